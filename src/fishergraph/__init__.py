@@ -1,0 +1,64 @@
+"""fishergraph: embeddings of nodes, graphs and multisets with the geometry of a statistical manifold.
+
+    multisets → EM at the anchors → whitened tangent vector φ → kernel map ψ, stacked T times.
+
+The rooms, in the order of that sentence (docs/map.md):
+
+    graph, tables      what people have → compressed sparse rows and node ids
+    multiset       1   which points belong to which set
+    family         2   the statistical manifold
+    em, ops        3   project a multiset onto the manifold: em_means, and the engines under it
+    embedding      4   φ, and the tangent kernel
+    kernel_map     5   ψ, the Nyström map
+    layer          6   one layer on one row block
+    estimators     7   scikit-learn: FisherEmbedding
+    datasets       8   graphs to begin with
+
+Names are imported when they are first used, so `import fishergraph` is quick and loads neither numba nor torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from fishergraph._version import __version__
+
+_HOMES = {
+    "FisherEmbedding": "fishergraph.estimators",
+    "Graph": "fishergraph.graph",
+    "LogisticProbe": "fishergraph.probes",
+    "Multisets": "fishergraph.multiset",
+    "as_graph": "fishergraph.graph",
+    "em_means": "fishergraph.em",
+    "fisher_embedding": "fishergraph.embedding",
+    "learn_anchors": "fishergraph.em",
+    "load_graph": "fishergraph.datasets",
+    "neighbourhoods": "fishergraph.multiset",
+    "structural_features": "fishergraph.structural",
+    "tangent_kernel": "fishergraph.embedding",
+}
+
+__all__ = ["__version__", *_HOMES]
+
+if TYPE_CHECKING:
+    from fishergraph.datasets import load_graph as load_graph
+    from fishergraph.em import em_means as em_means
+    from fishergraph.em import learn_anchors as learn_anchors
+    from fishergraph.embedding import fisher_embedding as fisher_embedding
+    from fishergraph.embedding import tangent_kernel as tangent_kernel
+    from fishergraph.estimators import FisherEmbedding as FisherEmbedding
+    from fishergraph.graph import Graph as Graph
+    from fishergraph.graph import as_graph as as_graph
+    from fishergraph.multiset import Multisets as Multisets
+    from fishergraph.multiset import neighbourhoods as neighbourhoods
+    from fishergraph.probes import LogisticProbe as LogisticProbe
+    from fishergraph.structural import structural_features as structural_features
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'fishergraph' has no attribute {name!r}; it has {', '.join(_HOMES)}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,320 @@
+"""The door: every input is checked here, once, and every error is worded here.
+
+A message is one sentence: what was expected, what came, what to do.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+
+EDGE_COLUMNS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"))
+WEIGHT_COLUMNS = ("weight", "weights", "edge_weight")
+MAGIC = {b"PAR1": "parquet", b"PK\x03\x04": "npz or zip", b"\x1f\x8b": "gz", b"<": "HTML or XML"}
+
+
+def look_up(table: Mapping[str, T], name: Any, what: str) -> T:
+    """The entry of a table of named choices; an unknown name lists the known ones."""
+    if isinstance(name, str) and name in table:
+        return table[name]
+    known = ", ".join(repr(key) for key in table)
+    raise ValueError(f"{what} must be one of {known}, got {name!r}; choose one of these names.")
+
+
+def check_integer(value: Any, name: str, *, least: int) -> int:
+    """`value` as an int of at least `least`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}; pass such a number.")
+    return int(value)
+
+
+def check_number(
+    value: Any, name: str, *, least: float = 0.0, most: float = np.inf, strict: bool = False
+) -> float:
+    """`value` as a finite float from `least` (above it when `strict`) to `most`."""
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not np.isfinite(value) or not least <= value <= most or (strict and value == least):
+        bound = f"greater than {least:g}" if strict else f"of at least {least:g}"
+        bound += f" and at most {most:g}" if np.isfinite(most) else ""
+        raise ValueError(f"{name} must be a finite number {bound}, got {value!r}; pass such a number.")
+    return float(value)
+
+
+def check_block_weights(weights: Any, n_blocks: int) -> tuple[float, ...]:
+    """One non-negative weight per block ψ_0 … ψ_T, at least one of them positive; None is all ones."""
+    if weights is None:
+        return (1.0,) * n_blocks
+    values = np.asarray(weights, dtype=object).ravel()
+    if len(values) != n_blocks:
+        raise ValueError(
+            f"block_weights must hold one weight per block, {n_blocks} for {n_blocks - 1} layers and the input, "
+            f"got {len(values)}; pass that many."
+        )
+    checked = tuple(check_number(value, "a block weight") for value in values)
+    if not any(checked):
+        raise ValueError(
+            "block_weights must leave at least one block, got zeros only; make one of them positive."
+        )
+    return checked
+
+
+def check_same_rows(n_rows: int, n_nodes: int) -> None:
+    """Raise unless X has one row per node."""
+    if n_rows != n_nodes:
+        raise ValueError(
+            f"X must have one row per node of the graph, got {n_rows} rows and {n_nodes} nodes; "
+            "pass the features of all nodes, in the order of the graph's nodes."
+        )
+
+
+def row_labels(X: Any) -> np.ndarray | None:
+    """The node ids a DataFrame carries as its index; None where the index only counts, or for plain arrays."""
+    index = getattr(X, "index", None)
+    if index is None or not hasattr(X, "iloc") or type(index).__name__ == "RangeIndex":
+        return None
+    return np.asarray(index)
+
+
+def check_finite_rows(X: Any, name: str = "X") -> None:
+    """Raise if a dense or CSR matrix holds NaN or infinity; the message names the first bad row."""
+    values = X.data if sp.issparse(X) else X
+    # One reduction finds the sunny case; the row is looked for only when there is a bad one.
+    if np.isfinite(np.sum(values, dtype=np.float64)) or np.isfinite(values).all():
+        return
+    if sp.issparse(X):
+        position = int(np.flatnonzero(~np.isfinite(X.data))[0])
+        row = int(np.searchsorted(X.indptr, position, side="right") - 1)
+        bad = X.data[position]
+    else:
+        row = int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
+        bad = X[row][~np.isfinite(X[row])][0]
+    kind = "NaN" if np.isnan(bad) else "infinity"
+    raise ValueError(
+        f"{name} must hold finite numbers, got {kind} in row {row} (the first bad one); "
+        "fill or drop such rows, with sklearn.impute.SimpleImputer for example."
+    )
+
+
+# --- graphs ---------------------------------------------------------------------------------------------
+
+
+def check_edge_index(edge_index: np.ndarray) -> np.ndarray:
+    """A (2, E) array of integers, as it came."""
+    if edge_index.ndim != 2 or edge_index.shape[0] != 2:
+        advice = "wrap an adjacency matrix as scipy.sparse.csr_array(A)"
+        if edge_index.ndim == 2 and edge_index.shape[1] == 2:
+            advice = "transpose it"
+        raise ValueError(f"edge_index must have shape (2, E), got {edge_index.shape}; {advice}.")
+    if edge_index.size == 0:  # np.array([[], []]) is float64, and harmless
+        return edge_index.astype(np.int64)
+    if edge_index.dtype.kind not in "iu":
+        raise TypeError(
+            f"edge_index must hold integers, got {edge_index.dtype}; convert it with astype(int)."
+        )
+    return edge_index
+
+
+def check_endpoints(source: np.ndarray, target: np.ndarray, n_nodes: int) -> None:
+    """Raise if an endpoint is outside 0 … n_nodes - 1; the message names the first such edge."""
+    if len(source) == 0:
+        return
+    low, high = min(source.min(), target.min()), max(source.max(), target.max())
+    if low >= 0 and high < n_nodes:
+        return
+    bad = (source < 0) | (source >= n_nodes) | (target < 0) | (target >= n_nodes)
+    edge = int(np.flatnonzero(bad)[0])
+    ends = (int(source[edge]), int(target[edge]))
+    node = next(end for end in ends if not 0 <= end < n_nodes)
+    raise ValueError(
+        f"edge endpoints must be nodes 0 to {n_nodes - 1}, got {node} in edge {edge} "
+        f"({ends[0]} -> {ends[1]}, the first bad one); repair the edge or pass a larger n_nodes."
+    )
+
+
+def check_weights(weights: Any, n_edges: int, name_edge: Callable[[int], str]) -> np.ndarray:
+    """Edge weights as float32 or float64, finite and not negative; `name_edge(i)` names the i-th edge."""
+    weights = np.asarray(weights)
+    if weights.shape != (n_edges,):
+        raise ValueError(
+            f"edge weights must have shape ({n_edges},), got {weights.shape}; pass one per edge."
+        )
+    if weights.dtype.kind not in "biuf":
+        bad = next((i for i, w in enumerate(weights.tolist()) if not isinstance(w, Real)), None)
+        if bad is not None:
+            raise TypeError(
+                f"edge weights must be real numbers, got {weights[bad]!r} on edge {name_edge(bad)}; "
+                "convert the weights to numbers."
+            )
+        weights = weights.astype(np.float64)
+    single = weights.dtype.kind == "b" or weights.dtype in (np.float16, np.float32)
+    weights = weights.astype(np.float32 if single else np.float64, copy=False)
+    if n_edges and not (weights.min() >= 0 and weights.max() < np.inf):
+        bad = int(np.flatnonzero(~((weights >= 0) & (weights < np.inf)))[0])
+        raise ValueError(
+            f"edge weights must be finite and not negative, got {weights[bad]:g} on edge {name_edge(bad)} "
+            "(the first bad one); repair or drop such edges."
+        )
+    return weights
+
+
+def check_square(shape: tuple[int, ...]) -> int:
+    """The side of a square sparse matrix."""
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(
+            f"a sparse adjacency matrix must be square, got shape {tuple(shape)}; pass an (n, n) matrix."
+        )
+    return int(shape[0])
+
+
+def check_node_count(found: int, n_nodes: int | None) -> None:
+    """Raise for a graph without nodes, and where `n_nodes` is given and is not `found`."""
+    if n_nodes is not None and n_nodes != found:
+        raise ValueError(
+            f"the graph has {found} nodes, got n_nodes={n_nodes}; pass the same number or leave it out."
+        )
+    if found == 0:
+        raise ValueError(
+            "a graph must have at least one node, got none; pass its nodes, by n_nodes for example."
+        )
+
+
+def check_distinct(ids: Any, codes: np.ndarray, what: str) -> None:
+    """Raise if two of `ids` are the same (have equal `codes`); the message names the first repeated one."""
+    _, first = np.unique(codes, return_index=True)
+    if len(first) < len(codes):
+        repeated = np.ones(len(codes), dtype=bool)
+        repeated[first] = False
+        row = int(np.flatnonzero(repeated)[0])
+        value = getattr(
+            ids[row], "as_py", getattr(ids[row], "item", lambda: ids[row])
+        )()  # Arrow, NumPy, Python
+        raise ValueError(f"{what} must be distinct, got {value!r} again in row {row}; drop repeated rows.")
+
+
+def check_edge_columns(names: list[str]) -> tuple[int, int, int | None]:
+    """The positions of the source, target and weight columns of an edge table, found in any case."""
+    folded = [name.strip().lower() for name in names]
+    for source, target in EDGE_COLUMNS:
+        if source in folded and target in folded:
+            weight = next((folded.index(name) for name in WEIGHT_COLUMNS if name in folded), None)
+            return folded.index(source), folded.index(target), weight
+    known = ", ".join("/".join(pair) for pair in EDGE_COLUMNS)
+    found = ", ".join(repr(name) for name in names)
+    raise ValueError(f"an edge table must have columns {known}, got {found}; rename its columns.")
+
+
+def check_column(values: Any, what: str) -> pa.Array:
+    """A column of any kind as one Arrow array with no entry missing; categories become their values."""
+    import pyarrow as pa
+    from pyarrow.compute import call_function
+
+    try:
+        arrow = isinstance(values, (pa.Array, pa.ChunkedArray))
+        column = values if arrow else pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        raise TypeError(f"{what} must hold values of one kind, got a mixture; convert them.") from None
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    missing = np.asarray(column.is_null())
+    if str(column.type) in ("string", "large_string", "string_view"):
+        column = column.cast(pa.large_string())
+        missing = np.asarray(call_function("binary_length", [column]).fill_null(0)) == 0
+    if missing.any():
+        row = int(np.flatnonzero(missing)[0])
+        raise ValueError(f"{what} must not be missing, got none in row {row}; fill in or drop such rows.")
+    return column
+
+
+def check_ids(values: Any, what: str) -> pa.Array:
+    """Node ids as one Arrow array of int64 or large_string, none of them missing."""
+    column = check_column(values, what)
+    kind = str(column.type)
+    if len(column) and kind != "large_string" and not kind.startswith(("int", "uint")):
+        raise TypeError(f"{what} must be integers or strings, got {kind}; convert it to int or str.")
+    return column if kind == "large_string" else column.cast("int64")
+
+
+def check_edge_table(table: Any) -> tuple[pa.Array, pa.Array, np.ndarray | None] | None:
+    """The two id columns and the weights of a pandas, Polars or pyarrow table; None if it is no table."""
+    if hasattr(table, "column_names"):  # pyarrow
+        names, column = table.column_names, table.column
+    elif hasattr(table, "to_series") and hasattr(table, "to_arrow"):  # Polars
+        names, column = table.columns, lambda i: table.to_series(i).to_arrow()
+    elif hasattr(table, "iloc") and table.ndim == 2:  # pandas
+        names, column = table.columns, lambda i: table.iloc[:, i]
+    else:
+        return None
+    names = [str(name) for name in names]
+    first, second, third = check_edge_columns(names)
+    source, target = (check_ids(column(i), f"column {names[i]!r}") for i in (first, second))
+    if third is None:
+        return source, target, None
+    return source, target, np.asarray(check_column(column(third), f"column {names[third]!r}"))
+
+
+# --- files ----------------------------------------------------------------------------------------------
+
+
+def check_suffix(path: Path, suffixes: Iterable[str]) -> str:
+    """The suffix of a file name, in lower case, out of the known ones."""
+    known = list(suffixes)
+    for suffix in sorted(known, key=len, reverse=True):
+        if path.name.lower().endswith(suffix):
+            return suffix
+    raise ValueError(
+        f"a file name must end in {', '.join(known)}, got {path.name!r}; rename or convert the file."
+    )
+
+
+def check_readable(path: Path) -> bytes:
+    """The first bytes of a file that exists, is no folder and is not empty."""
+    if not path.exists():
+        raise FileNotFoundError(f"a file was expected at '{path}', got nothing there; check the path.")
+    if path.is_dir():
+        raise IsADirectoryError(f"a file was expected at '{path}', got a folder; name a file in it.")
+    with path.open("rb") as file:
+        head = file.read(4096)
+    if not head:
+        raise ValueError(f"data was expected in '{path}', got an empty file; write it again.")
+    return head
+
+
+def check_folder(path: Path) -> None:
+    """Raise if a file cannot be written at `path`."""
+    if path.is_dir():
+        raise IsADirectoryError(f"the output must be a file, got the folder '{path}'; name a file in it.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"the folder of '{path}' must exist, got no '{path.parent}'; create it first."
+        )
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(
+            f"the folder '{path.parent}' must be writable, got one that is not; choose another."
+        )
+
+
+def check_text(path: Path, head: bytes, *, zipped: bool) -> None:
+    """Raise if the first bytes of a file are not those of plain (or gzipped) text."""
+    binary = b"\0" in head or head.lstrip().startswith(tuple(MAGIC))
+    if head.startswith(b"\x1f\x8b") != zipped or (binary and not zipped):
+        raise unreadable(path, head, "other bytes")
+
+
+def unreadable(path: Path, head: bytes, reason: Any) -> ValueError:
+    """The error for a file that is not what its name says; its first bytes may tell what it is instead."""
+    looks = next((kind for magic, kind in MAGIC.items() if head.lstrip().startswith(magic)), None)
+    other = looks and looks.split()[0].lower() not in path.name.lower()
+    got = f"what looks like {looks}" if other else str(reason).split("\n")[0].rstrip(". ")
+    return ValueError(f"'{path}' must be what its name says, got {got}; repair or rename it.")

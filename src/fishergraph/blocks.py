@@ -1,0 +1,82 @@
+"""Row blocks and the threads that run them: one function, mapped over fixed blocks, gives the same bits anywhere.
+
+Block borders depend on the number of rows alone, results come back in block order, and BLAS is held to one
+thread, so neither the number of threads nor their timing can change a result.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, TypeVar
+
+import joblib
+from threadpoolctl import threadpool_limits
+
+BLOCK_ROWS = 512
+
+T = TypeVar("T")
+_blas = {"depth": 0, "limits": None}
+_blas_lock = Lock()
+
+
+def row_blocks(n_rows: int, size: int = BLOCK_ROWS) -> list[slice]:
+    """The slices [0, size), [size, 2 size), … that cover `n_rows` rows."""
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """The number of threads `n_jobs` asks for; None means every core this process may use."""
+    if n_jobs is not None:
+        return joblib.effective_n_jobs(n_jobs)
+    cores = joblib.cpu_count()
+    # joblib's worker processes share the cores among themselves through this variable.
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores, int(limit)) if limit.isdigit() and int(limit) > 0 else cores
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread while any caller is inside, and give it back when the last one leaves."""
+    with _blas_lock:
+        if _blas["depth"] == 0:
+            _blas["limits"] = threadpool_limits(limits=1, user_api="blas")
+        _blas["depth"] += 1
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            _blas["depth"] -= 1
+            if _blas["depth"] == 0:
+                limits: Any = _blas["limits"]
+                limits.restore_original_limits()
+
+
+def map_blocks(
+    function: Callable[[slice], T],
+    blocks: list[slice],
+    *,
+    n_jobs: int | None = None,
+    advance: Callable[[int], Any] | None = None,
+) -> list[T]:
+    """`[function(block) for block in blocks]`, on threads, in block order; `advance(1)` is called per finished block."""
+    threads = min(n_threads(n_jobs), len(blocks))
+    advance = advance or (lambda _: None)
+    results: list[T] = []
+    with one_blas_thread():
+        if threads <= 1:
+            for block in blocks:
+                results.append(function(block))
+                advance(1)
+            return results
+        pool = ThreadPoolExecutor(threads)
+        try:
+            for result in pool.map(function, blocks):
+                results.append(result)
+                advance(1)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    return results

@@ -1,0 +1,8 @@
+"""Room 3: project a multiset onto the manifold by expectation-maximisation that starts at the anchors (Eq. 14)."""
+
+from fishergraph.em.anchors import calibrate_variance, learn_anchors
+from fishergraph.em.e_step import posterior
+from fishergraph.em.loop import em_means
+from fishergraph.em.m_step import m_step
+
+__all__ = ["calibrate_variance", "em_means", "learn_anchors", "m_step", "posterior"]

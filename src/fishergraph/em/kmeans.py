@@ -1,0 +1,171 @@
+"""k-means for anchors and landmarks: few blocked Lloyd iterations with ordered sums, plain or spherical."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fishergraph._checks import look_up
+from fishergraph.blocks import map_blocks, one_blas_thread, row_blocks
+
+# k-means++ over more points than this costs more than it brings (it reads all of them once per centre).
+_PLUSPLUS_POINTS = 16_384
+_CHUNKS = 8
+_BLOCK = 2048
+
+
+def unit_rows(points: Any) -> Any:
+    """The rows divided by their lengths; a zero row stays zero. Dense or CSR."""
+    if sp.issparse(points):
+        lengths = np.sqrt(np.asarray(points.multiply(points).sum(axis=1))).ravel()
+        scale = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        return sp.csr_array(sp.diags_array(scale.astype(points.dtype)) @ points)
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    return np.divide(points, lengths, out=np.zeros_like(points), where=lengths > 0)
+
+
+def kmeans(
+    points: Any,
+    n_clusters: int,
+    *,
+    rng: np.random.Generator,
+    spherical: bool = False,
+    init: str = "random",
+    n_iter: int = 4,
+    n_jobs: int | None = None,
+    what: str = "anchors",
+) -> np.ndarray:
+    """Centres (cluster, feature) that lower Σ_i min_j ‖x_i − c_j‖², or raise Σ_i max_j ⟨x_i, c_j⟩ on unit vectors.
+
+    Fewer distinct points than clusters give as many centres as there are distinct points, with a warning.
+    """
+    start = look_up(INITS, init, "init")
+    if spherical:
+        points = unit_rows(points)
+        points = points[_row_lengths(points) > 0]
+    centres = start(points, n_clusters, rng)
+    if len(centres) < n_clusters:
+        warnings.warn(
+            f"asked for {n_clusters} {what}, but the data hold only {len(centres)} distinct points: "
+            f"{max(len(centres), 1)} are used.",
+            stacklevel=2,
+        )
+    if len(centres) == 0:  # nothing but zero vectors, which have no direction: any one will do
+        return np.eye(1, points.shape[1], dtype=points.dtype)
+    with one_blas_thread():
+        for _ in range(n_iter if len(centres) > 1 or not spherical else 1):
+            centres = _lloyd(points, centres, spherical, n_jobs)
+    return centres
+
+
+def _row_lengths(points: Any) -> np.ndarray:
+    squares = points.multiply(points) if sp.issparse(points) else points * points
+    return np.sqrt(np.asarray(squares.sum(axis=1))).ravel()
+
+
+def _dense(rows: Any) -> np.ndarray:
+    return rows.toarray() if sp.issparse(rows) else np.ascontiguousarray(rows)
+
+
+def _distinct(points: Any, order: np.ndarray, n: int) -> np.ndarray:
+    """The first `n` row numbers along `order` whose rows differ from each other."""
+    seen: set[bytes] = set()
+    kept: list[int] = []
+    for start in range(0, len(order), 4 * n):
+        chunk = order[start : start + 4 * n]
+        rows = _dense(points[chunk]) + 0.0  # −0.0 and 0.0 are one point
+        for number, row in zip(chunk, rows, strict=True):
+            key = row.tobytes()
+            if key not in seen:
+                seen.add(key)
+                kept.append(int(number))
+                if len(kept) == n:
+                    return np.array(kept)
+    return np.array(kept, dtype=np.int64)
+
+
+def _random_start(points: Any, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
+    """Distinct rows, at random."""
+    return _dense(points[_distinct(points, rng.permutation(points.shape[0]), n_clusters)])
+
+
+def _plusplus_start(points: Any, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
+    """k-means++ on at most 16,384 of the rows."""
+    from sklearn.cluster import kmeans_plusplus
+
+    rows = rng.permutation(points.shape[0])[: max(_PLUSPLUS_POINTS, n_clusters)]
+    distinct = _distinct(points, rows, n_clusters)
+    if len(distinct) < n_clusters:
+        return _dense(points[distinct])
+    with one_blas_thread():
+        centres, _ = kmeans_plusplus(points[rows], n_clusters, random_state=int(rng.integers(2**31)))
+    return _dense(centres)
+
+
+INITS: dict[str, Callable[[Any, int, np.random.Generator], np.ndarray]] = {
+    "random": _random_start,
+    "k-means++": _plusplus_start,
+}
+
+
+def _lloyd(points: Any, centres: np.ndarray, spherical: bool, n_jobs: int | None) -> np.ndarray:
+    """The centres after one assignment of all points and one average; an empty cluster takes a badly served point."""
+    n = points.shape[0]
+    offset = np.zeros(len(centres)) if spherical else 0.5 * np.sum(centres.astype(np.float64) ** 2, axis=1)
+    offset = offset.astype(centres.dtype)
+    gains = np.empty(n, centres.dtype)  # ⟨x, c⟩ − ‖c‖²/2 at the best centre, which is −‖x − c‖²/2 + ‖x‖²/2
+
+    def chunk_sums(chunk: slice) -> tuple[np.ndarray, np.ndarray]:
+        sums = np.zeros_like(centres)
+        counts = np.zeros(len(centres), np.int64)
+        for rows in row_blocks(chunk.stop - chunk.start, _BLOCK):
+            block = slice(chunk.start + rows.start, chunk.start + rows.stop)
+            scores = points[block] @ centres.T - offset
+            labels = np.argmax(scores, axis=1)
+            gains[block] = scores[np.arange(len(labels)), labels]
+            _add_segments(points[block], labels, sums)
+            counts += np.bincount(labels, minlength=len(centres))
+        return sums, counts
+
+    # The chunks are fixed, and their sums are added in order: the threads cannot change a bit.
+    parts = map_blocks(chunk_sums, row_blocks(n, -(-n // _CHUNKS)), n_jobs=n_jobs)
+    sums, counts = parts[0]
+    for more_sums, more_counts in parts[1:]:
+        sums += more_sums
+        counts += more_counts
+    return _averages(points, centres, sums, counts, gains, spherical)
+
+
+def _averages(
+    points: Any, centres: np.ndarray, sums: np.ndarray, counts: np.ndarray, gains: np.ndarray, spherical: bool
+) -> np.ndarray:
+    """The mean of each cluster (its direction when spherical); the worst served points restart the empty ones."""
+    full = counts > 0
+    new = centres.copy()
+    if spherical:
+        lengths = np.linalg.norm(sums, axis=1)
+        full &= lengths > 0  # opposite vectors have no mean direction: the old centre stays
+        new[full] = sums[full] / lengths[full, None]
+    else:
+        new[full] = sums[full] / counts[full, None].astype(sums.dtype)
+    empty = np.flatnonzero(counts == 0)
+    if len(empty):
+        loss = -gains if spherical else 0.5 * _row_lengths(points) ** 2 - gains
+        worst = np.argsort(-loss, kind="stable")[: len(empty)]
+        new[empty[: len(worst)]] = _dense(points[worst])
+    return new
+
+
+def _add_segments(rows: Any, labels: np.ndarray, sums: np.ndarray) -> None:
+    """sums[labels[i]] += rows[i], in the order of the rows."""
+    if sp.issparse(rows):
+        pick = sp.csr_array((np.ones(len(labels), sums.dtype), (labels, np.arange(len(labels)))), (len(sums), len(labels)))
+        sums += (pick @ rows).toarray()
+        return
+    from fishergraph.ops.numba_cpu import add_segments
+
+    add_segments(np.ascontiguousarray(rows), labels, sums)

@@ -1,0 +1,35 @@
+"""Room 4: φ, the whitened tangent vector of a multiset, and the kernel it is the map of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from fishergraph.family import fisher_root as mixture_root
+
+
+def fisher_embedding(means: Any, anchors: Any, *, fisher_root: Any = None, mass: Any = None) -> Any:
+    """φ(x) = I(θ_0)^{1/2} (θ_ML(x) − θ_0) (Eq. 13; Eq. 18 for the mixture), (set, anchor·feature).
+
+    Parameters
+    ----------
+    means : (set, anchor, feature), from `em_means`.
+    anchors : (anchor, feature).
+    fisher_root : a number, or a matrix over the flattened (anchor, feature) axes; p^{-1/2} by default.
+    mass : (set, anchor); when given, the soft counts log(1 + mass_j) are appended, (set, anchor·feature + anchor).
+        `{x}` and `{x, x}` have one maximum-likelihood estimate; only the counts tell them apart.
+    """
+    xp = array_namespace(means, anchors)
+    n_sets, n_anchors, n_features = means.shape
+    root = mixture_root(n_anchors) if fisher_root is None else fisher_root
+    phi = xp.reshape(means - anchors, (n_sets, n_anchors * n_features))
+    phi = phi @ root.T if getattr(root, "ndim", 0) == 2 else phi * root
+    return phi if mass is None else xp.concat([phi, xp.log1p(mass)], axis=1)
+
+
+def tangent_kernel(means: Any, other_means: Any, anchors: Any, *, fisher_root: Any = None) -> Any:
+    """K_{θ_0}(x, x') = (θ − θ_0)ᵀ I(θ_0) (θ' − θ_0) = ⟨φ(x), φ(x')⟩ (Eq. 4, 9, 12), (set, other set)."""
+    phi = fisher_embedding(means, anchors, fisher_root=fisher_root)
+    other_phi = fisher_embedding(other_means, anchors, fisher_root=fisher_root)
+    return phi @ other_phi.T

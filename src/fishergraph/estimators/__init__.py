@@ -1,0 +1,5 @@
+"""Room 7: scikit-learn estimators. They hold state and call the rooms; they contain no mathematics."""
+
+from fishergraph.estimators.node import FisherEmbedding
+
+__all__ = ["FisherEmbedding"]

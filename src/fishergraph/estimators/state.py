@@ -1,0 +1,138 @@
+"""Model files: one safetensors file with the arrays, and the parameters as JSON in its header. Never pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fishergraph._version import __version__
+from fishergraph.estimators.stack import Stack
+from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap
+from fishergraph.layer import Layer
+
+FORMAT = "fishergraph-model"
+FORMAT_VERSION = 1
+
+E = TypeVar("E")
+
+
+def save_state(estimator: Any, path: str | Path) -> None:
+    """Write the estimator to `path`; the file appears whole or not at all."""
+    from safetensors.numpy import save_file
+
+    path = Path(path)
+    arrays: dict[str, np.ndarray] = {}
+    stack: Stack = estimator.stack_
+    header = {
+        "class": type(estimator).__name__,
+        "fishergraph": __version__,
+        "params": _plain_params(estimator),
+        "n_features_in": int(estimator.n_features_in_),
+        "structure_seed": estimator._structure_seed,
+        "input_map": _pack_map(stack.input_map, "input", arrays),
+        "layers": [_pack_layer(layer, f"layer{t}", arrays) for t, layer in enumerate(stack.layers, 1)],
+    }
+    if hasattr(estimator, "feature_names_in_"):
+        header["feature_names_in"] = list(estimator.feature_names_in_)
+    metadata = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "model": json.dumps(header)}
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    try:
+        save_file(arrays, temporary, metadata=metadata)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def load_state(cls: type[E], path: str | Path) -> E:
+    """The estimator a file holds, or a sentence that says why it does not."""
+    header, arrays = _read(Path(path))
+    if header["class"] != cls.__name__:
+        raise ValueError(
+            f"{path} must hold a {cls.__name__}, got a {header['class']}; load it with {header['class']}.load."
+        )
+    estimator: Any = cls(**header["params"])
+    estimator.n_features_in_ = header["n_features_in"]
+    if "feature_names_in" in header:
+        estimator.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
+    estimator._structure_seed = header["structure_seed"]
+    layers = tuple(_unpack_layer(entry, f"layer{t}", arrays) for t, entry in enumerate(header["layers"], 1))
+    estimator.stack_ = Stack(_unpack_map(header["input_map"], "input", arrays), layers)
+    return estimator
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The header and the arrays of a model file."""
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise FileNotFoundError(f"a model file is expected at {path}, got none; check the path.")
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            metadata = file.metadata() or {}
+            _check_format(path, metadata)
+            return json.loads(metadata["model"]), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise ValueError(
+            f"{path} must be a model file written by save, got a truncated or foreign file ({error}); save it again."
+        ) from None
+
+
+def _check_format(path: Path, metadata: dict[str, str]) -> None:
+    if metadata.get("format") != FORMAT or "model" not in metadata:
+        raise ValueError(
+            f"{path} must be a model file written by save, got a safetensors file of another program; "
+            "pass the file that save wrote."
+        )
+    version = int(metadata["format_version"])
+    if version > FORMAT_VERSION:
+        raise ValueError(
+            f"{path} must have model format {FORMAT_VERSION} or older, got format {version}; upgrade fishergraph to read it."
+        )
+
+
+def _plain_params(estimator: Any) -> dict[str, Any]:
+    """The constructor's parameters as JSON; a random generator or a callable is not a value and becomes None."""
+    params = estimator.get_params(deep=False)
+    if not isinstance(params["random_state"], (int, np.integer, type(None))):
+        params["random_state"] = None
+    if callable(params["verbose"]):
+        params["verbose"] = False
+    return {name: _plain(value) for name, value in params.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(entry) for entry in value]
+    return value
+
+
+def _pack_map(kernel_map: KernelMap, name: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    if isinstance(kernel_map, NystromMap):
+        arrays[f"{name}.landmarks"] = np.ascontiguousarray(kernel_map.landmarks)
+        arrays[f"{name}.root"] = np.ascontiguousarray(kernel_map.root)
+        return {"kind": "nystrom", "bandwidth": kernel_map.bandwidth}
+    return {"kind": "identity", "n_outputs": kernel_map.n_outputs}
+
+
+def _unpack_map(entry: dict[str, Any], name: str, arrays: dict[str, np.ndarray]) -> KernelMap:
+    if entry["kind"] == "nystrom":
+        return NystromMap(arrays[f"{name}.landmarks"], arrays[f"{name}.root"], entry["bandwidth"])
+    return IdentityMap(entry["n_outputs"])
+
+
+def _pack_layer(layer: Layer, name: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    arrays[f"{name}.anchors"] = np.ascontiguousarray(layer.anchors)
+    return {"variance": layer.variance, "map": _pack_map(layer.kernel_map, name, arrays)}
+
+
+def _unpack_layer(entry: dict[str, Any], name: str, arrays: dict[str, np.ndarray]) -> Layer:
+    return Layer(arrays[f"{name}.anchors"], entry["variance"], _unpack_map(entry["map"], name, arrays))

@@ -1,0 +1,125 @@
+"""Room 5: ψ, a finite map of the exponential dot-product kernel (Nyström), or the identity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace
+
+from fishergraph.em.kmeans import kmeans
+
+# Eigenvalues of the landmarks' kernel matrix below this share of the largest are noise of float32 products.
+_CUTOFF = 1e-6
+
+
+def exponential_kernel(x: Any, y: Any, bandwidth: float = 1.0) -> Any:
+    """k(x, y) = ‖x‖ ‖y‖ exp((⟨x/‖x‖, y/‖y‖⟩ − 1) / σ²), (row of x, row of y); zero where x or y is zero."""
+    xp = array_namespace(x, y)
+    x_norms, y_norms = _norms(x, xp), _norms(y, xp)
+    cosines = (x / _one_where_zero(x_norms, xp)) @ (y / _one_where_zero(y_norms, xp)).T
+    return x_norms * y_norms.T * xp.exp((cosines - 1) / bandwidth**2)
+
+
+def inverse_sqrt(matrix: Any, *, shrinkage: float = 0.0, cutoff: float = _CUTOFF) -> Any:
+    """A^{-1/2} of a symmetric positive semidefinite matrix, on the span of its eigenvalues above cutoff · λ_max.
+
+    With a shrinkage s every eigenvalue λ gives 1 / (√λ + s) instead: the rule of the authors' code.
+    """
+    xp = array_namespace(matrix)
+    values, vectors = xp.linalg.eigh(matrix)
+    if shrinkage > 0:
+        scale = 1 / (xp.sqrt(xp.where(values > 0, values, xp.zeros_like(values))) + shrinkage)
+    else:
+        kept = values > cutoff * values[-1]
+        scale = xp.where(kept, 1 / xp.sqrt(xp.where(kept, values, xp.ones_like(values))), xp.zeros_like(values))
+    return (vectors * scale) @ vectors.T
+
+
+def nystrom(products: Any, norms: Any, root: Any, bandwidth: float = 1.0) -> Any:
+    """ψ(x) = ‖x‖ κ(W x/‖x‖) κ(W Wᵀ)^{-1/2} with κ(u) = exp((u − 1)/σ²), (row, landmark).
+
+    `products` are W x (row, landmark) with unit landmarks W; `norms` are ‖x‖ (row, 1); `root` is the inverse square
+    root. A zero vector maps to zero.
+    """
+    xp = array_namespace(products, norms, root)
+    cosines = products / _one_where_zero(norms, xp)
+    return (norms * xp.exp((cosines - 1) / bandwidth**2)) @ root
+
+
+def _norms(x: Any, xp: Any) -> Any:
+    return xp.sqrt(xp.sum(x * x, axis=1, keepdims=True))
+
+
+def _one_where_zero(norms: Any, xp: Any) -> Any:
+    return xp.where(norms > 0, norms, xp.ones_like(norms))
+
+
+class KernelMap(Protocol):
+    """What a layer asks of ψ: a map of rows, and their width."""
+
+    @property
+    def n_outputs(self) -> int: ...
+
+    def __call__(self, x: Any) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class NystromMap:
+    """The fitted Nyström map: unit landmarks (landmark, feature), their inverse root, the bandwidth."""
+
+    landmarks: np.ndarray
+    root: np.ndarray
+    bandwidth: float
+
+    @property
+    def n_outputs(self) -> int:
+        return self.root.shape[1]
+
+    def __call__(self, x: Any) -> np.ndarray:
+        """ψ of the rows of a dense or CSR block."""
+        if sp.issparse(x):
+            squares = np.asarray(x.multiply(x).sum(axis=1)).reshape(-1, 1)
+            norms = np.sqrt(squares).astype(self.root.dtype)
+        else:
+            norms = _norms(x, np)
+        return nystrom(x @ self.landmarks.T, norms, self.root, self.bandwidth)
+
+
+@dataclass(frozen=True)
+class IdentityMap:
+    """ψ(x) = x."""
+
+    n_outputs: int
+
+    def __call__(self, x: Any) -> np.ndarray:
+        return x.toarray() if sp.issparse(x) else x
+
+
+def fit_nystrom(
+    sample: Any,
+    dim: int,
+    *,
+    bandwidth: float = 1.0,
+    rng: np.random.Generator,
+    n_iter: int = 4,
+    n_jobs: int | None = None,
+    shrinkage: float = 0.0,
+) -> NystromMap:
+    """The Nyström map with `dim` landmarks, found by spherical k-means on the sample's directions."""
+    landmarks = kmeans(sample, dim, rng=rng, spherical=True, n_iter=n_iter, n_jobs=n_jobs, what="landmarks")
+    exact = landmarks.astype(np.float64)
+    gram = exponential_kernel(exact, exact, bandwidth)
+    root = inverse_sqrt(gram, shrinkage=shrinkage)
+    return NystromMap(landmarks, root.astype(landmarks.dtype), bandwidth)
+
+
+def fit_identity(sample: Any, dim: int, **_: Any) -> IdentityMap:
+    """The identity on the sample's features."""
+    return IdentityMap(sample.shape[1])
+
+
+KERNELS: dict[str, Callable[..., KernelMap]] = {"exp": fit_nystrom, "identity": fit_identity}

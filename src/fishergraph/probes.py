@@ -1,0 +1,295 @@
+"""Probes: how much of the labels an embedding holds, read off by a linear model.
+
+The probe is L2-penalised multinomial logistic regression, its strength chosen on validation nodes:
+
+    minimise over W, b:   Σ_i −log softmax(W z_i + b)[y_i]  +  ‖W‖² / (2 C).
+
+Few labels make this cheap and exact. The minimiser W lies in the span of the centred training rows, so the
+problem is solved in coordinates of that span; along the principal axes of the rows its Hessian is almost
+diagonal, so each axis is scaled by its curvature and a quasi-Newton method needs a few dozen steps for each
+C, starting from the minimiser for the C before.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from fishergraph._checks import check_finite_rows, check_integer, check_number, look_up
+
+PAPER_CS = np.logspace(-4, 5, 19)
+STAGE = 60  # quasi-Newton steps after which the curvature is taken anew
+FIT_ON = {"train": False, "train+val": True}  # whether the validation rows join the last fit
+
+
+class LogisticProbe(ClassifierMixin, BaseEstimator):
+    """Multinomial logistic regression whose C is chosen on validation accuracy.
+
+    Cs          candidate values of C; None means the 19 values 10^-4, 10^-3.5, …, 10^5
+    max_iter    most quasi-Newton steps for one value of C
+    tol         largest entry of the curvature-scaled gradient of the mean loss at which a solve ends
+    fit_on      "train": the model is the one fitted on the training rows with the chosen C;
+                "train+val": it is fitted once more, on training and validation rows
+
+    Fitted: `C_` (the smallest of equally good ones), `val_score_`, `Cs_` (ascending), `val_scores_` (for each
+    C); `coef_`, `intercept_` and `classes_` as in scikit-learn's LogisticRegression, whose minimiser this is.
+    The result does not depend on the number of threads: BLAS is held to one.
+    """
+
+    def __init__(self, Cs: Any = None, max_iter: int = 2000, *, tol: float = 1e-7, fit_on: str = "train"):
+        self.Cs = Cs
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_on = fit_on
+
+    def fit(self, Z: Any, y: Any, train: Any, val: Any) -> LogisticProbe:
+        """self, fitted on rows `train` of Z with the C that is best on rows `val` (index arrays or masks)."""
+        Cs = _check_Cs(self.Cs)
+        solver = {
+            "max_iter": check_integer(self.max_iter, "max_iter", least=1),
+            "tol": check_number(self.tol, "tol", strict=True),
+        }
+        refit = look_up(FIT_ON, self.fit_on, "fit_on")
+        Z = _check_embedding(Z)
+        y, train, val = _check_split(y, train, val, Z.shape[0])
+        with threadpool_limits(1, user_api="blas"):
+            path = self._fit_path(Z, y, train, val, Cs, solver)
+            scores = [score for _, score in path]
+            best = int(np.argmax(scores))
+            if refit:
+                nodes = np.concatenate([train, val])
+                path = self._fit_path(Z, y, nodes, nodes, Cs[best : best + 1], solver)
+        self.coef_, self.intercept_ = path[0 if refit else best][0]
+        self.Cs_, self.val_scores_ = Cs, np.array(scores)
+        self.C_, self.val_score_ = float(Cs[best]), float(scores[best])
+        self.n_features_in_ = Z.shape[1]
+        return self
+
+    def _fit_path(
+        self, Z: Any, y: np.ndarray, train: np.ndarray, val: np.ndarray, Cs: np.ndarray, solver: dict
+    ):
+        """For each C: ((coef, intercept), accuracy on val); sets `classes_`."""
+        self.classes_, codes = _encode(y[train])
+        rows = _dense(Z, train)
+        span = _span(rows)
+        val_rows = span.coordinates(_dense(Z, val))
+        path = _solve_path(span.coordinates(rows), codes, len(self.classes_), Cs, **solver)
+        return [
+            (span.back(W, b), float(np.mean(self.classes_[_choose(val_rows @ W + b)] == y[val])))
+            for W, b in path
+        ]
+
+    def decision_function(self, Z: Any) -> np.ndarray:
+        """The logits, (row, class); for two classes one column's worth, positive for `classes_[1]`."""
+        check_is_fitted(self)
+        Z = _check_embedding(Z)
+        if Z.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"Z must have {self.n_features_in_} columns, as in fit, got {Z.shape[1]}; "
+                "pass rows of the same embedding."
+            )
+        logits = Z @ self.coef_.T + self.intercept_
+        return logits[:, 0] if logits.shape[1] == 1 else logits
+
+    def predict(self, Z: Any) -> np.ndarray:
+        """The most probable class of each row."""
+        logits = self.decision_function(Z)
+        return self.classes_[_choose(logits[:, None] if logits.ndim == 1 else logits)]
+
+    def predict_proba(self, Z: Any) -> np.ndarray:
+        """The class probabilities, (row, class); rows sum to 1."""
+        logits = self.decision_function(Z)
+        return softmax(np.stack([0 * logits, logits], axis=1) if logits.ndim == 1 else logits, axis=1)
+
+
+# The mathematics.
+
+
+@dataclass(frozen=True)
+class _Span:
+    """Orthonormal principal axes of the centred training rows."""
+
+    mean: np.ndarray  # (feature,)
+    axes: np.ndarray  # (feature, axis)
+
+    def coordinates(self, Z: np.ndarray) -> np.ndarray:
+        """The coordinates of rows of Z, (row, axis); what is orthogonal to the span cannot change a logit."""
+        return (Z - self.mean) @ self.axes
+
+    def back(self, W: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients (class, feature) and intercepts (class,) for the rows as given."""
+        coef = (self.axes @ W).T
+        return coef, b - coef @ self.mean
+
+
+def _span(Z: np.ndarray) -> _Span:
+    """The span of the centred rows of Z; its axes are orthonormal, so the penalty is the same in them."""
+    mean = Z.mean(axis=0)
+    centred = Z - mean
+    if Z.shape[0] < Z.shape[1]:
+        # Z' = Q R with Q (feature, row); the principal axes are found in the small factor.
+        Q, R = np.linalg.qr(centred.T)
+        return _Span(mean, Q @ np.linalg.svd(R)[0])
+    return _Span(mean, np.linalg.eigh(centred.T @ centred)[1])
+
+
+def _solve_path(
+    rows: np.ndarray, codes: np.ndarray, n_classes: int, Cs: np.ndarray, *, max_iter: int, tol: float
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The minimisers (W (axis, class), b (class,)) for each C, each started from the one before.
+
+    For two classes W and b have one column, the difference of the two: softmax shares out its penalty as
+    2 · (1/2)² = 1/2, which C / 2 makes whole.
+    """
+    targets = np.eye(n_classes)[codes]  # (row, class)
+    design = np.hstack([rows, np.ones((rows.shape[0], 1))])
+    theta = np.zeros((design.shape[1], n_classes))
+    path = []
+    for C in Cs / 2 if n_classes == 2 else Cs:
+        theta, gradient = _solve(design, targets, C, theta, max_iter, tol)
+        if gradient > 10 * tol:
+            warnings.warn(
+                f"the probe with C = {C:g} should end at a gradient below {tol:g}, got {gradient:.1e}; "
+                "raise max_iter or scale the embedding.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        solution = (
+            theta[:, 1:] - theta[:, :1] if n_classes == 2 else theta - theta.mean(axis=1, keepdims=True)
+        )
+        path.append((solution[:-1], solution[-1]))
+    return path
+
+
+def _solve(
+    design: np.ndarray, targets: np.ndarray, C: float, start: np.ndarray, max_iter: int, tol: float
+) -> tuple[np.ndarray, float]:
+    """The minimiser (axis + 1, class) of the mean penalised loss, and its largest scaled gradient entry."""
+    penalty = np.full((design.shape[1], 1), 1 / (C * design.shape[0]))
+    penalty[-1] = 0.0  # the intercept is free
+    extent = np.mean(design**2, axis=0)[:, None]
+    theta, steps = start, 0
+    while True:
+        # Each axis is scaled by its curvature at the present point. Where a solve moved far, the curvature is
+        # another: there the gradient is judged, and the solve goes on, in the new scale.
+        p = softmax(design @ theta, axis=1)
+        scale = 1 / np.sqrt(np.mean(p * (1 - p)) * extent + penalty)
+        arguments = (scale, design, targets, penalty)
+        flat = (theta / scale).ravel()
+        gradient = float(np.abs(_loss(flat, *arguments)[1]).max())
+        if gradient <= tol or steps >= max_iter:
+            return theta, gradient
+        options = {"maxiter": min(STAGE, max_iter - steps), "maxcor": 20, "gtol": tol / 2, "ftol": 0}
+        result = minimize(_loss, flat, args=arguments, jac=True, method="L-BFGS-B", options=options)
+        theta = scale * result.x.reshape(theta.shape)
+        steps += result.nit if result.nit else max_iter  # no step taken: rounding, not the bound, ended it
+
+
+def _loss(
+    flat: np.ndarray, scale: np.ndarray, design: np.ndarray, targets: np.ndarray, penalty: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """The mean penalised loss at theta = scale · flat, and its gradient in `flat`."""
+    theta = scale * flat.reshape(design.shape[1], -1)
+    log_p = log_softmax(design @ theta, axis=1)  # (row, class)
+    value = -np.vdot(targets, log_p) / design.shape[0] + 0.5 * np.sum(penalty * theta**2)
+    gradient = design.T @ ((np.exp(log_p) - targets) / design.shape[0]) + penalty * theta
+    return float(value), (scale * gradient).ravel()
+
+
+def _choose(logits: np.ndarray) -> np.ndarray:
+    """The class number of each row; a single column is the logit of class 1."""
+    return (logits[:, 0] > 0).astype(np.intp) if logits.shape[1] == 1 else np.argmax(logits, axis=1)
+
+
+def _dense(Z: Any, nodes: np.ndarray) -> np.ndarray:
+    """Rows `nodes` of Z, dense float64."""
+    rows = Z[nodes]
+    return np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
+
+
+# The door.
+
+
+def _check_Cs(Cs: Any) -> np.ndarray:
+    """The candidate values of C, ascending."""
+    values = PAPER_CS if Cs is None else np.atleast_1d(np.asarray(Cs, dtype=np.float64))
+    if values.ndim != 1 or values.size == 0 or not np.all(np.isfinite(values) & (values > 0)):
+        raise ValueError(
+            f"Cs must be a list of positive finite numbers, got {Cs!r}; pass such a list, or None."
+        )
+    return np.sort(values)
+
+
+def _check_embedding(Z: Any) -> Any:
+    """Z as a dense matrix or CSR array of finite numbers."""
+    Z = sp.csr_array(Z) if sp.issparse(Z) else np.asarray(Z)
+    if Z.ndim != 2 or Z.dtype.kind not in "fiub":
+        raise ValueError(
+            f"Z must be a matrix of numbers, one row a node, got shape {Z.shape} and dtype {Z.dtype}; "
+            "pass an embedding."
+        )
+    check_finite_rows(Z, "Z")
+    return Z
+
+
+def _check_split(y: Any, train: Any, val: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The labels and the node numbers of the training and validation rows."""
+    y = np.asarray(y)
+    if y.shape != (n_rows,):
+        raise ValueError(
+            f"y must have shape ({n_rows},), a label per row of Z, got {y.shape}; pass such labels."
+        )
+    train, val = _node_numbers(train, "train", n_rows), _node_numbers(val, "val", n_rows)
+    shared = np.intersect1d(train, val)
+    if shared.size:
+        raise ValueError(
+            f"train and val must be disjoint, got {shared.size} common rows, {shared[0]} the first; "
+            "remove them from one of the two."
+        )
+    for nodes in (train, val):
+        missing = nodes[[label is None or label != label for label in y[nodes].tolist()]]
+        if missing.size:
+            raise ValueError(
+                f"y must hold a label for every row of train and val, got none in row {missing[0]}; drop it."
+            )
+    return y, train, val
+
+
+def _node_numbers(rows: Any, name: str, n_rows: int) -> np.ndarray:
+    """The row numbers that an index array or a boolean mask selects, at least one and each once."""
+    rows = np.asarray(rows)
+    if rows.dtype == bool and rows.shape == (n_rows,):
+        rows = np.flatnonzero(rows)
+    if rows.size == 0:
+        raise ValueError(f"{name} must select at least one row, got none; pass row numbers or a mask.")
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must be row numbers or a mask of {n_rows} rows, got shape {rows.shape} and dtype "
+            f"{rows.dtype}; pass one of these."
+        )
+    if rows.min() < 0 or rows.max() >= n_rows or len(np.unique(rows)) != rows.size:
+        raise ValueError(
+            f"{name} must hold row numbers from 0 to {n_rows - 1}, each once, got {rows.min()} to "
+            f"{rows.max()} with {rows.size - len(np.unique(rows))} repeated; correct the split."
+        )
+    return rows.astype(np.intp)
+
+
+def _encode(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes that occur and each label's class number."""
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"train must hold at least two classes, got only {classes[0]!r}; add rows of another."
+        )
+    return classes, codes

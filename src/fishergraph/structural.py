@@ -1,0 +1,178 @@
+"""Features for a graph that has none: what the edges alone say about a node.
+
+- "projection": three degree features and a random projection of the neighbourhoods of one to three steps, as
+  in FastRP. Two nodes come close when they reach the same nodes.
+- "degree": a one-hot code of the degree. It names no node, so it carries over from one graph to another.
+- "spectral": leading eigenvectors of the normalised adjacency. They show the coarse communities.
+
+Every kind gives finite rows, zeros where a node without edges has nothing to say, and depends on nothing but
+the graph, the dimension and the seed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import ArpackError, eigsh, lobpcg
+
+from fishergraph._checks import check_integer, look_up
+from fishergraph.graph import Graph, as_graph
+
+N_POWERS = 3  # steps of the walk in "projection"
+SPARSITY = 3  # one entry in so many of the random matrix is not zero (Achlioptas)
+DEGREE_SCALE = 0.1  # log-degrees rarely pass 10, so the three columns stay below the unit rows beside them
+MAX_BINS = 32  # log2 bins reach 2**30 edges at a node
+DENSE_NODES = 512  # up to here the full eigendecomposition is quick, and exact for repeated eigenvalues
+BLOCK = 1 << 14  # rows of the random matrix drawn at once
+
+
+def structural_features(graph: Any, kind: str = "projection", dim: int = 128, seed: int = 0) -> np.ndarray:
+    """Features (node, feature) in float32 from the edges of a graph alone.
+
+    Args:
+        graph: anything `as_graph` takes.
+        kind: "projection", "degree" or "spectral".
+        dim: the number of features, for "degree" at most 32.
+        seed: of the random projection and of the first vector of the eigensolver.
+    """
+    build = look_up(_KINDS, kind, "kind")
+    width = describe_structure(kind, dim, seed)["width"]
+    return build(as_graph(graph), width, check_integer(seed, "seed", least=0))
+
+
+def describe_structure(kind: str = "projection", dim: int = 128, seed: int = 0) -> dict[str, Any]:
+    """What a run record needs to make the same features again; "width" is their number."""
+    look_up(_KINDS, kind, "kind")
+    dim = check_integer(dim, "dim", least=4 if kind == "projection" else 1)
+    width = min(dim, MAX_BINS) if kind == "degree" else dim
+    record: dict[str, Any] = {"kind": kind, "dim": dim, "width": width}
+    if kind != "degree":
+        record["seed"] = check_integer(seed, "seed", least=0)
+    if kind == "projection":
+        record |= {"n_powers": N_POWERS, "sparsity": SPARSITY, "degree_scale": DEGREE_SCALE}
+    return record
+
+
+# --- projection -----------------------------------------------------------------------------------------
+
+
+def _projection(graph: Graph, dim: int, seed: int) -> np.ndarray:
+    """[0.1 · log-degrees | mean over k of normalise(Pᵏ L R)], P = D⁻¹A, L = diag(d^-1/2), R very sparse."""
+    A = sp.csr_array(graph.adjacency, dtype=np.float32)
+    incoming, outgoing = _degrees(A)
+    P = sp.csr_array(sp.diags_array(_power(incoming, -1.0).astype(np.float32)) @ A)
+    degrees = np.log1p(np.stack([incoming, outgoing], axis=1))  # (node, 2)
+    neighbours = P @ degrees[:, :1].astype(np.float32)  # (node, 1)
+    out = np.zeros((graph.n_nodes, dim), dtype=np.float32)
+    out[:, :2], out[:, 2:3] = DEGREE_SCALE * degrees, DEGREE_SCALE * neighbours
+    reach = random_rows(graph.n_nodes, dim - 3, seed)  # (node, dim - 3)
+    reach *= _power(outgoing, -0.5).astype(np.float32)[:, None]
+    for _ in range(N_POWERS):
+        reach = P @ reach
+        out[:, 3:] += _unit_rows(reach) / N_POWERS
+    return out
+
+
+def random_rows(n: int, dim: int, seed: int) -> np.ndarray:
+    """A very sparse random matrix (n, dim): ±√3 with probability 1/6 each, else 0.
+
+    Entry (i, j) is a hash of (seed, i, j), so the matrix of a larger graph begins with the same rows.
+    """
+    out = np.empty((n, dim), dtype=np.float32)
+    golden = np.uint64(0x9E3779B97F4A7C15)
+    start = _mix(np.array([seed], dtype=np.uint64) + golden)
+    columns = np.arange(1, dim + 1, dtype=np.uint64) * golden
+    for first in range(0, n, BLOCK):
+        rows = np.arange(first, min(first + BLOCK, n), dtype=np.uint64)
+        bits = _mix(_mix((rows + np.uint64(1)) * golden ^ start)[:, None] + columns)  # (row, column)
+        sixth = (bits >> np.uint64(32)) * np.uint64(2 * SPARSITY) >> np.uint64(32)  # 0 … 5, equally likely
+        sign = (sixth == 0).astype(np.float32) - (sixth == 1).astype(np.float32)
+        out[first : first + BLOCK] = np.float32(SPARSITY**0.5) * sign
+    return out
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    """The finalizer of SplitMix64: a bijection of 64-bit words whose every bit depends on all bits of x."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _degrees(A: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
+    """Row sums and column sums in float64."""
+    return A.sum(axis=1, dtype=np.float64), A.sum(axis=0, dtype=np.float64)
+
+
+def _power(degrees: np.ndarray, exponent: float) -> np.ndarray:
+    """degrees ** exponent, and 0 where the degree is 0."""
+    return np.where(degrees > 0, np.where(degrees > 0, degrees, 1.0) ** exponent, 0.0)
+
+
+def _unit_rows(X: np.ndarray) -> np.ndarray:
+    """Rows of length 1; a zero row stays zero."""
+    norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
+    return X * _power(norms, -1.0).astype(np.float32)[:, None]
+
+
+# --- degree ---------------------------------------------------------------------------------------------
+
+
+def _degree(graph: Graph, dim: int, seed: int) -> np.ndarray:
+    """One-hot bins of the number of members: 0, 1, 2–3, 4–7, …; the last bin holds all that is larger."""
+    counts = np.diff(graph.indptr)
+    bins = np.frexp(counts.astype(np.float64))[1]  # 0 for 0, else 1 + floor(log2)
+    out = np.zeros((graph.n_nodes, dim), dtype=np.float32)
+    out[np.arange(graph.n_nodes), np.minimum(bins, dim - 1)] = 1
+    return out
+
+
+# --- spectral -------------------------------------------------------------------------------------------
+
+
+def _spectral(graph: Graph, dim: int, seed: int) -> np.ndarray:
+    """√(n/k) times the k leading eigenvectors of D^-1/2 (A + Aᵀ) D^-1/2, then zeros up to `dim`.
+
+    The rows have mean square length 1. A sign is fixed by the first entry of at least half the largest size.
+    """
+    A = sp.csr_array(graph.adjacency, dtype=np.float64)
+    S = A + A.T
+    scale = sp.diags_array(_power(_degrees(S)[0], -0.5))
+    S = sp.csr_array(scale @ S @ scale)
+    n, k = graph.n_nodes, min(dim, graph.n_nodes)
+    vectors = _dense_leading(S, k) if n <= max(DENSE_NODES, k + 1) else _sparse_leading(S, k, seed)
+    size = np.abs(vectors)
+    first = (size >= size.max(axis=0) / 2).argmax(axis=0)
+    vectors = vectors * np.sign(vectors[first, np.arange(k)])
+    out = np.zeros((n, dim), dtype=np.float32)
+    out[:, :k] = vectors * np.sqrt(n / k)
+    return out
+
+
+def _dense_leading(S: sp.csr_array, k: int) -> np.ndarray:
+    """The k leading eigenvectors (node, k), largest eigenvalue first."""
+    return np.linalg.eigh(S.toarray())[1][:, ::-1][:, :k]
+
+
+def _sparse_leading(S: Any, k: int, seed: int) -> np.ndarray:
+    """The same by Lanczos, or by LOBPCG where many equal eigenvalues keep Lanczos from converging."""
+    rng = np.random.default_rng(seed)
+    # SciPy before 1.17 has no generator for the restarts of ARPACK.
+    restart: dict[str, Any] = {"rng": rng} if "rng" in inspect.signature(eigsh).parameters else {}
+    first = rng.standard_normal(S.shape[0])
+    try:
+        values, vectors = eigsh(S, k, which="LA", v0=first, **restart)
+    except ArpackError:
+        block = rng.standard_normal((S.shape[0], k))
+        values, vectors = lobpcg(S, block, largest=True, tol=1e-5, maxiter=200)[:2]
+    return vectors[:, np.argsort(-values, kind="stable")]
+
+
+_KINDS: dict[str, Callable[[Graph, int, int], np.ndarray]] = {
+    "projection": _projection,
+    "degree": _degree,
+    "spectral": _spectral,
+}

@@ -1,0 +1,295 @@
+"""Edge tables and node tables, in memory and in files.
+
+Files are CSV, TSV (either may be gzipped), Parquet or npz, told apart by the end of their names.
+
+- An edge file has columns source and target (or src/dst, from/to, u/v, node1/node2), optionally weight. CSV
+  and TSV may come without a header if they have two or three columns and the first line holds only numbers:
+  source, target and weight. Names cannot be told from a header, so a file of names needs one.
+- A node file has a row per node: an id column and numeric features.
+- An npz file holds `edge_index` (2, E) in row numbers, optionally `edge_weight`; features as a dense `x` or
+  as the pieces `x_data`, `x_indices`, `x_indptr`, `x_shape` of a CSR matrix; optionally `ids` and `names`.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import scipy.sparse as sp
+from pyarrow.compute import SetLookupOptions, call_function
+
+from fishergraph import _checks
+
+PathLike = str | os.PathLike
+ID_COLUMNS = ("id", "node", "node_id")
+SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".parquet": "", ".npz": ""}
+_READ_ERRORS = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, csv.Error)
+_NUMBERS = ("int", "uint", "half", "float", "double", "bool", "decimal", "null")  # as Arrow names its types
+
+
+def factorise(
+    source: pa.Array, target: pa.Array, *, node_ids: Any = None, n_nodes: int | None = None
+) -> tuple[np.ndarray, np.ndarray, int, np.ndarray | None]:
+    """The rows of both endpoints, the number of nodes, and the ids (None where they are 0 … n - 1)."""
+    known = None if node_ids is None else _checks.check_ids(node_ids, "node_ids")
+    columns = [column for column in (source, target, known) if column is not None]
+    if len({str(column.type) for column in columns}) > 1:
+        columns = [column.cast(pa.large_string()) for column in columns]
+    ends = pa.concat_arrays(columns[:2])
+    if known is not None:
+        codes, n, ids = _match(ends, columns[2], known)
+    elif ends.type == pa.int64():
+        codes, n, ids = _number_ids(ends.to_numpy(), n_nodes)
+    else:
+        coded = ends.dictionary_encode()
+        ids, rank = np.unique(np.array(coded.dictionary.to_pylist(), dtype=np.str_), return_inverse=True)
+        codes, n = rank[coded.indices.to_numpy()], len(ids)
+    return codes[: len(source)], codes[len(source) :], n, ids
+
+
+def _number_ids(values: np.ndarray, n_nodes: int | None) -> tuple[np.ndarray, int, np.ndarray | None]:
+    """Codes of integer ids, in sorted order, by counting where the ids are dense enough for it."""
+    if n_nodes is not None:
+        half = len(values) // 2
+        _checks.check_endpoints(values[:half], values[half:], n_nodes)
+        return values, n_nodes, None
+    if len(values) and (values.min() < 0 or values.max() > 4 * len(values) + 1024):
+        ids, codes = np.unique(values, return_inverse=True)
+        return codes, len(ids), ids
+    present = np.zeros(int(values.max(initial=-1)) + 1, dtype=bool)
+    present[values] = True
+    if present.all():
+        return values, len(present), None
+    return (np.cumsum(present) - 1)[values], int(present.sum()), np.flatnonzero(present)
+
+
+def _match(ends: pa.Array, keys: pa.Array, known: pa.Array) -> tuple[np.ndarray, int, np.ndarray | None]:
+    """Codes of the endpoints in a given list of ids."""
+    _checks.check_distinct(known, keys.dictionary_encode().indices.to_numpy(), "node_ids")
+    found = call_function("index_in", [ends], SetLookupOptions(value_set=keys))
+    if found.null_count:
+        stranger = ends[int(np.asarray(found.is_null()).argmax())].as_py()
+        raise ValueError(f"node_ids must hold every endpoint, got none for {stranger!r}; add it.")
+    ids = to_ids(known)
+    dense = ids.dtype.kind == "i" and np.array_equal(ids, np.arange(len(ids)))
+    return found.to_numpy().astype(np.int64), len(ids), None if dense else ids
+
+
+def to_ids(column: pa.Array) -> np.ndarray:
+    """Ids as a NumPy array of int64 or of strings."""
+    return column.to_numpy() if column.type == pa.int64() else np.array(column.to_pylist(), dtype=np.str_)
+
+
+# --- reading --------------------------------------------------------------------------------------------
+
+
+def read_edges(path: PathLike) -> pa.Table:
+    """The edge table of a file, for `as_graph`; the edges of an npz with `ids` are given by these ids."""
+    path = Path(path)
+    suffix = _checks.check_suffix(path, SUFFIXES)
+    if suffix == ".npz":
+        return _npz_edges(path, _read_npz(path))
+    table = _read_table(path, suffix, _edge_header)
+    _checks.check_edge_columns(table.column_names)
+    return table
+
+
+def read_nodes(
+    path: PathLike, id_column: str | None = None, *, drop: Iterable[str] = ()
+) -> tuple[np.ndarray, np.ndarray | sp.csr_array, list[str]]:
+    """The ids (n,), the float32 features (n, d), CSR where the file holds CSR, and the names of the features.
+
+    The ids are the column `id_column`, else the first of id, node and node_id (in any case) that is there,
+    else the row numbers. All other columns but those in `drop` are features; a file of ids alone gives d = 0.
+    """
+    path = Path(path)
+    suffix = _checks.check_suffix(path, SUFFIXES)
+    if suffix == ".npz":
+        return _npz_nodes(path, _read_npz(path))
+    table = _read_table(path, suffix, lambda fields: None)
+    names, drop = table.column_names, list(drop)
+    for name in [*drop, *([] if id_column is None else [id_column])]:
+        if name not in names:
+            raise ValueError(
+                f"'{path}' must have a column {name!r}, got {', '.join(names)}; name one of these."
+            )
+    folded = {name.strip().lower(): name for name in reversed(names) if name not in drop}
+    key = id_column or next((folded[name] for name in ID_COLUMNS if name in folded), None)
+    ids = np.arange(len(table)) if key is None else _distinct_ids(table.column(key), f"column {key!r}")
+    pandas_index = [name for name in names if name.startswith("__index_level_")]
+    names = [name for name in names if name not in (*drop, *pandas_index, key)]
+    return ids, _features(path, table.select(names)), names
+
+
+def _distinct_ids(column: Any, what: str) -> np.ndarray:
+    keys = _checks.check_ids(column, what)
+    _checks.check_distinct(keys, keys.dictionary_encode().indices.to_numpy(), what)
+    return to_ids(keys)
+
+
+def _features(path: Path, table: pa.Table) -> np.ndarray:
+    """The columns of a table as (n, d) float32, none of them missing."""
+    words = [field.name for field in table.schema if not str(field.type).startswith(_NUMBERS)]
+    if words:
+        raise ValueError(
+            f"features must be numbers, got other values in the columns {', '.join(words)} of '{path}'; "
+            f"leave labels out with drop={words!r} and encode the rest."
+        )
+    X = np.empty((len(table), table.num_columns), dtype=np.float32)
+    for j, name in enumerate(table.column_names):
+        X[:, j] = _checks.check_column(table.column(j), f"feature {name!r} of '{path}'").cast(pa.float64())
+    _checks.check_finite_rows(X, "the features")
+    return X
+
+
+def _read_table(path: Path, suffix: str, header: Callable[[list[str]], list[str] | None]) -> pa.Table:
+    """A CSV, TSV or Parquet file; `header` gives the column names of a text file that starts with data."""
+    head = _checks.check_readable(path)
+    try:
+        if suffix == ".parquet":
+            table = pq.read_table(path, partitioning=cast(Any, None))
+        else:
+            _checks.check_text(path, head, zipped=suffix.endswith(".gz"))
+            table = _read_text(path, suffix, header)
+    except _READ_ERRORS as error:
+        raise _checks.unreadable(path, head, error) from error
+    repeated = [name for name, times in Counter(table.column_names).items() if times > 1]
+    if repeated:
+        raise ValueError(f"column names must differ, got {repeated[0]!r} twice in '{path}'; rename one.")
+    return table
+
+
+def _read_text(path: Path, suffix: str, header: Callable[[list[str]], list[str] | None]) -> pa.Table:
+    zipped = suffix.endswith(".gz")
+    with gzip.open(path, "rt", encoding="utf-8-sig") if zipped else path.open(encoding="utf-8-sig") as file:
+        fields = next(csv.reader(file, delimiter=SUFFIXES[suffix]), [])
+    read = pacsv.ReadOptions(block_size=1 << 24, column_names=header(fields))
+    return pacsv.read_csv(path, read, pacsv.ParseOptions(delimiter=SUFFIXES[suffix]))
+
+
+def _edge_header(fields: list[str]) -> list[str] | None:
+    """Column names for an edge file whose first line is data, that is two or three numbers."""
+    try:
+        numbers = [float(field) for field in fields]
+    except ValueError:
+        return None
+    return ["source", "target", "weight"][: len(numbers)] if 2 <= len(numbers) <= 3 else None
+
+
+def _read_npz(path: Path) -> dict[str, np.ndarray]:
+    head = _checks.check_readable(path)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {key: file[key] for key in file.files}
+    except Exception as error:  # zipfile, zlib and NumPy each have errors of their own
+        raise _checks.unreadable(path, head, error) from error
+
+
+def _entry(path: Path, arrays: dict[str, np.ndarray], key: str, shape: tuple[int, ...] = ()) -> np.ndarray:
+    """An array of an npz file, of the given shape if there is one."""
+    if key not in arrays:
+        raise ValueError(f"'{path}' must hold an array {key!r}, got {', '.join(arrays) or 'none'}; add it.")
+    if shape and arrays[key].shape != shape:
+        raise ValueError(f"{key} in '{path}' must have shape {shape}, got {arrays[key].shape}; repair it.")
+    return arrays[key]
+
+
+def _npz_edges(path: Path, arrays: dict[str, np.ndarray]) -> pa.Table:
+    ends = _checks.check_edge_index(_entry(path, arrays, "edge_index"))
+    if "ids" in arrays:
+        _checks.check_endpoints(ends[0], ends[1], len(arrays["ids"]))
+    source, target = arrays["ids"][ends] if "ids" in arrays else ends
+    columns = {"source": source, "target": target}
+    if "edge_weight" in arrays:
+        columns["weight"] = _entry(path, arrays, "edge_weight", source.shape)
+    return pa.table({name: pa.array(column) for name, column in columns.items()})
+
+
+def _npz_nodes(path: Path, arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, Any, list[str]]:
+    if "x_data" in arrays:
+        keys = ("x_data", "x_indices", "x_indptr", "x_shape")
+        data, indices, indptr, (n, d) = (_entry(path, arrays, key) for key in keys)
+        X = sp.csr_array((data.astype(np.float32), indices, indptr), shape=(int(n), int(d)))
+    else:
+        X = _entry(path, arrays, "x")
+        if X.ndim != 2 or X.dtype.kind not in "biuf":
+            raise ValueError(
+                f"x in '{path}' must be (n, d) numbers, got {X.dtype} of shape {X.shape}; repair it."
+            )
+        X, (n, d) = np.ascontiguousarray(X, dtype=np.float32), X.shape
+    _checks.check_finite_rows(X, "the features")
+    ids = _entry(path, arrays, "ids", (n,)) if "ids" in arrays else np.arange(n)
+    names = _entry(path, arrays, "names", (d,)) if "names" in arrays else [f"x{j}" for j in range(d)]
+    return _distinct_ids(ids, "ids"), X, [str(name) for name in names]
+
+
+# --- writing --------------------------------------------------------------------------------------------
+
+
+def check_writable(path: PathLike) -> Path:
+    """The path, if an embedding can be written there; to be asked before the work is done."""
+    _checks.check_suffix(Path(path), SUFFIXES)
+    _checks.check_folder(Path(path))
+    return Path(path)
+
+
+def write_embedding(path: PathLike, ids: Any, Z: np.ndarray, names: Sequence[str] | None = None) -> None:
+    """Write an embedding (n, d) and its node ids; the file appears complete or not at all.
+
+    Tables have a column `id` and one per dimension; an npz has `ids`, `x` and `names`, as in `read_nodes`.
+    Without `names` the dimensions are z0, z1, …; without `ids` the nodes are 0 … n - 1.
+    """
+    path = check_writable(path)
+    names = [f"z{j}" for j in range(Z.shape[1])] if names is None else [str(name) for name in names]
+    keys = np.arange(len(Z)) if ids is None else np.asarray(ids)
+    keys = np.array([str(key) for key in keys.tolist()], dtype=np.str_) if keys.dtype == object else keys
+    if (len(keys), len(names)) != Z.shape or "id" in names:
+        raise ValueError(
+            f"an embedding of shape {Z.shape} needs an id per row and a name other than 'id' per column, "
+            f"got {len(keys)} ids and {len(names)} names; pass matching ones."
+        )
+    with _replacing(path) as part, part.open("wb") as file:
+        if path.name.lower().endswith(".npz"):
+            np.savez(file, ids=keys, x=Z, names=np.array(names, dtype=np.str_))
+        else:
+            _write_table(file, _checks.check_suffix(path, SUFFIXES), keys, Z, names)
+
+
+def _write_table(file: Any, suffix: str, ids: np.ndarray, Z: np.ndarray, names: list[str]) -> None:
+    """Write a table by blocks of rows, so that a memory-mapped Z is never read at once."""
+    kind = pa.from_numpy_dtype(Z.dtype)
+    schema = pa.schema([("id", pa.array(ids[:1]).type), *((name, kind) for name in names)])
+    with pa.output_stream(file, compression="gzip" if suffix.endswith(".gz") else None) as sink:
+        if suffix == ".parquet":
+            writer = pq.ParquetWriter(sink, schema)
+        else:
+            writer = pacsv.CSVWriter(
+                sink, schema, write_options=pacsv.WriteOptions(delimiter=SUFFIXES[suffix])
+            )
+        with writer:
+            for start in range(0, len(Z), 65536):
+                rows = slice(start, start + 65536)
+                columns = np.ascontiguousarray(np.asarray(Z[rows]).T)
+                writer.write_table(pa.table([pa.array(ids[rows]), *map(pa.array, columns)], schema=schema))
+
+
+@contextmanager
+def _replacing(path: Path):
+    """A new path in the same folder, moved onto `path` at the end and removed if the work fails."""
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        yield part
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,100 @@
+"""load_graph: where a name is looked for, and what the errors say."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from fishergraph.datasets import GraphData, cache_folder, data_folders, known_graphs, load_graph
+from shared_data import needs_shared_data, shared_data
+
+
+@pytest.fixture(autouse=True)
+def _empty_home(tmp_path, monkeypatch):
+    monkeypatch.delenv("FISHERGRAPH_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def write_triangle(folder, name):
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {"edge_index": np.array([[0, 1], [1, 2]]), "y": np.array([0, 1, 1]), "x": np.eye(3)}
+    np.savez(folder / f"{name}.npz", **arrays)
+
+
+def test_bundled_cora_is_complete():
+    cora = load_graph("cora")
+    assert isinstance(cora, GraphData)
+    assert (cora.n_nodes, cora.n_features, cora.n_classes, cora.n_splits) == (2708, 1433, 7, 1)
+    assert isinstance(cora.X, sp.csr_array)
+    assert cora.X.dtype == cora.graph.dtype == np.float32
+    assert cora.graph.nnz == 2 * 5278
+    assert (cora.graph != cora.graph.T).nnz == 0
+    assert not cora.graph.diagonal().any()
+    assert np.all(cora.graph.data == 1)
+    np.testing.assert_array_equal(cora.train, np.arange(140))
+    np.testing.assert_array_equal(cora.val, np.arange(140, 640))
+    np.testing.assert_array_equal(cora.test, np.arange(1708, 2708))
+    assert np.bincount(cora.y).tolist() == [351, 217, 418, 818, 426, 298, 180]
+    assert np.bincount(cora.y[cora.train]).tolist() == [20] * 7
+    assert len(np.unique(cora.ids)) == 2708
+    assert cora.licence == "Apache-2.0"
+    assert "2,708 nodes" in repr(cora)
+    assert "\n" not in repr(cora)
+
+
+@needs_shared_data
+def test_bundled_cora_equals_planetoid():
+    cora = load_graph("cora")
+    with np.load(shared_data() / "cora.npz", allow_pickle=False) as other:
+        for part in ("data", "indices", "indptr"):
+            np.testing.assert_array_equal(getattr(cora.X, part), other[f"x_{part}"])
+        np.testing.assert_array_equal(np.stack(cora.graph.nonzero()), other["edge_index"])
+        np.testing.assert_array_equal(cora.y, other["y"])
+
+
+@needs_shared_data
+@pytest.mark.parametrize(("name", "n_edges", "n_splits"), [("minesweeper", 39402, 10), ("pubmed", 44324, 1)])
+def test_larger_graphs(name, n_edges, n_splits):
+    data = load_graph(name, data_home=shared_data())
+    assert (data.graph.nnz, data.n_splits) == (2 * n_edges, n_splits)
+    train, val, test = data.split(n_splits - 1)
+    assert train.dtype == np.int64
+    assert len(np.unique(np.concatenate([train, val, test]))) == len(train) + len(val) + len(test)
+
+
+def test_folders_are_searched_in_order(tmp_path, monkeypatch):
+    assert data_folders() == [cache_folder()] == [tmp_path / "cache" / "fishergraph"]
+    monkeypatch.setenv("FISHERGRAPH_DATA", str(tmp_path / "named"))
+    assert data_folders() == [tmp_path / "named", cache_folder()]
+    assert data_folders(tmp_path) == [tmp_path]
+    write_triangle(tmp_path / "named", "triangle")
+    write_triangle(cache_folder(), "cached")
+    assert known_graphs() == ["cora", "citeseer", "pubmed", "cached", "triangle"]
+    assert load_graph("triangle").graph.nnz == 4
+    assert load_graph("cached").name == "cached"
+
+
+@pytest.mark.parametrize("name", ["crora", "Cora", "../triangle", "", None, 3])
+def test_unknown_name_lists_the_known_ones(tmp_path, name):
+    write_triangle(tmp_path / "home", "square")
+    write_triangle(tmp_path, "triangle")
+    with pytest.raises(ValueError, match=r"'cora', 'citeseer', 'pubmed', 'square'.*choose one") as caught:
+        load_graph(name, data_home=tmp_path / "home")
+    assert repr(name) in str(caught.value)
+
+
+def test_split_of_a_graph_without_one(tmp_path):
+    write_triangle(tmp_path, "triangle")
+    data = load_graph("triangle", data_home=tmp_path)
+    assert data.train is None
+    assert "no split" in repr(data)
+    with pytest.raises(ValueError, match="0 fixed splits"):
+        data.split()
+
+
+def test_import_is_light():
+    code = "import sys, fishergraph.datasets; print({'numba', 'torch'} & set(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "set()"

@@ -1,0 +1,105 @@
+"""The .npz reader: symmetrised graphs, several splits, and files that are no graphs."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from fishergraph.datasets import read_npz
+
+PLAIN = {
+    "edge_index": np.array([[0, 1, 1, 3, 3], [1, 0, 2, 3, 2]]),
+    "y": np.array([0, 1, 1, 0], dtype=np.int16),
+    "x": np.arange(8.0).reshape(4, 2),
+}
+
+
+def write(path, **changes):
+    arrays = {key: value for key, value in {**PLAIN, **changes}.items() if value is not None}
+    np.savez_compressed(path, **arrays)
+    return path
+
+
+def test_graph_is_symmetric_without_duplicates_or_added_loops(tmp_path):
+    data = read_npz(write(tmp_path / "g.npz"))
+    expected = [
+        [0, 1, 0, 0],
+        [1, 0, 1, 0],
+        [0, 1, 0, 1],
+        [0, 0, 1, 1],
+    ]  # the given loop at 3 stays, no other comes
+    np.testing.assert_array_equal(data.graph.toarray(), expected)
+    assert data.graph.dtype == data.X.dtype == np.float32
+    assert data.y.dtype == np.int64
+    assert data.name == "g"
+
+
+def test_sparse_features(tmp_path):
+    X = sp.csr_array(np.array([[0, 1.5], [2, 0], [0, 0], [1, 1]]))
+    pieces = {f"x_{part}": getattr(X, part) for part in ("data", "indices", "indptr")}
+    data = read_npz(write(tmp_path / "g.npz", x=None, x_shape=np.array(X.shape), **pieces))
+    assert isinstance(data.X, sp.csr_array)
+    np.testing.assert_array_equal(data.X.toarray(), X.toarray())
+
+
+def test_several_splits_are_lists(tmp_path):
+    masks = np.eye(4, dtype=bool)
+    data = read_npz(
+        write(tmp_path / "g.npz", train_mask=masks[:3], val_mask=masks[1:], test_mask=masks[[3, 0, 1]])
+    )
+    assert data.n_splits == 3
+    assert isinstance(data.train, list)
+    train, val, test = data.split(2)
+    assert (train.tolist(), val.tolist(), test.tolist()) == ([2], [3], [1])
+    with pytest.raises(ValueError, match="3 fixed splits"):
+        data.split(3)
+
+
+CSR = {"x": None, "x_data": np.ones(1), "x_indptr": np.array([0, 1, 1, 1, 1]), "x_shape": np.array([4, 2])}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"y": None}, "an array 'y'"),
+        ({"x": None}, "an array 'x_data'"),
+        ({"y": np.array([0.0, 1.0, np.nan, 0.0])}, "integers in 'y'"),
+        ({"edge_index": np.array([[0], [4]])}, "node numbers 0 to 3"),
+        ({"edge_index": np.array([[0], [-1]])}, "node numbers 0 to 3"),
+        ({"edge_index": np.array([0, 1])}, r"\(2, edge\)"),
+        ({"x": np.ones((3, 2))}, "features of 4 nodes"),
+        ({"x": np.array(["a", "b", "c", "d"])}, "numbers in 'x'"),
+        ({**CSR, "x_indices": np.array([7])}, "matching CSR pieces"),
+        ({**CSR, "x_indices": np.array([0]), "x_shape": np.array([4])}, "matching CSR pieces"),
+        ({"train_mask": np.ones(4)}, "'train_mask' of shape"),
+        ({"ids": np.arange(3)}, "'ids' of shape"),
+        ({"y": np.array([None, 1, 2, 3])}, "cannot be read"),
+    ],
+)
+def test_a_misfit_names_the_file(tmp_path, changes, message):
+    path = write(tmp_path / "g.npz", **changes)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_npz(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("damage", ["text", "empty", "cut", "flipped", "npy"])
+def test_a_damaged_file_is_named(tmp_path, damage):
+    path = write(tmp_path / "g.npz")
+    content = path.read_bytes()
+    middle = len(content) // 5
+    damaged = {
+        "text": b"not an archive",
+        "empty": b"",
+        "cut": content[: len(content) // 2],
+        "flipped": content[:middle]
+        + bytes(255 - byte for byte in content[middle : middle + 60])
+        + content[middle + 60 :],
+    }
+    if damage == "npy":
+        with path.open("wb") as stream:
+            np.save(stream, np.ones(3))
+    else:
+        path.write_bytes(damaged[damage])
+    with pytest.raises(ValueError, match="cannot be read") as caught:
+        read_npz(path)
+    assert str(path) in str(caught.value)

@@ -1,0 +1,362 @@
+"""Edge and node files: round trips in every format, and one sentence for every broken file."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from fishergraph.graph import as_graph
+from fishergraph.tables import SUFFIXES, check_writable, read_edges, read_nodes, write_embedding
+
+FORMATS = list(SUFFIXES)
+
+
+def put(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    data = content.encode() if isinstance(content, str) else content
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return path
+
+
+# --- edges ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_every_format_gives_the_same_graph(tmp_path, suffix, weighted):
+    edges = np.array([[0, 1, 2, 2], [1, 2, 0, 0]])
+    weights = np.array([0.5, 2.0, 1.0, 0.25])
+    frame = pd.DataFrame({"source": edges[0], "target": edges[1]})
+    frame = frame.assign(weight=weights) if weighted else frame
+    path = tmp_path / f"edges{suffix}"
+    if suffix == ".npz":
+        np.savez(path, edge_index=edges, **({"edge_weight": weights} if weighted else {}))
+    elif suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, sep=SUFFIXES[suffix], index=False)
+    graph = as_graph(read_edges(path))
+    expected = as_graph((edges, weights) if weighted else edges)
+    np.testing.assert_array_equal(graph.adjacency.toarray(), expected.adjacency.toarray())
+    assert graph.ids is None
+
+
+@pytest.mark.parametrize("text", ["0,1\n1,2\n", "0,1,0.5\n1,2,2\n", "0,1\r\n1,2\r\n", "\ufeff0,1\n1,2\n"])
+def test_a_file_of_numbers_needs_no_header(tmp_path, text):
+    table = read_edges(put(tmp_path, "e.csv", text))
+    assert table.column_names == ["source", "target", "weight"][: table.num_columns]
+    assert table.column("source").to_pylist() == [0, 1]
+    assert as_graph(table).n_nodes == 3
+
+
+def test_headers_of_known_names_in_any_case(tmp_path):
+    table = read_edges(put(tmp_path, "e.tsv.gz", "From\tTo\tWeight\nx\ty\t2\n"))
+    graph = as_graph(table)
+    assert graph.ids is not None
+    assert graph.ids.tolist() == ["x", "y"]
+    assert graph.weights is not None
+    assert graph.weights.tolist() == [2.0]
+
+
+def test_an_npz_with_ids_speaks_in_ids(tmp_path):
+    path = tmp_path / "g.npz"
+    np.savez(path, edge_index=np.array([[0], [2]]), x=np.ones((3, 2)), ids=np.array(["c", "b", "a"]))
+    ids, X, names = read_nodes(path)
+    graph = as_graph(read_edges(path), node_ids=ids)
+    assert graph.adjacency.toarray()[2, 0] == 1
+    assert graph.ids is not None
+    assert graph.ids.tolist() == ids.tolist() == ["c", "b", "a"]
+    assert (X.shape, names) == ((3, 2), ["x0", "x1"])
+
+
+def test_edges_without_rows_are_legal(tmp_path):
+    table = read_edges(put(tmp_path, "e.csv", "source,target\n"))
+    assert as_graph(table, node_ids=["a", "b"]).n_edges == 0
+    assert as_graph(table, n_nodes=2).n_nodes == 2
+
+
+def test_a_type_that_changes_late_in_a_large_file(tmp_path):
+    rows = "\n".join(f"{i},{i + 1}" for i in range(200_000))
+    table = read_edges(put(tmp_path, "e.csv", f"source,target\n{rows}\nlast,0\n"))
+    graph = as_graph(table)
+    assert graph.n_nodes == 200_002
+
+
+# --- nodes ----------------------------------------------------------------------------------------------
+
+
+def test_nodes_from_csv(tmp_path):
+    ids, X, names = read_nodes(
+        put(tmp_path, "n.csv", "a,Node_ID,b,label\n1,x,2.5,red\n3,y,true,blue\n"), drop=["label", "b"]
+    )
+    assert ids.tolist() == ["x", "y"]
+    assert isinstance(X, np.ndarray)
+    assert X.dtype == np.float32
+    assert X.flags.c_contiguous
+    assert X.tolist() == [[1.0], [3.0]]
+    assert names == ["a"]
+
+
+def test_a_named_id_column_and_row_numbers(tmp_path):
+    path = put(tmp_path, "n.csv", "a,b\n7,2\n5,4\n")
+    assert read_nodes(path, "a")[0].tolist() == [7, 5]
+    ids, X, names = read_nodes(path)
+    assert ids.tolist() == [0, 1]
+    assert names == ["a", "b"]
+    assert X.shape == (2, 2)
+
+
+def test_ids_alone_give_no_features(tmp_path):
+    ids, X, names = read_nodes(put(tmp_path, "n.csv", "id\na\nb\n"))
+    assert ids.tolist() == ["a", "b"]
+    assert X.shape == (2, 0)
+    assert names == []
+
+
+def test_a_pandas_index_is_no_feature(tmp_path):
+    path = tmp_path / "n.parquet"
+    pd.DataFrame({"id": [1, 2], "a": [True, False]}, index=[5, 9]).to_parquet(path)
+    _, X, names = read_nodes(path)
+    assert names == ["a"]
+    assert X.tolist() == [[1.0], [0.0]]  # type: ignore[union-attr]
+
+
+def test_a_folder_that_looks_like_a_partition_adds_no_column(tmp_path):
+    (tmp_path / "year=2020").mkdir()
+    path = tmp_path / "year=2020" / "n.parquet"
+    pq.write_table(pa.table({"id": [1], "a": [2.0]}), path)
+    assert read_nodes(path)[2] == ["a"]
+
+
+def test_sparse_features_from_npz(tmp_path):
+    X = sp.random_array((5, 7), density=0.4, format="csr", rng=0)
+    path = tmp_path / "n.npz"
+    np.savez(path, x_data=X.data, x_indices=X.indices, x_indptr=X.indptr, x_shape=np.array(X.shape))
+    ids, Y, names = read_nodes(path)
+    assert sp.issparse(Y)
+    np.testing.assert_allclose(Y.toarray(), X.toarray(), rtol=1e-6)  # type: ignore[union-attr]
+    assert len(ids) == 5
+    assert len(names) == 7
+
+
+# --- round trips ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@settings(deadline=None, max_examples=15)
+@given(
+    Z=arrays(
+        np.float32, st.tuples(st.integers(1, 6), st.integers(1, 4)), elements=st.floats(-1e6, 1e6, width=32)
+    ),
+    kind=st.sampled_from(["none", "strings", "integers"]),
+)
+def test_an_embedding_comes_back(tmp_path_factory, suffix, Z, kind):
+    path = tmp_path_factory.mktemp("out") / f"z{suffix}"
+    n = len(Z)
+    ids = {
+        "none": None,
+        "strings": np.array([f"é,{i}" for i in range(n)]),
+        "integers": np.arange(n)[::-1] * 10,
+    }[kind]
+    write_embedding(path, ids, Z)
+    back, X, names = read_nodes(path)
+    np.testing.assert_array_equal(back, np.arange(n) if ids is None else ids)
+    np.testing.assert_array_equal(X, Z)
+    assert names == [f"z{j}" for j in range(Z.shape[1])]
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_many_blocks_of_a_memory_map(tmp_path):
+    Z = np.lib.format.open_memmap(tmp_path / "z.npy", mode="w+", dtype=np.float32, shape=(70_000, 2))
+    Z[:] = np.arange(140_000).reshape(-1, 2)
+    write_embedding(tmp_path / "z.parquet", None, Z, names=["a", "b"])
+    ids, X, names = read_nodes(tmp_path / "z.parquet")
+    np.testing.assert_array_equal(X, Z)
+    assert names == ["a", "b"]
+    assert ids[-1] == 69_999
+
+
+def test_objects_as_ids_are_written_as_text(tmp_path):
+    ids = np.empty(2, dtype=object)
+    ids[:] = [(0, 1), "x"]
+    write_embedding(tmp_path / "z.csv", ids, np.zeros((2, 1)))
+    assert read_nodes(tmp_path / "z.csv")[0].tolist() == ["(0, 1)", "x"]
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, suffix):
+    path = tmp_path / f"z{suffix}"
+    write_embedding(path, ["a"], np.ones((1, 1), dtype=np.float32))
+    before = path.read_bytes()
+
+    class Broken(np.ndarray):
+        def __getitem__(self, rows):
+            raise RuntimeError("disk on fire")
+
+        def __array__(self, *args, **kwargs):
+            raise RuntimeError("disk on fire")
+
+        tobytes = tofile = __getitem__
+
+    Z = np.zeros((1, 1), dtype=np.float32).view(Broken)
+    if suffix == ".npz":
+        Z = np.array([[object()]])  # type: ignore[assignment]
+    with pytest.raises((RuntimeError, ValueError, TypeError)):
+        write_embedding(path, np.array([[1]]) if suffix == ".npz" else ["a"], Z)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == [path.name]
+
+
+# --- errors ---------------------------------------------------------------------------------------------
+
+HTML = "<!DOCTYPE html>\n<html><body>not found</body></html>"
+PARQUET = pq.write_table
+EDGE_FILES = {
+    "text as parquet": ("e.parquet", "source,target\n0,1\n", "e.parquet"),
+    "html as csv": ("e.csv", HTML, "e.csv.*HTML"),
+    "html as parquet": ("e.parquet", HTML, "e.parquet.*HTML"),
+    "html as npz": ("e.npz", HTML, "e.npz.*HTML"),
+    "text as npz": ("e.npz", "0,1\n", "e.npz"),
+    "gzip as csv": ("e.csv", gzip.compress(b"source,target\n"), "e.csv.*gz"),
+    "parquet as csv": ("e.csv", b"PAR1abc", "e.csv.*parquet"),
+    "binary as csv": ("e.csv", b"a\0b\0c", "e.csv"),
+    "torn npz": ("e.npz", b"PK\x03\x04abc", "e.npz"),
+    "torn parquet": ("e.parquet", b"PAR1abcdefgh", "e.parquet"),
+    "latin-1": ("e.csv", "sourçe,target\n".encode("latin-1"), "e.csv"),
+    "empty csv": ("e.csv", b"", "e.csv.*empty"),
+    "empty npz": ("e.npz", b"", "e.npz.*empty"),
+    "ragged": ("e.csv", "source,target\n0,1\n2\n", "e.csv.*[Ee]xpected 2 columns"),
+    "columns": ("e.csv", "begin,end\na,b\n", "got 'begin', 'end'"),
+    "names without a header": ("e.csv", "ann,bob\nbob,cy\n", "got 'ann', 'bob'"),
+    "twice": ("e.csv", "source,source,target\n0,1,2\n", "'source' twice"),
+    "unknown suffix": ("e.xlsx", b"abc", "'e.xlsx'"),
+    "four numbers": ("e.csv", "1,2,3,4\n", "got '1', '2', '3', '4'"),
+}
+
+
+@pytest.mark.parametrize("case", EDGE_FILES)
+def test_broken_edge_files(tmp_path, case):
+    name, content, pattern = EDGE_FILES[case]
+    with pytest.raises(ValueError, match=pattern) as caught:
+        read_edges(put(tmp_path, name, content))
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith(".")
+
+
+def test_plain_text_named_gz(tmp_path):
+    path = tmp_path / "e.csv.gz"
+    path.write_text("source,target\n0,1\n")
+    with pytest.raises(ValueError, match=r"e.csv.gz"):
+        read_edges(path)
+    path.write_bytes(gzip.compress(b"source,target\n" + os.urandom(5000))[:200])
+    with pytest.raises(ValueError, match=r"e.csv.gz"):
+        read_edges(path)
+
+
+@pytest.mark.parametrize("read", [read_edges, read_nodes])
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_no_file_and_a_folder(tmp_path, read, suffix):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        read(tmp_path / f"nowhere{suffix}")
+    (tmp_path / f"folder{suffix}").mkdir()
+    with pytest.raises(IsADirectoryError, match="folder"):
+        read(tmp_path / f"folder{suffix}")
+
+
+NODE_FILES = {
+    "words": ("id,a,colour,shape\n1,2,red,round\n", {}, r"colour, shape.*drop=\['colour', 'shape'\]"),
+    "missing value": ("id,a,b\nx,1,2\ny,,3\n", {}, "feature 'a'.*row 1"),
+    "nan value": ("id,a\nx,1\ny,2\nz,nan\n", {}, "feature 'a'.*row 2"),
+    "all missing": ("id,a\nx,\ny,\n", {}, "feature 'a'.*row 0"),
+    "infinite": ("id,a\nx,1\ny,inf\n", {}, "infinity in row 1"),
+    "duplicate id": ("id,a\nx,1\ny,2\nx,3\n", {}, "column 'id'.*'x' again in row 2"),
+    "duplicate number": ("id,a\n4,1\n4,2\n", {}, "column 'id'.*got 4 again in row 1"),
+    "missing id": ("id,a\nx,1\n,2\n", {}, "column 'id'.*row 1"),
+    "float id": ("id,a\n1.5,1\n", {}, "column 'id'.*double"),
+    "no such id column": ("id,a\nx,1\n", {"id_column": "key"}, "column 'key', got id, a"),
+    "no such column to drop": ("id,a\nx,1\n", {"drop": ["label"]}, "column 'label', got id, a"),
+}
+
+
+@pytest.mark.parametrize("case", NODE_FILES)
+def test_broken_node_files(tmp_path, case):
+    content, options, pattern = NODE_FILES[case]
+    with pytest.raises((ValueError, TypeError), match=pattern):
+        read_nodes(put(tmp_path, "n.csv", content), **options)
+
+
+NPZ_FILES = {
+    "no edges": (read_edges, {"x": np.ones((2, 2))}, "'edge_index', got x"),
+    "edge shape": (read_edges, {"edge_index": np.zeros((3, 2), int)}, r"got \(3, 2\)"),
+    "edge kind": (read_edges, {"edge_index": np.ones((2, 3))}, "float64"),
+    "weight shape": (
+        read_edges,
+        {"edge_index": np.zeros((2, 3), int), "edge_weight": np.ones(2)},
+        r"edge_weight.*got \(2,\)",
+    ),
+    "edge beyond ids": (
+        read_edges,
+        {"edge_index": np.array([[0], [3]]), "ids": np.array(["a"])},
+        "got 3 in edge 0",
+    ),
+    "no features": (read_nodes, {"edge_index": np.zeros((2, 0), int)}, "'x', got edge_index"),
+    "feature shape": (read_nodes, {"x": np.ones(3)}, r"x in .*got float64 of shape \(3,\)"),
+    "feature kind": (read_nodes, {"x": np.array([["a"]])}, "x in .*got <U1"),
+    "half a matrix": (read_nodes, {"x_data": np.ones(1)}, "'x_indices', got x_data"),
+    "id shape": (read_nodes, {"x": np.ones((3, 1)), "ids": np.arange(2)}, r"ids.*\(3,\), got \(2,\)"),
+    "name shape": (
+        read_nodes,
+        {"x": np.ones((3, 1)), "names": np.array(["a", "b"])},
+        r"names.*\(1,\), got \(2,\)",
+    ),
+    "same ids": (read_nodes, {"x": np.ones((2, 1)), "ids": np.array(["a", "a"])}, "ids.*'a' again in row 1"),
+    "nan": (read_nodes, {"x": np.array([[1.0], [np.nan]])}, "NaN in row 1"),
+    "pickle": (read_nodes, {"x": np.array([[None]])}, "n.npz"),
+}
+
+
+@pytest.mark.parametrize("case", NPZ_FILES)
+def test_broken_npz_files(tmp_path, case):
+    read, arrays_, pattern = NPZ_FILES[case]
+    np.savez(tmp_path / "n.npz", **arrays_)
+    with pytest.raises((ValueError, TypeError), match=pattern):
+        read(tmp_path / "n.npz")
+
+
+def test_check_writable(tmp_path, monkeypatch):
+    assert check_writable(tmp_path / "z.csv") == tmp_path / "z.csv"
+    with pytest.raises(ValueError, match=r"\.parquet.*'z\.docx'"):
+        check_writable(tmp_path / "z.docx")
+    with pytest.raises(FileNotFoundError, match="absent"):
+        check_writable(tmp_path / "absent" / "z.csv")
+    (tmp_path / "d.csv").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"d\.csv"):
+        check_writable(tmp_path / "d.csv")
+    monkeypatch.setattr(os, "access", lambda *args: False)
+    with pytest.raises(PermissionError, match=str(tmp_path)):
+        check_writable(tmp_path / "z.csv")
+
+
+@pytest.mark.parametrize(
+    ("ids", "names", "pattern"),
+    [
+        (["a"], None, "got 1 ids and 2 names"),
+        (None, ["a"], "got 3 ids and 1 names"),
+        (None, ["id", "b"], "other than 'id'"),
+    ],
+)
+def test_an_embedding_needs_matching_ids_and_names(tmp_path, ids, names, pattern):
+    with pytest.raises(ValueError, match=pattern):
+        write_embedding(tmp_path / "z.csv", ids, np.zeros((3, 2)), names)
+    assert os.listdir(tmp_path) == []
