@@ -380,9 +380,7 @@ def wl_colours(neighbours, labels, n_rounds):
 
     colours = number(list(labels))
     for _ in range(n_rounds):
-        colours = number(
-            [(colours[v], tuple(sorted(colours[u] for u in neighbours[v]))) for v in range(len(colours))]
-        )
+        colours = number([(colours[v], tuple(sorted(colours[u] for u in neighbours[v]))) for v in range(len(colours))])
     return np.array(colours, dtype=np.int64)
 
 

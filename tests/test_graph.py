@@ -181,9 +181,7 @@ def test_a_canonical_csr_matrix_is_shared_and_never_written_to():
     graph = as_graph(A)
     assert np.shares_memory(graph.indices, A.indices)
     assert np.shares_memory(graph.weights, A.data)
-    messy = sp.csr_array(
-        (np.array([1.0, 0.0, 2.0, 1.0]), np.array([1, 0, 1, 0]), np.array([0, 3, 4])), shape=(2, 2)
-    )
+    messy = sp.csr_array((np.array([1.0, 0.0, 2.0, 1.0]), np.array([1, 0, 1, 0]), np.array([0, 3, 4])), shape=(2, 2))
     before = (messy.data.copy(), messy.indices.copy(), messy.indptr.copy())
     for part in (messy.data, messy.indices, messy.indptr):
         part.flags.writeable = False
@@ -311,9 +309,7 @@ def test_categories_chunks_and_mixed_ids():
     category = pd.DataFrame({"u": ["a", "b"], "v": ["b", "a"]}).astype("category")
     same(as_graph(category), plain)
     same(
-        as_graph(
-            pl.DataFrame({"u": ["a", "b"], "v": ["b", "a"]}, schema={"u": pl.Categorical, "v": pl.String})
-        ),
+        as_graph(pl.DataFrame({"u": ["a", "b"], "v": ["b", "a"]}, schema={"u": pl.Categorical, "v": pl.String})),
         plain,
     )
     half = pa.table({"u": ["a"], "v": ["b"]})
@@ -324,6 +320,12 @@ def test_categories_chunks_and_mixed_ids():
     assert mixed.ids.tolist() == ["1", "2", "x"]
     named = as_graph(pd.DataFrame({"u": [1], "v": [2]}), node_ids=["x", "2", "1"])
     assert named.adjacency.toarray()[1, 2] == 1
+
+
+def test_the_adjacency_shares_the_indices():
+    graph = as_graph((EDGES, WEIGHTS))
+    assert np.shares_memory(graph.adjacency.indices, graph.indices)
+    assert np.shares_memory(as_graph(graph.adjacency).indices, graph.indices)
 
 
 def test_a_graph_passes_through():

@@ -113,9 +113,7 @@ def test_rank_deficient_and_constant_embeddings():
     probe = LogisticProbe(Cs=[1.0]).fit(doubled, y, train, val)
     np.testing.assert_allclose(probe.decision_function(doubled), twin.decision_function(doubled), atol=1e-3)
     constant = LogisticProbe().fit(np.ones((300, 5)), y, train, val)
-    np.testing.assert_allclose(
-        constant.predict_proba(np.ones((1, 5)))[0], np.bincount(y[:100]) / 100, atol=1e-6
-    )
+    np.testing.assert_allclose(constant.predict_proba(np.ones((1, 5)))[0], np.bincount(y[:100]) / 100, atol=1e-6)
 
 
 def test_is_a_scikit_learn_estimator():

@@ -64,8 +64,7 @@ def test_log_mixture_with_given_weights(sample):
     points, anchors, variance = sample
     pi = np.array([0.1, 0.2, 0.3, 0.4])
     density = sum(
-        w * stats.multivariate_normal(a, variance * np.eye(3)).pdf(points)
-        for w, a in zip(pi, anchors, strict=True)
+        w * stats.multivariate_normal(a, variance * np.eye(3)).pdf(points) for w, a in zip(pi, anchors, strict=True)
     )
     values = [ref.log_mixture(x, anchors, variance, np.log(pi)) for x in points]
     assert_allclose(values, np.log(density), rtol=1e-12)
@@ -95,9 +94,7 @@ def test_log_responsibilities_survive_where_probabilities_vanish():
 
 def test_log_responsibilities_are_log_softmax(sample):
     points, anchors, variance = sample
-    expected = special.log_softmax(
-        -euclidean_distances(points, anchors, squared=True) / (2 * variance), axis=1
-    )
+    expected = special.log_softmax(-euclidean_distances(points, anchors, squared=True) / (2 * variance), axis=1)
     assert_allclose(ref.log_responsibilities(points, anchors, variance), expected, rtol=1e-10, atol=1e-12)
 
 
@@ -124,9 +121,7 @@ def test_m_step_is_exact_where_the_quotient_is_zero_over_zero(rng):
         exact = np.zeros((3, 2))
         density = [
             [
-                (
-                    -sum((Decimal(float(a)) - Decimal(float(b))) ** 2 for a, b in zip(x, w, strict=True)) / 2
-                ).exp()
+                (-sum((Decimal(float(a)) - Decimal(float(b))) ** 2 for a, b in zip(x, w, strict=True)) / 2).exp()
                 for w in anchors
             ]
             for x in points
@@ -151,9 +146,7 @@ def test_em_is_scikit_learns(sample, n_em_iter):
     assert_allclose(ours[0], means, rtol=1e-11, atol=1e-12)
     # scikit-learn reports the responsibilities of the last E-step as the mixture weights of its M-step.
     assert_allclose(mass[0], 30 * model.weights_, rtol=1e-11)
-    assert model.lower_bound_ == pytest.approx(
-        ref.log_likelihood(points, np.ones(30), last, variance) / 30, rel=1e-12
-    )
+    assert model.lower_bound_ == pytest.approx(ref.log_likelihood(points, np.ones(30), last, variance) / 30, rel=1e-12)
 
 
 def test_em_weights_are_repetitions(sample):
@@ -202,9 +195,7 @@ def test_one_anchor_is_mean_pooling(sample):
     means, mass = ref.em_means(points, as_set(30), anchors[:1], n_em_iter=2)
     assert_allclose(means[0, 0], points.mean(0), rtol=1e-12)
     assert_allclose(mass, [[30.0]], rtol=1e-14)
-    assert_allclose(
-        ref.reference_attention_means(points, as_set(30), anchors[:1])[0, 0], points.mean(0), rtol=1e-12
-    )
+    assert_allclose(ref.reference_attention_means(points, as_set(30), anchors[:1])[0, 0], points.mean(0), rtol=1e-12)
 
 
 def test_many_iterations_reach_a_stationary_likelihood(sample):
@@ -254,9 +245,7 @@ def test_kernel_is_the_product_of_embeddings(sample, rng):
         assert phi[0] @ phi[1] == pytest.approx(kernel, rel=1e-10)
         half_distance = 0.5 * np.sum((phi[0] - phi[1]) ** 2)
         assert ref.kl_expansion(means[0], means[1], metric) == pytest.approx(half_distance, rel=1e-10)
-    assert_allclose(
-        ref.fisher_embedding(means, anchors)[1, 3:6], 0.5 * (means[1, 1] - anchors[1]), rtol=1e-14
-    )
+    assert_allclose(ref.fisher_embedding(means, anchors)[1, 3:6], 0.5 * (means[1, 1] - anchors[1]), rtol=1e-14)
 
 
 def test_matrix_roots_are_scipys(rng):
@@ -267,18 +256,14 @@ def test_matrix_roots_are_scipys(rng):
     tiny = np.diag([1.0, 1e-13, 0.25])
     assert_array_equal(ref.inverse_root(tiny), np.diag([1.0, 0.0, 2.0]))
     singular = half[:, :2] @ half[:, :2].T
-    assert_allclose(
-        ref.inverse_root(singular) @ ref.inverse_root(singular), linalg.pinvh(singular), atol=1e-8
-    )
+    assert_allclose(ref.inverse_root(singular) @ ref.inverse_root(singular), linalg.pinvh(singular), atol=1e-8)
 
 
 def test_multilayer_kernel_is_the_product_of_concatenations(rng):
     psis, psis2 = ([rng.normal(size=d) for d in (3, 5, 2)] for _ in range(2))
     assert ref.multilayer_kernel(psis, psis2) == pytest.approx(np.concatenate(psis) @ np.concatenate(psis2))
     weights = [0.0, 2.0, 0.5]
-    scaled = [
-        np.concatenate([math.sqrt(b) * psi for b, psi in zip(weights, p, strict=True)]) for p in (psis, psis2)
-    ]
+    scaled = [np.concatenate([math.sqrt(b) * psi for b, psi in zip(weights, p, strict=True)]) for p in (psis, psis2)]
     assert ref.multilayer_kernel(psis, psis2, weights) == pytest.approx(scaled[0] @ scaled[1])
 
 
@@ -343,9 +328,7 @@ def test_fisher_matrix_scales_with_the_variance(rng):
 
 def test_fisher_matrix_tends_to_the_identity_over_p():
     corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.3, 0.9]])
-    gaps = [
-        np.abs(ref.fisher_matrix_quadrature(s * corners) - np.eye(6) / 3).max() for s in (2, 4, 8, 16, 32)
-    ]
+    gaps = [np.abs(ref.fisher_matrix_quadrature(s * corners) - np.eye(6) / 3).max() for s in (2, 4, 8, 16, 32)]
     assert all(b < a for a, b in itertools.pairwise(gaps))
     assert gaps[0] > 1e-2
     assert gaps[-1] < 1e-12

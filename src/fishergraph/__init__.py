@@ -37,7 +37,7 @@ _HOMES = {
     "tangent_kernel": "fishergraph.embedding",
 }
 
-__all__ = ["__version__", *_HOMES]
+__all__ = ["__version__", *_HOMES]  # pyright: ignore
 
 if TYPE_CHECKING:
     from fishergraph.datasets import load_graph as load_graph

@@ -5,10 +5,8 @@ A message is one sentence: what was expected, what came, what to do.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from numbers import Real
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -21,7 +19,6 @@ T = TypeVar("T")
 
 EDGE_COLUMNS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"))
 WEIGHT_COLUMNS = ("weight", "weights", "edge_weight")
-MAGIC = {b"PAR1": "parquet", b"PK\x03\x04": "npz or zip", b"\x1f\x8b": "gz", b"<": "HTML or XML"}
 
 
 def look_up(table: Mapping[str, T], name: Any, what: str) -> T:
@@ -39,9 +36,7 @@ def check_integer(value: Any, name: str, *, least: int) -> int:
     return int(value)
 
 
-def check_number(
-    value: Any, name: str, *, least: float = 0.0, most: float = np.inf, strict: bool = False
-) -> float:
+def check_number(value: Any, name: str, *, least: float = 0.0, most: float = np.inf, strict: bool = False) -> float:
     """`value` as a finite float from `least` (above it when `strict`) to `most`."""
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not number or not np.isfinite(value) or not least <= value <= most or (strict and value == least):
@@ -63,9 +58,7 @@ def check_block_weights(weights: Any, n_blocks: int) -> tuple[float, ...]:
         )
     checked = tuple(check_number(value, "a block weight") for value in values)
     if not any(checked):
-        raise ValueError(
-            "block_weights must leave at least one block, got zeros only; make one of them positive."
-        )
+        raise ValueError("block_weights must leave at least one block, got zeros only; make one of them positive.")
     return checked
 
 
@@ -119,9 +112,7 @@ def check_edge_index(edge_index: np.ndarray) -> np.ndarray:
     if edge_index.size == 0:  # np.array([[], []]) is float64, and harmless
         return edge_index.astype(np.int64)
     if edge_index.dtype.kind not in "iu":
-        raise TypeError(
-            f"edge_index must hold integers, got {edge_index.dtype}; convert it with astype(int)."
-        )
+        raise TypeError(f"edge_index must hold integers, got {edge_index.dtype}; convert it with astype(int).")
     return edge_index
 
 
@@ -146,9 +137,7 @@ def check_weights(weights: Any, n_edges: int, name_edge: Callable[[int], str]) -
     """Edge weights as float32 or float64, finite and not negative; `name_edge(i)` names the i-th edge."""
     weights = np.asarray(weights)
     if weights.shape != (n_edges,):
-        raise ValueError(
-            f"edge weights must have shape ({n_edges},), got {weights.shape}; pass one per edge."
-        )
+        raise ValueError(f"edge weights must have shape ({n_edges},), got {weights.shape}; pass one per edge.")
     if weights.dtype.kind not in "biuf":
         bad = next((i for i, w in enumerate(weights.tolist()) if not isinstance(w, Real)), None)
         if bad is not None:
@@ -172,7 +161,8 @@ def check_square(shape: tuple[int, ...]) -> int:
     """The side of a square sparse matrix."""
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(
-            f"a sparse adjacency matrix must be square, got shape {tuple(shape)}; pass an (n, n) matrix."
+            f"a sparse adjacency matrix must be square, got shape {tuple(shape)}; pass an (n, n) matrix, "
+            "and in cross-validation as_graph(matrix), which is cut to the fold's nodes on both sides."
         )
     return int(shape[0])
 
@@ -180,13 +170,9 @@ def check_square(shape: tuple[int, ...]) -> int:
 def check_node_count(found: int, n_nodes: int | None) -> None:
     """Raise for a graph without nodes, and where `n_nodes` is given and is not `found`."""
     if n_nodes is not None and n_nodes != found:
-        raise ValueError(
-            f"the graph has {found} nodes, got n_nodes={n_nodes}; pass the same number or leave it out."
-        )
+        raise ValueError(f"the graph has {found} nodes, got n_nodes={n_nodes}; pass the same number or leave it out.")
     if found == 0:
-        raise ValueError(
-            "a graph must have at least one node, got none; pass its nodes, by n_nodes for example."
-        )
+        raise ValueError("a graph must have at least one node, got none; pass its nodes, by n_nodes for example.")
 
 
 def check_distinct(ids: Any, codes: np.ndarray, what: str) -> None:
@@ -196,9 +182,7 @@ def check_distinct(ids: Any, codes: np.ndarray, what: str) -> None:
         repeated = np.ones(len(codes), dtype=bool)
         repeated[first] = False
         row = int(np.flatnonzero(repeated)[0])
-        value = getattr(
-            ids[row], "as_py", getattr(ids[row], "item", lambda: ids[row])
-        )()  # Arrow, NumPy, Python
+        value = getattr(ids[row], "as_py", getattr(ids[row], "item", lambda: ids[row]))()  # Arrow, NumPy, Python
         raise ValueError(f"{what} must be distinct, got {value!r} again in row {row}; drop repeated rows.")
 
 
@@ -262,59 +246,3 @@ def check_edge_table(table: Any) -> tuple[pa.Array, pa.Array, np.ndarray | None]
     if third is None:
         return source, target, None
     return source, target, np.asarray(check_column(column(third), f"column {names[third]!r}"))
-
-
-# --- files ----------------------------------------------------------------------------------------------
-
-
-def check_suffix(path: Path, suffixes: Iterable[str]) -> str:
-    """The suffix of a file name, in lower case, out of the known ones."""
-    known = list(suffixes)
-    for suffix in sorted(known, key=len, reverse=True):
-        if path.name.lower().endswith(suffix):
-            return suffix
-    raise ValueError(
-        f"a file name must end in {', '.join(known)}, got {path.name!r}; rename or convert the file."
-    )
-
-
-def check_readable(path: Path) -> bytes:
-    """The first bytes of a file that exists, is no folder and is not empty."""
-    if not path.exists():
-        raise FileNotFoundError(f"a file was expected at '{path}', got nothing there; check the path.")
-    if path.is_dir():
-        raise IsADirectoryError(f"a file was expected at '{path}', got a folder; name a file in it.")
-    with path.open("rb") as file:
-        head = file.read(4096)
-    if not head:
-        raise ValueError(f"data was expected in '{path}', got an empty file; write it again.")
-    return head
-
-
-def check_folder(path: Path) -> None:
-    """Raise if a file cannot be written at `path`."""
-    if path.is_dir():
-        raise IsADirectoryError(f"the output must be a file, got the folder '{path}'; name a file in it.")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"the folder of '{path}' must exist, got no '{path.parent}'; create it first."
-        )
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(
-            f"the folder '{path.parent}' must be writable, got one that is not; choose another."
-        )
-
-
-def check_text(path: Path, head: bytes, *, zipped: bool) -> None:
-    """Raise if the first bytes of a file are not those of plain (or gzipped) text."""
-    binary = b"\0" in head or head.lstrip().startswith(tuple(MAGIC))
-    if head.startswith(b"\x1f\x8b") != zipped or (binary and not zipped):
-        raise unreadable(path, head, "other bytes")
-
-
-def unreadable(path: Path, head: bytes, reason: Any) -> ValueError:
-    """The error for a file that is not what its name says; its first bytes may tell what it is instead."""
-    looks = next((kind for magic, kind in MAGIC.items() if head.lstrip().startswith(magic)), None)
-    other = looks and looks.split()[0].lower() not in path.name.lower()
-    got = f"what looks like {looks}" if other else str(reason).split("\n")[0].rstrip(". ")
-    return ValueError(f"'{path}' must be what its name says, got {got}; repair or rename it.")

@@ -62,7 +62,7 @@ def map_blocks(
     n_jobs: int | None = None,
     advance: Callable[[int], Any] | None = None,
 ) -> list[T]:
-    """`[function(block) for block in blocks]`, on threads, in block order; `advance(1)` is called per finished block."""
+    """`[function(block) for block in blocks]`, on threads, in block order; `advance(1)` is called after each."""
     threads = min(n_threads(n_jobs), len(blocks))
     advance = advance or (lambda _: None)
     results: list[T] = []

@@ -40,15 +40,29 @@ class Graph:
         return len(self.indices)
 
     @property
+    def shape(self) -> tuple[int, int]:
+        return (self.n_nodes, self.n_nodes)
+
+    def __len__(self) -> int:
+        return self.n_nodes
+
+    def __getitem__(self, key: Any) -> Graph:
+        """The subgraph induced by some rows: what scikit-learn's cross-validation cuts out beside X[rows]."""
+        rows = key[0] if isinstance(key, tuple) else key
+        rows = np.arange(self.n_nodes)[rows]
+        ids = rows if self.ids is None else self.ids[rows]
+        return _from_csr(sp.csr_array(self.adjacency[rows][:, rows]), ids)
+
+    @property
     def adjacency(self) -> sp.csr_array:
         """The (n_nodes, n_nodes) operator; edges without weights weigh 1 in float32."""
         weights = np.ones(self.n_edges, dtype=np.float32) if self.weights is None else self.weights
-        return sp.csr_array((weights, self.indices, self.indptr), shape=(self.n_nodes, self.n_nodes))
+        # SciPy widens the indices to the type of indptr, so the short one is narrowed where it fits.
+        indptr = self.indptr.astype(self.indices.dtype) if self.n_edges < 2**31 else self.indptr
+        return sp.csr_array((weights, self.indices, indptr), shape=(self.n_nodes, self.n_nodes))
 
 
-def as_graph(
-    obj: Any, *, undirected: bool = False, n_nodes: int | None = None, node_ids: Any = None
-) -> Graph:
+def as_graph(obj: Any, *, undirected: bool = False, n_nodes: int | None = None, node_ids: Any = None) -> Graph:
     """The `Graph` of a graph object.
 
     Args:
@@ -171,9 +185,7 @@ def _read_edge_index(edge_index: Any, n_nodes: int | None, node_ids: None, weigh
     _checks.check_node_count(n_nodes, None)
     _checks.check_endpoints(source, target, n_nodes)
     if weights is not None:
-        weights = _checks.check_weights(
-            _to_numpy(weights), len(source), lambda i: f"{source[i]} -> {target[i]}"
-        )
+        weights = _checks.check_weights(_to_numpy(weights), len(source), lambda i: f"{source[i]} -> {target[i]}")
     return _assemble(source, target, weights, n_nodes)
 
 
@@ -181,9 +193,7 @@ def _to_numpy(array: Any) -> np.ndarray:
     """A NumPy view of an array or a tensor on any device."""
     if hasattr(array, "detach"):
         if str(array.layout) != "torch.strided":
-            raise TypeError(
-                f"graph must be a dense (2, E) tensor, got layout {array.layout}; pass its edge_index."
-            )
+            raise TypeError(f"graph must be a dense (2, E) tensor, got layout {array.layout}; pass its edge_index.")
         array = array.detach().cpu().numpy()
     return np.asarray(array)
 
@@ -195,9 +205,7 @@ def _read_pair(pair: tuple, n_nodes: int | None, node_ids: None) -> Graph:
 def _read_pyg(data: Any, n_nodes: int | None, node_ids: None) -> Graph:
     edge_index = getattr(data, "edge_index", None)
     if edge_index is None:
-        raise TypeError(
-            f"graph must have an edge_index, got {_type_name(data)} without one; set data.edge_index."
-        )
+        raise TypeError(f"graph must have an edge_index, got {_type_name(data)} without one; set data.edge_index.")
     weights = getattr(data, "edge_weight", None)
     features = getattr(data, "edge_attr", None)
     if weights is None and features is not None and features.numel() == edge_index.shape[1]:
@@ -227,9 +235,7 @@ def _read_igraph(graph: Any, n_nodes: int | None, node_ids: None) -> Graph:
     ends = np.array(graph.get_edgelist(), dtype=np.int64)
     values = graph.es["weight"] if "weight" in graph.es.attributes() else np.ones(len(ends))
     values = [1 if w is None else w for w in values] if isinstance(values, list) else values
-    weights = _checks.check_weights(
-        values, len(ends), lambda i: f"{names[ends[i, 0]]!r} -> {names[ends[i, 1]]!r}"
-    )
+    weights = _checks.check_weights(values, len(ends), lambda i: f"{names[ends[i, 0]]!r} -> {names[ends[i, 1]]!r}")
     return _from_pairs(ends, weights, graph.is_directed(), len(names), _labels(names))
 
 

@@ -18,7 +18,7 @@ from fishergraph.em.e_step import posterior, published_code
 from fishergraph.em.loop import block_means, first_responsibilities
 from fishergraph.embedding import fisher_embedding
 from fishergraph.family import fisher_root
-from fishergraph.kernel_map import IdentityMap, KernelMap, fit_nystrom
+from fishergraph.kernel_map import IdentityMap, KernelMap
 from fishergraph.multiset import Multisets
 from fishergraph.ops import Responsibilities, choose_backend
 
@@ -28,7 +28,8 @@ class Attention:
     """One reading of the method: its E-step, its anchors, its metric, and whether the last layer has a ψ."""
 
     e_step: Callable[..., Any]
-    anchor_method: str
+    anchor_method: str | None  # None: the one that was asked for
+    unit_points: bool  # whether `normalize` reaches the points of a layer, or the rows of X alone
     fisher_root: Callable[[int], float]
     maps_last: bool
     shrinkage: float
@@ -40,9 +41,9 @@ class Attention:
 
 ATTENTIONS = {
     # The paper's equations.
-    "posterior": Attention(posterior, "kmeans", fisher_root, maps_last=True, shrinkage=0.0),
+    "posterior": Attention(posterior, None, True, fisher_root, maps_last=True, shrinkage=0.0),
     # The authors' code: cosines over d, a softmax of probabilities, unit anchors, no 1/√p, φ itself last.
-    "reference": Attention(published_code, "spherical", lambda _: 1.0, maps_last=False, shrinkage=1e-2),
+    "reference": Attention(published_code, "spherical", False, lambda _: 1.0, maps_last=False, shrinkage=1e-2),
 }
 
 
@@ -51,6 +52,7 @@ class LayerSpec:
     """What is asked of a layer before it has seen data; the names are those of `FisherEmbedding`."""
 
     n_anchors: int
+    anchor_method: str
     dim: int
     n_em_iter: int
     variance: float | str
@@ -75,7 +77,12 @@ class Layer:
 
 
 def block_phi(
-    spec: LayerSpec, anchors: np.ndarray, variance: float, points: np.ndarray, alpha: Responsibilities, sets: Multisets
+    spec: LayerSpec,
+    anchors: np.ndarray,
+    variance: float,
+    points: np.ndarray,
+    alpha: Responsibilities,
+    sets: Multisets,
 ) -> np.ndarray:
     """φ of the multisets of one row block (Eq. 18), (set, anchor·feature [+ anchor])."""
     backend = choose_backend(spec.backend, n_em_iter=spec.n_em_iter)
@@ -98,9 +105,8 @@ def fit_layer(
     """The layer learned from a sample of members and a sample of rows, and the responsibilities it is run with."""
     size = sample_size(spec.n_anchors, spec.max_samples, sets.n_entries)
     members = points[sample_members(sets, size, rng)]
-    anchors = learn_anchors(
-        members, spec.n_anchors, method=spec.attention.anchor_method, rng=rng, n_jobs=n_jobs
-    )
+    method = spec.attention.anchor_method or spec.anchor_method
+    anchors = learn_anchors(members, spec.n_anchors, method=method, rng=rng, n_jobs=n_jobs)
     variance = spec.variance
     if not isinstance(variance, float):
         variance = calibrate_variance(members, anchors, spec.sharpness)
@@ -157,6 +163,3 @@ def run_layer(
         write(rows, layer.kernel_map(phi))
 
     map_blocks(block, row_blocks(sets.n_sets), n_jobs=n_jobs, advance=advance)
-
-
-__all__ = ["ATTENTIONS", "Attention", "Layer", "LayerSpec", "fit_layer", "fit_nystrom", "run_layer"]

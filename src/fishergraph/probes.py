@@ -75,19 +75,14 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
         self.n_features_in_ = Z.shape[1]
         return self
 
-    def _fit_path(
-        self, Z: Any, y: np.ndarray, train: np.ndarray, val: np.ndarray, Cs: np.ndarray, solver: dict
-    ):
+    def _fit_path(self, Z: Any, y: np.ndarray, train: np.ndarray, val: np.ndarray, Cs: np.ndarray, solver: dict):
         """For each C: ((coef, intercept), accuracy on val); sets `classes_`."""
         self.classes_, codes = _encode(y[train])
         rows = _dense(Z, train)
         span = _span(rows)
         val_rows = span.coordinates(_dense(Z, val))
         path = _solve_path(span.coordinates(rows), codes, len(self.classes_), Cs, **solver)
-        return [
-            (span.back(W, b), float(np.mean(self.classes_[_choose(val_rows @ W + b)] == y[val])))
-            for W, b in path
-        ]
+        return [(span.back(W, b), float(np.mean(self.classes_[_choose(val_rows @ W + b)] == y[val]))) for W, b in path]
 
     def decision_function(self, Z: Any) -> np.ndarray:
         """The logits, (row, class); for two classes one column's worth, positive for `classes_[1]`."""
@@ -155,8 +150,8 @@ def _solve_path(
     design = np.hstack([rows, np.ones((rows.shape[0], 1))])
     theta = np.zeros((design.shape[1], n_classes))
     path = []
-    for C in Cs / 2 if n_classes == 2 else Cs:
-        theta, gradient = _solve(design, targets, C, theta, max_iter, tol)
+    for C in Cs:
+        theta, gradient = _solve(design, targets, C / 2 if n_classes == 2 else C, theta, max_iter, tol)
         if gradient > 10 * tol:
             warnings.warn(
                 f"the probe with C = {C:g} should end at a gradient below {tol:g}, got {gradient:.1e}; "
@@ -164,9 +159,9 @@ def _solve_path(
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        solution = (
-            theta[:, 1:] - theta[:, :1] if n_classes == 2 else theta - theta.mean(axis=1, keepdims=True)
-        )
+        # Softmax leaves a common shift of the intercepts open; scikit-learn's sum to zero.
+        origin = theta[:, :1] if n_classes == 2 else theta.mean(axis=1, keepdims=True)
+        solution = (theta - origin)[:, 1 if n_classes == 2 else 0 :]
         path.append((solution[:-1], solution[-1]))
     return path
 
@@ -183,7 +178,8 @@ def _solve(
         # Each axis is scaled by its curvature at the present point. Where a solve moved far, the curvature is
         # another: there the gradient is judged, and the solve goes on, in the new scale.
         p = softmax(design @ theta, axis=1)
-        scale = 1 / np.sqrt(np.mean(p * (1 - p)) * extent + penalty)
+        spread = max(np.mean(p * (1 - p)), 1e-12)  # it underflows where every row is certain
+        scale = 1 / np.sqrt(spread * extent + penalty)
         arguments = (scale, design, targets, penalty)
         flat = (theta / scale).ravel()
         gradient = float(np.abs(_loss(flat, *arguments)[1]).max())
@@ -224,9 +220,7 @@ def _check_Cs(Cs: Any) -> np.ndarray:
     """The candidate values of C, ascending."""
     values = PAPER_CS if Cs is None else np.atleast_1d(np.asarray(Cs, dtype=np.float64))
     if values.ndim != 1 or values.size == 0 or not np.all(np.isfinite(values) & (values > 0)):
-        raise ValueError(
-            f"Cs must be a list of positive finite numbers, got {Cs!r}; pass such a list, or None."
-        )
+        raise ValueError(f"Cs must be a list of positive finite numbers, got {Cs!r}; pass such a list, or None.")
     return np.sort(values)
 
 
@@ -246,9 +240,7 @@ def _check_split(y: Any, train: Any, val: Any, n_rows: int) -> tuple[np.ndarray,
     """The labels and the node numbers of the training and validation rows."""
     y = np.asarray(y)
     if y.shape != (n_rows,):
-        raise ValueError(
-            f"y must have shape ({n_rows},), a label per row of Z, got {y.shape}; pass such labels."
-        )
+        raise ValueError(f"y must have shape ({n_rows},), a label per row of Z, got {y.shape}; pass such labels.")
     train, val = _node_numbers(train, "train", n_rows), _node_numbers(val, "val", n_rows)
     shared = np.intersect1d(train, val)
     if shared.size:
@@ -289,7 +281,5 @@ def _encode(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The classes that occur and each label's class number."""
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(
-            f"train must hold at least two classes, got only {classes[0]!r}; add rows of another."
-        )
+        raise ValueError(f"train must hold at least two classes, got only {classes[0]!r}; add rows of another.")
     return classes, codes

@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 from pyarrow.compute import SetLookupOptions, call_function
 
-from fishergraph import _checks
+from fishergraph import _checks, _file_checks
 
 PathLike = str | os.PathLike
 ID_COLUMNS = ("id", "node", "node_id")
@@ -97,7 +97,7 @@ def to_ids(column: pa.Array) -> np.ndarray:
 def read_edges(path: PathLike) -> pa.Table:
     """The edge table of a file, for `as_graph`; the edges of an npz with `ids` are given by these ids."""
     path = Path(path)
-    suffix = _checks.check_suffix(path, SUFFIXES)
+    suffix = _file_checks.check_suffix(path, SUFFIXES)
     if suffix == ".npz":
         return _npz_edges(path, _read_npz(path))
     table = _read_table(path, suffix, _edge_header)
@@ -114,16 +114,14 @@ def read_nodes(
     else the row numbers. All other columns but those in `drop` are features; a file of ids alone gives d = 0.
     """
     path = Path(path)
-    suffix = _checks.check_suffix(path, SUFFIXES)
+    suffix = _file_checks.check_suffix(path, SUFFIXES)
     if suffix == ".npz":
         return _npz_nodes(path, _read_npz(path))
     table = _read_table(path, suffix, lambda fields: None)
     names, drop = table.column_names, list(drop)
     for name in [*drop, *([] if id_column is None else [id_column])]:
         if name not in names:
-            raise ValueError(
-                f"'{path}' must have a column {name!r}, got {', '.join(names)}; name one of these."
-            )
+            raise ValueError(f"'{path}' must have a column {name!r}, got {', '.join(names)}; name one of these.")
     folded = {name.strip().lower(): name for name in reversed(names) if name not in drop}
     key = id_column or next((folded[name] for name in ID_COLUMNS if name in folded), None)
     ids = np.arange(len(table)) if key is None else _distinct_ids(table.column(key), f"column {key!r}")
@@ -155,15 +153,15 @@ def _features(path: Path, table: pa.Table) -> np.ndarray:
 
 def _read_table(path: Path, suffix: str, header: Callable[[list[str]], list[str] | None]) -> pa.Table:
     """A CSV, TSV or Parquet file; `header` gives the column names of a text file that starts with data."""
-    head = _checks.check_readable(path)
+    head = _file_checks.check_readable(path)
     try:
         if suffix == ".parquet":
             table = pq.read_table(path, partitioning=cast(Any, None))
         else:
-            _checks.check_text(path, head, zipped=suffix.endswith(".gz"))
+            _file_checks.check_text(path, head, zipped=suffix.endswith(".gz"))
             table = _read_text(path, suffix, header)
     except _READ_ERRORS as error:
-        raise _checks.unreadable(path, head, error) from error
+        raise _file_checks.unreadable(path, head, error) from error
     repeated = [name for name, times in Counter(table.column_names).items() if times > 1]
     if repeated:
         raise ValueError(f"column names must differ, got {repeated[0]!r} twice in '{path}'; rename one.")
@@ -188,12 +186,12 @@ def _edge_header(fields: list[str]) -> list[str] | None:
 
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
-    head = _checks.check_readable(path)
+    head = _file_checks.check_readable(path)
     try:
         with np.load(path, allow_pickle=False) as file:
             return {key: file[key] for key in file.files}
     except Exception as error:  # zipfile, zlib and NumPy each have errors of their own
-        raise _checks.unreadable(path, head, error) from error
+        raise _file_checks.unreadable(path, head, error) from error
 
 
 def _entry(path: Path, arrays: dict[str, np.ndarray], key: str, shape: tuple[int, ...] = ()) -> np.ndarray:
@@ -224,9 +222,7 @@ def _npz_nodes(path: Path, arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, A
     else:
         X = _entry(path, arrays, "x")
         if X.ndim != 2 or X.dtype.kind not in "biuf":
-            raise ValueError(
-                f"x in '{path}' must be (n, d) numbers, got {X.dtype} of shape {X.shape}; repair it."
-            )
+            raise ValueError(f"x in '{path}' must be (n, d) numbers, got {X.dtype} of shape {X.shape}; repair it.")
         X, (n, d) = np.ascontiguousarray(X, dtype=np.float32), X.shape
     _checks.check_finite_rows(X, "the features")
     ids = _entry(path, arrays, "ids", (n,)) if "ids" in arrays else np.arange(n)
@@ -239,8 +235,8 @@ def _npz_nodes(path: Path, arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, A
 
 def check_writable(path: PathLike) -> Path:
     """The path, if an embedding can be written there; to be asked before the work is done."""
-    _checks.check_suffix(Path(path), SUFFIXES)
-    _checks.check_folder(Path(path))
+    _file_checks.check_suffix(Path(path), SUFFIXES)
+    _file_checks.check_folder(Path(path))
     return Path(path)
 
 
@@ -254,16 +250,16 @@ def write_embedding(path: PathLike, ids: Any, Z: np.ndarray, names: Sequence[str
     names = [f"z{j}" for j in range(Z.shape[1])] if names is None else [str(name) for name in names]
     keys = np.arange(len(Z)) if ids is None else np.asarray(ids)
     keys = np.array([str(key) for key in keys.tolist()], dtype=np.str_) if keys.dtype == object else keys
-    if (len(keys), len(names)) != Z.shape or "id" in names:
+    if (len(keys), len(names)) != Z.shape or "id" in names or Z.dtype.kind not in "biuf":
         raise ValueError(
-            f"an embedding of shape {Z.shape} needs an id per row and a name other than 'id' per column, "
-            f"got {len(keys)} ids and {len(names)} names; pass matching ones."
+            f"an embedding, {Z.dtype} of shape {Z.shape}, needs numbers, an id per row and a name other than "
+            f"'id' per column, got {len(keys)} ids and {len(names)} names; pass matching ones."
         )
     with _replacing(path) as part, part.open("wb") as file:
         if path.name.lower().endswith(".npz"):
             np.savez(file, ids=keys, x=Z, names=np.array(names, dtype=np.str_))
         else:
-            _write_table(file, _checks.check_suffix(path, SUFFIXES), keys, Z, names)
+            _write_table(file, _file_checks.check_suffix(path, SUFFIXES), keys, Z, names)
 
 
 def _write_table(file: Any, suffix: str, ids: np.ndarray, Z: np.ndarray, names: list[str]) -> None:
@@ -274,9 +270,7 @@ def _write_table(file: Any, suffix: str, ids: np.ndarray, Z: np.ndarray, names: 
         if suffix == ".parquet":
             writer = pq.ParquetWriter(sink, schema)
         else:
-            writer = pacsv.CSVWriter(
-                sink, schema, write_options=pacsv.WriteOptions(delimiter=SUFFIXES[suffix])
-            )
+            writer = pacsv.CSVWriter(sink, schema, write_options=pacsv.WriteOptions(delimiter=SUFFIXES[suffix]))
         with writer:
             for start in range(0, len(Z), 65536):
                 rows = slice(start, start + 65536)

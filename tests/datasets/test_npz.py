@@ -43,9 +43,7 @@ def test_sparse_features(tmp_path):
 
 def test_several_splits_are_lists(tmp_path):
     masks = np.eye(4, dtype=bool)
-    data = read_npz(
-        write(tmp_path / "g.npz", train_mask=masks[:3], val_mask=masks[1:], test_mask=masks[[3, 0, 1]])
-    )
+    data = read_npz(write(tmp_path / "g.npz", train_mask=masks[:3], val_mask=masks[1:], test_mask=masks[[3, 0, 1]]))
     assert data.n_splits == 3
     assert isinstance(data.train, list)
     train, val, test = data.split(2)

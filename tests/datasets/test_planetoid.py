@@ -145,9 +145,7 @@ def published(tmp_path, monkeypatch):
     web = tmp_path / "web"
     web.mkdir()
     write_small(web, "citeseer")
-    sums = tuple(
-        hashlib.sha256((web / file_name("citeseer", part)).read_bytes()).hexdigest() for part in PARTS
-    )
+    sums = tuple(hashlib.sha256((web / file_name("citeseer", part)).read_bytes()).hexdigest() for part in PARTS)
     monkeypatch.setitem(planetoid.CHECKSUMS, "citeseer", sums)
     monkeypatch.setattr(planetoid, "ADDRESS", web.as_uri() + "/")
     monkeypatch.delenv("FISHERGRAPH_DATA", raising=False)
@@ -158,9 +156,7 @@ def published(tmp_path, monkeypatch):
 def test_download_then_cache(published, tmp_path):
     assert load_graph("citeseer").n_nodes == 6
     place = tmp_path / "cache" / "fishergraph" / "planetoid"
-    assert sorted(path.name for path in place.iterdir()) == sorted(
-        file_name("citeseer", part) for part in PARTS
-    )
+    assert sorted(path.name for path in place.iterdir()) == sorted(file_name("citeseer", part) for part in PARTS)
     for path in published.iterdir():
         path.unlink()
     assert load_graph("citeseer").n_nodes == 6  # from the cache now

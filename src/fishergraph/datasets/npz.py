@@ -68,9 +68,7 @@ def _read_arrays(stream: IO[bytes], where: str) -> dict[str, np.ndarray]:
 
 def _misfit(where: str, expected: str, got: str) -> ValueError:
     """The error for a file whose arrays do not make a graph."""
-    return ValueError(
-        f"{where} must hold {expected}, got {got}; see fishergraph.datasets.npz for the layout."
-    )
+    return ValueError(f"{where} must hold {expected}, got {got}; see fishergraph.datasets.npz for the layout.")
 
 
 def _array(arrays: dict[str, np.ndarray], key: str, where: str) -> np.ndarray:
@@ -95,9 +93,7 @@ def _graph(arrays: dict[str, np.ndarray], n_nodes: int, where: str) -> sp.csr_ar
     if edges.ndim != 2 or edges.shape[0] != 2:
         raise _misfit(where, "'edge_index' of shape (2, edge)", f"shape {edges.shape}")
     if edges.size and (edges.min() < 0 or edges.max() >= n_nodes):
-        raise _misfit(
-            where, f"node numbers 0 to {n_nodes - 1} in 'edge_index'", f"{edges.min()} to {edges.max()}"
-        )
+        raise _misfit(where, f"node numbers 0 to {n_nodes - 1} in 'edge_index'", f"{edges.min()} to {edges.max()}")
     return undirected_graph(edges[0], edges[1], n_nodes)
 
 
@@ -124,9 +120,7 @@ def _csr(arrays: dict[str, np.ndarray], where: str) -> sp.csr_array:
         X = sp.csr_array(pieces, shape=(int(shape[0]), int(shape[1])))
         X.check_format(full_check=True)
     except (ValueError, TypeError, IndexError) as error:
-        raise _misfit(
-            where, "matching CSR pieces x_data, x_indices, x_indptr, x_shape", str(error)
-        ) from error
+        raise _misfit(where, "matching CSR pieces x_data, x_indices, x_indptr, x_shape", str(error)) from error
     X.sum_duplicates()
     return X
 

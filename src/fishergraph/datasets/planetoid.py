@@ -117,9 +117,7 @@ def load_pickle(path: Path) -> Any:
     try:
         value = unpickler.load()
         return _as_csr(vars(value)) if isinstance(value, unpickler.csr_class) else value
-    except (
-        Exception
-    ) as error:  # a broken pickle can raise anything; nothing outside the list above was called
+    except Exception as error:  # a broken pickle can raise anything, though it calls only what is admitted
         raise ValueError(
             f"{path} must be a Planetoid pickle of arrays and lists, but it was refused ({error}); "
             "replace it with the published file."
@@ -204,9 +202,7 @@ def _graph(neighbours: dict[int, list[int]], n_nodes: int) -> sp.csr_array:
     counts = [len(targets) for targets in neighbours.values()]
     sources = np.repeat(np.array(list(neighbours), dtype=np.int64), counts)
     targets = np.array([target for row in neighbours.values() for target in row], dtype=np.int64)
-    if targets.size and (
-        min(sources.min(), targets.min()) < 0 or max(sources.max(), targets.max()) >= n_nodes
-    ):
+    if targets.size and (min(sources.min(), targets.min()) < 0 or max(sources.max(), targets.max()) >= n_nodes):
         raise IndexError(f"the graph names nodes outside 0 to {n_nodes - 1}")
     proper = sources != targets
     return undirected_graph(sources[proper], targets[proper], n_nodes)

@@ -64,9 +64,7 @@ class GraphData:
         """The node numbers (train, val, test) of fixed split `k`."""
         if not 0 <= k < self.n_splits:
             have = f"{self.n_splits} fixed split{'s' if self.n_splits != 1 else ''}"
-            raise ValueError(
-                f"k must number a split of {self.name}, which has {have}, got {k!r}; draw one yourself."
-            )
+            raise ValueError(f"k must number a split of {self.name}, which has {have}, got {k!r}; draw one yourself.")
         parts = (self.train, self.val, self.test)
         train, val, test = (part[k] if isinstance(part, list) else part for part in parts)
         return train, val, test  # type: ignore[return-value]

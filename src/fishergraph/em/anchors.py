@@ -77,9 +77,7 @@ def _mixture_em(points, n_anchors, init, n_iter, variance, rng, n_jobs):
     return means
 
 
-def mixture_em_step(
-    points: np.ndarray, means: np.ndarray, variance: float, *, n_jobs: int | None = None
-) -> np.ndarray:
+def mixture_em_step(points: np.ndarray, means: np.ndarray, variance: float, *, n_jobs: int | None = None) -> np.ndarray:
     """The means after one EM iteration on all points (Eq. 17), summed block by block in order; a mass of zero stays."""
 
     def block_sums(rows: slice) -> tuple[np.ndarray, np.ndarray]:
@@ -87,7 +85,7 @@ def mixture_em_step(
         return (alpha.T @ points[rows]).astype(np.float64), alpha.sum(axis=0, dtype=np.float64)
 
     parts = map_blocks(block_sums, row_blocks(points.shape[0], 4096), n_jobs=n_jobs)
-    sums, mass = sum(part[0] for part in parts), sum(part[1] for part in parts)
+    sums, mass = np.sum([part[0] for part in parts], axis=0), np.sum([part[1] for part in parts], axis=0)
     filled = (mass > 0)[:, None]
     new = np.divide(sums, mass[:, None], out=means.astype(np.float64), where=filled)
     return new.astype(means.dtype)

@@ -163,7 +163,9 @@ def _averages(
 def _add_segments(rows: Any, labels: np.ndarray, sums: np.ndarray) -> None:
     """sums[labels[i]] += rows[i], in the order of the rows."""
     if sp.issparse(rows):
-        pick = sp.csr_array((np.ones(len(labels), sums.dtype), (labels, np.arange(len(labels)))), (len(sums), len(labels)))
+        pick = sp.csr_array(
+            (np.ones(len(labels), sums.dtype), (labels, np.arange(len(labels)))), (len(sums), len(labels))
+        )
         sums += (pick @ rows).toarray()
         return
     from fishergraph.ops.numba_cpu import add_segments

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fishergraph import _checks
+from fishergraph.em.anchors import METHODS
 from fishergraph.em.e_step import E_STEPS
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.estimators.stack import StackSpec, fit_stack, run_stack
@@ -35,6 +36,8 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
     n_layers : number of layers T; 0 gives the input map alone.
     n_anchors : number of mixture components p of a layer.
     dim : width of every ψ_t (fewer where the data hold fewer distinct points).
+    normalize : divide the rows of X, and the points of every layer, by their lengths.
+    anchor_method : "kmeans"; "spherical" (for unit vectors, so with `normalize`); "em"; "random".
     n_em_iter : EM iterations per layer; 1 is the paper, 0 gives φ = 0.
     e_step : "posterior".
     attention : "posterior", the paper's equations, or "reference", the rule of the authors' code.
@@ -75,11 +78,13 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         n_anchors: int = 4,
         dim: int = 256,
         *,
+        normalize: bool = True,
+        anchor_method: str = "kmeans",
         n_em_iter: int = 1,
         e_step: str = "posterior",
         attention: str = "posterior",
         variance: float | str = "auto",
-        sharpness: float = 0.5,
+        sharpness: float = 0.8,
         prior: float = 0.0,
         counts: bool = False,
         multiset: str = "neighbourhood",
@@ -99,6 +104,8 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         self.n_layers = n_layers
         self.n_anchors = n_anchors
         self.dim = dim
+        self.normalize = normalize
+        self.anchor_method = anchor_method
         self.n_em_iter = n_em_iter
         self.e_step = e_step
         self.attention = attention
@@ -160,7 +167,13 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         if X is None:
             X = structural_features(graph, self.structure, dim=self.dim, seed=self._structure_seed)
         X = validate_data(
-            self, X, reset=fitting, accept_sparse="csr", dtype=[np.float32, np.float64], order="C", ensure_all_finite=False
+            self,
+            X,
+            reset=fitting,
+            accept_sparse="csr",
+            dtype=[np.float32, np.float64],
+            order="C",
+            ensure_all_finite=False,
         )
         _checks.check_finite_rows(X)
         if sp.issparse(X):
@@ -183,6 +196,7 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
             variance = _checks.check_number(variance, "variance (or 'auto')", strict=True)
         layer = LayerSpec(
             n_anchors=_checks.check_integer(self.n_anchors, "n_anchors", least=1),
+            anchor_method=self._anchor_method(),
             dim=_checks.check_integer(self.dim, "dim", least=1),
             n_em_iter=_checks.check_integer(self.n_em_iter, "n_em_iter", least=0),
             variance=variance,
@@ -199,10 +213,21 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         return StackSpec(
             layer=layer,
             n_layers=n_layers,
+            normalize=bool(self.normalize),
             block_weights=_checks.check_block_weights(self.block_weights, n_layers + 1),
             n_jobs=self.n_jobs,
             progress=progress_bar(self.verbose),
         )
+
+    def _anchor_method(self) -> str:
+        """The name of the anchors' learner; spherical k-means asks for points that are unit vectors."""
+        _checks.look_up(METHODS, self.anchor_method, "anchor_method")
+        if self.anchor_method == "spherical" and not self.normalize:
+            raise ValueError(
+                "anchor_method='spherical' needs points that are unit vectors, got normalize=False; "
+                "set normalize=True, or use 'kmeans'."
+            )
+        return self.anchor_method
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The column names psi0_0, psi0_1, …, psi1_0, …: block and position in it."""
@@ -226,4 +251,3 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-

@@ -38,6 +38,7 @@ class StackSpec:
 
     layer: LayerSpec
     n_layers: int
+    normalize: bool
     block_weights: tuple[float, ...]  # one per block; zero leaves the block out
     n_jobs: int | None
     progress: Callable[[str, int], Any]  # (title, steps) → a context manager whose value has update(n)
@@ -50,7 +51,7 @@ def fit_stack(
     streams = [np.random.default_rng(child) for child in seed.spawn(spec.n_layers + 1)]
     rows = np.sort(streams[0].permutation(X.shape[0])[: _landmark_rows(spec, X.shape[0])])
     input_map = spec.layer.fit_map(
-        X[rows],
+        _input_rows(spec, X, rows),
         spec.layer.dim,
         bandwidth=spec.layer.bandwidth,
         shrinkage=spec.layer.attention.shrinkage,
@@ -84,6 +85,11 @@ class _Fitting:
         )
 
 
+def _input_rows(spec: StackSpec, X: Any, rows: Any) -> Any:
+    """Rows of X as the input map sees them."""
+    return unit_rows(X[rows]) if spec.normalize else X[rows]
+
+
 def _landmark_rows(spec: StackSpec, n_rows: int) -> int:
     return sample_size(spec.layer.dim, spec.layer.max_samples, n_rows)
 
@@ -102,7 +108,14 @@ def _run(
             write, result = blocks.writer(t, layer.kernel_map.n_outputs, points.dtype, keep=t < spec.n_layers)
             with spec.progress(f"layer {t}/{spec.n_layers}", len(row_blocks(sets.n_sets))) as bar:
                 run_layer(
-                    spec.layer, layer, points, sets, write, alpha=alpha, n_jobs=spec.n_jobs, advance=bar.update
+                    spec.layer,
+                    layer,
+                    points,
+                    sets,
+                    write,
+                    alpha=alpha,
+                    n_jobs=spec.n_jobs,
+                    advance=bar.update,
                 )
             points = result
     return Stack(input_map, tuple(layers)), blocks.joined()
@@ -114,7 +127,7 @@ def _run_input(spec: StackSpec, input_map: KernelMap, X: Any, blocks: _Output) -
     rows = row_blocks(X.shape[0], _INPUT_ROWS)
 
     def block(part: slice) -> None:
-        write(part, input_map(X[part]))
+        write(part, input_map(_input_rows(spec, X, part)))
 
     with spec.progress("input map", len(rows)) as bar:
         map_blocks(block, rows, n_jobs=spec.n_jobs, advance=bar.update)
@@ -135,15 +148,16 @@ class _Output:
     def writer(
         self, t: int, width: int, dtype: np.dtype, *, keep: bool
     ) -> tuple[Callable[[slice, np.ndarray], None], np.ndarray]:
-        """(write(rows, block), the kept points): where block t goes; the next layer needs it kept on its own."""
+        """(write(rows, block), points): where block t goes, and the points it is for the next layer, when kept."""
         points = np.empty((self.n_rows if keep else 0, width), dtype)
         weight = self.spec.block_weights[t] if self.wanted else 0.0
         target = self._columns(t, width, dtype) if weight > 0 else None
         scale = points.dtype.type(np.sqrt(weight))
+        unit = self.spec.normalize and self.spec.layer.attention.unit_points
 
         def write(rows: slice, block: np.ndarray) -> None:
             if keep:
-                points[rows] = block
+                points[rows] = unit_rows(block) if unit else block
             if target is not None:
                 np.multiply(block, scale, out=target[rows])
 

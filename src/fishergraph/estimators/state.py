@@ -93,7 +93,8 @@ def _check_format(path: Path, metadata: dict[str, str]) -> None:
     version = int(metadata["format_version"])
     if version > FORMAT_VERSION:
         raise ValueError(
-            f"{path} must have model format {FORMAT_VERSION} or older, got format {version}; upgrade fishergraph to read it."
+            f"{path} must have model format {FORMAT_VERSION} or older, got format {version}; "
+            "upgrade fishergraph to read it."
         )
 
 

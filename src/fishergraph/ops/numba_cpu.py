@@ -10,6 +10,8 @@ over the multiset.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import njit
@@ -20,7 +22,9 @@ from fishergraph.multiset import Multisets
 from fishergraph.ops.registry import Backend, Responsibilities
 
 # "contract" only lets a·b + c be one instruction; infinities stay what they are.
-FLAGS = {"nogil": True, "cache": True, "fastmath": {"contract"}}
+compiled: Any = njit(nogil=True, cache=True, fastmath={"contract"})  # pyright: ignore
+# "reassoc" also lets a sum run in lanes; for sums of finite squares alone.
+compiled_sum: Any = njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})  # pyright: ignore
 
 # Entries ahead of the current one whose points are asked for; 8 to 16 measure alike.
 _AHEAD = 12
@@ -46,20 +50,22 @@ def _prefetch(typingctx, array, row, column):
     return types.void(array, row, column), codegen
 
 
-@njit(**FLAGS)
+@compiled
 def _prefetch_points(points, indices, first, last):
     """Ask for the points of the entries first … last − 1."""
     per_line = 64 // points.itemsize
     for entry in range(first, min(last, len(indices))):
         for k in range(0, points.shape[1], per_line):
-            _prefetch(points, indices[entry], k)
+            _prefetch(points, indices[entry], k)  # pyright: ignore
 
 
-@njit(**FLAGS)
+@compiled
 def _sum_members(points, indices, start, stop, shares, sums):
     """sums_j = Σ_i shares_ij x_i over the members of one multiset, four members at a time."""
     n_anchors, n_features = sums.shape
-    sums[:] = 0
+    for j in range(n_anchors):
+        for k in range(n_features):
+            sums[j, k] = 0
     entry = start
     while entry + 4 <= stop:
         _prefetch_points(points, indices, entry + _AHEAD, entry + _AHEAD + 4)
@@ -81,10 +87,11 @@ def _sum_members(points, indices, start, stop, shares, sums):
         entry += 1
 
 
-@njit(**FLAGS)
+@compiled
 def _plain_shares(alpha, indices, weights, step, start, stop, shares, mass):
     """shares_ij = a_i α_ij of the members of one multiset, and their sum over the members."""
-    mass[:] = 0
+    for j in range(len(mass)):
+        mass[j] = 0
     for i in range(stop - start):
         weight, u = weights[(start + i) * step], indices[start + i]
         for j in range(shares.shape[1]):
@@ -92,7 +99,7 @@ def _plain_shares(alpha, indices, weights, step, start, stop, shares, mass):
             mass[j] += shares[i, j]
 
 
-@njit(**FLAGS)
+@compiled
 def _softmax_shares(logs, weights, step, start, stop, prior, shares, totals, mass):
     """shares_ij = a_i exp(log α_ij − h_j), where h_j is the largest log of the row; returns nothing that underflows.
 
@@ -115,7 +122,7 @@ def _softmax_shares(logs, weights, step, start, stop, prior, shares, totals, mas
         totals[j], totals[n_anchors + j], mass[j] = total, anchor_share, sum_mass
 
 
-@njit(**FLAGS)
+@compiled
 def _divide(sums, totals, anchors):
     """μ_j = (sums_j + prior share · w_j) / total_j, in place; the anchor where nothing was summed."""
     n_anchors = anchors.shape[0]
@@ -125,7 +132,7 @@ def _divide(sums, totals, anchors):
             row[k] = (row[k] + anchor_share * anchor[k]) / total if total > 0 else anchor[k]
 
 
-@njit(**{**FLAGS, "fastmath": {"contract", "reassoc"}})
+@compiled_sum
 def _squared_distance(x, mean):
     square = x[0] - x[0]
     for k in range(len(x)):
@@ -134,16 +141,17 @@ def _squared_distance(x, mean):
     return square
 
 
-@njit(**FLAGS)
+@compiled
 def _e_step_row(points, indices, start, stop, means, variance, logs):
     """log α_ij of the members of one multiset at that multiset's own means."""
     n_anchors = means.shape[0]
     for i in range(stop - start):
         x, row = points[indices[start + i]], logs[i]
+        highest = -variance * np.inf
         for j in range(n_anchors):
             row[j] = -_squared_distance(x, means[j]) / (variance + variance)
-        highest = row.max()
-        total = highest - highest
+            highest = max(highest, row[j])
+        total = variance - variance
         for j in range(n_anchors):
             row[j] -= highest
             total += np.exp(row[j])
@@ -152,7 +160,15 @@ def _e_step_row(points, indices, start, stop, means, variance, logs):
             row[j] -= total
 
 
-@njit(**FLAGS)
+@compiled
+def _gather_logs(log_alpha, indices, start, stop, logs):
+    """The log-responsibilities of the members of one multiset, side by side."""
+    for i in range(stop - start):
+        for j in range(logs.shape[1]):
+            logs[i, j] = log_alpha[indices[start + i], j]
+
+
+@compiled
 def em_rows(
     points, log_alpha, alpha, indptr, indices, weights, step, anchors, prior, variance, n_em_iter, least_mass,
     means, mass, logs, shares, totals,
@@ -168,12 +184,12 @@ def em_rows(
             in_logs = iteration > 0
             if iteration == 0:
                 _plain_shares(alpha, indices, weights, step, start, stop, shares, mass[v])
-                in_logs = mass[v].min() + prior < least_mass
-                totals[:n_anchors], totals[n_anchors:] = mass[v] + prior, prior
-            if iteration == 0 and in_logs:
-                for i in range(stop - start):
-                    logs[i] = log_alpha[indices[start + i]]
-            elif in_logs:
+                for j in range(n_anchors):
+                    totals[j], totals[n_anchors + j] = mass[v, j] + prior, prior
+                    in_logs = in_logs or totals[j] < least_mass
+                if in_logs:
+                    _gather_logs(log_alpha, indices, start, stop, logs)
+            else:
                 _e_step_row(points, indices, start, stop, means[v], variance, logs)
             if in_logs:
                 _softmax_shares(logs, weights, step, start, stop, prior, shares, totals, mass[v])
@@ -181,7 +197,7 @@ def em_rows(
             _divide(means[v], totals, anchors)
 
 
-@njit(**FLAGS)
+@compiled
 def _add_segments(rows, labels, sums):
     for i in range(len(labels)):
         row, total = rows[i], sums[labels[i]]
