@@ -46,6 +46,22 @@ def check_number(value: Any, name: str, *, least: float = 0.0, most: float = np.
     return float(value)
 
 
+def check_flag(value: Any, name: str) -> bool:
+    """`value` as a bool; only True and False are."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {value!r}; pass one of the two.")
+    return bool(value)
+
+
+def check_n_jobs(value: Any) -> int | None:
+    """A number of threads: None, or an integer that is not zero (−1 is every core)."""
+    if value is None:
+        return None
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value != 0:
+        return int(value)
+    raise ValueError(f"n_jobs must be None or an integer other than 0, got {value!r}; -1 uses every core.")
+
+
 def check_block_weights(weights: Any, n_blocks: int) -> tuple[float, ...]:
     """One non-negative weight per block ψ_0 … ψ_T, at least one of them positive; None is all ones."""
     if weights is None:
@@ -74,16 +90,54 @@ def check_same_rows(n_rows: int, n_nodes: int) -> None:
 def row_labels(X: Any) -> np.ndarray | None:
     """The node ids a DataFrame carries as its index; None where the index only counts, or for plain arrays."""
     index = getattr(X, "index", None)
-    if index is None or not hasattr(X, "iloc") or type(index).__name__ == "RangeIndex":
+    if index is None or not hasattr(X, "iloc"):
+        return None
+    if type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1):
         return None
     return np.asarray(index)
+
+
+def check_same_order(labels: np.ndarray | None, ids: np.ndarray | None) -> None:
+    """Raise if the rows of X and the nodes of the graph have the same names in another order."""
+    if labels is None or ids is None or len(labels) != len(ids):
+        return
+    rows, nodes = labels.tolist(), ids.tolist()
+    if rows != nodes and set(rows) == set(nodes):
+        raise ValueError(
+            f"X must have its rows in the order of the graph's nodes, which begin with {nodes[0]!r}, got {rows[0]!r} "
+            "first; pass X.loc[graph.ids], or the edge table itself, which is put in the order of X."
+        )
+
+
+def check_scale(X: Any) -> None:
+    """Raise where products of X's entries would leave the range of its dtype; for rows that are not normalised."""
+    values = X.data if sp.issparse(X) else X
+    largest = float(max(values.max(initial=0), -values.min(initial=0)))
+    bound = 1e16 if X.dtype == np.float32 else 1e150
+    if largest != 0 and not 1 / bound <= largest <= bound:
+        raise ValueError(
+            f"X must have a largest entry between {1 / bound:g} and {bound:g} with normalize=False, got {largest:g}; "
+            "rescale X, or set normalize=True."
+        )
+
+
+def check_weight_scale(weights: np.ndarray | None, dtype: Any) -> None:
+    """Raise where sums of edge weights would leave the range of the dtype they are added in."""
+    bound = 1e30 if dtype == np.float32 else 1e300
+    if weights is not None and weights.max(initial=0) > bound:
+        raise ValueError(
+            f"edge weights must be at most {bound:g} beside features in {np.dtype(dtype).name}, "
+            f"got {weights.max():g}; rescale the weights."
+        )
 
 
 def check_finite_rows(X: Any, name: str = "X") -> None:
     """Raise if a dense or CSR matrix holds NaN or infinity; the message names the first bad row."""
     values = X.data if sp.issparse(X) else X
     # One reduction finds the sunny case; the row is looked for only when there is a bad one.
-    if np.isfinite(np.sum(values, dtype=np.float64)) or np.isfinite(values).all():
+    with np.errstate(over="ignore", invalid="ignore"):  # of the sum, where it is not finite
+        total = np.sum(values, dtype=np.float64)
+    if np.isfinite(total) or np.isfinite(values).all():
         return
     if sp.issparse(X):
         position = int(np.flatnonzero(~np.isfinite(X.data))[0])

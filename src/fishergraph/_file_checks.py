@@ -1,9 +1,12 @@
-"""The door for files: what a path must be before anything is read from it or written to it."""
+"""The door for files: what a path must be before anything is read from it or written to it, and safe writing."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +41,24 @@ def check_folder(path: Path) -> None:
         raise IsADirectoryError(f"the output must be a file, got the folder '{path}'; name a file in it.")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder of '{path}' must exist, got no '{path.parent}'; create it first.")
-    if not os.access(path.parent, os.W_OK):
+    try:
+        writable = os.access(path.parent, os.W_OK)
+        tempfile.TemporaryFile(dir=path.parent).close()  # some file systems answer yes and then refuse
+    except OSError:
+        writable = False
+    if not writable:
         raise PermissionError(f"the folder '{path.parent}' must be writable, got one that is not; choose another.")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new path in the same folder, moved onto `path` at the end and removed if the work fails."""
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        yield part
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def check_text(path: Path, head: bytes, *, zipped: bool) -> None:

@@ -7,20 +7,24 @@ thread, so neither the number of threads nor their timing can change a result.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
 
 import joblib
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 BLOCK_ROWS = 512
 
 T = TypeVar("T")
 _blas = {"depth": 0, "limits": None}
 _blas_lock = Lock()
+# Packages that bring a BLAS of their own: the loaded libraries are looked up again once one of them is imported.
+_BLAS_PACKAGES = ("scipy.linalg", "torch")
 
 
 def row_blocks(n_rows: int, size: int = BLOCK_ROWS) -> list[slice]:
@@ -38,12 +42,19 @@ def n_threads(n_jobs: int | None) -> int:
     return min(cores, int(limit)) if limit.isdigit() and int(limit) > 0 else cores
 
 
+@cache
+def _libraries(loaded: tuple[bool, ...]) -> ThreadpoolController:
+    """The BLAS libraries of this process; looking for them takes 2 ms, more than a small block's work."""
+    return ThreadpoolController()
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Hold BLAS to one thread while any caller is inside, and give it back when the last one leaves."""
     with _blas_lock:
         if _blas["depth"] == 0:
-            _blas["limits"] = threadpool_limits(limits=1, user_api="blas")
+            loaded = tuple(name in sys.modules for name in _BLAS_PACKAGES)
+            _blas["limits"] = _libraries(loaded).limit(limits=1, user_api="blas")
         _blas["depth"] += 1
     try:
         yield

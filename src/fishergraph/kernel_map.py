@@ -51,7 +51,9 @@ def nystrom(products: Any, norms: Any, root: Any, bandwidth: float = 1.0) -> Any
 
 
 def _norms(x: Any, xp: Any) -> Any:
-    return xp.sqrt(xp.sum(x * x, axis=1, keepdims=True))
+    """‖x‖, (row, 1), with a gradient of zero where x is zero (an empty multiset), not NaN."""
+    squares = xp.sum(x * x, axis=1, keepdims=True)
+    return xp.where(squares > 0, xp.sqrt(_one_where_zero(squares, xp)), xp.zeros_like(squares))
 
 
 def _one_where_zero(norms: Any, xp: Any) -> Any:

@@ -104,7 +104,9 @@ def fit_layer(
 ) -> tuple[Layer, Responsibilities]:
     """The layer learned from a sample of members and a sample of rows, and the responsibilities it is run with."""
     size = sample_size(spec.n_anchors, spec.max_samples, sets.n_entries)
-    members = points[sample_members(sets, size, rng)]
+    entries = sample_members(sets, size, rng)
+    # Without a single member φ is zero here, but another graph may have some: the points themselves serve.
+    members = points[entries] if len(entries) else points[: spec.max_samples]
     method = spec.attention.anchor_method or spec.anchor_method
     anchors = learn_anchors(members, spec.n_anchors, method=method, rng=rng, n_jobs=n_jobs)
     variance = spec.variance

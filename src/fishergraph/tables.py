@@ -8,6 +8,7 @@ Files are CSV, TSV (either may be gzipped), Parquet or npz, told apart by the en
 - A node file has a row per node: an id column and numeric features.
 - An npz file holds `edge_index` (2, E) in row numbers, optionally `edge_weight`; features as a dense `x` or
   as the pieces `x_data`, `x_indices`, `x_indptr`, `x_shape` of a CSR matrix; optionally `ids` and `names`.
+  Without features, `ids` alone lists the nodes.
 """
 
 from __future__ import annotations
@@ -15,10 +16,8 @@ from __future__ import annotations
 import csv
 import gzip
 import os
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -142,7 +141,7 @@ def _features(path: Path, table: pa.Table) -> np.ndarray:
     if words:
         raise ValueError(
             f"features must be numbers, got other values in the columns {', '.join(words)} of '{path}'; "
-            f"leave labels out with drop={words!r} and encode the rest."
+            f"leave labels out with drop={words!r} (--drop on the command line) and encode the rest."
         )
     X = np.empty((len(table), table.num_columns), dtype=np.float32)
     for j, name in enumerate(table.column_names):
@@ -220,7 +219,8 @@ def _npz_nodes(path: Path, arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, A
         data, indices, indptr, (n, d) = (_entry(path, arrays, key) for key in keys)
         X = sp.csr_array((data.astype(np.float32), indices, indptr), shape=(int(n), int(d)))
     else:
-        X = _entry(path, arrays, "x")
+        bare = "x" not in arrays and "ids" in arrays  # ids alone, as in a table of ids
+        X = np.empty((len(arrays["ids"]), 0)) if bare else _entry(path, arrays, "x")
         if X.ndim != 2 or X.dtype.kind not in "biuf":
             raise ValueError(f"x in '{path}' must be (n, d) numbers, got {X.dtype} of shape {X.shape}; repair it.")
         X, (n, d) = np.ascontiguousarray(X, dtype=np.float32), X.shape
@@ -255,7 +255,7 @@ def write_embedding(path: PathLike, ids: Any, Z: np.ndarray, names: Sequence[str
             f"an embedding, {Z.dtype} of shape {Z.shape}, needs numbers, an id per row and a name other than "
             f"'id' per column, got {len(keys)} ids and {len(names)} names; pass matching ones."
         )
-    with _replacing(path) as part, part.open("wb") as file:
+    with _file_checks.replacing(path) as part, part.open("wb") as file:
         if path.name.lower().endswith(".npz"):
             np.savez(file, ids=keys, x=Z, names=np.array(names, dtype=np.str_))
         else:
@@ -276,14 +276,3 @@ def _write_table(file: Any, suffix: str, ids: np.ndarray, Z: np.ndarray, names: 
                 rows = slice(start, start + 65536)
                 columns = np.ascontiguousarray(np.asarray(Z[rows]).T)
                 writer.write_table(pa.table([pa.array(ids[rows]), *map(pa.array, columns)], schema=schema))
-
-
-@contextmanager
-def _replacing(path: Path):
-    """A new path in the same folder, moved onto `path` at the end and removed if the work fails."""
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        yield part
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)

@@ -25,6 +25,8 @@ class GraphData:
     ids     the nodes' names in their source, (node,), or None
     licence, source
             terms and provenance, as far as known
+    class_names
+            the name of class k in place k, or None where they are not known
     """
 
     name: str
@@ -37,6 +39,7 @@ class GraphData:
     ids: np.ndarray | None = None
     licence: str = ""
     source: str = ""
+    class_names: tuple[str, ...] | None = None
 
     @property
     def n_nodes(self) -> int:

@@ -37,8 +37,8 @@ def published_code(points: Any, anchors: Any, variance: float = 1.0) -> Any:
     instead of their logs, which leaves the attention nearly flat (docs/deviations.md). It has no variance.
     """
     xp = array_namespace(points, anchors)
-    norms = xp.sqrt(xp.sum(points * points, axis=1, keepdims=True))
-    unit = points / xp.where(norms > 0, norms, xp.ones_like(norms))
+    squares = xp.sum(points * points, axis=1, keepdims=True)
+    unit = points / xp.sqrt(xp.where(squares > 0, squares, xp.ones_like(squares)))
     return xp.exp(log_softmax(unit @ anchors.T / points.shape[1]))
 
 

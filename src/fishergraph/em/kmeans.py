@@ -67,6 +67,13 @@ def _row_lengths(points: Any) -> np.ndarray:
     return np.sqrt(np.asarray(squares.sum(axis=1))).ravel()
 
 
+def _squares_from(points: Any, origin: np.ndarray) -> np.ndarray:
+    """‖x_i − o‖² of every row."""
+    if sp.issparse(points):
+        return _row_lengths(points) ** 2 - 2 * (points @ origin) + origin @ origin
+    return _row_lengths(points - origin) ** 2
+
+
 def _dense(rows: Any) -> np.ndarray:
     return rows.toarray() if sp.issparse(rows) else np.ascontiguousarray(rows)
 
@@ -115,16 +122,20 @@ INITS: dict[str, Callable[[Any, int, np.random.Generator], np.ndarray]] = {
 def _lloyd(points: Any, centres: np.ndarray, spherical: bool, n_jobs: int | None) -> np.ndarray:
     """The centres after one assignment of all points and one average; an empty cluster takes a badly served point."""
     n = points.shape[0]
-    offset = np.zeros(len(centres)) if spherical else 0.5 * np.sum(centres.astype(np.float64) ** 2, axis=1)
+    # Measured from the mean centre o: far from the origin, ⟨x, c⟩ − ‖c‖²/2 would drown in its own rounding.
+    origin = np.zeros_like(centres[0]) if spherical else centres.mean(axis=0)
+    shifted = centres - origin
+    exact = shifted.astype(np.float64)
+    offset = np.zeros(len(centres)) if spherical else exact @ origin + 0.5 * np.sum(exact**2, axis=1)
     offset = offset.astype(centres.dtype)
-    gains = np.empty(n, centres.dtype)  # ⟨x, c⟩ − ‖c‖²/2 at the best centre, which is −‖x − c‖²/2 + ‖x‖²/2
+    gains = np.empty(n, centres.dtype)  # ⟨x − o, c − o⟩ − ‖c − o‖²/2 at the best centre: (‖x − o‖² − ‖x − c‖²)/2
 
     def chunk_sums(chunk: slice) -> tuple[np.ndarray, np.ndarray]:
         sums = np.zeros_like(centres)
         counts = np.zeros(len(centres), np.int64)
         for rows in row_blocks(chunk.stop - chunk.start, _BLOCK):
             block = slice(chunk.start + rows.start, chunk.start + rows.stop)
-            scores = points[block] @ centres.T - offset
+            scores = points[block] @ shifted.T - offset
             labels = np.argmax(scores, axis=1)
             gains[block] = scores[np.arange(len(labels)), labels]
             _add_segments(points[block], labels, sums)
@@ -137,11 +148,17 @@ def _lloyd(points: Any, centres: np.ndarray, spherical: bool, n_jobs: int | None
     for more_sums, more_counts in parts[1:]:
         sums += more_sums
         counts += more_counts
-    return _averages(points, centres, sums, counts, gains, spherical)
+    return _averages(points, centres, sums, counts, gains, spherical, origin)
 
 
 def _averages(
-    points: Any, centres: np.ndarray, sums: np.ndarray, counts: np.ndarray, gains: np.ndarray, spherical: bool
+    points: Any,
+    centres: np.ndarray,
+    sums: np.ndarray,
+    counts: np.ndarray,
+    gains: np.ndarray,
+    spherical: bool,
+    origin: np.ndarray,
 ) -> np.ndarray:
     """The mean of each cluster (its direction when spherical); the worst served points restart the empty ones."""
     full = counts > 0
@@ -154,7 +171,7 @@ def _averages(
         new[full] = sums[full] / counts[full, None].astype(sums.dtype)
     empty = np.flatnonzero(counts == 0)
     if len(empty):
-        loss = -gains if spherical else 0.5 * _row_lengths(points) ** 2 - gains
+        loss = -gains if spherical else 0.5 * _squares_from(points, origin) - gains
         worst = np.argsort(-loss, kind="stable")[: len(empty)]
         new[empty[: len(worst)]] = _dense(points[worst])
     return new

@@ -109,11 +109,7 @@ def em_means(
             f"anchors must have the shape (anchor, {points.shape[1]}) with at least one anchor, "
             f"got {anchors.shape}; learn them from these points with learn_anchors."
         )
-    if multisets.n_points != points.shape[0]:
-        raise ValueError(
-            f"the multisets are over {multisets.n_points} points, got {points.shape[0]} rows; "
-            "pass the points they were built for."
-        )
+    _check_sets(multisets, points.shape[0])
     variance = check_number(variance, "variance", strict=True)
     prior = check_number(prior, "prior")
     n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0)
@@ -136,6 +132,31 @@ def em_means(
 
     map_blocks(fill, row_blocks(multisets.n_sets), n_jobs=n_jobs)
     return EMMeans(means, mass)
+
+
+def _check_sets(sets: Multisets, n_rows: int) -> None:
+    """Raise unless every member is one of the rows and every weight a share: compiled loops check nothing."""
+    if sets.n_points != n_rows:
+        raise ValueError(
+            f"the multisets are over {sets.n_points} points, got {n_rows} rows; pass the points they were built for."
+        )
+    first, last = int(sets.indptr[0]), int(sets.indptr[-1])
+    members, weights = sets.indices[first:last], None if sets.weights is None else sets.weights[first:last]
+    if first < 0 or len(members) != last - first or (np.diff(sets.indptr) < 0).any():
+        raise ValueError(
+            f"indptr must rise from set to set up to at most the {len(sets.indices)} indices, "
+            f"got {first} … {last}; count the members of each set with np.cumsum."
+        )
+    if len(members) and (members.min() < 0 or members.max() >= n_rows):
+        raise ValueError(
+            f"the members of the multisets must be points 0 … {n_rows - 1}, "
+            f"got {members.min()} … {members.max()}; number the points by their rows."
+        )
+    if weights is not None and (len(weights) != len(members) or not (np.isfinite(weights) & (weights >= 0)).all()):
+        raise ValueError(
+            f"weights must hold one finite number of at least 0 for each of the {len(members)} members, "
+            f"got {len(weights)} with minimum {weights.min(initial=np.inf):g}; pass such weights."
+        )
 
 
 def _as_points(array: Any, name: str) -> np.ndarray:

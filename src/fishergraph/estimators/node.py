@@ -20,8 +20,9 @@ from fishergraph.estimators.state import load_state, save_state
 from fishergraph.graph import as_graph, names_nodes
 from fishergraph.kernel_map import KERNELS
 from fishergraph.layer import ATTENTIONS, LayerSpec
-from fishergraph.multiset import MULTISETS, Multisets, singletons
-from fishergraph.structural import structural_features
+from fishergraph.multiset import MULTISETS, WEIGHTS, Multisets, singletons
+from fishergraph.ops import choose_backend
+from fishergraph.structural import describe_structure, structural_features
 
 
 class FisherEmbedding(TransformerMixin, BaseEstimator):
@@ -143,8 +144,9 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
     def transform(self, X: Any, *, graph: Any = None) -> np.ndarray:
         """The embedding of the rows of X: the same graph, a larger one, or another one. Nothing is learned."""
         check_is_fitted(self)
+        spec = self._spec()
         X, sets = self._door(X, graph, fitting=False)
-        return run_stack(self._spec(), self.stack_, X, sets)
+        return run_stack(spec, self.stack_, X, sets)
 
     def _fit(self, X: Any, graph: Any, *, want_output: bool) -> Any:
         spec = self._spec()
@@ -158,12 +160,12 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
 
     def _door(self, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, Multisets]:
         """X checked, and the multisets of the graph: the only place where input is looked at."""
-        build = _checks.look_up(MULTISETS, self.multiset, "multiset")
         if X is None and graph is None:
             raise ValueError("X or graph must be given, got None for both; pass features, a graph, or both.")
         if graph is not None:
-            node_ids = _checks.row_labels(X) if names_nodes(graph) else None
-            graph = as_graph(graph, undirected=self.undirected, node_ids=node_ids)
+            labels = _checks.row_labels(X)
+            graph = as_graph(graph, undirected=self.undirected, node_ids=labels if names_nodes(graph) else None)
+            _checks.check_same_order(labels, graph.ids)
         if X is None:
             X = structural_features(graph, self.structure, dim=self.dim, seed=self._structure_seed)
         X = validate_data(
@@ -176,47 +178,59 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
             ensure_all_finite=False,
         )
         _checks.check_finite_rows(X)
+        if not self.normalize:
+            _checks.check_scale(X)
         if sp.issparse(X):
-            X = sp.csr_array(X)
+            X = sp.csr_array(X, copy=not X.has_canonical_format)
+            X.sum_duplicates()
         if graph is None:
             return X, singletons(X.shape[0])
         _checks.check_same_rows(X.shape[0], graph.n_nodes)
-        return X, build(graph, self.weights)
+        _checks.check_weight_scale(graph.weights, X.dtype)
+        return X, MULTISETS[self.multiset](graph, self.weights)
 
     def _spec(self) -> StackSpec:
         """The parameters, checked and with names looked up."""
         _checks.look_up({"cpu": "cpu"}, self.device, "device")
+        _checks.look_up(MULTISETS, self.multiset, "multiset")
+        _checks.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
+        _checks.check_flag(self.undirected, "undirected")
+        describe_structure(self.structure)  # an unknown kind is found even where X is given
+        n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0)
+        return StackSpec(
+            layer=self._layer_spec(),
+            n_layers=n_layers,
+            normalize=_checks.check_flag(self.normalize, "normalize"),
+            block_weights=_checks.check_block_weights(self.block_weights, n_layers + 1),
+            n_jobs=_checks.check_n_jobs(self.n_jobs),
+            progress=progress_bar(self.verbose),
+        )
+
+    def _layer_spec(self) -> LayerSpec:
         e_step = _checks.look_up(E_STEPS, self.e_step, "e_step")
         attention = _checks.look_up(ATTENTIONS, self.attention, "attention")
         if attention.e_step in E_STEPS.values():
             attention = attention.with_e_step(e_step)
-        n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0)
         variance = self.variance
-        if variance != "auto":
-            variance = _checks.check_number(variance, "variance (or 'auto')", strict=True)
-        layer = LayerSpec(
+        if not isinstance(variance, str) or variance != "auto":
+            variance = _checks.check_number(variance, "variance (or 'auto')", least=1e-12, most=1e12)
+        n_em_iter = _checks.check_integer(self.n_em_iter, "n_em_iter", least=0)
+        choose_backend(self.backend, n_em_iter=n_em_iter)  # a backend that cannot do the work says so before it
+        return LayerSpec(
             n_anchors=_checks.check_integer(self.n_anchors, "n_anchors", least=1),
             anchor_method=self._anchor_method(),
             dim=_checks.check_integer(self.dim, "dim", least=1),
-            n_em_iter=_checks.check_integer(self.n_em_iter, "n_em_iter", least=0),
+            n_em_iter=n_em_iter,
             variance=variance,
             sharpness=_checks.check_number(self.sharpness, "sharpness", strict=True, most=1.0),
-            prior=_checks.check_number(self.prior, "prior"),
-            counts=bool(self.counts),
+            prior=_checks.check_number(self.prior, "prior", most=1e12),
+            counts=_checks.check_flag(self.counts, "counts"),
             attention=attention,
             fit_map=_checks.look_up(KERNELS, self.kernel, "kernel"),
             keeps_phi=self.kernel == "identity",
-            bandwidth=_checks.check_number(self.bandwidth, "bandwidth", strict=True),
+            bandwidth=_checks.check_number(self.bandwidth, "bandwidth", least=1e-6, most=1e6),
             max_samples=_checks.check_integer(self.max_samples, "max_samples", least=1),
             backend=self.backend,
-        )
-        return StackSpec(
-            layer=layer,
-            n_layers=n_layers,
-            normalize=bool(self.normalize),
-            block_weights=_checks.check_block_weights(self.block_weights, n_layers + 1),
-            n_jobs=self.n_jobs,
-            progress=progress_bar(self.verbose),
         )
 
     def _anchor_method(self) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from fishergraph._file_checks import check_folder, replacing
 from fishergraph._version import __version__
 from fishergraph.estimators.stack import Stack
 from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap
@@ -23,9 +22,10 @@ E = TypeVar("E")
 
 def save_state(estimator: Any, path: str | Path) -> None:
     """Write the estimator to `path`; the file appears whole or not at all."""
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     path = Path(path)
+    check_folder(path)
     arrays: dict[str, np.ndarray] = {}
     stack: Stack = estimator.stack_
     header = {
@@ -40,23 +40,23 @@ def save_state(estimator: Any, path: str | Path) -> None:
     if hasattr(estimator, "feature_names_in_"):
         header["feature_names_in"] = list(estimator.feature_names_in_)
     metadata = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "model": json.dumps(header)}
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    try:
-        save_file(arrays, temporary, metadata=metadata)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with replacing(path) as part:
+        part.write_bytes(save(arrays, metadata=metadata))  # save_file would hide the file from other users
 
 
 def load_state(cls: type[E], path: str | Path) -> E:
     """The estimator a file holds, or a sentence that says why it does not."""
     header, arrays = _read(Path(path))
-    if header["class"] != cls.__name__:
-        raise ValueError(
-            f"{path} must hold a {cls.__name__}, got a {header['class']}; load it with {header['class']}.load."
-        )
+    try:
+        name = header["class"]
+        if name == cls.__name__:
+            return _restore(cls, header, arrays)
+    except (KeyError, TypeError) as error:
+        raise _foreign(path, f"one with parts missing or unknown ({error})") from None
+    raise ValueError(f"{path} must hold a {cls.__name__}, got a {name}; load it with {name}.load.")
+
+
+def _restore(cls: type[E], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> E:
     estimator: Any = cls(**header["params"])
     estimator.n_features_in_ = header["n_features_in"]
     if "feature_names_in" in header:
@@ -79,19 +79,20 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             _check_format(path, metadata)
             return json.loads(metadata["model"]), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
-        raise ValueError(
-            f"{path} must be a model file written by save, got a truncated or foreign file ({error}); save it again."
-        ) from None
+        raise _foreign(path, f"a truncated or foreign file ({error})") from None
+    except json.JSONDecodeError as error:
+        raise _foreign(path, f"one whose header cannot be read ({error})") from None
+
+
+def _foreign(path: str | Path, got: str) -> ValueError:
+    return ValueError(f"{path} must be a model file written by save, got {got}; save it again.")
 
 
 def _check_format(path: Path, metadata: dict[str, str]) -> None:
-    if metadata.get("format") != FORMAT or "model" not in metadata:
-        raise ValueError(
-            f"{path} must be a model file written by save, got a safetensors file of another program; "
-            "pass the file that save wrote."
-        )
-    version = int(metadata["format_version"])
-    if version > FORMAT_VERSION:
+    version = metadata.get("format_version", "")
+    if metadata.get("format") != FORMAT or "model" not in metadata or not version.isdigit():
+        raise _foreign(path, "a safetensors file of another program")
+    if int(version) > FORMAT_VERSION:
         raise ValueError(
             f"{path} must have model format {FORMAT_VERSION} or older, got format {version}; "
             "upgrade fishergraph to read it."

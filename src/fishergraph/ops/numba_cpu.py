@@ -231,14 +231,17 @@ def run(
 ) -> None:
     """Fill the means and the mass of one row block."""
     dtype = points.dtype.type
-    weights = np.ones(1, dtype) if sets.weights is None else sets.weights.astype(dtype, copy=False)
+    # The block's own entries alone: a cast of all weights for every block would be quadratic in the blocks.
+    first, last = int(sets.indptr[0]), int(sets.indptr[-1])
+    indptr, indices = sets.indptr - first, sets.indices[first:last]
+    weights = np.ones(1, dtype) if sets.weights is None else sets.weights[first:last].astype(dtype, copy=False)
     step = 0 if sets.weights is None else 1
     largest, n_anchors = int(np.diff(sets.indptr).max(initial=0)), anchors.shape[0]
     logs, shares = np.empty((largest, n_anchors), dtype), np.empty((largest, n_anchors), dtype)
     least_mass = dtype(np.finfo(dtype).tiny * 1e8)  # below it the plain sums would lose digits
     em_rows(
         _readonly(points), _readonly(responsibilities.log), _readonly(responsibilities.plain),
-        _readonly(sets.indptr), _readonly(sets.indices), _readonly(weights), step, _readonly(anchors),
+        _readonly(indptr), _readonly(indices), _readonly(weights), step, _readonly(anchors),
         dtype(prior), dtype(variance), n_em_iter, least_mass, means, mass, logs, shares, np.empty(2 * n_anchors, dtype),
     )  # fmt: skip
 

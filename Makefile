@@ -1,0 +1,45 @@
+# `make demo` and `make test` do all the set-up themselves, in .venv.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test lint format bench bench-quick clean
+
+demo: $(VENV)/installed-demo  ## embed the bundled Cora graph, score it, draw it
+	$(BIN)/fishergraph demo
+
+test: $(VENV)/installed-test  ## all tests
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/installed-test  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: $(VENV)/installed-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/installed-test  ## every benchmark at full size; rows are appended to benchmarks/results
+	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+
+bench-quick: $(VENV)/installed-test  ## the same on tiny data: do they start?
+	for script in benchmarks/bench_*.py; do $(BIN)/python $$script --quick || exit 1; done
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "fishergraph needs Python 3.11 or newer, got $$($(PYTHON) --version); run: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed-demo: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable '.[plots]'
+	touch $@
+
+$(VENV)/installed-test: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable '.[dev,torch]'
+	touch $@ $(VENV)/installed-demo
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,276 @@
+"""What the benchmarks share: data, timing, peak memory, and the rows that are kept.
+
+A benchmark prints a table of one run on one machine and appends its rows to results/<name>.csv. With `--quick` it
+runs on tiny synthetic data and its rows go to a folder that is thrown away: that only shows that it starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import contextlib
+import csv
+import ctypes
+import importlib
+import os
+import platform
+import shutil
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import fishergraph
+from fishergraph.datasets import GraphData, load_graph
+from fishergraph.datasets.record import undirected_graph
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
+SKIPPED = 77  # the exit status of a benchmark that an absent package keeps from running
+
+# The door.
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """An argument parser with the options that every benchmark has."""
+    options = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--quick", action="store_true", help="tiny synthetic data, no rows kept: does it start?")
+    options.add_argument("--data", type=Path, help="folder of <name>.npz graphs (default: $FISHERGRAPH_DATA)")
+    options.add_argument("--results", type=Path, help="folder the rows go to (default: benchmarks/results)")
+    options.add_argument("--threads", type=int, default=2, help="threads of everything that has threads (default 2)")
+    return options
+
+
+def require(name: str) -> Any:
+    """The imported package, or the end of the run with the status that means skipped."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        print(f"skipped: this benchmark needs the package {name!r}; install fishergraph[experiments].")
+        sys.exit(SKIPPED)
+
+
+def data_folder(given: Path | None) -> Path | None:
+    """The folder of larger graphs: the one given, $FISHERGRAPH_DATA, a shared/data beside the repository, or None."""
+    if given is not None:
+        return given.expanduser()
+    if named := os.environ.get("FISHERGRAPH_DATA"):
+        return Path(named).expanduser()
+    beside = HERE.parents[1] / "shared" / "data"
+    return beside if beside.is_dir() else None
+
+
+def load(name: str, given: Path | None) -> GraphData:
+    """The graph called `name`; a folder that does not hold it ends the run with a sentence."""
+    if name == "cora":
+        return load_graph(name)
+    folder = data_folder(given)
+    if folder is None or not (folder / f"{name}.npz").is_file():
+        where = "no folder was named" if folder is None else f"{folder} does not hold it"
+        sys.exit(
+            f"{name}.npz is needed, but {where}; pass --data FOLDER or set FISHERGRAPH_DATA (layout: "
+            "fishergraph.datasets.npz), or use --quick."
+        )
+    return load_graph(name, data_home=folder)
+
+
+def tiny_graph(n_nodes: int = 300, n_features: int = 60, n_classes: int = 3, seed: int = 0) -> GraphData:
+    """A small synthetic graph: classes that prefer their own members and their own words."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(n_classes, size=n_nodes)
+    same = y[:, None] == y[None, :]
+    sources, targets = np.nonzero(np.triu(rng.random((n_nodes, n_nodes)) < np.where(same, 0.06, 0.01), 1))
+    own = np.arange(n_features) % n_classes == y[:, None]
+    words = (rng.random((n_nodes, n_features)) < np.where(own, 0.2, 0.08)).astype(np.float32)
+    train, val, test = random_split(n_nodes, seed, shares=(0.2, 0.3))
+    graph = undirected_graph(sources, targets, n_nodes)
+    return GraphData("tiny", sp.csr_array(words), graph, y.astype(np.int64), train, val, test)
+
+
+def random_split(
+    n_nodes: int, seed: int, shares: tuple[float, float] = (0.1, 0.1)
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Random (train, val, test) node numbers: 10/10/80 unless other shares are given."""
+    order = np.random.default_rng(seed).permutation(n_nodes)
+    first, second = round(shares[0] * n_nodes), round((shares[0] + shares[1]) * n_nodes)
+    return np.sort(order[:first]), np.sort(order[first:second]), np.sort(order[second:])
+
+
+# Measuring.
+
+
+def seconds(function: Callable[[], Any], *, repeat: int = 3, warm_up: int = 1) -> float:
+    """The median wall-clock seconds of `function()` over `repeat` calls, after `warm_up` calls that do not count."""
+    for _ in range(warm_up):
+        function()
+    return statistics.median(timed(function)[0] for _ in range(repeat))
+
+
+def timed(function: Callable[[], Any]) -> tuple[float, Any]:
+    """(seconds, result) of one call."""
+    start = time.perf_counter()
+    result = function()
+    return time.perf_counter() - start, result
+
+
+def resident_bytes() -> int:
+    """The resident memory of this process."""
+    if not Path("/proc/self/statm").exists():
+        sys.exit("peak memory is read from /proc, which this system does not have; run this benchmark on Linux.")
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class PeakMemory:
+    """`with PeakMemory() as memory: …`, then `memory.extra`: the most resident bytes inside, minus those before.
+
+    The kernel's own high-water mark is used where it can be set back; otherwise a thread looks every two
+    milliseconds. Run it in a process of its own: memory that was freed earlier would hide what is asked for now.
+    """
+
+    def __enter__(self) -> PeakMemory:
+        _return_freed_memory()
+        self.before = resident_bytes()
+        self._exact = _reset_high_water_mark()
+        self._highest, self._stop = self.before, threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        if not self._exact:
+            self._watcher.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        if self._exact:
+            self._highest = _high_water_mark()
+        else:
+            self._watcher.join()
+        self.extra = max(self._highest, resident_bytes()) - self.before
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.002):
+            self._highest = max(self._highest, resident_bytes())
+
+
+def _return_freed_memory() -> None:
+    with contextlib.suppress(OSError, AttributeError):  # not glibc
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _reset_high_water_mark() -> bool:
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+        # Where the kernel took the order without obeying it, the mark is still that of the past.
+        return _high_water_mark() <= 1.02 * resident_bytes()
+    except OSError:
+        return False
+
+
+def _high_water_mark() -> int:
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024
+
+
+def available_bytes() -> int:
+    """The memory that can be had without swapping; where the system does not say, all that is installed."""
+    try:
+        return int(Path("/proc/meminfo").read_text().split("MemAvailable:")[1].split()[0]) * 1024
+    except (OSError, IndexError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+# Rows and tables.
+
+
+def machine() -> dict[str, Any]:
+    """The CPU model and the number of cores this process may use."""
+    model = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError, StopIteration):  # not Linux
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {"cpu": model, "cores": cores}
+
+
+class Rows:
+    """The rows of one run: `add` appends one to <folder>/<name>.csv at once, so that a run cut short is kept."""
+
+    def __init__(self, name: str, options: argparse.Namespace):
+        folder = options.results or (_throw_away_folder() if options.quick else RESULTS)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / f"{name}.csv"
+        self.run = {
+            "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "version": fishergraph.__version__,
+            **machine(),
+            "threads": options.threads,
+        }
+        self.rows: list[dict[str, Any]] = []
+
+    def add(self, **values: Any) -> dict[str, Any]:
+        """The row, after it was written."""
+        row = {**self.run, **{key: _short(value) for key, value in values.items()}}
+        self.rows.append(row)
+        old = read_rows(self.path)
+        columns = list(dict.fromkeys([*(old[0] if old else []), *row]))
+        if old and list(old[0]) == columns:
+            with self.path.open("a", newline="", encoding="utf-8") as stream:
+                csv.DictWriter(stream, columns).writerow(row)
+        else:  # a new file, or a row with new columns: the old rows leave them empty
+            with self.path.open("w", newline="", encoding="utf-8") as stream:
+                writer = csv.DictWriter(stream, columns)
+                writer.writeheader()
+                writer.writerows([*old, row])
+        return row
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a results file; none where there is no file."""
+    if not path.is_file():
+        return []
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def _short(value: Any) -> Any:
+    return float(f"{value:.6g}") if isinstance(value, float | np.floating) else value
+
+
+def _throw_away_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="fishergraph-bench-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """The rows in columns; the first is set left, the others right."""
+    lines = [list(header), *([_text(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
+    for number, line in enumerate(lines):
+        cells = [
+            line[0].ljust(widths[0]),
+            *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)),
+        ]
+        print("  ".join(cells))
+        if number == 0:
+            print("  ".join("-" * width for width in widths))
+
+
+def _text(cell: Any) -> str:
+    return (
+        f"{cell:.3g}"
+        if isinstance(cell, float | np.floating) and cell < 100
+        else (f"{cell:,.0f}" if isinstance(cell, float | np.floating) else str(cell))
+    )
+
+
+def mean_std(values: Sequence[float], scale: float = 1.0) -> str:
+    """'mean ± standard deviation' of the values, the deviation with n − 1."""
+    spread = np.std(values, ddof=1) if len(values) > 1 else 0.0
+    return f"{scale * np.mean(values):.2f} ± {scale * spread:.2f}"

@@ -1,0 +1,63 @@
+"""The command `fishergraph`: embed | demo.
+
+    options    what can be said on the command line
+    config     what can be said in a file instead
+    inputs     what embed was asked for, and what it reads
+    embed      fishergraph embed: files in, embedding and run record out
+    demo       fishergraph demo: the bundled Cora, scored and drawn
+    record     the run record: what was done, with what, how long it took
+    console    bars, warnings, and the sentence and exit code of a failure
+
+Only typer is imported before a command runs, so that `--help` answers at once.
+Exit codes: 0; 1, a failure that the message explains; 2, a wrong call; 130, interrupted.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fishergraph._version import __version__
+from fishergraph.cli.console import explained
+from fishergraph.cli.demo import demo
+from fishergraph.cli.embed import embed
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="fishergraph",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("embed")(embed)
+app.command("demo")(demo)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fishergraph {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    """Embed the nodes of a graph with the geometry of a statistical manifold: no labels, no training, one CPU.
+
+    [bold]fishergraph demo[/bold]   shows it on a graph that comes along.
+
+    [bold]fishergraph embed edges.csv --nodes nodes.csv -o embedding.parquet[/bold]   embeds yours.
+    """
+
+
+def main() -> None:
+    """Run the command line; leaves with one of the exit codes above."""
+    with explained(debug=False):
+        app()

@@ -1,0 +1,118 @@
+"""What a person sees: a progress bar, warnings of one line, and the sentence and exit code of a failure."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+import typer
+
+_WORDED = (ValueError, TypeError, ImportError, OSError)  # the errors that the library itself raises
+
+
+@contextmanager
+def explained(*, debug: bool) -> Iterator[None]:
+    """Turn an exception into one line on stderr and exit code 1, and Ctrl-C into exit code 130."""
+    try:
+        yield
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except KeyboardInterrupt:
+        say("interrupted; no file was left half-written.")
+        raise SystemExit(130) from None
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        say(f"error: {_sentence(error)}")
+        raise SystemExit(1) from None
+
+
+def say(line: str) -> None:
+    """One line on stderr."""
+    print(" ".join(line.split()), file=sys.stderr)
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error) or "no message"
+    if isinstance(error, MemoryError):
+        return f"the work must fit into memory, got {text}; use a smaller --dim or a larger machine."
+    if isinstance(error, OSError) or (isinstance(error, _WORDED) and _raised_here(error)):
+        return text
+    return f"unexpected {type(error).__name__}: {text}; add --debug to see where it comes from."
+
+
+def _raised_here(error: Exception) -> bool:
+    """Whether the innermost frame is the library's own, whose messages need no more explanation."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    return bool(frames) and frames[-1][0].f_globals.get("__name__", "").startswith("fishergraph.")
+
+
+@contextmanager
+def one_line_warnings() -> Iterator[list[str]]:
+    """Show each warning once, as one line on stderr, and list what was shown."""
+    shown: list[str] = []
+
+    def show(message: Any, *args: Any, **kwargs: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in shown:
+            shown.append(text)
+            say(f"warning: {text}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        warnings.simplefilter("always", RuntimeWarning)
+        warnings.showwarning = show
+        yield shown
+
+
+class Bar:
+    """One bar on stderr for the whole work; the estimator moves it, calling it as its `verbose`.
+
+    It shows the part that is being worked on, and keeps the seconds of each part, the learning before it included.
+    """
+
+    def __init__(self, *, quiet: bool):
+        self.quiet = quiet
+        self.seconds: dict[str, float] = {}
+
+    def __enter__(self) -> Bar:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description:<10}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+        # A file or a pipe gets no bar: there it would be noise.
+        off = self.quiet or not sys.stderr.isatty()
+        self.progress = Progress(*columns, console=Console(stderr=True), transient=True, disable=off)
+        self.task = self.progress.add_task("start", total=None)
+        self.progress.start()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.progress.stop()
+
+    def part(self, title: str) -> None:
+        """Name the part that begins."""
+        self.progress.update(self.task, description=title)
+
+    def expect(self, n_parts: int) -> None:
+        """Tell how many parts the estimator will report; the bar then fills instead of swinging."""
+        self.progress.update(self.task, description="learning", total=n_parts, completed=0)
+        self.last = perf_counter()
+
+    @contextmanager
+    def __call__(self, title: str, steps: int) -> Iterator[Bar]:
+        self.part(title)
+        self.step = 1 / max(steps, 1)
+        yield self
+        self.seconds[title] = round(perf_counter() - self.last, 4)
+        self.last = perf_counter()
+
+    def update(self, n: int) -> None:
+        """Move on by n of the steps of this part."""
+        self.progress.advance(self.task, n * self.step)

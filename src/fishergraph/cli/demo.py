@@ -1,0 +1,140 @@
+"""`fishergraph demo`: the bundled Cora embedded with the default settings, scored and drawn."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fishergraph.cli.console import explained
+from fishergraph.cli.record import Clock
+
+PICTURE, EMBEDDING = "cora.png", "cora_embedding.parquet"
+AXES = 50  # principal axes that t-SNE sees, as its authors advise
+NEXT = """\
+[bold]Your own graph[/bold], from files:
+
+  fishergraph embed edges.csv --nodes nodes.csv --undirected -o embedding.parquet
+
+or in Python, where X holds the features and A is an adjacency matrix, a NetworkX graph, an edge table, …:
+
+  from fishergraph import FisherEmbedding
+  Z = FisherEmbedding(random_state=0).fit_transform(X, graph=A)
+
+[bold]fishergraph embed --help[/bold] lists the formats and settings."""
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the picture and the embedding.")] = Path(
+        "demo"
+    ),
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed.")] = 0,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs", "-j", min=1, show_default="all cores", help="Threads; any number gives the same result."
+        ),
+    ] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")] = False,
+) -> None:
+    """Embed the bundled Cora graph, score it and draw it: half a minute, no network.
+
+    2,708 papers and their citations are embedded without labels; a linear probe then reads the subjects off
+    the embedding, from the 140 labels of the public split.
+    """
+    with explained(debug=debug):
+        run_demo(output, seed, jobs)
+
+
+class Steps:
+    """The lines of the demo: what was done and the seconds it took, with a spinner while it lasts."""
+
+    def __init__(self):
+        from rich.console import Console
+
+        self.console, self.clock = Console(highlight=False), Clock()
+
+    @contextmanager
+    def step(self, doing: str) -> Iterator[list[str]]:
+        """A step; the body appends to the list what it found out."""
+        found: list[str] = []
+        with self.console.status(f"{doing} …"), self.clock.stage(doing):
+            yield found
+        line = f"  [green]✓[/green] {doing:<22} {self.clock.seconds[doing]:5.1f} s   {' '.join(found)}"
+        self.console.print(line, soft_wrap=True)
+
+
+def run_demo(folder: Path, seed: int, jobs: int | None) -> None:
+    """Load, embed, score, write, draw."""
+    picture, table = _prepare(folder)
+    steps = Steps()
+    steps.console.print("\n[bold]fishergraph[/bold] on Cora: papers, their words and their citations\n")
+    with steps.step("load") as found:
+        from fishergraph import FisherEmbedding, LogisticProbe, load_graph
+
+        cora = load_graph("cora")
+        found.append(f"{cora.n_nodes:,} nodes, {cora.graph.nnz // 2:,} edges, {cora.n_features:,} words")
+    with steps.step("embed, without labels") as found:
+        estimator = FisherEmbedding(random_state=seed, n_jobs=jobs)
+        Z = estimator.fit_transform(cora.X, graph=cora.graph)
+        found.append(f"{estimator.n_layers} layers, {Z.shape[1]:,} columns")
+    with steps.step("score a linear probe") as found:
+        train, val, test = cora.split()
+        probe = LogisticProbe().fit(Z, cora.y, train, val)
+        accuracy = probe.score(Z[test], cora.y[test])
+        found.append(
+            f"[bold]{accuracy:.1%}[/bold] of {len(test):,} test papers right (validation {probe.val_score_:.1%}), "
+            f"from {len(train)} labels"
+        )
+    with steps.step("write the embedding") as found:
+        from fishergraph.tables import write_embedding
+
+        write_embedding(table, cora.ids, Z, estimator.get_feature_names_out().tolist())
+        found.append(str(table))
+    with steps.step("draw the picture") as found:
+        title = f"Cora embedded by fishergraph without labels; a linear probe is {accuracy:.1%} right"
+        found.append(_draw(Z, cora, seed, title, picture))
+    steps.console.print(f"\n  {steps.clock.total():.1f} s in all.\n")
+    steps.console.print(NEXT + "\n", soft_wrap=True)
+
+
+def _prepare(folder: Path) -> tuple[Path, Path]:
+    """The paths of the picture and the table, in a folder that exists and can be written to."""
+    from fishergraph._file_checks import check_folder
+
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"the output must be a folder, got the file '{folder}'; name another with -o.")
+    folder.mkdir(parents=True, exist_ok=True)
+    check_folder(folder / PICTURE)
+    check_folder(folder / EMBEDDING)
+    return folder / PICTURE, folder / EMBEDDING
+
+
+def _draw(Z: Any, cora: Any, seed: int, title: str, path: Path) -> str:
+    """Draw a t-SNE map of the embedding; returns the path, or how to get the picture where Matplotlib is absent."""
+    from fishergraph._optional import require
+
+    try:
+        require("matplotlib", extra="plots")
+    except ImportError:
+        return "left out, it needs Matplotlib: pip install 'fishergraph\\[plots]'"
+    from fishergraph.plots import scatter
+
+    scatter(_flatten(Z, seed), cora.y, title=title, names=cora.class_names, path=path)
+    return f"{path} (t-SNE)"
+
+
+def _flatten(Z: Any, seed: int) -> Any:
+    """t-SNE coordinates (node, 2); on one thread, since its many short loops gain nothing from more."""
+    from sklearn.decomposition import PCA
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        axes = PCA(AXES, svd_solver="covariance_eigh").fit_transform(Z)
+        return TSNE(init="pca", max_iter=500, angle=0.7, random_state=seed, n_jobs=1).fit_transform(axes)

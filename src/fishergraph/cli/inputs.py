@@ -1,0 +1,121 @@
+"""What `fishergraph embed` was asked for, and what it reads from the files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from fishergraph import Graph
+
+
+@dataclass(frozen=True)
+class Job:
+    """What was asked for."""
+
+    edges: Path
+    nodes: Path | None
+    output: Path
+    id_column: str | None
+    drop: list[str]
+    settings: dict[str, Any]  # parameters of FisherEmbedding that were given
+    seed: int | None
+    jobs: int | None
+    save: Path | None
+    model: Path | None
+    config: Path | None
+    quiet: bool
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What was read."""
+
+    X: Any  # (node, feature), or None where the nodes have no features
+    graph: Graph
+    names: list[str]  # of the features
+    facts: dict[str, Any]  # for the record
+
+    @property
+    def ids(self) -> np.ndarray:
+        """The node ids in row order."""
+        import numpy as np
+
+        return np.arange(self.graph.n_nodes) if self.graph.ids is None else self.graph.ids
+
+
+def read_inputs(job: Job) -> Inputs:
+    """The graph and the features, their rows in the order of the node file."""
+    from fishergraph.graph import as_graph
+    from fishergraph.tables import read_edges, read_nodes
+
+    table = read_edges(job.edges)
+    node_file = job.nodes or (job.edges if _lists_nodes(job.edges) else None)
+    ids, X, names = None, None, []
+    if node_file is not None:
+        ids, X, names = read_nodes(node_file, job.id_column, drop=job.drop)
+    try:
+        graph = as_graph(table, node_ids=ids)
+    except ValueError as error:  # its wording is that of a call in Python
+        raise ValueError(str(error).replace("node_ids", f"the ids of '{node_file}'")) from error
+    width = 0 if X is None else X.shape[1]  # type: ignore[index]
+    X = X if width else None
+    facts = {
+        "edges": {"path": job.edges, "bytes": job.edges.stat().st_size, "rows": table.num_rows},
+        "nodes": None if node_file is None else {"path": node_file, "bytes": node_file.stat().st_size},
+        "n_nodes": graph.n_nodes,
+        "n_edges": graph.n_edges,
+        "weighted": graph.weights is not None,
+        "n_features": width,
+        "sparse_features": hasattr(X, "indptr"),
+    }
+    return Inputs(X, graph, names, facts)
+
+
+def _lists_nodes(path: Path) -> bool:
+    """Whether an edge file is an npz that holds the nodes too."""
+    if path.suffix.lower() != ".npz":
+        return False
+    import numpy as np
+
+    with np.load(path, allow_pickle=False) as file:
+        return not {"x", "x_data", "ids"}.isdisjoint(file.files)
+
+
+def one_way_hint(job: Job, graph: Graph) -> str | None:
+    """A line for people whose file lists every edge of an undirected graph once; None where it does not fit."""
+    if job.model is not None or "undirected" in job.settings:
+        return None
+    A = graph.adjacency
+    loops = int((A.diagonal() != 0).sum())
+    if A.nnz == loops or A.multiply(A.T.tocsr()).nnz > loops:
+        return None
+    return (
+        "hint: every edge goes one way only, and was kept so; add --undirected if the graph has no direction, "
+        "or --directed to be asked no more."
+    )
+
+
+def match_features(job: Job, model: Any, inputs: Inputs) -> Any:
+    """The features in the order in which a saved model learned them; None where they come from the edges."""
+    from fishergraph.structural import describe_structure
+
+    X: Any = inputs.X
+    learned = list(getattr(model, "feature_names_in_", []))
+    given = [] if X is None else inputs.names
+    width = len(given) or describe_structure(model.structure, model.dim)["width"]
+    missing = [name for name in learned if name not in set(given)]
+    if missing or width != model.n_features_in_:
+        found = ", ".join(given[:10]) + (", …" if len(given) > 10 else "") or "no node features"
+        want = f" ({', '.join(map(str, missing[:3]))} among them)" if missing else ""
+        raise ValueError(
+            f"the features must be the {model.n_features_in_} that '{job.model}' was fitted with{want}, got {found}; "
+            "rename columns, or leave some out with --drop."
+        )
+    if X is None or not learned or learned == given:
+        return X
+    position = {name: j for j, name in enumerate(given)}
+    return X[:, [position[name] for name in learned]]

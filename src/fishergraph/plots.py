@@ -1,0 +1,154 @@
+"""Figures from embeddings; nothing is embedded or projected here.
+
+Colours are those of Okabe and Ito, which people with any form of colour vision can tell apart; beyond eight
+classes the marker changes too. Figures are made without pyplot, so no window opens and no backend is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fishergraph._checks import check_finite_rows
+from fishergraph._file_checks import check_folder, replacing
+from fishergraph._optional import require
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's eight colours; yellow, the faintest on white, comes last.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#F0E442")
+MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
+INK = "#333333"
+SIZE = (8.0, 5.6)  # inches, legend included
+PAD = 0.15  # inches
+DPI = 160
+
+
+def scatter(
+    coordinates: Any,
+    labels: Any,
+    *,
+    title: str = "",
+    names: Sequence[str] | Mapping[Any, str] | None = None,
+    ax: Any = None,
+    path: str | Path | None = None,
+) -> Figure:
+    """The figure of points in the plane, coloured by label.
+
+    Args:
+        coordinates: (n, 2), of an embedding projected by t-SNE or PCA for example.
+        labels: (n,), the class of each point: numbers or strings.
+        title: a line above the points.
+        names: what the legend calls the classes: a sequence, `names[label]`, or a mapping from label to name.
+        ax: Matplotlib axes to draw on; None makes a new figure.
+        path: where to save the figure; its suffix gives the format, and the file appears whole or not at all.
+    """
+    points, classes, codes = _check_points(coordinates, labels)
+    legend = _legend_names(classes, names)
+    if path is not None:
+        check_folder(Path(path))
+    figure = ax.figure if ax is not None else _new_figure()
+    ax = ax if ax is not None else figure.add_subplot()
+    _draw(ax, points, codes, len(classes))
+    _dress(ax, title, legend)
+    if path is not None:
+        _save(figure, Path(path))
+    return figure
+
+
+def _new_figure() -> Figure:
+    require("matplotlib", extra="plots")
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    layout = ConstrainedLayoutEngine(w_pad=PAD, h_pad=PAD)
+    return Figure(figsize=SIZE, dpi=DPI, layout=layout, facecolor="white")
+
+
+def _draw(ax: Any, points: np.ndarray, codes: np.ndarray, n_classes: int) -> None:
+    """The points, in an order that lets no class lie on top of all others."""
+    size = float(np.clip(30_000 / max(len(points), 1), 3, 60))  # points², so that the ink stays about the same
+    shuffled = np.random.default_rng(0).permutation(len(points))
+    colours = np.array([PALETTE[k % len(PALETTE)] for k in range(n_classes)])
+    for start in range(0, n_classes, len(PALETTE)):
+        rows = shuffled[(codes[shuffled] >= start) & (codes[shuffled] < start + len(PALETTE))]
+        ax.scatter(
+            points[rows, 0],
+            points[rows, 1],
+            s=size,
+            c=colours[codes[rows]],
+            marker=_marker(start),
+            alpha=0.8,
+            linewidths=0,
+            rasterized=len(points) > 5_000,  # a vector file of many points is slow to open
+        )
+
+
+def _marker(code: int) -> str:
+    return MARKERS[code // len(PALETTE) % len(MARKERS)]
+
+
+def _dress(ax: Any, title: str, legend: list[str]) -> None:
+    """Equal scales, no frame or ticks (the coordinates mean nothing), and a legend beside the points."""
+    from matplotlib.lines import Line2D
+
+    ax.set_aspect("equal", adjustable="box")
+    ax.set_axis_off()
+    ax.margins(0.02)
+    if title:
+        ax.set_title(title, loc="left", fontsize=12, color=INK, pad=10)
+    handles = [
+        Line2D([], [], linestyle="none", marker=_marker(k), markersize=7, color=PALETTE[k % len(PALETTE)], label=name)
+        for k, name in enumerate(legend)
+    ]
+    ax.legend(
+        handles=handles,
+        loc="center left",
+        bbox_to_anchor=(1.0, 0.5),
+        frameon=False,
+        fontsize=10,
+        labelcolor=INK,
+        handletextpad=0.3,
+        labelspacing=0.7,
+        ncols=1 + (len(handles) - 1) // 20,
+    )
+
+
+def _save(figure: Figure, path: Path) -> None:
+    with replacing(path) as part:
+        figure.savefig(part, format=path.suffix.lstrip(".").lower() or "png")
+
+
+# The door.
+
+
+def _check_points(coordinates: Any, labels: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The points (n, 2), the classes that occur, and the class number (n,) of each point."""
+    points, labels = np.asarray(coordinates), np.asarray(labels)
+    if points.ndim != 2 or points.shape[1] != 2 or points.dtype.kind not in "fiub":
+        raise ValueError(
+            f"coordinates must be numbers of shape (n, 2), got {points.dtype} of shape {points.shape}; "
+            "project the embedding to two dimensions first, with sklearn.manifold.TSNE for example."
+        )
+    if labels.shape != (len(points),):
+        raise ValueError(f"labels must have shape ({len(points)},), got {labels.shape}; pass one label per point.")
+    check_finite_rows(points, "coordinates")
+    classes, codes = np.unique(labels, return_inverse=True)
+    return points, classes, codes
+
+
+def _legend_names(classes: np.ndarray, names: Sequence[str] | Mapping[Any, str] | None) -> list[str]:
+    """The name of each class that occurs."""
+    values = classes.tolist()
+    if names is None:
+        return [str(value) for value in values]
+    try:
+        return [str(names[value]) for value in values]
+    except (KeyError, IndexError, TypeError):
+        raise ValueError(
+            f"names must hold a name for each of the labels {', '.join(map(repr, values))}, got {names!r}; add it."
+        ) from None

@@ -1,0 +1,558 @@
+"""`fishergraph embed`: every format, ids kept, the run record, saved models, configs, and one sentence per failure."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from fishergraph import FisherEmbedding, __version__
+from fishergraph.cli import app
+from fishergraph.cli.options import SETTINGS
+from fishergraph.structural import describe_structure, structural_features
+from fishergraph.tables import SUFFIXES, read_nodes
+
+FORMATS = list(SUFFIXES)
+SMALL = ["--layers", "1", "--anchors", "2", "--dim", "4", "--directed", "--jobs", "1"]
+runner = CliRunner()
+embed_module = importlib.import_module("fishergraph.cli.embed")  # the package names the function by the same word
+
+
+def call(*arguments):
+    return runner.invoke(app, [str(argument) for argument in arguments])
+
+
+def ok(*arguments):
+    result = call(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def write_frame(path: Path, frame: pd.DataFrame) -> Path:
+    if path.suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, sep=SUFFIXES["".join(path.suffixes)], index=False)
+    return path
+
+
+def graph_frames(n=12, d=3, seed=0, names=True):
+    """A random directed graph; the last node has no edge, and ids are strings unless `names` is False."""
+    rng = np.random.default_rng(seed)
+    ids = np.array([f"node {k:02d}" for k in range(n)]) if names else np.arange(n) * 7 + 3
+    ids = rng.permutation(ids)
+    source, target = rng.integers(0, n - 1, (2, 4 * n))
+    edges = pd.DataFrame({"source": ids[source], "target": ids[target]})
+    nodes = pd.DataFrame({"id": ids, **{f"f{j}": rng.standard_normal(n).astype(np.float32) for j in range(d)}})
+    return edges, nodes
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Paths of an edge file and a node file."""
+    edges, nodes = graph_frames()
+    return write_frame(tmp_path / "edges.csv", edges), write_frame(tmp_path / "nodes.csv", nodes)
+
+
+def record_of(path: Path) -> dict:
+    return json.loads(path.with_name(path.name + ".run.json").read_text())
+
+
+# --- formats and ids ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("names", [True, False], ids=["strings", "integers"])
+def test_every_format_in_and_out_keeps_the_ids(tmp_path, suffix, names):
+    edges, nodes = graph_frames(names=names)
+    ids = nodes["id"].to_numpy()
+    X = nodes.drop(columns="id").to_numpy()
+    edge_file, node_file, out = (tmp_path / f"{name}{suffix}" for name in ("edges", "nodes", "out"))
+    if suffix == ".npz":
+        row = {name: k for k, name in enumerate(ids)}
+        ends = np.array([[row[name] for name in edges[column]] for column in ("source", "target")])
+        np.savez(edge_file, edge_index=ends, ids=ids.astype(str) if names else ids)
+        np.savez(node_file, x=X, ids=ids.astype(str) if names else ids)
+    else:
+        write_frame(edge_file, edges)
+        write_frame(node_file, nodes)
+    ok("embed", edge_file, "--nodes", node_file, "-o", out, "--seed", "3", *SMALL)
+
+    found_ids, Z, columns = read_nodes(out)
+    assert found_ids.tolist() == ids.tolist()
+    expected = FisherEmbedding(n_layers=1, n_anchors=2, dim=4, random_state=3).set_output(transform="pandas")
+    expected = expected.fit_transform(nodes.set_index("id").to_numpy(), graph=embedded_graph(edges, ids))
+    assert columns == list(expected.columns)
+    np.testing.assert_allclose(Z, expected.to_numpy(), rtol=1e-6, atol=1e-7)
+
+
+def embedded_graph(edges, ids):
+    from fishergraph import as_graph
+
+    return as_graph(edges, node_ids=ids)
+
+
+def test_one_npz_can_hold_edges_features_and_ids(tmp_path):
+    edges, nodes = graph_frames(names=False)
+    row = {name: k for k, name in enumerate(nodes["id"])}
+    ends = np.array([[row[name] for name in edges[column]] for column in ("source", "target")])
+    X = nodes.drop(columns="id").to_numpy()
+    np.savez(tmp_path / "g.npz", edge_index=ends, ids=nodes["id"], x=X)
+    ok("embed", tmp_path / "g.npz", "-o", tmp_path / "z.npz", *SMALL)
+    with np.load(tmp_path / "z.npz") as out:
+        assert out["ids"].tolist() == nodes["id"].tolist()
+    assert record_of(tmp_path / "z.npz")["input"]["n_features"] == 3
+
+
+def test_nodes_without_edges_are_embedded(files, tmp_path):
+    edges, nodes = files
+    table = pd.read_csv(edges)
+    isolated = set(pd.read_csv(nodes)["id"]) - set(table["source"]) - set(table["target"])
+    assert isolated
+    ok("embed", edges, "-n", nodes, "-o", tmp_path / "z.csv", *SMALL)
+    z = pd.read_csv(tmp_path / "z.csv").set_index("id")
+    assert isolated <= set(z.index)
+    assert np.isfinite(z.to_numpy()).all()
+
+
+@pytest.mark.parametrize("with_ids", [False, True])
+def test_a_graph_without_features_gets_structural_ones(files, tmp_path, with_ids):
+    edges, nodes = files
+    out, ids = tmp_path / "z.npz", tmp_path / "ids.csv"
+    pd.read_csv(nodes)[["id"]].to_csv(ids, index=False)
+    ok("embed", edges, *(["--nodes", ids] if with_ids else []), "-o", out, "--seed", 5, "--structure", "degree", *SMALL)
+    record = record_of(out)
+    assert record["structural_features"] == describe_structure("degree", 4)
+    assert record["input"]["n_nodes"] == (12 if with_ids else 11)
+    assert np.load(out)["ids"].dtype.kind == "U"
+
+
+def test_the_record_of_structural_features_makes_them_again(files, tmp_path):
+    ok("embed", files[0], "-o", tmp_path / "z.npz", "--save", tmp_path / "m.safetensors", *SMALL)
+    structure = record_of(tmp_path / "z.npz")["structural_features"]
+    graph = embedded_graph(pd.read_csv(files[0]), None)
+    X = structural_features(graph, structure["kind"], structure["dim"], structure["seed"])
+    model = FisherEmbedding.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(model.transform(X, graph=graph), np.load(tmp_path / "z.npz")["x"])
+
+
+def test_id_column_and_drop(tmp_path):
+    edges, nodes = graph_frames()
+    nodes = nodes.rename(columns={"id": "paper"}).assign(label="red", year=1999)
+    write_frame(tmp_path / "e.tsv", edges)
+    write_frame(tmp_path / "n.tsv", nodes)
+    out = tmp_path / "z.tsv"
+    arguments = ["embed", tmp_path / "e.tsv", "-n", tmp_path / "n.tsv", "-o", out, *SMALL]
+    ok(*arguments, "--id-column", "paper", "--drop", "label", "--drop", "year")
+    assert pd.read_csv(out, sep="\t")["id"].tolist() == nodes["paper"].tolist()
+    assert record_of(out)["input"]["drop"] == ["label", "year"]
+    assert record_of(out)["input"]["n_features"] == 3
+
+
+# --- the run record and the seed ------------------------------------------------------------------------
+
+
+def test_the_record_says_what_was_done(files, tmp_path, monkeypatch):
+    out = tmp_path / "z.parquet"
+    arguments = ["embed", *files[:1], "--nodes", files[1], "-o", out, "--seed", 11, "--weights", "symmetric", *SMALL]
+    monkeypatch.setattr(sys, "argv", ["fishergraph", *map(str, arguments)])
+    ok(*arguments)
+    record = record_of(out)
+    assert record["seed"] == 11
+    assert record["command"].startswith("fishergraph embed ")
+    assert set(record["versions"]) >= {"fishergraph", "numpy", "scipy", "sklearn", "numba", "python"}
+    assert record["versions"]["fishergraph"] == __version__
+    assert record["versions"]["numpy"] == np.__version__
+    parameters = FisherEmbedding(n_layers=1, n_anchors=2, dim=4, n_jobs=1, weights="symmetric").get_params()
+    assert record["parameters"] == {k: v for k, v in parameters.items() if k not in ("verbose", "random_state")}
+    assert record["input"]["edges"] == {"path": str(files[0]), "bytes": files[0].stat().st_size, "rows": 48}
+    assert (record["input"]["n_nodes"], record["input"]["n_features"]) == (12, 3)
+    assert record["structural_features"] is None
+    columns = len(pd.read_parquet(out).columns) - 1
+    assert record["output"] == {"path": str(out), "rows": 12, "columns": columns, "dtype": "float32"}
+    seconds = record["seconds"]
+    assert set(seconds["parts_of_embed"]) == {"input map", "layer 1/1"}
+    assert all(seconds[stage] >= 0 for stage in ("import", "read", "embed", "write", "total"))
+    assert pd.Timestamp(record["started"]).tzinfo is not None
+
+
+def test_a_seed_is_drawn_and_recorded(files, tmp_path):
+    for name in ("a", "b"):
+        ok("embed", files[0], "-n", files[1], "-o", tmp_path / f"{name}.npz", *SMALL)
+    seeds = [record_of(tmp_path / f"{name}.npz")["seed"] for name in ("a", "b")]
+    assert seeds[0] != seeds[1]
+    ok("embed", files[0], "-n", files[1], "-o", tmp_path / "again.npz", "--seed", seeds[0], *SMALL)
+    assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "a.npz").read_bytes()
+
+
+def test_the_same_seed_gives_the_same_bytes_at_any_number_of_jobs(tmp_path):
+    edges, nodes = graph_frames(n=3000, d=8)
+    write_frame(tmp_path / "e.parquet", edges)
+    write_frame(tmp_path / "n.parquet", nodes)
+    outputs = []
+    for jobs in (1, 2):
+        out = tmp_path / f"z{jobs}.npz"
+        arguments = ["--layers", 2, "--dim", 16, "--seed", 0, "--jobs", jobs, "--undirected"]
+        ok("embed", tmp_path / "e.parquet", "-n", tmp_path / "n.parquet", "-o", out, *arguments)
+        outputs.append(out.read_bytes())
+    assert outputs[0] == outputs[1]
+
+
+# --- models and configs ---------------------------------------------------------------------------------
+
+
+def test_a_saved_model_embeds_without_learning(files, tmp_path):
+    edges, nodes = files
+    model = tmp_path / "m.safetensors"
+    ok("embed", edges, "-n", nodes, "-o", tmp_path / "a.npz", "--save", model, "--seed", 1, *SMALL)
+    frame = pd.read_csv(nodes)
+    frame[["id", "f2", "f0", "f1"]].to_csv(nodes, index=False)  # the columns are found by their names
+    ok("embed", edges, "-n", nodes, "-o", tmp_path / "b.npz", "--model", model)
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    record = record_of(tmp_path / "b.npz")
+    assert (record["seed"], record["model"]["used"]) == (1, str(model))
+    assert record["parameters"]["dim"] == 4
+
+
+@pytest.mark.parametrize("columns", [["id", "f0", "f1"], ["id", "f0", "f1", "g"], ["id"]])
+def test_a_saved_model_asks_for_its_features(files, tmp_path, columns):
+    edges, nodes = files
+    ok("embed", edges, "-n", nodes, "-o", tmp_path / "a.npz", "--save", tmp_path / "m", *SMALL)
+    pd.read_csv(nodes).assign(g=1.0)[columns].to_csv(nodes, index=False)
+    fails(tmp_path, "f2 among them", "embed", edges, "-n", nodes, "--model", tmp_path / "m", "-o", tmp_path / "b.npz")
+
+
+def test_a_config_file_answers_and_the_command_line_wins(files, tmp_path):
+    config = tmp_path / "c.toml"
+    config.write_text(
+        f'nodes = "{files[1].as_posix()}"\noutput = "{(tmp_path / "z.npz").as_posix()}"\nlayers = 2\ndim = 5\n'
+        'variance = 0.05\ndrop = ["f1"]\ncounts = true\nundirected = true\nem_iter = 2\nquiet = true\nseed = 4\n'
+    )
+    result = ok("embed", files[0], "--config", config, "--layers", 1, "--anchors", 2)
+    assert result.output == ""
+    record = record_of(tmp_path / "z.npz")
+    expected = {"n_layers": 1, "n_anchors": 2, "dim": 5, "variance": 0.05, "counts": True, "undirected": True}
+    assert {key: record["parameters"][key] for key in expected} == expected
+    assert record["parameters"]["n_em_iter"] == 2
+    assert (record["seed"], record["config"], record["input"]["n_features"]) == (4, str(config), 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern"),
+    [
+        ("layer = 2", "'layer'.*layers.*anchors"),
+        ("[embed]\nlayers = 2", "'embed'.*table"),
+        ("layers = 2.5", "'--layers'"),
+        ("layers = 'two'", "'--layers'"),
+        ("layers = true", "'--layers'"),
+        ("variance = 'big'", "big"),
+        ("layers = ", "not TOML"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_wrong_config_is_a_wrong_call(files, tmp_path, text, pattern):
+    config = tmp_path / "c.toml"
+    if text is not None:
+        config.write_text(text)
+    wrong(pattern, "embed", files[0], "-n", files[1], "-o", tmp_path / "z.npz", "--config", config)
+
+
+def test_directed_in_a_config_is_the_other_side_of_undirected(files, tmp_path):
+    (tmp_path / "c.toml").write_text('directed = true\ndrop = "f0"')
+    ok("embed", files[0], "-n", files[1], "-o", tmp_path / "z.csv", "--config", tmp_path / "c.toml", "--dim", 4)
+    assert record_of(tmp_path / "z.csv")["parameters"]["undirected"] is False
+
+
+def test_the_help_shows_the_defaults_of_the_estimator():
+    parameters = inspect.signature(FisherEmbedding).parameters
+    command = typer.main.get_command(app).commands["embed"]  # type: ignore[attr-defined]
+    shown = {p.name: re.search(r"default: ([\w.-]+)\)", p.help or "") for p in command.params if p.name in SETTINGS}
+    for option, match in shown.items():
+        default = parameters[SETTINGS[option]].default
+        if match is not None:
+            flag = option if default is True else f"no-{option}" if default is False else str(default)
+            assert match[1] == ("edge" if default is None else flag), f"update the help of --{option}"
+
+
+# --- what people see ------------------------------------------------------------------------------------
+
+
+def test_a_hint_where_every_edge_goes_one_way(tmp_path):
+    (tmp_path / "e.csv").write_text("source,target\na,b\nb,c\nc,c\n")
+    arguments = ["embed", tmp_path / "e.csv", "-o", tmp_path / "z.csv", "--dim", 4, "--layers", 1]
+    result = ok(*arguments)
+    assert [line for line in result.stderr.splitlines() if line.startswith("hint:")] == [
+        "hint: every edge goes one way only, and was kept so; add --undirected if the graph has no direction, "
+        "or --directed to be asked no more."
+    ]
+    for flag in ("--undirected", "--directed", "--quiet"):
+        assert "hint" not in ok(*arguments, flag).stderr
+    (tmp_path / "e.csv").write_text("source,target\na,b\nb,a\nb,c\n")
+    assert "hint" not in ok(*arguments).stderr
+
+
+def test_warnings_are_lines_and_are_recorded(tmp_path):
+    (tmp_path / "e.csv").write_text("source,target\na,b\nb,a\n")
+    (tmp_path / "n.csv").write_text("id,x\na,1\nb,1\n")
+    result = ok("embed", tmp_path / "e.csv", "-n", tmp_path / "n.csv", "-o", tmp_path / "z.csv", "--dim", 4, "-q")
+    lines = result.stderr.splitlines()
+    assert lines
+    assert all(line.startswith("warning: ") for line in lines)
+    assert record_of(tmp_path / "z.csv")["warnings"] == [line.removeprefix("warning: ") for line in lines]
+    assert np.isfinite(pd.read_csv(tmp_path / "z.csv").set_index("id").to_numpy()).all()
+
+
+def test_quiet_is_quiet_and_the_summary_names_the_files(files, tmp_path):
+    arguments = ["embed", files[0], "-n", files[1], "-o", tmp_path / "z.csv", "--seed", 0, *SMALL]
+    assert str(tmp_path / "z.csv.run.json") in ok(*arguments).stdout
+    assert ok(*arguments, "--quiet").output == ""
+
+
+# --- failures: exit code 1, one sentence, nothing left behind -------------------------------------------
+
+
+def fails(folder, pattern, *arguments):
+    """The call ends with exit code 1 and one line that matches, and the folder holds what it held before."""
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+    result = call(*arguments)
+    assert result.exit_code == 1, result.output
+    assert re.search(pattern, result.stderr), result.stderr
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("error: ")
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()} == before
+
+
+def wrong(pattern, *arguments):
+    result = call(*arguments)
+    assert result.exit_code == 2, result.output
+    text = re.sub(r"\s+", " ", re.sub(r"[│╭╮╰╯─]", " ", result.stderr))
+    assert re.search(pattern, text), result.stderr
+
+
+EDGES, NODES = "source,target\na,b\nb,c\n", "id,x,y\na,1,2\nb,3,4\nc,5,6\n"
+BROKEN = {
+    "repeated id": (EDGES, NODES + "a,1,2\n", r"'id' must be distinct, got 'a' again"),
+    "missing id": (EDGES, NODES + ",1,2\n", r"'id' must not be missing"),
+    "missing endpoint": ("source,target\na,b\n,c\n", NODES, r"'source' must not be missing, got none in row 1"),
+    "stranger in the edges": (EDGES + "c,zed\n", NODES, r"ids of '.*nodes.csv' must hold every endpoint.*'zed'"),
+    "edge columns": ("head,tail\na,b\n", NODES, r"got 'head', 'tail'"),
+    "NaN": (EDGES, "id,x\na,1\nb,nan\nc,2\n", r"feature 'x'.*must not be missing, got none in row 1"),
+    "infinity": (EDGES, "id,x\na,1\nb,2\nc,inf\n", r"got infinity in row 2"),
+    "empty feature": (EDGES, "id,x,y\na,1,\nb,2,3\nc,1,1\n", r"feature 'y'.*missing, got none in row 0"),
+    "labels among the features": (EDGES, "id,x,colour\na,1,red\nb,1,red\nc,1,blue\n", r"colour.*--drop"),
+    "negative weight": ("source,target,weight\na,b,-1\n", NODES, r"not negative, got -1 on edge a -> b"),
+    "NaN weight": ("source,target,weight\na,b,nan\n", NODES, r"'weight' must not be missing, got none in row 0"),
+    "empty file": ("", NODES, r"empty file"),
+    "parquet called csv": (b"PAR1\0\0\0\0", NODES, r"what its name says, got what looks like parquet"),
+    "web page called csv": (EDGES, "<html><body>404</body></html>", r"got what looks like HTML"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_input_is_one_sentence(tmp_path, case):
+    edges, nodes, pattern = BROKEN[case]
+    (tmp_path / "edges.csv").write_bytes(edges if isinstance(edges, bytes) else edges.encode())
+    (tmp_path / "nodes.csv").write_text(nodes)
+    arguments = ["embed", tmp_path / "edges.csv", "-n", tmp_path / "nodes.csv", "-o", tmp_path / "z.csv", "--directed"]
+    fails(tmp_path, pattern, *arguments)
+
+
+DEGENERATE = {
+    "no edges": ("source,target\n", NODES),
+    "one node": ("source,target\na,a\n", "id,x,y\na,1,2\n"),
+    "constant features": (EDGES, "id,x\na,1\nb,1\nc,1\n"),
+    "zero features": (EDGES, "id,x\na,0\nb,0\nc,0\n"),
+}
+
+
+@pytest.mark.parametrize("case", DEGENERATE)
+def test_a_degenerate_graph_is_embedded(tmp_path, case):
+    (tmp_path / "e.csv").write_text(DEGENERATE[case][0])
+    (tmp_path / "n.csv").write_text(DEGENERATE[case][1])
+    ok("embed", tmp_path / "e.csv", "-n", tmp_path / "n.csv", "-o", tmp_path / "z.csv")
+    table = pd.read_csv(tmp_path / "z.csv").set_index("id")
+    assert len(table) == DEGENERATE[case][1].count("\n") - 1
+    assert np.isfinite(table.to_numpy()).all()
+
+
+def test_graphs_without_nodes_or_with_endpoints_out_of_range(tmp_path):
+    (tmp_path / "e.csv").write_text("source,target\n")
+    fails(tmp_path, "at least one node", "embed", tmp_path / "e.csv", "-o", tmp_path / "z.csv")
+    np.savez(tmp_path / "e.npz", edge_index=[[0, 1], [1, 5]], ids=["a", "b", "c"])
+    fails(tmp_path, "nodes 0 to 2, got 5 in edge 1", "embed", tmp_path / "e.npz", "-o", tmp_path / "z.csv")
+    np.savez(tmp_path / "e.npz", edge_index=[[0, 1], [1, 5]], x=np.ones((3, 2)))
+    fails(tmp_path, "every endpoint, got none for 5", "embed", tmp_path / "e.npz", "-o", tmp_path / "z.csv")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".npz"])
+def test_the_first_row_with_nan_is_named(files, tmp_path, suffix):
+    X = np.ones((12, 2), dtype=np.float32)
+    X[[4, 7], 1] = np.nan
+    ids, nodes = pd.read_csv(files[1])["id"], tmp_path / f"nan{suffix}"
+    if suffix == ".npz":
+        np.savez(nodes, x=X, ids=ids.to_numpy().astype(str))
+    else:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table({"id": ids, "x": X[:, 0], "y": X[:, 1]}), nodes)
+    fails(tmp_path, "got NaN in row 4", "embed", files[0], "-n", nodes, "-o", tmp_path / "z.csv")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".npz", ".csv.gz"])
+def test_a_text_under_another_name_is_one_sentence(files, tmp_path, suffix):
+    (tmp_path / f"fake{suffix}").write_text(EDGES)
+    fails(tmp_path, "must be what its name says", "embed", tmp_path / f"fake{suffix}", "-o", tmp_path / "z.csv")
+
+
+def test_other_paths_and_columns_that_are_not_there(files, tmp_path):
+    edges, nodes = files
+    out = tmp_path / "z.csv"
+    fails(tmp_path, "nothing there", "embed", tmp_path / "absent.csv", "-o", out)
+    fails(tmp_path, "nothing there", "embed", edges, "-n", tmp_path / "absent.csv", "-o", out)
+    fails(tmp_path, r"must end in .csv, .*'edges.docx'", "embed", tmp_path / "edges.docx", "-o", out)
+    fails(
+        tmp_path, "column 'paper', got id, f0, f1, f2", "embed", edges, "-n", nodes, "-o", out, "--id-column", "paper"
+    )
+    fails(tmp_path, "column 'label', got id, f0, f1, f2", "embed", edges, "-n", nodes, "-o", out, "--drop", "label")
+    fails(tmp_path, "absent", "embed", edges, "-n", nodes, "-o", out, "--model", tmp_path / "absent")
+    fails(tmp_path, "truncated or foreign", "embed", edges, "-n", nodes, "-o", out, "--model", edges)
+
+
+@pytest.mark.parametrize(
+    "place", ["absent/z.csv", "edges.csv/z.csv", "folder.csv", "z.docx", "edges.csv", "sealed/z.csv"]
+)
+@pytest.mark.parametrize("option", ["-o", "--save"])
+def test_an_unwritable_output_is_found_before_the_work(files, tmp_path, monkeypatch, place, option):
+    def never(*args, **kwargs):
+        raise AssertionError("the work began")
+
+    monkeypatch.setattr(embed_module, "read_inputs", never)
+    monkeypatch.setattr(embed_module, "make_estimator", never)
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "sealed").mkdir()
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "sealed" and real(path, mode))
+    if place == "z.docx" and option == "--save":
+        pytest.skip("a model may have any name")
+    paths = {"-o": tmp_path / "z.csv", "--save": tmp_path / "m", option: tmp_path / place}
+    pattern = "writable|must exist|must be a file|must end in|own path"
+    fails(tmp_path, pattern, "embed", files[0], "-o", paths["-o"], "--save", paths["--save"])
+
+
+def test_an_unexpected_error_points_to_debug(files, tmp_path, monkeypatch):
+    def break_down(*args, **kwargs):
+        raise RuntimeError("the\nroof leaks")
+
+    monkeypatch.setattr(FisherEmbedding, "fit_transform", break_down)
+    arguments = ["embed", files[0], "-n", files[1], "-o", tmp_path / "z.csv", *SMALL]
+    fails(tmp_path, "unexpected RuntimeError: the roof leaks; add --debug", *arguments)
+    result = call(*arguments, "--debug")
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+
+
+def test_a_failed_write_leaves_the_old_output(files, tmp_path, monkeypatch):
+    arguments = ["embed", files[0], "-n", files[1], "-o", tmp_path / "z.npz", *SMALL]
+    ok(*arguments)
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    fails(tmp_path, "No space left", *arguments)
+
+
+# --- wrong calls: exit code 2 ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "pattern"),
+    [
+        ([], "Missing argument"),
+        (["e.csv"], "--output"),
+        (["e.csv", "-o", "z.csv", "--nonsense"], "nonsense"),
+        (["e.csv", "-o", "z.csv", "--layers", "-1"], "layers"),
+        (["e.csv", "-o", "z.csv", "--layers", "x"], "layers"),
+        (["e.csv", "-o", "z.csv", "--sharpness", "2"], "sharpness"),
+        (["e.csv", "-o", "z.csv", "--sharpness", "0"], "greater than 0"),
+        (["e.csv", "-o", "z.csv", "--bandwidth", "nan"], "greater than 0"),
+        (["e.csv", "-o", "z.csv", "--variance", "-1"], "neither 'auto' nor"),
+        (["e.csv", "-o", "z.csv", "--seed", str(2**32)], "seed"),
+        (["e.csv", "-o", "z.csv", "--attention", "full"], "'full' is not one of posterior, reference"),
+        (["e.csv", "-o", "z.csv", "--multiset", "all"], "'all' is not one of neighbourhood"),
+        (["e.csv", "-o", "z.csv", "--weights", "w"], "'w' is not one of edge, uniform, symmetric"),
+        (["e.csv", "-o", "z.csv", "--structure", "none"], "'projection', 'degree', 'spectral', got 'none'"),
+        (["e.csv", "-o", "z.csv", "--drop", "label"], "need a node table"),
+        (["e.csv", "-o", "z.csv", "-n", "n.npz", "--id-column", "id"], "need a node table"),
+        (["e.csv", "-o", "z.csv", "--model", "m", "--em-iter", "1"], "--em-iter belongs to fitting"),
+        (["e.csv", "-o", "z.csv", "--model", "m", "--seed", "1", "--save", "s"], "--seed, --save belong"),
+    ],
+)
+def test_a_wrong_call(arguments, pattern, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    wrong(pattern, "embed", *arguments)
+    assert not list(tmp_path.iterdir())
+
+
+# --- the real command -----------------------------------------------------------------------------------
+
+
+def command(*arguments, **more):
+    line = [sys.executable, "-m", "fishergraph", *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True, check=False, **more)
+
+
+def test_the_command_as_people_call_it(files, tmp_path):
+    done = command("embed", "edges.csv", "--nodes", "nodes.csv", "-o", "z.parquet", *SMALL, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("z.parquet: 12 nodes x 8 columns")
+    assert done.stderr == ""
+    assert record_of(tmp_path / "z.parquet")["command"].startswith("fishergraph embed edges.csv --nodes nodes.csv")
+    broken = command("embed", "edges.csv", "--nodes", "edges.csv", "-o", "y.csv", cwd=tmp_path)
+    assert broken.returncode == 1
+    assert broken.stderr.count("\n") == 1
+    assert command("embed", "edges.csv", cwd=tmp_path).returncode == 2
+
+
+def test_version_and_a_light_start():
+    assert command("--version").stdout == f"fishergraph {__version__}\n"
+    code = (
+        "import sys; from fishergraph.cli import app; from typer.testing import CliRunner; "
+        "assert CliRunner().invoke(app, ['embed', '--help']).exit_code == 0; "
+        "print([m for m in ('numba', 'sklearn', 'scipy', 'numpy', 'pyarrow', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is not a signal there")
+def test_interrupted(tmp_path):
+    # Two million edges, each one way, keep it busy after the hint has been read.
+    ends = np.sort(np.random.default_rng(0).integers(0, 100_000, (2, 2_000_000)), axis=0)
+    np.savez(tmp_path / "e.npz", edge_index=ends)
+    line = [sys.executable, "-m", "fishergraph", "embed", "e.npz", "-o", "z.csv", "--dim", "64"]
+    process = subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("hint: ")
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, stderr
+    assert stderr == "interrupted; no file was left half-written.\n"
+    assert os.listdir(tmp_path) == ["e.npz"]

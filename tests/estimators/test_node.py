@@ -1,0 +1,357 @@
+"""FisherEmbedding on graphs: one pass, the same bits, new nodes, and what every parameter means."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import reference as ref
+from fishergraph import FisherEmbedding, as_graph
+from fishergraph.multiset import neighbourhoods
+
+N = 60
+
+
+def small(**changes) -> FisherEmbedding:
+    return FisherEmbedding(**{"n_layers": 2, "n_anchors": 3, "dim": 6, "random_state": 0, **changes})
+
+
+@pytest.fixture(scope="module")
+def X() -> np.ndarray:
+    return np.random.default_rng(1).normal(size=(N, 5))
+
+
+@pytest.fixture(scope="module")
+def A() -> sp.csr_array:
+    """A directed, weighted graph with loops and nodes without members."""
+    A = sp.random_array((N, N), density=0.04, rng=np.random.default_rng(2), format="csr")
+    A.data += 0.1
+    return A
+
+
+def blocks(model: FisherEmbedding, Z: np.ndarray) -> list[np.ndarray]:
+    """ψ_0 … ψ_T, cut out of the concatenation."""
+    return np.split(Z, np.cumsum(model.stack_.widths)[:-1], axis=1)
+
+
+def listed(graph, *, closed: bool = True, weights: str | None = None) -> list:
+    """The multisets as lists of (point, weight), for the reference."""
+    sets = neighbourhoods(as_graph(graph), closed=closed, weights=weights)
+    values = np.ones(sets.n_entries) if sets.weights is None else sets.weights
+    rows = [slice(sets.indptr[v], sets.indptr[v + 1]) for v in range(sets.n_sets)]
+    return [list(zip(sets.indices[r].tolist(), values[r].tolist(), strict=True)) for r in rows]
+
+
+def unit_rows(Z: np.ndarray) -> np.ndarray:
+    return np.array([ref.unit(z) for z in Z])
+
+
+# --- one pass, the same bits ----------------------------------------------------------------------------
+
+VARIANTS = [
+    {},
+    {"attention": "reference"},
+    {"kernel": "identity"},
+    {"normalize": False, "variance": 0.5},
+    {"n_em_iter": 3, "counts": True, "prior": 0.5},
+    {"anchor_method": "spherical", "block_weights": [0, 1, 2]},
+    {"anchor_method": "em", "weights": "symmetric"},
+    {"anchor_method": "random", "multiset": "open-neighbourhood"},
+    {"backend": "scipy", "undirected": True},
+    {"n_layers": 0},
+    {"n_em_iter": 0},
+]
+
+
+@pytest.mark.filterwarnings("ignore:asked for:UserWarning")
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_fit_transform_is_fit_then_transform(X, A, variant):
+    Z = small(**variant).fit_transform(X, graph=A)
+    model = small(**variant).fit(X, graph=A)
+    np.testing.assert_array_equal(model.transform(X, graph=A), Z)
+    assert np.isfinite(Z).all()
+    assert Z.shape == (N, len(model.get_feature_names_out()))
+    assert Z.flags.c_contiguous
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("attention", ["posterior", "reference"])
+def test_threads_and_repetition_change_no_bit(dtype, attention):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 16)).astype(dtype)  # several row blocks
+    A = sp.random_array((3000, 3000), density=0.002, rng=rng, format="csr")
+    results = [
+        small(attention=attention, dim=16, n_jobs=n_jobs).fit_transform(X, graph=A) for n_jobs in (1, 1, 2, 4, None)
+    ]
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+
+
+def test_the_seed_decides(X, A):
+    first, second = (small(random_state=seed).fit_transform(X, graph=A) for seed in (0, 1))
+    assert np.abs(first - second).max() > 1e-3
+    state = small(random_state=np.random.RandomState(0)).fit_transform(X, graph=A)
+    np.testing.assert_array_equal(state, first)
+
+
+def test_the_global_random_state_is_left_alone(X, A):
+    before = np.random.get_state()  # noqa: NPY002
+    small().fit_transform(X, graph=A)
+    small().fit_transform(None, graph=A)
+    after = np.random.get_state()  # noqa: NPY002
+    assert before[0] == after[0]
+    np.testing.assert_array_equal(before[1], after[1])
+    assert before[2:] == after[2:]
+
+
+# --- the same graph, a larger one, another one ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("attention", ["posterior", "reference"])
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_rows_that_new_nodes_cannot_reach_stay(X, A, attention, n_layers):
+    model = small(attention=attention, n_layers=n_layers).fit(X, graph=A)
+    rng = np.random.default_rng(5)
+    larger = sp.lil_array((N + 10, N + 10))
+    larger[:N, :N] = A
+    larger[[3, 7], [N, N + 1]] = 1.0  # new nodes enter the multisets of 3 and 7
+    larger[N:, rng.integers(N, size=10)] = 0.5
+    more = np.vstack([X, rng.normal(size=(10, X.shape[1]))])
+    Z, Z_more = model.transform(X, graph=A), model.transform(more, graph=sp.csr_array(larger))
+    assert Z_more.shape == (N + 10, Z.shape[1])
+    assert np.isfinite(Z_more).all()
+    touched = np.zeros(N + 10)
+    touched[[3, 7]] = 1
+    for _ in range(n_layers - 1):
+        touched = touched + sp.csr_array(larger) @ touched
+    kept = touched[:N] == 0
+    assert 10 < kept.sum() < N
+    np.testing.assert_allclose(Z_more[:N][kept], Z[kept], atol=1e-12)
+    assert np.abs(Z_more[[3, 7]] - Z[[3, 7]]).max() > 1e-3
+
+
+def test_another_graph_needs_no_refit(X, A):
+    model = small().fit(X, graph=A)
+    rng = np.random.default_rng(6)
+    other, graph = rng.normal(size=(9, 5)), sp.random_array((9, 9), density=0.3, rng=rng, format="csr")
+    Z = model.transform(other, graph=graph)
+    assert Z.shape == (9, 18)
+    order = rng.permutation(9)
+    np.testing.assert_allclose(model.transform(other[order], graph=graph[order][:, order]), Z[order], atol=1e-12)
+    assert model.transform(other).shape == (9, 18)  # and without a graph: every row is its own multiset
+
+
+def test_rows_do_not_depend_on_their_companions(X, A):
+    model = small().fit(X, graph=A)
+    alone = np.vstack([model.transform(X[i : i + 1]) for i in range(5)])
+    np.testing.assert_allclose(alone, model.transform(X)[:5], atol=1e-12)
+
+
+# --- what comes out -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("weights", [None, "uniform", "symmetric"])
+@pytest.mark.parametrize("undirected", [True, False])
+def test_a_layer_is_the_reference_formula(X, A, closed, weights, undirected):
+    model = small(
+        n_layers=1,
+        kernel="identity",
+        variance=0.3,
+        prior=0.2,
+        multiset="neighbourhood" if closed else "open-neighbourhood",
+        weights=weights,
+        undirected=undirected,
+    )
+    points, phi = blocks(model, model.fit_transform(X, graph=A))
+    np.testing.assert_allclose(points, unit_rows(X), atol=1e-15)
+    layer = model.stack_.layers[0]
+    graph = as_graph(A, undirected=undirected)
+    sets = listed(graph, closed=closed, weights=weights)
+    means = ref.em_means(points, sets, layer.anchors, variance=0.3, prior=0.2)[0]
+    atol = 1e-6 if weights == "symmetric" else 1e-10  # those weights are float32
+    np.testing.assert_allclose(phi, ref.fisher_embedding(means, layer.anchors), atol=atol)
+
+
+@pytest.mark.parametrize("n_em_iter", [1, 2, 4])
+def test_em_iterations_are_the_reference_loop(X, A, n_em_iter):
+    model = small(n_layers=1, kernel="identity", n_em_iter=n_em_iter, variance=0.2)
+    points, phi = blocks(model, model.fit_transform(X, graph=A))
+    layer = model.stack_.layers[0]
+    means = ref.em_means(points, listed(A), layer.anchors, variance=0.2, n_em_iter=n_em_iter)[0]
+    np.testing.assert_allclose(phi, ref.fisher_embedding(means, layer.anchors), atol=1e-9)
+
+
+def test_the_published_code_gives_flat_attention(X, A):
+    model = small(attention="reference")
+    _, points, phi = blocks(model, model.fit_transform(X, graph=A))
+    anchors = model.stack_.layers[-1].anchors
+    means = ref.reference_attention_means(points, listed(A), anchors)
+    np.testing.assert_allclose(phi, (means - anchors).reshape(N, -1), atol=1e-10)
+    np.testing.assert_allclose(np.linalg.norm(anchors, axis=1), 1, atol=1e-12)
+    operator = neighbourhoods(as_graph(A))
+    dense = sp.csr_array((operator.weights, operator.indices, operator.indptr), shape=(N, N)).toarray()
+    pooled = dense @ points / dense.sum(axis=1, keepdims=True)  # mean pooling: no attention at all
+    assert np.abs(means - pooled[:, None, :]).max() < 0.1 * np.abs(means).max()
+    sharp = small(attention="posterior", kernel="identity", n_layers=1)
+    first, phi = blocks(sharp, sharp.fit_transform(X, graph=A))
+    sharp_means = phi.reshape(N, 3, -1) * np.sqrt(3) + sharp.stack_.layers[0].anchors
+    sharp_pooled = dense @ first / dense.sum(axis=1, keepdims=True)
+    assert np.abs(sharp_means - sharp_pooled[:, None, :]).max() > 0.3
+
+
+def test_block_weights_are_those_of_the_multilayer_kernel(X, A):
+    plain = small()
+    parts = blocks(plain, plain.fit_transform(X, graph=A))
+    weighted = small(block_weights=[0.25, 0, 3]).fit_transform(X, graph=A)
+    np.testing.assert_allclose(weighted, np.hstack([0.5 * parts[0], np.sqrt(3) * parts[2]]), rtol=1e-14)
+    kernel = 0.25 * parts[0] @ parts[0].T + 3 * parts[2] @ parts[2].T  # Eq. 2
+    np.testing.assert_allclose(weighted @ weighted.T, kernel, atol=1e-12)
+    fitted = small(block_weights=[0.25, 0, 3]).fit(X, graph=A)
+    np.testing.assert_array_equal(fitted.transform(X, graph=A), weighted)
+    np.testing.assert_array_equal(fitted.set_params(block_weights=None).transform(X, graph=A), np.hstack(parts))
+
+
+def test_no_layers_give_the_input_map_alone(X, A):
+    Z = small(n_layers=0).fit_transform(X, graph=A)
+    model = small()
+    np.testing.assert_array_equal(Z, blocks(model, model.fit_transform(X, graph=A))[0])
+    np.testing.assert_array_equal(Z, small(n_layers=0).fit_transform(X))
+
+
+@pytest.mark.filterwarnings("ignore:asked for:UserWarning")
+def test_no_em_iterations_give_zero(X, A):
+    model = small(n_em_iter=0)
+    psi0, *rest = blocks(model, model.fit_transform(X, graph=A))
+    assert psi0.any()
+    assert not any(block.any() for block in rest)
+    model = small(n_em_iter=0, kernel="identity", n_layers=1)
+    assert not blocks(model, model.fit_transform(X, graph=A))[1].any()
+
+
+def test_counts_tell_a_point_from_its_double():
+    X = np.repeat(np.random.default_rng(0).normal(size=(6, 4)), 2, axis=0)
+    A = np.zeros((12, 12))
+    A[[1, 0], [0, 1]] = 1  # rows 0 and 1 hold {x, x}; the others hold {x} alone
+    for counts in (False, True):
+        model = small(n_layers=1, kernel="identity", counts=counts, n_anchors=2, dim=4, variance=0.5)
+        _, phi = blocks(model, model.fit_transform(X, graph=sp.csr_array(A)))
+        lonely = model.transform(X[:1])[:, -phi.shape[1] :]
+        assert phi.shape[1] == 2 * 4 + 2 * counts
+        assert np.allclose(phi[0], lonely) is not counts
+        if counts:
+            mass = np.exp(phi[:, -2:]) - 1
+            np.testing.assert_allclose(mass.sum(axis=1), [2, 2] + [1] * 10, rtol=1e-12)
+
+
+def test_one_anchor_is_mean_pooling(X, A):
+    model = small(n_layers=1, n_anchors=1, kernel="identity", weights="uniform")
+    points, phi = blocks(model, model.fit_transform(X, graph=A))
+    pooled = [np.mean([points[u] for u, _ in members], axis=0) for members in listed(A, weights="uniform")]
+    np.testing.assert_allclose(phi, pooled - model.stack_.layers[0].anchors, atol=1e-12)
+
+
+def test_an_empty_multiset_maps_to_zero(X, A):
+    model = small(multiset="open-neighbourhood")
+    _, *rest = blocks(model, model.fit_transform(X, graph=A))
+    empty = np.diff(A.indptr) == 0
+    assert empty.any()
+    for block in rest:
+        assert not block[empty].any()
+        assert block[~empty].any(axis=1).all()
+
+
+def test_automatic_variance_meets_its_entropy(X, A):
+    for sharpness in (0.3, 0.8):
+        model = small(n_layers=1, sharpness=sharpness).fit(X, graph=A)
+        layer = model.stack_.layers[0]
+        members = [u for members in listed(A) for u, _ in members]
+        points = small(n_layers=0, kernel="identity").fit_transform(X)[members]
+        psi0 = model.stack_.input_map(points)
+        alpha = np.exp(ref.log_responsibilities(unit_rows(psi0), layer.anchors, layer.variance))
+        entropy = -np.mean(np.sum(alpha * np.log(alpha), axis=1))
+        assert entropy == pytest.approx(sharpness * np.log(3), rel=1e-2)
+    assert small(variance=2).fit(X, graph=A).stack_.layers[1].variance == 2.0
+
+
+def test_scale_of_the_features_does_not_matter_when_normalised(X, A):
+    rows = np.random.default_rng(0).uniform(0.1, 10, size=(N, 1))
+    np.testing.assert_allclose(small().fit_transform(X * rows, graph=A), small().fit_transform(X, graph=A), atol=1e-10)
+
+
+def test_undirected_adds_the_reverse_edges(X, A):
+    both = A.maximum(A.T)
+    np.testing.assert_array_equal(
+        small(undirected=True).fit_transform(X, graph=A), small().fit_transform(X, graph=sp.csr_array(both))
+    )
+
+
+def test_backends_agree(X, A):
+    numba, scipy = (small(backend=name).fit_transform(X, graph=A) for name in ("numba", "scipy"))
+    np.testing.assert_allclose(numba, scipy, atol=1e-10)
+
+
+@pytest.mark.parametrize(("structure", "dim"), [("projection", 8), ("degree", 6), ("spectral", 5)])
+def test_a_graph_without_features_uses_its_structure(A, structure, dim):
+    model = small(structure=structure, dim=dim, n_anchors=2)
+    Z = model.fit_transform(None, graph=A)
+    assert Z.dtype == np.float32
+    assert np.isfinite(Z).all()
+    assert Z.std(axis=0).max() > 0
+    np.testing.assert_array_equal(model.transform(None, graph=A), Z)
+    np.testing.assert_array_equal(small(structure=structure, dim=dim, n_anchors=2).fit_transform(None, graph=A), Z)
+    assert model.transform(None, graph=A[:30][:, :30]).shape == (30, Z.shape[1])
+
+
+def test_widths_grow_with_the_identity(X, A):
+    model = small(kernel="identity", n_anchors=2, counts=True).fit(X, graph=A)
+    assert model.stack_.widths == [5, 12, 26]
+
+
+# --- quiet, and small -----------------------------------------------------------------------------------
+
+
+def test_nothing_is_printed_unless_asked(X, A, capfd):
+    small().fit_transform(X, graph=A)
+    assert capfd.readouterr() == ("", "")
+    small(verbose=True).fit_transform(X, graph=A)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert all(title in err for title in ("input map", "layer 1/2", "layer 2/2"))
+
+
+def test_a_callable_shows_progress_in_its_own_way(X, A):
+    seen = []
+
+    class Bar:
+        def __init__(self, title, steps):
+            self.title, self.left = title, steps
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            seen.append((self.title, self.left))
+
+        def update(self, n):
+            self.left -= n
+
+    small(verbose=Bar).fit_transform(X, graph=A)
+    assert seen == [("input map", 0), ("layer 1/2", 0), ("layer 2/2", 0)]
+
+
+def test_bags_of_words_are_never_dense():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((20_000, 50_000), density=2e-4, rng=rng, format="csr", dtype=np.float32)  # 4 GB when dense
+    A = sp.random_array((20_000, 20_000), density=1e-4, rng=rng, format="csr")
+    model = small(n_layers=1, dim=4, n_anchors=2)
+    model.fit(X[:50], graph=A[:50][:, :50])  # compile first
+    tracemalloc.start()
+    Z = model.fit_transform(X, graph=A)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.isfinite(Z).all()
+    assert peak < 100e6

@@ -1,0 +1,114 @@
+"""The backends of `em_means`: each keeps the contract, and the registry obeys or raises."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from contracts import EMContract, members_of, random_problem
+from fishergraph.em.loop import em_means
+from fishergraph.ops import choose_backend, known_backends
+
+
+class TestNumba(EMContract):
+    backend = "numba"
+
+
+class TestScipy(EMContract):
+    backend = "scipy"
+
+
+def test_every_backend_has_its_contract_test():
+    tested = {cls.backend for cls in EMContract.__subclasses__()}
+    assert tested == set(known_backends())
+
+
+@pytest.mark.parametrize("name", ["nubma", "", 3])
+def test_an_unknown_backend_lists_the_known_ones(name):
+    with pytest.raises(ValueError, match=r"'numba', 'scipy'"):
+        choose_backend(name)
+
+
+@pytest.mark.parametrize("name", ["numba", "scipy"])
+def test_a_named_backend_obeys(name):
+    assert choose_backend(name).name == name
+
+
+def test_a_named_backend_raises_where_it_cannot_and_the_choice_falls_back():
+    with pytest.raises(ValueError, match="'scipy' does not support"):
+        choose_backend("scipy", n_em_iter=2)
+    with pytest.raises(ValueError, match="'numba' does not support device='cuda'"):
+        choose_backend("numba", device="cuda")
+    with pytest.raises(ValueError, match="automatic"):
+        choose_backend(device="cuda")
+    assert choose_backend(n_em_iter=2).several_iterations
+    assert choose_backend(n_em_iter=2).name == choose_backend().name == "numba"
+
+
+def test_backends_agree_with_each_other():
+    problem = random_problem(d=7, p=5, n=300, n_sets=600)
+    results = [
+        em_means(problem.points, problem.sets, problem.anchors, variance=problem.variance, backend=name, n_jobs=1)
+        for name in known_backends()
+    ]
+    for other in results[1:]:
+        assert_allclose(other.means, results[0].means, rtol=0, atol=1e-12)
+        assert_allclose(other.mass, results[0].mass, rtol=0, atol=1e-12)
+
+
+# ------------------------------------------------------------------------------- the door of em_means
+
+
+def call(problem, **changes):
+    arguments = {"points": problem.points, "multisets": problem.sets, "anchors": problem.anchors, **changes}
+    return em_means(**arguments)
+
+
+def test_the_door_names_what_is_wrong():
+    problem = random_problem()
+    bad_row = problem.points.copy()
+    bad_row[5, 1] = np.nan
+    cases = [
+        ({"points": bad_row}, "row 5"),
+        ({"points": problem.points[:, 0]}, "matrix"),
+        ({"anchors": problem.anchors[:, :2]}, r"\(anchor, 3\)"),
+        ({"anchors": problem.anchors[:0]}, "at least one anchor"),
+        ({"points": problem.points[:30]}, "over 40 points, got 30 rows"),
+        ({"variance": 0.0}, "variance"),
+        ({"prior": -1.0}, "prior"),
+        ({"n_em_iter": -1}, "n_em_iter"),
+        ({"n_em_iter": 1.5}, "n_em_iter"),
+    ]
+    for changes, message in cases:
+        with pytest.raises(ValueError, match=message):
+            call(problem, **changes)
+
+
+def test_members_that_are_no_points_never_reach_a_compiled_loop():
+    """The loops check nothing: an index past the end would read somebody else's memory."""
+    problem = random_problem()
+    sets = problem.sets
+    wrong = sets.indices.copy()
+    wrong[3] = 40
+    negative = sets.weights.copy()
+    negative[2] = -1.0
+    cases = [
+        (replace(sets, indices=wrong), "must be points 0 … 39"),
+        (replace(sets, indices=wrong - 5), "must be points 0 … 39"),
+        (replace(sets, indices=sets.indices[:-1]), "indptr"),
+        (replace(sets, indptr=sets.indptr[::-1].copy()), "indptr"),
+        (replace(sets, weights=negative), "weights"),
+        (replace(sets, weights=sets.weights[:-1]), "weights"),
+        (replace(sets, weights=np.full_like(sets.weights, np.nan)), "weights"),
+    ]
+    for bad, message in cases:
+        with pytest.raises(ValueError, match=message):
+            call(problem, multisets=bad)
+
+
+def test_points_that_are_not_floats_become_float32():
+    problem = random_problem()
+    result = call(problem, points=np.arange(120).reshape(40, 3))
+    assert result.means.dtype == np.float32
+    assert len(members_of(problem.sets)) == len(result.means)

@@ -1,0 +1,142 @@
+"""What the embedding does not see: the numbering of nodes and sets, the origin, the axes; and Eq. 2."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import reference as ref
+from contracts import random_problem
+from fishergraph import FisherEmbedding, em_means
+
+SEEDS = st.integers(0, 2**32 - 1)
+N_NODES = 700  # more than one row block
+
+
+def means_of(points, sets, anchors, variance, n_em_iter, prior=0.0):
+    return em_means(points, sets, anchors, variance=variance, prior=prior, n_em_iter=n_em_iter, n_jobs=1)
+
+
+# ------------------------------------------------------------------------------------------- em_means
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.sampled_from([1, 3]), st.floats(0, 100), st.sampled_from([0.0, 0.5]))
+def test_a_translation_of_points_and_anchors_translates_the_means(seed, n_em_iter, size, prior):
+    problem = random_problem(seed=seed)
+    shift = size * np.random.default_rng(seed).normal(size=3)
+    base = means_of(problem.points, problem.sets, problem.anchors, problem.variance, n_em_iter, prior)
+    moved = means_of(problem.points + shift, problem.sets, problem.anchors + shift, problem.variance, n_em_iter, prior)
+    assert_allclose(moved.means, base.means + shift, rtol=0, atol=1e-9)
+    assert_allclose(moved.mass, base.mass, rtol=0, atol=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.sampled_from([1, 3]), st.sampled_from([0.0, 0.5]))
+def test_a_rotation_of_points_and_anchors_rotates_the_means(seed, n_em_iter, prior):
+    problem = random_problem(seed=seed)
+    turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
+    base = means_of(problem.points, problem.sets, problem.anchors, problem.variance, n_em_iter, prior)
+    moved = means_of(problem.points @ turn, problem.sets, problem.anchors @ turn, problem.variance, n_em_iter, prior)
+    assert_allclose(moved.means, base.means @ turn, rtol=0, atol=1e-11)
+    assert_allclose(moved.mass, base.mass, rtol=0, atol=1e-11)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.sampled_from([1, 3]), st.floats(1e-3, 1e3))
+def test_units_do_not_matter_when_the_variance_follows(seed, n_em_iter, unit):
+    problem = random_problem(seed=seed)
+    base = means_of(problem.points, problem.sets, problem.anchors, problem.variance, n_em_iter)
+    scaled = means_of(
+        unit * problem.points, problem.sets, unit * problem.anchors, unit**2 * problem.variance, n_em_iter
+    )
+    assert_allclose(scaled.means / unit, base.means, rtol=0, atol=1e-10)
+    assert_allclose(scaled.mass, base.mass, rtol=0, atol=1e-10)
+
+
+@settings(max_examples=30, deadline=None)
+@given(SEEDS, st.sampled_from([1, 3]))
+def test_the_order_of_the_anchors_orders_the_means(seed, n_em_iter):
+    problem = random_problem(seed=seed)
+    order = np.random.default_rng(seed).permutation(4)
+    base = means_of(problem.points, problem.sets, problem.anchors, problem.variance, n_em_iter)
+    moved = means_of(problem.points, problem.sets, problem.anchors[order], problem.variance, n_em_iter)
+    assert_allclose(moved.means, base.means[:, order], rtol=0, atol=1e-11)
+
+
+# ---------------------------------------------------------------------------------- the whole embedding
+
+
+@pytest.fixture(scope="module")
+def graph():
+    """Features and a weighted, directed graph."""
+    rng = np.random.default_rng(0)
+    adjacency = sp.random_array((N_NODES, N_NODES), density=4 / N_NODES, rng=rng, data_sampler=rng.random)
+    return rng.normal(size=(N_NODES, 6)), sp.csr_array(adjacency)
+
+
+MODELS = {
+    "default": {},
+    "counts": {"counts": True, "prior": 0.5},
+    "iterations": {"n_em_iter": 3, "normalize": False},
+    "identity": {"kernel": "identity", "weights": "symmetric"},
+    "open": {"multiset": "open-neighbourhood", "weights": "uniform"},
+    "reference": {"attention": "reference"},
+}
+
+
+def fitted(graph, **options):
+    X, A = graph
+    return FisherEmbedding(2, n_anchors=3, dim=12, random_state=0, n_jobs=1, **options).fit(X, graph=A)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_numbering_of_the_nodes_does_not_matter(graph, name):
+    X, A = graph
+    model = fitted(graph, **MODELS[name])
+    order = np.random.default_rng(1).permutation(N_NODES)
+    expected = model.transform(X, graph=A)[order]
+    got = model.transform(X[order], graph=sp.csr_array(A[order][:, order]))
+    assert_allclose(got, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_two_copies_of_a_graph_have_two_copies_of_the_embedding(graph, name):
+    X, A = graph
+    model = fitted(graph, **MODELS[name])
+    once = model.transform(X, graph=A)
+    twice = model.transform(np.concatenate([X, X]), graph=sp.csr_array(sp.block_diag([A, A])))
+    assert_allclose(twice, np.concatenate([once, once]), rtol=0, atol=1e-9 * np.abs(once).max())
+
+
+def test_a_layer_sees_one_step_further(graph):
+    """ψ_t(v) depends on the nodes within t steps of v, and on no other."""
+    X, A = graph
+    model = fitted(graph)
+    widths = np.cumsum(model.stack_.widths)[:-1]
+    changed = X.copy()
+    changed[0] = -changed[0]
+    before, after = (np.split(model.transform(x, graph=A), widths, axis=1) for x in (X, changed))
+    reach = np.zeros(N_NODES, dtype=bool)
+    reach[0] = True
+    for t, (old, new) in enumerate(zip(before, after, strict=True)):
+        assert_array_equal(old[~reach], new[~reach])
+        assert (np.abs(old - new).max(axis=1) > 1e-6)[reach].mean() > 0.9, f"layer {t} sees the node"
+        reach = reach | ((A != 0).astype(int) @ reach.astype(int) > 0)
+    assert 0 < reach.sum() < N_NODES
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 1.0, 1.0], [0.5, 2.0, 3.0], [0.0, 1.0, 0.25]])
+def test_eq_2_the_inner_product_of_outputs_is_the_weighted_sum_over_layers(graph, weights):
+    X, A = graph
+    plain = fitted(graph)
+    psis = np.split(plain.transform(X, graph=A), np.cumsum(plain.stack_.widths)[:-1], axis=1)
+    assert len(psis) == 3
+    out = fitted(graph, block_weights=weights).transform(X, graph=A)
+    for v, u in [(0, 0), (1, 2), (5, 600), (699, 3)]:
+        expected = ref.multilayer_kernel([psi[v] for psi in psis], [psi[u] for psi in psis], weights)
+        assert out[v] @ out[u] == pytest.approx(expected, rel=1e-10, abs=1e-12)
+    if weights and weights[0] == 0:
+        assert out.shape[1] == psis[1].shape[1] + psis[2].shape[1]

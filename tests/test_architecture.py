@@ -1,0 +1,192 @@
+"""The house rules a parser can check: imports go one way, rooms stay small, the library is quiet and documented."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fishergraph
+
+ROOT = Path(fishergraph.__file__).parent
+MODULES = sorted(ROOT.rglob("*.py"))
+
+# A room imports itself and what stands before it. The package's __init__ is the map and knows every room.
+ORDER = [
+    "_version", "_optional", "blocks", "_file_checks", "_checks", "tables", "graph", "structural", "multiset",
+    "family", "ops", "em", "embedding", "kernel_map", "layer", "estimators", "nn", "scale", "datasets", "probes",
+    "baselines", "experiments", "plots", "explore", "cli", "__main__",
+]  # fmt: skip
+
+# torch appears here and nowhere else.
+TORCH = ("nn/", "ops/torch_", "ops/triton_", "baselines/")
+
+MODULE_LINES, FUNCTION_LINES, KERNEL_LINES = 300, 40, 80
+COMPILERS = {"compiled", "compiled_sum", "njit", "intrinsic", "jit"}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, dotted name) of every import, inside functions too; `from a import b` counts as a.b."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)}:{node.lineno} has a relative import; name the package"
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The lines of a function's body, without its docstring."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return (function.end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def decorators(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """The last parts of the decorators' names."""
+    calls = [d.func if isinstance(d, ast.Call) else d for d in function.decorator_list]
+    return {d.attr if isinstance(d, ast.Attribute) else getattr(d, "id", "") for d in calls}
+
+
+each_module = pytest.mark.parametrize("path", MODULES, ids=name_of)
+
+
+@each_module
+def test_every_module_is_a_known_room(path):
+    assert room_of(path) in ["__init__", *ORDER], f"give {room_of(path)} a place in ORDER"
+
+
+@each_module
+def test_imports_go_one_way(path):
+    if path == ROOT / "__init__.py":
+        return
+    here = ORDER.index(room_of(path))
+    for line, name in imports(path):
+        parts = name.split(".")
+        if parts[0] != "fishergraph":
+            continue
+        # A lazy name of the package counts as the room it comes from.
+        room = fishergraph._HOMES.get(parts[1], name).split(".")[1]
+        assert room in ORDER, f"{name_of(path)}:{line} imports {name}, which is in no room"
+        assert ORDER.index(room) <= here, f"{name_of(path)}:{line} imports {room}, which stands behind it"
+
+
+def test_the_import_test_sees_through_functions(tmp_path, monkeypatch):
+    (tmp_path / "graph.py").write_text("def f():\n    from fishergraph.estimators import FisherEmbedding\n")
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    with pytest.raises(AssertionError, match=r"graph\.py:2 imports estimators, which stands behind it"):
+        test_imports_go_one_way(tmp_path / "graph.py")
+
+
+@each_module
+def test_torch_stays_in_its_rooms(path):
+    if name_of(path).startswith(TORCH):
+        return
+    found = [line for line, name in imports(path) if name.split(".")[0] in ("torch", "torch_geometric", "triton")]
+    assert not found, f"{name_of(path)} imports torch in lines {found}"
+
+
+@each_module
+def test_a_module_fits_its_budget(path):
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= MODULE_LINES, f"{name_of(path)} has {lines} lines; a room that outgrows {MODULE_LINES} is two rooms"
+
+
+@each_module
+def test_a_function_fits_its_budget(path):
+    for function in functions(path):
+        budget = KERNEL_LINES if decorators(function) & COMPILERS else FUNCTION_LINES
+        lines = body_lines(function)
+        assert lines <= budget, f"{name_of(path)}:{function.lineno} {function.name} has {lines} lines, at most {budget}"
+
+
+@each_module
+def test_the_library_never_prints(path):
+    if room_of(path) == "cli":
+        return
+    calls = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)]
+    lines = [node.lineno for node in calls if isinstance(node.func, ast.Name) and node.func.id == "print"]
+    assert not lines, f"{name_of(path)} prints in lines {lines}"
+
+
+@each_module
+def test_what_is_public_has_a_docstring(path):
+    tree = tree_of(path)
+    assert ast.get_docstring(tree) or room_of(path) == "_version", f"{name_of(path)} has no docstring"
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+            assert ast.get_docstring(node), f"{name_of(path)}:{node.lineno} {node.name} has no docstring"
+
+
+@each_module
+def test_nothing_touches_the_global_random_state(path):
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random"):
+            allowed = ("default_rng", "Generator", "SeedSequence", "RandomState")
+            assert node.attr in allowed, f"{name_of(path)}:{node.lineno} uses np.random.{node.attr}"
+
+
+# --- import fishergraph ---------------------------------------------------------------------------------
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    heavy = "['numba', 'torch', 'sklearn', 'pandas', 'pyarrow', 'polars', 'scipy', 'numpy', 'matplotlib', 'tqdm']"
+    assert run_python(f"import sys, fishergraph; print([m for m in {heavy} if m in sys.modules])") == "[]\n"
+
+
+def test_a_graph_loads_no_engine():
+    heavy = "['numba', 'torch', 'sklearn', 'pandas', 'pyarrow']"
+    assert (
+        run_python(f"import sys; from fishergraph import as_graph; print([m for m in {heavy} if m in sys.modules])")
+        == "[]\n"
+    )
+
+
+def test_the_estimator_needs_neither_torch_nor_tables():
+    heavy = "['torch', 'matplotlib', 'networkx']"
+    code = f"import sys; from fishergraph import FisherEmbedding; print([m for m in {heavy} if m in sys.modules])"
+    assert run_python(code) == "[]\n"
+
+
+def test_lazy_names_are_listed_and_work():
+    assert dir(fishergraph) == sorted(fishergraph.__all__)
+    for name in fishergraph.__all__:
+        assert getattr(fishergraph, name) is not None
+    namespace: dict = {}
+    exec("from fishergraph import *", namespace)
+    assert set(fishergraph.__all__) <= set(namespace)
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(AttributeError, match="no attribute 'FisherEmbeding'; it has FisherEmbedding"):
+        _ = fishergraph.FisherEmbeding
+    with pytest.raises(ImportError, match="FisherEmbeding"):
+        exec("from fishergraph import FisherEmbeding")

@@ -1,0 +1,318 @@
+"""Bad input at the estimator's door: one clear sentence each; odd input works and is never NaN."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fishergraph import FisherEmbedding
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(8, 3)).astype(np.float32)
+A = sp.csr_array(np.roll(np.eye(8), 1, axis=1))
+
+
+def small(**changes) -> FisherEmbedding:
+    return FisherEmbedding(**{"n_layers": 2, "n_anchors": 2, "dim": 3, "random_state": 0, "n_jobs": 1, **changes})
+
+
+def refused(match: str, features=X, graph=A, error=ValueError, **changes) -> None:
+    """fit refuses with one sentence that says `match` and what to do, and leaves nothing fitted."""
+    model = small(**changes)
+    with pytest.raises(error, match=match) as caught:
+        model.fit(features, graph=graph)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.endswith(".")
+    assert "; " in message
+    assert not hasattr(model, "stack_")
+
+
+# --- graphs ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("node", [8, 100, -1])
+def test_an_endpoint_out_of_range(node):
+    index = np.array([[0, 1, node], [1, 2, 3]])
+    if node < 0:
+        refused(
+            rf"endpoints must be nodes 0 to 3, got {node} in edge 2 \({node} -> 3, the first bad one\)", graph=index
+        )
+    else:  # without a number of nodes the edges decide it, and the rows of X disagree
+        refused(rf"one row per node of the graph, got 8 rows and {node + 1} nodes", graph=index)
+
+
+@pytest.mark.parametrize(("weight", "name"), [(-1.0, "-1"), (np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])
+def test_a_weight_that_is_none(weight, name):
+    bad = A.copy()
+    bad.data[3] = weight
+    words = rf"edge weights must be finite and not negative, got {name} on edge \(3, 4\) \(the first bad one\)"
+    refused(words, graph=bad)
+    index = np.array([[0, 1, 2], [1, 2, 7]])
+    refused(f"finite and not negative, got {name} on edge 1 -> 2", graph=(index, np.array([1.0, weight, weight])))
+    table = pd.DataFrame({"source": [0, 1], "target": [1, 7], "weight": [weight, 1.0]})
+    refused("weight", graph=table)
+
+
+def test_a_weight_beyond_the_features_precision():
+    refused(r"edge weights must be at most 1e\+30 beside features in float32, got 1e\+300; rescale", graph=A * 1e300)
+    assert np.isfinite(small().fit_transform(X, graph=A * 1e30)).all()
+    assert np.isfinite(small().fit_transform(X.astype(float), graph=A * 1e290)).all()
+
+
+@pytest.mark.parametrize("n", [7, 9])
+def test_sizes_that_differ(n):
+    refused(rf"one row per node of the graph, got {n} rows and 8 nodes; pass the features", features=np.ones((n, 3)))
+    model = small().fit(X, graph=A)
+    with pytest.raises(ValueError, match=rf"got {n} rows and 8 nodes"):
+        model.transform(np.ones((n, 3)), graph=A)
+
+
+@pytest.mark.parametrize("graph", [sp.csr_array((0, 0)), np.empty((2, 0), dtype=int)], ids=["matrix", "edge_index"])
+@pytest.mark.parametrize("features", [None, np.empty((0, 3))], ids=["none", "empty"])
+def test_a_graph_without_nodes(graph, features):
+    refused("a graph must have at least one node, got none", features=features, graph=graph)
+
+
+def test_a_matrix_that_is_not_square():
+    refused(r"must be square, got shape \(8, 7\)", graph=sp.csr_array((8, 7)))
+
+
+def test_what_is_no_graph():
+    refused("graph must be a SciPy sparse matrix", graph="cora", error=TypeError)
+    refused(r"edge_index must have shape \(2, E\), got \(8, 8\); wrap an adjacency", graph=A.toarray())
+    refused("edge_index must hold integers, got float64", graph=np.array([[0.0], [1.0]]), error=TypeError)
+
+
+# --- features -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csc_array, pd.DataFrame])
+def test_a_feature_that_is_no_number(value, name, kind):
+    bad = X.copy()
+    bad[[4, 6], [2, 0]] = value
+    refused(rf"X must hold finite numbers, got {name} in row 4 \(the first bad one\)", features=kind(bad))
+    model = small().fit(X, graph=A)
+    with pytest.raises(ValueError, match=rf"got {name} in row 4"):
+        model.transform(kind(bad), graph=A)
+
+
+def test_infinities_of_both_signs():
+    bad = X.copy()
+    bad[[2, 5]] = [[np.inf], [-np.inf]]
+    refused("got infinity in row 2", features=bad)
+
+
+def test_nothing_to_embed():
+    refused("X or graph must be given, got None for both; pass features, a graph, or both", features=None, graph=None)
+
+
+def test_extreme_features_without_normalisation():
+    for scale in (1e20, 1e-20):
+        for kind in (np.asarray, sp.csr_array):
+            refused(
+                r"between 1e-16 and 1e\+16 with normalize=False, got .*; rescale X, or set normalize=True",
+                features=kind(X * np.float32(scale)),
+                normalize=False,
+            )
+    Z = small(normalize=False).fit_transform(X.astype(np.float64) * 1e20, graph=A)  # float64 has room for it
+    assert np.isfinite(Z).all()
+
+
+# --- parameters -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("attention", ["posterior", "reference"]),
+        ("e_step", ["posterior"]),
+        ("anchor_method", ["kmeans", "spherical", "em", "random"]),
+        ("multiset", ["neighbourhood", "open-neighbourhood"]),
+        ("weights", ["uniform", "symmetric"]),
+        ("kernel", ["exp", "identity"]),
+        ("structure", ["projection", "degree", "spectral"]),
+        ("backend", ["numba", "scipy"]),
+        ("device", ["cpu"]),
+    ],
+)
+@pytest.mark.parametrize("value", ["typo", 3])
+def test_an_unknown_name_lists_the_known_ones(name, known, value):
+    for features, graph in ((X, A), (X, None)):
+        refused(f"must be one of .*got {value!r}", features=features, graph=graph, **{name: value})
+        with pytest.raises(ValueError) as caught:
+            small(**{name: value}).fit(features, graph=graph)
+        assert all(repr(word) in str(caught.value) for word in known)
+
+
+@pytest.mark.parametrize("name", ["n_layers", "n_em_iter", "n_anchors", "dim", "max_samples"])
+@pytest.mark.parametrize("value", [-1, 1.5, "2", None, True, np.nan])
+def test_counts_are_integers(name, value):
+    least = 0 if name in ("n_layers", "n_em_iter") else 1
+    refused(f"{name} must be an integer of at least {least}, got", **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("n_anchors", 0, "n_anchors must be an integer of at least 1, got 0"),
+        ("dim", 0, "dim must be an integer of at least 1, got 0"),
+        ("variance", 0, r"variance \(or 'auto'\) must be a finite number of at least 1e-12"),
+        ("variance", "atuo", r"variance \(or 'auto'\) must be a finite number .*got 'atuo'"),
+        ("variance", np.inf, r"variance \(or 'auto'\) must be a finite number"),
+        ("sharpness", 0, "sharpness must be a finite number greater than 0 and at most 1, got 0"),
+        ("sharpness", 1.1, "sharpness must be a finite number greater than 0 and at most 1, got 1.1"),
+        ("prior", -0.1, "prior must be a finite number of at least 0"),
+        ("prior", None, "prior must be a finite number of at least 0"),
+        ("bandwidth", 0.0, "bandwidth must be a finite number of at least 1e-06"),
+        ("bandwidth", np.nan, "bandwidth must be a finite number"),
+        ("block_weights", [1, 2], "one weight per block, 3 for 2 layers and the input, got 2"),
+        ("block_weights", [0, 0, 0], "at least one block, got zeros only"),
+        ("block_weights", [1, -1, 1], "a block weight must be a finite number of at least 0, got -1"),
+        ("block_weights", [1, np.nan, 1], "a block weight must be a finite number of at least 0, got nan"),
+        ("n_jobs", 0, "n_jobs must be None or an integer other than 0, got 0"),
+        ("n_jobs", "all", "n_jobs must be None or an integer other than 0, got 'all'"),
+        ("normalize", "no", "normalize must be True or False, got 'no'"),
+        ("counts", 1, "counts must be True or False, got 1"),
+        ("undirected", None, "undirected must be True or False, got None"),
+    ],
+)
+def test_wrong_values(name, value, words):
+    refused(words, **{name: value})
+
+
+def test_parameters_that_do_not_go_together():
+    refused("anchor_method='spherical' needs points that are unit vectors", anchor_method="spherical", normalize=False)
+    refused("backend 'scipy' does not support device='cpu' and n_em_iter=2", backend="scipy", n_em_iter=2)
+    refused("dim must be an integer of at least 4, got 3", features=None)  # the projection has three degree columns
+
+
+# --- odd, but fine --------------------------------------------------------------------------------------
+
+
+def quiet(model: FisherEmbedding, features, graph) -> tuple[np.ndarray, list[str]]:
+    """The embedding, finite, and the warnings it gave, which are all ours."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Z = model.fit_transform(features, graph=graph)
+        again = model.transform(features, graph=graph)
+    messages = [str(warning.message) for warning in caught]
+    assert all(message.startswith("asked for ") for message in messages), messages
+    assert np.isfinite(Z).all()
+    np.testing.assert_array_equal(Z, again)
+    return Z, messages
+
+
+@pytest.mark.parametrize("multiset", ["neighbourhood", "open-neighbourhood"])
+@pytest.mark.parametrize("attention", ["posterior", "reference"])
+def test_a_graph_without_edges(multiset, attention):
+    Z, _ = quiet(small(multiset=multiset, attention=attention), X, sp.csr_array((8, 8)))
+    alone = small(attention=attention).fit_transform(X)
+    if multiset == "neighbourhood":
+        np.testing.assert_array_equal(Z, alone)  # every node is its own neighbourhood
+    else:
+        np.testing.assert_array_equal(Z[:, :3], alone[:, :3])
+        assert not Z[:, 3:].any()
+
+
+@pytest.mark.parametrize("attention", ["posterior", "reference"])
+def test_one_node(attention):
+    for graph in (sp.csr_array((1, 1)), sp.csr_array(np.ones((1, 1))), None):
+        _, messages = quiet(small(attention=attention), X[:1], graph)
+        assert any("only 1 distinct points" in message for message in messages)
+    assert np.isfinite(small(dim=4).fit(X).transform(X[:1])).all()
+
+
+@pytest.mark.parametrize("structure", ["projection", "degree", "spectral"])
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_structure_of_a_graph_without_edges(structure, n):
+    quiet(small(structure=structure, dim=5), None, sp.csr_array((n, n)))
+
+
+@pytest.mark.parametrize("attention", ["posterior", "reference"])
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("value", [0.0, 2.0])
+def test_constant_features(value, sparse, normalize, attention):
+    constant = np.full((8, 3), value)
+    Z, messages = quiet(
+        small(attention=attention, normalize=normalize), sp.csr_array(constant) if sparse else constant, A
+    )
+    assert any("distinct points" in message for message in messages)
+    assert (Z[0] == Z).all()
+    assert Z[:, 0].any() == (value != 0)
+
+
+def test_too_few_distinct_points_are_said_and_used():
+    few = np.eye(3)[np.arange(8) % 2]
+    model = small(n_layers=1, n_anchors=4, dim=6)
+    Z, messages = quiet(model, few, sp.csr_array((8, 8)))
+    assert "asked for 6 landmarks, but the data hold only 2 distinct points: 2 are used." in messages
+    assert "asked for 4 anchors, but the data hold only 2 distinct points: 2 are used." in messages
+    assert model.stack_.widths == [2, 2]
+    assert Z.shape == (8, 4)
+    np.testing.assert_allclose(Z[0], Z[2], atol=1e-12)
+    assert np.abs(Z[0] - Z[1]).max() > 0.1
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("scale", [1e20, 1e-20, 1e-30, 1e37])
+def test_normalised_features_of_any_scale(scale, kind):
+    expected = small().fit_transform(X, graph=A)
+    Z, _ = quiet(small(), kind((X * np.float32(scale)).astype(np.float32)), A)
+    np.testing.assert_allclose(Z, expected, atol=1e-4)
+
+
+@st.composite
+def odd_graphs(draw):
+    """(n, A): isolated nodes, self-loops, several components, parallel and directed edges, odd weights."""
+    n = draw(st.integers(1, 9))
+    node = st.integers(0, n - 1)
+    edges = draw(st.lists(st.tuples(node, node), max_size=14))
+    weight = st.sampled_from([1.0, 1.0, 0.0, 0.5, 1e-6, 1e6])
+    weights = [draw(weight) for _ in edges]
+    rows, columns = np.array(edges, dtype=int).reshape(-1, 2).T
+    return n, sp.coo_array((weights, (rows, columns)), shape=(n, n))
+
+
+@st.composite
+def odd_features(draw, n):
+    """Zero rows, doubled rows, constant columns, rows of very different scales."""
+    generator = np.random.default_rng(draw(st.integers(0, 2**16)))
+    features = generator.normal(size=(n, draw(st.integers(1, 4))))
+    features[:, draw(st.integers(0, features.shape[1] - 1))] = draw(st.sampled_from([0.0, 1.0, features[0, 0]]))
+    features[generator.random(n) < draw(st.sampled_from([0, 0.3, 1]))] = 0
+    features[generator.integers(n, size=n // 2)] = features[0]
+    scales = draw(st.sampled_from([[1.0], [1e20], [1e-20], [1e20, 1.0, 1e-20]]))
+    features = features * generator.choice(scales, size=(n, 1))
+    features = features.astype(draw(st.sampled_from(["float32", "float64"])))
+    return sp.csr_array(features) if draw(st.booleans()) else features
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.data())
+def test_degenerate_graphs_and_features_stay_finite(data):
+    n, graph = data.draw(odd_graphs())
+    features = data.draw(odd_features(n))
+    model = small(
+        n_layers=data.draw(st.integers(0, 2)),
+        attention=data.draw(st.sampled_from(["posterior", "reference"])),
+        multiset=data.draw(st.sampled_from(["neighbourhood", "open-neighbourhood"])),
+        weights=data.draw(st.sampled_from([None, "uniform", "symmetric"])),
+        n_em_iter=data.draw(st.sampled_from([1, 1, 3])),
+        anchor_method=data.draw(st.sampled_from(["kmeans", "spherical", "em"])),
+        kernel=data.draw(st.sampled_from(["exp", "exp", "identity"])),
+        counts=data.draw(st.booleans()),
+        prior=data.draw(st.sampled_from([0.0, 1.0])),
+        undirected=data.draw(st.booleans()),
+    )
+    quiet(model, features, graph)

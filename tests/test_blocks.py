@@ -1,0 +1,120 @@
+"""Row blocks and threads: fixed borders, results in order, BLAS held and given back."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from fishergraph.blocks import BLOCK_ROWS, map_blocks, n_threads, one_blas_thread, row_blocks
+
+
+def blas_threads():
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+@pytest.mark.parametrize(("n", "size"), [(0, 4), (1, 4), (4, 4), (9, 4), (1025, 512)])
+def test_blocks_cover_the_rows_once_and_begin_at_multiples(n, size):
+    blocks = row_blocks(n, size)
+    assert [row for block in blocks for row in range(n)[block]] == list(range(n))
+    assert all(block.start % size == 0 and block.stop - block.start <= size for block in blocks)
+    assert all(block.stop <= n for block in blocks)
+
+
+def test_the_default_block_is_512_rows():
+    assert BLOCK_ROWS == 512
+    assert row_blocks(513) == [slice(0, 512), slice(512, 513)]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 3, None])
+def test_results_come_in_block_order(n_jobs):
+    steps = []
+
+    def slow_first(block):
+        time.sleep(0.02 if block.start == 0 else 0)
+        return block.start
+
+    blocks = row_blocks(50, 5)
+    assert map_blocks(slow_first, blocks, n_jobs=n_jobs, advance=steps.append) == list(range(0, 50, 5))
+    assert steps == [1] * 10
+
+
+def test_no_block_is_no_work():
+    assert map_blocks(lambda _: 1 / 0, [], n_jobs=2) == []
+
+
+def test_several_jobs_are_several_threads_and_one_job_is_the_callers():
+    barrier = threading.Barrier(2, timeout=20)
+
+    def meet(_):
+        barrier.wait()  # only two blocks that run at the same time pass
+        return threading.get_ident()
+
+    assert len(set(map_blocks(meet, row_blocks(2, 1), n_jobs=2))) == 2
+    assert set(map_blocks(lambda _: threading.get_ident(), row_blocks(3, 1), n_jobs=1)) == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_error_in_a_block_is_raised_and_blas_is_given_back(n_jobs):
+    before = blas_threads()
+
+    def fail(block):
+        if block.start == 5:
+            raise KeyError("five")
+
+    with pytest.raises(KeyError, match="five"):
+        map_blocks(fail, row_blocks(30, 5), n_jobs=n_jobs)
+    assert blas_threads() == before
+
+
+def test_blas_is_held_inside_also_when_nested():
+    before = blas_threads()
+    assert before, "NumPy has a BLAS that threadpoolctl knows"
+    with one_blas_thread():
+        assert set(blas_threads()) == {1}
+        with one_blas_thread():
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {1}
+    assert blas_threads() == before
+
+
+def test_n_jobs_counts_threads(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    cores = n_threads(None)
+    assert cores >= 1
+    assert n_threads(-1) == cores
+    assert n_threads(3) == 3
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert n_threads(None) == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "no number")
+    assert n_threads(None) == cores
+
+
+def test_a_product_by_blocks_has_the_same_bits_at_any_number_of_threads():
+    x = np.random.default_rng(0).normal(size=(3000, 60)).astype(np.float32)
+    results = [
+        np.concatenate(map_blocks(lambda rows: x[rows] @ x[:40].T, row_blocks(3000), n_jobs=n_jobs))
+        for n_jobs in (1, 2, 3)
+    ]
+    assert np.array_equal(results[0], results[1])
+    assert np.array_equal(results[0], results[2])
+
+
+def test_holding_blas_is_cheap():
+    """It happens in every call; a search for the libraries each time took longer than a small call's work."""
+    with one_blas_thread():
+        pass
+    start = time.process_time()
+    for _ in range(100):
+        with one_blas_thread():
+            pass
+    assert time.process_time() - start < 0.1
+
+
+def test_a_blas_that_is_loaded_later_is_held_too():
+    pytest.importorskip("torch")
+    with one_blas_thread():
+        held = {library["filepath"] for library in threadpool_info() if library["user_api"] == "blas"}
+        assert held
+        assert set(blas_threads()) == {1}
