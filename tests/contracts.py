@@ -311,10 +311,10 @@ class EMContract:
             assert_allclose(got.mass, expected.mass, rtol=0, atol=1e-13)
 
     def test_a_weight_of_zero_hides_even_a_member_that_decides_the_maximum(self):
-        """Underflow again: the absent member is at the anchor, the present ones are far from it."""
-        points = np.array([[0.0], [40.0], [80.0]], np.float32)
-        problem = Problem(points, from_lists([[(0, 0.0), (1, 1.0)]], 3), points[[0, 2]] + 1, 0.5)
-        assert_allclose(self.means(problem).means[0], [[40.0], [40.0]], rtol=1e-6)
+        """Underflow again: the absent member sits at the second anchor, the present one is far from it."""
+        points = np.array([[0.0], [80.0]], np.float32)
+        problem = Problem(points, from_lists([[(1, 0.0), (0, 1.0)]], 2), points + 1, 0.5)
+        assert_allclose(self.means(problem).means[0], [[0.0], [0.0]], rtol=0, atol=1e-6)
 
     def test_weights_of_another_precision(self):
         problem = random_problem().as_type(np.float32)

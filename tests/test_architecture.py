@@ -164,13 +164,11 @@ def test_importing_the_package_loads_nothing_heavy():
 
 def test_a_graph_loads_no_engine():
     heavy = "['numba', 'torch', 'sklearn', 'pandas', 'pyarrow']"
-    assert (
-        run_python(f"import sys; from fishergraph import as_graph; print([m for m in {heavy} if m in sys.modules])")
-        == "[]\n"
-    )
+    code = f"import sys; from fishergraph import as_graph; print([m for m in {heavy} if m in sys.modules])"
+    assert run_python(code) == "[]\n"
 
 
-def test_the_estimator_needs_neither_torch_nor_tables():
+def test_the_estimator_needs_neither_torch_nor_plots():
     heavy = "['torch', 'matplotlib', 'networkx']"
     code = f"import sys; from fishergraph import FisherEmbedding; print([m for m in {heavy} if m in sys.modules])"
     assert run_python(code) == "[]\n"

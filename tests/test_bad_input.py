@@ -62,10 +62,16 @@ def test_a_weight_that_is_none(weight, name):
     refused("weight", graph=table)
 
 
+@pytest.mark.filterwarnings("ignore:asked for:UserWarning")
 def test_a_weight_beyond_the_features_precision():
-    refused(r"edge weights must be at most 1e\+30 beside features in float32, got 1e\+300; rescale", graph=A * 1e300)
-    assert np.isfinite(small().fit_transform(X, graph=A * 1e30)).all()
-    assert np.isfinite(small().fit_transform(X.astype(float), graph=A * 1e290)).all()
+    words = r"edge weights must lie between 1e-30 and 1e\+30 beside features in float32, got"
+    refused(rf"{words} 1e\+300 to 1e\+300; rescale them", graph=A * 1e300)
+    refused(rf"{words} 1e-300 to 1e-300; rescale them", graph=A * 1e-300)
+    for weights in (None, "symmetric"):
+        for multiset in ("neighbourhood", "open-neighbourhood"):
+            for scale in (1e30, 1e-30):
+                assert np.isfinite(small(weights=weights, multiset=multiset).fit_transform(X, graph=A * scale)).all()
+            assert np.isfinite(small(weights=weights).fit_transform(X.astype(float), graph=A * 1e290)).all()
 
 
 @pytest.mark.parametrize("n", [7, 9])
@@ -175,14 +181,15 @@ def test_counts_are_integers(name, value):
         ("prior", None, "prior must be a finite number of at least 0"),
         ("bandwidth", 0.0, "bandwidth must be a finite number of at least 1e-06"),
         ("bandwidth", np.nan, "bandwidth must be a finite number"),
-        ("block_weights", [1, 2], "one weight per block, 3 for 2 layers and the input, got 2"),
-        ("block_weights", [0, 0, 0], "at least one block, got zeros only"),
-        ("block_weights", [1, -1, 1], "a block weight must be a finite number of at least 0, got -1"),
-        ("block_weights", [1, np.nan, 1], "a block weight must be a finite number of at least 0, got nan"),
+        ("block_weights", [1, 2, 3], "one weight per block, 4 for the input, the layers and the sum block .*got 3"),
+        ("block_weights", [0, 0, 0, 0], "at least one block, got zeros only"),
+        ("block_weights", [1, -1, 1, 1], "a block weight must be a finite number of at least 0, got -1"),
+        ("block_weights", [1, np.nan, 1, 1], "a block weight must be a finite number of at least 0, got nan"),
         ("n_jobs", 0, "n_jobs must be None or an integer other than 0, got 0"),
         ("n_jobs", "all", "n_jobs must be None or an integer other than 0, got 'all'"),
         ("normalize", "no", "normalize must be True or False, got 'no'"),
         ("counts", 1, "counts must be True or False, got 1"),
+        ("sum_block", "yes", "sum_block must be True or False, got 'yes'"),
         ("undirected", None, "undirected must be True or False, got None"),
     ],
 )
@@ -254,11 +261,11 @@ def test_constant_features(value, sparse, normalize, attention):
 
 def test_too_few_distinct_points_are_said_and_used():
     few = np.eye(3)[np.arange(8) % 2]
-    model = small(n_layers=1, n_anchors=4, dim=6)
+    model = small(n_layers=1, n_anchors=4, dim=6, sum_block=False)
     Z, messages = quiet(model, few, sp.csr_array((8, 8)))
     assert "asked for 6 landmarks, but the data hold only 2 distinct points: 2 are used." in messages
     assert "asked for 4 anchors, but the data hold only 2 distinct points: 2 are used." in messages
-    assert model.stack_.widths == [2, 2]
+    assert list(model.get_feature_names_out()) == ["psi0_0", "psi0_1", "psi1_0", "psi1_1"]
     assert Z.shape == (8, 4)
     np.testing.assert_allclose(Z[0], Z[2], atol=1e-12)
     assert np.abs(Z[0] - Z[1]).max() > 0.1
@@ -287,15 +294,15 @@ def odd_graphs(draw):
 @st.composite
 def odd_features(draw, n):
     """Zero rows, doubled rows, constant columns, rows of very different scales."""
-    generator = np.random.default_rng(draw(st.integers(0, 2**16)))
-    features = generator.normal(size=(n, draw(st.integers(1, 4))))
-    features[:, draw(st.integers(0, features.shape[1] - 1))] = draw(st.sampled_from([0.0, 1.0, features[0, 0]]))
-    features[generator.random(n) < draw(st.sampled_from([0, 0.3, 1]))] = 0
+    generator = np.random.default_rng(draw(st.integers(0, 2**32)))
+    features = generator.normal(size=(n, generator.integers(1, 5)))
+    features[:, 0] = generator.choice([0.0, 1.0, features[0, 0]])
     features[generator.integers(n, size=n // 2)] = features[0]
-    scales = draw(st.sampled_from([[1.0], [1e20], [1e-20], [1e20, 1.0, 1e-20]]))
+    features[generator.random(n) < generator.choice([0, 0, 0.3, 1])] = 0
+    scales = ([1.0], [1e20], [1e-20], [1e20, 1.0, 1e-20])[generator.integers(4)]
     features = features * generator.choice(scales, size=(n, 1))
-    features = features.astype(draw(st.sampled_from(["float32", "float64"])))
-    return sp.csr_array(features) if draw(st.booleans()) else features
+    features = features.astype(generator.choice(["float32", "float64"]))
+    return sp.csr_array(features) if generator.random() < 0.5 else features
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

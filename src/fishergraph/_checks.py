@@ -55,11 +55,9 @@ def check_flag(value: Any, name: str) -> bool:
 
 def check_n_jobs(value: Any) -> int | None:
     """A number of threads: None, or an integer that is not zero (−1 is every core)."""
-    if value is None:
-        return None
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value != 0:
-        return int(value)
-    raise ValueError(f"n_jobs must be None or an integer other than 0, got {value!r}; -1 uses every core.")
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value == 0):
+        raise ValueError(f"n_jobs must be None or an integer other than 0, got {value!r}; -1 uses every core.")
+    return None if value is None else int(value)
 
 
 def check_block_weights(weights: Any, n_blocks: int) -> tuple[float, ...]:
@@ -69,8 +67,8 @@ def check_block_weights(weights: Any, n_blocks: int) -> tuple[float, ...]:
     values = np.asarray(weights, dtype=object).ravel()
     if len(values) != n_blocks:
         raise ValueError(
-            f"block_weights must hold one weight per block, {n_blocks} for {n_blocks - 1} layers and the input, "
-            f"got {len(values)}; pass that many."
+            f"block_weights must hold one weight per block, {n_blocks} for the input, the layers and the sum block "
+            f"if there is one, got {len(values)}; pass that many."
         )
     checked = tuple(check_number(value, "a block weight") for value in values)
     if not any(checked):
@@ -89,12 +87,9 @@ def check_same_rows(n_rows: int, n_nodes: int) -> None:
 
 def row_labels(X: Any) -> np.ndarray | None:
     """The node ids a DataFrame carries as its index; None where the index only counts, or for plain arrays."""
-    index = getattr(X, "index", None)
-    if index is None or not hasattr(X, "iloc"):
-        return None
-    if type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1):
-        return None
-    return np.asarray(index)
+    index: Any = X.index if hasattr(X, "iloc") else None
+    counts = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
+    return None if index is None or counts else np.asarray(index)
 
 
 def check_same_order(labels: np.ndarray | None, ids: np.ndarray | None) -> None:
@@ -124,10 +119,10 @@ def check_scale(X: Any) -> None:
 def check_weight_scale(weights: np.ndarray | None, dtype: Any) -> None:
     """Raise where sums of edge weights would leave the range of the dtype they are added in."""
     bound = 1e30 if dtype == np.float32 else 1e300
-    if weights is not None and weights.max(initial=0) > bound:
+    if weights is not None and len(weights) and not 1 / bound <= weights.min() <= weights.max() <= bound:
         raise ValueError(
-            f"edge weights must be at most {bound:g} beside features in {np.dtype(dtype).name}, "
-            f"got {weights.max():g}; rescale the weights."
+            f"edge weights must lie between {1 / bound:g} and {bound:g} beside features in {np.dtype(dtype).name}, "
+            f"got {weights.min():g} to {weights.max():g}; rescale them, or drop the edges that hardly weigh."
         )
 
 

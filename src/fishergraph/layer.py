@@ -19,20 +19,22 @@ from fishergraph.em.loop import block_means, first_responsibilities
 from fishergraph.embedding import fisher_embedding
 from fishergraph.family import fisher_root
 from fishergraph.kernel_map import IdentityMap, KernelMap
-from fishergraph.multiset import Multisets
+from fishergraph.multiset import Multisets, inverse_root_degrees
 from fishergraph.ops import Responsibilities, choose_backend
 
 
 @dataclass(frozen=True)
 class Attention:
-    """One reading of the method: its E-step, its anchors, its metric, and whether the last layer has a ψ."""
+    """One reading of the method: its E-step, its anchors, its metric, and how the stack ends."""
 
     e_step: Callable[..., Any]
     anchor_method: str | None  # None: the one that was asked for
     unit_points: bool  # whether `normalize` reaches the points of a layer, or the rows of X alone
     fisher_root: Callable[[int], float]
-    maps_last: bool
-    shrinkage: float
+    has_variance: bool
+    maps_last: bool  # whether the last layer has a ψ
+    sums_last: bool  # whether a sum block may follow it
+    shrinkage: float  # of ψ's inverse root
 
     def with_e_step(self, e_step: Callable[..., Any]) -> Attention:
         """The same reading with another E-step."""
@@ -41,9 +43,27 @@ class Attention:
 
 ATTENTIONS = {
     # The paper's equations.
-    "posterior": Attention(posterior, None, True, fisher_root, maps_last=True, shrinkage=0.0),
+    "posterior": Attention(
+        e_step=posterior,
+        anchor_method=None,
+        unit_points=True,
+        fisher_root=fisher_root,
+        has_variance=True,
+        maps_last=True,
+        sums_last=True,
+        shrinkage=0.0,
+    ),
     # The authors' code: cosines over d, a softmax of probabilities, unit anchors, no 1/√p, φ itself last.
-    "reference": Attention(published_code, "spherical", False, lambda _: 1.0, maps_last=False, shrinkage=1e-2),
+    "reference": Attention(
+        e_step=published_code,
+        anchor_method="spherical",
+        unit_points=False,
+        fisher_root=lambda _: 1.0,
+        has_variance=False,
+        maps_last=False,
+        sums_last=False,
+        shrinkage=1e-2,
+    ),
 }
 
 
@@ -111,7 +131,7 @@ def fit_layer(
     anchors = learn_anchors(members, spec.n_anchors, method=method, rng=rng, n_jobs=n_jobs)
     variance = spec.variance
     if not isinstance(variance, float):
-        variance = calibrate_variance(members, anchors, spec.sharpness)
+        variance = calibrate_variance(members, anchors, spec.sharpness) if spec.attention.has_variance else 1.0
     del members
     alpha = first_responsibilities(points, anchors, variance, e_step=spec.attention.e_step, n_jobs=n_jobs)
     if last and not spec.attention.maps_last:
@@ -163,5 +183,31 @@ def run_layer(
     def block(rows: slice) -> None:
         phi = block_phi(spec, layer.anchors, layer.variance, points, known, sets.block(rows))
         write(rows, layer.kernel_map(phi))
+
+    map_blocks(block, row_blocks(sets.n_sets), n_jobs=n_jobs, advance=advance)
+
+
+def run_sum(
+    points: np.ndarray,
+    sets: Multisets,
+    write: Callable[[slice, np.ndarray], None],
+    *,
+    backend: str | None = None,
+    n_jobs: int | None = None,
+    advance: Callable[[int], Any] | None = None,
+) -> None:
+    """Σ_u a_vu ψ(u) / √(d_v d_u) of every row block: the sum kernel of the last layer, symmetrically normalised.
+
+    It is the engine of the layers with one anchor: the mean times the mass, where the share of a point is d_u^{-1/2}.
+    """
+    received, sent = inverse_root_degrees(sets)
+    plain = sent.astype(points.dtype)[:, None]
+    log = np.log(plain, out=np.full_like(plain, -np.inf), where=plain > 0)
+    origin = np.zeros((1, points.shape[1]), points.dtype)
+    engine = choose_backend(backend)
+
+    def block(rows: slice) -> None:
+        means, mass = block_means(engine, points, Responsibilities(log, plain), sets.block(rows), origin)
+        write(rows, means[:, 0] * (mass * received[rows, None]).astype(points.dtype))
 
     map_blocks(block, row_blocks(sets.n_sets), n_jobs=n_jobs, advance=advance)

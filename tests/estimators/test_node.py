@@ -16,7 +16,9 @@ N = 60
 
 
 def small(**changes) -> FisherEmbedding:
-    return FisherEmbedding(**{"n_layers": 2, "n_anchors": 3, "dim": 6, "random_state": 0, **changes})
+    return FisherEmbedding(
+        **{"n_layers": 2, "n_anchors": 3, "dim": 6, "sum_block": False, "random_state": 0, **changes}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +34,15 @@ def A() -> sp.csr_array:
     return A
 
 
+def widths(model: FisherEmbedding) -> list[int]:
+    """The number of columns of each block, in their order."""
+    names = [name.partition("_")[0] for name in model.get_feature_names_out()]
+    return [names.count(block) for block in dict.fromkeys(names)]
+
+
 def blocks(model: FisherEmbedding, Z: np.ndarray) -> list[np.ndarray]:
     """ψ_0 … ψ_T, cut out of the concatenation."""
-    return np.split(Z, np.cumsum(model.stack_.widths)[:-1], axis=1)
+    return np.split(Z, np.cumsum(widths(model))[:-1], axis=1)
 
 
 def listed(graph, *, closed: bool = True, weights: str | None = None) -> list:
@@ -63,6 +71,9 @@ VARIANTS = [
     {"backend": "scipy", "undirected": True},
     {"n_layers": 0},
     {"n_em_iter": 0},
+    {"sum_block": True},
+    {"sum_block": True, "n_layers": 0, "backend": "scipy"},
+    {"sum_block": True, "kernel": "identity", "block_weights": [0, 0, 0, 2]},
 ]
 
 
@@ -215,6 +226,32 @@ def test_block_weights_are_those_of_the_multilayer_kernel(X, A):
     np.testing.assert_array_equal(fitted.set_params(block_weights=None).transform(X, graph=A), np.hstack(parts))
 
 
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("backend", ["numba", "scipy"])
+def test_the_sum_block_is_the_normalised_sum_of_the_last_layer(X, A, closed, backend):
+    both = sp.csr_array(A.maximum(A.T))
+    multiset = "neighbourhood" if closed else "open-neighbourhood"
+    model = small(sum_block=True, multiset=multiset, backend=backend)
+    *_, last, total = blocks(model, model.fit_transform(X, graph=both))
+    dense = both.toarray()
+    if closed:
+        np.fill_diagonal(dense, np.where(dense.diagonal() > 0, dense.diagonal(), 1.0))
+    np.testing.assert_allclose(total, ref.symmetric_weights(dense) @ last, atol=1e-12)
+    np.testing.assert_array_equal(
+        np.hstack([last, total]),
+        small(sum_block=True, multiset=multiset, backend=backend, block_weights=[0, 0, 1, 1]).fit_transform(
+            X, graph=both
+        ),
+    )
+
+
+def test_the_published_code_has_no_sum_block(X, A):
+    with_it, without = (
+        small(attention="reference", sum_block=flag).fit_transform(X, graph=A) for flag in (True, False)
+    )
+    np.testing.assert_array_equal(with_it, without)
+
+
 def test_no_layers_give_the_input_map_alone(X, A):
     Z = small(n_layers=0).fit_transform(X, graph=A)
     model = small()
@@ -294,6 +331,7 @@ def test_backends_agree(X, A):
     np.testing.assert_allclose(numba, scipy, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:asked for:UserWarning")
 @pytest.mark.parametrize(("structure", "dim"), [("projection", 8), ("degree", 6), ("spectral", 5)])
 def test_a_graph_without_features_uses_its_structure(A, structure, dim):
     model = small(structure=structure, dim=dim, n_anchors=2)
@@ -308,7 +346,7 @@ def test_a_graph_without_features_uses_its_structure(A, structure, dim):
 
 def test_widths_grow_with_the_identity(X, A):
     model = small(kernel="identity", n_anchors=2, counts=True).fit(X, graph=A)
-    assert model.stack_.widths == [5, 12, 26]
+    assert widths(model) == [5, 12, 26]
 
 
 # --- quiet, and small -----------------------------------------------------------------------------------
@@ -317,10 +355,10 @@ def test_widths_grow_with_the_identity(X, A):
 def test_nothing_is_printed_unless_asked(X, A, capfd):
     small().fit_transform(X, graph=A)
     assert capfd.readouterr() == ("", "")
-    small(verbose=True).fit_transform(X, graph=A)
+    small(verbose=True, sum_block=True).fit_transform(X, graph=A)
     out, err = capfd.readouterr()
     assert out == ""
-    assert all(title in err for title in ("input map", "layer 1/2", "layer 2/2"))
+    assert all(title in err for title in ("input map", "layer 1/2", "layer 2/2", "sum block"))
 
 
 def test_a_callable_shows_progress_in_its_own_way(X, A):

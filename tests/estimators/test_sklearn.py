@@ -47,8 +47,8 @@ def y(X) -> np.ndarray:
 @pytest.mark.filterwarnings("ignore:asked for:UserWarning")
 @parametrize_with_checks(
     [
-        FisherEmbedding(n_jobs=1),
-        FisherEmbedding(attention="reference", n_jobs=1),
+        FisherEmbedding(),
+        FisherEmbedding(attention="reference"),
         FisherEmbedding(n_layers=1, n_anchors=2, dim=4),
         FisherEmbedding(n_layers=2, n_anchors=3, dim=3, counts=True, prior=0.5, n_em_iter=2, n_jobs=1),
         FisherEmbedding(n_layers=1, n_anchors=2, dim=4, kernel="identity", normalize=False, n_jobs=1),
@@ -62,7 +62,7 @@ def test_scikit_learn_finds_no_fault(estimator, check):
 
 
 def test_clone_copies_parameters_and_forgets_the_fit(X, A):
-    model = small(block_weights=[0, 1, 2], variance=0.5).fit(X, graph=A)
+    model = small(block_weights=[0, 1, 2, 1], variance=0.5).fit(X, graph=A)
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     assert not hasattr(copy, "stack_")
@@ -107,13 +107,15 @@ def test_fit_returns_the_estimator(X, A):
 def test_feature_names_say_block_and_position(X, A):
     model = small().fit(X, graph=A)
     names = model.get_feature_names_out()
-    assert list(names) == [f"psi{t}_{k}" for t in range(3) for k in range(4)]
+    assert list(names) == [f"{block}_{k}" for block in ("psi0", "psi1", "psi2", "sum") for k in range(4)]
     assert len(names) == model.transform(X, graph=A).shape[1]
 
 
 def test_feature_names_leave_out_blocks_of_weight_zero(X, A):
-    model = small(block_weights=[0, 1, 1]).fit(X, graph=A)
-    assert list(model.get_feature_names_out()) == [f"psi{t}_{k}" for t in (1, 2) for k in range(4)]
+    model = small(block_weights=[0, 1, 0, 1]).fit(X, graph=A)
+    assert list(model.get_feature_names_out()) == [f"{block}_{k}" for block in ("psi1", "sum") for k in range(4)]
+    plain = small(sum_block=False, block_weights=[0, 1, 1]).fit(X, graph=A)
+    assert list(plain.get_feature_names_out()) == [f"psi{t}_{k}" for t in (1, 2) for k in range(4)]
 
 
 def test_feature_names_count_what_the_data_gave(A):
@@ -144,7 +146,7 @@ def test_polars_output_and_polars_input(X, A):
 
 def test_pandas_output_without_features(A):
     Z = small().set_output(transform="pandas").fit_transform(None, graph=A)
-    assert Z.shape == (40, 12)
+    assert Z.shape == (40, 16)
 
 
 def test_columns_in_another_order_are_refused(X, A):
@@ -251,7 +253,7 @@ def test_a_finished_graph_in_another_order_is_refused(named):
     with pytest.raises(ValueError, match=r"rows in the order of the graph's nodes.*pass X\.loc\[graph\.ids\]"):
         small().fit(frame, graph=graph)
     back = small().fit_transform(frame.loc[graph.ids], graph=graph)
-    assert back.shape == (40, 12)
+    assert back.shape == (40, 16)
 
 
 def test_a_name_without_features_is_an_error(named):

@@ -32,7 +32,8 @@ def embed(adjacency, X, *, n_layers=2, **options):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "asked for")
         out = model.fit_transform(np.asarray(X, dtype=np.float64), graph=sp.csr_array(np.asarray(adjacency, float)))
-    return np.split(out, np.cumsum(model.stack_.widths)[:-1], axis=1)
+    names = model.get_feature_names_out()
+    return [out[:, np.char.startswith(names.astype(str), f"psi{t}_")] for t in range(n_layers + 1)]
 
 
 def closed_colours(adjacency, labels, n_rounds):

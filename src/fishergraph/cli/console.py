@@ -101,13 +101,14 @@ class Bar:
         self.progress.update(self.task, description=title)
 
     def expect(self, n_parts: int) -> None:
-        """Tell how many parts the estimator will report; the bar then fills instead of swinging."""
+        """Tell how many parts the estimator will report, about; the bar then fills instead of swinging."""
         self.progress.update(self.task, description="learning", total=n_parts, completed=0)
-        self.last = perf_counter()
+        self.n_parts, self.last = n_parts, perf_counter()
 
     @contextmanager
     def __call__(self, title: str, steps: int) -> Iterator[Bar]:
         self.part(title)
+        self.progress.update(self.task, total=max(self.n_parts, len(self.seconds) + 1))
         self.step = 1 / max(steps, 1)
         yield self
         self.seconds[title] = round(perf_counter() - self.last, 4)

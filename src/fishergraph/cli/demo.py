@@ -74,7 +74,9 @@ def run_demo(folder: Path, seed: int, jobs: int | None) -> None:
     steps = Steps()
     steps.console.print("\n[bold]fishergraph[/bold] on Cora: papers, their words and their citations\n")
     with steps.step("load") as found:
-        from fishergraph import FisherEmbedding, LogisticProbe, load_graph
+        from fishergraph.datasets import load_graph
+        from fishergraph.estimators import FisherEmbedding
+        from fishergraph.probes import LogisticProbe
 
         cora = load_graph("cora")
         found.append(f"{cora.n_nodes:,} nodes, {cora.graph.nnz // 2:,} edges, {cora.n_features:,} words")

@@ -14,7 +14,7 @@ from fishergraph.cli.record import Clock, record_path, surroundings, write_recor
 if TYPE_CHECKING:
     import numpy as np
 
-    from fishergraph import FisherEmbedding
+    from fishergraph.estimators import FisherEmbedding
 
 
 def embed(
@@ -34,6 +34,7 @@ def embed(
     sharpness: opt.Sharpness = None,
     prior: opt.Prior = None,
     counts: opt.Counts = None,
+    sum_block: opt.SumBlock = None,
     normalize: opt.Normalize = None,
     anchor_method: opt.AnchorMethod = None,
     multiset: opt.Multiset = None,
@@ -111,7 +112,7 @@ def run_embed(job: Job) -> None:
             if job.model is not None:
                 X = match_features(job, estimator, inputs)
                 vars(estimator).pop("feature_names_in_", None)  # X is a plain array, and its columns are in order
-            bar.expect(estimator.n_layers + 1)
+            bar.expect(estimator.n_layers + 1 + bool(estimator.sum_block))
             with clock.stage("embed"):
                 step = estimator.fit_transform if job.model is None else estimator.transform
                 Z = step(X, graph=inputs.graph)
@@ -150,7 +151,7 @@ def check_outputs(job: Job) -> None:
 
 def make_estimator(job: Job, bar: Bar) -> tuple[FisherEmbedding, int | None]:
     """The estimator, saved or new, and the seed it was or will be fitted with."""
-    from fishergraph import FisherEmbedding
+    from fishergraph.estimators import FisherEmbedding
 
     if job.model is not None:
         model = FisherEmbedding.load(job.model)

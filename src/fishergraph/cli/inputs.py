@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-    from fishergraph import Graph
+    from fishergraph.graph import Graph
 
 
 @dataclass(frozen=True)

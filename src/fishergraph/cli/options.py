@@ -25,6 +25,7 @@ SETTINGS = {
     "sharpness": "sharpness",
     "prior": "prior",
     "counts": "counts",
+    "sum_block": "sum_block",
     "normalize": "normalize",
     "anchor_method": "anchor_method",
     "multiset": "multiset",
@@ -183,6 +184,10 @@ Prior = Annotated[
 Counts = Annotated[
     bool | None,
     _option("--counts/--no-counts", panel=_METHOD, default="no-counts", help="Append the soft counts."),
+]
+SumBlock = Annotated[
+    bool | None,
+    _option("--sum-block/--no-sum-block", panel=_METHOD, default="sum-block", help="Append sums over neighbourhoods."),
 ]
 Normalize = Annotated[
     bool | None,

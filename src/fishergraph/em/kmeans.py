@@ -19,13 +19,22 @@ _BLOCK = 2048
 
 
 def unit_rows(points: Any) -> Any:
-    """The rows divided by their lengths; a zero row stays zero. Dense or CSR."""
+    """The rows divided by their lengths; a zero row stays zero. Dense or canonical CSR.
+
+    A row is divided by its largest entry first, so that no square can overflow or vanish.
+    """
     if sp.issparse(points):
-        lengths = np.sqrt(np.asarray(points.multiply(points).sum(axis=1))).ravel()
-        scale = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-        return sp.csr_array(sp.diags_array(scale.astype(points.dtype)) @ points)
-    lengths = np.linalg.norm(points, axis=1, keepdims=True)
-    return np.divide(points, lengths, out=np.zeros_like(points), where=lengths > 0)
+        counts = np.diff(points.indptr)
+        largest = abs(points).max(axis=1).toarray().ravel()
+        data = points.data / np.repeat(np.where(largest > 0, largest, 1), counts)
+        scaled = sp.csr_array((data, points.indices, points.indptr), shape=points.shape)
+        lengths = _row_lengths(scaled)
+        data /= np.repeat(np.where(lengths > 0, lengths, 1), counts)
+        return scaled
+    largest = np.max(np.abs(points), axis=1, keepdims=True, initial=0)
+    scaled = np.divide(points, largest, out=np.zeros_like(points), where=largest > 0)
+    lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return np.divide(scaled, lengths, out=scaled, where=lengths > 0)
 
 
 def kmeans(

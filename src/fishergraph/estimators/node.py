@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fishergraph import _checks
+from fishergraph.blocks import one_blas_thread
 from fishergraph.em.anchors import METHODS
 from fishergraph.em.e_step import E_STEPS
 from fishergraph.estimators.progress import progress_bar
@@ -53,7 +54,10 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
     structure : features for `X=None`: "projection", "degree" or "spectral".
     kernel : "exp" or "identity" (φ itself; widths then grow by p per layer).
     bandwidth : σ of the exponential kernel.
-    block_weights : one weight per block ψ_0 … ψ_T in Eq. 2; 0 leaves a block out. None weighs all equally.
+    sum_block : add one more block, the symmetrically normalised sum of ψ_T over every neighbourhood. The published
+        code has none, so attention="reference" leaves it out.
+    block_weights : one weight per block ψ_0 … ψ_T (and the sum block) in Eq. 2; 0 leaves a block out. None weighs
+        all equally.
     max_samples : most points that k-means looks at.
     device, backend : "cpu", and None, "numba" or "scipy".
     random_state : seed; every layer has its own stream.
@@ -94,6 +98,7 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         structure: str = "projection",
         kernel: str = "exp",
         bandwidth: float = 1.0,
+        sum_block: bool = True,
         block_weights: Any = None,
         max_samples: int = 300_000,
         device: str = "cpu",
@@ -120,6 +125,7 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         self.structure = structure
         self.kernel = kernel
         self.bandwidth = bandwidth
+        self.sum_block = sum_block
         self.block_weights = block_weights
         self.max_samples = max_samples
         self.device = device
@@ -146,7 +152,8 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         spec = self._spec()
         X, sets = self._door(X, graph, fitting=False)
-        return run_stack(spec, self.stack_, X, sets)
+        with one_blas_thread():
+            return run_stack(spec, self.stack_, X, sets)
 
     def _fit(self, X: Any, graph: Any, *, want_output: bool) -> Any:
         spec = self._spec()
@@ -155,7 +162,8 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         self._structure_seed = int(words[0])
         X, sets = self._door(X, graph, fitting=True)
         seed = np.random.SeedSequence([int(word) for word in words])
-        self.stack_, output = fit_stack(spec, X, sets, seed, want_output=want_output)
+        with one_blas_thread():
+            self.stack_, output = fit_stack(spec, X, sets, seed, want_output=want_output)
         return output
 
     def _door(self, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, Multisets]:
@@ -197,11 +205,14 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         _checks.check_flag(self.undirected, "undirected")
         describe_structure(self.structure)  # an unknown kind is found even where X is given
         n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0)
+        layer = self._layer_spec()
+        sum_block = _checks.check_flag(self.sum_block, "sum_block") and layer.attention.sums_last
         return StackSpec(
-            layer=self._layer_spec(),
+            layer=layer,
             n_layers=n_layers,
             normalize=_checks.check_flag(self.normalize, "normalize"),
-            block_weights=_checks.check_block_weights(self.block_weights, n_layers + 1),
+            sum_block=sum_block,
+            block_weights=_checks.check_block_weights(self.block_weights, n_layers + 1 + sum_block),
             n_jobs=_checks.check_n_jobs(self.n_jobs),
             progress=progress_bar(self.verbose),
         )
@@ -244,11 +255,13 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         return self.anchor_method
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The column names psi0_0, psi0_1, …, psi1_0, …: block and position in it."""
+        """The column names psi0_0, psi0_1, …, psi1_0, …, sum_0, …: block and position in it."""
         check_is_fitted(self)
-        weights = _checks.check_block_weights(self.block_weights, len(self.stack_.widths))
-        kept = [(t, width) for t, width in enumerate(self.stack_.widths) if weights[t] > 0]
-        return np.array([f"psi{t}_{k}" for t, width in kept for k in range(width)], dtype=object)
+        spec = self._spec()
+        blocks = [f"psi{t}" for t in range(spec.n_layers + 1)] + ["sum"] * spec.sum_block
+        widths = self.stack_.widths(sum_block=spec.sum_block)
+        kept = [(block, n) for block, n, b in zip(blocks, widths, spec.block_weights, strict=True) if b > 0]
+        return np.array([f"{block}_{k}" for block, n in kept for k in range(n)], dtype=object)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one safetensors file (arrays, and parameters as JSON in its header)."""
