@@ -69,7 +69,7 @@ def one_sentence(error) -> str:
         {"block_weights": np.array([0.0, 1.0, 2.0, 1.0]), "dim": np.int64(3)},
         {"random_state": np.random.RandomState(3)},
     ],
-    ids=str,
+    ids=lambda value: ",".join(value) or "defaults" if isinstance(value, dict) else None,
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_model_comes_back_bit_for_bit(tmp_path, changes, dtype):
