@@ -5,20 +5,15 @@ A message is one sentence: what was expected, what came, what to do.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 T = TypeVar("T")
-
-EDGE_COLUMNS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"))
-WEIGHT_COLUMNS = ("weight", "weights", "edge_weight")
 
 
 def look_up(table: Mapping[str, T], name: Any, what: str) -> T:
@@ -60,10 +55,14 @@ def check_n_jobs(value: Any) -> int | None:
     return None if value is None else int(value)
 
 
-def check_block_weights(weights: Any, n_blocks: int) -> tuple[float, ...]:
-    """One non-negative weight per block ψ_0 … ψ_T, at least one of them positive; None is all ones."""
+def check_block_weights(weights: Any, n_layers: int, *, sum_block: bool) -> tuple[float, ...]:
+    """One non-negative weight per block ψ_0 … ψ_T and sum block, at least one of them positive.
+
+    None is one for each ψ_t, and for the sum block as much as all of them together.
+    """
+    n_blocks = n_layers + 1 + sum_block
     if weights is None:
-        return (1.0,) * n_blocks
+        return (1.0,) * (n_layers + 1) + (n_layers + 1.0,) * sum_block
     values = np.asarray(weights, dtype=object).ravel()
     if len(values) != n_blocks:
         raise ValueError(
@@ -104,8 +103,17 @@ def check_same_order(labels: np.ndarray | None, ids: np.ndarray | None) -> None:
         )
 
 
-def check_scale(X: Any) -> None:
-    """Raise where products of X's entries would leave the range of its dtype; for rows that are not normalised."""
+def check_scale(X: Any, *, normalize: bool) -> None:
+    """Raise where products of X's entries would leave the range of its dtype, unless its rows are normalised.
+
+    Warn where normalising leaves nothing: the unit vector of a single feature is its sign.
+    """
+    if normalize:
+        if X.shape[1] == 1:
+            warnings.warn(
+                "X has one feature, of which normalize=True keeps the sign alone; set normalize=False.", stacklevel=4
+            )
+        return
     values = X.data if sp.issparse(X) else X
     largest = float(max(values.max(initial=0), -values.min(initial=0)))
     bound = 1e16 if X.dtype == np.float32 else 1e150
@@ -222,76 +230,3 @@ def check_node_count(found: int, n_nodes: int | None) -> None:
         raise ValueError(f"the graph has {found} nodes, got n_nodes={n_nodes}; pass the same number or leave it out.")
     if found == 0:
         raise ValueError("a graph must have at least one node, got none; pass its nodes, by n_nodes for example.")
-
-
-def check_distinct(ids: Any, codes: np.ndarray, what: str) -> None:
-    """Raise if two of `ids` are the same (have equal `codes`); the message names the first repeated one."""
-    _, first = np.unique(codes, return_index=True)
-    if len(first) < len(codes):
-        repeated = np.ones(len(codes), dtype=bool)
-        repeated[first] = False
-        row = int(np.flatnonzero(repeated)[0])
-        value = getattr(ids[row], "as_py", getattr(ids[row], "item", lambda: ids[row]))()  # Arrow, NumPy, Python
-        raise ValueError(f"{what} must be distinct, got {value!r} again in row {row}; drop repeated rows.")
-
-
-def check_edge_columns(names: list[str]) -> tuple[int, int, int | None]:
-    """The positions of the source, target and weight columns of an edge table, found in any case."""
-    folded = [name.strip().lower() for name in names]
-    for source, target in EDGE_COLUMNS:
-        if source in folded and target in folded:
-            weight = next((folded.index(name) for name in WEIGHT_COLUMNS if name in folded), None)
-            return folded.index(source), folded.index(target), weight
-    known = ", ".join("/".join(pair) for pair in EDGE_COLUMNS)
-    found = ", ".join(repr(name) for name in names)
-    raise ValueError(f"an edge table must have columns {known}, got {found}; rename its columns.")
-
-
-def check_column(values: Any, what: str) -> pa.Array:
-    """A column of any kind as one Arrow array with no entry missing; categories become their values."""
-    import pyarrow as pa
-    from pyarrow.compute import call_function
-
-    try:
-        arrow = isinstance(values, (pa.Array, pa.ChunkedArray))
-        column = values if arrow else pa.array(values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        raise TypeError(f"{what} must hold values of one kind, got a mixture; convert them.") from None
-    if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-    missing = np.asarray(column.is_null())
-    if str(column.type) in ("string", "large_string", "string_view"):
-        column = column.cast(pa.large_string())
-        missing = np.asarray(call_function("binary_length", [column]).fill_null(0)) == 0
-    if missing.any():
-        row = int(np.flatnonzero(missing)[0])
-        raise ValueError(f"{what} must not be missing, got none in row {row}; fill in or drop such rows.")
-    return column
-
-
-def check_ids(values: Any, what: str) -> pa.Array:
-    """Node ids as one Arrow array of int64 or large_string, none of them missing."""
-    column = check_column(values, what)
-    kind = str(column.type)
-    if len(column) and kind != "large_string" and not kind.startswith(("int", "uint")):
-        raise TypeError(f"{what} must be integers or strings, got {kind}; convert it to int or str.")
-    return column if kind == "large_string" else column.cast("int64")
-
-
-def check_edge_table(table: Any) -> tuple[pa.Array, pa.Array, np.ndarray | None] | None:
-    """The two id columns and the weights of a pandas, Polars or pyarrow table; None if it is no table."""
-    if hasattr(table, "column_names"):  # pyarrow
-        names, column = table.column_names, table.column
-    elif hasattr(table, "to_series") and hasattr(table, "to_arrow"):  # Polars
-        names, column = table.columns, lambda i: table.to_series(i).to_arrow()
-    elif hasattr(table, "iloc") and table.ndim == 2:  # pandas
-        names, column = table.columns, lambda i: table.iloc[:, i]
-    else:
-        return None
-    names = [str(name) for name in names]
-    first, second, third = check_edge_columns(names)
-    source, target = (check_ids(column(i), f"column {names[i]!r}") for i in (first, second))
-    if third is None:
-        return source, target, None
-    return source, target, np.asarray(check_column(column(third), f"column {names[third]!r}"))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph import _checks
+from fishergraph import _checks, _table_checks
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +253,7 @@ def _positions(nodes: Sequence, what: str) -> dict[Any, int]:
     """The row of every node; raises where one stands twice."""
     position: dict[Any, int] = {}
     codes = np.fromiter((position.setdefault(v, len(position)) for v in nodes), np.int64, len(nodes))
-    _checks.check_distinct(nodes, codes, what)
+    _table_checks.check_distinct(nodes, codes, what)
     return position
 
 
@@ -272,7 +272,7 @@ def _labels(nodes: Sequence) -> np.ndarray | None:
 def _read_table(table: Any, n_nodes: int | None, node_ids: Any) -> Graph:
     from fishergraph.tables import factorise  # pyarrow is imported only for tables
 
-    columns = _checks.check_edge_table(table)
+    columns = _table_checks.check_edge_table(table)
     if columns is None:
         raise _unknown(table)
     source, target, weights = columns

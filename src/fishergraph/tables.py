@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 from pyarrow.compute import SetLookupOptions, call_function
 
-from fishergraph import _checks, _file_checks
+from fishergraph import _checks, _file_checks, _table_checks
 
 PathLike = str | os.PathLike
 ID_COLUMNS = ("id", "node", "node_id")
@@ -41,7 +41,7 @@ def factorise(
     source: pa.Array, target: pa.Array, *, node_ids: Any = None, n_nodes: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, int, np.ndarray | None]:
     """The rows of both endpoints, the number of nodes, and the ids (None where they are 0 … n - 1)."""
-    known = None if node_ids is None else _checks.check_ids(node_ids, "node_ids")
+    known = None if node_ids is None else _table_checks.check_ids(node_ids, "node_ids")
     columns = [column for column in (source, target, known) if column is not None]
     if len({str(column.type) for column in columns}) > 1:
         columns = [column.cast(pa.large_string()) for column in columns]
@@ -75,7 +75,7 @@ def _number_ids(values: np.ndarray, n_nodes: int | None) -> tuple[np.ndarray, in
 
 def _match(ends: pa.Array, keys: pa.Array, known: pa.Array) -> tuple[np.ndarray, int, np.ndarray | None]:
     """Codes of the endpoints in a given list of ids."""
-    _checks.check_distinct(known, keys.dictionary_encode().indices.to_numpy(), "node_ids")
+    _table_checks.check_distinct(known, keys.dictionary_encode().indices.to_numpy(), "node_ids")
     found = call_function("index_in", [ends], SetLookupOptions(value_set=keys))
     if found.null_count:
         stranger = ends[int(np.asarray(found.is_null()).argmax())].as_py()
@@ -100,7 +100,7 @@ def read_edges(path: PathLike) -> pa.Table:
     if suffix == ".npz":
         return _npz_edges(path, _read_npz(path))
     table = _read_table(path, suffix, _edge_header)
-    _checks.check_edge_columns(table.column_names)
+    _table_checks.check_edge_columns(table.column_names)
     return table
 
 
@@ -130,8 +130,8 @@ def read_nodes(
 
 
 def _distinct_ids(column: Any, what: str) -> np.ndarray:
-    keys = _checks.check_ids(column, what)
-    _checks.check_distinct(keys, keys.dictionary_encode().indices.to_numpy(), what)
+    keys = _table_checks.check_ids(column, what)
+    _table_checks.check_distinct(keys, keys.dictionary_encode().indices.to_numpy(), what)
     return to_ids(keys)
 
 
@@ -145,7 +145,7 @@ def _features(path: Path, table: pa.Table) -> np.ndarray:
         )
     X = np.empty((len(table), table.num_columns), dtype=np.float32)
     for j, name in enumerate(table.column_names):
-        X[:, j] = _checks.check_column(table.column(j), f"feature {name!r} of '{path}'").cast(pa.float64())
+        X[:, j] = _table_checks.check_column(table.column(j), f"feature {name!r} of '{path}'").cast(pa.float64())
     _checks.check_finite_rows(X, "the features")
     return X
 

@@ -231,7 +231,7 @@ def test_block_weights_are_those_of_the_multilayer_kernel(X, A):
 def test_the_sum_block_is_the_normalised_sum_of_the_last_layer(X, A, closed, backend):
     both = sp.csr_array(A.maximum(A.T))
     multiset = "neighbourhood" if closed else "open-neighbourhood"
-    model = small(sum_block=True, multiset=multiset, backend=backend)
+    model = small(sum_block=True, multiset=multiset, backend=backend, block_weights=[1, 1, 1, 1])
     *_, last, total = blocks(model, model.fit_transform(X, graph=both))
     dense = both.toarray()
     if closed:

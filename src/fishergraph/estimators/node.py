@@ -56,8 +56,8 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
     bandwidth : σ of the exponential kernel.
     sum_block : add one more block, the symmetrically normalised sum of ψ_T over every neighbourhood. The published
         code has none, so attention="reference" leaves it out.
-    block_weights : one weight per block ψ_0 … ψ_T (and the sum block) in Eq. 2; 0 leaves a block out. None weighs
-        all equally.
+    block_weights : one weight per block ψ_0 … ψ_T (and the sum block) in Eq. 2; 0 leaves a block out. None is one for
+        each ψ_t, and for the sum block as much as all of them together.
     max_samples : most points that k-means looks at.
     device, backend : "cpu", and None, "numba" or "scipy".
     random_state : seed; every layer has its own stream.
@@ -186,8 +186,7 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
             ensure_all_finite=False,
         )
         _checks.check_finite_rows(X)
-        if not self.normalize:
-            _checks.check_scale(X)
+        _checks.check_scale(X, normalize=self.normalize)
         if sp.issparse(X):
             X = sp.csr_array(X, copy=not X.has_canonical_format)
             X.sum_duplicates()
@@ -212,7 +211,7 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
             n_layers=n_layers,
             normalize=_checks.check_flag(self.normalize, "normalize"),
             sum_block=sum_block,
-            block_weights=_checks.check_block_weights(self.block_weights, n_layers + 1 + sum_block),
+            block_weights=_checks.check_block_weights(self.block_weights, n_layers, sum_block=sum_block),
             n_jobs=_checks.check_n_jobs(self.n_jobs),
             progress=progress_bar(self.verbose),
         )
