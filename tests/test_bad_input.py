@@ -181,15 +181,14 @@ def test_counts_are_integers(name, value):
         ("prior", None, "prior must be a finite number of at least 0"),
         ("bandwidth", 0.0, "bandwidth must be a finite number of at least 1e-06"),
         ("bandwidth", np.nan, "bandwidth must be a finite number"),
-        ("block_weights", [1, 2, 3], "one weight per block, 4 for the input, the layers and the sum block .*got 3"),
-        ("block_weights", [0, 0, 0, 0], "at least one block, got zeros only"),
-        ("block_weights", [1, -1, 1, 1], "a block weight must be a finite number of at least 0, got -1"),
-        ("block_weights", [1, np.nan, 1, 1], "a block weight must be a finite number of at least 0, got nan"),
+        ("block_weights", [1, 2], "one weight per block, 3 for the input and 2 layers, got 2"),
+        ("block_weights", [0, 0, 0], "at least one block, got zeros only"),
+        ("block_weights", [1, -1, 1], "a block weight must be a finite number of at least 0, got -1"),
+        ("block_weights", [1, np.nan, 1], "a block weight must be a finite number of at least 0, got nan"),
         ("n_jobs", 0, "n_jobs must be None or an integer other than 0, got 0"),
         ("n_jobs", "all", "n_jobs must be None or an integer other than 0, got 'all'"),
         ("normalize", "no", "normalize must be True or False, got 'no'"),
         ("counts", 1, "counts must be True or False, got 1"),
-        ("sum_block", "yes", "sum_block must be True or False, got 'yes'"),
         ("undirected", None, "undirected must be True or False, got None"),
     ],
 )
@@ -261,7 +260,7 @@ def test_constant_features(value, sparse, normalize, attention):
 
 def test_too_few_distinct_points_are_said_and_used():
     few = np.eye(3)[np.arange(8) % 2]
-    model = small(n_layers=1, n_anchors=4, dim=6, sum_block=False)
+    model = small(n_layers=1, n_anchors=4, dim=6)
     Z, messages = quiet(model, few, sp.csr_array((8, 8)))
     assert "asked for 6 landmarks, but the data hold only 2 distinct points: 2 are used." in messages
     assert "asked for 4 anchors, but the data hold only 2 distinct points: 2 are used." in messages
@@ -331,4 +330,4 @@ def test_one_normalised_feature_warns_that_only_its_sign_is_left():
         FisherEmbedding(dim=4).fit(x)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        FisherEmbedding(dim=4, n_anchors=1, normalize=False, n_layers=0, block_weights=[1, 0]).fit(np.hstack([x, x**2]))
+        FisherEmbedding(dim=4, n_anchors=1, normalize=False, n_layers=0).fit(np.hstack([x, x**2]))

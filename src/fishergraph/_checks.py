@@ -55,19 +55,15 @@ def check_n_jobs(value: Any) -> int | None:
     return None if value is None else int(value)
 
 
-def check_block_weights(weights: Any, n_layers: int, *, sum_block: bool) -> tuple[float, ...]:
-    """One non-negative weight per block ψ_0 … ψ_T and sum block, at least one of them positive.
-
-    None is one for each ψ_t, and for the sum block as much as all of them together.
-    """
-    n_blocks = n_layers + 1 + sum_block
+def check_block_weights(weights: Any, n_blocks: int) -> tuple[float, ...]:
+    """One non-negative weight per block ψ_0 … ψ_T, at least one of them positive; None is all ones."""
     if weights is None:
-        return (1.0,) * (n_layers + 1) + (n_layers + 1.0,) * sum_block
+        return (1.0,) * n_blocks
     values = np.asarray(weights, dtype=object).ravel()
     if len(values) != n_blocks:
         raise ValueError(
-            f"block_weights must hold one weight per block, {n_blocks} for the input, the layers and the sum block "
-            f"if there is one, got {len(values)}; pass that many."
+            f"block_weights must hold one weight per block, {n_blocks} for the input and {n_blocks - 1} layers, "
+            f"got {len(values)}; pass that many."
         )
     checked = tuple(check_number(value, "a block weight") for value in values)
     if not any(checked):

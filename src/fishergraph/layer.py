@@ -19,7 +19,7 @@ from fishergraph.em.loop import block_means, first_responsibilities
 from fishergraph.embedding import fisher_embedding
 from fishergraph.family import fisher_root
 from fishergraph.kernel_map import IdentityMap, KernelMap
-from fishergraph.multiset import Multisets, inverse_root_degrees
+from fishergraph.multiset import Multisets
 from fishergraph.ops import Responsibilities, choose_backend
 
 
@@ -33,7 +33,6 @@ class Attention:
     fisher_root: Callable[[int], float]
     has_variance: bool
     maps_last: bool  # whether the last layer has a ψ
-    sums_last: bool  # whether a sum block may follow it
     shrinkage: float  # of ψ's inverse root
 
     def with_e_step(self, e_step: Callable[..., Any]) -> Attention:
@@ -50,7 +49,6 @@ ATTENTIONS = {
         fisher_root=fisher_root,
         has_variance=True,
         maps_last=True,
-        sums_last=True,
         shrinkage=0.0,
     ),
     # The authors' code: cosines over d, a softmax of probabilities, unit anchors, no 1/√p, φ itself last.
@@ -61,7 +59,6 @@ ATTENTIONS = {
         fisher_root=lambda _: 1.0,
         has_variance=False,
         maps_last=False,
-        sums_last=False,
         shrinkage=1e-2,
     ),
 }
@@ -183,31 +180,5 @@ def run_layer(
     def block(rows: slice) -> None:
         phi = block_phi(spec, layer.anchors, layer.variance, points, known, sets.block(rows))
         write(rows, layer.kernel_map(phi))
-
-    map_blocks(block, row_blocks(sets.n_sets), n_jobs=n_jobs, advance=advance)
-
-
-def run_sum(
-    points: np.ndarray,
-    sets: Multisets,
-    write: Callable[[slice, np.ndarray], None],
-    *,
-    backend: str | None = None,
-    n_jobs: int | None = None,
-    advance: Callable[[int], Any] | None = None,
-) -> None:
-    """Σ_u a_vu ψ(u) / √(d_v d_u) of every row block: the sum kernel of the last layer, symmetrically normalised.
-
-    It is the engine of the layers with one anchor: the mean times the mass, where the share of a point is d_u^{-1/2}.
-    """
-    received, sent = inverse_root_degrees(sets)
-    plain = sent.astype(points.dtype)[:, None]
-    log = np.log(plain, out=np.full_like(plain, -np.inf), where=plain > 0)
-    origin = np.zeros((1, points.shape[1]), points.dtype)
-    engine = choose_backend(backend)
-
-    def block(rows: slice) -> None:
-        means, mass = block_means(engine, points, Responsibilities(log, plain), sets.block(rows), origin)
-        write(rows, means[:, 0] * (mass * received[rows, None]).astype(points.dtype))
 
     map_blocks(block, row_blocks(sets.n_sets), n_jobs=n_jobs, advance=advance)

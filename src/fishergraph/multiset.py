@@ -108,24 +108,19 @@ def _uniform(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None
 
 def _symmetric(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
     """a_vu = w_vu / √(d_v d_u), with d_v the weight v receives and d_u the weight u sends."""
-    received, sent = inverse_root_degrees(Multisets(indptr, indices, weights, len(indptr) - 1))
-    # float32 once per entry: nothing of the size of the edges is held in float64.
-    scaled = sent.astype(np.float32)[indices]
-    scaled *= np.repeat(received.astype(np.float32), np.diff(indptr))
-    return scaled if weights is None else (scaled * weights).astype(weights.dtype, copy=False)
-
-
-def inverse_root_degrees(sets: Multisets) -> tuple[np.ndarray, np.ndarray]:
-    """(d_v^{-1/2} of the weight each set receives, d_u^{-1/2} of the weight each point sends); zero where d is."""
-    start, stop = int(sets.indptr[0]), int(sets.indptr[-1])
-    weights = None if sets.weights is None else sets.weights[start:stop]
-    sent = np.bincount(sets.indices[start:stop], weights=weights, minlength=sets.n_points).astype(np.float64)
+    n = len(indptr) - 1
     if weights is None:
-        received = np.diff(sets.indptr).astype(np.float64)
+        received = np.diff(indptr).astype(np.float64)
+        sent = np.bincount(indices, minlength=n).astype(np.float64)
     else:
-        ones = sp.csr_array((weights, sets.indices[start:stop], sets.indptr - start), (sets.n_sets, sets.n_points))
-        received = np.asarray(ones.sum(axis=1), dtype=np.float64)
-    return _inverse_sqrt_or_zero(received), _inverse_sqrt_or_zero(sent)
+        matrix = sp.csr_array((weights, indices, indptr), shape=(n, n))
+        received = np.asarray(matrix.sum(axis=1), dtype=np.float64)
+        sent = np.bincount(indices, weights=weights, minlength=n)
+    inverse_received, inverse_sent = _inverse_sqrt_or_zero(received), _inverse_sqrt_or_zero(sent)
+    # float32 once per entry: nothing of the size of the edges is held in float64.
+    scaled = inverse_sent.astype(np.float32)[indices]
+    scaled *= np.repeat(inverse_received.astype(np.float32), np.diff(indptr))
+    return scaled if weights is None else (scaled * weights).astype(weights.dtype, copy=False)
 
 
 def _inverse_sqrt_or_zero(degrees: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ from fishergraph.structural import describe_structure, structural_features
 from fishergraph.tables import SUFFIXES, read_nodes
 
 FORMATS = list(SUFFIXES)
-SMALL = ["--layers", "1", "--anchors", "2", "--dim", "4", "--no-sum-block", "--directed", "--jobs", "1"]
+SMALL = ["--layers", "1", "--anchors", "2", "--dim", "4", "--directed", "--jobs", "1"]
 runner = CliRunner()
 embed_module = importlib.import_module("fishergraph.cli.embed")  # the package names the function by the same word
 
@@ -92,9 +92,7 @@ def test_every_format_in_and_out_keeps_the_ids(tmp_path, suffix, names):
 
     found_ids, Z, columns = read_nodes(out)
     assert found_ids.tolist() == ids.tolist()
-    expected = FisherEmbedding(n_layers=1, n_anchors=2, dim=4, sum_block=False, random_state=3).set_output(
-        transform="pandas"
-    )
+    expected = FisherEmbedding(n_layers=1, n_anchors=2, dim=4, random_state=3).set_output(transform="pandas")
     expected = expected.fit_transform(nodes.set_index("id").to_numpy(), graph=embedded_graph(edges, ids))
     assert columns == list(expected.columns)
     np.testing.assert_allclose(Z, expected.to_numpy(), rtol=1e-6, atol=1e-7)
@@ -177,9 +175,7 @@ def test_the_record_says_what_was_done(files, tmp_path, monkeypatch):
     assert set(record["versions"]) >= {"fishergraph", "numpy", "scipy", "sklearn", "numba", "python"}
     assert record["versions"]["fishergraph"] == __version__
     assert record["versions"]["numpy"] == np.__version__
-    parameters = FisherEmbedding(
-        n_layers=1, n_anchors=2, dim=4, sum_block=False, n_jobs=1, weights="symmetric"
-    ).get_params()
+    parameters = FisherEmbedding(n_layers=1, n_anchors=2, dim=4, n_jobs=1, weights="symmetric").get_params()
     assert record["parameters"] == {k: v for k, v in parameters.items() if k not in ("verbose", "random_state")}
     assert record["input"]["edges"] == {"path": str(files[0]), "bytes": files[0].stat().st_size, "rows": 48}
     assert (record["input"]["n_nodes"], record["input"]["n_features"]) == (12, 3)

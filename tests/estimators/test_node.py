@@ -16,9 +16,7 @@ N = 60
 
 
 def small(**changes) -> FisherEmbedding:
-    return FisherEmbedding(
-        **{"n_layers": 2, "n_anchors": 3, "dim": 6, "sum_block": False, "random_state": 0, **changes}
-    )
+    return FisherEmbedding(**{"n_layers": 2, "n_anchors": 3, "dim": 6, "random_state": 0, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +69,6 @@ VARIANTS = [
     {"backend": "scipy", "undirected": True},
     {"n_layers": 0},
     {"n_em_iter": 0},
-    {"sum_block": True},
-    {"sum_block": True, "n_layers": 0, "backend": "scipy"},
-    {"sum_block": True, "kernel": "identity", "block_weights": [0, 0, 0, 2]},
 ]
 
 
@@ -226,32 +221,6 @@ def test_block_weights_are_those_of_the_multilayer_kernel(X, A):
     np.testing.assert_array_equal(fitted.set_params(block_weights=None).transform(X, graph=A), np.hstack(parts))
 
 
-@pytest.mark.parametrize("closed", [True, False])
-@pytest.mark.parametrize("backend", ["numba", "scipy"])
-def test_the_sum_block_is_the_normalised_sum_of_the_last_layer(X, A, closed, backend):
-    both = sp.csr_array(A.maximum(A.T))
-    multiset = "neighbourhood" if closed else "open-neighbourhood"
-    model = small(sum_block=True, multiset=multiset, backend=backend, block_weights=[1, 1, 1, 1])
-    *_, last, total = blocks(model, model.fit_transform(X, graph=both))
-    dense = both.toarray()
-    if closed:
-        np.fill_diagonal(dense, np.where(dense.diagonal() > 0, dense.diagonal(), 1.0))
-    np.testing.assert_allclose(total, ref.symmetric_weights(dense) @ last, atol=1e-12)
-    np.testing.assert_array_equal(
-        np.hstack([last, total]),
-        small(sum_block=True, multiset=multiset, backend=backend, block_weights=[0, 0, 1, 1]).fit_transform(
-            X, graph=both
-        ),
-    )
-
-
-def test_the_published_code_has_no_sum_block(X, A):
-    with_it, without = (
-        small(attention="reference", sum_block=flag).fit_transform(X, graph=A) for flag in (True, False)
-    )
-    np.testing.assert_array_equal(with_it, without)
-
-
 def test_no_layers_give_the_input_map_alone(X, A):
     Z = small(n_layers=0).fit_transform(X, graph=A)
     model = small()
@@ -355,10 +324,10 @@ def test_widths_grow_with_the_identity(X, A):
 def test_nothing_is_printed_unless_asked(X, A, capfd):
     small().fit_transform(X, graph=A)
     assert capfd.readouterr() == ("", "")
-    small(verbose=True, sum_block=True).fit_transform(X, graph=A)
+    small(verbose=True).fit_transform(X, graph=A)
     out, err = capfd.readouterr()
     assert out == ""
-    assert all(title in err for title in ("input map", "layer 1/2", "layer 2/2", "sum block"))
+    assert all(title in err for title in ("input map", "layer 1/2", "layer 2/2"))
 
 
 def test_a_callable_shows_progress_in_its_own_way(X, A):

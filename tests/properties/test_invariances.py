@@ -138,17 +138,14 @@ def test_a_block_sees_one_step_further_than_the_one_before(graph):
 @pytest.mark.parametrize("weights", [None, "ones", "mixed", "first left out"])
 def test_eq_2_the_inner_product_of_outputs_is_the_weighted_sum_over_blocks(graph, weights):
     X, A = graph
-    n_blocks = len(blocks_of(default := fitted(graph), default.transform(X, graph=A)))
-    plain = fitted(graph, block_weights=[1.0] * n_blocks)
+    plain = fitted(graph)
     psis = blocks_of(plain, plain.transform(X, graph=A))
     kinds = {"ones": np.ones(len(psis)), "mixed": np.linspace(0.5, 3.0, len(psis))}
     kinds["first left out"] = np.concatenate([[0.0], kinds["mixed"][1:]])
     chosen = None if weights is None else kinds[weights].tolist()
     out = fitted(graph, block_weights=chosen).transform(X, graph=A)
     for v, u in [(0, 0), (1, 2), (5, 600), (699, 3)]:
-        # by default the sum block, the last, weighs as much as all the others together
-        expected_weights = chosen or [1.0] * (n_blocks - 1) + [n_blocks - 1.0]
-        expected = ref.multilayer_kernel([psi[v] for psi in psis], [psi[u] for psi in psis], expected_weights)
+        expected = ref.multilayer_kernel([psi[v] for psi in psis], [psi[u] for psi in psis], chosen)
         assert out[v] @ out[u] == pytest.approx(expected, rel=1e-10, abs=1e-12)
     left_out = psis[0].shape[1] if weights == "first left out" else 0
     assert out.shape[1] == sum(psi.shape[1] for psi in psis) - left_out

@@ -34,7 +34,6 @@ def embed(
     sharpness: opt.Sharpness = None,
     prior: opt.Prior = None,
     counts: opt.Counts = None,
-    sum_block: opt.SumBlock = None,
     normalize: opt.Normalize = None,
     anchor_method: opt.AnchorMethod = None,
     multiset: opt.Multiset = None,
@@ -112,7 +111,7 @@ def run_embed(job: Job) -> None:
             if job.model is not None:
                 X = match_features(job, estimator, inputs)
                 vars(estimator).pop("feature_names_in_", None)  # X is a plain array, and its columns are in order
-            bar.expect(estimator.n_layers + 1 + bool(estimator.sum_block))
+            bar.expect(estimator.n_layers + 1)
             with clock.stage("embed"):
                 step = estimator.fit_transform if job.model is None else estimator.transform
                 Z = step(X, graph=inputs.graph)

@@ -25,7 +25,6 @@ SETTINGS = {
     "sharpness": "sharpness",
     "prior": "prior",
     "counts": "counts",
-    "sum_block": "sum_block",
     "normalize": "normalize",
     "anchor_method": "anchor_method",
     "multiset": "multiset",
@@ -140,7 +139,7 @@ Structure = Annotated[
 ]
 Layers = Annotated[
     int | None,
-    _option("--layers", metavar="N", panel=_METHOD, min=0, default="3", help="Layers; 0 is the input map alone."),
+    _option("--layers", metavar="N", panel=_METHOD, min=0, default="4", help="Layers; 0 is the input map alone."),
 ]
 Anchors = Annotated[
     int | None,
@@ -184,10 +183,6 @@ Prior = Annotated[
 Counts = Annotated[
     bool | None,
     _option("--counts/--no-counts", panel=_METHOD, default="no-counts", help="Append the soft counts."),
-]
-SumBlock = Annotated[
-    bool | None,
-    _option("--sum-block/--no-sum-block", panel=_METHOD, default="sum-block", help="Append sums over neighbourhoods."),
 ]
 Normalize = Annotated[
     bool | None,
@@ -244,7 +239,7 @@ Bandwidth = Annotated[
         metavar="X",
         panel=_METHOD,
         callback=_positive,
-        default="1.0",
+        default="1.3",
         help="Width of the exponential kernel.",
     ),
 ]

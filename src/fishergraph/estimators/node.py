@@ -54,10 +54,7 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
     structure : features for `X=None`: "projection", "degree" or "spectral".
     kernel : "exp" or "identity" (φ itself; widths then grow by p per layer).
     bandwidth : σ of the exponential kernel.
-    sum_block : add one more block, the symmetrically normalised sum of ψ_T over every neighbourhood. The published
-        code has none, so attention="reference" leaves it out.
-    block_weights : one weight per block ψ_0 … ψ_T (and the sum block) in Eq. 2; 0 leaves a block out. None is one for
-        each ψ_t, and for the sum block as much as all of them together.
+    block_weights : one weight per block ψ_0 … ψ_T in Eq. 2; 0 leaves a block out. None weighs all equally.
     max_samples : most points that k-means looks at.
     device, backend : "cpu", and None, "numba" or "scipy".
     random_state : seed; every layer has its own stream.
@@ -79,7 +76,7 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_layers: int = 3,
+        n_layers: int = 4,
         n_anchors: int = 4,
         dim: int = 256,
         *,
@@ -97,8 +94,7 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         undirected: bool = False,
         structure: str = "projection",
         kernel: str = "exp",
-        bandwidth: float = 1.0,
-        sum_block: bool = True,
+        bandwidth: float = 1.3,
         block_weights: Any = None,
         max_samples: int = 300_000,
         device: str = "cpu",
@@ -125,7 +121,6 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         self.structure = structure
         self.kernel = kernel
         self.bandwidth = bandwidth
-        self.sum_block = sum_block
         self.block_weights = block_weights
         self.max_samples = max_samples
         self.device = device
@@ -204,14 +199,11 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         _checks.check_flag(self.undirected, "undirected")
         describe_structure(self.structure)  # an unknown kind is found even where X is given
         n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0)
-        layer = self._layer_spec()
-        sum_block = _checks.check_flag(self.sum_block, "sum_block") and layer.attention.sums_last
         return StackSpec(
-            layer=layer,
+            layer=self._layer_spec(),
             n_layers=n_layers,
             normalize=_checks.check_flag(self.normalize, "normalize"),
-            sum_block=sum_block,
-            block_weights=_checks.check_block_weights(self.block_weights, n_layers, sum_block=sum_block),
+            block_weights=_checks.check_block_weights(self.block_weights, n_layers + 1),
             n_jobs=_checks.check_n_jobs(self.n_jobs),
             progress=progress_bar(self.verbose),
         )
@@ -254,13 +246,11 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         return self.anchor_method
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The column names psi0_0, psi0_1, …, psi1_0, …, sum_0, …: block and position in it."""
+        """The column names psi0_0, psi0_1, …, psi1_0, …: block and position in it."""
         check_is_fitted(self)
-        spec = self._spec()
-        blocks = [f"psi{t}" for t in range(spec.n_layers + 1)] + ["sum"] * spec.sum_block
-        widths = self.stack_.widths(sum_block=spec.sum_block)
-        kept = [(block, n) for block, n, b in zip(blocks, widths, spec.block_weights, strict=True) if b > 0]
-        return np.array([f"{block}_{k}" for block, n in kept for k in range(n)], dtype=object)
+        widths, weights = self.stack_.widths, self._spec().block_weights
+        kept = [(t, width) for t, (width, weight) in enumerate(zip(widths, weights, strict=True)) if weight > 0]
+        return np.array([f"psi{t}_{k}" for t, width in kept for k in range(width)], dtype=object)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one safetensors file (arrays, and parameters as JSON in its header)."""

@@ -1,4 +1,4 @@
-"""The stack ψ_0, ψ_1, …, ψ_T, and the sum block after it: fitted and run in one pass, block by block (Eq. 2)."""
+"""The stack ψ_0, ψ_1, …, ψ_T: fitted and run in one pass, block by block (Eq. 2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fishergraph.blocks import map_blocks, row_blocks
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.kmeans import unit_rows
 from fishergraph.kernel_map import KernelMap
-from fishergraph.layer import Layer, LayerSpec, fit_layer, run_layer, run_sum
+from fishergraph.layer import Layer, LayerSpec, fit_layer, run_layer
 from fishergraph.multiset import Multisets
 
 # A block of rows that the input map sees at once: bag-of-words rows are never dense beyond it.
@@ -26,10 +26,10 @@ class Stack:
     input_map: KernelMap
     layers: tuple[Layer, ...]
 
-    def widths(self, *, sum_block: bool) -> list[int]:
-        """The number of columns of ψ_0, …, ψ_T, and of the sum block after them."""
-        widths = [self.input_map.n_outputs, *(layer.kernel_map.n_outputs for layer in self.layers)]
-        return [*widths, widths[-1]] if sum_block else widths
+    @property
+    def widths(self) -> list[int]:
+        """The number of columns of ψ_0, …, ψ_T."""
+        return [self.input_map.n_outputs, *(layer.kernel_map.n_outputs for layer in self.layers)]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,6 @@ class StackSpec:
     layer: LayerSpec
     n_layers: int
     normalize: bool
-    sum_block: bool
     block_weights: tuple[float, ...]  # one per block; zero leaves the block out
     n_jobs: int | None
     progress: Callable[[str, int], Any]  # (title, steps) → a context manager whose value has update(n)
@@ -111,10 +110,6 @@ def _run(
                 run = {"alpha": alpha, "n_jobs": spec.n_jobs, "advance": bar.update}
                 run_layer(spec.layer, layer, points, sets, write, **run)
             points = result
-    if spec.sum_block and want_output:
-        write, _ = blocks.writer(spec.n_layers + 1, points.shape[1], points.dtype)
-        with spec.progress("sum block", len(row_blocks(sets.n_sets))) as bar:
-            run_sum(points, sets, write, backend=spec.layer.backend, n_jobs=spec.n_jobs, advance=bar.update)
     return Stack(input_map, tuple(layers)), blocks.joined()
 
 
@@ -143,14 +138,13 @@ class _Output:
         self.used = 0
 
     def writer(self, t: int, width: int, dtype: np.dtype) -> tuple[Callable[[slice, np.ndarray], None], np.ndarray]:
-        """(write(rows, block), points): where block t goes, and the points it is for what follows, if anything does."""
-        last = self.spec.n_layers
-        keep = t < last or (t == last and self.spec.sum_block)
+        """(write(rows, block), points): where block t goes, and the points it is for the next layer, if any."""
+        keep = t < self.spec.n_layers
         points = np.empty((self.n_rows if keep else 0, width), dtype)
         weight = self.spec.block_weights[t] if self.wanted else 0.0
         target = self._columns(t, width, dtype) if weight > 0 else None
         scale = points.dtype.type(np.sqrt(weight))
-        unit = t < last and self.spec.normalize and self.spec.layer.attention.unit_points
+        unit = self.spec.normalize and self.spec.layer.attention.unit_points
 
         def write(rows: slice, block: np.ndarray) -> None:
             if keep:
@@ -182,4 +176,4 @@ def _widest(spec: StackSpec, first: int, width: int) -> int:
             identity = spec.layer.keeps_phi or (t == spec.n_layers and not spec.layer.attention.maps_last)
             width = spec.layer.n_anchors * (width + spec.layer.counts) if identity else spec.layer.dim
         total += width if spec.block_weights[t] > 0 else 0
-    return total + (width if spec.sum_block and spec.block_weights[-1] > 0 else 0)
+    return total
