@@ -72,7 +72,7 @@ def test_clone_copies_parameters_and_forgets_the_fit(X, A):
 def test_get_and_set_params():
     model = FisherEmbedding()
     params = model.get_params()
-    assert (params["n_layers"], params["n_anchors"], params["dim"]) == (4, 4, 256)
+    assert (params["n_layers"], params["n_anchors"], params["dim"]) == (5, 4, 256)
     assert model.set_params(dim=7, prior=1.0) is model
     assert (model.dim, model.prior) == (7, 1.0)
     with pytest.raises(ValueError, match="Invalid parameter 'n_anchor'"):

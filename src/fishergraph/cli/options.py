@@ -139,7 +139,7 @@ Structure = Annotated[
 ]
 Layers = Annotated[
     int | None,
-    _option("--layers", metavar="N", panel=_METHOD, min=0, default="4", help="Layers; 0 is the input map alone."),
+    _option("--layers", metavar="N", panel=_METHOD, min=0, default="5", help="Layers; 0 is the input map alone."),
 ]
 Anchors = Annotated[
     int | None,
@@ -170,7 +170,7 @@ Sharpness = Annotated[
         panel=_METHOD,
         max=1,
         callback=_positive,
-        default="0.8",
+        default="0.9",
         help="What auto aims at: near 0 hard assignment, 1 mean pooling.",
     ),
 ]
@@ -239,7 +239,7 @@ Bandwidth = Annotated[
         metavar="X",
         panel=_METHOD,
         callback=_positive,
-        default="1.3",
+        default="1.5",
         help="Width of the exponential kernel.",
     ),
 ]

@@ -76,7 +76,7 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_layers: int = 4,
+        n_layers: int = 5,
         n_anchors: int = 4,
         dim: int = 256,
         *,
@@ -86,7 +86,7 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         e_step: str = "posterior",
         attention: str = "posterior",
         variance: float | str = "auto",
-        sharpness: float = 0.8,
+        sharpness: float = 0.9,
         prior: float = 0.0,
         counts: bool = False,
         multiset: str = "neighbourhood",
@@ -94,7 +94,7 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         undirected: bool = False,
         structure: str = "projection",
         kernel: str = "exp",
-        bandwidth: float = 1.3,
+        bandwidth: float = 1.5,
         block_weights: Any = None,
         max_samples: int = 300_000,
         device: str = "cpu",
