@@ -26,7 +26,7 @@ SHAPES: dict[str, dict[str, tuple[int, int, int]]] = {
     "default": {},
     "reference": {"cora": (512, 8, 4), "citeseer": (256, 2, 3), "pubmed": (256, 2, 3), "tiny": (32, 2, 2)},
 }
-PARAMETERS: dict[str, dict[str, Any]] = {"default": {}, "reference": {"attention": "reference"}}
+PARAMETERS: dict[str, dict[str, Any]] = {"default": {}, "reference": {"attention": "reference", "bandwidth": 1.0}}
 # The paper's unsupervised grid for these graphs: hidden dimension, mixture components, layers.
 GRID = ((128, 256, 512), (1, 2, 4, 8), (2, 3, 4))
 QUICK_GRID = ((16, 32), (2,), (1, 2))

@@ -23,8 +23,11 @@ def fisher_embedding(means: Any, anchors: Any, *, fisher_root: Any = None, mass:
     xp = array_namespace(means, anchors)
     n_sets, n_anchors, n_features = means.shape
     root: Any = mixture_root(n_anchors) if fisher_root is None else fisher_root
-    phi = xp.reshape(means - anchors, (n_sets, n_anchors * n_features))
-    phi = phi @ root.T if getattr(root, "ndim", 0) == 2 else phi * root
+    difference = means - anchors
+    if getattr(root, "ndim", 0) != 2:
+        difference *= root
+    phi = xp.reshape(difference, (n_sets, n_anchors * n_features))
+    phi = phi @ root.T if getattr(root, "ndim", 0) == 2 else phi
     return phi if mass is None else xp.concat([phi, xp.log1p(mass)], axis=1)
 
 

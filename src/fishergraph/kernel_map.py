@@ -52,7 +52,7 @@ def nystrom(products: Any, norms: Any, root: Any, bandwidth: float = 1.0) -> Any
 
 def _norms(x: Any, xp: Any) -> Any:
     """‖x‖, (row, 1), with a gradient of zero where x is zero (an empty multiset), not NaN."""
-    squares = xp.sum(x * x, axis=1, keepdims=True)
+    squares = xp.vecdot(x, x)[:, None]
     return xp.where(squares > 0, xp.sqrt(_one_where_zero(squares, xp)), xp.zeros_like(squares))
 
 
@@ -113,8 +113,7 @@ def fit_nystrom(
 ) -> NystromMap:
     """The Nyström map with `dim` landmarks, found by spherical k-means on the sample's directions."""
     landmarks = kmeans(sample, dim, rng=rng, spherical=True, n_iter=n_iter, n_jobs=n_jobs, what="landmarks")
-    exact = landmarks.astype(np.float64)
-    gram = exponential_kernel(exact, exact, bandwidth)
+    gram = np.exp(((landmarks @ landmarks.T).astype(np.float64) - 1) / bandwidth**2)
     root = inverse_sqrt(gram, shrinkage=shrinkage)
     return NystromMap(landmarks, root.astype(landmarks.dtype), bandwidth)
 

@@ -15,14 +15,14 @@ from fishergraph.family import relative_log_joint
 from fishergraph.multiset import Multisets
 
 # Enough for a handful of anchors; with many anchors the sample grows with their number.
-_LEAST_SAMPLE = 16_384
+_LEAST_SAMPLE = 4096
 _SAMPLES_PER_CENTRE = 128
 # Points the variance is calibrated on.
 _CALIBRATION_POINTS = 4096
 
 
 def sample_size(n_centres: int, max_samples: int, n_available: int) -> int:
-    """How many points k-means looks at: 128 per centre, at least 16,384, at most `max_samples`."""
+    """How many points k-means looks at: 128 per centre, at least 4,096, at most `max_samples`."""
     return min(n_available, max_samples, max(_LEAST_SAMPLE, _SAMPLES_PER_CENTRE * n_centres))
 
 
@@ -41,7 +41,7 @@ def learn_anchors(
     *,
     method: str = "kmeans",
     init: str = "random",
-    n_iter: int = 10,
+    n_iter: int = 5,
     variance: float = 1.0,
     rng: np.random.Generator | int | None = None,
     n_jobs: int | None = None,

@@ -16,6 +16,8 @@ from fishergraph.blocks import map_blocks, one_blas_thread, row_blocks
 _PLUSPLUS_POINTS = 16_384
 _CHUNKS = 8
 _BLOCK = 2048
+# Columns of the random projection in which many clusters of long vectors are told apart.
+_SKETCH = 128
 
 
 def unit_rows(points: Any) -> Any:
@@ -55,7 +57,8 @@ def kmeans(
     start = look_up(INITS, init, "init")
     if spherical:
         points = unit_rows(points)
-        points = points[_row_lengths(points) > 0]
+        live = _row_lengths(points) > 0 if sp.issparse(points) else points.any(axis=1)
+        points = points if live.all() else points[live]
     centres = start(points, n_clusters, rng)
     if len(centres) < n_clusters:
         warnings.warn(
@@ -66,9 +69,32 @@ def kmeans(
     if len(centres) == 0:  # nothing but zero vectors, which have no direction: any one will do
         return np.eye(1, points.shape[1], dtype=points.dtype)
     with one_blas_thread():
-        for _ in range(n_iter if len(centres) > 1 or not spherical else 1):
-            centres = _lloyd(points, centres, spherical, n_jobs)
-    return centres
+        return _iterate(points, centres, spherical, n_iter if len(centres) > 1 or not spherical else 1, rng, n_jobs)
+
+
+def _iterate(
+    points: Any, centres: np.ndarray, spherical: bool, n_iter: int, rng: np.random.Generator, n_jobs: int | None
+) -> np.ndarray:
+    """The centres after `n_iter` Lloyd iterations.
+
+    Many clusters of long vectors are told apart in a random projection, which keeps distances; only the last average
+    is taken over the vectors themselves.
+    """
+    if points.shape[1] < 4 * _SKETCH or len(centres) * n_iter < 4 * _SKETCH:
+        for _ in range(n_iter):
+            centres = _lloyd(points, centres, points, centres, spherical, n_jobs)
+        return centres
+    projection = rng.standard_normal((points.shape[1], _SKETCH), dtype=np.float32).astype(points.dtype, copy=False)
+    sketch, seen = np.empty((points.shape[0], _SKETCH), points.dtype), centres @ projection
+
+    def fill(rows: slice) -> None:
+        block = points[rows] @ projection
+        sketch[rows] = unit_rows(block) if spherical else block
+
+    map_blocks(fill, row_blocks(points.shape[0], _BLOCK), n_jobs=n_jobs)
+    for _ in range(n_iter - 1):
+        seen = _lloyd(sketch, seen, sketch, seen, spherical, n_jobs)
+    return _lloyd(sketch, seen, points, centres, spherical, n_jobs)
 
 
 def _row_lengths(points: Any) -> np.ndarray:
@@ -91,8 +117,8 @@ def _distinct(points: Any, order: np.ndarray, n: int) -> np.ndarray:
     """The first `n` row numbers along `order` whose rows differ from each other."""
     seen: set[bytes] = set()
     kept: list[int] = []
-    for start in range(0, len(order), 4 * n):
-        chunk = order[start : start + 4 * n]
+    for start in range(0, len(order), n):
+        chunk = order[start : start + n]
         rows = _dense(points[chunk]) + 0.0  # −0.0 and 0.0 are one point
         for number, row in zip(chunk, rows, strict=True):
             key = row.tobytes()
@@ -128,12 +154,14 @@ INITS: dict[str, Callable[[Any, int, np.random.Generator], np.ndarray]] = {
 }
 
 
-def _lloyd(points: Any, centres: np.ndarray, spherical: bool, n_jobs: int | None) -> np.ndarray:
-    """The centres after one assignment of all points and one average; an empty cluster takes a badly served point."""
-    n = points.shape[0]
+def _lloyd(
+    seen: Any, seen_centres: np.ndarray, points: Any, centres: np.ndarray, spherical: bool, n_jobs: int | None
+) -> np.ndarray:
+    """The centres after one assignment, of what is `seen` of the points, and one average, of the points themselves."""
+    n = seen.shape[0]
     # Measured from the mean centre o: far from the origin, ⟨x, c⟩ − ‖c‖²/2 would drown in its own rounding.
-    origin = np.zeros_like(centres[0]) if spherical else centres.mean(axis=0)
-    shifted = centres - origin
+    origin = np.zeros_like(seen_centres[0]) if spherical else seen_centres.mean(axis=0)
+    shifted = seen_centres - origin
     exact = shifted.astype(np.float64)
     offset = np.zeros(len(centres)) if spherical else exact @ origin + 0.5 * np.sum(exact**2, axis=1)
     offset = offset.astype(centres.dtype)
@@ -144,7 +172,7 @@ def _lloyd(points: Any, centres: np.ndarray, spherical: bool, n_jobs: int | None
         counts = np.zeros(len(centres), np.int64)
         for rows in row_blocks(chunk.stop - chunk.start, _BLOCK):
             block = slice(chunk.start + rows.start, chunk.start + rows.stop)
-            scores = points[block] @ shifted.T - offset
+            scores = seen[block] @ shifted.T - offset
             labels = np.argmax(scores, axis=1)
             gains[block] = scores[np.arange(len(labels)), labels]
             _add_segments(points[block], labels, sums)
@@ -152,12 +180,13 @@ def _lloyd(points: Any, centres: np.ndarray, spherical: bool, n_jobs: int | None
         return sums, counts
 
     # The chunks are fixed, and their sums are added in order: the threads cannot change a bit.
-    parts = map_blocks(chunk_sums, row_blocks(n, -(-n // _CHUNKS)), n_jobs=n_jobs)
+    parts = map_blocks(chunk_sums, row_blocks(n, max(_BLOCK, -(-n // _CHUNKS))), n_jobs=n_jobs)
     sums, counts = parts[0]
     for more_sums, more_counts in parts[1:]:
         sums += more_sums
         counts += more_counts
-    return _averages(points, centres, sums, counts, gains, spherical, origin)
+    loss = -gains if spherical or counts.all() else 0.5 * _squares_from(seen, origin) - gains
+    return _averages(points, centres, sums, counts, loss, spherical)
 
 
 def _averages(
@@ -165,11 +194,10 @@ def _averages(
     centres: np.ndarray,
     sums: np.ndarray,
     counts: np.ndarray,
-    gains: np.ndarray,
+    loss: np.ndarray,
     spherical: bool,
-    origin: np.ndarray,
 ) -> np.ndarray:
-    """The mean of each cluster (its direction when spherical); the worst served points restart the empty ones."""
+    """The mean of each cluster (its direction when spherical); the points of largest loss restart the empty ones."""
     full = counts > 0
     new = centres.copy()
     if spherical:
@@ -180,7 +208,6 @@ def _averages(
         new[full] = sums[full] / counts[full, None].astype(sums.dtype)
     empty = np.flatnonzero(counts == 0)
     if len(empty):
-        loss = -gains if spherical else 0.5 * _squares_from(points, origin) - gains
         worst = np.argsort(-loss, kind="stable")[: len(empty)]
         new[empty[: len(worst)]] = _dense(points[worst])
     return new

@@ -79,6 +79,7 @@ def _sum_members(points, indices, start, stop, shares, sums):
                 row[k] += (s0 * x0[k] + s1 * x1[k]) + (s2 * x2[k] + s3 * x3[k])
         entry += 4
     while entry < stop:
+        _prefetch_points(points, indices, entry + _AHEAD, entry + _AHEAD + 1)
         x = points[indices[entry]]
         for j in range(n_anchors):
             share, row = shares[entry - start, j], sums[j]
