@@ -1,4 +1,4 @@
-"""Cora, fit and transform: `attention="reference", bandwidth=1.0` against the published algorithm written plainly (plain_fie.py).
+"""Cora, fit and transform: `attention="reference"` against the published algorithm written plainly (plain_fie.py).
 
 Both run in turn, seed by seed, in this one process with the same number of threads, and both embeddings go through the
 same probe. The ratio of a seed is plain (fit + embed) over ours: fit then transform, as the plain one has to run, and
@@ -86,7 +86,8 @@ def run_ours(data: GraphData, args: Namespace, seed: int) -> dict[str, float]:
         n_layers=args.layers,
         n_anchors=args.anchors,
         dim=args.dim,
-        attention="reference", bandwidth=1.0,
+        attention="reference",
+        bandwidth=1.0,
         random_state=seed,
         n_jobs=args.threads,
     )

@@ -72,7 +72,16 @@ def _sum_members(points, indices, start, stop, shares, sums):
         x0, x1 = points[indices[entry]], points[indices[entry + 1]]
         x2, x3 = points[indices[entry + 2]], points[indices[entry + 3]]
         i = entry - start
-        for j in range(n_anchors):
+        j = 0
+        while j + 1 < n_anchors:  # two anchors share one read of the points
+            s0, s1, s2, s3 = shares[i, j], shares[i + 1, j], shares[i + 2, j], shares[i + 3, j]
+            t0, t1, t2, t3 = shares[i, j + 1], shares[i + 1, j + 1], shares[i + 2, j + 1], shares[i + 3, j + 1]
+            one, two = sums[j], sums[j + 1]
+            for k in range(n_features):
+                one[k] += (s0 * x0[k] + s1 * x1[k]) + (s2 * x2[k] + s3 * x3[k])
+                two[k] += (t0 * x0[k] + t1 * x1[k]) + (t2 * x2[k] + t3 * x3[k])
+            j += 2
+        if j < n_anchors:
             s0, s1, s2, s3 = shares[i, j], shares[i + 1, j], shares[i + 2, j], shares[i + 3, j]
             row = sums[j]
             for k in range(n_features):
