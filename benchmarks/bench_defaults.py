@@ -1,6 +1,6 @@
 """How the defaults were chosen: accuracy on labelled nodes that are in no test set, one parameter changed at a time.
 
-The 500 public validation nodes tell settings apart no better than by chance at this level, so selection uses more nodes:
+The 500 public validation nodes cannot tell settings apart at this level, so the selection uses more nodes:
 five random splits of the nodes outside the test set into 20 training nodes per class, 500 on which C is chosen, and up
 to 3,000 on which the setting is judged. Test nodes are never looked at.
 """

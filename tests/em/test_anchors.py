@@ -125,7 +125,7 @@ def test_an_unknown_method_lists_the_known_ones():
 
 
 def test_sample_size_has_a_floor_a_rate_and_a_ceiling():
-    assert sample_size(4, 300_000, 10**6) == 16_384
+    assert sample_size(4, 300_000, 10**6) == 4096
     assert sample_size(1000, 300_000, 10**6) == 128_000
     assert sample_size(10_000, 300_000, 10**6) == 300_000
     assert sample_size(4, 300_000, 100) == 100

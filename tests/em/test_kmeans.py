@@ -187,7 +187,33 @@ def test_an_empty_cluster_is_restarted_at_a_badly_served_point():
     for shift in (0.0, 1e3):
         for data in (points + shift, sp.csr_array(points + shift)):
             centres = np.zeros((2, 2)) + shift
-            assert_allclose(_lloyd(data, centres, False, 1)[1], [shift - 50.0, shift - 50.0], rtol=1e-12)
+            assert_allclose(_lloyd(data, centres, data, centres, False, 1)[1], [shift - 50.0, shift - 50.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("spherical", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_many_clusters_of_long_vectors_are_told_apart_in_a_projection(monkeypatch, spherical, sparse):
+    """The projected run finds centres as good as the full one; they are averages of the vectors themselves."""
+    import fishergraph.em.kmeans as module
+
+    rng = generator()
+    heads = rng.normal(size=(150, 600))
+    points = (heads[rng.integers(150, size=3000)] + 0.5 * rng.normal(size=(3000, 600))).astype(np.float32)
+    given = sp.csr_array(points) if sparse else points
+    seen = unit_rows(points) if spherical else points
+
+    def run(n_jobs=1):
+        rng = np.random.default_rng(3)
+        return kmeans(given, 150, rng=rng, init="k-means++", spherical=spherical, n_jobs=n_jobs)
+
+    projected = run()
+    np.testing.assert_array_equal(projected, run(n_jobs=2))
+    monkeypatch.setattr(module, "_SKETCH", 10**6)
+    full = run()
+    assert not np.array_equal(projected, full)
+    assert ref.kmeans_objective(seen[::20], projected) < 1.1 * ref.kmeans_objective(seen[::20], full)
+    if spherical:
+        np.testing.assert_allclose(np.linalg.norm(projected, axis=1), 1, rtol=1e-5)
 
 
 @settings(max_examples=60, deadline=None)

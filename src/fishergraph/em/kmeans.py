@@ -85,11 +85,11 @@ def _iterate(
             centres = _lloyd(points, centres, points, centres, spherical, n_jobs)
         return centres
     projection = rng.standard_normal((points.shape[1], _SKETCH), dtype=np.float32).astype(points.dtype, copy=False)
-    sketch, seen = np.empty((points.shape[0], _SKETCH), points.dtype), centres @ projection
+    project = (lambda rows: unit_rows(rows @ projection)) if spherical else (lambda rows: rows @ projection)
+    sketch, seen = np.empty((points.shape[0], _SKETCH), points.dtype), project(centres)
 
     def fill(rows: slice) -> None:
-        block = points[rows] @ projection
-        sketch[rows] = unit_rows(block) if spherical else block
+        sketch[rows] = project(points[rows])
 
     map_blocks(fill, row_blocks(points.shape[0], _BLOCK), n_jobs=n_jobs)
     for _ in range(n_iter - 1):
