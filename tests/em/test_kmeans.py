@@ -206,10 +206,14 @@ def test_many_clusters_of_long_vectors_are_told_apart_in_a_projection(monkeypatc
         rng = np.random.default_rng(3)
         return kmeans(given, 150, rng=rng, init="k-means++", spherical=spherical, n_jobs=n_jobs)
 
+    assert np.array_equal(run(), run(n_jobs=2))  # little work: no projection
+    plain = run()
+    monkeypatch.setattr(module, "_SKETCH_WORK", 0)
     projected = run()
     np.testing.assert_array_equal(projected, run(n_jobs=2))
     monkeypatch.setattr(module, "_SKETCH", 10**6)
     full = run()
+    np.testing.assert_array_equal(full, plain)
     assert not np.array_equal(projected, full)
     assert ref.kmeans_objective(seen[::20], projected) < 1.1 * ref.kmeans_objective(seen[::20], full)
     if spherical:
