@@ -1,7 +1,8 @@
 """Room 1: which points belong to which multiset (Section 3.2 of the paper).
 
 A `Multisets` record is a CSR list: set v holds the points `indices[indptr[v]:indptr[v + 1]]` with the weights
-beside them. Everything behind this room sees multisets only; no graph.
+beside them. Everything behind this room sees multisets only; no graph. Here are the records and the choice of
+them by name; what a diffusion reaches is computed in `diffusion.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import look_up
+from fishergraph._checks import check_integer, check_number, look_up
+from fishergraph.diffusion import average_series, diffuse, heat_series, pagerank_series
 from fishergraph.graph import Graph
 
 
@@ -108,19 +110,22 @@ def _uniform(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None
 
 def _symmetric(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
     """a_vu = w_vu / √(d_v d_u), with d_v the weight v receives and d_u the weight u sends."""
-    n = len(indptr) - 1
-    if weights is None:
-        received = np.diff(indptr).astype(np.float64)
-        sent = np.bincount(indices, minlength=n).astype(np.float64)
-    else:
-        matrix = sp.csr_array((weights, indices, indptr), shape=(n, n))
-        received = np.asarray(matrix.sum(axis=1), dtype=np.float64)
-        sent = np.bincount(indices, weights=weights, minlength=n)
+    received, sent = _degrees(indptr, indices, weights)
     inverse_received, inverse_sent = _inverse_sqrt_or_zero(received), _inverse_sqrt_or_zero(sent)
     # float32 once per entry: nothing of the size of the edges is held in float64.
     scaled = inverse_sent.astype(np.float32)[indices]
     scaled *= np.repeat(inverse_received.astype(np.float32), np.diff(indptr))
     return scaled if weights is None else (scaled * weights).astype(weights.dtype, copy=False)
+
+
+def _degrees(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """(what every node receives, what every node sends): the sums of the rows and of the columns, float64."""
+    n = len(indptr) - 1
+    if weights is None:
+        return np.diff(indptr).astype(np.float64), np.bincount(indices, minlength=n).astype(np.float64)
+    matrix = sp.csr_array((weights, indices, indptr), shape=(n, n))
+    received = np.asarray(matrix.sum(axis=1), dtype=np.float64)
+    return received, np.bincount(indices, weights=weights, minlength=n)
 
 
 def _inverse_sqrt_or_zero(degrees: np.ndarray) -> np.ndarray:
@@ -133,7 +138,112 @@ WEIGHTS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray | None], np.ndar
     "symmetric": _symmetric,
 }
 
+
+# --- diffusion ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Diffusion:
+    """Multisets whose members are weighted by a diffusion Π = Σ_k θ_k M^k that starts at the root.
+
+    M is the operator of the closed neighbourhoods: the random walk D^-1 A, or D^-½ A D^-½ for symmetric weights.
+
+    members : the most members of a set, the root among them; None keeps all that the push reaches.
+    tolerance : the mass a node may keep to itself, per member, instead of handing it on (see `diffusion.py`).
+    """
+
+    members: int | None = 64
+    tolerance: float = 1e-4
+
+    def series(self) -> np.ndarray:
+        """θ_0, θ_1, …, up to a tail that the tolerance does not see."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Raise unless every parameter is what it must be."""
+        if self.members is not None:
+            check_integer(self.members, "members (or None)", least=1)
+        check_number(self.tolerance, "tolerance", strict=True, most=1.0)
+
+    def __call__(self, graph: Graph, weights: str | None = None, n_jobs: int | None = None) -> Multisets:
+        """The multisets of a graph; `weights` as in `neighbourhoods`."""
+        self.check()
+        symmetric = weights == "symmetric"
+        closed = neighbourhoods(graph, weights=None if symmetric else weights)
+        adjacency = (closed.indptr, closed.indices, closed.weights)
+        received, sent = _degrees(*adjacency)
+        left = _inverse_sqrt_or_zero(received) if symmetric else 1.0 / received
+        right = _inverse_sqrt_or_zero(sent) if symmetric else np.ones(len(received))
+        cut = {"members": self.members, "tolerance": self.tolerance, "n_jobs": n_jobs}
+        return Multisets(*diffuse(adjacency, left, right, self.series(), **cut), graph.n_nodes)
+
+
+@dataclass(frozen=True)
+class PageRank(Diffusion):
+    """Personalised PageRank: Π = α (I − (1 − α) M)^-1 with α = `teleport`, the chance to return to the root."""
+
+    teleport: float = 0.2
+
+    def series(self) -> np.ndarray:
+        """θ_k = α (1 − α)^k."""
+        return pagerank_series(self.teleport, self.tolerance)
+
+    def check(self) -> None:
+        """Raise unless every parameter is what it must be."""
+        super().check()
+        check_number(self.teleport, "teleport", strict=True, most=1.0)
+
+
+@dataclass(frozen=True)
+class HeatKernel(Diffusion):
+    """The heat kernel: Π = exp(−t (I − M)) with t = `time`, the mean number of steps from the root."""
+
+    time: float = 5.0
+
+    def series(self) -> np.ndarray:
+        """θ_k = e^-t t^k / k!."""
+        return heat_series(self.time, self.tolerance)
+
+    def check(self) -> None:
+        """Raise unless every parameter is what it must be."""
+        super().check()
+        check_number(self.time, "time", most=100.0)
+
+
+@dataclass(frozen=True)
+class StepAverage(Diffusion):
+    """The average of S²GC: Π = r I + (1 − r) / K · Σ_{k=1}^K M^k, with K = `steps` and r = `root`."""
+
+    steps: int = 16
+    root: float = 0.05
+
+    def series(self) -> np.ndarray:
+        """θ_0 = r, θ_k = (1 − r) / K."""
+        return average_series(self.steps, self.root)
+
+    def check(self) -> None:
+        """Raise unless every parameter is what it must be."""
+        super().check()
+        check_integer(self.steps, "steps", least=1)
+        check_number(self.root, "root", strict=True, most=1.0)
+
+
+DIFFUSIONS = (PageRank, HeatKernel, StepAverage)
+
+# --- the choice -----------------------------------------------------------------------------------------
+
 MULTISETS: dict[str, Callable[..., Multisets]] = {
-    "neighbourhood": lambda graph, weights: neighbourhoods(graph, closed=True, weights=weights),
-    "open-neighbourhood": lambda graph, weights: neighbourhoods(graph, closed=False, weights=weights),
+    "neighbourhood": lambda graph, weights, n_jobs=None: neighbourhoods(graph, closed=True, weights=weights),
+    "open-neighbourhood": lambda graph, weights, n_jobs=None: neighbourhoods(graph, closed=False, weights=weights),
+    "ppr": PageRank(),
+    "heat": HeatKernel(),
+    "s2gc": StepAverage(),
 }
+
+
+def choose_multiset(multiset: str | Diffusion) -> Callable[..., Multisets]:
+    """What builds the multisets, (graph, weights, n_jobs) → Multisets: a name of the table, or a record of its own."""
+    if isinstance(multiset, Diffusion):
+        multiset.check()
+        return multiset
+    return look_up(MULTISETS, multiset, "multiset (or a record such as PageRank(members=32))")

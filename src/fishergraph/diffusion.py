@@ -1,0 +1,190 @@
+"""Diffusion on a graph: rows of a power series of an operator, by push with a cut.
+
+    Π = Σ_k θ_k M^k,    M = diag(left) A diag(right),    θ_k ≥ 0, Σ_k θ_k = 1
+
+Row v of Π says how much every node weighs in the diffusion that starts at v. M is similar to P = diag(left · right) A,
+so Π_vu = (Σ_k θ_k P^k)_vu right_u / right_v, and it is P along which a unit of mass is pushed from v, level by level:
+at level k a node u holds x_k(u), of which θ_k x_k(u) stays there for good, and the rest is handed on only if what it
+still has to give, t_k x_k(u) with t_k = Σ_{j>k} θ_j, exceeds `tolerance` times the number of its members.
+
+Where the rows of P sum to one, as they do for a random walk and for symmetric weights of an undirected graph, what is
+not handed on is all that is lost: the pushed mass is one minus its error in ℓ1, and at most Σ_k t_k / tolerance edges
+are walked for a row, however large the graph is (the bound of Andersen, Chung and Lang for PageRank).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from fishergraph.blocks import map_blocks, row_blocks
+
+compiled: Any = njit(nogil=True, cache=True)  # pyright: ignore
+
+# Terms of a series at most; a slower one is cut here, and its tail is part of the error.
+_MOST_TERMS = 10_000
+
+
+# --- series: θ_0, θ_1, … --------------------------------------------------------------------------------
+
+
+def pagerank_series(teleport: float, tolerance: float) -> np.ndarray:
+    """θ_k = α (1 − α)^k with α = `teleport`, up to a tail of `tolerance`: Π = α (I − (1 − α) M)^-1."""
+    if teleport == 1.0:
+        return np.ones(1)
+    n_terms = int(np.ceil(np.log(tolerance) / np.log1p(-teleport))) + 1
+    return teleport * (1.0 - teleport) ** np.arange(min(max(n_terms, 1), _MOST_TERMS))
+
+
+def heat_series(time: float, tolerance: float) -> np.ndarray:
+    """θ_k = e^-t t^k / k! with t = `time`, up to a tail of `tolerance`: Π = exp(−t (I − M))."""
+    terms, total = [np.exp(-time)], np.exp(-time)
+    while 1.0 - total > tolerance and len(terms) < _MOST_TERMS:
+        terms.append(terms[-1] * time / len(terms))
+        total += terms[-1]
+    return np.array(terms)
+
+
+def average_series(steps: int, root: float) -> np.ndarray:
+    """θ_0 = `root`, θ_k = (1 − root) / K for k = 1 … K = `steps`: the average of S²GC."""
+    return np.concatenate([[root], np.full(steps, (1.0 - root) / steps)])
+
+
+# --- push -----------------------------------------------------------------------------------------------
+
+
+@compiled
+def _push(v, indptr, indices, weights, scale, series, limits, scratch):
+    """The number of nodes that mass from v reaches; they are in `touched`, and what stays with them is in `total`.
+
+    `total`, `here` and `there`, (node,), are zero before it; `here` and `there` are zero again after it.
+    """
+    total, here, there, touched, frontier, following = scratch
+    n_touched, n_frontier = 0, 1
+    frontier[0], here[v] = v, 1.0
+    for k in range(len(series)):
+        n_following = 0
+        for i in range(n_frontier):
+            u = frontier[i]
+            x = here[u]
+            here[u] = 0.0
+            if total[u] == 0.0 and series[k] * x > 0.0:
+                touched[n_touched] = u
+                n_touched += 1
+            total[u] += series[k] * x
+            if x <= limits[k] * (indptr[u + 1] - indptr[u]):
+                continue
+            x *= scale[u]
+            for entry in range(indptr[u], indptr[u + 1]):
+                w = indices[entry]
+                y = x if weights is None else x * weights[entry]
+                if there[w] == 0.0 and y > 0.0:
+                    following[n_following] = w
+                    n_following += 1
+                there[w] += y
+        if n_following == 0:
+            break
+        here, there = there, here
+        frontier, following = following, frontier
+        n_frontier = n_following
+    return n_touched
+
+
+@compiled
+def _sift(heap, size, weight, place):
+    """Let the node at `place` sink in heap[:size] until no child is worse: of smaller weight, or of equal and later."""
+    u = heap[place]
+    while 2 * place + 1 < size:
+        child = 2 * place + 1
+        if child + 1 < size and _worse(heap[child + 1], heap[child], weight):
+            child += 1
+        if not _worse(heap[child], u, weight):
+            break
+        heap[place] = heap[child]
+        place = child
+    heap[place] = u
+
+
+@compiled
+def _worse(u, w, weight):
+    return weight[u] < weight[w] or (weight[u] == weight[w] and u > w)
+
+
+@compiled
+def _sort_largest(nodes, n_wanted, weight):
+    """Put the `n_wanted` nodes of largest weight in front, in descending order; of equals the first comes first."""
+    for place in range(n_wanted // 2 - 1, -1, -1):
+        _sift(nodes, n_wanted, weight, place)
+    for i in range(n_wanted, len(nodes)):
+        if n_wanted > 0 and _worse(nodes[0], nodes[i], weight):
+            nodes[0], nodes[i] = nodes[i], nodes[0]
+            _sift(nodes, n_wanted, weight, 0)
+    for last in range(n_wanted - 1, 0, -1):
+        nodes[0], nodes[last] = nodes[last], nodes[0]
+        _sift(nodes, last, weight, 0)
+
+
+@compiled
+def _push_block(start, stop, indptr, indices, weights, scale, right, series, limits, members, scratch):
+    """Rows start … stop − 1 of Π, cut: (their sizes, the members of all rows, the members' weights)."""
+    total, touched = scratch[0], scratch[3]
+    sizes = np.empty(stop - start, np.int64)
+    out, out_weights = np.empty(32 * (stop - start), indices.dtype), np.empty(32 * (stop - start), np.float64)
+    filled = 0
+    for v in range(start, stop):
+        n_touched = _push(v, indptr, indices, weights, scale, series, limits, scratch)
+        for i in range(n_touched):
+            total[touched[i]] *= right[touched[i]] / right[v]
+        size = min(n_touched, members)
+        _sort_largest(touched[1:n_touched], size - 1, total)  # the root is touched first, and stays
+        if filled + size > len(out):
+            wider, wider_weights = np.empty(2 * len(out) + size, out.dtype), np.empty(2 * len(out) + size, np.float64)
+            wider[:filled], wider_weights[:filled] = out[:filled], out_weights[:filled]
+            out, out_weights = wider, wider_weights
+        for i in range(n_touched):
+            u = touched[i]
+            if i < size:
+                out[filled], out_weights[filled] = u, total[u]
+                filled += 1
+            total[u] = 0.0
+        sizes[v - start] = size
+    return sizes, out[:filled], out_weights[:filled]
+
+
+def diffuse(
+    adjacency: tuple[np.ndarray, np.ndarray, np.ndarray | None],
+    left: np.ndarray,
+    right: np.ndarray,
+    series: np.ndarray,
+    *,
+    members: int | None,
+    tolerance: float,
+    n_jobs: int | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(indptr, indices, weights) of Π = Σ_k θ_k M^k by push, every row cut to its root and the largest others.
+
+    The root comes first, then the others in descending order.
+
+    adjacency : (indptr, indices, weights) of A in compressed sparse rows; weights None are ones.
+    left, right : (node,) the scales of M = diag(left) A diag(right), positive.
+    series : θ_0, θ_1, …, not negative, θ_0 positive.
+    members : the most entries of a row; None keeps all that the push reaches.
+    tolerance : the mass that a node may keep to itself, per member; see the module's text.
+    """
+    indptr, indices, weights = adjacency
+    n = len(indptr) - 1
+    tails = np.append(np.cumsum(series[:0:-1])[::-1], 0.0)
+    limits = np.divide(tolerance, tails, out=np.full(len(tails), np.inf), where=tails > 0)
+    operator = (indptr, indices, weights, left * right, right, series, limits, n if members is None else members)
+
+    def push(rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        # Zeros of the system cost nothing until they are touched; the threads share none of them.
+        masses, lists = [np.zeros(n) for _ in range(3)], [np.empty(n, indices.dtype) for _ in range(3)]
+        sizes, out, out_weights = _push_block(rows.start, rows.stop, *operator, (*masses, *lists))
+        return sizes, out, out_weights.astype(np.float32 if weights is None else weights.dtype)
+
+    parts = map_blocks(push, row_blocks(n), n_jobs=n_jobs)
+    sizes, out, out_weights = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return np.append(0, np.cumsum(sizes)), out, out_weights
