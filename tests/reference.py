@@ -112,6 +112,32 @@ def soft_counts(mass):
     return np.vectorize(math.log1p, otypes=[np.float64])(np.asarray(mass, dtype=np.float64))
 
 
+def transport(scores, weights=None, column_penalty=math.inf, n_sweeps=100_000):
+    """(point, anchor): the log α of one multiset that maximises, over rows Σ_j α_ij = 1 (Appendix C, in its intent),
+
+        Σ_ij a_i α_ij (s_ij − log α_ij) − τ Σ_j m_j log(m_j / (A/p)),   m_j = Σ_i a_i α_ij,   A = Σ_i a_i.
+
+    τ = `column_penalty`; at τ = ∞ the last term is the constraint m_j = A/p. The maximiser is
+    log α_ij = s_ij + f_i + g_j with g_j = −τ log(m_j p / A), and Sinkhorn–Knopp finds it: rows, then columns, in turn.
+    Its sweeps are slow where scores are large, so this is for moderate ones. No weight at all: the posterior.
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    (n, p), a = scores.shape, [1.0] * len(scores) if weights is None else [float(w) for w in weights]
+    total, columns = math.fsum(a), [0.0] * p
+    damping = 1.0 if math.isinf(column_penalty) else column_penalty / (column_penalty + 1.0)
+    rows = [-log_sum_exp(scores[i]) for i in range(n)]
+    for _ in range(n_sweeps if total > 0 else 0):
+        before = columns
+        columns = []
+        for j in range(p):
+            column = log_sum_exp([math.log(a[i]) + scores[i, j] + rows[i] for i in range(n) if a[i] > 0])
+            columns.append(damping * (math.log(total / p) - column))
+        rows = [-log_sum_exp([scores[i, j] + columns[j] for j in range(p)]) for i in range(n)]
+        if max(abs(new - old) for new, old in zip(columns, before, strict=True)) < 1e-14:
+            break
+    return np.array([[scores[i, j] + rows[i] + columns[j] for j in range(p)] for i in range(n)]).reshape(n, p)
+
+
 def unit(x):
     """x / ‖x‖, and 0 for the zero vector."""
     x = np.asarray(x, dtype=np.float64)
@@ -339,6 +365,35 @@ def symmetric_weights(adjacency):
         if degree[v] * degree[u] > 0:
             out[v, u] = adjacency[v, u] / math.sqrt(degree[v] * degree[u])
     return out
+
+
+def walk_operator(adjacency, symmetric=False):
+    """M of a diffusion: missing loops of weight one, then D^-1 A, or D_row^-½ A D_column^-½."""
+    closed = adjacency + np.diag(np.where(np.diag(adjacency) == 0, 1.0, 0.0))
+    rows, columns = closed.sum(axis=1, keepdims=True), closed.sum(axis=0, keepdims=True)
+    return closed / np.sqrt(rows * columns) if symmetric else closed / rows
+
+
+def pagerank(operator, teleport):
+    """α (I − (1 − α) M)^-1."""
+    identity = np.eye(len(operator))
+    return teleport * np.linalg.inv(identity - (1.0 - teleport) * operator)
+
+
+def heat_kernel(operator, time):
+    """exp(−t (I − M)), by its Taylor series."""
+    term = math.exp(-time) * np.eye(len(operator))
+    total = np.zeros_like(term)
+    for k in range(1, 400):
+        total = total + term
+        term = term @ operator * time / k
+    return total
+
+
+def step_average(operator, steps, root):
+    """r I + (1 − r) / K · Σ_{k=1}^K M^k."""
+    powers = [np.linalg.matrix_power(operator, k) for k in range(1, steps + 1)]
+    return root * np.eye(len(operator)) + (1.0 - root) / steps * sum(powers)
 
 
 def exponential_kernel(x, y, bandwidth=1.0):

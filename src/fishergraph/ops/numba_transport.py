@@ -1,0 +1,243 @@
+"""The transport E-steps on one multiset, compiled and in place: the leaves of a fused row (see `em.transport`).
+
+Bytes per sweep: the logs of one multiset (4·n·p), which stay in the cache; an exponential per entry. The p × p network
+is built in the same sweep and held, as are all sums, in float64.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fishergraph.ops.numba_leaves import compiled
+from fishergraph.ops.transport_rules import FAR, GAP, GROWTH, NONE
+
+# Rows of the scratch behind the p × p conductances.
+_MASS, _TARGET, _POTENTIAL, _SHIFT, _PLAIN, _LEAK, _ROW = range(7)
+
+
+def scratch(n_anchors: int) -> np.ndarray:
+    """What one thread needs for any number of multisets, (anchor + 7, anchor)."""
+    return np.empty((n_anchors + 7, n_anchors), np.float64)
+
+
+@compiled
+def _add_member(share, alpha, mass, network):
+    """mass_j += b α_j and network_jk += b α_j α_k for k < j, of one member with the share b of the weight."""
+    for j in range(len(mass)):
+        part = share * alpha[j]
+        mass[j] += part
+        for k in range(j):
+            network[j, k] += part * alpha[k]
+
+
+@compiled
+def _sweep(logs, weights, step, start, n_members, scale, total, network):
+    """log α_ij ← log softmax_j(scale · (log α_ij + shift_j)); then the mass and the network of the new α."""
+    p = logs.shape[1]
+    mass, shift, row = network[p + _MASS], network[p + _SHIFT], network[p + _ROW]
+    for j in range(p):
+        mass[j] = 0
+        for k in range(j):
+            network[j, k] = 0
+    for i in range(n_members):
+        line = logs[i]
+        highest = -np.inf
+        for j in range(p):
+            row[j] = scale * (line[j] + shift[j])
+            highest = max(highest, row[j])
+        norm = 0.0
+        for j in range(p):
+            line[j] = row[j] - highest
+            row[j] = np.exp(line[j])
+            norm += row[j]
+        log_norm, inverse = np.log(norm), 1 / norm
+        for j in range(p):
+            line[j] -= log_norm
+            row[j] *= inverse
+        share = weights[(start + i) * step] / total
+        if share > 0:
+            _add_member(share, row, mass, network)
+
+
+@compiled
+def _solve(network, currents, fallback, least):
+    """currents ← y with Σ_k W_jk (y_j − y_k) + leak_j y_j = current_j: an electrical network, node by node.
+
+    Eliminating a node spreads its conductances over its neighbours (star–mesh): no subtraction, so even where every
+    conductance is tiny all digits of y survive. A node without conductance takes its fallback.
+    """
+    p = len(currents)
+    leak, pivot = network[p + _LEAK], network[p + _ROW]
+    for k in range(p - 1, -1, -1):
+        pivot[k] = leak[k]
+        for j in range(k):
+            pivot[k] += network[k, j]
+        if pivot[k] > least:
+            for j in range(k):
+                part = network[k, j] / pivot[k]
+                currents[j] += part * currents[k]
+                leak[j] += part * leak[k]
+                for i in range(j):
+                    network[j, i] += part * network[k, i]
+    for k in range(p):
+        if pivot[k] > least:
+            for j in range(k):
+                currents[k] += network[k, j] * currents[j]
+            currents[k] /= pivot[k]
+        else:
+            currents[k] = fallback[k]
+
+
+@compiled
+def _set_target(slack, network):
+    """target_j = softmax_j(−slack · g_j), what the potentials ask for; returns p · max_j |m_j − target_j|."""
+    p = network.shape[1]
+    mass, target, potential = network[p + _MASS], network[p + _TARGET], network[p + _POTENTIAL]
+    highest, norm, violation = -np.inf, 0.0, 0.0
+    for j in range(p):
+        highest = max(highest, -slack * potential[j])
+    for j in range(p):
+        target[j] = np.exp(-slack * potential[j] - highest)
+        norm += target[j]
+    for j in range(p):
+        target[j] /= norm
+        violation = max(violation, p * abs(mass[j] - target[j]))
+    return violation
+
+
+@compiled
+def _newton_shift(slack, least, network):
+    """shift_j, Sinkhorn's step and the damped rest of Newton's; returns whether both were small."""
+    p = network.shape[1]
+    mass, target, shift = network[p + _MASS], network[p + _TARGET], network[p + _SHIFT]
+    plain, leak = network[p + _PLAIN], network[p + _LEAK]
+    mean, furthest = 0.0, 0.0
+    for j in range(p):
+        plain[j] = np.log(max(target[j], least)) - np.log(max(mass[j], least))
+        mean += mass[j] * plain[j]
+        furthest = max(furthest, abs(plain[j]))
+    for j in range(p):
+        # Far away the logs of the marginals are the better guide, close by the marginals themselves.
+        shift[j] = mass[j] * (plain[j] - mean) if furthest > FAR else target[j] - mass[j]
+        leak[j] = slack * mass[j]
+        plain[j] = (plain[j] - mean) / (1 + slack)
+    _solve(network, shift, plain, NONE * least)
+    lowest, highest = np.inf, -np.inf
+    for j in range(p):
+        shift[j] -= plain[j]
+        lowest, highest = min(lowest, shift[j]), max(highest, shift[j])
+    reach = highest - lowest
+    damping = np.log1p(reach) / reach if 0 < reach < np.inf else 0.0
+    for j in range(p):
+        shift[j] = plain[j] + damping * shift[j] if damping > 0 else plain[j]
+    return max(furthest, reach) <= FAR
+
+
+@compiled
+def _first_stage(logs, weights, step, start, n_members):
+    """The power of `GROWTH` by which the scores are divided at first, so that none differs by more than the gap."""
+    reach = 0.0
+    for i in range(n_members):
+        if weights[(start + i) * step] > 0:
+            reach = max(reach, np.float64(logs[i].max()) - np.float64(logs[i].min()))
+    stage = 1.0
+    while reach > GAP * stage:
+        stage *= GROWTH
+    return stage
+
+
+@compiled
+def transport_row(logs, weights, step, start, n_members, slack, tolerance, max_iter, network):
+    """Turn the scores of one multiset into the log-responsibilities of its transport E-step, in place.
+
+    logs (n_members or more, anchor) hold s_ij, then log α_ij. slack is 1/τ: 0 is balanced. weights[(start + i) · step]
+    is the weight of member i, network the `scratch`. Returns the number of sweeps, max_iter where it did not converge.
+    """
+    p = logs.shape[1]
+    total = 0.0
+    for i in range(n_members):
+        total += weights[(start + i) * step]
+    for j in range(p):
+        network[p + _POTENTIAL, j] = network[p + _SHIFT, j] = 0
+    if not total > 0 or slack == np.inf:  # nobody has a say in the marginal, or nobody asks: the posterior
+        _sweep(logs, weights, step, start, n_members, 1.0, 1.0, network)
+        return 0
+    stage = _first_stage(logs, weights, step, start, n_members)
+    potential, shift, least = network[p + _POTENTIAL], network[p + _SHIFT], np.finfo(logs.dtype).tiny
+    _sweep(logs, weights, step, start, n_members, 1 / stage, total, network)
+    for sweep in range(max_iter):
+        violation = _set_target(slack * stage, network)
+        if violation <= tolerance and stage == 1:
+            return sweep
+        close = _newton_shift(slack * stage, least, network) or violation <= tolerance
+        grow = GROWTH if close and stage > 1 else 1.0
+        stage /= grow
+        for j in range(p):
+            potential[j] = grow * (potential[j] + shift[j])
+        _sweep(logs, weights, step, start, n_members, grow, total, network)
+    return max_iter
+
+
+@compiled
+def _centre(values, alpha):
+    """values_j ← values_j − α_j Σ_k values_k. They then sum to zero: that gives the one of the largest α, exactly."""
+    total, top, rest = 0.0, 0, 0.0
+    for j in range(len(values)):
+        total += values[j]
+        if alpha[j] > alpha[top]:
+            top = j
+    for j in range(len(values)):
+        if j != top:
+            values[j] -= alpha[j] * total
+            rest += values[j]
+    values[top] = -rest
+
+
+@compiled
+def transport_row_backward(logs, gradients, weights, step, start, n_members, slack, weight_gradients, network):
+    """Turn ∂L/∂log α_ij of one multiset into ∂L/∂s_ij, in place, and add ∂L/∂a_i to weight_gradients[start + i].
+
+    logs hold the log α_ij that `transport_row` left. With E_ij = L_ij − α_ij Σ_k L_ik, c_j = Σ_i E_ij and
+    Σ_k W_jk (y_j − y_k) + slack m_j y_j = c_j, where W_jk = Σ_i b_i α_ij α_ik and b_i = a_i / A:
+    ∂L/∂s_ij = E_ij − b_i α_ij (y_j − ⟨α_i, y⟩) and ∂L/∂a_i = (⟨m, y⟩ − ⟨α_i, y⟩) / A.
+    weight_gradients has length 0 where the weights have no gradient.
+    """
+    p = logs.shape[1]
+    mass, potential, row = network[p + _MASS], network[p + _POTENTIAL], network[p + _ROW]
+    leak, fallback = network[p + _LEAK], network[p + _PLAIN]
+    total = 0.0
+    for i in range(n_members):
+        total += weights[(start + i) * step]
+    for j in range(p):
+        mass[j] = potential[j] = fallback[j] = 0
+        for k in range(j):
+            network[j, k] = 0
+    for i in range(n_members):
+        for j in range(p):
+            row[j] = np.exp(logs[i, j])
+        _centre(gradients[i], row)
+        for j in range(p):
+            potential[j] += gradients[i, j]
+        if total > 0:
+            _add_member(weights[(start + i) * step] / total, row, mass, network)
+    if not total > 0 or slack == np.inf:
+        return
+    for j in range(p):
+        leak[j] = slack * mass[j]
+    _solve(network, potential, fallback, NONE * np.finfo(logs.dtype).tiny)
+    mean = 0.0
+    for j in range(p):
+        mean += mass[j] * potential[j]
+    for i in range(n_members):
+        share = weights[(start + i) * step] / total
+        own = 0.0
+        for j in range(p):
+            row[j] = np.exp(logs[i, j])
+            own += row[j] * (potential[j] - mean)
+        for j in range(p):
+            fallback[j] = gradients[i, j] - share * row[j] * (potential[j] - mean)
+        _centre(fallback, row)
+        for j in range(p):
+            gradients[i, j] = fallback[j]
+        if len(weight_gradients) > 0:
+            weight_gradients[start + i] -= own / total

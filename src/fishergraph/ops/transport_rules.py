@@ -1,0 +1,17 @@
+"""The numbers that the three versions of the transport E-steps share; `em.transport` says what they are for."""
+
+# A stage starts where no score of a member differs by more than this from another.
+GAP = 16.0
+# The scores of the next stage are those of this one times this.
+GROWTH = 4.0
+# A marginal is far from its target at more than a factor e, and a step is short at up to the same in α.
+FAR = 1.0
+# Steps before giving up; 48 is the most that was seen, at scores of 10⁴.
+MAX_ITER = 200
+# A conductance below this many of the smallest normal numbers is none: what is divided by it would overflow.
+NONE = 1e8
+
+
+def default_tolerance(itemsize: int) -> float:
+    """The violation of the marginal, relative to 1/p, at which the steps end, by the bytes of a float."""
+    return 1e-10 if itemsize == 8 else 1e-6
