@@ -1,14 +1,19 @@
 """The backends of `em_means`: each keeps the contract, and the registry obeys or raises."""
 
+import os
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from contracts import EMContract, members_of, random_problem
+from contracts import EMContract, TensorContract, members_of, random_problem
 from fishergraph.em.loop import em_means
 from fishergraph.ops import choose_backend, known_backends
+
+# With a card the kernels run on it, and the interpreter is off.
+interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="needs TRITON_INTERPRET=1")
 
 
 class TestNumba(EMContract):
@@ -19,9 +24,53 @@ class TestScipy(EMContract):
     backend = "scipy"
 
 
+class TestTorch(TensorContract):
+    backend = "torch"
+
+
+class TestNumbaOnTensors(TensorContract):
+    """The compiled loops on tensors; as a backend for row blocks they take NumPy arrays."""
+
+    backend = "numba"
+    test_the_record_fills_what_it_is_given = None
+
+
+@interpreted
+class TestTriton(TensorContract):
+    """Under the interpreter, which is slow: few shapes, and hubs that are small."""
+
+    backend = "triton"
+    n_em_iter = (1,)  # two iterations have their test in the contract of the gradients
+    d = (7,)
+    p = (1, 3)
+    name = ("30",)
+    seeds = range(1)
+    degree = 50
+    many: ClassVar = {"n": 20, "n_sets": 8}
+
+    @pytest.fixture(autouse=True)
+    def _small_hubs(self, monkeypatch):
+        pytest.importorskip("triton")
+        from fishergraph.ops import torch_sets, triton_em
+
+        monkeypatch.setattr(torch_sets, "HUB", 8)
+        monkeypatch.setattr(triton_em, "_LONG", 10)
+
+
+@pytest.mark.gpu
+class TestTorchOnTheCard(TensorContract):
+    backend, device = "torch", "cuda"
+
+
+@pytest.mark.gpu
+class TestTritonOnTheCard(TensorContract):
+    backend, device = "triton", "cuda"
+    degree = 20_000
+
+
 def test_every_backend_has_its_contract_test():
-    tested = {cls.backend for cls in EMContract.__subclasses__()}
-    assert tested == set(known_backends())
+    classes = [*EMContract.__subclasses__(), *TensorContract.__subclasses__()]
+    assert {cls.backend for cls in classes if cls is not TensorContract} == set(known_backends())
 
 
 @pytest.mark.parametrize("name", ["nubma", "", 3])
@@ -41,16 +90,25 @@ def test_a_named_backend_raises_where_it_cannot_and_the_choice_falls_back():
     with pytest.raises(ValueError, match="'numba' does not support device='cuda'"):
         choose_backend("numba", device="cuda")
     with pytest.raises(ValueError, match="automatic"):
-        choose_backend(device="cuda")
+        choose_backend(device="abacus")
+    assert choose_backend(device="cuda").tensors
     assert choose_backend(n_em_iter=2).several_iterations
     assert choose_backend(n_em_iter=2).name == choose_backend().name == "numba"
+
+
+@pytest.mark.parametrize("name", ["torch", "triton"])
+def test_a_backend_for_tensors_refuses_arrays(name):
+    pytest.importorskip(name)
+    problem = random_problem()
+    with pytest.raises(ValueError, match=f"backend '{name}' does not support .* on NumPy arrays; leave backend=None"):
+        em_means(problem.points, problem.sets, problem.anchors, backend=name)
 
 
 def test_backends_agree_with_each_other():
     problem = random_problem(d=7, p=5, n=300, n_sets=600)
     results = [
         em_means(problem.points, problem.sets, problem.anchors, variance=problem.variance, backend=name, n_jobs=1)
-        for name in known_backends()
+        for name in ("numba", "scipy")
     ]
     for other in results[1:]:
         assert_allclose(other.means, results[0].means, rtol=0, atol=1e-12)

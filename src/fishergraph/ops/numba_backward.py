@@ -1,0 +1,212 @@
+"""The gradients of the M-step and of the score of a whole graph, compiled, on arrays: the backward half on the CPU.
+
+Nothing of the size entries × features exists. `transpose` is (indptr (point + 1,), the set of each entry in the order
+of the points (entry,), its number in the order of the sets (entry,)).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph.ops import numba_pull as loops
+from fishergraph.ops.numba_attend import exponential, fill_tasks
+from fishergraph.ops.numba_leaves import AHEAD, readonly
+
+Transpose = tuple[np.ndarray, np.ndarray, np.ndarray]
+# Sets whose gradients of the anchors are added up in one go.
+_SETS = 2048
+
+
+class Problem(NamedTuple):
+    """What every step of the backward pass reads: read-only arrays, so that one compiled version serves them all."""
+
+    points: np.ndarray
+    logs: np.ndarray
+    alpha: np.ndarray  # (point, anchor); empty if the logs belong to entries
+    log_total: np.ndarray
+    means: np.ndarray
+    grad_means: np.ndarray
+    grad_mass: np.ndarray  # empty if nothing depends on the mass
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray  # (entry,), or a single one
+    step: int  # 1, or 0 for the single one
+    by_entry: bool
+    n_jobs: int | None
+
+
+def attend_backward(
+    points: np.ndarray,
+    logs: np.ndarray,
+    log_total: np.ndarray,
+    means: np.ndarray,
+    grad_means: np.ndarray,
+    grad_mass: np.ndarray | None,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    weights: np.ndarray | None,
+    anchors: np.ndarray,
+    prior: float,
+    by_entry: bool,
+    transpose: Transpose,
+    *,
+    need_weights: bool,
+    n_jobs: int | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]:
+    """(∂L/∂points, ∂L/∂logs, ∂L/∂weights or None, ∂L/∂anchors) of `attend`, with G = ∂L/∂means and t the attention.
+
+    ∂L/∂log α_ej = t_ej ⟨x_e − μ_vj, G_vj⟩ + a_e α_ej ∂L/∂mass_vj; ∂L/∂x_u = Σ_e Σ_j t_ej G_vj over the entries of u;
+    ∂L/∂a_e is the first without its factor a_e, summed over j; ∂L/∂w_j = Σ_v κ/total_vj G_vj.
+    """
+    dtype = points.dtype
+    used, step = (np.ones(1, dtype), 0) if weights is None else (weights.astype(dtype, copy=False), 1)
+    alpha = np.empty((0, logs.shape[1]), dtype) if by_entry else exponential(logs, n_jobs)
+    given = np.empty((0, logs.shape[1]), dtype) if grad_mass is None else grad_mass
+    arrays = map(readonly, (points, logs, alpha, log_total, means, grad_means, given, indptr, indices, used))
+    problem = Problem(*arrays, step=step, by_entry=by_entry, n_jobs=n_jobs)
+    factors, grad_anchors = _factors(problem, prior)
+    grad_points, grad_logs = np.empty_like(points), _room(logs.shape, logs, indptr, by_entry)
+    if by_entry:
+        _attention(problem, grad_logs)
+        _pull(None, problem.grad_means, grad_logs, used, step, transpose, grad_points, n_jobs)
+    else:
+        _pull_points(problem, factors, transpose, grad_points, grad_logs)
+    grad_weights = _room((len(indices) if need_weights else 0,), logs, indptr, True)
+    if by_entry or need_weights:
+        _entries(problem, factors, grad_logs, grad_weights)
+    return grad_points, grad_logs, grad_weights if need_weights else None, grad_anchors
+
+
+def _factors(problem: Problem, prior: float) -> tuple[np.ndarray, np.ndarray]:
+    """The factors of every set, (set, factor, anchor), and ∂L/∂anchors, added up block by block in their order."""
+    n_sets, n_anchors, n_features = problem.grad_means.shape
+    dtype = problem.points.dtype
+    factors = np.empty((n_sets, 3, n_anchors), dtype)
+    with np.errstate(divide="ignore"):
+        log_prior = dtype.type(np.log(np.float64(prior)))
+    # The attention may be off by the least normal number over the least total: e^−25 in float32.
+    limit = dtype.type(0.7 * np.log(np.finfo(dtype).max))
+
+    def fill(rows: slice) -> np.ndarray:
+        part = np.empty((n_anchors, n_features), dtype)
+        loops.set_factors(
+            problem.log_total[rows], problem.means[rows], problem.grad_means[rows], problem.grad_mass[rows],
+            log_prior, limit, factors[rows], part,
+        )  # fmt: skip
+        return part
+
+    parts = map_blocks(fill, row_blocks(n_sets, _SETS), n_jobs=problem.n_jobs)
+    return factors, np.sum(parts or np.zeros((1, n_anchors, n_features)), axis=0, dtype=np.float64).astype(dtype)
+
+
+def _pull_points(
+    problem: Problem, factors: np.ndarray, transpose: Transpose, grad_points: np.ndarray, grad_logs: np.ndarray
+) -> None:
+    """Fill ∂L/∂points and ∂L/∂logs where the logs belong to the points."""
+    indptr, sets, entries = map(readonly, transpose)
+    shape, factors = problem.grad_means.shape[1:], readonly(factors)
+
+    def fill(rows: slice, bounds: np.ndarray, part: bool, *outputs: np.ndarray) -> None:
+        scratch = _scratch(bounds, shape, grad_points.dtype)
+        loops.pull_points(
+            problem.points[rows], problem.logs[rows], problem.alpha[rows], problem.log_total, factors,
+            problem.grad_mass, problem.grad_means, readonly(bounds), sets, entries, problem.weights, problem.step,
+            *outputs, *scratch, np.empty(shape[0], grad_points.dtype),
+        )  # fmt: skip
+
+    fill_tasks(indptr, fill, (grad_points, grad_logs), n_jobs=problem.n_jobs)
+
+
+def _pull(centres, rows, by_entry, weights, step, transpose: Transpose, grad_points: np.ndarray, n_jobs) -> None:
+    """Fill ∂L/∂x_u = Σ_t Σ_j a_t s_tj (row_vj − c_u) over the entries t of every point, s given by entry."""
+    indptr, sets, entries = map(readonly, transpose)
+    rows, by_entry, weights = readonly(rows), readonly(by_entry), readonly(weights)
+
+    def fill(own: slice, bounds: np.ndarray, part: bool, *outputs: np.ndarray) -> None:
+        scratch = _scratch(bounds, rows.shape[1:], grad_points.dtype)
+        middle = None if centres is None else centres[own]
+        loops.pull_entries(
+            middle, rows, by_entry, readonly(bounds), sets, entries, weights, step, *outputs, *scratch
+        )  # fmt: skip
+
+    fill_tasks(indptr, fill, (grad_points,), n_jobs=n_jobs)
+
+
+def _scratch(bounds: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Room for the shares of the largest row, (entry, anchor), and for its sums, (anchor, feature)."""
+    return np.empty((int(np.diff(bounds).max(initial=0)), shape[0]), dtype), np.empty(shape, dtype)
+
+
+def _attention(problem: Problem, attention: np.ndarray) -> None:
+    """Fill α_ej/total_vj of every entry; exp runs over whole blocks, where NumPy has it in vectors."""
+
+    def fill(rows: slice, bounds: np.ndarray, part: bool) -> None:
+        own = slice(bounds[0], bounds[-1])
+        loops.attention_logs(problem.logs[own], problem.log_total[rows], readonly(bounds), attention[own])
+        with np.errstate(over="ignore"):  # of a member that weighs nothing
+            np.exp(attention[own], out=attention[own])
+
+    fill_tasks(problem.indptr, fill, n_jobs=problem.n_jobs)
+
+
+def _entries(problem: Problem, factors: np.ndarray, grad_logs: np.ndarray, grad_weights: np.ndarray) -> None:
+    """Fill what belongs to the entries, in the order of the sets."""
+    factors, ahead = readonly(factors), _ahead(problem.points)
+
+    def fill(rows: slice, bounds: np.ndarray, part: bool) -> None:
+        loops.entry_gradients(
+            problem.points, problem.logs, problem.alpha, problem.by_entry, problem.log_total[rows], factors[rows],
+            problem.grad_mass[rows], problem.means[rows], problem.grad_means[rows], readonly(bounds), problem.indices,
+            problem.weights, problem.step, ahead, grad_logs, grad_weights, np.empty(factors.shape[2], factors.dtype),
+        )  # fmt: skip
+
+    fill_tasks(problem.indptr, fill, n_jobs=problem.n_jobs)
+
+
+def _room(shape: tuple[int, ...], like: np.ndarray, indptr: np.ndarray, by_entry: bool) -> np.ndarray:
+    """An array to fill; zeros where these sets are a block and leave entries out."""
+    partial = by_entry and int(indptr[-1] - indptr[0]) < shape[0]
+    return np.zeros(shape, like.dtype) if partial else np.empty(shape, like.dtype)
+
+
+def _ahead(points: np.ndarray) -> int:
+    return AHEAD // max(points.strides[0], 1) + 1
+
+
+def score(
+    points: np.ndarray, means: np.ndarray, indptr: np.ndarray, indices: np.ndarray, *, n_jobs: int | None = None
+) -> np.ndarray:
+    """s_ej = −‖x_e − μ_vj‖²/2 of every member at the means of its own set, (entry, anchor)."""
+    scores = _room((len(indices), means.shape[1]), points, indptr, True)
+    x, centres, members = map(readonly, (points, means, indices))
+
+    def fill(rows: slice, bounds: np.ndarray, part: bool) -> None:
+        loops.score_rows(x, centres[rows], readonly(bounds), members, _ahead(points), scores)
+
+    fill_tasks(indptr, fill, n_jobs=n_jobs)
+    return scores
+
+
+def score_backward(
+    points: np.ndarray,
+    means: np.ndarray,
+    grad: np.ndarray,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    transpose: Transpose,
+    *,
+    n_jobs: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(∂L/∂points, ∂L/∂means) of `score`: ∂L/∂μ_vj = Σ_e ∂L/∂s_ej (x_e − μ_vj), and its negative for the points."""
+    grad_points, grad_means = np.empty_like(points), np.empty_like(means)
+    x, centres, given, members = map(readonly, (points, means, grad, indices))
+
+    def fill(rows: slice, bounds: np.ndarray, part: bool, *outputs: np.ndarray) -> None:
+        loops.score_means(x, centres[rows], given, readonly(bounds), members, *outputs)
+
+    fill_tasks(indptr, fill, (grad_means,), n_jobs=n_jobs)
+    _pull(x, means, grad, np.ones(1, points.dtype), 0, transpose, grad_points, n_jobs)
+    return grad_points, grad_means

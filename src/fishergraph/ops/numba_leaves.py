@@ -1,0 +1,276 @@
+"""The compiled leaves of the CPU engine: sums and products over the members of one multiset, in vector registers.
+
+A sum over members holds a tile of features of four anchors in registers while it runs over the members, so that the
+sums are written once per group of members. A feature's sum is one chain in the order of the members whatever the width
+of the registers: every machine gives the same bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+from numba import njit
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+# "contract" only lets a·b + c be one instruction; infinities stay what they are.
+compiled: Any = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})  # pyright: ignore
+# "reassoc" also lets a sum run in lanes; for sums of finite products alone.
+compiled_sum: Any = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc"})  # pyright: ignore
+
+# Two vectors of features times four anchors: 8 of 32 registers with AVX-512, 8 of 16 with half the lanes.
+LANES = 16 if llvm.get_host_cpu_features().get("avx512f") else 8
+WIDE, NARROW = 2 * LANES, 4
+# Bytes of the members of one pass over the tiles: they stay in the second cache, and requests do not pile up.
+GROUP = 65536
+# Bytes asked for ahead of the current member; 4 to 32 kB measure alike.
+AHEAD = 8192
+
+_INDEX, _WORD = ir.IntType(64), ir.IntType(32)
+
+
+def readonly(array: np.ndarray) -> np.ndarray:
+    """A read-only view: one compiled version then serves writable and read-only input."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+class _Rows:
+    """The rows of a C-ordered array, in the code that is being generated."""
+
+    def __init__(self, context, builder, kind, value):
+        array = context.make_array(kind)(context, builder, value)
+        self.builder, self.data = builder, array.data
+        lengths = cgutils.unpack_tuple(builder, array.shape, kind.ndim)
+        self.length = lengths[-1]  # of the last axis
+        self.size = _INDEX(1)  # of one row
+        for length in lengths[1:]:
+            self.size = builder.mul(self.size, length)
+
+    def at(self, row, offset):
+        """A pointer to the element `offset` of a row."""
+        return self.builder.gep(self.data, [self.builder.add(self.builder.mul(row, self.size), offset)])
+
+
+def _wide_index(builder, value):
+    return builder.sext(value, _INDEX) if value.type.width < 64 else value
+
+
+@intrinsic
+def _prefetch(typingctx, array, row, offset):
+    """Ask for the cache line of element `offset` of a row without waiting for it."""
+
+    def codegen(context, builder, signature, args):
+        rows = _Rows(context, builder, signature.args[0], args[0])
+        byte = ir.IntType(8).as_pointer()
+        pointer = builder.bitcast(rows.at(_wide_index(builder, args[1]), args[2]), byte)
+        kind = ir.FunctionType(ir.VoidType(), [byte, _WORD, _WORD, _WORD])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        # for reading, kept in the second-level cache, data
+        builder.call(function, [pointer, _WORD(0), _WORD(2), _WORD(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, row, types.intp), codegen
+
+
+@compiled
+def prefetch_members(points, indices, first, last):
+    """Ask for the points of the entries first … last − 1."""
+    per_line = 64 // points.itemsize
+    size = points.strides[0] // points.itemsize
+    for entry in range(first, min(last, len(indices))):
+        for k in range(0, size, per_line):
+            _prefetch(points, indices[entry], k)  # pyright: ignore
+
+
+def _vector_tools(builder, real, lanes):
+    """(load, store, broadcast, fma) of vectors with so many lanes."""
+    vector, bits = ir.VectorType(real, lanes), 32 if isinstance(real, ir.FloatType) else 64
+    fma = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{lanes}f{bits}"
+    )
+    nothing, first = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(_WORD, lanes), None)
+
+    def load(pointer):
+        value = builder.load(builder.bitcast(pointer, vector.as_pointer()))
+        value.align = bits // 8  # rows start anywhere
+        return value
+
+    def store(value, pointer):
+        builder.store(value, builder.bitcast(pointer, vector.as_pointer())).align = bits // 8
+
+    def broadcast(value):
+        return builder.shuffle_vector(builder.insert_element(nothing, value, _WORD(0)), nothing, first)
+
+    return load, store, broadcast, lambda a, b, c: builder.call(fma, [a, b, c])
+
+
+@intrinsic(prefer_literal=True)
+def _sum_tile(
+    typingctx, points, indices, shares, start, stop, begin, sums, centre, anchor, column, anchors, vectors, lanes
+):  # fmt: skip
+    """sums_jk += Σ_e shares_ej (points_ejk − centre_jk) for a few anchors j and a tile of features k.
+
+    Entry e reads the row e − begin of the shares, and the entry `begin` starts the sums at zero. Points of two axes
+    are shared by the anchors, of three belong to them; likewise a centre of one axis or two; a centre of None is zero.
+    """
+    n_anchors, n_lanes = anchors.literal_value, lanes.literal_value
+    tile = [(a, v * n_lanes) for a in range(n_anchors) for v in range(vectors.literal_value)]
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        x, share, out = (_Rows(context, builder, kinds[i], args[i]) for i in (0, 2, 6))
+        index = context.make_array(kinds[1])(context, builder, args[1]).data
+        start, stop, begin, anchor, column = args[3], args[4], args[5], args[8], args[9]
+        load, store, broadcast, fma = _vector_tools(builder, x.data.type.pointee, n_lanes)
+
+        def spread(first, step):
+            """Pointers to the tile that begins at `first`; the next anchor's part is `step` further."""
+            return [builder.gep(first, [builder.add(builder.mul(step, _INDEX(a)), _INDEX(k))]) for a, k in tile]
+
+        none, own_points = _INDEX(0), kinds[0].ndim == 3
+        step = x.length if own_points else none
+        begin_x = builder.add(builder.mul(anchor, step), column)
+        targets = spread(out.at(anchor, column), out.length)
+        centres = []
+        if kinds[7] != types.none:
+            middle = _Rows(context, builder, kinds[7], args[7])
+            own = kinds[7].ndim == 2
+            centres = spread(middle.at(anchor if own else none, column), middle.length if own else none)
+        registers = [cgutils.alloca_once(builder, ir.VectorType(x.data.type.pointee, n_lanes)) for _ in tile]
+        # The first members of a multiset find whatever was there before.
+        with builder.if_else(builder.icmp_signed("==", start, begin)) as (fresh, later):
+            with fresh:
+                for register in registers:
+                    builder.store(ir.Constant(register.type.pointee, None), register)
+            with later:
+                for register, target in zip(registers, targets, strict=True):
+                    builder.store(load(target), register)
+        with cgutils.for_range_slice(builder, start, stop, _INDEX(1)) as (entry, _):
+            member = _wide_index(builder, builder.load(builder.gep(index, [entry])))
+            given = share.at(builder.sub(entry, begin), anchor)
+            factors = [broadcast(builder.load(builder.gep(given, [_INDEX(a)]))) for a in range(n_anchors)]
+            for t, pointer in enumerate(spread(x.at(member, begin_x), step)):
+                value = builder.fsub(load(pointer), load(centres[t])) if centres else load(pointer)
+                builder.store(fma(factors[tile[t][0]], value, builder.load(registers[t])), registers[t])
+        for register, target in zip(registers, targets, strict=True):
+            store(builder.load(register), target)
+        return context.get_dummy_value()
+
+    integer = types.intp
+    numbers = (integer, integer, anchors, vectors, lanes)
+    return types.void(points, indices, shares, integer, integer, integer, sums, centre, *numbers), codegen
+
+
+@compiled
+def _sum_columns(points, indices, shares, start, stop, begin, sums, centre):
+    """`_sum_tile` over all anchors and features: wide tiles, then narrow ones, then single features."""
+    n_anchors, n_features = sums.shape
+    j = 0
+    while j < n_anchors:
+        four, k = j + 4 <= n_anchors, 0
+        while k + WIDE <= n_features:
+            if four:
+                _sum_tile(points, indices, shares, start, stop, begin, sums, centre, j, k, 4, 2, LANES)  # pyright: ignore
+            else:
+                _sum_tile(points, indices, shares, start, stop, begin, sums, centre, j, k, 1, 2, LANES)  # pyright: ignore
+            k += WIDE
+        while k + NARROW <= n_features:
+            if four:
+                _sum_tile(points, indices, shares, start, stop, begin, sums, centre, j, k, 4, 1, NARROW)  # pyright: ignore
+            else:
+                _sum_tile(points, indices, shares, start, stop, begin, sums, centre, j, k, 1, 1, NARROW)  # pyright: ignore
+            k += NARROW
+        while k < n_features:
+            if four:
+                _sum_tile(points, indices, shares, start, stop, begin, sums, centre, j, k, 4, 1, 1)  # pyright: ignore
+            else:
+                _sum_tile(points, indices, shares, start, stop, begin, sums, centre, j, k, 1, 1, 1)  # pyright: ignore
+            k += 1
+        j += 4 if four else 1
+
+
+@compiled
+def sum_members(points, indices, start, stop, shares, sums, centre):
+    """sums_j = Σ_i shares_ij (x_i − c_j) over the members start … stop − 1 of one multiset.
+
+    points (point, feature), or (point, anchor, feature) where each anchor has its own; centre None, (feature,) or
+    (anchor, feature).
+    """
+    if start == stop:
+        sums[:] = 0
+    stride = max(points.strides[0], 1)
+    ahead, group = AHEAD // stride + 1, GROUP // stride + 1
+    for first in range(start, stop, group):
+        last = min(first + group, stop)
+        prefetch_members(points, indices, first + ahead, last + ahead)
+        _sum_columns(points, indices, shares, first, last, start, sums, centre)
+
+
+@compiled_sum
+def four_products(x, centre, rows, j):
+    """⟨x − c, rows_j⟩ … ⟨x − c, rows_{j+3}⟩."""
+    one = two = three = four = x[0] - x[0]
+    for k in range(len(x)):
+        value = x[k] - centre[k]
+        one += value * rows[j, k]
+        two += value * rows[j + 1, k]
+        three += value * rows[j + 2, k]
+        four += value * rows[j + 3, k]
+    return one, two, three, four
+
+
+@compiled_sum
+def four_moments(x, centres, rows, j):
+    """⟨x − c_j, rows_j⟩ … ⟨x − c_{j+3}, rows_{j+3}⟩."""
+    one = two = three = four = x[0] - x[0]
+    for k in range(len(x)):
+        one += (x[k] - centres[j, k]) * rows[j, k]
+        two += (x[k] - centres[j + 1, k]) * rows[j + 1, k]
+        three += (x[k] - centres[j + 2, k]) * rows[j + 2, k]
+        four += (x[k] - centres[j + 3, k]) * rows[j + 3, k]
+    return one, two, three, four
+
+
+@compiled_sum
+def four_distances(x, rows, j):
+    """‖x − rows_j‖² … ‖x − rows_{j+3}‖²."""
+    one = two = three = four = x[0] - x[0]
+    for k in range(len(x)):
+        one += (x[k] - rows[j, k]) * (x[k] - rows[j, k])
+        two += (x[k] - rows[j + 1, k]) * (x[k] - rows[j + 1, k])
+        three += (x[k] - rows[j + 2, k]) * (x[k] - rows[j + 2, k])
+        four += (x[k] - rows[j + 3, k]) * (x[k] - rows[j + 3, k])
+    return one, two, three, four
+
+
+@compiled_sum
+def dot(x, y):
+    """⟨x, y⟩."""
+    total = x[0] - x[0]
+    for k in range(len(x)):
+        total += x[k] * y[k]
+    return total
+
+
+@compiled_sum
+def moment(x, centre, y):
+    """⟨x − c, y⟩."""
+    total = x[0] - x[0]
+    for k in range(len(x)):
+        total += (x[k] - centre[k]) * y[k]
+    return total
+
+
+@compiled_sum
+def squared_distance(x, y):
+    """‖x − y‖²."""
+    square = x[0] - x[0]
+    for k in range(len(x)):
+        difference = x[k] - y[k]
+        square += difference * difference
+    return square

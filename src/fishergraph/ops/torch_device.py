@@ -1,0 +1,109 @@
+"""Tensors on a device: finding it, drawing on it, the precision of its products, and the memory it has left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fishergraph.ops.place import Place
+
+# What float32 products may be rounded to on their way in; sums are float32 always.
+PRECISIONS = {"float32": "ieee", "tf32": "tf32", "bf16": "tf32"}
+
+
+def find_device(name: str) -> torch.device:
+    """The device of that name, "cpu", "cuda" or "cuda:1", or a sentence that says why there is none."""
+    device = torch.device(name)
+    if device.type == "cpu":
+        return device
+    if not torch.cuda.is_available():
+        raise RuntimeError(
+            f"device={name!r} needs a CUDA card that torch can use, got torch {torch.__version__} and none; "
+            "install a CUDA build of torch on a machine with a card, or set device='cpu'."
+        )
+    count = torch.cuda.device_count()
+    if device.index is not None and device.index >= count:
+        known = ", ".join(repr(f"cuda:{number}") for number in range(count))
+        raise ValueError(f"device must be one of 'cpu', 'cuda', {known} here, got {name!r}; choose one of these.")
+    return torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
+
+
+def tensor_place(device: torch.device, *, precision: str, host_output: bool) -> Place:
+    """The place of tensors on a device; the result is a tensor there, or a NumPy array with `host_output`."""
+    empty = partial(_empty, device=device)
+    return Place(
+        device=device.type,
+        tensors=True,
+        empty=empty,
+        empty_output=partial(_empty, device=torch.device("cpu")) if host_output else empty,
+        put=lambda array, dtype: torch.tensor(array, dtype=dtype, device=device),
+        fetch=to_numpy,
+        result=to_numpy if host_output else lambda tensor: tensor,
+        stream=lambda seed: TensorStream(seed, device),
+        storage=lambda dtype: torch.bfloat16 if precision == "bf16" and dtype == torch.float32 else dtype,
+        working=partial(working, device, precision),
+        free_bytes=partial(free_bytes, device),
+    )
+
+
+def _empty(shape: tuple[int, ...], dtype: torch.dtype, *, device: torch.device) -> Tensor:
+    return torch.empty(shape, dtype=dtype, device=device)
+
+
+def to_numpy(tensor: Tensor) -> np.ndarray:
+    """The tensor as a NumPy array, copied only where it is on a card."""
+    return tensor.detach().cpu().numpy()
+
+
+@contextmanager
+def working(device: torch.device, precision: str) -> Iterator[None]:
+    """No gradients, this card current, and float32 products rounded as `precision` says; all restored afterwards."""
+    on_card = torch.cuda.device(device) if device.type == "cuda" else torch.no_grad()
+    with torch.no_grad(), on_card, _products(PRECISIONS[precision]):
+        yield
+
+
+@contextmanager
+def _products(mode: str) -> Iterator[None]:
+    """cuBLAS's float32 products in "ieee" or "tf32"."""
+    settings: Any = torch.backends.cuda.matmul
+    # torch 2.9 has the new switch, and raises where both are used.
+    name, value = ("fp32_precision", mode) if hasattr(settings, "fp32_precision") else ("allow_tf32", mode == "tf32")
+    before = getattr(settings, name)
+    setattr(settings, name, value)
+    try:
+        yield
+    finally:
+        setattr(settings, name, before)
+
+
+def free_bytes(device: torch.device) -> int | None:
+    """What a card can still give: the free memory and what torch holds back unused; None for the CPU."""
+    if device.type != "cuda":
+        return None
+    held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return torch.cuda.mem_get_info(device)[0] + held
+
+
+class TensorStream:
+    """The draws of a NumPy generator that a fit makes, made on a device instead; the seed comes from NumPy."""
+
+    def __init__(self, seed: Any, device: torch.device):
+        rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
+        self.device = device
+        self.generator = torch.Generator(device).manual_seed(int(rng.integers(2**63)))
+
+    def permutation(self, n: int) -> Tensor:
+        """0 … n − 1 in random order."""
+        return torch.randperm(n, generator=self.generator, device=self.device)
+
+    def integers(self, high: int, size: int | None = None) -> Tensor:
+        """Whole numbers below `high`."""
+        shape = () if size is None else (size,)
+        return torch.randint(high, shape, generator=self.generator, device=self.device)

@@ -1,0 +1,137 @@
+"""The compiled CPU engine on tensors: NumPy views of their memory, no copies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph.multiset import Multisets
+from fishergraph.ops import numba_attend, numba_backward, numba_head, torch_plain
+from fishergraph.ops.numba_cpu import posterior_block
+from fishergraph.ops.torch_kernels import Kernels
+from fishergraph.ops.torch_sets import TensorSets
+
+
+def _view(tensor: Tensor | None) -> Any:
+    """The tensor's memory as a C-ordered NumPy array."""
+    return None if tensor is None else tensor.detach().contiguous().numpy()
+
+
+def _tensors(*arrays: np.ndarray | None) -> tuple:
+    return tuple(None if array is None else torch.from_numpy(array) for array in arrays)
+
+
+def _shape(sets: TensorSets) -> tuple[np.ndarray, np.ndarray]:
+    return _view(sets.indptr), _view(sets.indices)
+
+
+def _weights(sets: TensorSets, points: Tensor) -> Any:
+    return None if sets.weights is None else _view(sets.weights.to(points.dtype))
+
+
+def _transpose(sets: TensorSets) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    back, entries = sets.transpose
+    return _view(back.indptr), _view(back.indices), _view(entries)
+
+
+def _posterior(points: Tensor, anchors: Tensor, variance: float, bias: Tensor | None) -> Tensor:
+    """In one pass over the points; log-weights of the components are rare and take the plain way."""
+    if bias is not None:
+        return torch_plain.posterior(points, anchors, variance, bias)
+    logs, plain = (points.new_empty((points.shape[0], anchors.shape[0])) for _ in range(2))
+    rows, centres = _view(points), _view(anchors.to(points.dtype))
+
+    def fill(part: slice) -> None:
+        posterior_block(rows[part], centres, variance, logs.numpy()[part], plain.numpy()[part])
+
+    map_blocks(fill, row_blocks(points.shape[0], 4096))
+    return logs
+
+
+def _attend(
+    points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, prior: float, by_entry: bool, wide: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    return _tensors(
+        *numba_attend.attend(
+            _view(points), _view(logs), *_shape(sets), _weights(sets, points), _view(anchors), prior, by_entry
+        )
+    )
+
+
+def _attend_backward(
+    points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, prior: float, by_entry: bool, means: Tensor,
+    log_total: Tensor, grad_means: Tensor, grad_mass: Tensor | None, need_weights: bool,
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:  # fmt: skip
+    return _tensors(
+        *numba_backward.attend_backward(
+            _view(points),
+            _view(logs),
+            _view(log_total),
+            _view(means),
+            _view(grad_means),
+            _view(grad_mass),
+            *_shape(sets),
+            _weights(sets, points),
+            _view(anchors),
+            prior,
+            by_entry,
+            _transpose(sets),
+            need_weights=need_weights,
+        )
+    )
+
+
+def _score(points: Tensor, means: Tensor, sets: TensorSets) -> Tensor:
+    return torch.from_numpy(numba_backward.score(_view(points), _view(means), *_shape(sets)))
+
+
+def _score_backward(points: Tensor, means: Tensor, sets: TensorSets, grad: Tensor) -> tuple[Tensor, Tensor]:
+    return _tensors(
+        *numba_backward.score_backward(_view(points), _view(means), _view(grad), *_shape(sets), _transpose(sets))
+    )
+
+
+def _head(
+    points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, weight: Tensor, prior: float, fisher_root: float,
+    keep: bool,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    arrays = Multisets(*_shape(sets), _weights(sets, points), sets.n_points)
+    z, log_total = numba_head.head(
+        _view(points), _view(logs), arrays, _view(anchors), _view(weight), prior=prior, fisher_root=fisher_root
+    )
+    return torch.from_numpy(z), torch.from_numpy(log_total), points.new_empty(0)
+
+
+def _head_backward(
+    points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, weight: Tensor, prior: float, fisher_root: float,
+    log_total: Tensor, phi: Tensor, grad: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """Through G = c W_jᵀ g and the means, which are computed again."""
+    means, _, _ = _attend(points, logs, sets, anchors, prior, False, False)
+    total = fisher_root * grad.sum(dim=0)
+    own = torch.outer(total, anchors.flatten())
+    grad_weight = torch.addmm(own, grad.T, means.flatten(1), beta=-1, alpha=fisher_root)
+    # NumPy asks for large pages, which are there in a fifth of the time.
+    slopes = torch.from_numpy(np.empty(means.shape, _view(means).dtype))
+    torch.mm(fisher_root * grad, weight, out=slopes.view(len(slopes), -1))
+    moved = _attend_backward(points, logs, sets, anchors, prior, False, means, log_total, slopes, None, False)
+    return moved[0], moved[1], moved[3] - (total @ weight).view_as(anchors), grad_weight
+
+
+KERNELS = Kernels(
+    name="numba",
+    devices=frozenset({"cpu"}),
+    dtypes=frozenset({torch.float32, torch.float64}),
+    posterior=_posterior,
+    attend=_attend,
+    attend_backward=_attend_backward,
+    score=_score,
+    score_backward=_score_backward,
+    em=lambda *_: None,
+    head=_head,
+    head_backward=_head_backward,
+)

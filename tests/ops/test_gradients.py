@@ -1,0 +1,50 @@
+"""The gradients of `em_means` on tensors: each engine keeps the contract."""
+
+import os
+from typing import ClassVar
+
+import pytest
+
+pytest.importorskip("torch")
+
+from gradients import GradientContract
+
+
+class TestTorch(GradientContract):
+    engine = "torch"
+
+
+class TestNumba(GradientContract):
+    engine = "numba"
+
+
+@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="needs TRITON_INTERPRET=1")
+class TestTriton(GradientContract):
+    """Under the interpreter, which is slow; hubs are small, and there are two tiles of anchors and of features."""
+
+    engine = "triton"
+    p = (1, 9)
+    d = (7, 300)
+    degree = 12
+    checked = (("posterior", 0.3, 1), ("posterior", 0.0, 2))
+    e_step = ("posterior", "balanced")
+    n_em_iter = (1, 2)
+    usual: ClassVar = {"n": 4, "sizes": (0, 1, 5, 2), "p": 2, "d": 3}
+    seeds = range(4)
+
+    @pytest.fixture(autouse=True)
+    def _small_hubs(self, monkeypatch):
+        pytest.importorskip("triton")
+        monkeypatch.setattr("fishergraph.ops.torch_sets.HUB", 3)
+        monkeypatch.setattr("fishergraph.ops.triton_em._LONG", 4)
+
+
+@pytest.mark.gpu
+class TestTorchOnTheCard(GradientContract):
+    engine, device = "torch", "cuda"
+
+
+@pytest.mark.gpu
+class TestTritonOnTheCard(GradientContract):
+    engine, device = "triton", "cuda"
+    degree = 20_000

@@ -1,0 +1,204 @@
+"""`em_means` on tensors at the door: what does not go together is named before a kernel is launched."""
+
+import logging
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from fishergraph.em.loop import em_means  # noqa: E402
+from fishergraph.ops.torch_edges import tensor_sets  # noqa: E402
+from fishergraph.ops.torch_sets import TensorSets  # noqa: E402
+
+interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="needs TRITON_INTERPRET=1")
+on_card = pytest.mark.gpu
+HALVES = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+
+
+def example(n=8, d=3, p=2, dtype=torch.float32, device="cpu", sizes=(3, 0, 5, 1), seed=0):
+    rng = np.random.default_rng(seed)
+    indptr = torch.tensor([0, *sizes]).cumsum(0)
+    sets = TensorSets(indptr, torch.tensor(rng.integers(n, size=int(indptr[-1]))), None, n).to(device)
+    points, anchors = (torch.tensor(rng.normal(size=(rows, d))).to(device, dtype) for rows in (n, p))
+    return {"points": points, "multisets": sets, "anchors": anchors}
+
+
+def bad_sets(**changes):
+    given = {"indptr": torch.tensor([0, 3]), "indices": torch.tensor([0, 1, 7]), "weights": None, "n_points": 8}
+    return TensorSets(**{**given, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"points": torch.ones(8)}, ValueError, r"points must be a float matrix .* got torch.float32 of shape \(8,\)"),
+        ({"points": torch.ones(8, 3).long()}, ValueError, "points must be a float matrix .* got torch.int64"),
+        ({"points": torch.ones(8, 3).cfloat()}, ValueError, "points must be a float matrix"),
+        ({"points": torch.ones(7, 3)}, ValueError, "over 8 points, got 7 rows; pass the points"),
+        ({"anchors": torch.ones(2, 4)}, ValueError, r"shape \(anchor, 3\) with .* got \(2, 4\); learn"),
+        ({"anchors": torch.ones(0, 3)}, ValueError, "at least one anchor"),
+        ({"anchors": torch.ones(2)}, ValueError, "anchors must be a float matrix"),
+        ({"anchors": np.ones((2, 3))}, TypeError, "anchors must be a tensor like points, got ndarray; use"),
+        ({"anchors": torch.ones(2, 3).to("meta")}, ValueError, "anchors must be on cpu like points, got meta; move"),
+        ({"points": torch.ones(8, 3).to("meta")}, ValueError, "anchors must be on meta like points, got cpu"),
+        ({"bias": torch.ones(3)}, ValueError, r"one number per anchor, shape \(2,\), got \(3,\); reshape"),
+        ({"bias": torch.ones(2, 1)}, ValueError, "bias must hold one number per anchor"),
+        ({"bias": [0.0, 1.0]}, TypeError, "bias must be a tensor like points, got list"),
+        ({"bias": torch.ones(2).to("meta")}, ValueError, "bias must be on cpu like points, got meta"),
+        ({"multisets": torch.ones(2, 3)}, TypeError, "multisets must be TensorSets or Multisets, got Tensor; build"),
+        ({"multisets": bad_sets(indices=torch.tensor([0, 1, 8]))}, ValueError, "members .* must be 0 … 7, got 0 … 8"),
+        ({"multisets": bad_sets(indices=torch.tensor([0, -1, 2]))}, ValueError, "got -1 … 2"),
+        ({"multisets": bad_sets(indptr=torch.tensor([0, 4]))}, ValueError, "indptr must rise"),
+        ({"multisets": bad_sets(indptr=torch.tensor([0, 2, 1, 3]))}, ValueError, "indptr must rise"),
+        ({"multisets": bad_sets(indptr=torch.tensor([0, 3]).int())}, ValueError, "indptr must be int64"),
+        ({"multisets": bad_sets(indices=torch.tensor([0.0, 1.0, 2.0]))}, ValueError, "indices must be int32 or int64"),
+        ({"multisets": bad_sets(weights=torch.ones(2))}, ValueError, "one float for each of the 3 entries"),
+        ({"multisets": bad_sets(weights=torch.ones(3).to("meta"))}, ValueError, "weights must be on cpu"),
+        ({"variance": 0.0}, ValueError, "variance must be a finite number greater than 0"),
+        ({"prior": -1.0}, ValueError, "prior must be"),
+        ({"n_em_iter": -1}, ValueError, "n_em_iter must be an integer"),
+        ({"e_step": "balancd"}, ValueError, "e_step must be one of 'posterior', 'balanced', .* got 'balancd'"),
+        ({"backend": "nubma"}, ValueError, "backend must be one of 'triton', 'numba', 'torch', got 'nubma'"),
+        ({"backend": "scipy"}, ValueError, "backend must be one of .* got 'scipy'"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("backend", ["torch", "numba"])
+def test_what_is_wrong_is_named(changes, error, message, backend):
+    with pytest.raises(error, match=message):
+        em_means(**{**example(), "backend": backend, **changes})
+
+
+def test_sets_and_points_on_other_devices():
+    given = example()
+    sets = given["multisets"]
+    away = TensorSets(sets.indptr.to("meta"), sets.indices.to("meta"), None, 8)
+    with pytest.raises(ValueError, match="the multisets must be on cpu like points, got meta; move"):
+        em_means(**{**given, "multisets": away})
+    meta = {"points": given["points"].to("meta"), "anchors": given["anchors"].to("meta"), "multisets": away}
+    with pytest.raises(ValueError, match=r"no backend takes torch.float32 on meta; move the tensors to a CPU or CUDA"):
+        em_means(**meta)
+
+
+def test_sets_are_checked_once():
+    given = example()
+    em_means(**given)
+    sets = given["multisets"]
+    assert sets.__dict__["sound"]
+    assert sets.block(slice(1, 3)).__dict__["sound"]
+
+
+# ------------------------------------------------------------------------------ a named engine obeys or raises
+
+
+@HALVES
+def test_numba_refuses_halves_and_the_choice_falls_back_with_a_reason(dtype, caplog):
+    given = example(dtype=dtype)
+    with pytest.raises(ValueError, match=r"'numba' cannot take these tensors: it takes torch.float32, torch.float64"):
+        em_means(**given, backend="numba")
+    with caplog.at_level(logging.WARNING, "fishergraph"):
+        found = em_means(**given)
+    assert found.means.dtype == dtype
+    assert found.mass.dtype == torch.float32
+    assert len(caplog.records) == 1
+    assert (
+        f"the numba kernels are not used: it takes torch.float32, torch.float64, and these are {dtype}" in caplog.text
+    )
+
+
+def test_the_choice_on_a_cpu_is_numba_and_says_nothing(caplog):
+    with caplog.at_level(logging.INFO, "fishergraph"):
+        ours = em_means(**example())
+    assert not caplog.records
+    theirs = em_means(**example(), backend="numba")
+    assert torch.equal(ours.means, theirs.means)
+
+
+def test_a_missing_package_is_the_reason(monkeypatch, caplog):
+    monkeypatch.setitem(sys.modules, "fishergraph.ops.torch_numba", None)
+    with pytest.raises(ValueError, match=r"'numba' cannot take these tensors: import of .*; leave backend=None"):
+        em_means(**example(), backend="numba")
+    with caplog.at_level(logging.WARNING, "fishergraph"):
+        ours = em_means(**example())
+    assert "the numba kernels are not used: import of fishergraph.ops.torch_numba" in caplog.text
+    assert torch.equal(ours.means, em_means(**example(), backend="torch").means)
+
+
+def test_triton_refuses_a_cpu_without_its_interpreter():
+    code = """
+import torch
+from fishergraph import em_means
+from fishergraph.ops.torch_sets import TensorSets
+try:
+    sets = TensorSets(torch.tensor([0, 1]), torch.tensor([0]), None, 1)
+    em_means(torch.ones(1, 1), sets, torch.ones(1, 1), backend="triton")
+except ValueError as error:
+    print(error)
+"""
+    pytest.importorskip("triton")
+    environment = {**os.environ, "TRITON_INTERPRET": "0"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout == (
+        "backend 'triton' cannot take these tensors: it runs on cuda, and these are on cpu; "
+        "leave backend=None to choose one.\n"
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- halves
+
+
+@HALVES
+@pytest.mark.parametrize("n_em_iter", [1, 2])
+@pytest.mark.parametrize(
+    ("backend", "device"),
+    [
+        ("torch", "cpu"),
+        pytest.param("triton", "cpu", marks=interpreted),
+        pytest.param("torch", "cuda", marks=on_card),
+        pytest.param("triton", "cuda", marks=on_card),
+    ],
+)
+def test_storage_in_halves_agrees_with_float32(backend, device, n_em_iter, dtype, monkeypatch):
+    """Points of 16 bits are the same points in float32; what is computed from them is rounded once, at the end."""
+    if device == "cpu":
+        monkeypatch.setattr("fishergraph.ops.torch_sets.HUB", 4)
+    given = example(d=20, dtype=dtype, device=device, sizes=(3, 0, 7, 1))
+    wide = {**given, "points": given["points"].float(), "anchors": given["anchors"].float()}
+    results = []
+    for arguments in (given, wide):
+        leaves = {name: arguments[name].clone().requires_grad_() for name in ("points", "anchors")}
+        means, mass = em_means(**{**arguments, **leaves}, backend=backend, n_em_iter=n_em_iter, variance=4.0)
+        ((means.float() ** 2).sum() + mass.sum()).backward()
+        results.append([means, mass, *(leaf.grad for leaf in leaves.values())])
+    assert [tensor.dtype for tensor in results[0]] == [dtype, torch.float32, dtype, dtype]
+    rounding = torch.finfo(dtype).eps
+    for name, ours, theirs in zip(("means", "mass", "points", "anchors"), *results, strict=True):
+        scale = max(1.0, float(theirs.abs().max()))
+        # A gradient starts from means that were rounded.
+        most = 1e-6 if name == "mass" else (0.5 if name == "means" else 4) * rounding + 1e-6
+        assert float((ours.float() - theirs).abs().max()) <= most * scale, name
+
+
+@pytest.mark.parametrize("backend", ["torch", "numba"])
+def test_anchors_and_weights_of_another_precision(backend):
+    given = example()
+    sets = given["multisets"].weighted(torch.rand(9, dtype=torch.float64).requires_grad_())
+    anchors = given["anchors"].double().requires_grad_()
+    means, mass = em_means(given["points"], sets, anchors, backend=backend, n_em_iter=2)
+    assert means.dtype == mass.dtype == torch.float32
+    means.sum().backward()
+    assert anchors.grad.dtype == sets.weights.grad.dtype == torch.float64
+
+
+def test_multisets_of_arrays_are_taken_along():
+    given = example()
+    sets = given["multisets"]
+    from fishergraph.multiset import Multisets
+
+    arrays = Multisets(sets.indptr.numpy(), sets.indices.numpy(), None, 8)
+    ours, theirs = em_means(**{**given, "multisets": arrays}), em_means(**given)
+    assert torch.equal(ours.means, theirs.means)
+    assert tensor_sets(arrays).n_points == 8
