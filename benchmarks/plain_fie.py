@@ -83,9 +83,9 @@ def fit_nystrom(x: Tensor, dim: int, sigma: float, generator: torch.Generator) -
 def neighbour_softmax(scores: Tensor, target: Tensor, n_nodes: int) -> Tensor:
     """softmax over the edges that share a target, per anchor, (edge, anchor)."""
     index = target[:, None].expand_as(scores)
-    highest = torch.full((n_nodes, scores.shape[1]), -torch.inf).scatter_reduce_(0, index, scores, "amax")
+    highest = scores.new_full((n_nodes, scores.shape[1]), -torch.inf).scatter_reduce(0, index, scores.detach(), "amax")
     shares = torch.exp(scores - highest[target])
-    totals = torch.zeros(n_nodes, scores.shape[1]).index_add_(0, target, shares)
+    totals = scores.new_zeros(n_nodes, scores.shape[1]).index_add_(0, target, shares)
     return shares / totals[target]
 
 
@@ -97,7 +97,7 @@ def message_layer(z: Tensor, edges: Tensor, anchors: Tensor) -> Tensor:
     alpha = torch.softmax(unit(members) @ anchors.T / n_features, dim=1)  # (edge, anchor)
     attention = neighbour_softmax(alpha, target, n_nodes)
     messages = members[:, :, None] * attention[:, None, :]  # (edge, feature, anchor)
-    sums = torch.zeros(n_nodes, n_features, len(anchors)).index_add_(0, target, messages)
+    sums = z.new_zeros(n_nodes, n_features, len(anchors)).index_add_(0, target, messages)
     return (sums - anchors.T).flatten(1)
 
 

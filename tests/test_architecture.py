@@ -18,7 +18,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 # A room imports itself and what stands before it. The package's __init__ is the map and knows every room.
 ORDER = [
     "_version", "_optional", "blocks", "_file_checks", "_checks",
-    "_table_checks", "tables", "graph", "structural", "multiset",
+    "_table_checks", "tables", "graph", "structural", "diffusion", "multiset",
     "family", "ops", "em", "embedding", "kernel_map", "layer", "estimators", "nn", "scale", "datasets", "probes",
     "baselines", "experiments", "plots", "explore", "cli", "__main__",
 ]  # fmt: skip

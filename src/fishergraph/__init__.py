@@ -5,6 +5,7 @@
 The rooms, in the order of that sentence (docs/map.md):
 
     graph, tables      what people have → compressed sparse rows and node ids
+    diffusion          PageRank, heat, averages of steps, by push
     multiset       1   which points belong to which set
     family         2   the statistical manifold
     em, ops        3   project a multiset onto the manifold: em_means, and the engines under it
@@ -25,8 +26,11 @@ from fishergraph._version import __version__
 _HOMES = {
     "FisherEmbedding": "fishergraph.estimators",
     "Graph": "fishergraph.graph",
+    "HeatKernel": "fishergraph.multiset",
     "LogisticProbe": "fishergraph.probes",
     "Multisets": "fishergraph.multiset",
+    "PageRank": "fishergraph.multiset",
+    "StepAverage": "fishergraph.multiset",
     "as_graph": "fishergraph.graph",
     "em_means": "fishergraph.em",
     "fisher_embedding": "fishergraph.embedding",
@@ -48,7 +52,10 @@ if TYPE_CHECKING:
     from fishergraph.estimators import FisherEmbedding as FisherEmbedding
     from fishergraph.graph import Graph as Graph
     from fishergraph.graph import as_graph as as_graph
+    from fishergraph.multiset import HeatKernel as HeatKernel
     from fishergraph.multiset import Multisets as Multisets
+    from fishergraph.multiset import PageRank as PageRank
+    from fishergraph.multiset import StepAverage as StepAverage
     from fishergraph.multiset import neighbourhoods as neighbourhoods
     from fishergraph.probes import LogisticProbe as LogisticProbe
     from fishergraph.structural import structural_features as structural_features

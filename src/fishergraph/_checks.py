@@ -5,6 +5,8 @@ A message is one sentence: what was expected, what came, what to do.
 
 from __future__ import annotations
 
+import math
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from numbers import Real
@@ -12,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from array_api_compat import array_namespace
 
 T = TypeVar("T")
 
@@ -34,7 +37,7 @@ def check_integer(value: Any, name: str, *, least: int) -> int:
 def check_number(value: Any, name: str, *, least: float = 0.0, most: float = np.inf, strict: bool = False) -> float:
     """`value` as a finite float from `least` (above it when `strict`) to `most`."""
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or not least <= value <= most or (strict and value == least):
+    if not number or not math.isfinite(value) or not least <= value <= most or (strict and value == least):
         bound = f"greater than {least:g}" if strict else f"of at least {least:g}"
         bound += f" and at most {most:g}" if np.isfinite(most) else ""
         raise ValueError(f"{name} must be a finite number {bound}, got {value!r}; pass such a number.")
@@ -53,6 +56,33 @@ def check_n_jobs(value: Any) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value == 0):
         raise ValueError(f"n_jobs must be None or an integer other than 0, got {value!r}; -1 uses every core.")
     return None if value is None else int(value)
+
+
+def check_device(device: Any, precision: Any) -> None:
+    """Raise unless the device is "cpu", "cuda" or "cuda:1", and the precision one that it has."""
+    if not isinstance(device, str) or not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise ValueError(
+            f"device must be one of 'cpu', 'cuda', 'cuda:0', 'cuda:1', …, got {device!r}; choose one of these."
+        )
+    look_up({"float32": 0, "tf32": 0, "bf16": 0}, precision, "precision")
+    if device == "cpu" and precision != "float32":
+        raise ValueError(
+            f"precision on the CPU must be 'float32' (the type of X is kept), got {precision!r}; "
+            "leave it out, or set device='cuda'."
+        )
+
+
+def check_feature_count(model: Any, n_features: int, fitting: bool) -> None:
+    """Remember the number of features when fitting; raise where another number comes later."""
+    if fitting:
+        model.n_features_in_ = n_features
+        if hasattr(model, "feature_names_in_"):
+            del model.feature_names_in_
+    elif n_features != model.n_features_in_:
+        raise ValueError(
+            f"X has {n_features} features, but {type(model).__name__} is expecting {model.n_features_in_} features as "
+            "input; pass the features it was fitted with."
+        )
 
 
 def check_block_weights(weights: Any, n_blocks: int) -> tuple[float, ...]:
@@ -99,20 +129,21 @@ def check_same_order(labels: np.ndarray | None, ids: np.ndarray | None) -> None:
         )
 
 
-def check_scale(X: Any, *, normalize: bool) -> None:
+def check_scale(X: Any, *, normalize: bool, n_features: int | None = None) -> None:
     """Raise where products of X's entries would leave the range of its dtype, unless its rows are normalised.
 
     Warn where normalising leaves nothing: the unit vector of a single feature is its sign.
     """
     if normalize:
-        if X.shape[1] == 1:
+        if (X.shape[1] if n_features is None else n_features) == 1:
             warnings.warn(
                 "X has one feature, of which normalize=True keeps the sign alone; set normalize=False.", stacklevel=4
             )
         return
     values = X.data if sp.issparse(X) else X
-    largest = float(max(values.max(initial=0), -values.min(initial=0)))
-    bound = 1e16 if X.dtype == np.float32 else 1e150
+    xp = array_namespace(values)
+    largest = max(float(xp.max(values)), -float(xp.min(values)), 0.0) if 0 not in values.shape else 0.0
+    bound = 1e16 if xp.finfo(values.dtype).bits == 32 else 1e150
     if largest != 0 and not 1 / bound <= largest <= bound:
         raise ValueError(
             f"X must have a largest entry between {1 / bound:g} and {bound:g} with normalize=False, got {largest:g}; "
@@ -120,32 +151,32 @@ def check_scale(X: Any, *, normalize: bool) -> None:
         )
 
 
-def check_weight_scale(weights: np.ndarray | None, dtype: Any) -> None:
+def check_weight_scale(weights: Any, dtype: Any) -> None:
     """Raise where sums of edge weights would leave the range of the dtype they are added in."""
-    bound = 1e30 if dtype == np.float32 else 1e300
+    name = str(dtype).removeprefix("torch.")
+    bound = 1e30 if name == "float32" else 1e300
     if weights is not None and len(weights) and not 1 / bound <= weights.min() <= weights.max() <= bound:
         raise ValueError(
-            f"edge weights must lie between {1 / bound:g} and {bound:g} beside features in {np.dtype(dtype).name}, "
+            f"edge weights must lie between {1 / bound:g} and {bound:g} beside features in {name}, "
             f"got {weights.min():g} to {weights.max():g}; rescale them, or drop the edges that hardly weigh."
         )
 
 
-def check_finite_rows(X: Any, name: str = "X") -> None:
-    """Raise if a dense or CSR matrix holds NaN or infinity; the message names the first bad row."""
-    values = X.data if sp.issparse(X) else X
+def check_finite_rows(X: Any, name: str = "X", *, indptr: Any = None) -> None:
+    """Raise if a dense or CSR matrix holds NaN or infinity; the message names the first bad row.
+
+    A tensor in compressed rows is given by its values and its `indptr`.
+    """
+    values, indptr = (X.data, X.indptr) if sp.issparse(X) else (X, indptr)
+    xp = array_namespace(values)
     # One reduction finds the sunny case; the row is looked for only when there is a bad one.
     with np.errstate(over="ignore", invalid="ignore"):  # of the sum, where it is not finite
-        total = np.sum(values, dtype=np.float64)
-    if np.isfinite(total) or np.isfinite(values).all():
+        total = float(xp.sum(values, dtype=xp.float64))
+    if np.isfinite(total) or bool(xp.all(xp.isfinite(values))):
         return
-    if sp.issparse(X):
-        position = int(np.flatnonzero(~np.isfinite(X.data))[0])
-        row = int(np.searchsorted(X.indptr, position, side="right") - 1)
-        bad = X.data[position]
-    else:
-        row = int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
-        bad = X[row][~np.isfinite(X[row])][0]
-    kind = "NaN" if np.isnan(bad) else "infinity"
+    position = [int(index[0]) for index in xp.nonzero(~xp.isfinite(values))]
+    row = position[0] if indptr is None else int((indptr <= position[0]).sum()) - 1
+    kind = "NaN" if bool(xp.isnan(values[tuple(position)])) else "infinity"
     raise ValueError(
         f"{name} must hold finite numbers, got {kind} in row {row} (the first bad one); "
         "fill or drop such rows, with sklearn.impute.SimpleImputer for example."

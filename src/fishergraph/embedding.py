@@ -9,7 +9,9 @@ from array_api_compat import array_namespace
 from fishergraph.family import fisher_root as mixture_root
 
 
-def fisher_embedding(means: Any, anchors: Any, *, fisher_root: Any = None, mass: Any = None) -> Any:
+def fisher_embedding(
+    means: Any, anchors: Any, *, fisher_root: Any = None, mass: Any = None, overwrite: bool = False
+) -> Any:
     """φ(x) = I(θ_0)^{1/2} (θ_ML(x) − θ_0) (Eq. 13; Eq. 18 for the mixture), (set, anchor·feature).
 
     Parameters
@@ -19,11 +21,14 @@ def fisher_embedding(means: Any, anchors: Any, *, fisher_root: Any = None, mass:
     fisher_root : a number, or a matrix over the flattened (anchor, feature) axes; p^{-1/2} by default.
     mass : (set, anchor); when given, the soft counts log(1 + mass_j) are appended, (set, anchor·feature + anchor).
         `{x}` and `{x, x}` have one maximum-likelihood estimate; only the counts tell them apart.
+    overwrite : write φ over the means, which are then lost; a block of them need not leave the cache.
     """
     xp = array_namespace(means, anchors)
     n_sets, n_anchors, n_features = means.shape
     root: Any = mixture_root(n_anchors) if fisher_root is None else fisher_root
-    difference = means - anchors
+    if overwrite:
+        means -= anchors
+    difference = means if overwrite else means - anchors
     if getattr(root, "ndim", 0) != 2:
         difference *= root
     phi = xp.reshape(difference, (n_sets, n_anchors * n_features))

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_torch_array
 
 from fishergraph.em.kmeans import kmeans
 
@@ -36,7 +36,8 @@ def inverse_sqrt(matrix: Any, *, shrinkage: float = 0.0, cutoff: float = _CUTOFF
     else:
         kept = values > cutoff * values[-1]
         scale = xp.where(kept, 1 / xp.sqrt(xp.where(kept, values, xp.ones_like(values))), xp.zeros_like(values))
-    return (vectors * scale) @ vectors.T
+    half = vectors * xp.sqrt(scale)
+    return half @ half.T  # symmetric to the last bit, and half the work
 
 
 def nystrom(products: Any, norms: Any, root: Any, bandwidth: float = 1.0) -> Any:
@@ -66,29 +67,38 @@ class KernelMap(Protocol):
     @property
     def n_outputs(self) -> int: ...
 
-    def __call__(self, x: Any) -> np.ndarray: ...
+    def __call__(self, x: Any) -> Any: ...
+
+    def moved(self, move: Callable[[Any], Any]) -> KernelMap: ...
 
 
 @dataclass(frozen=True)
 class NystromMap:
     """The fitted Nyström map: unit landmarks (landmark, feature), their inverse root, the bandwidth."""
 
-    landmarks: np.ndarray
-    root: np.ndarray
+    landmarks: Any
+    root: Any
     bandwidth: float
 
     @property
     def n_outputs(self) -> int:
         return self.root.shape[1]
 
-    def __call__(self, x: Any) -> np.ndarray:
-        """ψ of the rows of a dense or CSR block."""
+    def __call__(self, x: Any) -> Any:
+        """ψ of the rows of a dense or CSR block, or of a tensor."""
         if sp.issparse(x):
             squares = np.asarray(x.multiply(x).sum(axis=1)).reshape(-1, 1)
             norms = np.sqrt(squares).astype(self.root.dtype)
+        elif is_torch_array(x):
+            # One read of the block; a product with itself would write another one.
+            norms = array_namespace(x).linalg.vector_norm(x, axis=1, keepdims=True)
         else:
             norms = _norms(x, np)
         return nystrom(x @ self.landmarks.T, norms, self.root, self.bandwidth)
+
+    def moved(self, move: Callable[[Any], Any]) -> NystromMap:
+        """The map with its arrays somewhere else."""
+        return NystromMap(move(self.landmarks), move(self.root), self.bandwidth)
 
 
 @dataclass(frozen=True)
@@ -97,8 +107,12 @@ class IdentityMap:
 
     n_outputs: int
 
-    def __call__(self, x: Any) -> np.ndarray:
+    def __call__(self, x: Any) -> Any:
         return x.toarray() if sp.issparse(x) else x
+
+    def moved(self, move: Callable[[Any], Any]) -> IdentityMap:
+        """Itself: it holds no array."""
+        return self
 
 
 def fit_nystrom(
@@ -106,16 +120,19 @@ def fit_nystrom(
     dim: int,
     *,
     bandwidth: float = 1.0,
-    rng: np.random.Generator,
+    rng: Any,
     n_iter: int = 4,
     n_jobs: int | None = None,
     shrinkage: float = 0.0,
 ) -> NystromMap:
     """The Nyström map with `dim` landmarks, found by spherical k-means on the sample's directions."""
     landmarks = kmeans(sample, dim, rng=rng, spherical=True, n_iter=n_iter, n_jobs=n_jobs, what="landmarks")
-    gram = np.exp(((landmarks @ landmarks.T).astype(np.float64) - 1) / bandwidth**2)
+    xp = array_namespace(landmarks)
+    # A card may round the factors of float32 products, and the root magnifies what that would leave.
+    exact = xp.astype(landmarks, xp.float64) if is_torch_array(landmarks) else landmarks
+    gram = xp.exp((xp.astype(exact @ exact.T, xp.float64) - 1) / bandwidth**2)
     root = inverse_sqrt(gram, shrinkage=shrinkage)
-    return NystromMap(landmarks, root.astype(landmarks.dtype), bandwidth)
+    return NystromMap(landmarks, xp.astype(root, landmarks.dtype), bandwidth)
 
 
 def fit_identity(sample: Any, dim: int, **_: Any) -> IdentityMap:

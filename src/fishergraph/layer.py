@@ -6,20 +6,21 @@ every row block through them. N × p × d is never allocated.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-import numpy as np
+from array_api_compat import array_namespace
+from array_api_compat import device as device_of
 
-from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.anchors import calibrate_variance, learn_anchors, sample_members, sample_size
 from fishergraph.em.e_step import posterior, published_code
 from fishergraph.em.loop import block_means, first_responsibilities
 from fishergraph.embedding import fisher_embedding
 from fishergraph.family import fisher_root
 from fishergraph.kernel_map import IdentityMap, KernelMap
-from fishergraph.multiset import Multisets
 from fishergraph.ops import Responsibilities, choose_backend
 
 
@@ -34,10 +35,6 @@ class Attention:
     has_variance: bool
     maps_last: bool  # whether the last layer has a ψ
     shrinkage: float  # of ψ's inverse root
-
-    def with_e_step(self, e_step: Callable[..., Any]) -> Attention:
-        """The same reading with another E-step."""
-        return replace(self, e_step=e_step)
 
 
 ATTENTIONS = {
@@ -82,103 +79,142 @@ class LayerSpec:
     bandwidth: float
     max_samples: int
     backend: str | None
+    device: str = "cpu"  # as the backends call it
+    slack: float = math.inf  # of the E-step: ∞ is the posterior, 0 is balanced
 
 
 @dataclass(frozen=True)
 class Layer:
     """A fitted layer: anchors (anchor, feature), the variance they go with, and ψ."""
 
-    anchors: np.ndarray
+    anchors: Any
     variance: float
     kernel_map: KernelMap
 
+    def moved(self, move: Callable[[Any], Any]) -> Layer:
+        """The layer with its arrays somewhere else."""
+        return Layer(move(self.anchors), self.variance, self.kernel_map.moved(move))
 
-def block_phi(
-    spec: LayerSpec,
-    anchors: np.ndarray,
-    variance: float,
-    points: np.ndarray,
-    alpha: Responsibilities,
-    sets: Multisets,
-) -> np.ndarray:
+
+class Known(NamedTuple):
+    """What fitting a layer leaves for running it: the responsibilities, and φ where the sample was all rows."""
+
+    alpha: Responsibilities | None = None
+    phi: Any = None
+
+
+def block_phi(spec: LayerSpec, anchors: Any, variance: float, points: Any, alpha: Responsibilities, sets: Any) -> Any:
     """φ of the multisets of one row block (Eq. 18), (set, anchor·feature [+ anchor])."""
-    backend = choose_backend(spec.backend, n_em_iter=spec.n_em_iter)
+    backend = choose_backend(spec.backend, device=spec.device, n_em_iter=spec.n_em_iter, slack=spec.slack)
     means, mass = block_means(
-        backend, points, alpha, sets, anchors, variance=variance, prior=spec.prior, n_em_iter=spec.n_em_iter
+        backend,
+        points,
+        alpha,
+        sets,
+        anchors,
+        variance=variance,
+        prior=spec.prior,
+        n_em_iter=spec.n_em_iter,
+        slack=spec.slack,
     )
     root = spec.attention.fisher_root(len(anchors))
-    return fisher_embedding(means, anchors, fisher_root=root, mass=mass if spec.counts else None)
+    return fisher_embedding(means, anchors, fisher_root=root, mass=mass if spec.counts else None, overwrite=True)
+
+
+def phi_blocks(spec: LayerSpec, n_rows: int, n_features: int) -> list[slice]:
+    """The row blocks of a layer whose points have that many features."""
+    return row_blocks(n_rows, block_rows(spec.device, 4 * spec.n_anchors * n_features))
 
 
 def fit_layer(
-    spec: LayerSpec,
-    points: np.ndarray,
-    sets: Multisets,
-    *,
-    last: bool,
-    rng: np.random.Generator,
-    n_jobs: int | None,
-) -> tuple[Layer, Responsibilities]:
-    """The layer learned from a sample of members and a sample of rows, and the responsibilities it is run with."""
-    size = sample_size(spec.n_anchors, spec.max_samples, sets.n_entries)
-    entries = sample_members(sets, size, rng)
-    # Without a single member φ is zero here, but another graph may have some: the points themselves serve.
-    members = points[entries] if len(entries) else points[: spec.max_samples]
-    method = spec.attention.anchor_method or spec.anchor_method
-    anchors = learn_anchors(members, spec.n_anchors, method=method, rng=rng, n_jobs=n_jobs)
-    variance = spec.variance
-    if not isinstance(variance, float):
-        variance = calibrate_variance(members, anchors, spec.sharpness) if spec.attention.has_variance else 1.0
-    del members
+    spec: LayerSpec, points: Any, sets: Any, *, last: bool, rng: Any, n_jobs: int | None, reuse: Any = None
+) -> tuple[Layer, Known]:
+    """The layer learned from a sample of members and a sample of rows, and what is known for running it.
+
+    φ of the sample is written over `reuse`, that of an earlier layer, where it has the shape.
+    """
+    anchors, variance = _fit_anchors(spec, points, sets, rng, n_jobs)
     alpha = first_responsibilities(points, anchors, variance, e_step=spec.attention.e_step, n_jobs=n_jobs)
     if last and not spec.attention.maps_last:
-        width = anchors.size + (len(anchors) if spec.counts else 0)
-        return Layer(anchors, variance, IdentityMap(width)), alpha
+        return Layer(anchors, variance, IdentityMap(_phi_width(spec, anchors))), Known(alpha)
     rows = rng.permutation(sets.n_sets)[: sample_size(spec.dim, spec.max_samples, sets.n_sets)]
-    sample = _sample_phi(spec, anchors, variance, points, alpha, sets.take(np.sort(rows)), n_jobs)
+    rows = array_namespace(rows).sort(rows)
+    whole = len(rows) == sets.n_sets
+    phi = _sample_phi(spec, anchors, variance, points, alpha, sets if whole else sets.take(rows), n_jobs, reuse)
     kernel_map = spec.fit_map(
-        sample,
+        phi,
         spec.dim,
         bandwidth=spec.bandwidth,
         shrinkage=spec.attention.shrinkage,
         rng=rng,
         n_jobs=n_jobs,
     )
-    return Layer(anchors, variance, kernel_map), alpha
+    return Layer(anchors, variance, kernel_map), Known(alpha, phi if whole else None)
 
 
-def _sample_phi(spec, anchors, variance, points, alpha, sets, n_jobs) -> np.ndarray:
+def _fit_anchors(spec: LayerSpec, points: Any, sets: Any, rng: Any, n_jobs: int | None) -> tuple[Any, float]:
+    """Anchors from a sample of members, and the variance that goes with them."""
+    xp = array_namespace(points)
+    size = sample_size(spec.n_anchors, spec.max_samples, sets.n_entries)
+    entries = sample_members(sets, size, rng)
+    # Without a single member φ is zero here, but another graph may have some: the points themselves serve.
+    members = xp.take(points, entries, axis=0) if len(entries) else points[: spec.max_samples]
+    if xp.finfo(members.dtype).bits < 32:  # stored short, learned from in full
+        members = xp.astype(members, xp.float32)
+    method = spec.attention.anchor_method or spec.anchor_method
+    anchors = learn_anchors(members, spec.n_anchors, method=method, rng=rng, n_jobs=n_jobs)
+    if isinstance(spec.variance, float):
+        return anchors, spec.variance
+    has_variance = spec.attention.has_variance
+    return anchors, calibrate_variance(members, anchors, spec.sharpness) if has_variance else 1.0
+
+
+def _phi_width(spec: LayerSpec, anchors: Any) -> int:
+    return math.prod(anchors.shape) + (len(anchors) if spec.counts else 0)
+
+
+def _sample_phi(spec, anchors, variance, points, alpha, sets, n_jobs, reuse) -> Any:
     """φ of all the given sets, filled block by block."""
-    width = anchors.size + (len(anchors) if spec.counts else 0)
-    phi = np.empty((sets.n_sets, width), points.dtype)
+    shape = (sets.n_sets, _phi_width(spec, anchors))
+    # Pages that are already there are filled in half the time of new ones.
+    known = reuse is not None and tuple(reuse.shape) == shape
+    phi: Any = (
+        reuse if known else array_namespace(anchors).empty(shape, dtype=alpha.log.dtype, device=device_of(anchors))
+    )
 
     def fill(rows: slice) -> None:
         phi[rows] = block_phi(spec, anchors, variance, points, alpha, sets.block(rows))
 
-    map_blocks(fill, row_blocks(sets.n_sets), n_jobs=n_jobs)
+    map_blocks(fill, phi_blocks(spec, sets.n_sets, points.shape[1]), n_jobs=n_jobs)
     return phi
+
+
+_NOTHING = Known()
 
 
 def run_layer(
     spec: LayerSpec,
     layer: Layer,
-    points: np.ndarray,
-    sets: Multisets,
-    write: Callable[[slice, np.ndarray], None],
+    points: Any,
+    sets: Any,
+    write: Callable[[slice, Any], None],
     *,
-    alpha: Responsibilities | None = None,
+    known: Known = _NOTHING,
     n_jobs: int | None = None,
     advance: Callable[[int], Any] | None = None,
 ) -> None:
     """ψ(φ) of every row block, handed to `write(rows, block)`; the rows of a block are in cache when it is called."""
+    alpha, whole = known
     if alpha is None:
         alpha = first_responsibilities(
             points, layer.anchors, layer.variance, e_step=spec.attention.e_step, n_jobs=n_jobs
         )
-    known = alpha
+    shares = alpha
 
     def block(rows: slice) -> None:
-        phi = block_phi(spec, layer.anchors, layer.variance, points, known, sets.block(rows))
+        phi = whole[rows] if whole is not None else None
+        if phi is None:
+            phi = block_phi(spec, layer.anchors, layer.variance, points, shares, sets.block(rows))
         write(rows, layer.kernel_map(phi))
 
-    map_blocks(block, row_blocks(sets.n_sets), n_jobs=n_jobs, advance=advance)
+    map_blocks(block, phi_blocks(spec, sets.n_sets, points.shape[1]), n_jobs=n_jobs, advance=advance)

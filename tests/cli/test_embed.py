@@ -188,6 +188,18 @@ def test_the_record_says_what_was_done(files, tmp_path, monkeypatch):
     assert pd.Timestamp(record["started"]).tzinfo is not None
 
 
+@pytest.mark.parametrize("multiset", ["ppr", "heat", "s2gc"])
+def test_a_diffusion_is_an_option(files, tmp_path, multiset):
+    arguments = ["embed", files[0], "-n", files[1], "--seed", 0, *SMALL]
+    ok(*arguments, "-o", tmp_path / "z.npz", "--multiset", multiset, "--save", tmp_path / "m.safetensors")
+    assert record_of(tmp_path / "z.npz")["parameters"]["multiset"] == multiset
+    ok(*arguments, "-o", tmp_path / "plain.npz")
+    found, plain = (np.load(tmp_path / f"{name}.npz")["x"] for name in ("z", "plain"))
+    assert np.abs(found - plain).max() > 1e-3
+    ok("embed", files[0], "-n", files[1], "-o", tmp_path / "again.npz", "--model", tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(np.load(tmp_path / "again.npz")["x"], found)
+
+
 def test_a_seed_is_drawn_and_recorded(files, tmp_path):
     for name in ("a", "b"):
         ok("embed", files[0], "-n", files[1], "-o", tmp_path / f"{name}.npz", *SMALL)

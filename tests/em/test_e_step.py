@@ -10,7 +10,7 @@ import reference as ref
 from contracts import members_of, random_problem
 from fishergraph.em.e_step import entropy, log_softmax, posterior, published_code
 from fishergraph.em.loop import block_means, first_responsibilities
-from fishergraph.ops import choose_backend, known_backends
+from fishergraph.ops import choose_backend
 
 _rng = np.random.default_rng(1)
 POINTS, ANCHORS, VARIANCE = _rng.normal(size=(25, 3)), _rng.normal(size=(4, 3)), 0.7
@@ -56,7 +56,7 @@ def test_entropy_is_scipys_and_zero_where_the_assignment_is_hard():
     assert_allclose(entropy(posterior(np.array([[0.0]]), np.array([[0.0], [1e3]]), 1e-3)), 0, atol=1e-300)
 
 
-@pytest.mark.parametrize("backend", known_backends())
+@pytest.mark.parametrize("backend", ["numba", "scipy"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_published_code_is_the_references(backend, weighted):
     problem = random_problem(d=6, p=3, weighted=weighted)
@@ -75,7 +75,8 @@ def test_responsibilities_by_blocks_are_the_posterior_at_any_number_of_threads()
     points = np.random.default_rng(5).normal(size=(9000, 3))
     results = [first_responsibilities(points, ANCHORS, VARIANCE, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]
     assert_allclose(results[0].log, posterior(points, ANCHORS, VARIANCE), rtol=0, atol=1e-12)
-    assert_allclose(results[0].plain, np.exp(results[0].log), rtol=1e-15)
+    # exp(s − max) over its sum, and exp of the log: the same to a few roundings of the log.
+    assert_allclose(results[0].plain, np.exp(results[0].log), rtol=1e-13)
     for other in results[1:]:
         assert np.array_equal(other.log, results[0].log)
         assert np.array_equal(other.plain, results[0].plain)

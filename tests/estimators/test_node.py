@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import reference as ref
 from fishergraph import FisherEmbedding, as_graph
-from fishergraph.multiset import neighbourhoods
+from fishergraph.multiset import HeatKernel, PageRank, StepAverage, neighbourhoods
 
 N = 60
 
@@ -66,6 +66,9 @@ VARIANTS = [
     {"anchor_method": "spherical", "block_weights": [0, 1, 2]},
     {"anchor_method": "em", "weights": "symmetric"},
     {"anchor_method": "random", "multiset": "open-neighbourhood"},
+    {"multiset": "ppr", "weights": "symmetric"},
+    {"multiset": HeatKernel(time=2.0, members=4)},
+    {"multiset": StepAverage(steps=3, members=None), "backend": "scipy"},
     {"backend": "scipy", "undirected": True},
     {"n_layers": 0},
     {"n_em_iter": 0},
@@ -139,8 +142,9 @@ def test_rows_that_new_nodes_cannot_reach_stay(X, A, attention, n_layers):
     assert np.abs(Z_more[[3, 7]] - Z[[3, 7]]).max() > 1e-3
 
 
-def test_another_graph_needs_no_refit(X, A):
-    model = small().fit(X, graph=A)
+@pytest.mark.parametrize("multiset", ["neighbourhood", PageRank(members=None, tolerance=1e-14)], ids=str)
+def test_another_graph_needs_no_refit(X, A, multiset):
+    model = small(multiset=multiset).fit(X, graph=A)
     rng = np.random.default_rng(6)
     other, graph = rng.normal(size=(9, 5)), sp.random_array((9, 9), density=0.3, rng=rng, format="csr")
     Z = model.transform(other, graph=graph)

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fishergraph import FisherEmbedding, as_graph
+from fishergraph import FisherEmbedding, PageRank, as_graph
 
 SMALL = {"n_layers": 2, "n_anchors": 2, "dim": 4, "random_state": 0}
 
@@ -62,7 +62,7 @@ def test_scikit_learn_finds_no_fault(estimator, check):
 
 
 def test_clone_copies_parameters_and_forgets_the_fit(X, A):
-    model = small(block_weights=[0, 1, 2], variance=0.5).fit(X, graph=A)
+    model = small(block_weights=[0, 1, 2], variance=0.5, multiset=PageRank(members=3)).fit(X, graph=A)
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     assert not hasattr(copy, "stack_")

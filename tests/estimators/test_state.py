@@ -12,7 +12,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 from sklearn.exceptions import NotFittedError
 
-from fishergraph import FisherEmbedding
+from fishergraph import FisherEmbedding, PageRank
 from fishergraph.estimators import state
 
 rng = np.random.default_rng(0)
@@ -67,6 +67,8 @@ def one_sentence(error) -> str:
         {"n_em_iter": 2, "counts": True, "prior": 0.5, "variance": np.float32(0.25)},
         {"block_weights": np.array([0.0, 1.0, 2.0]), "dim": np.int64(3)},
         {"random_state": np.random.RandomState(3)},
+        {"multiset": "heat", "weights": "symmetric"},
+        {"multiset": PageRank(teleport=np.float64(0.2), members=np.int64(5))},
     ],
     ids=lambda value: ",".join(value) or "defaults" if isinstance(value, dict) else None,
 )
@@ -97,6 +99,19 @@ def test_parameters_come_back(tmp_path):
     again = FisherEmbedding.load(str(tmp_path / "m.safetensors"))
     assert again.get_params() == {**model.get_params(), "block_weights": [1, 0, 2]}
     np.testing.assert_array_equal(again.fit_transform(X, graph=A), model.transform(X, graph=A))
+
+
+def test_a_record_comes_back_as_one(tmp_path):
+    model = small(multiset=PageRank(teleport=0.2, members=None)).fit(X, graph=A)
+    model.save(tmp_path / "m.safetensors")
+    assert FisherEmbedding.load(tmp_path / "m.safetensors").multiset == PageRank(teleport=0.2, members=None)
+
+
+def test_an_unknown_record_is_a_foreign_file(saved):
+    rewrite_model(saved, params={**small().get_params(), "multiset": {"record": "Walk", "length": 3}})
+    with pytest.raises(ValueError, match="must be a model file written by save") as error:
+        FisherEmbedding.load(saved)
+    one_sentence(error)
 
 
 def test_what_is_no_value_becomes_the_default(tmp_path):

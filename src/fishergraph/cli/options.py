@@ -207,7 +207,7 @@ Multiset = Annotated[
         panel=_METHOD,
         callback=_one_of("fishergraph.multiset", "MULTISETS"),
         default="neighbourhood",
-        help="neighbourhood (with the node itself) or open-neighbourhood.",
+        help="neighbourhood (with the node itself), open-neighbourhood, or by diffusion: ppr, heat or s2gc.",
     ),
 ]
 Weights = Annotated[

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
+from array_api_compat import device as device_of
 
 from fishergraph._checks import look_up
-from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.e_step import entropy, log_softmax, posterior
 from fishergraph.em.kmeans import kmeans
 from fishergraph.family import relative_log_joint
-from fishergraph.multiset import Multisets
+from fishergraph.ops.place import device_kind, random_stream
 
 # Enough for a handful of anchors; with many anchors the sample grows with their number.
 _LEAST_SAMPLE = 4096
@@ -26,12 +28,13 @@ def sample_size(n_centres: int, max_samples: int, n_available: int) -> int:
     return min(n_available, max_samples, max(_LEAST_SAMPLE, _SAMPLES_PER_CENTRE * n_centres))
 
 
-def sample_members(sets: Multisets, size: int, rng: np.random.Generator) -> np.ndarray:
+def sample_members(sets: Any, size: int, rng: Any) -> Any:
     """Points drawn from the union of the multisets: a point counts once for every set it belongs to (Section 4.5)."""
     start, n_entries = int(sets.indptr[0]), sets.n_entries
     if n_entries <= size:
         return sets.indices[start : start + n_entries]
-    entries = np.unique(rng.integers(n_entries, size=size))  # sorted, so that rows are read in order
+    xp = array_namespace(sets.indices)
+    entries = xp.sort(xp.unique_values(rng.integers(n_entries, size=size)))  # in order, as rows are read
     return sets.indices[start + entries]
 
 
@@ -43,9 +46,9 @@ def learn_anchors(
     init: str = "random",
     n_iter: int = 5,
     variance: float = 1.0,
-    rng: np.random.Generator | int | None = None,
+    rng: Any = None,
     n_jobs: int | None = None,
-) -> np.ndarray:
+) -> Any:
     """Anchors (anchor, feature) of the points: centres of k-means, spherical k-means, or means of mixture EM.
 
     Parameters
@@ -55,7 +58,7 @@ def learn_anchors(
     init : "random" or "k-means++".
     """
     learn = look_up(METHODS, method, "method")
-    return learn(points, n_anchors, init, n_iter, variance, np.random.default_rng(rng), n_jobs)
+    return learn(points, n_anchors, init, n_iter, variance, random_stream(rng, points), n_jobs)
 
 
 def _plain(points, n_anchors, init, n_iter, variance, rng, n_jobs):
@@ -77,21 +80,23 @@ def _mixture_em(points, n_anchors, init, n_iter, variance, rng, n_jobs):
     return means
 
 
-def mixture_em_step(points: np.ndarray, means: np.ndarray, variance: float, *, n_jobs: int | None = None) -> np.ndarray:
+def mixture_em_step(points: Any, means: Any, variance: float, *, n_jobs: int | None = None) -> Any:
     """The means after one EM iteration on all points (Eq. 17), summed block by block in order; a mass of zero stays."""
+    xp = array_namespace(points, means)
 
-    def block_sums(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        alpha = np.exp(posterior(points[rows], means, variance))  # (point, anchor)
-        return (alpha.T @ points[rows]).astype(np.float64), alpha.sum(axis=0, dtype=np.float64)
+    def block_sums(rows: slice) -> tuple[Any, Any]:
+        alpha = xp.exp(posterior(points[rows], means, variance))  # (point, anchor)
+        return xp.astype(alpha.T @ points[rows], xp.float64), xp.sum(alpha, axis=0, dtype=xp.float64)
 
-    parts = map_blocks(block_sums, row_blocks(points.shape[0], 4096), n_jobs=n_jobs)
-    sums, mass = np.sum([part[0] for part in parts], axis=0), np.sum([part[1] for part in parts], axis=0)
+    size = block_rows(device_kind(points), points.shape[1] * 8, 4096)
+    parts = map_blocks(block_sums, row_blocks(points.shape[0], size), n_jobs=n_jobs)
+    sums, mass = (xp.sum(xp.stack(part), axis=0) for part in zip(*parts, strict=True))
     filled = (mass > 0)[:, None]
-    new = np.divide(sums, mass[:, None], out=means.astype(np.float64), where=filled)
-    return new.astype(means.dtype)
+    new = xp.where(filled, sums / xp.where(filled, mass[:, None], xp.ones_like(mass[:, None])), means)
+    return xp.astype(new, means.dtype)
 
 
-METHODS: dict[str, Callable[..., np.ndarray]] = {
+METHODS: dict[str, Callable[..., Any]] = {
     "kmeans": _plain,
     "spherical": _spherical,
     "em": _mixture_em,
@@ -99,21 +104,24 @@ METHODS: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
-def calibrate_variance(points: Any, anchors: np.ndarray, target: float) -> float:
+def calibrate_variance(points: Any, anchors: Any, target: float) -> float:
     """The variance at which the mean entropy of the responsibilities is `target` · log p, by bisection on log σ².
 
     This is what perplexity does in t-SNE. With one anchor, or anchors that coincide, every variance gives the same
     responsibilities and the answer is 1.
     """
+    xp = array_namespace(points, anchors)
     points = points[:: max(1, len(points) // _CALIBRATION_POINTS)][:_CALIBRATION_POINTS]
-    scores = np.asarray(relative_log_joint(points, anchors, 1.0), dtype=np.float64)
-    spread = float(np.mean(np.max(scores, axis=1) - np.min(scores, axis=1)))
+    scores = xp.astype(relative_log_joint(points, anchors, 1.0), xp.float64)
+    spread = float(xp.mean(xp.max(scores, axis=1) - xp.min(scores, axis=1)))
     if len(anchors) == 1 or spread == 0:
         return 1.0
     wanted = target * np.log(len(anchors))
-    low, high = np.log(spread) - 20, np.log(spread) + 20
+    # The borders stay on the device of the points: nothing waits for them before the end.
+    low = xp.asarray(np.log(spread) - 20, dtype=xp.float64, device=device_of(points))
+    high = low + 40
     for _ in range(60):
         middle = 0.5 * (low + high)
-        mean_entropy = np.mean(entropy(log_softmax(scores / np.exp(middle))))
-        low, high = (middle, high) if mean_entropy < wanted else (low, middle)
-    return float(np.exp(0.5 * (low + high)))
+        higher = xp.mean(entropy(log_softmax(scores / xp.exp(middle)))) < wanted
+        low, high = xp.where(higher, middle, low), xp.where(higher, high, middle)
+    return float(xp.exp(0.5 * (low + high)))

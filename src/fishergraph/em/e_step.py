@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from array_api_compat import array_namespace
 
+from fishergraph._checks import check_number, look_up
 from fishergraph.family import relative_log_joint
 
 
@@ -42,4 +44,15 @@ def published_code(points: Any, anchors: Any, variance: float = 1.0) -> Any:
     return xp.exp(log_softmax(unit @ anchors.T / points.shape[1]))
 
 
-E_STEPS: dict[str, Callable[..., Any]] = {"posterior": posterior}
+# 1/τ of the penalty on the anchors' masses in a set: none at all, infinite, or a number.
+_SLACKS: dict[str, Callable[[float], float]] = {
+    "posterior": lambda penalty: math.inf,
+    "balanced": lambda penalty: 0.0,
+    "unbalanced": lambda penalty: 1 / penalty if penalty > 1e-15 else math.inf,
+}
+
+
+def e_step_slack(e_step: str, column_penalty: float) -> float:
+    """1/τ of the named E-step: ∞ is the posterior, 0 is balanced."""
+    slack = look_up(_SLACKS, e_step, "e_step")
+    return slack(check_number(column_penalty, "column_penalty"))

@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from array_api_compat import array_namespace, is_torch_array
+from array_api_compat import device as device_of
 
 from fishergraph._checks import look_up
-from fishergraph.blocks import map_blocks, one_blas_thread, row_blocks
+from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks
+from fishergraph.em.unit import directions, row_lengths, stored, unit_rows
+from fishergraph.ops.place import device_kind
 
 # k-means++ over more points than this costs more than it brings (it reads all of them once per centre).
 _PLUSPLUS_POINTS = 16_384
@@ -22,45 +26,25 @@ _SKETCH = 128
 _SKETCH_WORK = 15_000_000_000
 
 
-def unit_rows(points: Any) -> Any:
-    """The rows divided by their lengths; a zero row stays zero. Dense or canonical CSR.
-
-    A row is divided by its largest entry first, so that no square can overflow or vanish.
-    """
-    if sp.issparse(points):
-        counts = np.diff(points.indptr)
-        largest = abs(points).max(axis=1).toarray().ravel()
-        data = points.data / np.repeat(np.where(largest > 0, largest, 1), counts)
-        scaled = sp.csr_array((data, points.indices, points.indptr), shape=points.shape)
-        lengths = _row_lengths(scaled)
-        data /= np.repeat(np.where(lengths > 0, lengths, 1), counts)
-        return scaled
-    largest = np.max(np.abs(points), axis=1, keepdims=True, initial=0)
-    scaled = np.divide(points, largest, out=np.zeros_like(points), where=largest > 0)
-    lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
-    return np.divide(scaled, lengths, out=scaled, where=lengths > 0)
-
-
 def kmeans(
     points: Any,
     n_clusters: int,
     *,
-    rng: np.random.Generator,
+    rng: Any,
     spherical: bool = False,
     init: str = "random",
     n_iter: int = 4,
     n_jobs: int | None = None,
     what: str = "anchors",
-) -> np.ndarray:
+) -> Any:
     """Centres (cluster, feature) that lower Σ_i min_j ‖x_i − c_j‖², or raise Σ_i max_j ⟨x_i, c_j⟩ on unit vectors.
 
-    Fewer distinct points than clusters give as many centres as there are distinct points, with a warning.
+    Fewer distinct points than clusters give as many centres as there are distinct points, with a warning. `rng` is a
+    NumPy generator, or for tensors a `TensorStream`.
     """
     start = look_up(INITS, init, "init")
     if spherical:
-        points = unit_rows(points)
-        live = _row_lengths(points) > 0 if sp.issparse(points) else points.any(axis=1)
-        points = points if live.all() else points[live]
+        points = directions(points, n_jobs)
     centres = start(points, n_clusters, rng)
     if len(centres) < n_clusters:
         warnings.warn(
@@ -69,60 +53,61 @@ def kmeans(
             stacklevel=2,
         )
     if len(centres) == 0:  # nothing but zero vectors, which have no direction: any one will do
-        return np.eye(1, points.shape[1], dtype=points.dtype)
+        return array_namespace(centres).eye(1, points.shape[1], dtype=centres.dtype, device=device_of(centres))
     with one_blas_thread():
         return _iterate(points, centres, spherical, n_iter if len(centres) > 1 or not spherical else 1, rng, n_jobs)
 
 
-def _iterate(
-    points: Any, centres: np.ndarray, spherical: bool, n_iter: int, rng: np.random.Generator, n_jobs: int | None
-) -> np.ndarray:
+def _iterate(points: Any, centres: Any, spherical: bool, n_iter: int, rng: Any, n_jobs: int | None) -> Any:
     """The centres after `n_iter` Lloyd iterations.
 
     Many clusters of many long vectors are told apart in a random projection, which keeps distances; only the last
-    average is taken over the vectors themselves.
+    average is taken over the vectors themselves. Tensors are compared whole: a card multiplies fast.
     """
-    work = points.shape[0] * points.shape[1] * len(centres) * n_iter
+    work = 0 if is_torch_array(points) else points.shape[0] * points.shape[1] * len(centres) * n_iter
     if work < _SKETCH_WORK or points.shape[1] < 4 * _SKETCH or len(centres) * n_iter < 4 * _SKETCH:
         for _ in range(n_iter):
             centres = _lloyd(points, centres, points, centres, spherical, n_jobs)
         return centres
     projection = rng.standard_normal((points.shape[1], _SKETCH), dtype=np.float32).astype(points.dtype, copy=False)
     project = (lambda rows: unit_rows(rows @ projection)) if spherical else (lambda rows: rows @ projection)
-    sketch, seen = np.empty((points.shape[0], _SKETCH), points.dtype), project(centres)
+    sketch, seen = np.empty((points.shape[0], _SKETCH), centres.dtype), project(centres)
+
+    whole, _ = stored(points)
 
     def fill(rows: slice) -> None:
-        sketch[rows] = project(points[rows])
+        sketch[rows] = project(whole[rows])
 
-    map_blocks(fill, row_blocks(points.shape[0], _BLOCK), n_jobs=n_jobs)
+    map_blocks(fill, row_blocks(points.shape[0], _block_size(points, centres)), n_jobs=n_jobs)
     for _ in range(n_iter - 1):
         seen = _lloyd(sketch, seen, sketch, seen, spherical, n_jobs)
     return _lloyd(sketch, seen, points, centres, spherical, n_jobs)
 
 
-def _row_lengths(points: Any) -> np.ndarray:
-    squares = points.multiply(points) if sp.issparse(points) else points * points
-    return np.sqrt(np.asarray(squares.sum(axis=1))).ravel()
-
-
-def _squares_from(points: Any, origin: np.ndarray) -> np.ndarray:
+def _squares_from(points: Any, origin: Any) -> Any:
     """‖x_i − o‖² of every row."""
     if sp.issparse(points):
-        return _row_lengths(points) ** 2 - 2 * (points @ origin) + origin @ origin
-    return _row_lengths(points - origin) ** 2
+        return row_lengths(points) ** 2 - 2 * (points @ origin) + origin @ origin
+    return row_lengths(points - origin) ** 2
 
 
-def _dense(rows: Any) -> np.ndarray:
+def _dense(rows: Any) -> Any:
+    if is_torch_array(rows):
+        return rows
     return rows.toarray() if sp.issparse(rows) else np.ascontiguousarray(rows)
 
 
-def _distinct(points: Any, order: np.ndarray, n: int) -> np.ndarray:
+def _distinct(points: Any, order: Any, n: int) -> Any:
     """The first `n` row numbers along `order` whose rows differ from each other."""
+    if is_torch_array(points):
+        return _distinct_on_device(points, order, n)
     seen: set[bytes] = set()
     kept: list[int] = []
     for start in range(0, len(order), n):
         chunk = order[start : start + n]
         rows = _dense(points[chunk]) + 0.0  # −0.0 and 0.0 are one point
+        if start == 0 and len({row[:16].tobytes() for row in rows}) == n:  # rows that differ early need no more looking
+            return chunk
         for number, row in zip(chunk, rows, strict=True):
             key = row.tobytes()
             if key not in seen:
@@ -133,12 +118,22 @@ def _distinct(points: Any, order: np.ndarray, n: int) -> np.ndarray:
     return np.array(kept, dtype=np.int64)
 
 
-def _random_start(points: Any, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
+def _distinct_on_device(points: Any, order: Any, n: int) -> Any:
+    """The same without a row leaving its device: four times as many rows nearly always hold enough that differ."""
+    from fishergraph.ops.torch_rows import first_distinct
+
+    kept = first_distinct(points[order[: 4 * n]])
+    if len(kept) < n < len(order):
+        kept = first_distinct(points[order])
+    return order[kept[:n]]
+
+
+def _random_start(points: Any, n_clusters: int, rng: Any) -> Any:
     """Distinct rows, at random."""
     return _dense(points[_distinct(points, rng.permutation(points.shape[0]), n_clusters)])
 
 
-def _plusplus_start(points: Any, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
+def _plusplus_start(points: Any, n_clusters: int, rng: Any) -> Any:
     """k-means++ on at most 16,384 of the rows."""
     from sklearn.cluster import kmeans_plusplus
 
@@ -146,84 +141,114 @@ def _plusplus_start(points: Any, n_clusters: int, rng: np.random.Generator) -> n
     distinct = _distinct(points, rows, n_clusters)
     if len(distinct) < n_clusters:
         return _dense(points[distinct])
+    sample = points[rows]
+    # scikit-learn's takes NumPy arrays: a tensor's sample makes the one trip to the host.
+    seen = np.asarray(sample.cpu()) if is_torch_array(sample) else sample
     with one_blas_thread():
-        centres, _ = kmeans_plusplus(points[rows], n_clusters, random_state=int(rng.integers(2**31)))
-    return _dense(centres)
+        _, chosen = kmeans_plusplus(seen, n_clusters, random_state=int(rng.integers(2**31)))
+    return _dense(sample[chosen])
 
 
-INITS: dict[str, Callable[[Any, int, np.random.Generator], np.ndarray]] = {
+INITS: dict[str, Callable[[Any, int, Any], Any]] = {
     "random": _random_start,
     "k-means++": _plusplus_start,
 }
 
 
-def _lloyd(
-    seen: Any, seen_centres: np.ndarray, points: Any, centres: np.ndarray, spherical: bool, n_jobs: int | None
-) -> np.ndarray:
+def _lloyd(seen: Any, seen_centres: Any, points: Any, centres: Any, spherical: bool, n_jobs: int | None) -> Any:
     """The centres after one assignment, of what is `seen` of the points, and one average, of the points themselves."""
-    n = seen.shape[0]
-    # Measured from the mean centre o: far from the origin, ⟨x, c⟩ − ‖c‖²/2 would drown in its own rounding.
-    origin = np.zeros_like(seen_centres[0]) if spherical else seen_centres.mean(axis=0)
-    shifted = seen_centres - origin
-    exact = shifted.astype(np.float64)
-    offset = np.zeros(len(centres)) if spherical else exact @ origin + 0.5 * np.sum(exact**2, axis=1)
-    offset = offset.astype(centres.dtype)
-    gains = np.empty(n, centres.dtype)  # ⟨x − o, c − o⟩ − ‖c − o‖²/2 at the best centre: (‖x − o‖² − ‖x − c‖²)/2
+    xp, device = array_namespace(centres), device_of(centres)
+    n, k = seen.shape[0], len(centres)
+    origin, shifted, offset, coarse = _measured(seen_centres, spherical)
+    # ⟨x − o, c − o⟩ − ‖c − o‖²/2 at the best centre: (‖x − o‖² − ‖x − c‖²)/2
+    gains = xp.empty(n, dtype=centres.dtype, device=device)
+    size = _block_size(points, centres)
+    (rows_seen, seen_scales), (rows_stored, scales) = stored(seen), stored(points)
 
-    def chunk_sums(chunk: slice) -> tuple[np.ndarray, np.ndarray]:
-        sums = np.zeros_like(centres)
-        counts = np.zeros(len(centres), np.int64)
-        for rows in row_blocks(chunk.stop - chunk.start, _BLOCK):
+    def chunk_sums(chunk: slice) -> tuple[Any, Any]:
+        sums, counts = xp.zeros_like(centres), xp.zeros(k, dtype=xp.int64, device=device)
+        for rows in row_blocks(chunk.stop - chunk.start, size):
             block = slice(chunk.start + rows.start, chunk.start + rows.stop)
-            scores = seen[block] @ shifted.T - offset
-            labels = np.argmax(scores, axis=1)
-            gains[block] = scores[np.arange(len(labels)), labels]
-            _add_segments(points[block], labels, sums)
-            counts += np.bincount(labels, minlength=len(centres))
+            scores = rows_seen[block] @ shifted.T - offset
+            if not spherical:
+                scores = (scores + coarse) - coarse
+            labels = xp.argmax(scores, axis=1)
+            gains[block] = scores[xp.arange(len(labels), device=device), labels]
+            counts += _add_segments(rows_stored[block], labels, sums, None if scales is None else scales[block])
         return sums, counts
 
     # The chunks are fixed, and their sums are added in order: the threads cannot change a bit.
-    parts = map_blocks(chunk_sums, row_blocks(n, max(_BLOCK, -(-n // _CHUNKS))), n_jobs=n_jobs)
+    parts = map_blocks(chunk_sums, row_blocks(n, max(size, _BLOCK, -(-n // _CHUNKS))), n_jobs=n_jobs)
     sums, counts = parts[0]
     for more_sums, more_counts in parts[1:]:
         sums += more_sums
         counts += more_counts
-    loss = -gains if spherical or counts.all() else 0.5 * _squares_from(seen, origin) - gains
-    return _averages(points, centres, sums, counts, loss, spherical)
-
-
-def _averages(
-    points: Any,
-    centres: np.ndarray,
-    sums: np.ndarray,
-    counts: np.ndarray,
-    loss: np.ndarray,
-    spherical: bool,
-) -> np.ndarray:
-    """The mean of each cluster (its direction when spherical); the points of largest loss restart the empty ones."""
-    full = counts > 0
-    new = centres.copy()
-    if spherical:
-        lengths = np.linalg.norm(sums, axis=1)
-        full &= lengths > 0  # opposite vectors have no mean direction: the old centre stays
-        new[full] = sums[full] / lengths[full, None]
-    else:
-        new[full] = sums[full] / counts[full, None].astype(sums.dtype)
-    empty = np.flatnonzero(counts == 0)
-    if len(empty):
-        worst = np.argsort(-loss, kind="stable")[: len(empty)]
-        new[empty[: len(worst)]] = _dense(points[worst])
+    new = _averages(centres, sums, counts, spherical)
+    if bool((counts == 0).any()):
+        gains = gains if seen_scales is None else gains * seen_scales
+        loss = -gains if spherical else 0.5 * _squares_from(seen, origin) - gains
+        _restart(new, counts, points, loss)
     return new
 
 
-def _add_segments(rows: Any, labels: np.ndarray, sums: np.ndarray) -> None:
-    """sums[labels[i]] += rows[i], in the order of the rows."""
+def _measured(centres: Any, spherical: bool) -> tuple[Any, Any, Any, Any]:
+    """(o, c − o, offset, grain): the score of a point is ⟨x, c − o⟩ − offset, rounded to 64 units in the last place of
+    the largest ‖c − o‖². A zero point ties between unit centres; rounding must not decide for one of them."""
+    xp = array_namespace(centres)
+    if spherical:
+        return xp.zeros_like(centres[0]), centres, xp.zeros_like(centres[:, 0]), 0.0
+    # Measured from the mean centre o: far from the origin, ⟨x, c⟩ − ‖c‖²/2 would drown in its own rounding.
+    origin = xp.mean(centres, axis=0)
+    shifted = centres - origin
+    exact = xp.astype(shifted, xp.float64)
+    squares = xp.sum(exact * exact, axis=1)
+    offset = exact @ xp.astype(origin, xp.float64) + 0.5 * squares
+    return origin, shifted, xp.astype(offset, centres.dtype), 64 * xp.astype(xp.max(squares), centres.dtype)
+
+
+def _averages(centres: Any, sums: Any, counts: Any, spherical: bool) -> Any:
+    """The mean of each cluster, or its direction when spherical; the old centre where there is none. Eats the sums."""
+    xp = array_namespace(centres)
+    # Opposite vectors have no mean direction.
+    sizes = row_lengths(sums) if spherical else xp.astype(counts, sums.dtype)
+    full = (counts > 0) & (sizes > 0)
+    sums /= xp.where(full, sizes, xp.ones_like(sizes))[:, None]
+    return sums if bool(full.all()) else xp.where(full[:, None], sums, centres)
+
+
+def _block_size(points: Any, centres: Any) -> int:
+    """Rows whose scores fill a block on a card; on the CPU rows that take 4 MB, at least 256."""
+    rows = 2**22 // max(1, points.shape[1] * centres.dtype.itemsize)
+    return block_rows(device_kind(centres), 8 * len(centres), min(_BLOCK, max(256, rows)))
+
+
+def _restart(centres: Any, counts: Any, points: Any, loss: Any) -> None:
+    """The points of largest loss take the places of the empty clusters."""
+    xp = array_namespace(centres)
+    (empty,) = xp.nonzero(counts == 0)
+    worst = xp.argsort(-loss, stable=True)[: len(empty)]
+    centres[empty[: len(worst)]] = _dense(points[worst])
+
+
+def _add_segments(rows: Any, labels: Any, sums: Any, scales: Any) -> Any:
+    """sums[labels[i]] += [scales[i] ·] rows[i], in the order of the rows; returns how many rows each label has."""
+    if is_torch_array(sums):
+        xp = array_namespace(sums)
+        # A product with the indicators has one order of summation; scattered additions on a card have none.
+        picks = labels[None, :] == xp.arange(len(sums), device=device_of(sums))[:, None]  # (cluster, row)
+        sums += xp.astype(picks, sums.dtype) @ rows
+        return xp.sum(picks, axis=1)
     if sp.issparse(rows):
         pick = sp.csr_array(
             (np.ones(len(labels), sums.dtype), (labels, np.arange(len(labels)))), (len(sums), len(labels))
         )
         sums += (pick @ rows).toarray()
-        return
-    from fishergraph.ops.numba_cpu import add_segments
+    elif scales is not None:
+        from fishergraph.ops.numba_rows import add_scaled_segments
 
-    add_segments(np.ascontiguousarray(rows), labels, sums)
+        add_scaled_segments(rows, scales, labels, sums)
+    else:
+        from fishergraph.ops.numba_cpu import add_segments
+
+        add_segments(np.ascontiguousarray(rows), labels, sums)
+    return np.bincount(labels, minlength=len(sums))

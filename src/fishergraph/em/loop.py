@@ -2,62 +2,94 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from array_api_compat import array_namespace, is_torch_array
+from array_api_compat import device as device_of
 
 from fishergraph._checks import check_finite_rows, check_integer, check_number
-from fishergraph.blocks import map_blocks, row_blocks
-from fishergraph.em.e_step import posterior
+from fishergraph.blocks import block_rows, map_blocks, row_blocks
+from fishergraph.em.e_step import e_step_slack, posterior
 from fishergraph.multiset import Multisets
 from fishergraph.ops import Backend, Responsibilities, choose_backend
+from fishergraph.ops.place import device_kind
+
+# Rows of a block whose means are written straight to where they stay.
+_ROWS = 2048
 
 
 class EMMeans(NamedTuple):
     """means (set, anchor, feature), and mass (set, anchor): Σ_u a_vu α_uj of the last E-step."""
 
-    means: np.ndarray
-    mass: np.ndarray
+    means: Any
+    mass: Any
 
 
 def first_responsibilities(
-    points: np.ndarray,
-    anchors: np.ndarray,
+    points: Any,
+    anchors: Any,
     variance: float,
     *,
     e_step: Callable[..., Any] = posterior,
     n_jobs: int | None = None,
 ) -> Responsibilities:
     """The responsibilities of all points at the anchors, by row blocks, (point, anchor)."""
-    log = np.empty((points.shape[0], anchors.shape[0]), points.dtype)
-    plain = np.empty_like(log)
+    xp = array_namespace(points, anchors)
+    log = xp.empty((points.shape[0], len(anchors)), dtype=_sum_dtype(points, anchors), device=device_of(points))
+    plain = xp.empty_like(log)
+
+    compiled = e_step is posterior and isinstance(points, np.ndarray)
 
     def fill(rows: slice) -> None:
-        log[rows] = e_step(points[rows], anchors, variance)
-        np.exp(log[rows], out=plain[rows])
+        if compiled:
+            _compiled_posterior(points[rows], anchors, variance, log[rows], plain[rows])
+        else:
+            log[rows] = e_step(xp.astype(points[rows], log.dtype, copy=False), anchors, variance)
+            plain[rows] = xp.exp(log[rows])
 
-    map_blocks(fill, row_blocks(points.shape[0], 4096), n_jobs=n_jobs)
+    size = block_rows(device_kind(points), 4 * points.shape[1], 4096)
+    map_blocks(fill, row_blocks(points.shape[0], size), n_jobs=n_jobs)
     return Responsibilities(log, plain)
+
+
+def _compiled_posterior(
+    points: np.ndarray, anchors: np.ndarray, variance: float, log: np.ndarray, plain: np.ndarray
+) -> None:
+    """The same in one pass over the points."""
+    from fishergraph.ops.numba_cpu import posterior_block
+
+    posterior_block(points, anchors, variance, log, plain)
+
+
+def _sum_dtype(points: Any, anchors: Any) -> Any:
+    """The dtype means are summed in: that of the points, or of the anchors where points are stored in 16 bits."""
+    return points.dtype if array_namespace(points).finfo(points.dtype).bits >= 32 else anchors.dtype
 
 
 def block_means(
     backend: Backend,
-    points: np.ndarray,
+    points: Any,
     responsibilities: Responsibilities,
-    sets: Multisets,
-    anchors: np.ndarray,
+    sets: Any,
+    anchors: Any,
     *,
     variance: float = 1.0,
     prior: float = 0.0,
     n_em_iter: int = 1,
+    slack: float = math.inf,
+    out: EMMeans | None = None,
 ) -> EMMeans:
     """`em_means` of one row block. An empty multiset, or no iteration at all, gives the anchors and no mass."""
-    n_anchors, n_features = anchors.shape
-    means = np.empty((sets.n_sets, n_anchors, n_features), points.dtype)
-    mass = np.zeros((sets.n_sets, n_anchors), points.dtype)
+    if out is None:
+        xp, dtype, device = array_namespace(points, anchors), _sum_dtype(points, anchors), device_of(points)
+        shape = (sets.n_sets, *anchors.shape)
+        out = EMMeans(*(xp.empty(s, dtype=dtype, device=device) for s in (shape, shape[:2])))
+    means, mass = out
     if n_em_iter == 0:
-        means[:] = anchors
+        means[:], mass[:] = anchors, 0
     else:
         backend.run(
             points,
@@ -69,18 +101,22 @@ def block_means(
             n_em_iter=n_em_iter,
             means=means,
             mass=mass,
+            **({} if slack == math.inf else {"slack": slack}),
         )
-    return EMMeans(means, mass)
+    return out
 
 
 def em_means(
-    points: np.ndarray,
-    multisets: Multisets,
-    anchors: np.ndarray,
+    points: Any,
+    multisets: Any,
+    anchors: Any,
     *,
     variance: float = 1.0,
     prior: float = 0.0,
     n_em_iter: int = 1,
+    e_step: str = "posterior",
+    column_penalty: float = 1.0,
+    bias: Any = None,
     backend: str | None = None,
     n_jobs: int | None = None,
 ) -> EMMeans:
@@ -96,12 +132,39 @@ def em_means(
     variance : σ² of every component.
     prior : κ, the weight of the anchor as one more member of every component; 0 is the paper.
     n_em_iter : the number of iterations M.
+    e_step : "posterior"; "balanced", every anchor has the same mass in every set; "unbalanced", a penalty for it.
+    column_penalty : τ of the unbalanced E-step.
+    bias : (anchor,), log-weights of the components; tensors only.
+    backend : None chooses. "numba" and "scipy" take NumPy arrays; "triton", "numba" and "torch" take tensors.
 
     Returns
     -------
     means (set, anchor, feature) and mass (set, anchor). The layers never call this on all rows at once; they run
-    the same backend per row block.
+    the same backend per row block. Tensors give tensors, differentiable in points, anchors, bias and the weights of the
+    multisets (`TensorSets`, or `Multisets` without a gradient).
     """
+    variance = check_number(variance, "variance", strict=True)
+    prior = check_number(prior, "prior")
+    n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0)
+    slack = e_step_slack(e_step, column_penalty)
+    if is_torch_array(points):
+        from fishergraph.ops.torch_door import checked_em_means
+
+        found = checked_em_means(
+            points, multisets, anchors,
+            variance=variance, prior=prior, n_em_iter=n_em_iter, slack=slack, bias=bias, backend=backend,
+        )  # fmt: skip
+        return EMMeans(*found)
+    return _array_means(points, multisets, anchors, variance, prior, n_em_iter, slack, bias, backend, n_jobs)
+
+
+def _array_means(
+    points: Any, multisets: Multisets, anchors: Any, variance: float, prior: float, n_em_iter: int, slack: float,
+    bias: Any, backend: str | None, n_jobs: int | None,
+) -> EMMeans:  # fmt: skip
+    """`em_means` of NumPy arrays, row block by row block."""
+    if bias is not None:
+        raise ValueError("bias is for tensors, got NumPy points; pass torch tensors, or leave bias=None.")
     points = _as_points(points, "points")
     anchors = _as_points(anchors, "anchors").astype(points.dtype, copy=False)
     if anchors.shape[0] == 0 or anchors.shape[1] != points.shape[1]:
@@ -110,16 +173,13 @@ def em_means(
             f"got {anchors.shape}; learn them from these points with learn_anchors."
         )
     _check_sets(multisets, points.shape[0])
-    variance = check_number(variance, "variance", strict=True)
-    prior = check_number(prior, "prior")
-    n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0)
-    chosen = choose_backend(backend, n_em_iter=n_em_iter)
+    chosen = choose_backend(backend, n_em_iter=n_em_iter, slack=slack, tensors=False)
     responsibilities = first_responsibilities(points, anchors, variance, n_jobs=n_jobs)
     means = np.empty((multisets.n_sets, *anchors.shape), points.dtype)
     mass = np.empty((multisets.n_sets, anchors.shape[0]), points.dtype)
 
     def fill(rows: slice) -> None:
-        means[rows], mass[rows] = block_means(
+        block_means(
             chosen,
             points,
             responsibilities,
@@ -128,9 +188,11 @@ def em_means(
             variance=variance,
             prior=prior,
             n_em_iter=n_em_iter,
+            slack=slack,
+            out=EMMeans(means[rows], mass[rows]),
         )
 
-    map_blocks(fill, row_blocks(multisets.n_sets), n_jobs=n_jobs)
+    map_blocks(fill, row_blocks(multisets.n_sets, _ROWS), n_jobs=n_jobs)
     return EMMeans(means, mass)
 
 

@@ -6,24 +6,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _checks
 from fishergraph.blocks import one_blas_thread
 from fishergraph.em.anchors import METHODS
-from fishergraph.em.e_step import E_STEPS
+from fishergraph.em.e_step import e_step_slack
+from fishergraph.estimators.door import open_door
+from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.estimators.stack import StackSpec, fit_stack, run_stack
 from fishergraph.estimators.state import load_state, save_state
-from fishergraph.graph import as_graph, names_nodes
 from fishergraph.kernel_map import KERNELS
 from fishergraph.layer import ATTENTIONS, LayerSpec
-from fishergraph.multiset import MULTISETS, WEIGHTS, Multisets, singletons
+from fishergraph.multiset import WEIGHTS, Diffusion, choose_multiset
 from fishergraph.ops import choose_backend
-from fishergraph.structural import describe_structure, structural_features
+from fishergraph.structural import describe_structure
 
 
 class FisherEmbedding(TransformerMixin, BaseEstimator):
@@ -41,22 +41,30 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
     normalize : divide the rows of X, and the points of every layer, by their lengths.
     anchor_method : "kmeans"; "spherical" (for unit vectors, so with `normalize`); "em"; "random".
     n_em_iter : EM iterations per layer; 1 is the paper, 0 gives φ = 0.
-    e_step : "posterior".
+    e_step : "posterior"; "balanced", every anchor has the same share of every multiset; "unbalanced", a penalty for it.
+    column_penalty : the weight τ of that penalty: 0 is the posterior, a large one is balanced.
     attention : "posterior", the paper's equations, or "reference", the rule of the authors' code.
     variance : σ² of the components, or "auto": the value at which the mean entropy of the responsibilities is
         `sharpness` · log p, layer by layer.
     sharpness : see `variance`; between 0 (hard assignment) and 1 (no attention at all: mean pooling).
     prior : κ ≥ 0, the weight of an anchor as one more member of its component; 0 is the paper.
     counts : append the soft counts log(1 + mass), which tell {x} from {x, x}.
-    multiset : "neighbourhood" (with the node itself) or "open-neighbourhood".
-    weights : None, the graph's own weights; "uniform"; "symmetric", divided by the roots of both ends' degrees.
+    multiset : "neighbourhood" (with the node itself) or "open-neighbourhood"; or the nodes a diffusion from the node
+        reaches, weighted by it: "ppr" (personalised PageRank), "heat", "s2gc", or one of these with parameters of
+        its own, such as `PageRank(teleport=0.05, members=64)`.
+    weights : None, the graph's own weights; "uniform"; "symmetric", divided by the roots of both ends' degrees. A
+        diffusion walks along them: the random walk of the first two, D^-½ A D^-½ for the third.
     undirected : add the reverse of every edge.
     structure : features for `X=None`: "projection", "degree" or "spectral".
     kernel : "exp" or "identity" (φ itself; widths then grow by p per layer).
     bandwidth : σ of the exponential kernel.
     block_weights : one weight per block ψ_0 … ψ_T in Eq. 2; 0 leaves a block out. None weighs all equally.
     max_samples : most points that k-means looks at.
-    device, backend : "cpu", and None, "numba" or "scipy".
+    device : "cpu", "cuda" or "cuda:1". On a card the whole fit and transform run there; X may be a tensor on it (so is
+        the result then), or a NumPy or CSR matrix, which is read in blocks. Random draws differ from the CPU's.
+    backend : None chooses; "numba" and "scipy" take NumPy arrays, "torch" and "triton" (CUDA) tensors.
+    precision : of products on a card: "float32"; "tf32", factors rounded to 10 bits; "bf16", the same with the points
+        between layers kept in 8 bits, half the memory. Sums are float32 always. On the CPU the type of X is kept.
     random_state : seed; every layer has its own stream.
     n_jobs : threads; None uses every core. The result has the same bits at any number.
     verbose : show a progress bar per layer.
@@ -84,12 +92,13 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         anchor_method: str = "kmeans",
         n_em_iter: int = 1,
         e_step: str = "posterior",
+        column_penalty: float = 1.0,
         attention: str = "posterior",
         variance: float | str = "auto",
         sharpness: float = 0.9,
         prior: float = 0.0,
         counts: bool = False,
-        multiset: str = "neighbourhood",
+        multiset: str | Diffusion = "neighbourhood",
         weights: str | None = None,
         undirected: bool = False,
         structure: str = "projection",
@@ -99,6 +108,7 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         max_samples: int = 300_000,
         device: str = "cpu",
         backend: str | None = None,
+        precision: str = "float32",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -110,6 +120,7 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         self.anchor_method = anchor_method
         self.n_em_iter = n_em_iter
         self.e_step = e_step
+        self.column_penalty = column_penalty
         self.attention = attention
         self.variance = variance
         self.sharpness = sharpness
@@ -125,6 +136,7 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         self.max_samples = max_samples
         self.device = device
         self.backend = backend
+        self.precision = precision
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -134,6 +146,9 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
 
         X is dense or CSR, (node, feature), or None for structural features of the graph. `graph` is anything that
         `as_graph` takes; None makes every row its own multiset. `y` is not looked at.
+
+        X may be a torch tensor, dense or sparse CSR, on the `device`: then so is what is returned, and `graph` may be
+        a (2, E) tensor (or a pair with weights) beside it, or `TensorSets`, which are the multisets themselves.
         """
         self._fit(X, graph, want_output=False)
         return self
@@ -142,12 +157,14 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         """`fit(X, graph=graph).transform(X, graph=graph)`, bit for bit, in one pass."""
         return self._fit(X, graph, want_output=True)
 
-    def transform(self, X: Any, *, graph: Any = None) -> np.ndarray:
+    def transform(self, X: Any, *, graph: Any = None) -> Any:
         """The embedding of the rows of X: the same graph, a larger one, or another one. Nothing is learned."""
         check_is_fitted(self)
         spec = self._spec()
-        X, sets = self._door(X, graph, fitting=False)
-        with one_blas_thread():
+        X, sets, place = open_door(self, X, graph, fitting=False)
+        spec = spec.at(place)
+        check_memory(spec, X, sets, want_output=True)
+        with one_blas_thread(), place.working():
             return run_stack(spec, self.stack_, X, sets)
 
     def _fit(self, X: Any, graph: Any, *, want_output: bool) -> Any:
@@ -155,46 +172,18 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         generator = check_random_state(self.random_state)
         words = generator.randint(0, 2**32, size=4, dtype=np.uint32)
         self._structure_seed = int(words[0])
-        X, sets = self._door(X, graph, fitting=True)
+        X, sets, place = open_door(self, X, graph, fitting=True)
+        spec = spec.at(place)
+        check_memory(spec, X, sets, want_output=want_output)
         seed = np.random.SeedSequence([int(word) for word in words])
-        with one_blas_thread():
+        with one_blas_thread(), place.working():
             self.stack_, output = fit_stack(spec, X, sets, seed, want_output=want_output)
         return output
 
-    def _door(self, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, Multisets]:
-        """X checked, and the multisets of the graph: the only place where input is looked at."""
-        if X is None and graph is None:
-            raise ValueError("X or graph must be given, got None for both; pass features, a graph, or both.")
-        if graph is not None:
-            labels = _checks.row_labels(X)
-            graph = as_graph(graph, undirected=self.undirected, node_ids=labels if names_nodes(graph) else None)
-            _checks.check_same_order(labels, graph.ids)
-        if X is None:
-            X = structural_features(graph, self.structure, dim=self.dim, seed=self._structure_seed)
-        X = validate_data(
-            self,
-            X,
-            reset=fitting,
-            accept_sparse="csr",
-            dtype=[np.float32, np.float64],
-            order="C",
-            ensure_all_finite=False,
-        )
-        _checks.check_finite_rows(X)
-        _checks.check_scale(X, normalize=self.normalize)
-        if sp.issparse(X):
-            X = sp.csr_array(X, copy=not X.has_canonical_format)
-            X.sum_duplicates()
-        if graph is None:
-            return X, singletons(X.shape[0])
-        _checks.check_same_rows(X.shape[0], graph.n_nodes)
-        _checks.check_weight_scale(graph.weights, X.dtype)
-        return X, MULTISETS[self.multiset](graph, self.weights)
-
     def _spec(self) -> StackSpec:
         """The parameters, checked and with names looked up."""
-        _checks.look_up({"cpu": "cpu"}, self.device, "device")
-        _checks.look_up(MULTISETS, self.multiset, "multiset")
+        _checks.check_device(self.device, self.precision)
+        choose_multiset(self.multiset)
         _checks.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
         _checks.check_flag(self.undirected, "undirected")
         describe_structure(self.structure)  # an unknown kind is found even where X is given
@@ -209,15 +198,20 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         )
 
     def _layer_spec(self) -> LayerSpec:
-        e_step = _checks.look_up(E_STEPS, self.e_step, "e_step")
+        slack = e_step_slack(self.e_step, self.column_penalty)
         attention = _checks.look_up(ATTENTIONS, self.attention, "attention")
-        if attention.e_step in E_STEPS.values():
-            attention = attention.with_e_step(e_step)
+        if not attention.has_variance and self.e_step != "posterior":
+            raise ValueError(
+                f"attention={self.attention!r} has an E-step of its own, got e_step={self.e_step!r}; "
+                "leave e_step='posterior', or use attention='posterior'."
+            )
         variance = self.variance
         if not isinstance(variance, str) or variance != "auto":
             variance = _checks.check_number(variance, "variance (or 'auto')", least=1e-12, most=1e12)
         n_em_iter = _checks.check_integer(self.n_em_iter, "n_em_iter", least=0)
-        choose_backend(self.backend, n_em_iter=n_em_iter)  # a backend that cannot do the work says so before it
+        device = self.device.partition(":")[0]
+        if device == "cpu" or self.backend is not None:  # a backend that cannot do the work says so before it
+            choose_backend(self.backend, device=device, n_em_iter=n_em_iter, slack=slack)
         return LayerSpec(
             n_anchors=_checks.check_integer(self.n_anchors, "n_anchors", least=1),
             anchor_method=self._anchor_method(),
@@ -233,6 +227,8 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
             bandwidth=_checks.check_number(self.bandwidth, "bandwidth", least=1e-6, most=1e6),
             max_samples=_checks.check_integer(self.max_samples, "max_samples", least=1),
             backend=self.backend,
+            device=device,
+            slack=slack,
         )
 
     def _anchor_method(self) -> str:
@@ -258,9 +254,15 @@ class FisherEmbedding(TransformerMixin, BaseEstimator):
         save_state(self, path)
 
     @classmethod
-    def load(cls, path: str | Path) -> FisherEmbedding:
-        """The model that `save` wrote; its transform has the same bits."""
-        return load_state(cls, path)
+    def load(cls, path: str | Path, *, device: str | None = None) -> FisherEmbedding:
+        """The model that `save` wrote; its transform has the same bits.
+
+        `device` takes the place of the one it was fitted on; on the CPU the precision is float32.
+        """
+        model = load_state(cls, path)
+        if device is not None:
+            model.set_params(device=device, precision="float32" if device == "cpu" else model.precision)
+        return model
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

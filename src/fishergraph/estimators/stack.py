@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
-from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.kmeans import unit_rows
 from fishergraph.kernel_map import KernelMap
-from fishergraph.layer import Layer, LayerSpec, fit_layer, run_layer
-from fishergraph.multiset import Multisets
+from fishergraph.layer import Known, Layer, LayerSpec, fit_layer, phi_blocks, run_layer
+from fishergraph.ops import choose_backend
+from fishergraph.ops.place import NUMPY, Place
 
 # A block of rows that the input map sees at once: bag-of-words rows are never dense beyond it.
 _INPUT_ROWS = 4096
@@ -31,6 +34,10 @@ class Stack:
         """The number of columns of ψ_0, …, ψ_T."""
         return [self.input_map.n_outputs, *(layer.kernel_map.n_outputs for layer in self.layers)]
 
+    def moved(self, move: Callable[[Any], Any]) -> Stack:
+        """The stack with its arrays somewhere else."""
+        return Stack(self.input_map.moved(move), tuple(layer.moved(move) for layer in self.layers))
+
 
 @dataclass(frozen=True)
 class StackSpec:
@@ -42,28 +49,47 @@ class StackSpec:
     block_weights: tuple[float, ...]  # one per block; zero leaves the block out
     n_jobs: int | None
     progress: Callable[[str, int], Any]  # (title, steps) → a context manager whose value has update(n)
+    place: Place = NUMPY
+
+    def at(self, place: Place) -> StackSpec:
+        """The same work somewhere else; a device is fed by one thread."""
+        if not place.tensors:
+            return replace(self, place=place)
+        name = self.layer.backend or ("torch" if place.device == "cpu" else None)
+        backend = choose_backend(name, device=place.device, n_em_iter=self.layer.n_em_iter)
+        if not backend.tensors:
+            raise ValueError(
+                f"backend={name!r} takes NumPy arrays, got tensors; leave backend=None, or pass X as a NumPy array."
+            )
+        layer = replace(self.layer, device=place.device, backend=backend.name)
+        return replace(self, place=place, n_jobs=1, layer=layer)
 
 
 def fit_stack(
-    spec: StackSpec, X: Any, sets: Multisets, seed: np.random.SeedSequence, *, want_output: bool
-) -> tuple[Stack, np.ndarray | None]:
-    """The stack fitted to the rows of X, and its output on them (None when it is not wanted)."""
-    streams = [np.random.default_rng(child) for child in seed.spawn(spec.n_layers + 1)]
-    rows = np.sort(streams[0].permutation(X.shape[0])[: _landmark_rows(spec, X.shape[0])])
+    spec: StackSpec, X: Any, sets: Any, seed: np.random.SeedSequence, *, want_output: bool
+) -> tuple[Stack, Any]:
+    """The stack fitted to the rows of X, and its output on them (None when it is not wanted).
+
+    The stack holds NumPy arrays wherever it was fitted.
+    """
+    streams = [spec.place.stream(child) for child in seed.spawn(spec.n_layers + 1)]
+    rows = streams[0].permutation(X.shape[0])[: _landmark_rows(spec, X.shape[0])]
     input_map = spec.layer.fit_map(
-        _input_rows(spec, X, rows),
+        _input_rows(spec, X, array_namespace(rows).sort(rows)),
         spec.layer.dim,
         bandwidth=spec.layer.bandwidth,
         shrinkage=spec.layer.attention.shrinkage,
         rng=streams[0],
         n_jobs=spec.n_jobs,
     )
-    return _run(spec, input_map, X, sets, _Fitting(spec, sets, streams[1:]), want_output)
+    stack, output = _run(spec, input_map, X, sets, _Fitting(spec, sets, streams[1:]), want_output)
+    return stack.moved(spec.place.fetch), output
 
 
-def run_stack(spec: StackSpec, stack: Stack, X: Any, sets: Multisets) -> np.ndarray:
+def run_stack(spec: StackSpec, stack: Stack, X: Any, sets: Any) -> Any:
     """The output of a fitted stack, (row, sum of the kept blocks' widths)."""
-    _, output = _run(spec, stack.input_map, X, sets, lambda t, points: (stack.layers[t - 1], None), True)
+    stack = stack.moved(lambda array: spec.place.put(array, X.dtype))
+    _, output = _run(spec, stack.input_map, X, sets, lambda t, points: (stack.layers[t - 1], Known()), True)
     assert output is not None
     return output
 
@@ -71,18 +97,22 @@ def run_stack(spec: StackSpec, stack: Stack, X: Any, sets: Multisets) -> np.ndar
 class _Fitting:
     """The source of layers while fitting: layer t is learned from the points that enter it."""
 
-    def __init__(self, spec: StackSpec, sets: Multisets, streams: list[np.random.Generator]):
+    def __init__(self, spec: StackSpec, sets: Any, streams: list[Any]):
         self.spec, self.sets, self.streams = spec, sets, streams
+        self.phi: Any = None  # of the layer before, which has been run by then
 
-    def __call__(self, t: int, points: np.ndarray):
-        return fit_layer(
+    def __call__(self, t: int, points: Any):
+        layer, known = fit_layer(
             self.spec.layer,
             points,
             self.sets,
             last=t == self.spec.n_layers,
             rng=self.streams[t - 1],
             n_jobs=self.spec.n_jobs,
+            reuse=self.phi,
         )
+        self.phi = known.phi
+        return layer, known
 
 
 def _input_rows(spec: StackSpec, X: Any, rows: Any) -> Any:
@@ -95,28 +125,29 @@ def _landmark_rows(spec: StackSpec, n_rows: int) -> int:
 
 
 def _run(
-    spec: StackSpec, input_map: KernelMap, X: Any, sets: Multisets, next_layer: Callable, want_output: bool
-) -> tuple[Stack, np.ndarray | None]:
+    spec: StackSpec, input_map: KernelMap, X: Any, sets: Any, next_layer: Callable, want_output: bool
+) -> tuple[Stack, Any]:
     """One pass over ψ_0 … ψ_T. A layer is run once, right after it is known; the last one only if it is wanted."""
     blocks = _Output(spec, sets.n_sets, want_output)
     points = _run_input(spec, input_map, X, blocks)
     layers: list[Layer] = []
     for t in range(1, spec.n_layers + 1):
-        layer, alpha = next_layer(t, points)
+        layer, known = next_layer(t, points)
         layers.append(layer)
         if t < spec.n_layers or want_output:
-            write, result = blocks.writer(t, layer.kernel_map.n_outputs, points.dtype)
-            with spec.progress(f"layer {t}/{spec.n_layers}", len(row_blocks(sets.n_sets))) as bar:
-                run = {"alpha": alpha, "n_jobs": spec.n_jobs, "advance": bar.update}
+            write, result = blocks.writer(t, layer.kernel_map.n_outputs, X.dtype)
+            steps = len(phi_blocks(spec.layer, sets.n_sets, points.shape[1]))
+            with spec.progress(f"layer {t}/{spec.n_layers}", steps) as bar:
+                run = {"known": known, "n_jobs": spec.n_jobs, "advance": bar.update}
                 run_layer(spec.layer, layer, points, sets, write, **run)
             points = result
     return Stack(input_map, tuple(layers)), blocks.joined()
 
 
-def _run_input(spec: StackSpec, input_map: KernelMap, X: Any, blocks: _Output) -> np.ndarray:
+def _run_input(spec: StackSpec, input_map: KernelMap, X: Any, blocks: _Output) -> Any:
     """ψ_0 of all rows."""
     write, points = blocks.writer(0, input_map.n_outputs, X.dtype)
-    rows = row_blocks(X.shape[0], _INPUT_ROWS)
+    rows = row_blocks(X.shape[0], block_rows(spec.place.device, 4 * X.shape[1], _INPUT_ROWS))
 
     def block(part: slice) -> None:
         write(part, input_map(_input_rows(spec, X, part)))
@@ -134,46 +165,56 @@ class _Output:
 
     def __init__(self, spec: StackSpec, n_rows: int, wanted: bool):
         self.spec, self.n_rows, self.wanted = spec, n_rows, wanted
-        self.array: np.ndarray | None = None
+        self.array: Any = None
         self.used = 0
 
-    def writer(self, t: int, width: int, dtype: np.dtype) -> tuple[Callable[[slice, np.ndarray], None], np.ndarray]:
+    def writer(self, t: int, width: int, dtype: Any) -> tuple[Callable[[slice, Any], None], Any]:
         """(write(rows, block), points): where block t goes, and the points it is for the next layer, if any."""
-        keep = t < self.spec.n_layers
-        points = np.empty((self.n_rows if keep else 0, width), dtype)
+        keep, place = t < self.spec.n_layers, self.spec.place
+        points = place.empty((self.n_rows if keep else 0, width), place.storage(dtype))
         weight = self.spec.block_weights[t] if self.wanted else 0.0
         target = self._columns(t, width, dtype) if weight > 0 else None
-        scale = points.dtype.type(np.sqrt(weight))
+        scale = math.sqrt(weight)
         unit = self.spec.normalize and self.spec.layer.attention.unit_points
 
-        def write(rows: slice, block: np.ndarray) -> None:
+        def write(rows: slice, block: Any) -> None:
             if keep:
                 points[rows] = unit_rows(block) if unit else block
             if target is not None:
-                np.multiply(block, scale, out=target[rows])
+                target[rows] = block if scale == 1 else block * scale
 
         return write, points
 
-    def _columns(self, t: int, width: int, dtype: np.dtype) -> np.ndarray:
+    def _columns(self, t: int, width: int, dtype: Any) -> Any:
         """The next `width` columns of the output."""
         if self.array is None:
-            self.array = np.empty((self.n_rows, _widest(self.spec, t, width)), dtype)
+            columns = sum(kept_widths(self.spec, t, width))
+            self.array = self.spec.place.empty_output((self.n_rows, columns), dtype)
         self.used += width
         return self.array[:, self.used - width : self.used]
 
-    def joined(self) -> np.ndarray | None:
+    def joined(self) -> Any:
         """The output, or None where none was wanted."""
-        if self.array is None or self.used == self.array.shape[1]:
-            return self.array
-        return np.ascontiguousarray(self.array[:, : self.used])
+        if self.array is None:
+            return None
+        result = self.spec.place.result(self.array)
+        if self.used == result.shape[1]:
+            return result
+        cut = result[:, : self.used]
+        return array_namespace(cut).asarray(cut, copy=True)
 
 
-def _widest(spec: StackSpec, first: int, width: int) -> int:
-    """The most columns the kept blocks first … T can take, when block `first` takes `width`."""
-    total = 0
-    for t in range(first, spec.n_layers + 1):
-        if t > first:
-            identity = spec.layer.keeps_phi or (t == spec.n_layers and not spec.layer.attention.maps_last)
-            width = spec.layer.n_anchors * (width + spec.layer.counts) if identity else spec.layer.dim
-        total += width if spec.block_weights[t] > 0 else 0
-    return total
+def asked_widths(spec: StackSpec, first: int, width: int) -> list[int]:
+    """The most columns that ψ_first … ψ_T can have, when ψ_first has `width`."""
+    widths = [width]
+    for t in range(first + 1, spec.n_layers + 1):
+        identity = spec.layer.keeps_phi or (t == spec.n_layers and not spec.layer.attention.maps_last)
+        grown = spec.layer.n_anchors * (widths[-1] + spec.layer.counts)
+        widths.append(grown if identity else spec.layer.dim)
+    return widths
+
+
+def kept_widths(spec: StackSpec, first: int, width: int) -> list[int]:
+    """Those of the blocks that are kept."""
+    weights = spec.block_weights[first:]
+    return [width for width, weight in zip(asked_widths(spec, first, width), weights, strict=True) if weight > 0]

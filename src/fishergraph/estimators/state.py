@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from fishergraph._version import __version__
 from fishergraph.estimators.stack import Stack
 from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap
 from fishergraph.layer import Layer
+from fishergraph.multiset import DIFFUSIONS, Diffusion
 
 FORMAT = "fishergraph-model"
 FORMAT_VERSION = 1
@@ -57,7 +59,7 @@ def load_state(cls: type[E], path: str | Path) -> E:
 
 
 def _restore(cls: type[E], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> E:
-    estimator: Any = cls(**header["params"])
+    estimator: Any = cls(**{name: _from_plain(value) for name, value in header["params"].items()})
     estimator.n_features_in_ = header["n_features_in"]
     if "feature_names_in" in header:
         estimator.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
@@ -114,7 +116,17 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, (list, tuple, np.ndarray)):
         return [_plain(entry) for entry in value]
+    if isinstance(value, Diffusion):
+        return {"record": type(value).__name__, **{name: _plain(entry) for name, entry in asdict(value).items()}}
     return value
+
+
+def _from_plain(value: Any) -> Any:
+    """A parameter as it was; an object of the JSON is a record."""
+    if not isinstance(value, dict):
+        return value
+    records = {record.__name__: record for record in DIFFUSIONS}
+    return records[value["record"]](**{name: entry for name, entry in value.items() if name != "record"})
 
 
 def _pack_map(kernel_map: KernelMap, name: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:

@@ -1,0 +1,79 @@
+"""Unit vectors: rows divided by their lengths, as an array or as rows with their scales; dense, CSR or tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace, is_torch_array
+
+from fishergraph.blocks import map_blocks, row_blocks
+
+
+def unit_rows(points: Any) -> Any:
+    """The rows divided by their lengths; a zero row stays zero. Dense, canonical CSR, or a tensor.
+
+    A row is divided by its largest entry first, so that no square can overflow or vanish.
+    """
+    if sp.issparse(points):
+        counts = np.diff(points.indptr)
+        largest = abs(points).max(axis=1).toarray().ravel()
+        data = points.data / np.repeat(np.where(largest > 0, largest, 1), counts)
+        scaled = sp.csr_array((data, points.indices, points.indptr), shape=points.shape)
+        lengths = row_lengths(scaled)
+        data /= np.repeat(np.where(lengths > 0, lengths, 1), counts)
+        return scaled
+    if not is_torch_array(points):
+        from fishergraph.ops.numba_rows import unit_rows as compiled
+
+        return compiled(points)
+    xp = array_namespace(points)
+    largest = xp.linalg.vector_norm(points, ord=float("inf"), axis=1, keepdims=True)
+    scaled = points / xp.where(largest > 0, largest, xp.ones_like(largest))
+    lengths = xp.linalg.vector_norm(scaled, axis=1, keepdims=True)
+    scaled /= xp.where(lengths > 0, lengths, xp.ones_like(lengths))
+    return scaled
+
+
+def row_lengths(points: Any) -> Any:
+    """‖x_i‖ of every row, (row,)."""
+    if sp.issparse(points):
+        return np.sqrt(np.asarray(points.multiply(points).sum(axis=1))).ravel()
+    if is_torch_array(points):
+        return array_namespace(points).linalg.vector_norm(points, axis=1)
+    return np.sqrt(array_namespace(points).vecdot(points, points))
+
+
+class UnitRows:
+    """The unit vectors of a dense sample, as the sample and 1 / ‖x‖: a second array of its size costs more to fill.
+
+    The nearest direction is the same for x and x / ‖x‖, so only sums and gains see the scales.
+    """
+
+    def __init__(self, points: np.ndarray, scales: np.ndarray):
+        self.points, self.scales, self.shape, self.dtype = points, scales, points.shape, points.dtype
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        return unit_rows(self.points[rows])
+
+
+def directions(points: Any, n_jobs: int | None) -> Any:
+    """The unit vectors of the rows that have a direction."""
+    if not (sp.issparse(points) or is_torch_array(points)):
+        from fishergraph.ops.numba_rows import row_scales_into
+
+        points = np.ascontiguousarray(points)
+        scales = np.empty(len(points), points.dtype)
+        parts = row_blocks(len(points), 512)
+        if all(map_blocks(lambda rows: row_scales_into(points[rows], scales[rows]), parts, n_jobs=n_jobs)):
+            live = scales > 0
+            return UnitRows(points, scales) if live.all() else UnitRows(points[live], scales[live])
+    points = unit_rows(points)
+    live = row_lengths(points) > 0
+    return points if live.all() else points[live]
+
+
+def stored(points: Any) -> tuple[Any, Any]:
+    """(rows as they are in memory, the scales that make them what they stand for, or None)."""
+    return (points.points, points.scales) if isinstance(points, UnitRows) else (points, None)

@@ -1,0 +1,121 @@
+"""The door of `FisherEmbedding`: X checked, its graph as multisets, and the place where the work is done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import is_torch_array
+from sklearn.utils.validation import validate_data
+
+from fishergraph import _checks
+from fishergraph._optional import require
+from fishergraph.graph import as_graph, names_nodes
+from fishergraph.multiset import choose_multiset, singletons
+from fishergraph.ops import choose_backend
+from fishergraph.ops.place import NUMPY, Place
+from fishergraph.structural import structural_features
+
+# Multisets that are built where the edges are; the others are built on the host.
+_ON_DEVICE = {"neighbourhood": True, "open-neighbourhood": False}
+
+
+def open_door(model: Any, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, Any, Place]:
+    """(X, multisets, place): the only place where input is looked at.
+
+    Tensors stay tensors, on their device. NumPy and CSR matrices stay where they are too: on a device they are read in
+    blocks. `model` is the estimator, whose parameters are checked.
+    """
+    if X is None and graph is None:
+        raise ValueError("X or graph must be given, got None for both; pass features, a graph, or both.")
+    if is_torch_array(X):
+        return _tensor_door(model, X, graph, fitting)
+    X, sets = _host_door(model, X, graph, fitting)
+    tensors = model.backend is not None and choose_backend(model.backend, device=model.device.partition(":")[0]).tensors
+    if model.device == "cpu" and not tensors:
+        return X, sets, NUMPY
+    device = _device(model.device)
+    from fishergraph.ops.torch_device import tensor_place
+    from fishergraph.ops.torch_graph import moved_sets
+    from fishergraph.ops.torch_rows import HostRows
+
+    place = tensor_place(device, precision=model.precision, host_output=True)
+    return HostRows(X, device), moved_sets(sets, device), place
+
+
+def _device(name: str) -> Any:
+    """The torch device of that name; torch is an extra."""
+    require("torch", extra="torch" if name == "cpu" else "gpu")
+    from fishergraph.ops import torch_device
+
+    return torch_device.find_device(name)
+
+
+def _host_door(model: Any, X: Any, graph: Any, fitting: bool) -> tuple[Any, Any]:
+    """X as NumPy or CSR, and the multisets of the graph."""
+    if graph is not None:
+        labels = _checks.row_labels(X)
+        graph = as_graph(graph, undirected=model.undirected, node_ids=labels if names_nodes(graph) else None)
+        _checks.check_same_order(labels, graph.ids)
+    if X is None:
+        X = structural_features(graph, model.structure, dim=model.dim, seed=model._structure_seed)
+    X = validate_data(
+        model,
+        X,
+        reset=fitting,
+        accept_sparse="csr",
+        dtype=[np.float32, np.float64],
+        order="C",
+        ensure_all_finite=False,
+    )
+    _checks.check_finite_rows(X)
+    _checks.check_scale(X, normalize=model.normalize)
+    if sp.issparse(X):
+        X = sp.csr_array(X, copy=not X.has_canonical_format)
+        X.sum_duplicates()
+    return X, _host_sets(model, X, graph)
+
+
+def _host_sets(model: Any, X: Any, graph: Any) -> Any:
+    """The multisets of a checked graph; without one every row is its own."""
+    if graph is None:
+        return singletons(X.shape[0])
+    _checks.check_same_rows(X.shape[0], graph.n_nodes)
+    _checks.check_weight_scale(graph.weights, X.dtype)
+    return choose_multiset(model.multiset)(graph, model.weights, model.n_jobs)
+
+
+def _tensor_door(model: Any, X: Any, graph: Any, fitting: bool) -> tuple[Any, Any, Place]:
+    """X as float tensors, and the multisets as tensors beside it."""
+    from fishergraph.ops.torch_device import tensor_place
+    from fishergraph.ops.torch_rows import SparseRows, check_tensor
+
+    device = _device(model.device)
+    X = check_tensor(X, device)
+    _checks.check_feature_count(model, X.shape[1], fitting)
+    values, sparse = (X, False) if str(X.layout) == "torch.strided" else (X.values(), True)
+    _checks.check_finite_rows(values, indptr=X.crow_indices() if sparse else None)
+    _checks.check_scale(values, normalize=model.normalize, n_features=X.shape[1])
+    sets = _tensor_sets(model, X, graph, device)
+    _checks.check_weight_scale(sets.weights, X.dtype)
+    place = tensor_place(device, precision=model.precision, host_output=False)
+    return SparseRows(X) if sparse else X, sets, place
+
+
+def _tensor_sets(model: Any, X: Any, graph: Any, device: Any) -> Any:
+    """Prepared sets as they are; an edge list on the device by sorting it there; anything else through the host."""
+    from fishergraph.ops.torch_graph import edge_neighbourhoods, given_sets, moved_sets
+    from fishergraph.ops.torch_sets import TensorSets
+
+    if isinstance(graph, TensorSets):
+        return given_sets(graph, X.shape[0], device)
+    pair: tuple[Any, Any] = graph if isinstance(graph, tuple) and len(graph) == 2 else (graph, None)
+    here = all(is_torch_array(part) and part.device == device for part in pair if part is not None)
+    if graph is not None and here and isinstance(model.multiset, str) and model.multiset in _ON_DEVICE:
+        return edge_neighbourhoods(
+            *pair, X.shape[0], closed=_ON_DEVICE[model.multiset], weights=model.weights, undirected=model.undirected
+        )
+    if graph is not None:
+        graph = as_graph(graph, undirected=model.undirected)
+    return moved_sets(_host_sets(model, X, graph), device)

@@ -1,0 +1,43 @@
+"""What a run will hold on a card, counted before it begins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fishergraph.em.anchors import sample_size
+from fishergraph.estimators.stack import StackSpec, asked_widths, kept_widths
+
+# A block of φ and what is computed from it, and what libraries take for themselves.
+_BLOCKS = 256 * 2**20
+
+
+def check_memory(spec: StackSpec, X: Any, sets: Any, *, want_output: bool) -> None:
+    """Raise where the arrays of a run would not fit on the device: X and the graph may come in blocks, points not."""
+    free = spec.place.free_bytes()
+    if free is None:
+        return
+    points, output = needed_bytes(spec, X, sets.n_sets)
+    on_device = want_output and spec.place.empty_output is spec.place.empty
+    needed = points + (output if on_device else 0)
+    if needed <= free:
+        return
+    advice = "lower dim or max_samples, set precision='bf16', or use device='cpu'"
+    if on_device and points <= free:
+        advice = "pass X as a NumPy array, whose result is written to host memory, or lower dim"
+    raise MemoryError(
+        f"{X.shape[0]} rows need about {needed / 1e9:.1f} GB on the device ({output / 1e9:.1f} GB of it the result), "
+        f"got {free / 1e9:.1f} GB free; {advice}."
+    )
+
+
+def needed_bytes(spec: StackSpec, X: Any, n_rows: int) -> tuple[int, int]:
+    """(working arrays, output): two layers' points, the responsibilities, k-means' sample with a copy, and blocks."""
+    layer, size, short = spec.layer, X.dtype.itemsize, spec.place.storage(X.dtype).itemsize
+    first = X.shape[1] if layer.keeps_phi else layer.dim
+    widths = [*asked_widths(spec, 0, first)[:-1], 0]  # the last layer's are no points
+    pairs = [one + two for one, two in zip(widths, [*widths[1:], 0], strict=True)]
+    points = n_rows * max(pairs) * short + 2 * n_rows * layer.n_anchors * size
+    phi = layer.n_anchors * (max(widths) + layer.counts)
+    sample = sample_size(layer.dim, layer.max_samples, n_rows) * max(phi, X.shape[1]) * size
+    output = n_rows * sum(kept_widths(spec, 0, first)) * size
+    return points + 3 * sample + _BLOCKS, output

@@ -1,0 +1,458 @@
+"""FisherEmbedding on torch tensors: the lines of the NumPy path, on another kind of array and on a card."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+torch = pytest.importorskip("torch")
+
+from fishergraph import FisherEmbedding, LogisticProbe, as_graph  # noqa: E402
+from fishergraph.datasets import load_graph  # noqa: E402
+from fishergraph.multiset import PageRank, neighbourhoods  # noqa: E402
+from fishergraph.ops import torch_device  # noqa: E402
+from fishergraph.ops.torch_edges import tensor_sets  # noqa: E402
+from fishergraph.ops.torch_graph import edge_neighbourhoods  # noqa: E402
+from fishergraph.ops.torch_rows import HostRows, SparseRows, first_distinct  # noqa: E402
+
+N = 90
+CUDA = pytest.param("cuda", marks=[
+    pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+])  # fmt: skip
+
+each_device = pytest.mark.parametrize("device", ["cpu", CUDA])
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:asked for:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta:UserWarning"),
+]
+
+
+def small(**changes) -> FisherEmbedding:
+    return FisherEmbedding(**{"n_layers": 2, "n_anchors": 3, "dim": 8, "random_state": 0, **changes})
+
+
+@pytest.fixture(scope="module")
+def X() -> np.ndarray:
+    return np.random.default_rng(1).normal(size=(N, 5)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def A() -> sp.csr_array:
+    """A directed, weighted graph with loops and nodes without members."""
+    A = sp.random_array((N, N), density=0.04, rng=np.random.default_rng(2), format="csr")
+    A.data += 0.1
+    return A
+
+
+def edge_list(A, device="cpu"):
+    """(edge_index, weights): the source, a column of A, enters the row of the target."""
+    coo = A.tocoo()
+    ends = torch.from_numpy(np.stack([coo.col, coo.row]).astype(np.int64)).to(device)
+    return ends, torch.from_numpy(coo.data).to(device)
+
+
+def assert_near(tensor, array, tol=2e-4):
+    """Equal up to the rounding that ψ's inverse root magnifies."""
+    tensor = tensor.cpu().numpy() if isinstance(tensor, torch.Tensor) else tensor
+    assert tensor.dtype == array.dtype
+    np.testing.assert_allclose(tensor, array, rtol=0, atol=tol * max(1.0, float(np.abs(array).max())))
+
+
+VARIANTS = [
+    {},
+    {"attention": "reference"},
+    {"kernel": "identity"},
+    {"normalize": False, "variance": 0.5},
+    {"n_em_iter": 3, "counts": True, "prior": 0.5},
+    {"anchor_method": "spherical", "block_weights": [0, 1, 2]},
+    {"anchor_method": "em", "weights": "symmetric"},
+    {"anchor_method": "random", "multiset": "open-neighbourhood"},
+    {"multiset": "ppr"},
+    {"undirected": True, "weights": "uniform"},
+    {"n_layers": 0},
+    {"n_em_iter": 0},
+]
+
+
+# --- the same state gives the same output ---------------------------------------------------------------
+
+
+@each_device
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_transform_agrees_with_the_numpy_path(X, A, variant, device):
+    model = small(**variant).fit(X, graph=A)
+    expected = model.transform(X, graph=A)
+    Z = model.set_params(device=device).transform(torch.from_numpy(X).to(device), graph=A)
+    assert isinstance(Z, torch.Tensor)
+    assert Z.device.type == device
+    assert_near(Z, expected)
+
+
+@each_device
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_a_model_fitted_on_tensors_agrees_with_itself_on_numpy(X, A, variant, device):
+    model, x = small(**variant, device=device), torch.from_numpy(X).to(device)
+    Z = model.fit_transform(x, graph=A)
+    assert torch.equal(model.transform(x, graph=A), Z)
+    assert torch.equal(small(**variant, device=device).fit(x, graph=A).transform(x, graph=A), Z)
+    arrays = [layer.anchors for layer in model.stack_.layers]
+    assert all(isinstance(array, np.ndarray) for array in arrays)
+    assert_near(Z, model.set_params(device="cpu").transform(X, graph=A))
+
+
+@each_device
+def test_float64_stays_float64_and_agrees_more_closely(X, A, device):
+    model = small().fit(X.astype(np.float64), graph=A)
+    expected = model.transform(X.astype(np.float64), graph=A)
+    Z = model.set_params(device=device).transform(torch.from_numpy(X).double().to(device), graph=A)
+    assert_near(Z, expected, tol=1e-9)
+
+
+@each_device
+@pytest.mark.parametrize("kind", ["int64", "float16", "bool"])
+def test_other_types_become_float32(A, kind, device):
+    x = torch.randint(0, 2, (N, 6), generator=torch.Generator().manual_seed(0)).to(getattr(torch, kind)).to(device)
+    model = small(device=device)
+    assert torch.equal(model.fit_transform(x, graph=A), model.fit_transform(x.float(), graph=A))
+
+
+@each_device
+def test_a_gradient_is_not_followed(X, A, device):
+    x = torch.from_numpy(X).to(device).requires_grad_()
+    assert not small(device=device).fit_transform(x, graph=A).requires_grad
+
+
+@each_device
+def test_a_sparse_tensor_is_the_dense_one(A, device):
+    dense = sp.random_array(
+        (N, 30), density=0.2, rng=np.random.default_rng(0), dtype=np.float32, format="csr"
+    ).toarray()
+    x = torch.from_numpy(dense).to(device)
+    model = small(device=device).fit(x, graph=A)
+    sparse = x.to_sparse_csr()
+    assert torch.equal(model.transform(sparse, graph=A), model.transform(x, graph=A))
+    assert torch.equal(small(device=device).fit_transform(sparse, graph=A), model.transform(x, graph=A))
+
+
+# --- graphs ---------------------------------------------------------------------------------------------
+
+
+@each_device
+@pytest.mark.parametrize("variant", [{}, {"multiset": "open-neighbourhood"}, {"weights": "symmetric"}], ids=str)
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("undirected", [True, False])
+def test_an_edge_list_on_the_device_is_the_graph(A, variant, weighted, undirected, device):
+    edges, weights = edge_list(A, device)
+    edges, weights = torch.cat([edges, edges[:, :40]], dim=1), torch.cat([weights, weights[:40]])  # parallel ones add
+    pair = (edges, weights) if weighted else edges
+    closed, rule = variant.get("multiset") is None, variant.get("weights")
+    expected = neighbourhoods(as_graph(pair, undirected=undirected, n_nodes=N), closed=closed, weights=rule)
+    ours = edge_neighbourhoods(
+        edges, weights if weighted else None, N, closed=closed, weights=rule, undirected=undirected
+    )
+    # Members stand in another order within their rows: the two are compared as matrices.
+    shape = (N, N)
+    theirs = sp.csr_array((_weights(expected), expected.indices, expected.indptr), shape=shape).toarray()
+    mine = sp.csr_array((_weights(ours), ours.indices.cpu().numpy(), ours.indptr.cpu().numpy()), shape=shape).toarray()
+    np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+    assert ours.n_entries == expected.n_entries
+    assert ours.indices.dtype == torch.int32
+
+
+def _weights(sets) -> np.ndarray:
+    weights = np.ones(sets.n_entries, np.float32) if sets.weights is None else sets.weights
+    return weights.cpu().numpy() if isinstance(weights, torch.Tensor) else weights
+
+
+@each_device
+def test_every_form_of_the_graph_gives_the_same(X, A, device):
+    x = torch.from_numpy(X).to(device)
+    model = small(device=device).fit(x, graph=A)
+    expected = model.transform(x, graph=A)
+    sets = tensor_sets(neighbourhoods(as_graph(A))).to(device)
+    for graph in (sets, edge_list(A, device), as_graph(A), edge_list(A, "cpu")):
+        assert_near(model.transform(x, graph=graph), expected.cpu().numpy(), tol=1e-5)
+
+
+@each_device
+def test_no_edge_travels_through_the_host(X, A, device, monkeypatch):
+    edges, _ = edge_list(A, device)
+    monkeypatch.setattr("fishergraph.estimators.door.as_graph", None)
+    small(device=device).fit_transform(torch.from_numpy(X).to(device), graph=edges)
+
+
+def test_a_diffusion_of_an_edge_list_is_built_on_the_host(X, A):
+    edges = edge_list(A)[0]
+    edges = torch.cat([edges, torch.tensor([[N - 1], [N - 1]])], dim=1)
+    model = small(multiset=PageRank(members=4)).fit(X, graph=edges)
+    assert_near(model.transform(torch.from_numpy(X), graph=edges), model.transform(X, graph=edges))
+
+
+# --- NumPy arrays on a device ---------------------------------------------------------------------------
+
+
+def hosted(device: str) -> dict:
+    """The parameters that send NumPy arrays through tensors; on the CPU the backend of that name does it."""
+    return {"device": device} if device == "cuda" else {"backend": "torch"}
+
+
+@each_device
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+def test_host_rows_are_streamed_and_the_result_is_numpy(X, A, make, device):
+    model = small(**hosted(device))
+    Z = model.fit_transform(make(X), graph=A)
+    assert isinstance(Z, np.ndarray)
+    np.testing.assert_array_equal(model.transform(make(X), graph=A), Z)
+    assert_near(Z, small(device=device).fit_transform(torch.from_numpy(X).to(device), graph=A).cpu().numpy())
+    assert_near(Z, model.set_params(device="cpu", backend=None).transform(make(X), graph=A))
+
+
+@each_device
+def test_structural_features_are_streamed(A, device):
+    Z = small(**hosted(device)).fit_transform(None, graph=A)
+    assert Z.shape[0] == N
+    assert np.isfinite(Z).all()
+
+
+@each_device
+def test_blocks_do_not_change_the_result(X, A, device, monkeypatch):
+    model = small(**hosted(device)).fit(X, graph=A)
+    expected = model.transform(X, graph=A)
+    monkeypatch.setattr("fishergraph.blocks._CARD_ROWS", (16, 32))
+    monkeypatch.setattr("fishergraph.layer.block_rows", lambda *_: 16)
+    monkeypatch.setattr("fishergraph.estimators.stack.block_rows", lambda *_: 32)
+    assert_near(model.transform(X, graph=A), expected, tol=1e-5)
+
+
+def test_rows_are_what_they_are_taken_from(X):
+    sparse = sp.csr_array(np.where(X > 0.5, X, 0))
+    picks = torch.tensor([3, 3, 80, 0])
+    tensor = torch.from_numpy(sparse.toarray())
+    for rows in (HostRows(sparse, torch.device("cpu")), SparseRows(tensor.to_sparse_csr())):
+        assert rows.shape == X.shape
+        assert torch.equal(rows[10:30], tensor[10:30])
+        assert torch.equal(rows[picks], tensor[picks])
+
+
+def test_a_run_that_cannot_fit_is_refused_with_numbers(X, A, monkeypatch):
+    monkeypatch.setattr(torch_device, "free_bytes", lambda device: 10**6)
+    with pytest.raises(MemoryError, match=r"90 rows need about 0\.3 GB on the device .*got 0\.0 GB free; lower dim"):
+        small().fit(torch.from_numpy(X), graph=A)
+    monkeypatch.setattr(torch_device, "free_bytes", lambda device: int(269.5e6))
+    wide = {"dim": 80, "max_samples": 10, "n_anchors": 1}
+    small(**wide).fit(torch.from_numpy(X), graph=A)
+    with pytest.raises(MemoryError, match="pass X as a NumPy array, whose result is written to host memory"):
+        small(**wide, n_layers=60).fit_transform(torch.from_numpy(X), graph=A)
+    small(**wide, n_layers=60, backend="torch").fit_transform(X, graph=A)
+
+
+# --- fitting ---------------------------------------------------------------------------------------------
+
+
+@each_device
+def test_cora_is_classified_as_well_as_by_the_numpy_fit(device):
+    """On validation nodes; two seeds of either path lie this close to each other."""
+    data = load_graph("cora")
+    train, val, _ = data.split()
+    options = {"n_layers": 2, "dim": 64, "random_state": 0}
+    scores = [
+        LogisticProbe().fit(Z, data.y, train, val).val_score_
+        for Z in (
+            FisherEmbedding(**options).fit_transform(data.X, graph=data.graph),
+            FisherEmbedding(**options, **hosted(device)).fit_transform(data.X, graph=data.graph),
+        )
+    ]
+    assert abs(scores[0] - scores[1]) < 0.03
+
+
+@each_device
+def test_seeds_are_honoured(X, A, device):
+    x = torch.from_numpy(X).to(device)
+    one, again, other = (small(device=device, random_state=s).fit_transform(x, graph=A) for s in (0, 0, 1))
+    assert torch.equal(one, again)
+    assert not torch.equal(one, other)
+
+
+def test_the_global_random_state_is_left_alone(X, A):
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    small().fit(torch.from_numpy(X), graph=A)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@each_device
+def test_a_model_moves_between_devices_through_a_file(X, A, tmp_path, device):
+    model = small(device=device)
+    Z = model.fit_transform(torch.from_numpy(X).to(device), graph=A)
+    model.save(tmp_path / "model")
+    loaded = FisherEmbedding.load(tmp_path / "model", device="cpu")
+    assert loaded.device == "cpu"
+    assert_near(Z, loaded.transform(X, graph=A))
+    loaded.save(tmp_path / "again")
+    back = FisherEmbedding.load(tmp_path / "again").set_params(device=device)
+    assert torch.equal(back.transform(torch.from_numpy(X).to(device), graph=A), Z)
+
+
+def test_distinct_rows_are_found_in_order():
+    rows = torch.tensor([[1.0, 2], [0, 0], [1, 2], [-0.0, 0], [3, 1]])
+    assert first_distinct(rows).tolist() == [0, 1, 4]
+    assert first_distinct(rows[:0]).tolist() == []
+
+
+# --- edges of the data -----------------------------------------------------------------------------------
+
+
+@each_device
+def test_constant_features(A, device):
+    Z = small(device=device).fit_transform(torch.ones(N, 4, device=device), graph=A)
+    assert torch.isfinite(Z).all()
+    assert Z.shape == (N, 3)
+
+
+@each_device
+def test_zero_features(A, device):
+    Z = small(device=device).fit_transform(torch.zeros(N, 4, device=device), graph=A)
+    assert torch.count_nonzero(Z) == 0
+
+
+@each_device
+@pytest.mark.parametrize("n", [1, 2])
+def test_fewer_points_than_anchors(n, device):
+    x = torch.eye(n, 3, device=device)
+    model = small(device=device)
+    with pytest.warns(UserWarning, match=f"asked for 8 landmarks, but the data hold only {n} distinct"):
+        Z = model.fit_transform(x, graph=torch.zeros(2, 0, dtype=torch.int64, device=device))
+    assert torch.isfinite(Z).all()
+    assert_near(Z, model.set_params(device="cpu").transform(x.cpu().numpy()))
+
+
+@each_device
+def test_an_empty_open_graph(X, device):
+    x = torch.from_numpy(X).to(device)
+    edges = torch.zeros(2, 0, dtype=torch.int64, device=device)
+    Z = small(device=device, multiset="open-neighbourhood").fit_transform(x, graph=edges)
+    assert torch.count_nonzero(Z[:, 8:]) == 0
+
+
+@each_device
+def test_without_a_graph_rows_are_their_own_sets(X, device):
+    x = torch.from_numpy(X).to(device)
+    loops = torch.arange(N, device=device).repeat(2, 1)
+    model = small(device=device).fit(x)
+    assert_near(model.transform(x), model.transform(x, graph=loops).cpu().numpy(), tol=1e-6)
+
+
+def refused(match, x, error=ValueError, graph=None, **params):
+    with pytest.raises(error, match=match):
+        small(**params).fit(x, graph=graph)
+
+
+@each_device
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_first_bad_row_is_named(X, sparse, device):
+    x = torch.from_numpy(X).to(device).clone()
+    x[[7, 40], [2, 1]] = torch.tensor([torch.inf, torch.nan], device=device)
+    refused("X must hold finite numbers, got infinity in row 7", x.to_sparse_csr() if sparse else x, device=device)
+
+
+def test_bad_tensors_are_refused(X):
+    x = torch.from_numpy(X)
+    refused(r"X must have the shape \(node, feature\)", x[0])
+    refused(r"X must have the shape \(node, feature\)", x[:0])
+    refused("Complex data not supported", x.to(torch.complex64))
+    refused("X must be dense or sparse CSR, got layout torch.sparse_coo", x.to_sparse(), TypeError)
+    refused("between 1e-16 and 1e.16 with normalize=False, got 1e.30", x * 0 + 1e30, normalize=False)
+    model = small().fit(x)
+    with pytest.raises(ValueError, match="X has 4 features, but FisherEmbedding is expecting 5"):
+        model.transform(x[:, :4])
+
+
+def test_bad_graphs_are_refused(X, A):
+    x, (edges, weights) = torch.from_numpy(X), edge_list(A)
+    refused(
+        r"edge_index must be whole numbers of shape \(2, E\), got \(2, \d+\) of torch.float32", x, graph=edges.float()
+    )
+    refused("edge endpoints must be nodes 0 to 49, the rows of X, got", x[:50], graph=edges)
+    refused("edge weights must be finite and not negative, got -", x, graph=(edges, -weights))
+    refused(r"edge weights must be floats of shape", x, graph=(edges, weights[1:]))
+    refused(
+        "graph must hold one multiset for each of the 50 rows", x[:50], graph=tensor_sets(neighbourhoods(as_graph(A)))
+    )
+
+
+def test_backends_know_their_arrays(X):
+    refused("backend='numba' takes NumPy arrays, got tensors", torch.from_numpy(X), backend="numba")
+
+
+# --- devices and precisions -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", "mps", None, 0])
+def test_unknown_devices_are_refused(X, device):
+    refused(
+        "device must be one of 'cpu', 'cuda', 'cuda:0', 'cuda:1', …, got " + re.escape(repr(device)), X, device=device
+    )
+
+
+def test_a_card_that_is_missing_is_said_to_be(X, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    refused("device='cuda' needs a CUDA card that torch can use, got torch", X, RuntimeError, device="cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    refused("must be one of 'cpu', 'cuda', 'cuda:0', 'cuda:1' here, got 'cuda:2'", X, device="cuda:2")
+
+
+def test_a_torch_that_is_missing_is_asked_for(X, monkeypatch):
+    import importlib
+
+    real = importlib.import_module
+
+    def missing(name, *rest):
+        if name == "torch":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    refused(r"needs the package 'torch', .* pip install 'fishergraph\[gpu\]'", X, ImportError, device="cuda")
+
+
+def test_precisions_belong_to_cards(X):
+    refused("precision on the CPU must be 'float32'", X, precision="tf32")
+    refused("precision must be one of 'float32', 'tf32', 'bf16', got 'fp16'", X, precision="fp16")
+
+
+@pytest.mark.parametrize("mode", ["float32", "tf32", "bf16"])
+def test_the_precision_of_products_is_set_and_restored(mode):
+    settings = torch.backends.cuda.matmul
+    before = settings.fp32_precision
+    with torch_device.working(torch.device("cpu"), mode):
+        assert settings.fp32_precision == ("ieee" if mode == "float32" else "tf32")
+        assert not torch.is_grad_enabled()
+    assert settings.fp32_precision == before
+
+
+@pytest.mark.parametrize("variant", VARIANTS[:7], ids=str)
+def test_points_kept_in_bf16_are_near(X, A, variant, monkeypatch):
+    """bf16 has 8 bits: a point is off by 2^-9 of itself. The place is made by hand: on a CPU nobody asks for it."""
+    model = small(**variant).fit(X, graph=A)
+    expected = model.transform(X, graph=A)
+    real = torch_device.tensor_place
+    monkeypatch.setattr(torch_device, "tensor_place", lambda device, **k: real(device, **{**k, "precision": "bf16"}))
+    Z = model.transform(torch.from_numpy(X), graph=A)
+    error = np.linalg.norm(Z.numpy() - expected) / np.linalg.norm(expected)
+    assert 0 < error < 0.05
+    small(**variant).fit(torch.from_numpy(X), graph=A)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize(("precision", "tol"), [("float32", 1e-4), ("tf32", 0.05), ("bf16", 0.1)])
+def test_precisions_on_a_card(precision, tol):
+    data = load_graph("cora")
+    model = FisherEmbedding(random_state=0).fit(data.X, graph=data.graph)
+    expected = model.transform(data.X, graph=data.graph)
+    Z = model.set_params(device="cuda", precision=precision).transform(data.X, graph=data.graph)
+    assert np.linalg.norm(Z - expected) <= tol * np.linalg.norm(expected)
