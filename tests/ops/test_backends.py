@@ -61,6 +61,15 @@ class TestTriton(TensorContract):
 class TestTorchOnTheCard(TensorContract):
     backend, device = "torch", "cuda"
 
+    @pytest.fixture(autouse=True)
+    def _deterministic(self):
+        """Sums of the plain version run in any order on a card, unless PyTorch is told otherwise."""
+        import torch
+
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        yield
+        torch.use_deterministic_algorithms(False)
+
 
 @pytest.mark.gpu
 class TestTritonOnTheCard(TensorContract):
