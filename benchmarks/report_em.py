@@ -54,7 +54,10 @@ def estimator_table() -> str:
 
 
 def number(text: str | None) -> str:
-    return "" if text in (None, "", "nan") else f"{float(text):.3g}"  # type: ignore
+    if text in (None, "", "nan"):
+        return ""
+    value = float(text)  # type: ignore
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def draw(rows: list[dict[str, str]]) -> None:
@@ -77,7 +80,7 @@ def draw(rows: list[dict[str, str]]) -> None:
         ax.set_title(f"{where}: arxiv graph, d = {here[0]['dim']}, p = {here[0]['anchors']}", fontsize=10)
         ax.legend(fontsize=8)
     figure.tight_layout()
-    figure.savefig(PICTURE, dpi=110)
+    figure.savefig(PICTURE, dpi=110, bbox_inches="tight")
 
 
 if __name__ == "__main__":
