@@ -372,3 +372,11 @@ def test_no_gradient_where_nobody_weighs_anything():
     alpha = np.exp(ref.transport(scores, column_penalty=0.0))
     assert_allclose(by_score, upstream - alpha * upstream.sum(axis=1, keepdims=True), rtol=0, atol=1e-12)
     assert_array_equal(by_weight, 0)
+
+
+def test_a_second_derivative_says_that_there_is_none():
+    scores = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
+    logs = torch.ops.fishergraph.transport(scores, torch.tensor([0, 2, 5]), None, 0.5, 1e-10, 200)
+    (slopes,) = torch.autograd.grad((logs**2).sum(), scores, create_graph=True)
+    with pytest.raises(NotImplementedError, match="cannot be differentiated again"):
+        slopes.sum().backward()

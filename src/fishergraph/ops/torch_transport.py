@@ -236,3 +236,12 @@ def _backward(ctx, gradient):
 
 
 _transport.register_autograd(_backward, setup_context=_save)
+
+
+def _no_second_derivative(ctx, *grads):
+    raise NotImplementedError(
+        "the gradient of a balanced or unbalanced E-step cannot be differentiated again; use e_step='posterior'."
+    )
+
+
+_transport_backward.register_autograd(_no_second_derivative, setup_context=lambda ctx, inputs, output: None)
