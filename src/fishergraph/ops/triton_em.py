@@ -15,7 +15,7 @@ from torch import Tensor
 from fishergraph.ops import torch_plain
 from fishergraph.ops.torch_sets import TensorSets
 from fishergraph.ops.triton_launch import numbers, tile
-from fishergraph.ops.triton_leaves import load_live_row, load_members, load_row, pull, store_row, zeros
+from fishergraph.ops.triton_leaves import load_live_row, load_members, load_row, no_shift, pull, store_row, zeros
 
 # The largest tile of means (anchor × feature) that a program of `em_rows` holds.
 _MOST_ANCHORS, _MOST_FEATURES = 8, 512
@@ -126,7 +126,7 @@ def posterior(points: Tensor, anchors: Tensor, variance: float, bias: Tensor | N
 
 
 @triton.jit
-def _divide(sums, totals, w, origin, prior, features, D: tl.constexpr, BLOCK: tl.constexpr, P: tl.constexpr,
+def _divide(sums, totals, w, prior, features, D: tl.constexpr, BLOCK: tl.constexpr, P: tl.constexpr,
             KIND: tl.constexpr):  # fmt: skip
     """(κ w_j + sums_j) / (κ + total_j), relative to the origin; the anchor where nothing was summed."""
     means = ()
@@ -145,11 +145,10 @@ def _em_pass(
     KIND: tl.constexpr,
 ):  # fmt: skip
     """(Σ_e a α_ej (x_e − o))_j and (Σ_e a α_ej)_j, with α the responsibilities at the set's own means."""
-    offsets, totals = (), ()
+    offsets = ()
     for j in tl.static_range(P):
         offsets = offsets + (tl.load(bias + j) - 0.5 * tl.sum(means[j] * means[j], axis=0) / variance,)
-        totals = totals + (tl.full([], 0.0, KIND),)
-    sums = zeros(BLOCK, P, KIND)
+    sums, totals = zeros(BLOCK, P, KIND), no_shift(P, KIND)
     points = load_members(indices, start, stop, MEMBERS)
     for first in range(start, stop, MEMBERS):
         following = load_members(indices, first + MEMBERS, stop, MEMBERS)
@@ -176,7 +175,7 @@ def _em_pass(
 def _em_rows(
     out, mass, lost, x, alpha, w, centre, bias, indptr, indices, weights, constants, hub, stride, n_em_iter,
     D: tl.constexpr, BLOCK: tl.constexpr, P: tl.constexpr, MEMBERS: tl.constexpr, WEIGHTED: tl.constexpr,
-    OFFSET: tl.constexpr, KIND: tl.constexpr,
+    KIND: tl.constexpr,
 ):  # fmt: skip
     """All iterations of one set. `lost` marks one for which plain sums will not do: a hub, or a mass that vanishes."""
     row = tl.program_id(0).to(tl.int64)
@@ -185,19 +184,16 @@ def _em_rows(
         tl.store(lost + row, 1)
         return
     features = tl.arange(0, BLOCK)
-    prior, scale, variance = tl.load(constants), tl.load(constants + 1), tl.load(constants + 2)
+    prior, variance = tl.load(constants), tl.load(constants + 1)
     origin = load_row(centre, 0, features, D, D, BLOCK, KIND)
-    shifts = ()
-    for _ in tl.static_range(P):
-        shifts = shifts + (tl.full([], 0.0, KIND),)
     sums, totals = pull(
-        x, alpha, indices, weights, start, stop, features, 0, shifts, stride, P,
+        x, alpha, indices, weights, start, stop, features, 0, no_shift(P, KIND), stride, P,
         D, BLOCK, P, MEMBERS, WEIGHTED, False, False, KIND,
     )  # fmt: skip
     moved = ()
     for j in tl.static_range(P):
         moved = moved + (sums[j] - totals[j] * origin,)
-    means = _divide(moved, totals, w, origin, prior, features, D, BLOCK, P, KIND)
+    means = _divide(moved, totals, w, prior, features, D, BLOCK, P, KIND)
     least = totals[0]
     for j in tl.static_range(1, P):
         least = tl.minimum(least, totals[j])
@@ -206,14 +202,12 @@ def _em_rows(
             means, x, bias, indices, weights, start, stop, features, origin, variance, stride,
             D, BLOCK, P, MEMBERS, WEIGHTED, KIND,
         )  # fmt: skip
-        means = _divide(sums, totals, w, origin, prior, features, D, BLOCK, P, KIND)
+        means = _divide(sums, totals, w, prior, features, D, BLOCK, P, KIND)
         for j in tl.static_range(P):
             least = tl.minimum(least, totals[j])
     tl.store(lost + row, ((least + prior < 1e-30) & (stop > start)).to(tl.int8))
     for j in tl.static_range(P):
-        anchor = load_row(w, j, features, D, D, BLOCK, KIND)
-        mean = (means[j] - anchor) * scale if OFFSET else means[j] + origin
-        store_row(out, row * P + j, features, mean, D, BLOCK)
+        store_row(out, row * P + j, features, means[j] + origin, D, BLOCK)
         tl.store(mass + row * P + j, totals[j])
 
 
@@ -224,9 +218,9 @@ def fits(n_anchors: int, n_features: int) -> bool:
 
 def em_rows(
     points: Tensor, alpha: Tensor, sets: TensorSets, anchors: Tensor, *, variance: float, prior: float, n_em_iter: int,
-    bias: Tensor | None = None, fisher_root: float | None = None,
+    bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """means (or φ), mass, and which sets are lost: hubs, and sets of which a plain mass would vanish, (set,) int8.
+    """means, mass, and which sets are lost: hubs, and sets of which a plain mass would vanish, (set,) int8.
 
     `alpha` (point, anchor) are the responsibilities of the first iteration.
     """
@@ -235,13 +229,13 @@ def em_rows(
     out, mass = torch.empty((sets.n_sets, n_anchors, n_features), **new), torch.empty((sets.n_sets, n_anchors), **new)
     lost = torch.empty(sets.n_sets, dtype=torch.int8, device=points.device)
     centre = anchors.mean(dim=0)
-    constants = numbers(prior, 1.0 if fisher_root is None else fisher_root, variance, **new)
+    constants = numbers(prior, variance, **new)
     bias = torch.zeros(n_anchors, **new) if bias is None else bias.to(kind)
     options = _whole_rows(n_anchors, n_features, kind)
     if sets.n_sets:
         _em_rows[(sets.n_sets,)](
             out, mass, lost, points, alpha, anchors - centre, centre, bias, sets.indptr, sets.indices,
             alpha if sets.weights is None else sets.weights, constants, _LONG, points.stride(0), n_em_iter,
-            MEMBERS=2, WEIGHTED=sets.weights is not None, OFFSET=fisher_root is not None, **options,
+            MEMBERS=2, WEIGHTED=sets.weights is not None, **options,
         )  # fmt: skip
     return out, mass, lost

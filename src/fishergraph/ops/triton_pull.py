@@ -63,10 +63,10 @@ def _pull_rows(
 
 @triton.jit
 def _pull_inner(
-    out, inner, log_total, grad_mass, row_logs, first, last, owner, members, weights, hub, P,
-    BLOCK_E: tl.constexpr, BLOCK_P: tl.constexpr, WEIGHTED: tl.constexpr, PARTS: tl.constexpr, HAS_MASS: tl.constexpr,
+    out, inner, log_total, row_logs, first, last, owner, members, weights, hub, P,
+    BLOCK_E: tl.constexpr, BLOCK_P: tl.constexpr, WEIGHTED: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
-    """Σ_v t_vuj Q_vj − a α_uj g_vj over the sets v of one point, (anchor,)."""
+    """Σ_v t_vuj Q_vj over the sets v of one point, (anchor,)."""
     item = tl.program_id(0).to(tl.int64)
     anchors = tl.program_id(1) * BLOCK_P + tl.arange(0, BLOCK_P)
     row = tl.load(owner + item) if PARTS else item
@@ -85,8 +85,6 @@ def _pull_inner(
         total = tl.load(log_total + where, mask=mask, other=float("inf"))
         part = tl.where(total > -float("inf"), tl.exp(own[None, :] - total), 0.0)
         part *= tl.load(inner + where, mask=mask, other=0.0)
-        if HAS_MASS:
-            part -= tl.exp(own)[None, :] * tl.load(grad_mass + where, mask=mask, other=0.0)
         if WEIGHTED:
             weight = tl.load(weights + entry, mask=live, other=0.0).to(kind)[:, None]
             part = tl.where(weight > 0, weight * part, 0.0)
@@ -148,23 +146,20 @@ class Pull:
         return out
 
 
-def pull_inner(
-    inner: Tensor, log_total: Tensor, row_logs: Tensor, sets: TensorSets, grad_mass: Tensor | None = None
-) -> Tensor:
-    """Σ_v t_vuj Q_vj − a α_uj g_vj, (point, anchor), over the transposed sets."""
+def pull_inner(inner: Tensor, log_total: Tensor, row_logs: Tensor, sets: TensorSets) -> Tensor:
+    """Σ_v t_vuj Q_vj, (point, anchor), over the transposed sets."""
     n_anchors = inner.shape[1]
     out = torch.empty((sets.n_sets, n_anchors), dtype=inner.dtype, device=inner.device)
     block = min(16, triton.next_power_of_2(n_anchors))
     flags: dict[str, Any] = {
-        "BLOCK_E": 32, "BLOCK_P": block, "WEIGHTED": sets.weights is not None, "HAS_MASS": grad_mass is not None,
-        "num_warps": 1,
+        "BLOCK_E": 32, "BLOCK_P": block, "WEIGHTED": sets.weights is not None, "num_warps": 1,
     }  # fmt: skip
     weights = inner if sets.weights is None else sets.weights
 
     def launch(target: Tensor, first: Tensor, last: Tensor, owner: Tensor, parts: bool) -> None:
         if len(target):
             _pull_inner[(len(target), triton.cdiv(n_anchors, block))](
-                target, inner, log_total, inner if grad_mass is None else grad_mass, row_logs, first, last, owner,
+                target, inner, log_total, row_logs, first, last, owner,
                 sets.indices, weights, torch_sets.HUB, n_anchors, PARTS=parts, **flags,
             )  # fmt: skip
 

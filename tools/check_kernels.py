@@ -1,0 +1,48 @@
+"""Every Triton kernel once, forward and backward, on small sets with a hub, an empty one and weights.
+
+compute-sanitizer --tool memcheck python tools/check_kernels.py      # PYTORCH_NO_CUDA_MEMORY_CACHING=1 sees more
+TRITON_INTERPRET=1 python tools/check_kernels.py                     # without a card
+"""
+
+from __future__ import annotations
+
+import torch
+
+from fishergraph.ops.torch_em import Steps, em_means
+from fishergraph.ops.torch_linear import fisher_linear
+from fishergraph.ops.torch_ops import posterior
+from fishergraph.ops.torch_sets import TensorSets
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    for n, d, p in ((50, 7, 3), (40, 513, 9), (60, 128, 8)):
+        sizes = torch.randint(0, 6, (n,))
+        sizes[3], sizes[5] = 300, 0
+        indptr = torch.zeros(n + 1, dtype=torch.int64)
+        indptr[1:] = sizes.cumsum(0)
+        indices = torch.randint(0, n, (int(indptr[-1]),), dtype=torch.int32)
+        for weights in (None, torch.rand(len(indices))):
+            check(n, d, p, TensorSets(indptr.to(DEVICE), indices.to(DEVICE), None, n), weights)
+    print("done")
+
+
+def check(n: int, d: int, p: int, sets: TensorSets, weights: torch.Tensor | None) -> None:
+    """One and two iterations and a linear head, with the gradients of everything."""
+    weights = None if weights is None else weights.to(DEVICE)
+    x = torch.randn(n, d, device=DEVICE, requires_grad=True)
+    w = torch.randn(p, d, device=DEVICE, requires_grad=True)
+    head = torch.randn(16, p * d, device=DEVICE, requires_grad=True)
+    own = None if weights is None else weights.clone().requires_grad_()
+    for n_em_iter in (1, 2):
+        means, mass = em_means(x, sets.weighted(own), w, Steps(float(d), 0.1, n_em_iter), backend="triton")
+        torch.autograd.grad(means.sum() + mass.sum(), [x, w, *([] if own is None else [own])])
+    logs = posterior("triton", x, w, float(d))
+    z = fisher_linear("triton", x, logs, sets.weighted(weights), w, head, fisher_root=p**-0.5)
+    torch.autograd.grad(z.sum(), (x, w, head))
+
+
+if __name__ == "__main__":
+    main()
