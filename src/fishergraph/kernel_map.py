@@ -19,7 +19,7 @@ _CUTOFF = 1e-6
 def exponential_kernel(x: Any, y: Any, bandwidth: float = 1.0) -> Any:
     """k(x, y) = ‖x‖ ‖y‖ exp((⟨x/‖x‖, y/‖y‖⟩ − 1) / σ²), (row of x, row of y); zero where x or y is zero."""
     xp = array_namespace(x, y)
-    x_norms, y_norms = _norms(x, xp), _norms(y, xp)
+    x_norms, y_norms = row_norms(x), row_norms(y)
     cosines = (x / _one_where_zero(x_norms, xp)) @ (y / _one_where_zero(y_norms, xp)).T
     return x_norms * y_norms.T * xp.exp((cosines - 1) / bandwidth**2)
 
@@ -51,8 +51,9 @@ def nystrom(products: Any, norms: Any, root: Any, bandwidth: float = 1.0) -> Any
     return (norms * xp.exp((cosines - 1) / bandwidth**2)) @ root
 
 
-def _norms(x: Any, xp: Any) -> Any:
+def row_norms(x: Any) -> Any:
     """‖x‖, (row, 1), with a gradient of zero where x is zero (an empty multiset), not NaN."""
+    xp = array_namespace(x)
     squares = xp.vecdot(x, x)[:, None]
     return xp.where(squares > 0, xp.sqrt(_one_where_zero(squares, xp)), xp.zeros_like(squares))
 
@@ -93,7 +94,7 @@ class NystromMap:
             # One read of the block; a product with itself would write another one.
             norms = array_namespace(x).linalg.vector_norm(x, axis=1, keepdims=True)
         else:
-            norms = _norms(x, np)
+            norms = row_norms(x)
         return nystrom(x @ self.landmarks.T, norms, self.root, self.bandwidth)
 
     def moved(self, move: Callable[[Any], Any]) -> NystromMap:

@@ -30,7 +30,7 @@ def edge_neighbourhoods(
     undirected: bool = False,
 ) -> TensorSets:
     """N(v), with v itself when `closed`; the source of an edge enters the set of its target."""
-    source, target = _checked(edge_index, edge_weights, n_nodes)
+    source, target = check_edges(edge_index, edge_weights, n_nodes)
     edges = _merge(target.long() * n_nodes + source.long(), edge_weights, "sum")
     if edges.weights is not None:
         live = edges.weights > 0
@@ -45,7 +45,7 @@ def edge_neighbourhoods(
     borders = torch.arange(n_nodes + 1, device=edges.keys.device) * n_nodes
     indices = (edges.keys % n_nodes).to(torch.int32 if n_nodes < 2**31 else torch.int64)
     sets = TensorSets(torch.searchsorted(edges.keys, borders), indices, edges.weights, n_nodes)
-    return sets.weighted(_WEIGH[_known(weights)](sets))
+    return sets.weighted(WEIGH[_known(weights)](sets))
 
 
 def _known(weights: str | None) -> str:
@@ -54,7 +54,7 @@ def _known(weights: str | None) -> str:
     return name
 
 
-def _checked(edge_index: Tensor, weights: Tensor | None, n_nodes: int) -> Tensor:
+def check_edges(edge_index: Tensor, weights: Tensor | None, n_nodes: int) -> Tensor:
     """The edges, or the sentence that says what is wrong with them."""
     if edge_index.ndim != 2 or edge_index.shape[0] != 2 or edge_index.is_floating_point() or edge_index.is_complex():
         raise ValueError(
@@ -112,7 +112,8 @@ def _symmetric(sets: TensorSets) -> Tensor:
     flipped = sets.transpose
     given = None if sets.weights is None else sets.weights[flipped.entries]
     sent = _received(flipped.sets.weighted(given))
-    left, right = (torch.where(d > 0, d.rsqrt(), 0.0).float() for d in (received, sent))
+    kind = torch.float32 if sets.weights is None else torch.promote_types(sets.weights.dtype, torch.float32)
+    left, right = (torch.where(d > 0, d.rsqrt(), 0.0).to(kind) for d in (received, sent))
     scaled = right[sets.indices.long()] * left[sets.rows]
     return scaled if sets.weights is None else (scaled * sets.weights).to(sets.weights.dtype)
 
@@ -125,7 +126,7 @@ def _received(sets: TensorSets) -> Tensor:
     return torch.segment_reduce(sets.weights.double(), "sum", lengths=sizes, initial=0.0)
 
 
-_WEIGH = {"edge": lambda sets: sets.weights, "uniform": lambda sets: None, "symmetric": _symmetric}
+WEIGH = {"edge": lambda sets: sets.weights, "uniform": lambda sets: None, "symmetric": _symmetric}
 
 
 def moved_sets(sets: object, device: torch.device) -> TensorSets:

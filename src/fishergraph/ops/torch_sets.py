@@ -241,12 +241,17 @@ def check_sets(sets: TensorSets) -> TensorSets:
     """The sets themselves, or an error that says what is wrong with their shape or their weights."""
     _ = sets.sound
     check_weights(sets)
-    weights = sets.weights
-    if weights is not None and not bool((torch.isfinite(weights) & (weights >= 0)).all()):
+    if sets.weights is not None:
+        check_values(sets.weights)
+    return sets
+
+
+def check_values(weights: Tensor) -> None:
+    """Raise unless the weights are finite and not negative."""
+    if not bool((torch.isfinite(weights) & (weights >= 0)).all()):
         raise ValueError(
             f"weights must be finite and at least 0, got minimum {float(weights.min()):g}; clip or drop them."
         )
-    return sets
 
 
 def check_weights(sets: TensorSets) -> None:

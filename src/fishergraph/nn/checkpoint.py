@@ -1,0 +1,130 @@
+"""A training run between two epochs: all that decides its future, in memory and as a safetensors file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fishergraph._version import __version__
+from fishergraph.estimators.model_file import Kind, foreign, read_file, write_file
+from fishergraph.nn.history import History
+
+CHECKPOINT = Kind("fishergraph-checkpoint", "a checkpoint", "train")
+
+
+@dataclass
+class Run:
+    """What changes while training: the weights, the optimiser, the schedule, what was seen, and the best weights."""
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    scheduler: Any  # None, or a schedule of torch
+    scaler: torch.amp.GradScaler
+    device: torch.device
+    settings: dict[str, Any]  # JSON; a run is resumed only by one that has the same
+    history: History = field(default_factory=History)
+    best: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def lr(self) -> float:
+        return self.optimizer.param_groups[0]["lr"]
+
+    def weights(self) -> dict[str, Tensor]:
+        """A copy of the weights and buffers."""
+        return {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A run after an epoch: its tensors by name, and everything else as JSON."""
+
+    tensors: dict[str, Tensor]
+    facts: dict[str, Any]
+
+    def part(self, prefix: str) -> dict[str, Tensor]:
+        """The tensors whose names begin like that, by the rest of their names."""
+        return {name.removeprefix(prefix): tensor for name, tensor in self.tensors.items() if name.startswith(prefix)}
+
+
+def take_snapshot(run: Run) -> Snapshot:
+    """The state of a run; what it does later does not change it."""
+    tensors = {f"model.{name}": tensor for name, tensor in run.weights().items()}
+    tensors |= {f"best.{name}": tensor for name, tensor in run.best.items()}  # never written to
+    for number, state in run.optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{number}.{key}": value.clone() for key, value in state.items()}
+    tensors["random.cpu"] = torch.get_rng_state()
+    if run.device.type == "cuda":
+        tensors["random.cuda"] = torch.cuda.get_rng_state(run.device)
+    facts = {
+        "history": {"rows": list(run.history.rows), "best_epoch": run.history.best_epoch},
+        "rates": [{key: group[key] for key in ("lr", "initial_lr") if key in group} for group in _groups(run)],
+        "scheduler": None if run.scheduler is None else _plain(run.scheduler.state_dict()),
+        "scaler": run.scaler.state_dict(),
+        "settings": run.settings,
+    }
+    return Snapshot(tensors, facts)
+
+
+def _groups(run: Run) -> list[dict[str, Any]]:
+    return run.optimizer.param_groups
+
+
+def _plain(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a schedule without what is not a value."""
+    return {key: value for key, value in state.items() if isinstance(value, (int, float, str, list, type(None)))}
+
+
+def restore(run: Run, snapshot: Snapshot) -> None:
+    """Bring a run back to the state of a snapshot."""
+    facts, tensors = snapshot.facts, snapshot.tensors
+    run.model.load_state_dict(snapshot.part("model."))
+    run.best = snapshot.part("best.")
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in snapshot.part("optimizer.").items():
+        number, _, key = name.partition(".")
+        state.setdefault(int(number), {})[key] = tensor.clone()
+    groups = run.optimizer.state_dict()["param_groups"]
+    for group, rates in zip(groups, facts["rates"], strict=True):
+        group.update(rates)
+    run.optimizer.load_state_dict({"state": state, "param_groups": groups})
+    if run.scheduler is not None:
+        run.scheduler.load_state_dict(facts["scheduler"])
+    run.scaler.load_state_dict(facts["scaler"])
+    run.history = History(list(facts["history"]["rows"]), facts["history"]["best_epoch"])
+    torch.set_rng_state(tensors["random.cpu"].cpu())
+    if run.device.type == "cuda" and "random.cuda" in tensors:
+        torch.cuda.set_rng_state(tensors["random.cuda"].cpu(), run.device)
+
+
+def write_snapshot(path: Path, snapshot: Snapshot) -> None:
+    """Write a snapshot; the file appears whole or not at all."""
+    arrays = {name: tensor.cpu().contiguous().numpy() for name, tensor in snapshot.tensors.items()}
+    write_file(path, {"fishergraph": __version__, **snapshot.facts}, arrays, CHECKPOINT)
+
+
+def read_snapshot(path: Path, run: Run) -> Snapshot:
+    """The snapshot of a file, if it belongs to such a run."""
+    facts, arrays = read_file(path, CHECKPOINT)
+    tensors = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
+    snapshot = Snapshot(tensors, facts)
+    mine = {name: tuple(tensor.shape) for name, tensor in run.model.state_dict().items()}
+    theirs = {name: tuple(tensor.shape) for name, tensor in snapshot.part("model.").items()}
+    if "settings" not in facts or "random.cpu" not in tensors:
+        raise foreign(path, "one with parts missing", CHECKPOINT)
+    if mine != theirs:
+        name = next(name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name))
+        raise ValueError(
+            f"'{path}' must hold the weights of this model, got {theirs.get(name, 'none')} for {name}, which has "
+            f"{mine.get(name, 'none')} here; build the model as it was, or set resume=False."
+        )
+    for key, value in run.settings.items():
+        if facts["settings"].get(key) != value:
+            raise ValueError(
+                f"'{path}' must come from a run with {key}={value!r}, got {facts['settings'].get(key)!r}; "
+                "pass the settings of that run, or set resume=False."
+            )
+    return snapshot

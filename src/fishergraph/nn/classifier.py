@@ -1,0 +1,293 @@
+"""`FisherClassifier`: the network trained on the labelled nodes of a graph, as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from fishergraph import _checks
+from fishergraph._version import __version__
+from fishergraph.estimators.door import host_door
+from fishergraph.estimators.model_file import (
+    given_params,
+    load_model,
+    pack_features,
+    plain_params,
+    unpack_features,
+    write_file,
+)
+from fishergraph.multiset import WEIGHTS, Diffusion, choose_multiset
+from fishergraph.nn.history import History
+from fishergraph.nn.labels import UNLABELLED, check_split, given_rows, hold_out, read_labels
+from fishergraph.nn.models import FisherNet
+from fishergraph.nn.training import own_randomness, train
+from fishergraph.ops.torch_device import find_device, to_numpy
+from fishergraph.ops.torch_edges import tensor_sets
+from fishergraph.ops.torch_sets import TensorSets
+from fishergraph.structural import describe_structure
+
+_INITS = {"data": True, "random": False}
+
+
+class FisherClassifier(ClassifierMixin, BaseEstimator):
+    """Classify the nodes of a graph, from the labels of some of them, by Fisher layers trained end to end.
+
+    The network is `FisherNet`: an input map, layers of Fisher embeddings of every node's multiset, and a linear
+    classifier on all of them (Eq. 2). Its anchors start where k-means puts them without labels, as in Section 4.5 of
+    the paper, and are trained with everything else by Adam, until the validation accuracy rises no more.
+
+    Parameters
+    ----------
+    n_layers, n_anchors, dim, n_em_iter : layers, components of a mixture, width of a layer, EM iterations.
+    e_step, column_penalty, variance, prior, normalize : as in `FisherEmbedding`.
+    head : what makes a layer's output of φ: "nystrom", "relu" or "linear".
+    jk : "cat", the classifier sees all layers, or "last".
+    dropout : of the rows that enter a layer or the classifier.
+    heads : mixtures side by side in a layer.
+    multiset, weights, undirected, structure : as in `FisherEmbedding`.
+    init : "data", anchors and landmarks by k-means; or "random".
+    lr, weight_decay, max_epochs, patience, schedule, amp : as in `fishergraph.nn.train`.
+    validation_fraction : the share of the labelled rows of each class that is held out where `fit` is given no `val`; 0
+        holds none out, and runs all epochs.
+    batch_size, fan_out : rows to train on in a step, and neighbours sampled at each distance (a number, or one per
+        layer); None takes the whole graph at once. Predictions always see all neighbours.
+    device : "cpu", "cuda" or "cuda:1". On the CPU the type of X is kept, on a card the network is in float32.
+    random_state : seed.
+    n_jobs : threads that build the multisets of a diffusion.
+    verbose : show a progress bar.
+
+    Attributes
+    ----------
+    classes_ : the labels, in order.
+    net_ : the trained `FisherNet`.
+    history_ : a row per epoch, `fishergraph.plots.training_curves` draws it; n_iter_ is their number.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
+
+    Examples
+    --------
+    >>> from fishergraph import FisherClassifier
+    >>> from fishergraph.datasets import load_graph
+    >>> cora = load_graph("cora")
+    >>> y = cora.y.copy()
+    >>> y[cora.test] = -1  # unlabelled
+    >>> model = FisherClassifier(random_state=0).fit(cora.X, y, graph=cora.graph, val=cora.val)
+    >>> model.predict(cora.X, graph=cora.graph)[cora.test]
+    """
+
+    def __init__(
+        self,
+        n_layers: int = 2,
+        n_anchors: int = 4,
+        dim: int = 64,
+        *,
+        n_em_iter: int = 1,
+        e_step: str = "posterior",
+        column_penalty: float = 1.0,
+        variance: float | str = "auto",
+        prior: float = 0.0,
+        normalize: bool = True,
+        head: str = "nystrom",
+        jk: str = "cat",
+        dropout: float = 0.5,
+        heads: int = 1,
+        multiset: str | Diffusion = "neighbourhood",
+        weights: str | None = None,
+        undirected: bool = False,
+        structure: str = "projection",
+        init: str = "data",
+        lr: float = 0.001,
+        weight_decay: float = 5e-4,
+        max_epochs: int = 500,
+        patience: int | None = 100,
+        schedule: str | None = None,
+        validation_fraction: float = 0.1,
+        batch_size: int | None = None,
+        fan_out: Any = None,
+        amp: bool | str = False,
+        device: str = "cpu",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: Any = False,
+    ):
+        self.n_layers = n_layers
+        self.n_anchors = n_anchors
+        self.dim = dim
+        self.n_em_iter = n_em_iter
+        self.e_step = e_step
+        self.column_penalty = column_penalty
+        self.variance = variance
+        self.prior = prior
+        self.normalize = normalize
+        self.head = head
+        self.jk = jk
+        self.dropout = dropout
+        self.heads = heads
+        self.multiset = multiset
+        self.weights = weights
+        self.undirected = undirected
+        self.structure = structure
+        self.init = init
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.schedule = schedule
+        self.validation_fraction = validation_fraction
+        self.batch_size = batch_size
+        self.fan_out = fan_out
+        self.amp = amp
+        self.device = device
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        graph: Any = None,
+        val: Any = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        log: str | Path | None = None,
+    ) -> FisherClassifier:
+        """Train on the labelled rows; rows without a label (−1, None or NaN) belong to the graph all the same.
+
+        X is dense or CSR, (node, feature), or None for structural features of the graph. `graph` is anything that
+        `as_graph` takes; None makes every row its own multiset. `val` is a mask, or the numbers, of labelled rows that
+        decide when to stop. `checkpoint`, `resume` and `log` are those of `fishergraph.nn.train`.
+        """
+        self._check_params()
+        words = check_random_state(self.random_state).randint(0, 2**31 - 1, size=3)
+        self._structure_seed, seed, split_seed = (int(word) for word in words)
+        x, sets = self._open(X, graph, fitting=True)
+        self.classes_, codes = read_labels(y, x.shape[0])
+        held = hold_out(codes, self.validation_fraction, split_seed) if val is None else given_rows(val, x.shape[0])
+        rows = check_split(self.classes_, codes, held)
+        if len(codes) == 1 and self.head == "relu":
+            raise ValueError("head='relu' has a batch norm, which needs two rows, got n_samples=1; use 'linear'.")
+        device = find_device(self.device)
+        with own_randomness(device, seed):
+            net = self._network(x.shape[1], len(self.classes_)).to(device, x.dtype)
+            if _checks.look_up(_INITS, self.init, "init"):
+                net.init_from_data(x.to(device), sets.to(device), seed=seed)
+        self.history_: History = train(
+            net, x, codes, sets, train=rows, val=held, epochs=self.max_epochs, lr=self.lr, patience=self.patience,
+            weight_decay=self.weight_decay, schedule=self.schedule, batch_size=self.batch_size,
+            num_neighbors=self.fan_out, amp=self.amp, device=self.device, seed=seed, checkpoint=checkpoint,
+            resume=resume, log=log, progress=self.verbose,
+        )  # fmt: skip
+        self.net_, self.n_iter_ = net, len(self.history_)
+        return self
+
+    def predict(self, X: Any, *, graph: Any = None) -> np.ndarray:
+        """The likeliest class of every row: of the same graph, a larger one, or another one."""
+        best = to_numpy(self._logits(X, graph).argmax(1))
+        return self.classes_[best]
+
+    def predict_proba(self, X: Any, *, graph: Any = None) -> np.ndarray:
+        """The probabilities of the classes, (row, class), in the order of `classes_`."""
+        return to_numpy(torch.softmax(self._logits(X, graph), dim=1))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, graph: Any = None) -> float:
+        """The share of the rows with a label in y that are classified as it says."""
+        predicted = self.predict(X, graph=graph)
+        classes, codes = read_labels(y, len(predicted))
+        rows = np.flatnonzero(codes != UNLABELLED)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        return float(accuracy_score(classes[codes[rows]], predicted[rows], sample_weight=weight))
+
+    def _logits(self, X: Any, graph: Any) -> Tensor:
+        check_is_fitted(self)
+        x, sets = self._open(X, graph, fitting=False)
+        device, first = find_device(self.device), next(self.net_.parameters())
+        return self.net_.to(device).inference(x.to(first.dtype), sets, device=device)
+
+    def _open(self, X: Any, graph: Any, *, fitting: bool) -> tuple[Tensor, TensorSets]:
+        """(x, sets) as tensors in host memory."""
+        X, sets = host_door(self, X, graph, fitting=fitting)
+        if sp.issparse(X) and self.batch_size is not None:
+            X = X.toarray()  # batches are cut from dense rows
+        dtype = np.float32 if self.device != "cpu" else X.dtype
+        return _tensor(X.astype(dtype, copy=False)), tensor_sets(sets)
+
+    def _network(self, n_features: int, n_classes: int) -> FisherNet:
+        """The network; its multisets come with their loops and weights."""
+        return FisherNet(
+            n_features, self.dim, self.n_layers, n_classes, num_anchors=self.n_anchors, num_em_steps=self.n_em_iter,
+            head=self.head, jk=self.jk, dropout=self.dropout, normalize=self.normalize, heads=self.heads,
+            variance=self.variance, prior=self.prior, e_step=self.e_step, column_penalty=self.column_penalty,
+            add_self_loops=False,
+        )  # fmt: skip
+
+    def _check_params(self) -> None:
+        """Raise for a parameter that the network and the training would know under another name."""
+        _checks.check_device(self.device, "float32")
+        choose_multiset(self.multiset)
+        _checks.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
+        _checks.look_up(_INITS, self.init, "init")
+        _checks.check_flag(self.undirected, "undirected")
+        describe_structure(self.structure)
+        for name, least in (("n_layers", 0), ("n_anchors", 1), ("dim", 1), ("n_em_iter", 0), ("max_epochs", 1)):
+            _checks.check_integer(getattr(self, name), name, least=least)
+        _checks.check_number(self.validation_fraction, "validation_fraction", most=0.9)
+        _checks.check_n_jobs(self.n_jobs)
+
+    def save(self, path: str | Path) -> None:
+        """Write the trained model to one safetensors file (arrays, and parameters as JSON in its header)."""
+        check_is_fitted(self)
+        header = {
+            "class": type(self).__name__,
+            "fishergraph": __version__,
+            "params": plain_params(self),
+            **pack_features(self),
+            "classes": self.classes_.tolist(),
+            "classes_type": self.classes_.dtype.str,
+            "network": self.net_.config(),
+            "history": vars(self.history_),
+        }
+        write_file(path, header, {name: to_numpy(tensor) for name, tensor in self.net_.state_dict().items()})
+
+    @classmethod
+    def load(cls, path: str | Path, *, device: str | None = None) -> FisherClassifier:
+        """The model that `save` wrote; `device` takes the place of the one it was trained on."""
+        model = load_model(cls, path, _restore)
+        return model if device is None else model.set_params(device=device)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _restore(cls: type[FisherClassifier], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> FisherClassifier:
+    model = cls(**given_params(header))
+    unpack_features(model, header)
+    model.classes_ = np.array(header["classes"], dtype=header["classes_type"])
+    state = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
+    model.net_ = FisherNet(**header["network"]).to(state["classifier.weight"].dtype).eval()
+    model.net_.load_state_dict(state)
+    model.history_ = History(**header["history"])
+    model.n_iter_ = len(model.history_)
+    return model
+
+
+def _tensor(X: Any) -> Tensor:
+    """A NumPy or CSR matrix as a tensor; what is read-only is copied, since torch knows no such tensors."""
+    if not sp.issparse(X):
+        return torch.from_numpy(X if X.flags.writeable else X.copy())
+    parts = [torch.from_numpy(array.copy()) for array in (X.indptr, X.indices, X.data)]
+    with warnings.catch_warnings():  # that torch calls these tensors beta is no news to the user of a classifier
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
+        return torch.sparse_csr_tensor(*parts, size=X.shape, check_invariants=False)

@@ -1,0 +1,274 @@
+"""`FisherConv`: one layer of the Fisher information embedding, with the calling convention of PyG's `GATConv`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.nn.conv import MessagePassing
+from torch_geometric.nn.dense.linear import Linear
+from torch_geometric.utils import add_remaining_self_loops
+
+from fishergraph._checks import check_flag, check_integer, check_number, look_up
+from fishergraph.em.anchors import sample_members, sample_size
+from fishergraph.family import fisher_root
+from fishergraph.nn.kernel_map import HEADS, NystromMap
+from fishergraph.nn.mixture import Mixture
+from fishergraph.nn.rows import check_rows
+from fishergraph.nn.sets import edge_sets, plain_edges
+from fishergraph.ops.place import random_stream
+from fishergraph.ops.torch_graph import WEIGH
+from fishergraph.ops.torch_sets import TensorSets
+
+Pair = tuple[Tensor, Tensor | None]
+
+# Most members and rows that the initialisation looks at, as in `FisherEmbedding`.
+_MAX_SAMPLES = 300_000
+
+_HOOKS = ("hooks", "pre_hooks")
+
+
+class FisherConv(MessagePassing):
+    """z_v = head(φ_v), where φ_v = p^{-1/2} (μ_v − w) is the Fisher embedding of the multiset of v's neighbours.
+
+    μ_vj = Σ_u a_vu α_uj x_u / Σ_u a_vu α_uj are the means of the neighbours after one EM step from the anchors w_j,
+    which are parameters (Eq. 17, 18). Nothing of size edges × features is made: the graph is read once, as by a
+    sparse product.
+
+    Parameters
+    ----------
+    in_channels : width of x; −1 takes that of the first input. A pair for bipartite graphs, of which the second is
+        looked at only with `residual`.
+    out_channels : width of the output, of each head with `concat`.
+    num_anchors : components p of the mixture.
+    num_em_steps : EM iterations; 1 is the paper.
+    heads : several mixtures side by side; the head sees φ of all of them.
+    concat : the output has heads · out_channels columns, as in `GATConv`; otherwise out_channels.
+    head : "linear"; "relu", with batch norm and ReLU after it, the paper's for large graphs; "nystrom", the map of
+        the exponential kernel; "identity", φ itself (out_channels is then not looked at and may be None).
+    bandwidth : of the Nyström map.
+    variance : σ² of the components, or "auto", which `init_from_data` calibrates: the mean entropy of the
+        responsibilities is then `sharpness` · log p. Before it has seen data "auto" is in_channels^{-1/2}.
+    prior : κ ≥ 0, the weight of an anchor as one more member of its component.
+    e_step, column_penalty : "posterior", "balanced" or "unbalanced", as in `em_means`.
+    normalize : divide the rows of x by their lengths first.
+    mixture_bias : learn log-weights of the components.
+    counts : append the soft counts log(1 + mass) to φ.
+    add_self_loops : every node belongs to its own multiset, once, whether or not the edges say so.
+    weights : None, `edge_weight` as it is; "uniform"; "symmetric", divided by the roots of both ends' degrees.
+    dropout : the share of the members that is left out of each multiset in training.
+    residual : add a linear map of x_v itself.
+    bias : of the linear head.
+    backend : None chooses; "triton", "numba", or "torch", which autograd differentiates twice.
+
+    Shapes
+    ------
+    - **input:** x (node, in_channels) or a pair (x_source, x_target) of which the second may be None;
+      edge_index (2, edge), `EdgeIndex`, a sparse tensor with a row per target, or `TensorSets`;
+      edge_weight (edge,), optional
+    - **output:** (target, out), or with `return_attention_weights=True` also a pair: the edges in the order of their
+      targets, loops among them, and the attention (edge, head · anchor), whose columns sum to one over a multiset
+    """
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int | None,
+        num_anchors: int = 4,
+        num_em_steps: int = 1,
+        *,
+        heads: int = 1,
+        concat: bool = True,
+        head: str = "linear",
+        bandwidth: float = 1.5,
+        variance: float | str = "auto",
+        sharpness: float = 0.9,
+        prior: float = 0.0,
+        e_step: str = "posterior",
+        column_penalty: float = 1.0,
+        normalize: bool = True,
+        mixture_bias: bool = False,
+        counts: bool = False,
+        add_self_loops: bool = True,
+        weights: str | None = None,
+        dropout: float = 0.0,
+        residual: bool = False,
+        bias: bool = True,
+        backend: str | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(aggr="add", node_dim=0, **kwargs)
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.num_anchors, self.num_em_steps, self.heads = num_anchors, num_em_steps, heads
+        self.concat = check_flag(concat, "concat")
+        self.add_self_loops = check_flag(add_self_loops, "add_self_loops")
+        self.weights = weights
+        look_up(WEIGH, "edge" if weights is None else weights, "weights")
+        self.dropout = check_number(dropout, "dropout", most=1.0)
+        sources, targets = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
+        self.mixture = Mixture(
+            sources, num_anchors, heads=heads, num_em_steps=num_em_steps, variance=variance, sharpness=sharpness,
+            prior=prior, e_step=e_step, column_penalty=column_penalty, normalize=normalize, mixture_bias=mixture_bias,
+            counts=counts, backend=backend,
+        )  # fmt: skip
+        self.head = self._make_head(head, bandwidth, bias)
+        self.residual = Linear(targets, self._width(), bias=False) if residual else None
+
+    def _width(self) -> int:
+        """The columns of the output."""
+        return check_integer(self.out_channels, "out_channels", least=1) * (self.heads if self.concat else 1)
+
+    def _make_head(self, name: str, bandwidth: float, bias: bool) -> Any:
+        kind = look_up({**HEADS, "identity": None}, name, "head")
+        if kind is None:
+            return None
+        options = {"nystrom": {"bandwidth": bandwidth}, "linear": {"bias": bias}}.get(name, {})
+        return kind(self.mixture.out_channels, self._width(), **options)
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        super().reset_parameters()
+        for part in (self.mixture, self.head, self.residual):
+            if part is not None:
+                part.reset_parameters()
+
+    @torch.no_grad()
+    def init_from_data(self, x: Tensor | Pair, edge_index: Any, edge_weight: Tensor | None = None, *, seed: Any = 0):
+        """self, with anchors at k-means centres of a sample of members, and landmarks at those of a sample of φ.
+
+        A linear or ReLU head keeps its random weights. `seed` is a number or a stream of random numbers.
+        """
+        source, target = x if isinstance(x, tuple) else (x, x)
+        self._expect(source)
+        rng = random_stream(seed, source)
+        sets = self._sets(edge_index, edge_weight, self._size(source, target, edge_index, None))
+        entries = sample_members(sets, sample_size(self.num_anchors, _MAX_SAMPLES, sets.n_entries), rng)
+        members = source[entries.long()] if len(entries) else source[:_MAX_SAMPLES]
+        self.mixture.init_from_data(members, rng)
+        if isinstance(self.head, NystromMap):
+            n_rows = sample_size(self.head.out_channels, _MAX_SAMPLES, sets.n_sets)
+            rows = rng.permutation(sets.n_sets)[:n_rows].sort().values
+            self.head.init_from_data(self.mixture(source, sets.take(rows)), rng)
+        return self
+
+    def forward(
+        self,
+        x: Tensor | Pair,
+        edge_index: Any,
+        edge_weight: Tensor | None = None,
+        size: tuple[int, int] | None = None,
+        return_attention_weights: bool | None = None,
+    ):
+        """The output for every target."""
+        source, target = x if isinstance(x, (tuple, list)) else (x, x)
+        self._expect(source)
+        size = self._size(source, target, edge_index, size)
+        sets = None
+        if self.is_explained():
+            z = self._explained(source, edge_index, edge_weight, size)
+        else:
+            sets = self._sets(edge_index, edge_weight, size)
+            z = self._fused(source, self._thinned(sets))
+        if self.residual is not None:
+            z = z + self.residual(_own_rows(target, size[1]))
+        if not return_attention_weights:
+            return z
+        sets = self._sets(edge_index, edge_weight, size) if sets is None else sets
+        return z, (torch.stack([sets.indices.long(), sets.rows]), self.mixture.attention(source, sets))
+
+    def _expect(self, source: Any) -> None:
+        """Raise unless x is a float matrix of the promised width; an unknown width is now known."""
+        check_rows(source)
+        self.mixture.expect(source.shape[1])
+        if self.head is not None:
+            self.head.expect(self.mixture.out_channels)
+
+    def _size(self, source: Tensor, target: Tensor | None, edge_index: Any, size: Any) -> tuple[int, int]:
+        """(points, sets), from what is known of the targets."""
+        if size is not None:
+            return int(size[0]), int(size[1])
+        if target is not None:
+            return source.shape[0], target.shape[0]
+        if isinstance(edge_index, TensorSets):
+            return source.shape[0], edge_index.n_sets
+        known = getattr(edge_index, "sparse_size", lambda: (None, None))()[1]
+        if getattr(edge_index, "layout", torch.strided) != torch.strided:
+            known = edge_index.shape[0]
+        return source.shape[0], source.shape[0] if known is None else int(known)
+
+    def _sets(self, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> TensorSets:
+        return edge_sets(
+            edge_index, edge_weight, n_points=size[0], n_sets=size[1], loops=self.add_self_loops, weights=self.weights
+        )
+
+    def _thinned(self, sets: TensorSets) -> TensorSets:
+        """The sets without the members that dropout leaves out. No rescaling: means are ratios."""
+        if not self.training or self.dropout == 0:
+            return sets
+        kept = torch.rand(sets.indices.shape, device=sets.device) >= self.dropout
+        weights = kept.float() if sets.weights is None else sets.weights * kept
+        if torch.is_grad_enabled():
+            _ = sets.transpose  # of all members, for as long as the sets live
+        return sets.weighted(weights)
+
+    def _fused(self, source: Tensor, sets: TensorSets) -> Tensor:
+        if self.head is None:
+            return self.mixture(source, sets)
+        if self.head.projection is None:
+            return self.head.finish(self.mixture(source, sets))
+        return self.head.finish(self.mixture.linear(source, sets, self.head.projection))
+
+    def is_explained(self) -> bool:
+        """Whether somebody reads or masks the messages, so that they have to be made."""
+        kinds = [f"_{what}_forward_{when}" for what in ("propagate", "message", "aggregate") for when in _HOOKS]
+        return bool(self.explain) or any(getattr(self, kind) for kind in kinds)
+
+    def _explained(self, source: Tensor, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> Tensor:
+        """The same by messages of size edge × anchor × feature, which explainers can read and mask."""
+        edges, weights = self._listed(edge_index, edge_weight, size)
+        order = torch.sort(edges[1], stable=True).indices
+        sets = edge_sets(edges[:, order], None if weights is None else weights[order], n_points=size[0],
+                         n_sets=size[1], loops=False, weights=self.weights)  # fmt: skip
+        attention = self.mixture.attention(source, sets)
+        alpha = torch.empty_like(attention).index_copy(0, order, attention)  # in the order of the edges
+        points = self.mixture.points(source)
+        phi = self.propagate(edges, x=(points, None), alpha=alpha, size=size).flatten(1)
+        phi = fisher_root(self.num_anchors) * phi
+        if self.mixture.counts:
+            phi = torch.cat([phi, self.mixture(source, sets)[:, phi.shape[1] :]], dim=1)
+        if self.head is None:
+            return phi
+        return self.head.finish(phi if self.head.projection is None else F.linear(phi, self.head.projection))
+
+    def _listed(self, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> tuple[Tensor, Any]:
+        """(2, edge) and their weights; loops stand at the end, where PyG's explainers look for them."""
+        if isinstance(edge_index, TensorSets):
+            return torch.stack([edge_index.indices.long(), edge_index.rows]), edge_index.weights
+        if getattr(edge_index, "layout", torch.strided) != torch.strided:
+            sets = edge_sets(edge_index, n_points=size[0], n_sets=size[1], loops=False)
+            edges, edge_weight = torch.stack([sets.indices.long(), sets.rows]), sets.weights
+        else:
+            edges = plain_edges(edge_index)
+        if not self.add_self_loops:
+            return edges, edge_weight
+        return add_remaining_self_loops(edges, edge_weight, 1.0, num_nodes=min(size))
+
+    def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
+        """α_e (x_e − w_j), (edge, anchor, feature): their sum is μ − w, and that of an empty set is zero."""
+        anchors = self.mixture.anchors.flatten(0, 1).to(x_j.dtype)
+        return alpha[..., None] * (x_j[:, None, :] - anchors)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.in_channels}, {self.out_channels}, num_anchors={self.num_anchors}, "
+            f"num_em_steps={self.num_em_steps}, heads={self.heads})"
+        )
+
+
+def _own_rows(target: Tensor | None, n_sets: int) -> Tensor:
+    """The targets' own features, which a residual needs."""
+    if target is None:
+        raise ValueError("residual=True needs the features of the targets, got None; pass x as (x_source, x_target).")
+    return target[:n_sets]

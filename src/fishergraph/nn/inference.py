@@ -1,0 +1,96 @@
+"""A network on all nodes, layer by layer, in blocks of rows: for graphs that do not fit in one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fishergraph.blocks import row_blocks
+from fishergraph.nn.rows import take_rows
+from fishergraph.nn.sets import edge_sets
+from fishergraph.ops.torch_sets import TensorSets
+
+_ROWS = 65_536
+
+
+@torch.no_grad()
+def run_by_layer(
+    net: Any, x: Tensor, edge_index: Any, edge_weight: Tensor | None, batch_size: int | None, device: Any, progress: Any
+) -> Tensor:
+    """The output of the network for every node; its mode is left as it was."""
+    if net.pooling is not None:
+        raise ValueError("inference is for nodes, got a network with pooling; call it on batches of graphs instead.")
+    training, size = net.training, _ROWS if batch_size is None else int(batch_size)
+    device = next(net.parameters()).device if device is None else torch.device(device)
+    first: Any = net.convs[0] if len(net.convs) else None
+    sets = None if first is None else edge_sets(
+        edge_index, edge_weight, n_points=x.shape[0], n_sets=x.shape[0], loops=first.add_self_loops,
+        weights=first.weights,
+    )  # fmt: skip
+    net.eval()
+    try:
+        return _Pass(net, sets, row_blocks(x.shape[0], size), device, progress or (lambda n: None)).run(x)
+    finally:
+        net.train(training)
+
+
+class _Pass:
+    """One pass over the layers. Logits are added up block by block of columns: the concatenation need not exist."""
+
+    def __init__(
+        self, net: Any, sets: TensorSets | None, blocks: list[slice], device: Any, progress: Callable[[int], Any]
+    ):
+        self.net, self.sets, self.blocks, self.device, self.progress = net, sets, blocks, device, progress
+        self.parts: list[Tensor] = []  # of the embedding
+        self.logits: Tensor | None = None
+        self.used = 0  # columns of the classifier
+
+    def run(self, x: Tensor) -> Tensor:
+        """All layers, in order."""
+        net = self.net
+        rows = self._fill(x, lambda part: net._first(take_rows(x, _numbers(part, x.device)).to(self.device)))
+        if net.input_map is not None or not len(net.convs):
+            self._keep(rows, last=not len(net.convs))
+        for t, conv in enumerate(net.convs, 1):
+            rows = self._fill(x, lambda part, conv=conv, rows=rows: self._layer(conv, rows, part))
+            self._keep(rows, last=t == len(net.convs))
+        return torch.cat(self.parts, dim=1) if self.logits is None else self.logits + net.classifier.bias.to(x.device)
+
+    def _fill(self, x: Tensor, block: Callable[[slice], Tensor]) -> Tensor:
+        """(node, width) where x is, filled block by block."""
+        out: Any = None
+        for part in self.blocks:
+            found = block(part)
+            out = torch.empty((x.shape[0], found.shape[1]), dtype=found.dtype, device=x.device) if out is None else out
+            out[part] = found
+            self.progress(part.stop - part.start)
+        return out
+
+    def _layer(self, conv: Any, rows: Tensor, part: slice) -> Tensor:
+        """A layer of one block, which sees the members of its own sets alone."""
+        assert self.sets is not None
+        sets = self.sets.block(part)
+        sets = sets.cut(0, sets.n_sets)
+        members, local = torch.unique(sets.indices, return_inverse=True)
+        weights = None if sets.weights is None else sets.weights.to(self.device)
+        own = TensorSets(sets.indptr.to(self.device), local.to(self.device), weights, len(members))
+        return conv((rows[members.to(rows.device).long()].to(self.device), None), own)
+
+    def _keep(self, rows: Tensor, *, last: bool) -> None:
+        net = self.net
+        if not (net.concat or last):
+            return
+        if net.classifier is None:
+            self.parts.append(rows)
+            return
+        columns = slice(self.used, self.used + rows.shape[1])
+        self.used = columns.stop
+        weight = net.classifier.weight[:, columns].to(rows)
+        self.logits = rows @ weight.T if self.logits is None else self.logits.addmm_(rows, weight.T)
+
+
+def _numbers(part: slice, device: Any) -> Tensor:
+    return torch.arange(part.start, part.stop, device=device)

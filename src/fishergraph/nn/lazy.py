@@ -1,0 +1,57 @@
+"""Modules that learn the width of their input from the first batch, where it was given as −1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parameter import UninitializedParameter
+
+from fishergraph._checks import check_integer
+
+
+class LazyChannels(nn.Module):
+    """A module with one parameter whose last axis is the input's width, `in_channels`; −1 waits for the first input."""
+
+    in_channels: int
+    _waiting: tuple[str, tuple[int, ...]]  # the parameter's name, and its shape without the last axis
+
+    def hold(self, name: str, shape: tuple[int, ...], in_channels: int) -> None:
+        """Register the parameter, empty where the width is not known."""
+        self.in_channels = in_channels if in_channels == -1 else check_integer(in_channels, "in_channels", least=1)
+        self._waiting = (name, shape)
+        held: Any = nn.Parameter(torch.empty(*shape, in_channels)) if in_channels > 0 else UninitializedParameter()
+        self.register_parameter(name, held)
+
+    def expect(self, in_channels: int) -> None:
+        """Make the parameter for such an input, or raise where the width is another than was promised."""
+        if self.in_channels == in_channels:
+            return
+        if self.in_channels > 0:
+            raise ValueError(
+                f"x must have {self.in_channels} features, as {type(self).__name__} was made for, got {in_channels}; "
+                "pass in_channels=-1 to take the width of the first input."
+            )
+        name, shape = self._waiting
+        self.in_channels = in_channels
+        getattr(self, name).materialize((*shape, in_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew."""
+        raise NotImplementedError
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        name = self._waiting[0]
+        if self.in_channels > 0:
+            return super()._save_to_state_dict(destination, prefix, keep_vars)
+        held = self._parameters.pop(name)  # an empty parameter cannot be detached
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        self._parameters[name] = destination[prefix + name] = held
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        given = state_dict.get(prefix + self._waiting[0])
+        if given is not None and self.in_channels < 0 and not isinstance(given, UninitializedParameter):
+            self.expect(given.shape[-1])
+        super()._load_from_state_dict(state_dict, prefix, *rest)

@@ -1,0 +1,194 @@
+"""Mini-batches of sampled neighbourhoods: a loader with no compiled parts beyond numba, and the choice of loader."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch_geometric.typing
+from torch import Tensor
+from torch_geometric import EdgeIndex
+from torch_geometric.data import Data
+from torch_geometric.loader import NeighborLoader
+
+from fishergraph._checks import check_flag, check_integer
+from fishergraph.nn.loader_door import check_fan_outs, check_input_nodes, open_source
+from fishergraph.nn.rows import is_sparse
+from fishergraph.ops.numba_sample import sample_neighbourhood
+
+_log = logging.getLogger(__name__)
+
+
+class Prepared(NamedTuple):
+    """A batch, and the nodes and entries it was cut from (an `n_id` of the data itself goes before the batch's)."""
+
+    batch: Data
+    nodes: Tensor
+    entries: Tensor
+
+
+class CSRNeighborLoader:
+    """Batches of seed nodes with their sampled neighbourhoods, called like PyG's `NeighborLoader`.
+
+    Every hop takes of each node that the hop before it found (seeds first) up to `num_neighbors[hop]` in-neighbours
+    without replacement. A batch is a `Data` with what PyG's loader gives: the node-level tensors of `n_id` (x, y,
+    masks, …), the edge-level tensors of `e_id`, `edge_index` in local numbers, `input_id`, `batch_size` (the seeds are
+    the first rows), and `num_sampled_nodes`, `num_sampled_edges` by hop, as `trim_to_layer` wants them. `edge_index`
+    is an `EdgeIndex` sorted by target, so that `fishergraph.ops.torch_edges.tensor_sets` need not sort it.
+
+    The batches of one `seed` and `epoch` are the same at any `num_workers`. Each iteration is the next epoch; set
+    `epoch` to return to an earlier one or to resume.
+
+    Parameters
+    ----------
+    data : a homogeneous `Data` with x and edge_index (or adj_t, whose values become `edge_weight`); or `TensorSets`
+        or `Multisets` of all nodes, with features and labels as `x` and `y`.
+    num_neighbors : fan-out per hop, −1 for all.
+    input_nodes : None (all nodes), a mask, or numbers of nodes; a batch has `batch_size` of them as seeds.
+    keep_loops : self-loops are always kept and do not count against the fan-out.
+    num_workers : threads that prepare batches ahead, up to `prefetch_factor` for each; 0 prepares them when asked for.
+    transform : applied to every batch at last.
+    device : where batches go; that of the features where it is None. `pin_memory` makes the way to a card shorter.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        num_neighbors: Sequence[int],
+        input_nodes: Any = None,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        *,
+        x: Tensor | None = None,
+        y: Tensor | None = None,
+        seed: int = 0,
+        keep_loops: bool = True,
+        num_workers: int = 1,
+        prefetch_factor: int = 2,
+        transform: Callable[[Data], Data] | None = None,
+        pin_memory: bool = False,
+        device: Any = None,
+    ):
+        self.num_neighbors = check_fan_outs(num_neighbors)
+        self.batch_size = check_integer(batch_size, "batch_size", least=1)
+        self.shuffle, self.drop_last = check_flag(shuffle, "shuffle"), check_flag(drop_last, "drop_last")
+        self.seed = check_integer(seed, "seed", least=0)
+        self.num_workers = check_integer(num_workers, "num_workers", least=0)
+        self.prefetch_factor = check_integer(prefetch_factor, "prefetch_factor", least=1)
+        # As in PyTorch's loader, there is nothing to pin for where there is no card.
+        self.pin_memory = check_flag(pin_memory, "pin_memory") and torch.cuda.is_available()
+        self.transform = transform
+        source = open_source(data, x, y, check_flag(keep_loops, "keep_loops"))
+        self._rows, self._template = source.rows, source.template
+        features = next(column.values for column in source.columns if column.name == "x")
+        self.device = features.device if device is None else torch.device(device)
+        # What lies on a card is sliced there by the thread that asks for the batch: its stream is the one that counts.
+        self._near = [column for column in source.columns if column.values.device.type == "cpu"]
+        self._far = [column for column in source.columns if column.values.device.type != "cpu"]
+        self._seeds, self._input_id = check_input_nodes(input_nodes, self._rows.n_nodes)
+        self._maps: list[np.ndarray] = []  # from nodes to local numbers, one for each thread at work
+        self.epoch = 0
+
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch that the next iteration gives."""
+        return self._epoch
+
+    @epoch.setter
+    def epoch(self, epoch: int) -> None:
+        self._epoch = check_integer(epoch, "epoch", least=0)
+
+    def __len__(self) -> int:
+        whole, rest = divmod(len(self._seeds), self.batch_size)
+        return whole + (rest > 0 and not self.drop_last)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(num_neighbors={self.num_neighbors}, input_nodes={len(self._seeds)}, "
+            f"batch_size={self.batch_size})"
+        )
+
+    def __iter__(self) -> Iterator[Data]:
+        """The batches of the next epoch, in order."""
+        epoch, self.epoch = self.epoch, self.epoch + 1
+        return self._run(epoch)
+
+    def _run(self, epoch: int) -> Iterator[Data]:
+        order = np.arange(len(self._seeds))
+        if self.shuffle:
+            np.random.default_rng([self.seed, epoch]).shuffle(order)
+        tasks = ((epoch, b, order[b * self.batch_size : (b + 1) * self.batch_size]) for b in range(len(self)))
+        if self.num_workers == 0:
+            yield from (self._finish(self._prepare(*task)) for task in tasks)
+            return
+        ahead: deque[Future[Prepared]] = deque()
+        pool = ThreadPoolExecutor(self.num_workers, thread_name_prefix="fishergraph-loader")
+        try:
+            for task in tasks:
+                ahead.append(pool.submit(self._prepare, *task))
+                if len(ahead) > self.num_workers * self.prefetch_factor:
+                    yield self._finish(ahead.popleft().result())
+            while ahead:
+                yield self._finish(ahead.popleft().result())
+        finally:  # also where the loop over the batches is left early
+            pool.shutdown(cancel_futures=True)
+
+    def _prepare(self, epoch: int, number: int, chosen: np.ndarray) -> Prepared:
+        """A batch up to what must be done by the thread that uses it."""
+        key = np.random.SeedSequence([self.seed, epoch], spawn_key=(number,)).generate_state(1, np.uint64)[0]
+        try:
+            local = self._maps.pop()
+        except IndexError:
+            local = self._rows.new_map()
+        sampled = sample_neighbourhood(self._rows, self._seeds[chosen], self.num_neighbors, key, local)
+        self._maps.append(local)
+        nodes, edges = self._held(torch.from_numpy(sampled.nodes)), self._held(torch.from_numpy(sampled.edges))
+        batch = copy.copy(self._template)
+        batch.n_id, batch.e_id, batch.input_id = nodes, edges[2], torch.from_numpy(self._input_id[chosen])
+        size = (len(nodes), len(nodes))
+        batch.edge_index = EdgeIndex(edges[:2], sparse_size=size, sort_order="col")  # pyright: ignore
+        batch.batch_size = len(chosen)
+        batch.num_sampled_nodes, batch.num_sampled_edges = sampled.n_nodes, sampled.n_edges
+        for column in self._near:
+            batch[column.name] = self._held(column.take(nodes, edges[2]))
+        return Prepared(batch, nodes, edges[2])
+
+    def _held(self, tensor: Tensor) -> Tensor:
+        """The tensor, in pinned memory where that is asked for; sparse ones stay, not every PyTorch pins them."""
+        return tensor.pin_memory() if self.pin_memory and not is_sparse(tensor) else tensor
+
+    def _finish(self, prepared: Prepared) -> Data:
+        """The batch on its device, with the slices of the tensors that lie on a card."""
+        batch, nodes, entries = prepared
+        for column in self._far:
+            batch[column.name] = column.take(nodes, entries)
+        batch = batch.to(self.device, non_blocking=self.pin_memory)
+        return batch if self.transform is None else self.transform(batch)
+
+
+# Arguments that only our loader has.
+_OURS = frozenset({"x", "y", "seed", "keep_loops", "device"})
+
+
+def neighbor_loader(data: Any, num_neighbors: Sequence[int], **kwargs: Any) -> NeighborLoader | CSRNeighborLoader:
+    """PyG's `NeighborLoader` where its compiled parts are installed, otherwise ours; the log says why.
+
+    Multisets, and arguments that only ours has (x, y, seed, keep_loops, device), ask for ours.
+    """
+    asked = sorted(_OURS & kwargs.keys())
+    if asked or not isinstance(data, Data):
+        reason = f"{', '.join(asked)} is asked for" if asked else f"data is {type(data).__name__}"
+    elif torch_geometric.typing.WITH_PYG_LIB or torch_geometric.typing.WITH_TORCH_SPARSE:
+        _log.info("sampling neighbours with PyG's NeighborLoader")
+        return NeighborLoader(data, list(num_neighbors), **kwargs)
+    else:
+        reason = "PyG's needs pyg_lib or torch_sparse, and neither can be imported"
+    _log.info("sampling neighbours with fishergraph's CSRNeighborLoader: %s", reason)
+    return CSRNeighborLoader(data, num_neighbors, **kwargs)

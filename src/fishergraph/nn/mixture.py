@@ -1,0 +1,163 @@
+"""The part that every Fisher module shares: anchors as parameters, EM from them, φ (Eq. 17, 18)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fishergraph._checks import check_flag, check_integer, check_number
+from fishergraph.em.anchors import calibrate_variance, learn_anchors
+from fishergraph.em.e_step import e_step_slack
+from fishergraph.family import fisher_root
+from fishergraph.nn.lazy import LazyChannels
+from fishergraph.ops import torch_plain
+from fishergraph.ops.torch_em import em_means
+from fishergraph.ops.torch_iterations import Steps, iterate
+from fishergraph.ops.torch_kernels import choose_engine, work_type
+from fishergraph.ops.torch_linear import fisher_linear
+from fishergraph.ops.torch_ops import posterior
+from fishergraph.ops.torch_sets import TensorSets
+
+
+class Mixture(LazyChannels):
+    """Gaussian mixtures whose means are parameters, and the embedding of multisets at them.
+
+    `anchors` has the shape (head, anchor, feature): every head is a mixture of its own. The variance is a number that
+    no gradient moves: `init_from_data` calibrates it, and it is kept with the state.
+    """
+
+    anchors: nn.Parameter
+    bias: nn.Parameter | None
+
+    def __init__(
+        self, in_channels: int, num_anchors: int, *, heads: int = 1, num_em_steps: int = 1,
+        variance: float | str = "auto", sharpness: float = 0.9, prior: float = 0.0, e_step: str = "posterior",
+        column_penalty: float = 1.0, normalize: bool = True, mixture_bias: bool = False, counts: bool = False,
+        backend: str | None = None,
+    ):  # fmt: skip
+        super().__init__()
+        self.num_anchors = check_integer(num_anchors, "num_anchors", least=1)
+        self.heads = check_integer(heads, "heads", least=1)
+        self.num_em_steps = check_integer(num_em_steps, "num_em_steps", least=0)
+        self.calibrated = isinstance(variance, str) and variance == "auto"
+        self.variance = 1.0 if self.calibrated else check_number(variance, "variance (or 'auto')", strict=True)
+        self.sharpness = check_number(sharpness, "sharpness", strict=True, most=1.0)
+        self.prior = check_number(prior, "prior")
+        self.slack = e_step_slack(e_step, column_penalty)
+        self.normalize = check_flag(normalize, "normalize")
+        self.counts = check_flag(counts, "counts")
+        self.backend = backend
+        self.bias = nn.Parameter(torch.zeros(heads, num_anchors)) if mixture_bias else None
+        self.hold("anchors", (heads, num_anchors), in_channels)
+        self.reset_parameters()
+
+    @property
+    def out_channels(self) -> int:
+        """The width of φ, all heads together; −1 while that of the input is not known."""
+        if self.in_channels < 0:
+            return -1
+        return self.heads * self.num_anchors * (self.in_channels + self.counts)
+
+    def reset_parameters(self) -> None:
+        """Anchors in random directions, of about unit length; with variance "auto" scores of about unit spread."""
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+        if self.in_channels > 0:
+            nn.init.normal_(self.anchors, std=self.in_channels**-0.5)
+            if self.calibrated:
+                self.variance = self.in_channels**-0.5
+
+    @torch.no_grad()
+    def init_from_data(self, members: Tensor, rng: Any) -> None:
+        """Put the anchors of every head at k-means centres of these members, and calibrate the variance."""
+        self.expect(members.shape[1])
+        members = self.points(members).to(work_type(members.dtype))
+        for anchors in self.anchors:
+            found = learn_anchors(members, self.num_anchors, rng=rng).to(anchors.dtype)
+            # Fewer distinct points than anchors: the others lie on top of them.
+            anchors.copy_(found[torch.arange(self.num_anchors, device=found.device) % len(found)])
+        if self.calibrated:
+            self.variance = calibrate_variance(members, self.anchors[0].to(members.dtype), self.sharpness)
+
+    def points(self, x: Tensor) -> Tensor:
+        """The points that EM sees: x, or its rows divided by their lengths."""
+        if x.device.type == "cpu":
+            x = x.to(work_type(x.dtype))  # its kernels have no short floats, which autocast makes
+        return F.normalize(x, dim=-1) if self.normalize else x
+
+    def forward(self, x: Tensor, sets: TensorSets) -> Tensor:
+        """φ of every set, (set, head · anchor · feature), with the soft counts (head · anchor) after it if wanted."""
+        points = self.points(x)
+        found = [self._means(points, sets, h) for h in range(self.heads)]
+        means = torch.cat([means for means, _ in found], dim=1)  # (set, head · anchor, feature)
+        phi = (fisher_root(self.num_anchors) * (means - self._flat(means.dtype))).flatten(1)
+        if not self.counts:
+            return phi
+        return torch.cat([phi, *(torch.log1p(mass).to(phi.dtype) for _, mass in found)], dim=1)
+
+    def linear(self, x: Tensor, sets: TensorSets, weight: Tensor) -> Tensor:
+        """weight · φ of every set, (set, out). Where one operator makes both, φ is not stored."""
+        if self.num_em_steps != 1 or self.slack < math.inf or self.counts:
+            phi = self(x, sets)
+            return F.linear(phi, weight.to(phi.dtype))
+        points = self.points(x)
+        engine = choose_engine(self.backend, points)
+        # One M-step serves all heads: it takes the columns of α one by one.
+        logs = torch.cat([self._logs(engine, points, h) for h in range(self.heads)], dim=1)
+        return fisher_linear(
+            engine, points, logs, sets, self._flat(logs.dtype), weight.to(points.dtype),
+            fisher_root=fisher_root(self.num_anchors), prior=self.prior,
+        )  # fmt: skip
+
+    def attention(self, x: Tensor, sets: TensorSets) -> Tensor:
+        """What each entry of each set counts for each anchor, (entry, head · anchor): a_vu α_uj over its sum and κ.
+
+        Columns sum to one over a set, less the share of the prior. This table is made for explanations alone.
+        """
+        points, parts = self.points(x), []
+        sets = sets.cut(0, sets.n_sets)
+        for h in range(self.heads):
+            anchors, steps, bias = self._mixture(h, points)
+            logs, last = self._logs("torch", points, h), None
+            for last in iterate(torch_plain.KERNELS, points, logs, sets, anchors, steps, bias):  # noqa: B007
+                pass
+            if last is None:  # no iteration: nothing is attended to
+                parts.append(logs.new_zeros(sets.n_entries, self.num_anchors))
+                continue
+            known = last.logs if last.by_entry else last.logs[sets.indices]
+            total = last.log_total[sets.rows]
+            share = torch.where(total > -torch.inf, torch.exp(known - total), 0.0)
+            parts.append(share if sets.weights is None else share * sets.weights[:, None])
+        return torch.cat(parts, dim=1)
+
+    def _means(self, points: Tensor, sets: TensorSets, h: int) -> tuple[Tensor, Tensor]:
+        anchors, steps, bias = self._mixture(h, points)
+        return em_means(points, sets, anchors, steps, bias=bias, backend=self.backend)
+
+    def _logs(self, engine: str, points: Tensor, h: int) -> Tensor:
+        anchors, _, bias = self._mixture(h, points)
+        return posterior(engine, points, anchors, self.variance, bias)
+
+    def _mixture(self, h: int, points: Tensor) -> tuple[Tensor, Steps, Tensor | None]:
+        """What EM is told of one head: its anchors, the iterations, and the log-weights of its components."""
+        kind = work_type(points.dtype)
+        steps = Steps(self.variance, self.prior, self.num_em_steps, self.slack)
+        return self.anchors[h].to(kind), steps, None if self.bias is None else self.bias[h].to(kind)
+
+    def _flat(self, dtype: torch.dtype) -> Tensor:
+        """The anchors of all heads, (head · anchor, feature)."""
+        return self.anchors.flatten(0, 1).to(dtype)
+
+    def get_extra_state(self) -> Tensor:
+        """The variance, which belongs to the anchors, as a tensor: files of tensors can keep it."""
+        return torch.tensor(self.variance, dtype=torch.float64)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        self.variance = float(state)
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, num_anchors={self.num_anchors}, heads={self.heads}"

@@ -1,0 +1,74 @@
+"""Rows of a feature matrix that is dense or, as bags of words are, a sparse CSR tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.sparse as sp
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fishergraph.ops.torch_sets import TensorSets
+
+
+def is_sparse(x: Tensor) -> bool:
+    """Whether x is a sparse CSR tensor."""
+    return x.layout == torch.sparse_csr
+
+
+def with_values(x: Tensor, values: Tensor) -> Tensor:
+    """The sparse rows with other values in the same places."""
+    return torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape, check_invariants=False)
+
+
+def rows_times(x: Tensor, weight: Tensor) -> Tensor:
+    """x Wᵀ, (row, row of W)."""
+    if not is_sparse(x):
+        return F.linear(x, weight.to(x.dtype))
+    with torch.autocast(x.device.type, enabled=False):  # torch has no sparse product in lower precision
+        return torch.sparse.mm(x, weight.T.to(x.dtype))
+
+
+def row_norms(x: Tensor) -> Tensor:
+    """‖x‖, (row, 1), with a gradient of zero where x is zero."""
+    if is_sparse(x):
+        lengths = torch.diff(x.crow_indices())
+        return torch.segment_reduce(x.values().square(), "sum", lengths=lengths, initial=0).sqrt()[:, None]
+    squares = x.square().sum(dim=1, keepdim=True)
+    return torch.where(squares > 0, torch.where(squares > 0, squares, 1.0).sqrt(), 0.0)
+
+
+def as_scipy(x: Tensor) -> sp.csr_array:
+    """The sparse rows as SciPy has them, on the host."""
+    arrays = [part.detach().cpu().numpy() for part in (x.values(), x.col_indices(), x.crow_indices())]
+    return sp.csr_array(tuple(arrays), shape=tuple(x.shape))
+
+
+def unit_rows(x: Tensor) -> Tensor:
+    """The rows divided by their lengths; a zero row stays zero."""
+    if not is_sparse(x):
+        return F.normalize(x, dim=1)
+    norms = row_norms(x).ravel()
+    scales = torch.where(norms > 0, 1 / norms, 0.0)
+    return with_values(x, x.values() * torch.repeat_interleave(scales, torch.diff(x.crow_indices())))
+
+
+def check_rows(x: Any) -> None:
+    """Raise unless x is a float matrix; a loader without features gives None."""
+    if not isinstance(x, Tensor) or x.ndim != 2 or not x.is_floating_point():
+        got = f"{x.dtype} of {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
+        raise ValueError(
+            f"x must be a float tensor of shape (node, feature), got {got}; "
+            "pass the features of the nodes, or structural_features(graph) where there are none."
+        )
+
+
+def take_rows(x: Tensor, rows: Tensor) -> Tensor:
+    """The given rows, in that order (copied)."""
+    if not is_sparse(x):
+        return x[rows]
+    taken = TensorSets(x.crow_indices(), x.col_indices(), x.values(), x.shape[1]).take(rows)
+    values: Any = taken.weights
+    shape = (len(rows), x.shape[1])
+    return torch.sparse_csr_tensor(taken.indptr, taken.indices, values, shape, check_invariants=False)

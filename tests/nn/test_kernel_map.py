@@ -1,0 +1,141 @@
+"""ψ as a module: the Nyström map against the reference, its inverse root, and the heads."""
+
+import copy
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torch_geometric")
+
+import reference  # noqa: E402
+from fishergraph import kernel_map  # noqa: E402
+from fishergraph.nn import NystromMap  # noqa: E402
+from fishergraph.nn.kernel_map import LinearHead, ReluHead, inverse_sqrt  # noqa: E402
+
+ROWS, D, DIM = 8, 6, 4
+
+
+def rows(dtype=torch.float64):
+    x = torch.randn(ROWS, D, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    x[2] = 0
+    return x.to(dtype)
+
+
+def make(dtype=torch.float64, **options):
+    torch.manual_seed(0)
+    return NystromMap(D, DIM, **options).to(dtype)
+
+
+def symmetric(values, seed=0):
+    """V diag(values) Vᵀ with random eigenvectors."""
+    g = torch.Generator().manual_seed(seed)
+    vectors = torch.linalg.qr(torch.randn(len(values), len(values), generator=g, dtype=torch.float64)).Q
+    return vectors @ torch.diag(torch.tensor(values, dtype=torch.float64)) @ vectors.T
+
+
+@pytest.mark.parametrize("values", [[0.3, 1.0, 2.0, 5.0], [1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 0.5, 0.5]])
+def test_inverse_sqrt_and_its_gradient(values):
+    matrix = symmetric(values)
+    root = inverse_sqrt(matrix)
+    np.testing.assert_allclose(root @ matrix @ root, np.eye(4), atol=1e-12)
+    check = lambda a: inverse_sqrt(0.5 * (a + a.T))  # noqa: E731
+    assert torch.autograd.gradcheck(check, (matrix.requires_grad_(),))
+
+
+def test_inverse_sqrt_of_a_matrix_that_is_not_of_full_rank():
+    factor = torch.randn(5, 2, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    expected = reference.inverse_root((factor @ factor.T).numpy(), 1e-6)
+    np.testing.assert_allclose(inverse_sqrt(factor @ factor.T), expected, atol=1e-9)
+    assert torch.autograd.gradcheck(lambda b: inverse_sqrt(b @ b.T), (factor.requires_grad_(),))
+
+
+def test_inverse_sqrt_for_pytorch():
+    matrix = symmetric([0.3, 1.0, 2.0]).requires_grad_()
+    tests = ("test_schema", "test_faketensor", "test_autograd_registration")
+    torch.library.opcheck(torch.ops.fishergraph.inverse_sqrt, (matrix, 1e-6), test_utils=tests)
+    torch.testing.assert_close(inverse_sqrt(matrix), kernel_map.inverse_sqrt(matrix.detach()))
+
+
+@pytest.mark.parametrize("bandwidth", [0.7, 2.0])
+def test_nystrom_is_that_of_the_reference(bandwidth):
+    psi, x = make(bandwidth=bandwidth), rows()
+    expected = reference.nystrom(x.numpy(), psi.landmarks.detach().numpy(), bandwidth)
+    np.testing.assert_allclose(psi(x).detach().numpy(), expected, atol=1e-10)
+    assert (psi(x)[2] == 0).all()
+
+
+def test_nystrom_of_sparse_rows():
+    psi, x = make(), rows() * (torch.arange(D) % 2)
+    sparse = x.to_sparse_csr()
+    torch.testing.assert_close(psi(sparse), psi(x))
+    psi(sparse).square().sum().backward()
+    found = psi.weight.grad.clone()
+    psi.zero_grad()
+    psi(x).square().sum().backward()
+    torch.testing.assert_close(found, psi.weight.grad)
+
+
+def test_nystrom_gradcheck():
+    psi = make()
+
+    def run(x, weight):
+        return torch.func.functional_call(psi, {"weight": weight}, (x,))
+
+    weight = psi.weight.detach().clone().requires_grad_()
+    assert torch.autograd.gradcheck(run, (rows()[[0, 1, 3]].requires_grad_(), weight))
+    x = rows().requires_grad_()
+    psi(x).sum().backward()
+    assert (x.grad[2] == 0).all()  # an empty multiset moves nothing
+    assert torch.isfinite(x.grad).all()
+
+
+def test_landmarks_are_unit_vectors_whatever_the_weight():
+    psi, x = make(), rows()
+    before = psi(x)
+    with torch.no_grad():
+        psi.weight.mul_(torch.linspace(0.5, 30, DIM, dtype=torch.float64)[:, None])
+    torch.testing.assert_close(psi(x), before)
+    psi(x).square().sum().backward()
+    along = (psi.weight.grad * psi.weight).sum(dim=1)
+    torch.testing.assert_close(along, torch.zeros_like(along), atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_init_from_data_is_the_map_of_the_library(sparse):
+    from fishergraph.ops.place import random_stream
+
+    x = torch.randn(60, D, generator=torch.Generator().manual_seed(5))
+    psi = make(torch.float32, bandwidth=1.5)
+    unit = torch.nn.functional.normalize(x, dim=1)
+    before = (unit @ psi.landmarks.T).max(dim=1).values.mean()
+    psi.init_from_data(x.to_sparse_csr() if sparse else x, random_stream(0, x))
+    assert (unit @ psi.landmarks.T).max(dim=1).values.mean() > before + 0.1  # every row has a landmark near it
+    fitted = kernel_map.fit_nystrom(x, DIM, bandwidth=1.5, rng=random_stream(0, x))
+    if not sparse:
+        torch.testing.assert_close(psi(x), fitted(x), atol=2e-6, rtol=1e-5)
+
+
+def test_heads_of_rows():
+    x = rows(torch.float32)
+    linear, relu = LinearHead(D, 3), ReluHead(D, 3)
+    torch.testing.assert_close(linear(x), x @ linear.weight.T + linear.bias)
+    torch.testing.assert_close(linear(x.to_sparse_csr()), linear(x))
+    product = x @ relu.weight.T
+    expected = ((product - product.mean(0)) / (product.var(0, unbiased=False) + 1e-5).sqrt()).relu()
+    torch.testing.assert_close(relu(x), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_a_module_among_modules():
+    psi, x = make(), rows()
+    assert repr(psi) == "NystromMap(6, 4, bandwidth=1)"
+    lazy = NystromMap(-1, DIM).double()
+    lazy.load_state_dict(psi.state_dict())
+    for same in (lazy, copy.deepcopy(psi)):
+        torch.testing.assert_close(same(x), psi(x), rtol=0, atol=0)
+    with pytest.raises(ValueError, match=r"must have 6 features.*got 2"):
+        psi(x[:, :2])
+    with pytest.raises(ValueError, match="bandwidth"):
+        NystromMap(D, DIM, bandwidth=0)
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(psi, fullgraph=True, backend="aot_eager")(x), psi(x))
