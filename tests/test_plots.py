@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from fishergraph.plots import MARKERS, PALETTE, scatter
+from fishergraph.plots import MARKERS, PALETTE, scatter, training_curves
 
 rng = np.random.default_rng(0)
 
@@ -117,3 +118,46 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"fishergraph\[plots\]"):
         scatter(np.eye(2), [0, 1])
+
+
+# --- training -------------------------------------------------------------------------------------------
+
+ROWS = [
+    {"epoch": e, "loss": 1 / e, "train_accuracy": a, "val_accuracy": a - 0.1, "val_loss": 2 / e, "lr": 0.1}
+    for e, a in ((1, 0.3), (2, 0.8), (3, 0.8), (4, 0.6))
+]
+
+
+def curves_of(figure):
+    lines = [line for ax in figure.axes for line in ax.get_lines()]
+    return {f"{line.axes.get_ylabel()} {line.get_label()}": line.get_ydata() for line in lines}
+
+
+def test_the_curves_of_a_training(tmp_path):
+    figure = training_curves(ROWS, title="Cora", path=tmp_path / "c.png")
+    curves = curves_of(figure)
+    np.testing.assert_array_equal(curves["loss training"], [1, 1 / 2, 1 / 3, 1 / 4])
+    np.testing.assert_allclose(curves["accuracy validation"], [0.2, 0.7, 0.7, 0.5])
+    assert "loss best epoch, 3" in curves  # equal accuracy, lower loss
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_the_curves_of_a_log(tmp_path, suffix):
+    path = tmp_path / f"log{suffix}"
+    rows = [{**row, "val_accuracy": None, "val_loss": None} for row in ROWS]
+    if suffix == ".csv":
+        lines = (",".join("" if value is None else str(value) for value in row.values()) for row in rows)
+        path.write_text("\n".join([",".join(ROWS[0]), *lines]))
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    curves = curves_of(training_curves(path))
+    np.testing.assert_allclose(curves["loss training"], [1, 1 / 2, 1 / 3, 1 / 4])
+    assert not any("validation" in name for name in curves)
+    assert "loss best epoch, 4" in curves  # without validation the last one is kept
+
+
+@pytest.mark.parametrize("rows", [[], [{"epoch": 1}], [3]])
+def test_rows_that_are_no_training(rows):
+    with pytest.raises(ValueError, match="a training must have rows with epoch, loss, train_accuracy"):
+        training_curves(rows)

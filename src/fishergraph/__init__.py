@@ -13,6 +13,7 @@ The rooms, in the order of that sentence (docs/map.md):
     kernel_map     5   ψ, the Nyström map
     layer          6   one layer on one row block
     estimators     7   scikit-learn: FisherEmbedding
+    nn             7   PyTorch Geometric: FisherConv, FisherNet, training; and FisherClassifier
     datasets       8   graphs to begin with
 
 Names are imported when they are first used, so `import fishergraph` is quick and loads neither numba nor torch.
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from fishergraph._version import __version__
 
 _HOMES = {
+    "FisherClassifier": "fishergraph.nn.classifier",
     "FisherEmbedding": "fishergraph.estimators",
     "Graph": "fishergraph.graph",
     "HeatKernel": "fishergraph.multiset",
@@ -41,7 +43,9 @@ _HOMES = {
     "tangent_kernel": "fishergraph.embedding",
 }
 
-__all__ = ["__version__", *_HOMES]  # pyright: ignore
+# A star import asks for no extra: what needs torch is imported by name.
+_PLAIN = [name for name, home in _HOMES.items() if not home.startswith("fishergraph.nn")]
+__all__ = ["__version__", *_PLAIN]  # pyright: ignore
 
 if TYPE_CHECKING:
     from fishergraph.datasets import load_graph as load_graph
@@ -57,6 +61,7 @@ if TYPE_CHECKING:
     from fishergraph.multiset import PageRank as PageRank
     from fishergraph.multiset import StepAverage as StepAverage
     from fishergraph.multiset import neighbourhoods as neighbourhoods
+    from fishergraph.nn.classifier import FisherClassifier as FisherClassifier
     from fishergraph.probes import LogisticProbe as LogisticProbe
     from fishergraph.structural import structural_features as structural_features
 
@@ -68,4 +73,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(["__version__", *_HOMES])

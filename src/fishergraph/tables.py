@@ -105,12 +105,13 @@ def read_edges(path: PathLike) -> pa.Table:
 
 
 def read_nodes(
-    path: PathLike, id_column: str | None = None, *, drop: Iterable[str] = ()
+    path: PathLike, id_column: str | None = None, *, drop: Iterable[str] = (), only: Iterable[str] | None = None
 ) -> tuple[np.ndarray, np.ndarray | sp.csr_array, list[str]]:
     """The ids (n,), the float32 features (n, d), CSR where the file holds CSR, and the names of the features.
 
     The ids are the column `id_column`, else the first of id, node and node_id (in any case) that is there,
-    else the row numbers. All other columns but those in `drop` are features; a file of ids alone gives d = 0.
+    else the row numbers. All other columns but those in `drop` are features, or of them those in `only`; a file of ids
+    alone gives d = 0.
     """
     path = Path(path)
     suffix = _file_checks.check_suffix(path, SUFFIXES)
@@ -118,15 +119,32 @@ def read_nodes(
         return _npz_nodes(path, _read_npz(path))
     table = _read_table(path, suffix, lambda fields: None)
     names, drop = table.column_names, list(drop)
-    for name in [*drop, *([] if id_column is None else [id_column])]:
-        if name not in names:
-            raise ValueError(f"'{path}' must have a column {name!r}, got {', '.join(names)}; name one of these.")
+    _check_columns(path, names, [*drop, *([] if id_column is None else [id_column])])
     folded = {name.strip().lower(): name for name in reversed(names) if name not in drop}
     key = id_column or next((folded[name] for name in ID_COLUMNS if name in folded), None)
     ids = np.arange(len(table)) if key is None else _distinct_ids(table.column(key), f"column {key!r}")
     pandas_index = [name for name in names if name.startswith("__index_level_")]
     names = [name for name in names if name not in (*drop, *pandas_index, key)]
+    names = names if only is None else [name for name in names if name in set(only)]
     return ids, _features(path, table.select(names)), names
+
+
+def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
+    """The values of some columns of a node file (of some arrays of an npz), None where a cell is empty."""
+    path = Path(path)
+    suffix = _file_checks.check_suffix(path, SUFFIXES)
+    if suffix == ".npz":
+        arrays = _read_npz(path)
+        return [_entry(path, arrays, name).tolist() for name in names]
+    table = _read_table(path, suffix, lambda fields: None)
+    _check_columns(path, table.column_names, names)
+    return [[None if value == "" else value for value in table.column(name).to_pylist()] for name in names]
+
+
+def _check_columns(path: Path, found: list[str], wanted: Sequence[str]) -> None:
+    for name in wanted:
+        if name not in found:
+            raise ValueError(f"'{path}' must have a column {name!r}, got {', '.join(found)}; name one of these.")
 
 
 def _distinct_ids(column: Any, what: str) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import os
 import re
 import signal
@@ -16,28 +15,24 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer.main
-from typer.testing import CliRunner
 
+from commands import call, fails, ok, record_of, wrong
 from fishergraph import FisherEmbedding, __version__
 from fishergraph.cli import app
 from fishergraph.cli.options import SETTINGS
 from fishergraph.structural import describe_structure, structural_features
 from fishergraph.tables import SUFFIXES, read_nodes
 
+try:
+    import torch
+except ImportError:
+    CARD = True  # without torch the sentence is another one
+else:
+    CARD = torch.cuda.is_available()
+
 FORMATS = list(SUFFIXES)
 SMALL = ["--layers", "1", "--anchors", "2", "--dim", "4", "--directed", "--jobs", "1"]
-runner = CliRunner()
 embed_module = importlib.import_module("fishergraph.cli.embed")  # the package names the function by the same word
-
-
-def call(*arguments):
-    return runner.invoke(app, [str(argument) for argument in arguments])
-
-
-def ok(*arguments):
-    result = call(*arguments)
-    assert result.exit_code == 0, result.output
-    return result
 
 
 def write_frame(path: Path, frame: pd.DataFrame) -> Path:
@@ -64,10 +59,6 @@ def files(tmp_path):
     """Paths of an edge file and a node file."""
     edges, nodes = graph_frames()
     return write_frame(tmp_path / "edges.csv", edges), write_frame(tmp_path / "nodes.csv", nodes)
-
-
-def record_of(path: Path) -> dict:
-    return json.loads(path.with_name(path.name + ".run.json").read_text())
 
 
 # --- formats and ids ------------------------------------------------------------------------------------
@@ -198,6 +189,31 @@ def test_a_diffusion_is_an_option(files, tmp_path, multiset):
     assert np.abs(found - plain).max() > 1e-3
     ok("embed", files[0], "-n", files[1], "-o", tmp_path / "again.npz", "--model", tmp_path / "m.safetensors")
     np.testing.assert_array_equal(np.load(tmp_path / "again.npz")["x"], found)
+
+
+def test_the_e_step_the_device_and_the_precision_are_options(files, tmp_path):
+    arguments = ["embed", files[0], "-n", files[1], "--seed", 0, *SMALL]
+    ok(*arguments, "-o", tmp_path / "plain.npz", "--save", tmp_path / "m.safetensors")
+    ok(*arguments, "-o", tmp_path / "z.npz", "--e-step", "unbalanced", "--column-penalty", 3, "--device", "cpu")
+    parameters = record_of(tmp_path / "z.npz")["parameters"]
+    wanted = {"e_step": "unbalanced", "column_penalty": 3.0, "device": "cpu", "precision": "float32"}
+    assert {key: parameters[key] for key in wanted} == wanted
+    found, plain = (np.load(tmp_path / f"{name}.npz")["x"] for name in ("z", "plain"))
+    assert np.abs(found - plain).max() > 1e-3
+    saved = ["embed", files[0], "-n", files[1], "--model", tmp_path / "m.safetensors"]
+    ok(*saved, "-o", tmp_path / "again.npz", "--device", "cpu")
+    np.testing.assert_array_equal(np.load(tmp_path / "again.npz")["x"], plain)
+    wrong("'hard' is not one of posterior, balanced, unbalanced", *arguments, "-o", "y.csv", "--e-step", "hard")
+    fails(
+        tmp_path, "precision on the CPU must be 'float32'", *arguments, "-o", tmp_path / "y.csv", "--precision", "tf32"
+    )
+    fails(tmp_path, "device must be one of 'cpu'.*got 'gpu'", *saved, "-o", tmp_path / "y.csv", "--device", "gpu")
+
+
+@pytest.mark.skipif(CARD, reason="needs a machine without a card")
+def test_a_card_that_is_not_there_is_one_sentence(files, tmp_path):
+    arguments = ["embed", files[0], "-n", files[1], "-o", tmp_path / "y.csv", "--device", "cuda", *SMALL]
+    fails(tmp_path, "error: device='cuda' needs a CUDA card", *arguments)
 
 
 def test_a_seed_is_drawn_and_recorded(files, tmp_path):
@@ -334,25 +350,6 @@ def test_quiet_is_quiet_and_the_summary_names_the_files(files, tmp_path):
 
 
 # --- failures: exit code 1, one sentence, nothing left behind -------------------------------------------
-
-
-def fails(folder, pattern, *arguments):
-    """The call ends with exit code 1 and one line that matches, and the folder holds what it held before."""
-    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
-    result = call(*arguments)
-    assert result.exit_code == 1, result.output
-    assert re.search(pattern, result.stderr), result.stderr
-    lines = result.stderr.splitlines()
-    assert len(lines) == 1
-    assert lines[0].startswith("error: ")
-    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()} == before
-
-
-def wrong(pattern, *arguments):
-    result = call(*arguments)
-    assert result.exit_code == 2, result.output
-    text = re.sub(r"\s+", " ", re.sub(r"[│╭╮╰╯─]", " ", result.stderr))
-    assert re.search(pattern, text), result.stderr
 
 
 EDGES, NODES = "source,target\na,b\nb,c\n", "id,x,y\na,1,2\nb,3,4\nc,5,6\n"

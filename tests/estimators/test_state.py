@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 from sklearn.exceptions import NotFittedError
 
 from fishergraph import FisherEmbedding, PageRank
-from fishergraph.estimators import state
+from fishergraph.estimators import model_file
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 6)).astype(np.float32)
@@ -188,7 +188,7 @@ def test_no_file(tmp_path, missing):
 
 
 def test_a_newer_format(saved):
-    rewrite(saved, format_version=str(state.FORMAT_VERSION + 1))
+    rewrite(saved, format_version=str(model_file.FORMAT_VERSION + 1))
     with pytest.raises(ValueError, match=r"format 1 or older, got format 2; upgrade fishergraph") as error:
         FisherEmbedding.load(saved)
     one_sentence(error)

@@ -1,9 +1,12 @@
-"""The command `fishergraph`: embed | demo.
+"""The command `fishergraph`: embed | train | predict | demo.
 
-    options    what can be said on the command line
+    options    what can be said on the command line; options_method of the layers, options_train of training
     config     what can be said in a file instead
-    inputs     what embed was asked for, and what it reads
+    inputs     what a command was asked for, and what it reads
+    labels     the labels it reads, the predictions it writes
     embed      fishergraph embed: files in, embedding and run record out
+    train      fishergraph train: files with labels in, trained classifier and run record out
+    predict    fishergraph predict: files and a trained classifier in, classes out
     demo       fishergraph demo: the bundled Cora, scored and drawn
     record     the run record: what was done, with what, how long it took
     console    bars, warnings, and the sentence and exit code of a failure
@@ -22,6 +25,8 @@ from fishergraph._version import __version__
 from fishergraph.cli.console import explained
 from fishergraph.cli.demo import demo
 from fishergraph.cli.embed import embed
+from fishergraph.cli.predict import predict
+from fishergraph.cli.train import train
 
 __all__ = ["app", "main"]
 
@@ -34,6 +39,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("embed")(embed)
+app.command("train")(train)
+app.command("predict")(predict)
 app.command("demo")(demo)
 
 
@@ -49,11 +56,13 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
     ] = False,
 ) -> None:
-    """Embed the nodes of a graph with the geometry of a statistical manifold: no labels, no training, one CPU.
+    """Embed or classify the nodes of a graph with the geometry of a statistical manifold.
 
     [bold]fishergraph demo[/bold]   shows it on a graph that comes along.
 
-    [bold]fishergraph embed edges.csv --nodes nodes.csv -o embedding.parquet[/bold]   embeds yours.
+    [bold]fishergraph embed edges.csv --nodes nodes.csv -o embedding.parquet[/bold]   embeds yours, without labels.
+
+    [bold]fishergraph train edges.csv --nodes nodes.csv --label topic -o model.safetensors[/bold]   learns from labels.
     """
 
 

@@ -12,7 +12,14 @@ from typing import Any
 
 import typer
 
-_WORDED = (ValueError, TypeError, ImportError, OSError)  # the errors that the library itself raises
+_WORDED = (
+    ValueError,
+    TypeError,
+    ImportError,
+    OSError,
+    RuntimeError,
+    FloatingPointError,
+)  # the errors that the library itself raises
 
 
 @contextmanager
@@ -113,6 +120,11 @@ class Bar:
         yield self
         self.seconds[title] = round(perf_counter() - self.last, 4)
         self.last = perf_counter()
+
+    def set_postfix(self, **values: Any) -> None:
+        """Show numbers beside the name of this part."""
+        shown = (f"{name} {value:.4g}" for name, value in values.items() if value is not None)
+        self.part(" · ".join(shown))
 
     def update(self, n: int) -> None:
         """Move on by n of the steps of this part."""

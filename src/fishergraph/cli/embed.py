@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from fishergraph.cli import options as opt
+from fishergraph.cli import options_method as method
 from fishergraph.cli.console import Bar, explained, one_line_warnings, say
-from fishergraph.cli.inputs import Inputs, Job, match_features, one_way_hint, read_inputs
+from fishergraph.cli.inputs import Inputs, Job, check_call, check_outputs, match_features, one_way_hint, read_inputs
 from fishergraph.cli.record import Clock, record_path, surroundings, write_record
 
 if TYPE_CHECKING:
     import numpy as np
 
     from fishergraph.estimators import FisherEmbedding
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedJob(Job):
+    """What embed was asked for."""
+
+    save: Path | None
+    precision: str | None
 
 
 def embed(
@@ -26,23 +37,27 @@ def embed(
     drop: opt.Drop = None,
     undirected: opt.Undirected = None,
     structure: opt.Structure = None,
-    layers: opt.Layers = None,
-    anchors: opt.Anchors = None,
-    dim: opt.Dim = None,
-    em_iter: opt.EmIter = None,
-    variance: opt.Variance = None,
-    sharpness: opt.Sharpness = None,
-    prior: opt.Prior = None,
-    counts: opt.Counts = None,
-    normalize: opt.Normalize = None,
-    anchor_method: opt.AnchorMethod = None,
-    multiset: opt.Multiset = None,
-    weights: opt.Weights = None,
-    kernel: opt.Kernel = None,
-    bandwidth: opt.Bandwidth = None,
-    attention: opt.Attention = None,
+    layers: method.Layers = None,
+    anchors: method.Anchors = None,
+    dim: method.Dim = None,
+    em_iter: method.EmIter = None,
+    e_step: method.EStep = None,
+    column_penalty: method.ColumnPenalty = None,
+    variance: method.Variance = None,
+    sharpness: method.Sharpness = None,
+    prior: method.Prior = None,
+    counts: method.Counts = None,
+    normalize: method.Normalize = None,
+    anchor_method: method.AnchorMethod = None,
+    multiset: method.Multiset = None,
+    weights: method.Weights = None,
+    kernel: method.Kernel = None,
+    bandwidth: method.Bandwidth = None,
+    attention: method.Attention = None,
     seed: opt.Seed = None,
     jobs: opt.Jobs = None,
+    device: opt.Device = None,
+    precision: opt.Precision = None,
     save: opt.Save = None,
     model: opt.Model = None,
     config: opt.Config = None,
@@ -61,18 +76,19 @@ def embed(
 
     fishergraph embed new_edges.csv -n new_nodes.csv --drop label --model model.safetensors -o new_z.npz
     """
-    settings = {opt.SETTINGS[key]: value for key, value in ctx.params.items() if key in opt.SETTINGS}
-    job = Job(
+    job = EmbedJob(
         edges=edges,
         nodes=nodes,
         output=output,
         id_column=id_column,
         drop=list(drop or []),
-        settings={key: value for key, value in settings.items() if value is not None},
+        settings=opt.given(ctx.params, opt.SETTINGS),
         seed=seed,
         jobs=jobs,
         save=save,
         model=model,
+        device=device,
+        precision=precision,
         config=config,
         quiet=quiet,
     )
@@ -81,7 +97,7 @@ def embed(
         run_embed(job)
 
 
-def _check_call(job: Job) -> None:
+def _check_call(job: EmbedJob) -> None:
     """Raise a usage error for options that contradict each other."""
     if job.model is not None:
         flags = {parameter: "--" + key.replace("_", "-") for key, parameter in opt.SETTINGS.items()}
@@ -89,15 +105,16 @@ def _check_call(job: Job) -> None:
         fitting += [f"--{key}" for key in ("seed", "save") if getattr(job, key) is not None]
         if fitting:
             raise typer.BadParameter(f"{', '.join(fitting)} belongs to fitting, and --model is used as it is.")
-    table = job.nodes is not None and job.nodes.suffix.lower() != ".npz"
-    if not table and (job.id_column is not None or job.drop):
-        raise typer.BadParameter("--id-column and --drop need a node table: give --nodes with a CSV, TSV or Parquet.")
+    check_call(job)
 
 
-def run_embed(job: Job) -> None:
+def run_embed(job: EmbedJob) -> None:
     """Check, read, embed, write."""
+    from fishergraph.tables import check_writable
+
     clock, bar = Clock(), Bar(quiet=job.quiet)
-    check_outputs(job)
+    check_writable(job.output)
+    check_outputs(job, job.save)
     with one_line_warnings() as warned:
         with bar:
             with clock.stage("import"):
@@ -130,39 +147,27 @@ def run_embed(job: Job) -> None:
         _summary(job, seed, Z, clock)
 
 
-def check_outputs(job: Job) -> None:
-    """Raise if a file cannot be written where it is asked for, or would replace one that is read."""
-    from fishergraph._file_checks import check_folder
-    from fishergraph.tables import check_writable
-
-    check_writable(job.output)
-    outputs = [job.output, record_path(job.output)]
-    if job.save is not None:
-        check_folder(job.save)
-        outputs.append(job.save)
-    check_folder(record_path(job.output))
-    taken = {path.resolve(): path for path in (job.edges, job.nodes, job.model, job.config) if path is not None}
-    for path in outputs:
-        if path.resolve() in taken:
-            raise ValueError(f"every file must have its own path, got '{path}' twice; choose another output.")
-        taken[path.resolve()] = path
-
-
-def make_estimator(job: Job, bar: Bar) -> tuple[FisherEmbedding, int | None]:
+def make_estimator(job: EmbedJob, bar: Bar) -> tuple[FisherEmbedding, int | None]:
     """The estimator, saved or new, and the seed it was or will be fitted with."""
     from fishergraph.estimators import FisherEmbedding
 
     if job.model is not None:
-        model = FisherEmbedding.load(job.model)
-        model.set_params(n_jobs=job.jobs, verbose=bar)
+        model = FisherEmbedding.load(job.model, device=job.device)
+        model.set_params(n_jobs=job.jobs, verbose=bar, **_place(job, "precision"))
         return model, model.random_state
     import secrets
 
     seed = secrets.randbelow(2**32) if job.seed is None else job.seed
-    return FisherEmbedding(**job.settings, random_state=seed, n_jobs=job.jobs, verbose=bar), seed  # type: ignore
+    options = {**job.settings, **_place(job, "device", "precision"), "verbose": bar}
+    return FisherEmbedding(**options, random_state=seed, n_jobs=job.jobs), seed
 
 
-def _write(job: Job, estimator: Any, inputs: Inputs, Z: np.ndarray) -> None:
+def _place(job: EmbedJob, *names: str) -> dict[str, Any]:
+    """Where and how precisely the work is done, as far as that was said."""
+    return {name: getattr(job, name) for name in names if getattr(job, name) is not None}
+
+
+def _write(job: EmbedJob, estimator: Any, inputs: Inputs, Z: np.ndarray) -> None:
     from fishergraph.tables import write_embedding
 
     if job.save is not None:
@@ -174,7 +179,9 @@ def _write(job: Job, estimator: Any, inputs: Inputs, Z: np.ndarray) -> None:
     write_embedding(job.output, inputs.ids, Z, [str(name) for name in estimator.get_feature_names_out()])
 
 
-def _facts(job: Job, estimator: FisherEmbedding, seed: int | None, inputs: Inputs, Z: np.ndarray) -> dict[str, Any]:
+def _facts(
+    job: EmbedJob, estimator: FisherEmbedding, seed: int | None, inputs: Inputs, Z: np.ndarray
+) -> dict[str, Any]:
     """The part of the record that is this command's own."""
     from fishergraph.structural import describe_structure
 
@@ -193,7 +200,7 @@ def _facts(job: Job, estimator: FisherEmbedding, seed: int | None, inputs: Input
     }
 
 
-def _summary(job: Job, seed: int | None, Z: np.ndarray, clock: Clock) -> None:
+def _summary(job: EmbedJob, seed: int | None, Z: np.ndarray, clock: Clock) -> None:
     how = f"seed {seed}" if job.model is None else f"model {job.model}"
     typer.echo(f"{job.output}: {Z.shape[0]:,} nodes x {Z.shape[1]:,} columns in {clock.total():.1f} s ({how})")
     typer.echo(f"{record_path(job.output)}: how it was made")

@@ -1,4 +1,4 @@
-"""What `fishergraph embed` was asked for, and what it reads from the files."""
+"""What a command was asked for, and what it reads from the files."""
 
 from __future__ import annotations
 
@@ -6,26 +6,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
+from fishergraph.cli.record import record_path
+
 if TYPE_CHECKING:
     import numpy as np
 
     from fishergraph.graph import Graph
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Job:
-    """What was asked for."""
+    """What was asked for; every command adds its own."""
 
     edges: Path
     nodes: Path | None
     output: Path
     id_column: str | None
     drop: list[str]
-    settings: dict[str, Any]  # parameters of FisherEmbedding that were given
-    seed: int | None
+    settings: dict[str, Any]  # parameters of the estimator that were given
+    seed: int | None = None
     jobs: int | None
-    save: Path | None
-    model: Path | None
+    model: Path | None = None
+    device: str | None
     config: Path | None
     quiet: bool
 
@@ -47,25 +51,51 @@ class Inputs:
         return np.arange(self.graph.n_nodes) if self.graph.ids is None else self.graph.ids
 
 
-def read_inputs(job: Job) -> Inputs:
-    """The graph and the features, their rows in the order of the node file."""
+def check_call(job: Job) -> None:
+    """Raise a usage error where the columns of a table are named and there is no table."""
+    table = job.nodes is not None and job.nodes.suffix.lower() != ".npz"
+    if not table and (job.id_column is not None or job.drop):
+        raise typer.BadParameter("--id-column and --drop need a node table: give --nodes with a CSV, TSV or Parquet.")
+
+
+def check_outputs(job: Job, *others: Path | None) -> None:
+    """Raise if a file cannot be written where it is asked for, or would replace one that is read."""
+    from fishergraph._file_checks import check_folder
+
+    taken = {path.resolve(): path for path in (job.edges, job.nodes, job.model, job.config) if path is not None}
+    for path in (job.output, record_path(job.output), *others):
+        if path is None:
+            continue
+        check_folder(path)
+        if path.resolve() in taken:
+            raise ValueError(f"every file must have its own path, got '{path}' twice; choose another output.")
+        taken[path.resolve()] = path
+
+
+def node_file(job: Job) -> Path | None:
+    """The file that lists the nodes: one of its own, or the npz of the edges."""
+    return job.nodes or (job.edges if _lists_nodes(job.edges) else None)
+
+
+def read_inputs(job: Job, *, only: list[str] | None = None) -> Inputs:
+    """The graph and the features, their rows in the order of the node file; `only` names the features that count."""
     from fishergraph.graph import as_graph
     from fishergraph.tables import read_edges, read_nodes
 
     table = read_edges(job.edges)
-    node_file = job.nodes or (job.edges if _lists_nodes(job.edges) else None)
+    nodes = node_file(job)
     ids, X, names = None, None, []
-    if node_file is not None:
-        ids, X, names = read_nodes(node_file, job.id_column, drop=job.drop)
+    if nodes is not None:
+        ids, X, names = read_nodes(nodes, job.id_column, drop=job.drop, only=only)
     try:
         graph = as_graph(table, node_ids=ids)
     except ValueError as error:  # its wording is that of a call in Python
-        raise ValueError(str(error).replace("node_ids", f"the ids of '{node_file}'")) from error
+        raise ValueError(str(error).replace("node_ids", f"the ids of '{nodes}'")) from error
     width = 0 if X is None else X.shape[1]  # type: ignore[index]
     X = X if width else None
     facts = {
         "edges": {"path": job.edges, "bytes": job.edges.stat().st_size, "rows": table.num_rows},
-        "nodes": None if node_file is None else {"path": node_file, "bytes": node_file.stat().st_size},
+        "nodes": None if nodes is None else {"path": nodes, "bytes": nodes.stat().st_size},
         "n_nodes": graph.n_nodes,
         "n_edges": graph.n_edges,
         "weighted": graph.weights is not None,

@@ -18,7 +18,15 @@ from typing import Any
 from fishergraph._file_checks import replacing
 from fishergraph._version import __version__
 
-PACKAGES = {"numpy": "numpy", "scipy": "scipy", "sklearn": "scikit-learn", "numba": "numba", "pyarrow": "pyarrow"}
+PACKAGES = {
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "sklearn": "scikit-learn",
+    "numba": "numba",
+    "pyarrow": "pyarrow",
+    "torch": "torch",
+    "torch_geometric": "torch_geometric",
+}
 FORMAT = 1
 
 

@@ -45,7 +45,7 @@ def published_code(points: Any, anchors: Any, variance: float = 1.0) -> Any:
 
 
 # 1/τ of the penalty on the anchors' masses in a set: none at all, infinite, or a number.
-_SLACKS: dict[str, Callable[[float], float]] = {
+E_STEPS: dict[str, Callable[[float], float]] = {
     "posterior": lambda penalty: math.inf,
     "balanced": lambda penalty: 0.0,
     "unbalanced": lambda penalty: 1 / penalty if penalty > 1e-15 else math.inf,
@@ -54,5 +54,5 @@ _SLACKS: dict[str, Callable[[float], float]] = {
 
 def e_step_slack(e_step: str, column_penalty: float) -> float:
     """1/τ of the named E-step: ∞ is the posterior, 0 is balanced."""
-    slack = look_up(_SLACKS, e_step, "e_step")
+    slack = look_up(E_STEPS, e_step, "e_step")
     return slack(check_number(column_penalty, "column_penalty"))

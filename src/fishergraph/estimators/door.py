@@ -1,4 +1,4 @@
-"""The door of `FisherEmbedding`: X checked, its graph as multisets, and the place where the work is done."""
+"""The door of the estimators: X checked, its graph as multisets, and the place where the work is done."""
 
 from __future__ import annotations
 
@@ -27,11 +27,9 @@ def open_door(model: Any, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, An
     Tensors stay tensors, on their device. NumPy and CSR matrices stay where they are too: on a device they are read in
     blocks. `model` is the estimator, whose parameters are checked.
     """
-    if X is None and graph is None:
-        raise ValueError("X or graph must be given, got None for both; pass features, a graph, or both.")
     if is_torch_array(X):
         return _tensor_door(model, X, graph, fitting)
-    X, sets = _host_door(model, X, graph, fitting)
+    X, sets = host_door(model, X, graph, fitting=fitting)
     tensors = model.backend is not None and choose_backend(model.backend, device=model.device.partition(":")[0]).tensors
     if model.device == "cpu" and not tensors:
         return X, sets, NUMPY
@@ -52,8 +50,10 @@ def _device(name: str) -> Any:
     return torch_device.find_device(name)
 
 
-def _host_door(model: Any, X: Any, graph: Any, fitting: bool) -> tuple[Any, Any]:
+def host_door(model: Any, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, Any]:
     """X as NumPy or CSR, and the multisets of the graph."""
+    if X is None and graph is None:
+        raise ValueError("X or graph must be given, got None for both; pass features, a graph, or both.")
     if graph is not None:
         labels = _checks.row_labels(X)
         graph = as_graph(graph, undirected=model.undirected, node_ids=labels if names_nodes(graph) else None)

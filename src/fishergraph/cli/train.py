@@ -1,0 +1,250 @@
+"""`fishergraph train`: an edge file and a node file with labels in, a trained classifier and its run record out."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from fishergraph.cli import options as opt
+from fishergraph.cli import options_method as method
+from fishergraph.cli import options_train as training
+from fishergraph.cli.console import Bar, explained, one_line_warnings, say
+from fishergraph.cli.inputs import Inputs, Job, check_call, check_outputs, node_file, one_way_hint, read_inputs
+from fishergraph.cli.labels import Labels, read_labels
+from fishergraph.cli.record import Clock, record_path, surroundings, write_record
+
+if TYPE_CHECKING:
+    from fishergraph.nn.classifier import FisherClassifier
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainJob(Job):
+    """What train was asked for."""
+
+    label: str
+    split: str | None
+    checkpoint: Path | None
+    resume: bool
+    log: Path | None
+    plot: Path | None
+
+
+def train(
+    ctx: typer.Context,
+    edges: opt.Edges,
+    output: training.ModelOutput,
+    label: training.Label,
+    nodes: opt.Nodes = None,
+    split: training.Split = None,
+    val_fraction: training.ValFraction = None,
+    id_column: opt.IdColumn = None,
+    drop: opt.Drop = None,
+    undirected: opt.Undirected = None,
+    structure: opt.Structure = None,
+    layers: training.Layers = None,
+    anchors: method.Anchors = None,
+    dim: training.Dim = None,
+    em_iter: method.EmIter = None,
+    e_step: method.EStep = None,
+    column_penalty: method.ColumnPenalty = None,
+    variance: method.Variance = None,
+    prior: method.Prior = None,
+    normalize: method.Normalize = None,
+    multiset: method.Multiset = None,
+    weights: method.Weights = None,
+    head: training.Head = None,
+    jk: training.Jk = None,
+    heads: training.Heads = None,
+    init: training.Init = None,
+    dropout: training.Dropout = None,
+    epochs: training.Epochs = None,
+    lr: training.Lr = None,
+    weight_decay: training.WeightDecay = None,
+    patience: training.Patience = None,
+    schedule: training.Schedule = None,
+    batch_size: training.BatchSize = None,
+    fan_out: training.FanOut = None,
+    amp: training.Amp = None,
+    seed: opt.Seed = None,
+    jobs: opt.Jobs = None,
+    device: opt.Device = None,
+    checkpoint: training.Checkpoint = None,
+    resume: training.Resume = False,
+    log: training.Log = None,
+    plot: training.Plot = None,
+    config: opt.Config = None,
+    quiet: opt.Quiet = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Train a classifier of nodes on the labels that some of them have; OUTPUT.run.json records the run.
+
+    Nodes without a label belong to the graph all the same. Ctrl-C saves the best model so far.
+
+    [bold]Examples[/bold]
+
+    fishergraph train edges.csv --nodes nodes.csv --label topic --undirected -o model.safetensors
+
+    fishergraph train edges.csv -n nodes.csv --label topic --split part --lr 0.01 --log rows.csv --plot curves.png -o m
+
+    fishergraph train edges.csv -n nodes.csv --label topic --seed 0 --checkpoint run.ckpt --resume -o m
+    """
+    job = TrainJob(
+        edges=edges,
+        nodes=nodes,
+        output=output,
+        label=label,
+        split=split,
+        id_column=id_column,
+        drop=list(drop or []),
+        settings=opt.given(ctx.params, opt.TRAIN_SETTINGS),
+        seed=seed,
+        jobs=jobs,
+        device=device,
+        checkpoint=checkpoint,
+        resume=resume,
+        log=log,
+        plot=plot,
+        config=config,
+        quiet=quiet,
+    )
+    _check_call(job)
+    with explained(debug=debug):
+        run_train(job)
+
+
+def _check_call(job: TrainJob) -> None:
+    """Raise a usage error for options that contradict each other, or that miss each other."""
+    if job.split is not None and "validation_fraction" in job.settings:
+        raise typer.BadParameter(
+            "--val-fraction chooses validation nodes, and --split names them: give one of the two."
+        )
+    if job.resume and job.checkpoint is None:
+        raise typer.BadParameter("--resume goes on from a checkpoint: give its path with --checkpoint.")
+    if job.checkpoint is not None and job.seed is None:
+        raise typer.BadParameter("--checkpoint needs --seed, without which a run cannot be gone on with.")
+    check_call(job)
+
+
+def run_train(job: TrainJob) -> None:
+    """Check, read, train, write."""
+    clock, bar = Clock(), Bar(quiet=job.quiet)
+    check_outputs(job, job.checkpoint, job.log, job.plot)
+    with one_line_warnings() as warned:
+        with bar:
+            with clock.stage("import"):
+                estimator = make_estimator(job, bar)
+            bar.part("reading")
+            with clock.stage("read"):
+                inputs, labels = read_labelled(job)
+            if not job.quiet and (hint := one_way_hint(job, inputs.graph)):
+                say(hint)
+            bar.expect(1)
+            with clock.stage("train"):
+                _fit(job, estimator, inputs, labels)
+            bar.part("writing")
+            with clock.stage("write"):
+                results = _write(job, estimator, inputs, labels)
+        clock.seconds["total"] = clock.total()
+        facts = _facts(job, estimator, inputs, results)
+        write_record(
+            record_path(job.output), surroundings(clock) | facts | {"warnings": warned, "seconds": clock.seconds}
+        )
+    if not job.quiet:
+        _summary(job, estimator, results, clock)
+    if results["interrupted"]:
+        say(f"interrupted; the best model so far, of epoch {results['best_epoch']}, is in '{job.output}'.")
+        raise SystemExit(130)
+
+
+def make_estimator(job: TrainJob, bar: Bar) -> FisherClassifier:
+    """The estimator that was asked for."""
+    import secrets
+
+    from fishergraph._optional import require
+
+    require("torch", extra="torch")
+    from fishergraph.nn.classifier import FisherClassifier
+
+    seed = secrets.randbelow(2**32) if job.seed is None else job.seed
+    options: dict[str, Any] = job.settings if job.device is None else {**job.settings, "device": job.device}
+    return FisherClassifier(**options, random_state=seed, n_jobs=job.jobs, verbose=bar)
+
+
+def read_labelled(job: TrainJob) -> tuple[Inputs, Labels]:
+    """The graph, the features, and the labels beside them."""
+    from dataclasses import replace
+
+    path = node_file(job)
+    if path is None:
+        raise ValueError(f"train needs a node file with the column {job.label!r}, got none; name it with --nodes.")
+    columns = [job.label] if job.split is None else [job.label, job.split]
+    labels = read_labels(path, job.label, job.split)
+    table = path.suffix.lower() != ".npz"
+    inputs = read_inputs(replace(job, drop=[*job.drop, *columns]) if table else job)
+    return inputs, labels
+
+
+def _fit(job: TrainJob, estimator: FisherClassifier, inputs: Inputs, labels: Labels) -> None:
+    # What Ctrl-C did is said here, once.
+    logging.getLogger("fishergraph.nn.loop").addHandler(logging.NullHandler())
+    files = {"checkpoint": job.checkpoint, "resume": job.resume, "log": job.log}
+    estimator.fit(inputs.X, labels.known, graph=inputs.graph, val=labels.val, **files)
+    if estimator.history_.best is None:
+        raise KeyboardInterrupt  # before the first epoch was done: there is no model
+
+
+def _write(job: TrainJob, estimator: Any, inputs: Inputs, labels: Labels) -> dict[str, Any]:
+    """Write the model and the curves; returns how good the model is."""
+    import numpy as np
+
+    history = estimator.history_
+    best: dict[str, Any] = history.best or {}
+    results = {"epochs": len(history), "best_epoch": history.best_epoch, "interrupted": history.interrupted}
+    results |= {name: best[name] for name in ("loss", "train_accuracy", "val_accuracy", "val_loss")}
+    if labels.test is not None and len(labels.test):
+        results["test_accuracy"] = estimator.score(inputs.X, labels.tested, graph=inputs.graph)
+    if inputs.X is not None:
+        estimator.feature_names_in_ = np.array(inputs.names, dtype=object)
+    estimator.save(job.output)
+    if job.plot is not None:
+        from fishergraph.plots import training_curves
+
+        training_curves(history, title=f"{job.label} of {job.edges.name}", path=job.plot)
+    return results
+
+
+def _facts(job: TrainJob, estimator: FisherClassifier, inputs: Inputs, results: dict[str, Any]) -> dict[str, Any]:
+    """The part of the record that is this command's own."""
+    from fishergraph.structural import describe_structure
+
+    parameters = estimator.get_params(deep=False)
+    structure = None
+    if inputs.X is None:
+        structure = describe_structure(estimator.structure, estimator.dim, estimator._structure_seed)
+    return {
+        "seed": estimator.random_state,
+        "parameters": {key: value for key, value in parameters.items() if key not in ("verbose", "random_state")},
+        "config": job.config,
+        "input": inputs.facts | {"id_column": job.id_column, "drop": job.drop, "label": job.label, "split": job.split},
+        "structural_features": structure,
+        "classes": [str(label) for label in estimator.classes_],
+        "results": results,
+        "output": {"path": job.output, "checkpoint": job.checkpoint, "log": job.log, "plot": job.plot},
+    }
+
+
+def _summary(job: TrainJob, estimator: FisherClassifier, results: dict[str, Any], clock: Clock) -> None:
+    names = {"train_accuracy": "training", "val_accuracy": "validation", "test_accuracy": "test"}
+    right = ", ".join(f"{name} {results[key]:.1%}" for key, name in names.items() if results.get(key) is not None)
+    typer.echo(
+        f"{job.output}: {len(estimator.classes_)} classes, epoch {results['best_epoch']} of {results['epochs']}, "
+        f"{right} right, in {clock.total():.1f} s (seed {estimator.random_state})"
+    )
+    typer.echo(f"{record_path(job.output)}: how it was made")
+    for path, what in ((job.log, "a row per epoch"), (job.plot, "the curves"), (job.checkpoint, "for --resume")):
+        if path is not None:
+            typer.echo(f"{path}: {what}")

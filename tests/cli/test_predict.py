@@ -1,0 +1,65 @@
+"""`fishergraph predict`: files and a trained model in, a class for every node out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from commands import fails, ok, record_of, wrong
+from labelled_graph import NODES, SMALL, TOPIC, N, write_tables
+
+pytest.importorskip("torch_geometric")
+
+from fishergraph import FisherEmbedding
+
+
+@pytest.fixture
+def files(tmp_path):
+    return write_tables(tmp_path)
+
+
+@pytest.fixture
+def trained(files, tmp_path):
+    """A model that was trained on the files, without the column `part`."""
+    model = tmp_path / "model.safetensors"
+    ok("train", *files, "--label", "topic", "--drop", "part", "-o", model, "--seed", 0, *SMALL, "--epochs", 30, "-q")
+    return model
+
+
+def test_predictions_keep_the_ids_and_columns_are_found_by_name(files, trained, tmp_path):
+    out = tmp_path / "p.csv"
+    result = ok("predict", *files, "--model", trained, "-o", out)
+    table = pd.read_csv(out)
+    assert list(table.columns) == ["id", "prediction"]
+    assert table["id"].tolist() == NODES["id"].tolist()
+    assert (table["prediction"] == TOPIC).mean() > 0.8
+    assert "48 nodes" in result.stdout
+    record = record_of(out)
+    assert record["model"]["used"] == str(trained)
+    assert record["output"] == {"path": str(out), "rows": N, "proba": False}
+    shuffled = NODES[["part", "f2", "id", "f0", "f3", "f1"]].sample(frac=1, random_state=0)
+    shuffled.to_csv(tmp_path / "nodes.csv", index=False)  # no label at all, and another order
+    ok("predict", *files, "--model", trained, "-o", tmp_path / "q.csv", "-q")
+    again = pd.read_csv(tmp_path / "q.csv").set_index("id").loc[table["id"]]
+    assert again["prediction"].tolist() == table["prediction"].tolist()
+
+
+def test_a_model_asks_for_its_features(files, trained, tmp_path):
+    NODES.drop(columns="f2").to_csv(tmp_path / "nodes.csv", index=False)
+    arguments = ["predict", *files, "--model", trained, "-o", tmp_path / "p.csv"]
+    fails(tmp_path, r"must be the 4 that '.*' was fitted with \(f2 among them\), got f0, f1, f3", *arguments)
+
+
+def test_other_models(files, tmp_path):
+    FisherEmbedding(n_layers=1, dim=4).fit(np.eye(4)).save(tmp_path / "e")
+    arguments = ["predict", *files, "-o", tmp_path / "p.csv", "--model"]
+    fails(tmp_path, "must hold a FisherClassifier, got a FisherEmbedding", *arguments, tmp_path / "e")
+    fails(tmp_path, "a model file is expected at", *arguments, tmp_path / "absent")
+    fails(tmp_path, "truncated or foreign", *arguments, files[0])
+
+
+def test_a_wrong_call(tmp_path):
+    wrong("--model", "predict", "e.csv", "-o", "p.csv")
+    wrong("need a node table", "predict", "e.csv", "-o", "p.csv", "--model", "m", "--id-column", "id")
+    fails(tmp_path, "must end in .csv", "predict", "e.csv", "-o", tmp_path / "p.docx", "--model", "m")

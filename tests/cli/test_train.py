@@ -1,0 +1,309 @@
+"""`fishergraph train`: files in, a model out, the record, Ctrl-C, and one sentence per failure."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import re
+import signal
+import subprocess
+import sys
+from time import monotonic, sleep
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer.main
+
+from commands import call, fails, ok, record_of, wrong
+from labelled_graph import EDGES, NODES, SMALL, N, write_tables
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torch_geometric")
+
+from fishergraph import FisherClassifier, as_graph  # noqa: E402
+from fishergraph.cli import app  # noqa: E402
+from fishergraph.cli.options import TRAIN_SETTINGS  # noqa: E402
+
+QUICK = [*SMALL, "--epochs", "5", "--directed"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    return write_tables(tmp_path)
+
+
+# --- training -------------------------------------------------------------------------------------------
+
+
+def test_a_split_of_the_file(files, tmp_path):
+    model = tmp_path / "m.safetensors"
+    arguments = [
+        "train",
+        *files,
+        "--label",
+        "topic",
+        "--split",
+        "part",
+        "-o",
+        model,
+        "--seed",
+        3,
+        *SMALL,
+        "--undirected",
+    ]
+    result = ok(*arguments, "--epochs", 40, "--log", tmp_path / "rows.csv", "--plot", tmp_path / "c.svg")
+    record = record_of(model)
+    results = record["results"]
+    assert results["test_accuracy"] > 0.7
+    assert re.search(
+        rf"3 classes, epoch {results['best_epoch']} of \d+, training .*%, validation .*%, test ", result.stdout
+    )
+    assert (record["seed"], record["classes"]) == (3, ["ape", "bee", "cat"])
+    assert (record["input"]["label"], record["input"]["split"], record["input"]["n_features"]) == ("topic", "part", 4)
+    assert record["versions"]["torch"] == torch.__version__
+    assert record["parameters"]["undirected"] is True
+    rows = pd.read_csv(tmp_path / "rows.csv")
+    assert rows["val_accuracy"].max() == pytest.approx(results["val_accuracy"])
+    assert len(rows) == results["epochs"]
+    assert (tmp_path / "c.svg").read_text().startswith("<?xml")
+
+    X, y = NODES[[f"f{j}" for j in range(4)]].to_numpy(), NODES["topic"].to_numpy(dtype=object, copy=True)
+    y[30:] = None
+    options = {"n_layers": 1, "n_anchors": 2, "dim": 8, "head": "linear", "dropout": 0.0, "lr": 0.05, "max_epochs": 40}
+    same = FisherClassifier(**options, undirected=True, random_state=3)
+    graph = as_graph(EDGES, node_ids=NODES["id"].to_numpy())
+    same.fit(X, y, graph=graph, val=np.arange(18, 30))
+    loaded = FisherClassifier.load(model)
+    assert loaded.feature_names_in_.tolist() == ["f0", "f1", "f2", "f3"]
+    del loaded.feature_names_in_
+    np.testing.assert_allclose(loaded.predict_proba(X, graph=graph), same.predict_proba(X, graph=graph), atol=1e-6)
+
+
+def test_a_share_is_held_out_and_empty_cells_have_no_label(files, tmp_path):
+    model = tmp_path / "m"
+    ok("train", *files, "--label", "topic", "--drop", "part", "-o", model, "--val-fraction", 0.25, "--seed", 0, *QUICK)
+    record = record_of(model)
+    assert record["parameters"]["validation_fraction"] == 0.25
+    assert "test_accuracy" not in record["results"]
+    accuracy = record["results"]["val_accuracy"]
+    assert accuracy * 9 == pytest.approx(round(accuracy * 9))  # three of the fourteen of each class
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".parquet", ".npz"])
+def test_other_files_and_labels_of_numbers(tmp_path, suffix):
+    numbers = NODES.assign(topic=[{"ape": 4, "bee": 7, "cat": 9}.get(name) for name in NODES["topic"]])
+    numbers = numbers.drop(columns="part")
+    edge_file, node_file, out = (tmp_path / f"{name}{suffix}" for name in ("edges", "nodes", "out"))
+    if suffix == ".npz":
+        row = {name: k for k, name in enumerate(NODES["id"])}
+        ends = np.array([[row[name] for name in EDGES[column]] for column in ("source", "target")])
+        np.savez(edge_file, edge_index=ends, ids=NODES["id"].to_numpy().astype(str))
+        X = NODES[[f"f{j}" for j in range(4)]].to_numpy()
+        topic = numbers["topic"].fillna(-1).to_numpy().astype(int)
+        np.savez(node_file, x=X, ids=NODES["id"].to_numpy().astype(str), topic=topic)
+    elif suffix == ".parquet":
+        EDGES.to_parquet(edge_file)
+        numbers.to_parquet(node_file)
+    else:
+        EDGES.to_csv(edge_file, sep="\t", index=False)
+        numbers.to_csv(node_file, sep="\t", index=False)
+    ok("train", edge_file, "-n", node_file, "--label", "topic", "-o", tmp_path / "m", *QUICK)
+    assert FisherClassifier.load(tmp_path / "m").classes_.tolist() == [4, 7, 9]
+    ok("predict", edge_file, "-n", node_file, "--model", tmp_path / "m", "-o", out, "--proba")
+    if suffix == ".npz":
+        with np.load(out) as found:
+            assert found["ids"].tolist() == NODES["id"].tolist()
+            assert found["classes"].tolist() == [4, 7, 9]
+            np.testing.assert_array_equal(found["classes"][found["proba"].argmax(1)], found["prediction"])
+        return
+    table = pd.read_parquet(out) if suffix == ".parquet" else pd.read_csv(out, sep="\t")
+    assert list(table.columns) == ["id", "prediction", "p_4", "p_7", "p_9"]
+    assert table["id"].tolist() == NODES["id"].tolist()
+    assert set(table["prediction"]) <= {4, 7, 9}
+
+
+def test_nodes_without_features_and_mini_batches(files, tmp_path):
+    NODES[["id", "topic"]].to_csv(tmp_path / "nodes.csv", index=False)
+    arguments = ["train", *files, "--label", "topic", "-o", tmp_path / "m", "--batch-size", 8, "--fan-out", "5,4"]
+    ok(*arguments, *SMALL[2:], "--layers", 2, "--epochs", 3, "--structure", "degree", "--undirected", "--amp", "bf16")
+    record = record_of(tmp_path / "m")
+    assert record["structural_features"]["kind"] == "degree"
+    assert (record["parameters"]["fan_out"], record["parameters"]["amp"]) == ([5, 4], "bf16")
+    ok("predict", *files, "--model", tmp_path / "m", "-o", tmp_path / "p.csv")
+    assert len(pd.read_csv(tmp_path / "p.csv")) == N
+
+
+def test_a_config_file(files, tmp_path):
+    (tmp_path / "c.toml").write_text(
+        'label = "topic"\nsplit = "part"\nlr = 0.02\nepochs = 3\nlayers = 2\ndirected = true'
+    )
+    ok("train", *files, "-o", tmp_path / "m", "--config", tmp_path / "c.toml", *SMALL[:2])
+    parameters = record_of(tmp_path / "m")["parameters"]
+    assert (parameters["lr"], parameters["max_epochs"], parameters["n_layers"]) == (0.02, 3, 1)
+
+
+def test_a_resumed_run_writes_the_same_model(files, tmp_path):
+    arguments = ["train", *files, "--label", "topic", "--split", "part", "--seed", 0, *QUICK[:-3], "--directed"]
+    ok(*arguments, "-o", tmp_path / "whole", "--epochs", 6)
+    ok(*arguments, "-o", tmp_path / "half", "--epochs", 3, "--checkpoint", tmp_path / "c")
+    resumed = ["-o", tmp_path / "again", "--epochs", 6, "--checkpoint", tmp_path / "c", "--resume"]
+    ok(*arguments, *resumed, "--log", tmp_path / "rows.jsonl")
+    assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 6
+    one, two = (FisherClassifier.load(tmp_path / name).net_.state_dict() for name in ("whole", "again"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_the_help_shows_the_defaults_of_the_classifier():
+    parameters = inspect.signature(FisherClassifier).parameters
+    command = typer.main.get_command(app).commands["train"]  # type: ignore[attr-defined]
+    shown = {
+        p.name: re.search(r"default: ([\w.-]+)\)", p.help or "") for p in command.params if p.name in TRAIN_SETTINGS
+    }
+    assert set(shown) == set(TRAIN_SETTINGS)
+    for option, match in shown.items():
+        default = parameters[TRAIN_SETTINGS[option]].default
+        if match is not None:
+            flag = option if default is True else str(default)
+            assert match[1] == ("edge" if default is None else flag), f"update the help of --{option}"
+        else:
+            assert default in (None, False), f"show the default of --{option}"
+
+
+# --- failures -------------------------------------------------------------------------------------------
+
+
+def changed(column, row, value):
+    return NODES.assign(**{column: [value if k == row else old for k, old in enumerate(NODES[column])]})
+
+
+BROKEN = {
+    "no label": (NODES.assign(topic=None), [], r"class of at least one row, got none"),
+    "label column": (NODES.rename(columns={"topic": "t"}), [], r"must have a column 'topic', got id, f0"),
+    "continuous": (NODES.assign(topic=NODES["f0"] + 0.123), [], r"Unknown label type: continuous; y must hold classes"),
+    "split word": (changed("part", 5, "dev"), ["--split", "part"], r"val, test or nothing, got 'dev' in row 5"),
+    "no training row": (NODES.assign(part="test"), ["--split", "part"], r"'train' for some labelled rows, got none"),
+    "class in test alone": (
+        changed("topic", 31, "dog"),
+        ["--split", "part"],
+        r"class 'dog' must have a training node, got it in test and not in train",
+    ),
+    "words among the features": (NODES.assign(colour="red"), ["--split", "part"], r"colour.*--drop"),
+    "split not named": (NODES, [], r"part.*--drop"),
+    "NaN": (changed("f1", 4, None), ["--split", "part"], r"feature 'f1'.*must not be missing, got none in row 4"),
+    "head": (NODES, ["--split", "part", "--head", "tanh"], r"head must be one of .*, got 'tanh'"),
+    "device": (NODES, ["--split", "part", "--device", "gpu"], r"device must be one of"),
+    "log": (NODES, ["--split", "part", "--log", "rows.txt"], r"must end in .csv, .jsonl"),
+    "resume": (NODES, ["--split", "part", "--checkpoint", "c", "--seed", "0", "--resume"], r"a checkpoint is expected"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_input_is_one_sentence(tmp_path, monkeypatch, case):
+    monkeypatch.chdir(tmp_path)
+    nodes, options, pattern = BROKEN[case]
+    EDGES.to_csv("edges.csv", index=False)
+    nodes.to_csv("nodes.csv", index=False)
+    arguments = ["train", "edges.csv", "-n", "nodes.csv", "--label", "topic", "-o", "m", *SMALL, "--directed"]
+    if case in ("no label", "label column", "continuous"):
+        options = ["--drop", "part"]
+    fails(tmp_path, pattern, *arguments, *options)
+
+
+def test_a_loss_that_is_not_finite(files, tmp_path, monkeypatch):
+    from fishergraph.nn.models import FisherNet
+
+    forward = FisherNet.forward
+    calls = []
+
+    def poisoned(self, *args, **options):
+        calls.append(1)
+        return forward(self, *args, **options) * (float("nan") if len(calls) > 6 else 1)
+
+    monkeypatch.setattr(FisherNet, "forward", poisoned)
+    result = call("train", *files, "--label", "topic", "--split", "part", "-o", tmp_path / "m", *QUICK, "--seed", 0,
+                  "--checkpoint", tmp_path / "c")  # fmt: skip
+    assert result.exit_code == 1
+    assert re.fullmatch(r"error: the loss must stay finite, got NaN or infinity in epoch 4, .*\n", result.stderr)
+    assert not (tmp_path / "m").exists()
+    assert (tmp_path / "c").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "pattern"),
+    [
+        (["-o", "m"], "--label"),
+        (["--label", "topic"], "--output"),
+        (["--label", "topic", "-o", "m", "--split", "part", "--val-fraction", "0.2"], "give one of the two"),
+        (["--label", "topic", "-o", "m", "--resume"], "--resume goes on from a checkpoint"),
+        (["--label", "topic", "-o", "m", "--checkpoint", "c"], "--checkpoint needs --seed"),
+        (["--label", "topic", "-o", "m", "--epochs", "0"], "epochs"),
+        (["--label", "topic", "-o", "m", "--lr", "0"], "greater than 0"),
+        (["--label", "topic", "-o", "m", "--fan-out", "5,x"], "neither a number nor numbers"),
+        (["--label", "topic", "-o", "m", "--amp", "int8"], "'int8' is not one of bf16, fp16"),
+        (["--label", "topic", "-o", "m", "--drop", "x"], "need a node table"),
+    ],
+)
+def test_a_wrong_call(arguments, pattern, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    wrong(pattern, "train", "e.csv", *arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_node_file_is_needed(files, tmp_path):
+    fails(tmp_path, "train needs a node file with the column 'topic', got none", "train", files[0], "--label", "topic",
+          "-o", tmp_path / "m")  # fmt: skip
+
+
+def test_unwritable_outputs_are_found_before_the_work(files, tmp_path, monkeypatch):
+    def never(*args, **kwargs):
+        raise AssertionError("the work began")
+
+    monkeypatch.setattr(importlib.import_module("fishergraph.cli.train"), "make_estimator", never)
+    arguments = ["train", *files, "--label", "topic", "--seed", 0]
+    for option in ("-o", "--log", "--plot", "--checkpoint"):
+        paths = {"-o": tmp_path / "m", option: tmp_path / "absent" / "x.csv"}
+        flat = [part for pair in paths.items() for part in pair]
+        fails(tmp_path, "the folder of .* must exist", *arguments, *flat)
+    fails(tmp_path, "every file must have its own path", *arguments, "-o", files[0])
+    fails(tmp_path, "every file must have its own path", *arguments, "-o", tmp_path / "m", "--log", tmp_path / "m")
+
+
+# --- the real command -----------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is not a signal there")
+def test_ctrl_c_saves_the_best_model_so_far(files, tmp_path):
+    line = [sys.executable, "-m", "fishergraph", "train", "edges.csv", "-n", "nodes.csv", "--label", "topic", "-o", "m"]
+    line += ["--split", "part", *SMALL, "--epochs", "1000000", "--patience", "1000000", "--log", "rows.csv"]
+    process = subprocess.Popen(
+        [*line, "--directed"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    log = tmp_path / "rows.csv"
+    try:
+        end = monotonic() + 60
+        while monotonic() < end and not (log.exists() and log.read_text().count("\n") > 4):
+            sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 130, stderr
+    record = record_of(tmp_path / "m")
+    assert record["results"]["interrupted"] is True
+    best = record["results"]["best_epoch"]
+    assert stderr == f"interrupted; the best model so far, of epoch {best}, is in 'm'.\n"
+    assert stdout.startswith("m: 3 classes")
+    assert FisherClassifier.load(tmp_path / "m").history_.best_epoch == best
+    assert sorted(os.listdir(tmp_path)) == ["edges.csv", "m", "m.run.json", "nodes.csv", "rows.csv"]
+
+
+def test_help_starts_light():
+    code = (
+        "import sys; from fishergraph.cli import app; from typer.testing import CliRunner; "
+        "assert all(CliRunner().invoke(app, [name, '--help']).exit_code == 0 for name in ('train', 'predict')); "
+        "print([m for m in ('numba', 'sklearn', 'scipy', 'numpy', 'pyarrow', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

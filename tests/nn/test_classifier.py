@@ -1,0 +1,345 @@
+"""FisherClassifier is a scikit-learn classifier: its contract, a graph, labels of all kinds, and files."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn
+import torch
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import fishergraph
+from fishergraph import FisherEmbedding, PageRank, as_graph
+from fishergraph.nn.classifier import FisherClassifier
+from fishergraph.nn.labels import hold_out, read_labels
+
+SMALL = {
+    "n_layers": 1,
+    "n_anchors": 2,
+    "dim": 8,
+    "head": "linear",
+    "dropout": 0.0,
+    "lr": 0.05,
+    "max_epochs": 15,
+    "random_state": 0,
+}
+
+
+def small(**changes) -> FisherClassifier:
+    return FisherClassifier(**{**SMALL, **changes})
+
+
+def community_graph(n=60, seed=0):
+    """Features, labels and a matrix of three communities; the features alone tell little."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    chance = np.where(y[:, None] == y[None, :], 0.25, 0.01)
+    upper = np.triu(rng.random((n, n)) < chance, 1)
+    X = rng.normal(size=(n, 5)) + 0.7 * np.eye(5)[y]
+    return X.astype(np.float32), y, sp.csr_array((upper + upper.T).astype(np.float32))
+
+
+X, Y, A = community_graph()
+TRAIN, VAL, TEST = np.arange(0, 24), np.arange(24, 36), np.arange(36, 60)
+HIDDEN = np.where(np.isin(np.arange(60), TEST), -1, Y)  # what a user knows
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@parametrize_with_checks(
+    [
+        small(max_epochs=10, lr=0.1, head="nystrom"),
+        small(max_epochs=10, lr=0.1, head="relu", init="random", n_em_iter=2, n_layers=2),
+    ]
+)
+def test_scikit_learn_finds_no_fault(estimator, check):
+    check(estimator)
+
+
+# --- learning -------------------------------------------------------------------------------------------
+
+
+def test_the_graph_helps():
+    model = small(max_epochs=60).fit(X, HIDDEN, graph=A, val=VAL)
+    alone = small(max_epochs=60).fit(X, HIDDEN, val=VAL)
+    right = (model.predict(X, graph=A) == Y)[TEST].mean()
+    assert right > 0.85
+    assert right > (alone.predict(X) == Y)[TEST].mean() + 0.1
+
+
+def test_every_spelling_is_the_same_fit():
+    reference = small().fit(X, HIDDEN, graph=A, val=VAL).predict_proba(X, graph=A)
+    mask = np.isin(np.arange(60), VAL)
+    for data, labels, graph, val in (
+        (X, HIDDEN, A, mask),
+        (X, HIDDEN.tolist(), as_graph(A), VAL.tolist()),
+        (X, np.where(HIDDEN < 0, np.nan, HIDDEN), A, VAL),
+        (pd.DataFrame(X), pd.Series(HIDDEN), A.tocoo(), VAL),
+        (X, HIDDEN, np.stack(A.nonzero()[::-1]), VAL),
+    ):
+        found = small().fit(np.asarray(data), labels, graph=graph, val=val).predict_proba(X, graph=A)
+        np.testing.assert_array_equal(found, reference)
+    # k-means draws otherwise from sparse rows
+    reference = small(init="random").fit(X, HIDDEN, graph=A, val=VAL).predict_proba(X, graph=A)
+    for kind in (sp.csr_array, sp.csc_matrix):
+        found = small(init="random").fit(kind(X), HIDDEN, graph=A, val=VAL).predict_proba(kind(X), graph=A)
+        np.testing.assert_allclose(found, reference, atol=1e-4)
+
+
+def test_labels_of_strings_and_none():
+    names = np.array(["ape", "bee", "cat"], dtype=object)[Y]
+    names[TEST] = None
+    named = small().fit(X, names, graph=A, val=VAL)
+    numbered = small().fit(X, HIDDEN, graph=A, val=VAL)
+    assert named.classes_.tolist() == ["ape", "bee", "cat"]
+    np.testing.assert_array_equal(named.predict(X, graph=A), named.classes_[numbered.predict(X, graph=A)])
+    scored = np.array(["ape", "bee", "cat"], dtype=object)[Y]
+    scored[VAL] = None
+    rows = np.r_[TRAIN, TEST]
+    expected = (named.predict(X, graph=A) == scored)[rows].mean()
+    assert named.score(X, scored, graph=A) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "codes"),
+    [
+        ([0, 2, -1, 2], [0, 2], [0, 1, -1, 1]),
+        ([-1, 1, 1, -1], [-1, 1], [0, 1, 1, 0]),
+        ([-1, 1, 0, -1], [0, 1], [-1, 1, 0, -1]),
+        ([1.0, float("nan"), 0.0, -1.0], [0, 1], [1, -1, 0, -1]),
+        (["b", None, "a", float("nan")], ["a", "b"], [1, -1, 0, -1]),
+        ([3, None, 5, -1], [3, 5], [0, -1, 1, -1]),
+        ([True, False, False, True], [False, True], [1, 0, 0, 1]),
+        (pd.array([4, None, 6, 4], dtype="Int64"), [4, 6], [0, -1, 1, 0]),
+    ],
+    ids=["numbers", "minus one and one", "semi-supervised", "floats", "strings", "objects", "flags", "pandas"],
+)
+def test_labels_and_what_is_none(y, classes, codes):
+    found, numbers = read_labels(y, 4)
+    assert found.tolist() == classes
+    assert numbers.tolist() == codes
+
+
+def test_score_counts_labelled_rows_and_their_weights():
+    model = small().fit(X, HIDDEN, graph=A, val=VAL)
+    right = model.predict(X, graph=A) == Y
+    weight = np.arange(60.0)
+    only_test = np.where(np.isin(np.arange(60), TEST), Y, -1)
+    assert model.score(X, only_test, graph=A) == pytest.approx(right[TEST].mean())
+    expected = (weight * right)[TEST].sum() / weight[TEST].sum()
+    assert model.score(X, only_test, weight, graph=A) == pytest.approx(expected)
+
+
+def test_a_share_of_every_class_is_held_out():
+    codes = np.repeat([0, 1, 2, -1], [40, 20, 4, 10])
+    held = hold_out(codes, 0.2, seed=0)
+    assert np.bincount(codes[held], minlength=3).tolist() == [8, 4, 0]
+    assert held.tolist() != hold_out(codes, 0.2, seed=1).tolist()
+    history = small(validation_fraction=0, max_epochs=4).fit(X, HIDDEN, graph=A).history_
+    assert history.column("val_accuracy") == [None] * 4
+
+
+def test_another_graph_needs_no_fit():
+    model = small(max_epochs=60).fit(X, HIDDEN, graph=A, val=VAL)
+    new_X, new_y, new_A = community_graph(90, seed=5)
+    assert model.score(new_X, new_y, graph=new_A) > 0.6
+    # A node's logits depend on its own neighbourhood only: a union of two graphs changes nothing.
+    both = model.predict_proba(np.vstack([X, new_X]), graph=sp.block_diag([A, new_A], format="csr"))
+    np.testing.assert_allclose(both[60:], model.predict_proba(new_X, graph=new_A), atol=1e-5)
+
+
+@pytest.mark.parametrize("multiset", ["open-neighbourhood", "ppr", PageRank(members=4)])
+def test_other_multisets_in_both_modes(multiset):
+    for mode in ({}, {"batch_size": 8, "fan_out": 100}):
+        model = small(multiset=multiset, weights="symmetric", max_epochs=30, **mode).fit(X, HIDDEN, graph=A, val=VAL)
+        assert model.score(X, Y, graph=A) > 0.7
+    plain = small(max_epochs=30).fit(X, HIDDEN, graph=A, val=VAL)
+    assert np.abs(model.predict_proba(X, graph=A) - plain.predict_proba(X, graph=A)).max() > 1e-3
+
+
+def test_mini_batches_of_everything_train_on_what_the_whole_graph_trains_on():
+    """With all neighbours and one batch, an epoch is the same step, loops and weights included."""
+    options = {"multiset": "ppr", "max_epochs": 3, "n_layers": 2}
+    whole = small(**options).fit(X, HIDDEN, graph=A, val=VAL)
+    batch = small(**options, batch_size=100, fan_out=-1).fit(sp.csr_array(X), HIDDEN, graph=A, val=VAL)
+    for one, two in zip(whole.history_.rows, batch.history_.rows, strict=True):
+        assert one["loss"] == pytest.approx(two["loss"], rel=1e-4)
+
+
+def test_structural_features():
+    model = small(max_epochs=40, structure="spectral", dim=4).fit(None, HIDDEN, graph=A, val=VAL)
+    assert model.score(None, Y, graph=A) > 0.6
+
+
+def test_the_type_of_x_is_kept_on_the_cpu():
+    for dtype in (np.float32, np.float64):
+        model = small(max_epochs=2).fit(X.astype(dtype), HIDDEN, graph=A)
+        assert model.predict_proba(X, graph=A).dtype == dtype
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a card")
+def test_a_card_that_is_not_there():
+    with pytest.raises(RuntimeError, match="needs a CUDA card"):
+        small(device="cuda").fit(X, HIDDEN, graph=A)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("mode", [{}, {"batch_size": 10, "fan_out": 5}])
+def test_a_card(tmp_path, mode):
+    for data in (X.astype(np.float64), sp.csr_array(X)):
+        model = small(device="cuda", max_epochs=40, **mode).fit(data, HIDDEN, graph=A, val=VAL)
+        assert model.score(data, Y, graph=A) > 0.7
+        chances = model.predict_proba(data, graph=A)
+        assert chances.dtype == np.float32
+        model.save(tmp_path / "m")
+        there = FisherClassifier.load(tmp_path / "m", device="cpu").predict_proba(data, graph=A)
+        np.testing.assert_allclose(there, chances, atol=1e-4)
+
+
+def test_a_seed_decides_everything_and_nothing_else_is_touched():
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    one, two, three = (small(random_state=seed).fit(X, HIDDEN, graph=A) for seed in (1, 1, 2))
+    assert torch.equal(torch.get_rng_state(), before[0])
+    np.testing.assert_array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
+    np.testing.assert_array_equal(one.predict_proba(X, graph=A), two.predict_proba(X, graph=A))
+    assert np.abs(one.predict_proba(X, graph=A) - three.predict_proba(X, graph=A)).max() > 1e-3
+
+
+# --- scikit-learn's tools -------------------------------------------------------------------------------
+
+
+def test_grid_search_routes_the_graph():
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = small().set_fit_request(graph=True).set_score_request(graph=True)
+        search = GridSearchCV(model, {"n_layers": [0, 2]}, cv=2, error_score="raise").fit(X, Y, graph=as_graph(A))
+        assert set(search.cv_results_["param_n_layers"]) == {0, 2}
+        assert search.score(X, Y, graph=as_graph(A)) > 0.5
+
+
+def test_clone_and_pickle():
+    model = small(multiset=PageRank(members=3)).fit(X, HIDDEN, graph=A)
+    assert clone(model).get_params() == model.get_params()
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict_proba(X, graph=A), model.predict_proba(X, graph=A))
+
+
+def test_it_is_a_lazy_name_of_the_package():
+    assert fishergraph.FisherClassifier is FisherClassifier
+
+
+# --- files ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["numbers", "strings", "objects", "flags"])
+def test_save_and_load(tmp_path, kind):
+    path = tmp_path / "model.safetensors"
+    names = {"numbers": [5, 7, 9], "strings": ["a", "b", "c"], "flags": [False, True, True]}
+    y = np.array(names.get(kind, ["a", "b", "c"]), dtype=object if kind == "objects" else None)[Y]
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(5)])
+    model = small(head="relu", multiset=PageRank(members=3)).fit(frame, y, graph=A, val=VAL)
+    model.save(path)
+    copy = FisherClassifier.load(path)
+    assert copy.get_params() == model.get_params()
+    assert copy.classes_.dtype == model.classes_.dtype
+    np.testing.assert_array_equal(copy.predict_proba(frame, graph=A), model.predict_proba(frame, graph=A))
+    np.testing.assert_array_equal(copy.predict(frame, graph=A), model.predict(frame, graph=A))
+    assert copy.feature_names_in_.tolist() == ["f0", "f1", "f2", "f3", "f4"]
+    assert copy.history_ == model.history_
+    assert FisherClassifier.load(path, device="cpu").device == "cpu"
+
+
+def test_files_of_other_things(tmp_path):
+    FisherEmbedding(n_layers=1, dim=4, random_state=0).fit(X, graph=A).save(tmp_path / "e")
+    small(max_epochs=1).fit(X, Y).save(tmp_path / "c")
+    with pytest.raises(
+        ValueError, match="must hold a FisherClassifier, got a FisherEmbedding; load it with FisherEmbed"
+    ):
+        FisherClassifier.load(tmp_path / "e")
+    with pytest.raises(ValueError, match="must hold a FisherEmbedding, got a FisherClassifier"):
+        FisherEmbedding.load(tmp_path / "c")
+    (tmp_path / "c").write_bytes((tmp_path / "c").read_bytes()[:200])
+    with pytest.raises(ValueError, match="truncated or foreign"):
+        FisherClassifier.load(tmp_path / "c")
+    with pytest.raises(FileNotFoundError, match="a model file is expected at"):
+        FisherClassifier.load(tmp_path / "absent")
+
+
+def test_a_checkpoint_of_a_fit_is_resumed(tmp_path):
+    whole = small(max_epochs=8, patience=None).fit(X, HIDDEN, graph=A)
+    small(max_epochs=4, patience=None).fit(X, HIDDEN, graph=A, checkpoint=tmp_path / "c")
+    resumed = small(max_epochs=8, patience=None).fit(
+        X, HIDDEN, graph=A, checkpoint=tmp_path / "c", resume=True, log=tmp_path / "l.csv"
+    )
+    np.testing.assert_array_equal(resumed.predict_proba(X, graph=A), whole.predict_proba(X, graph=A))
+    assert len((tmp_path / "l.csv").read_text().splitlines()) == 9
+
+
+# --- bad input ------------------------------------------------------------------------------------------
+
+ONLY_VAL = np.where(np.isin(np.arange(60), np.r_[TRAIN[Y[TRAIN] == 2], TEST]), -1, Y)
+BAD = {
+    "no labels": ({"y": np.full(60, -1)}, r"the class of at least one row, got none \(-1, None and NaN mark"),
+    "length": ({"y": Y[:50]}, r"one label for each of the 60 rows of X, got 50"),
+    "continuous": ({"y": np.linspace(0, 1, 60)}, r"Unknown label type: continuous"),
+    "two columns": ({"y": np.stack([Y, Y], 1)}, r"1d array"),
+    "val without labels": ({"val": TEST}, r"val must hold rows with a label, got row 36 without \(the first of 24\)"),
+    "val out of range": ({"val": [3, 60]}, r"val must hold rows 0 to 59, got 3 to 60"),
+    "short mask": ({"val": np.ones(9, dtype=bool)}, r"a mask with an entry for each of the 60 rows"),
+    "val of floats": ({"val": [0.5]}, r"or row numbers, got float64"),
+    "class only in val": (
+        {"y": ONLY_VAL},
+        r"class 2 must have a row to train on, got 4 labelled rows of it, all in val",
+    ),
+    "class by name": (
+        {"y": np.where(ONLY_VAL < 0, None, np.array(["a", "b", "c"], dtype=object)[ONLY_VAL])},
+        r"class 'c' must have a row to train on",
+    ),
+    "NaN": ({"X": np.where(np.arange(60)[:, None] == 4, np.nan, X)}, r"got NaN in row 4"),
+    "nodes": ({"graph": A[:50, :50]}, r"one row per node of the graph, got 60 rows and 50 nodes"),
+    "edges of floats": ({"graph": np.array([[0.5, 1.0], [1.0, 2.0]])}, r"edge_index must hold integers, got float64"),
+    "nothing": ({"X": None, "graph": None}, r"X or graph must be given"),
+}
+PARAMS = {
+    "n_layers": (-1, "n_layers must be an integer of at least 0"),
+    "n_anchors": (0, "n_anchors must be an integer of at least 1"),
+    "dim": (2.5, "dim must be an integer of at least 1"),
+    "max_epochs": (0, "max_epochs must be an integer of at least 1"),
+    "head": ("tanh", "head must be one of"),
+    "jk": ("max", "jk must be one of"),
+    "e_step": ("hard", "e_step must be one of"),
+    "init": ("zeros", "init must be one of 'data', 'random'"),
+    "multiset": ("pagerank", "multiset .* must be one of"),
+    "weights": ("inverse", "weights must be one of"),
+    "schedule": ("step", "schedule must be one of"),
+    "validation_fraction": (1.0, "validation_fraction must be a finite number of at least 0 and at most 0.9"),
+    "dropout": (1.5, "dropout must be a finite number"),
+    "device": ("gpu", "device must be one of"),
+    "lr": (0, "lr must be a finite number greater than 0"),
+    "fan_out": ([3, 3, 3], "belongs to mini-batches|layers, got 3"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(case):
+    changes, pattern = BAD[case]
+    given = {"X": X, "y": HIDDEN, "graph": A, "val": VAL, **changes}
+    with pytest.raises((ValueError, TypeError), match=pattern):
+        small().fit(given.pop("X"), given.pop("y"), **given)
+
+
+@pytest.mark.parametrize("name", PARAMS)
+def test_bad_parameters(name):
+    value, pattern = PARAMS[name]
+    with pytest.raises(ValueError, match=pattern):
+        small(**{name: value}).fit(X, HIDDEN, graph=A, val=VAL)
+
+
+def test_another_width_at_prediction():
+    model = small(max_epochs=1).fit(X, HIDDEN, graph=A)
+    with pytest.raises(ValueError, match="X has 4 features, but FisherClassifier is expecting 5 features"):
+        model.predict(X[:, :4], graph=A)
