@@ -3,6 +3,7 @@
 Side by side in one run, on one graph: the message-materialising layer, PyTorch Geometric's GATConv and GATv2Conv at
 equal output width (heads = p, out = d) and with out = d in total, GCNConv, the plain sparse product, and the time that
 moving the bytes would take at the bandwidth measured here (every gather missing the cache, every output written).
+On a card float32 products are rounded to TF32, ours and theirs; our layer and GATConv stand there without it too.
 
     python benchmarks/bench_em.py                                  # the CPU, the arxiv graph, d = 128, p = 4
     python benchmarks/bench_em.py --device cuda --dim 256 --anchors 8
@@ -15,7 +16,7 @@ import gc
 import statistics
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +40,21 @@ SIZES = {"reddit": (232_965, 114_848_857), "products": (2_449_029, 126_167_309),
 
 @dataclass
 class Case:
-    """One layer: `run()` is its forward pass, `leaves` what its backward pass differentiates, `needed` bytes."""
+    """One layer: `run()` is its forward pass, `leaves` what its backward pass differentiates, `needed` bytes.
+
+    `products` says how a card rounds the operands of float32 products: to "tf32", or not at all ("float32").
+    """
 
     name: str
     run: Callable[[], Any]
     leaves: list[Any]
     needed: int
     backward: bool = True
+    products: str = "tf32"
+
+    def exact(self) -> Case:
+        """The same layer with products in full float32."""
+        return replace(self, name=f"{self.name}, float32 products", products="float32")
 
 
 def main() -> None:
@@ -59,8 +68,6 @@ def main() -> None:
     options.add_argument("--only", choices=["ours", "all"], default="all")
     args = options.parse_args()
     torch.set_num_threads(args.threads)
-    if args.device == "cuda":
-        torch.backends.cuda.matmul.allow_tf32 = True
     sets = make_sets(args)
     torch.manual_seed(0)
     x = torch.nn.functional.normalize(torch.randn(sets.n_points, args.dim, device=args.device))
@@ -75,8 +82,10 @@ def main() -> None:
         if case.needed > 0.9 * free_bytes(args.device):
             print(f"  left out: {case.name} needs about {case.needed / 1e9:.0f} GB", flush=True)
             continue
+        torch.backends.cuda.matmul.allow_tf32 = case.products == "tf32"
         measured = measure(case, args)
-        rows.add(**kept, layer=case.name, **measured)
+        products = case.products if args.device == "cuda" else "float32"
+        rows.add(**kept, layer=case.name, **measured, products=products)
         table.append((case.name, *(measured[key] for key in ("forward_ms", "both_ms", "peak_gb"))))
         print("  {:52s} {:9.3f} ms  {:9.3f} ms  {:7.3f} GB".format(*table[-1]), flush=True)
     floor = 4 * (sets.n_entries * args.dim + sets.n_sets * w.numel()) / bandwidth(args)
@@ -143,7 +152,8 @@ def our_cases(args: Namespace, sets: TensorSets, x: Any, w: Any) -> Iterator[Cas
         logs = posterior(engine, points, anchors, VARIANCE)
         return fisher_linear(engine, points, logs, sets, anchors, weight, fisher_root=args.anchors**-0.5)
 
-    yield Case("fishergraph layer, linear head p·d → d", layer, [points, anchors, weight], 4 * whole)
+    head = Case("fishergraph layer, linear head p·d → d", layer, [points, anchors, weight], 4 * whole)
+    yield from (head, head.exact()) if args.device == "cuda" else (head,)
     three = Steps(VARIANCE, 0.0, 3)
     deep = args.device == "cuda" and args.graph in ("arxiv", "hubs")
     yield Case("fishergraph em_means, 3 EM iterations", lambda: em_means(points, sets, anchors, three)[0],
@@ -184,7 +194,9 @@ def pyg_cases(args: Namespace, points: Any, edges: Any, width: int) -> Iterator[
         torch.manual_seed(2)
         layer = kind(args.dim, out, heads=args.anchors, add_self_loops=False).to(args.device)
         name = f"PyG {kind.__name__}, heads = p, {said}"
-        yield Case(name, lambda layer=layer: layer(points, edges), [points, *layer.parameters()], factor * width)
+        case = Case(name, lambda layer=layer: layer(points, edges), [points, *layer.parameters()], factor * width)
+        both = args.device == "cuda" and (kind, out) == (GATConv, share)
+        yield from (case, case.exact()) if both else (case,)
     torch.manual_seed(2)
     layer = GCNConv(args.dim, args.dim, add_self_loops=False).to(args.device)
     yield Case("PyG GCNConv", lambda: layer(points, edges), [points, *layer.parameters()], 4 * width)
