@@ -136,7 +136,7 @@ def build(model: str, in_channels: int, n_classes: int, hidden: int) -> Any:
             in_channels, hidden, LAYERS, n_classes, num_anchors=COMPONENTS, head="relu", jk="last", input_map=False,
             dropout=0.5,
         )  # fmt: skip
-    shape = {"hidden": hidden, "layers": LAYERS, "heads": COMPONENTS, "dropout": 0.5, "normalize": False}
+    shape = {"hidden": hidden, "layers": LAYERS, "heads": COMPONENTS, "dropout": 0.5, "rows": False}
     return peer(model, in_channels, n_classes, **shape)
 
 

@@ -13,17 +13,19 @@ KINDS = {"gcn": GCN, "sage": GraphSAGE, "gat": GAT, "gatv2": GAT}
 
 
 class Peer(nn.Module):
-    """A stack of PyG's layers: rows of x that sum to one, dropout of the input too, ELU for attention."""
+    """A stack of PyG's layers, with ELU for attention; `rows` of x that are bags of words sum to one, with dropout."""
 
     def __init__(
         self, kind: str, in_channels: int, hidden_channels: int, num_layers: int, out_channels: int, *,
-        dropout: float, heads: int = 1, normalize: bool = True,
+        dropout: float, heads: int = 1, rows: bool = True, norm: str | None = None,
     ):  # fmt: skip
         super().__init__()
         self.num_layers, self.in_channels, self.out_channels = num_layers, in_channels, out_channels
-        self.dropout, self.normalize = dropout, normalize
+        self.dropout, self.rows = dropout, rows
         attention: dict[str, Any] = {"heads": heads, "v2": kind == "gatv2", "act": "elu"} if "gat" in kind else {}
-        self.net = KINDS[kind](in_channels, hidden_channels, num_layers, out_channels, dropout=dropout, **attention)
+        self.net = KINDS[kind](
+            in_channels, hidden_channels, num_layers, out_channels, dropout=dropout, norm=norm, **attention
+        )
 
     def forward(
         self,
@@ -34,9 +36,9 @@ class Peer(nn.Module):
         **hops: Any,
     ) -> Tensor:
         """The logits of all nodes; of the seeds in a sampled batch, whose layers see the hops they need."""
-        if self.normalize:
-            x = x / x.sum(dim=1, keepdim=True).clamp(min=1)
-        z = self.net(F.dropout(x, self.dropout, self.training), edge_index, **hops)
+        if self.rows:
+            x = F.dropout(x / x.sum(dim=1, keepdim=True).clamp(min=1), self.dropout, self.training)
+        z = self.net(x, edge_index, **hops)
         return z if batch_size is None else z[:batch_size]
 
 

@@ -144,7 +144,8 @@ def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
 def _check_columns(path: Path, found: list[str], wanted: Sequence[str]) -> None:
     for name in wanted:
         if name not in found:
-            raise ValueError(f"'{path}' must have a column {name!r}, got {', '.join(found)}; name one of these.")
+            shown = ", ".join(found[:10]) + (f", … ({len(found)} columns)" if len(found) > 10 else "")
+            raise ValueError(f"'{path}' must have a column {name!r}, got {shown}; name one of these.")
 
 
 def _distinct_ids(column: Any, what: str) -> np.ndarray:

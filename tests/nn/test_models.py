@@ -15,6 +15,7 @@ from torch_geometric.explain import Explainer, GNNExplainer  # noqa: E402
 from fishergraph import FisherEmbedding, as_graph  # noqa: E402
 from fishergraph.nn import FisherNet  # noqa: E402
 from fishergraph.nn.loader import CSRNeighborLoader  # noqa: E402
+from fishergraph.nn.rows import dropped  # noqa: E402
 from fishergraph.ops.torch_edges import tensor_sets  # noqa: E402
 
 N, D, HIDDEN, CLASSES = 40, 7, 6, 3
@@ -111,9 +112,12 @@ def test_inference_is_the_forward_pass(kind):
 def test_sparse_rows():
     x, edges, _ = graph()
     x = x * (x > 0.5)
-    net = make()
-    torch.testing.assert_close(net(x.to_sparse_csr(), edges), net(x, edges))
-    torch.testing.assert_close(net.inference(x.to_sparse_csr(), edges, batch_size=7), net(x, edges))
+    net, wide = make(), x.to_sparse_csr()
+    short = torch.sparse_csr_tensor(wide.crow_indices().int(), wide.col_indices().int(), wide.values(), wide.shape)
+    for sparse in (wide, short):
+        torch.testing.assert_close(net(sparse, edges), net(x, edges))
+        torch.testing.assert_close(net.inference(sparse, edges, batch_size=7), net(x, edges))
+        net.init_from_data(sparse, edges)
 
 
 @every_kind
@@ -228,3 +232,22 @@ def test_an_explainer_masks_its_edges():
 def test_bad_input(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call(*graph()[:2])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
+def test_dropout_of_rows(share):
+    x = torch.ones(500, 399, requires_grad=True)
+    torch.manual_seed(0)
+    first = dropped(x, share, True)
+    torch.manual_seed(0)
+    torch.testing.assert_close(dropped(x, share, True), first, rtol=0, atol=0)
+    assert abs(float((first == 0).float().mean()) - share) < 0.005
+    values = {0.0, 1 / (1 - share)} if 0 < share < 1 else {1 - share}
+    assert set(first.unique().tolist()) == {float(torch.tensor(value)) for value in values}
+    first.sum().backward()
+    torch.testing.assert_close(x.grad, first.detach())
+    assert dropped(x, share, False) is x
+    if 0 < share < 1:  # neighbours are drawn apart
+        kept = (first != 0).float()
+        pairs = (kept[:, 1:] * kept[:, :-1]).mean()
+        assert abs(float(pairs) - (1 - share) ** 2) < 0.005

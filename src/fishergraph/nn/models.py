@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn.aggr import Aggregation
 from torch_geometric.nn.dense.linear import Linear
@@ -17,7 +16,7 @@ from fishergraph.nn.aggr import FisherAggregation
 from fishergraph.nn.conv import FisherConv
 from fishergraph.nn.inference import run_by_layer
 from fishergraph.nn.kernel_map import HEADS, NystromMap
-from fishergraph.nn.rows import check_rows, take_rows, unit_rows
+from fishergraph.nn.rows import check_rows, dropped, take_rows, unit_rows
 from fishergraph.nn.sets import edge_sets, narrow
 from fishergraph.ops.place import random_stream
 from fishergraph.ops.torch_sets import TensorSets
@@ -158,7 +157,7 @@ class FisherNet(nn.Module):
         sizes = self._targets(seeds, x.shape[0], num_sampled_nodes_per_hop)
         edges = self._edges(edge_index, edge_weight, x.shape[0])
         for n_targets, conv in zip(sizes, self.convs, strict=True):
-            given = F.dropout(rows, self.dropout, self.training)
+            given = dropped(rows, self.dropout, self.training)
             if isinstance(edges, TensorSets):
                 rows = conv((given, None), narrow(edges, n_targets, rows.shape[0]))
             else:  # somebody listens to the messages of these edges
@@ -168,7 +167,7 @@ class FisherNet(nn.Module):
         z = torch.cat([block[:n_rows] for block in (blocks if self.concat else blocks[-1:])], dim=1)
         if self.pooling is not None:
             z = self._pooled(z, batch, batch_size)
-        return z if self.classifier is None else self.classifier(F.dropout(z, self.dropout, self.training))
+        return z if self.classifier is None else self.classifier(dropped(z, self.dropout, self.training))
 
     def _first(self, x: Tensor) -> Tensor:
         """ψ_0, or x itself where there is no input map."""

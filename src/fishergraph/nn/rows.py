@@ -54,6 +54,16 @@ def unit_rows(x: Tensor) -> Tensor:
     return with_values(x, x.values() * torch.repeat_interleave(scales, torch.diff(x.crow_indices())))
 
 
+def dropped(x: Tensor, share: float, training: bool) -> Tensor:
+    """Dropout. On a CPU, where drawing is the most of it, four entries share 64 drawn bits: shares in steps of 2⁻¹⁶."""
+    if not training or share == 0 or share == 1 or x.device.type != "cpu" or torch.compiler.is_compiling():
+        return F.dropout(x, share, training)
+    bound = round(share * 2**16)
+    draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    kept = (draws.view(torch.int16)[: x.numel()] >= bound - 2**15).view(x.shape)
+    return x * kept * (2**16 / (2**16 - bound))
+
+
 def check_rows(x: Any) -> None:
     """Raise unless x is a float matrix; a loader without features gives None."""
     if not isinstance(x, Tensor) or x.ndim != 2 or not x.is_floating_point():
@@ -70,5 +80,5 @@ def take_rows(x: Tensor, rows: Tensor) -> Tensor:
         return x[rows]
     taken = TensorSets(x.crow_indices(), x.col_indices(), x.values(), x.shape[1]).take(rows)
     values: Any = taken.weights
-    shape = (len(rows), x.shape[1])
-    return torch.sparse_csr_tensor(taken.indptr, taken.indices, values, shape, check_invariants=False)
+    indptr = taken.indptr.to(taken.indices.dtype)  # PyTorch reads both as one type, without a look
+    return torch.sparse_csr_tensor(indptr, taken.indices, values, (len(rows), x.shape[1]), check_invariants=False)
