@@ -51,10 +51,9 @@ class TestTriton(TensorContract):
     @pytest.fixture(autouse=True)
     def _small_hubs(self, monkeypatch):
         pytest.importorskip("triton")
-        from fishergraph.ops import torch_sets, triton_em
+        from fishergraph.ops import torch_sets
 
         monkeypatch.setattr(torch_sets, "HUB", 8)
-        monkeypatch.setattr(triton_em, "_LONG", 10)
 
 
 @pytest.mark.gpu

@@ -36,7 +36,6 @@ class TestTriton(GradientContract):
     def _small_hubs(self, monkeypatch):
         pytest.importorskip("triton")
         monkeypatch.setattr("fishergraph.ops.torch_sets.HUB", 3)
-        monkeypatch.setattr("fishergraph.ops.triton_em._LONG", 4)
 
 
 @pytest.mark.gpu

@@ -58,6 +58,7 @@ def bad_sets(**changes):
         ({"multisets": bad_sets(indices=torch.tensor([0.0, 1.0, 2.0]))}, ValueError, "indices must be int32 or int64"),
         ({"multisets": bad_sets(weights=torch.ones(2))}, ValueError, "one float for each of the 3 entries"),
         ({"multisets": bad_sets(weights=torch.ones(3).to("meta"))}, ValueError, "weights must be on cpu"),
+        ({"points": torch.zeros(8, 0), "anchors": torch.zeros(2, 0)}, ValueError, "at least one feature"),
         ({"variance": 0.0}, ValueError, "variance must be a finite number greater than 0"),
         ({"prior": -1.0}, ValueError, "prior must be"),
         ({"n_em_iter": -1}, ValueError, "n_em_iter must be an integer"),

@@ -61,7 +61,7 @@ def dropped(x: Tensor, share: float, training: bool) -> Tensor:
     bound = round(share * 2**16)
     draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     kept = (draws.view(torch.int16)[: x.numel()] >= bound - 2**15).view(x.shape)
-    return x * kept * (2**16 / (2**16 - bound))
+    return (x * kept).mul_(2**16 / (2**16 - bound))
 
 
 def check_rows(x: Any) -> None:

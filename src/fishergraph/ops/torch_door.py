@@ -32,6 +32,8 @@ def checked_em_means(
     if not isinstance(anchors, Tensor):
         raise TypeError(f"anchors must be a tensor like points, got {type(anchors).__name__}; use torch.as_tensor.")
     _check_float_matrix(anchors, "anchors")
+    if points.shape[1] == 0:
+        raise ValueError("points must have at least one feature, got none; pass the columns of the features.")
     if anchors.shape[0] == 0 or anchors.shape[1] != points.shape[1]:
         raise ValueError(
             f"anchors must have the shape (anchor, {points.shape[1]}) with at least one anchor, "

@@ -21,11 +21,9 @@ from torch import Tensor
 
 from fishergraph.ops import torch_sets
 from fishergraph.ops.torch_sets import TensorSets
-from fishergraph.ops.triton_launch import numbers, tile
-from fishergraph.ops.triton_leaves import load_row, no_shift, pull, store_row
+from fishergraph.ops.triton_launch import REGISTERS, numbers, tile
+from fishergraph.ops.triton_leaves import load_row, no_shift, pull, store_row, tile_features
 
-# Of a thread: sixteen programs of a warp each then share a multiprocessor, and none spills.
-_REGISTERS = 128
 # Rows that one program of the repair looks at.
 _REPAIR_ROWS = 32
 
@@ -97,7 +95,7 @@ def _attend_rows(
     stop = tl.load(part_last + item) if is_part else tl.load(indptr + row + 1)
     if stop - start > hub:
         return
-    features = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    features = tl.program_id(1) * BLOCK + tile_features(BLOCK)
     anchor = tl.minimum(tl.program_id(2) * P, N_ANCHORS - P)  # the last tile may repeat anchors of the one before
     shifts = no_shift(P, KIND)
     sums, totals = pull(
@@ -125,7 +123,7 @@ def _repair_rows(
 ):  # fmt: skip
     """The sets among ROWS whose plain mass has lost digits, once more and in logs."""
     first = tl.program_id(0).to(tl.int64) * ROWS
-    features = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    features = tl.program_id(1) * BLOCK + tile_features(BLOCK)
     anchor = tl.minimum(tl.program_id(2) * P, N_ANCHORS - P)
     prior = tl.load(numbers)
     rows = first + tl.arange(0, ROWS)
@@ -209,7 +207,7 @@ def attend(
     alpha = logs.exp() if alpha is None else alpha
     _attend_rows[(hubs.n_parts + n_sets, *grid)](
         *results, sums, total, points, alpha, anchors, sets.indptr, sets.indices, weights, hubs.part_first,
-        hubs.part_last, constants, hubs.n_parts, torch_sets.HUB, stride, n_anchors, MEMBERS=3, maxnreg=_REGISTERS,
+        hubs.part_last, constants, hubs.n_parts, torch_sets.HUB, stride, n_anchors, MEMBERS=3, maxnreg=REGISTERS,
         **offset, **how,
     )  # fmt: skip
     if hubs.n_hubs:

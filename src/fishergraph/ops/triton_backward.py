@@ -66,7 +66,7 @@ def _push_rows(
     features = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     fresh = tl.program_id(2) * P
     anchor = tl.minimum(fresh, N_ANCHORS - P)
-    pushed, inners, own = zeros(BLOCK, P, KIND), (), ()
+    pushed, inners, own = zeros(features, P, KIND), (), ()
     for j in tl.static_range(P):
         inners = inners + (tl.full([], 0.0, KIND),)
         own = own + (tl.full([], 0.0, KIND) if BY_ENTRY else tl.load(logs + row * N_ANCHORS + anchor + j),)
@@ -78,13 +78,13 @@ def _push_rows(
     total = pushed[0]
     for j in tl.static_range(1, P):
         total += pushed[j]
-    store_row(grad_x, tl.program_id(2) * n_rows + item, features, total, D, BLOCK)
+    store_row(grad_x, tl.program_id(2).to(tl.int64) * n_rows + item, features, total, D, BLOCK)
     if not BY_ENTRY:
         point = load_row(x, row, features, stride, D, BLOCK, KIND)
         for j in tl.static_range(P):
             dot = tl.sum(pushed[j] * point, axis=0)
             dot = dot - inners[j] if tl.program_id(1) == 0 else dot
-            at = (tl.program_id(1) * n_rows + item) * N_ANCHORS + anchor + j
+            at = (tl.program_id(1).to(tl.int64) * n_rows + item) * N_ANCHORS + anchor + j
             tl.store(grad_logs + at, dot, mask=anchor + j >= fresh)
 
 
@@ -138,7 +138,7 @@ def _entry_dots(
     for entry in range(begin, tl.minimum(begin + ENTRIES, n_entries)):
         u = tl.load(members + first + entry).to(tl.int64)
         v = tl.load(owner + entry)
-        products = zeros(BLOCK, P, KIND)
+        products = zeros(tl.arange(0, BLOCK), P, KIND)
         for tile_start in tl.static_range(0, D, BLOCK):
             features = tile_start + tl.arange(0, BLOCK)
             point = load_row(x, u, features, stride, D, BLOCK, KIND)
@@ -161,7 +161,7 @@ def _sum_parts(out, parts, rows, offsets, width, slab, BLOCK: tl.constexpr):
     for part in range(tl.load(offsets + hub), tl.load(offsets + hub + 1)):
         where = (tl.program_id(2).to(tl.int64) * n_parts + part) * width + columns
         total += tl.load(parts + where, mask=columns < width, other=0.0)
-    row = tl.program_id(2) * slab + tl.load(rows + hub).to(tl.int64)
+    row = tl.program_id(2).to(tl.int64) * slab + tl.load(rows + hub).to(tl.int64)
     tl.store(out + row * width + columns, total.to(out.dtype.element_ty), mask=columns < width)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from fishergraph.ops import triton_attend, triton_backward, triton_em, triton_head, triton_pull
+from fishergraph.ops import triton_attend, triton_backward, triton_em, triton_head, triton_iterations, triton_pull
 from fishergraph.ops.registry import Backend, Responsibilities
 from fishergraph.ops.torch_kernels import Kernels, bounded, entry_terms, sum_segments
 from fishergraph.ops.torch_sets import TensorSets
@@ -17,6 +19,18 @@ from fishergraph.ops.torch_sets import TensorSets
 _DEVICES = frozenset({"cpu", "cuda"} if os.environ.get("TRITON_INTERPRET") == "1" else {"cuda"})
 
 
+def _by_rows(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function of points in any layout: the kernels want the numbers of a row one after the other."""
+
+    @wraps(function)
+    def call(points: Tensor, *rest: Any) -> Any:
+        straight = points.stride(1) == 1 or points.shape[1] == 1
+        return function(points if straight else points.contiguous(), *rest)
+
+    return call
+
+
+@_by_rows
 def _attend(
     points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, prior: float, by_entry: bool, wide: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -24,6 +38,7 @@ def _attend(
     return triton_attend.attend(points, logs, sets, anchors, prior=prior, by_entry=by_entry, out=out)
 
 
+@_by_rows
 def _attend_backward(
     points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, prior: float, by_entry: bool, means: Tensor,
     log_total: Tensor, grad_means: Tensor, grad_mass: Tensor | None, need_weights: bool,
@@ -47,10 +62,12 @@ def _attend_backward(
     return grad_points, grad_logs, grad_weights, grad_anchors
 
 
+@_by_rows
 def _score(points: Tensor, means: Tensor, sets: TensorSets) -> Tensor:
     return triton_backward.entry_dots(points, means, sets, squared=True)
 
 
+@_by_rows
 def _score_backward(points: Tensor, means: Tensor, sets: TensorSets, grad: Tensor) -> tuple[Tensor, Tensor]:
     grad, shape = grad.contiguous(), sets.weighted(None)
     back, entries = sets.transpose
@@ -61,29 +78,31 @@ def _score_backward(points: Tensor, means: Tensor, sets: TensorSets, grad: Tenso
     return pushed - weight[:, None] * points, grad_means
 
 
+@_by_rows
 def _em(
     points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, variance: float, prior: float, n_em_iter: int,
     bias: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor] | None:  # fmt: skip
     if not triton_em.fits(*anchors.shape):
         return None
-    return triton_em.em_rows(
-        points, logs.exp(), sets, anchors, variance=variance, prior=prior, n_em_iter=n_em_iter, bias=bias
+    means, mass = triton_iterations.em_rows(
+        points, logs, sets, anchors, variance=variance, prior=prior, n_em_iter=n_em_iter, bias=bias
     )
+    return means, mass, sets.indptr[:0]
 
 
 KERNELS = Kernels(
     name="triton",
     devices=_DEVICES,
     dtypes=frozenset({torch.float32, torch.float64, torch.float16, torch.bfloat16}),
-    posterior=triton_em.posterior,
+    posterior=_by_rows(triton_em.posterior),
     attend=_attend,
     attend_backward=_attend_backward,
     score=_score,
     score_backward=_score_backward,
     em=_em,
-    head=triton_head.head,
-    head_backward=triton_head.head_backward,
+    head=_by_rows(triton_head.head),
+    head_backward=_by_rows(triton_head.head_backward),
     keeps_phi=triton_head.keeps_phi,
 )
 

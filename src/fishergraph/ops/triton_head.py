@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -53,14 +55,23 @@ def head_backward(
     log_total: Tensor, phi: Tensor, grad: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """The gradients of points, logs, anchors and weight."""
-    blocks = weight.view(-1, *anchors.shape).permute(1, 2, 0).contiguous()  # (anchor, feature, out)
+    grad = _aligned(grad)
+    blocks = _aligned(weight.view(-1, *anchors.shape).permute(1, 2, 0))  # (anchor, feature, out)
     fixed = (points, logs, sets, anchors)
     inner, grad_weight = _forward_again(*fixed, weight, blocks, prior, fisher_root, log_total, phi, grad)
     grad_points, grad_logs = _through_members(points, logs, sets, blocks, fisher_root, log_total, inner, grad)
-    own = torch.where(log_total > -torch.inf, torch.exp(logs.new_tensor(prior).log() - log_total), 1.0)
+    log_prior = math.log(prior) if prior > 0 else -math.inf
+    own = torch.where(log_total > -torch.inf, torch.exp(log_prior - log_total), 1.0)
     pulled = own.T @ grad - grad.sum(dim=0)  # (anchor, out)
     grad_anchors = fisher_root * torch.einsum("jo,jko->jk", pulled, blocks)
     return grad_points, grad_logs, grad_anchors, grad_weight
+
+
+def _aligned(matrix: Tensor) -> Tensor:
+    """Contiguous, with columns of zeros up to a multiple that the copy engine takes."""
+    missing = -matrix.shape[-1] % triton_linear.ALIGNED
+    matrix = torch.nn.functional.pad(matrix, (0, missing)) if missing else matrix.contiguous()
+    return matrix if matrix.data_ptr() % 16 == 0 else matrix.clone()
 
 
 def _forward_again(
@@ -76,7 +87,7 @@ def _forward_again(
                 points, logs, sets.block(rows), anchors, prior=prior, fisher_root=fisher_root, alpha=alpha
             )
         inner[rows] = triton_linear.head_inner(part, grad[rows], blocks, anchors, fisher_root, precision=precision)
-        grad_weight.addmm_(grad[rows].T, part.flatten(1))
+        grad_weight.addmm_(grad[rows, : len(weight)].T, part.flatten(1))
         del part
     return inner, grad_weight
 

@@ -12,6 +12,8 @@ from torch import Tensor
 
 # Sums a thread holds in registers; more would spill.
 _SUMS_PER_THREAD = 64
+# Of a thread of a kernel that pulls: sixteen programs of a warp each then share a multiprocessor, and none spills.
+REGISTERS = 128
 _MOST_ANCHORS = 8
 _MOST_FEATURES = 256
 KINDS = {torch.float32: tl.float32, torch.float64: tl.float64}

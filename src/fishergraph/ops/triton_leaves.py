@@ -11,11 +11,21 @@ import triton.language as tl
 
 
 @triton.jit
-def zeros(BLOCK: tl.constexpr, P: tl.constexpr, KIND: tl.constexpr):
-    """P accumulators of BLOCK zeros."""
+def tile_features(BLOCK: tl.constexpr):
+    """The numbers of the BLOCK features of a tile.
+
+    A lane takes four neighbours at a time of every tensor, whatever the width of its numbers: where it took eight of a
+    half type, all that meets them in float32 would have to change lanes.
+    """
+    return tl.max_contiguous(tl.arange(0, BLOCK), 4)
+
+
+@triton.jit
+def zeros(features, P: tl.constexpr, KIND: tl.constexpr):
+    """P accumulators of zeros, one for each of the features."""
     sums = ()
     for _ in tl.static_range(P):
-        sums = sums + (tl.zeros([BLOCK], KIND),)
+        sums = sums + (tl.full(features.shape, 0.0, KIND),)
     return sums
 
 
@@ -90,7 +100,7 @@ def pull(
 
     MEMBERS points are in flight at a time, and the numbers of the next ones are asked for before they are needed.
     """
-    sums, totals = zeros(BLOCK, P, KIND), no_shift(P, KIND)
+    sums, totals = zeros(features, P, KIND), no_shift(P, KIND)
     points = load_members(indices, start, stop, MEMBERS)
     for first in range(start, stop, MEMBERS):
         following = load_members(indices, first + MEMBERS, stop, MEMBERS)

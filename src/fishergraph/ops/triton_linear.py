@@ -1,41 +1,52 @@
 """The two products of a linear head's backward on a GPU, each with the reduction that follows it.
 
 z_v = Σ_j W_j φ_vj has W of the shape (out, anchor · feature); here its blocks are (anchor, feature, out), as the matrix
-units want them. Neither kernel writes its product, (row, anchor, feature): `head_inner` reads φ once, `head_contract`
-reads R once, and W_j comes from the second-level cache.
+units want them. Neither kernel writes its product, (row, anchor, feature). Bytes from memory: `head_inner` reads φ
+once, `head_contract` R once. Every tile of rows takes all of W from the second-level cache: hence tiles of 128 rows and
+256 features, fetched by the copy engine, which needs no registers for addresses.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 # (rows, features, summands) of a tile.
-_ROWS, _FEATURES, _DEPTH = 64, 128, 32
+_ROWS, _FEATURES, _DEPTH = 128, 256, 32
+# The copy engine wants rows of a multiple of 16 bytes.
+ALIGNED = 4
 
 
 @triton.jit
 def _product(
-    a, weight, rows, n_rows, features, anchor, row_stride, OUT: tl.constexpr, D: tl.constexpr,
-    ROWS: tl.constexpr, FEATURES: tl.constexpr, DEPTH: tl.constexpr, PRECISION: tl.constexpr,
+    acc, a, weight, row, column, feature, OUT: tl.constexpr, DEPTH: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Σ_o a_ro W_o,(j, k) of a tile of rows and features."""
-    acc = tl.zeros([ROWS, FEATURES], tl.float32)
+    """acc + Σ_o a_ro W_fo of a tile; beyond the last o the weight counts as zero."""
     for begin in range(0, OUT, DEPTH):
-        outs = begin + tl.arange(0, DEPTH)
-        left = tl.load(
-            a + rows[:, None] * row_stride + outs[None, :],
-            mask=(rows < n_rows)[:, None] & (outs < OUT)[None, :],
-            other=0.0,
-        )
-        right = tl.load(
-            weight + (anchor * D + features)[:, None] * OUT + outs[None, :],
-            mask=(features < D)[:, None] & (outs < OUT)[None, :], other=0.0,
-        )  # fmt: skip
-        acc = tl.dot(left, tl.trans(right), acc, input_precision=PRECISION)
+        left, right = a.load([row, column + begin]), weight.load([feature, begin])
+        acc = tl.dot(left, right.T, acc, input_precision=PRECISION)
     return acc
+
+
+@triton.jit
+def _row_dots(acc, values, row_starts, shift, w, begin, live, scale, D: tl.constexpr, ROWS: tl.constexpr,
+              FEATURES: tl.constexpr, SHIFTED: tl.constexpr):  # fmt: skip
+    """Σ_k acc_rk (v_rk + c w_k) of a tile, half of the features at a time: registers hold no second tile."""
+    halves = tl.split(tl.permute(tl.reshape(acc, [ROWS, 2, FEATURES // 2]), 0, 2, 1))
+    total = tl.zeros([ROWS], tl.float32)
+    for half in tl.static_range(2):
+        features = begin + half * (FEATURES // 2) + tl.arange(0, FEATURES // 2)
+        inside = live[:, None] & (features < D)[None, :]
+        known = tl.load(values + row_starts[:, None] + features[None, :], mask=inside, other=0.0).to(tl.float32)
+        if SHIFTED:
+            known += scale * tl.load(w + shift + features, mask=features < D, other=0.0)[None, :]
+        total += tl.sum(halves[half] * known, axis=1)
+    return total
 
 
 @triton.jit
@@ -44,51 +55,51 @@ def _head_inner(
     ROWS: tl.constexpr, FEATURES: tl.constexpr, DEPTH: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Q_vj = Σ_k (φ_vjk + c w_jk) (W_jᵀ g_v)_k of a block of rows, one anchor per program."""
-    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    anchor = tl.program_id(1)
+    first, anchor = tl.program_id(0) // P * ROWS, tl.program_id(0) % P
+    rows = first.to(tl.int64) + tl.arange(0, ROWS)
     total = tl.zeros([ROWS], tl.float32)
     for begin in range(0, D, FEATURES):
-        features = begin + tl.arange(0, FEATURES)
-        acc = _product(grad, weight, rows, n_rows, features, anchor, OUT, OUT, D, ROWS, FEATURES, DEPTH, PRECISION)
-        inside = (rows < n_rows)[:, None] & (features < D)[None, :]
-        known = tl.load(phi + (rows[:, None] * P + anchor) * D + features[None, :], mask=inside, other=0.0)
-        known += scale * tl.load(w + anchor * D + features, mask=features < D, other=0.0)[None, :]
-        total += tl.sum(acc * known, axis=1)
+        acc = tl.zeros([ROWS, FEATURES], tl.float32)
+        acc = _product(acc, grad, weight, first, 0, anchor * D + begin, OUT, DEPTH, PRECISION)
+        total += _row_dots(
+            acc, phi, (rows * P + anchor) * D, anchor * D, w, begin, rows < n_rows, scale, D, ROWS, FEATURES, True
+        )
     tl.store(inner + rows * P + anchor, total, mask=rows < n_rows)
 
 
 @triton.jit
 def _head_contract(
-    grad_x, dots, reversed_sums, x, weight, n_rows, stride, OUT: tl.constexpr, D: tl.constexpr, P: tl.constexpr,
-    ROWS: tl.constexpr, FEATURES: tl.constexpr, DEPTH: tl.constexpr, PRECISION: tl.constexpr,
+    grad_x, dots, reversed_sums, x, weight, n_rows, STRIDE: tl.constexpr, OUT: tl.constexpr, D: tl.constexpr,
+    P: tl.constexpr, ROWS: tl.constexpr, FEATURES: tl.constexpr, DEPTH: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """dx_u = Σ_j W_jᵀ R_uj and ⟨x_u, W_jᵀ R_uj⟩ of a block of rows, one tile of features per program."""
-    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    features = tl.program_id(1) * FEATURES + tl.arange(0, FEATURES)
+    """dx_u = Σ_j W_jᵀ R_uj and, after every anchor, ⟨x_u, the sum so far⟩; one tile of features per program."""
+    TILES: tl.constexpr = (D + FEATURES - 1) // FEATURES
+    first, tile = tl.program_id(0) // TILES * ROWS, tl.program_id(0) % TILES
+    feature = tile * FEATURES
+    rows, features = first.to(tl.int64) + tl.arange(0, ROWS), feature + tl.arange(0, FEATURES)
     inside = (rows < n_rows)[:, None] & (features < D)[None, :]
-    total = tl.zeros([ROWS, FEATURES], tl.float32)
+    acc = tl.zeros([ROWS, FEATURES], tl.float32)
     for anchor in range(P):
-        acc = _product(
-            reversed_sums + anchor * OUT, weight, rows, n_rows, features, anchor, P * OUT, OUT, D,
-            ROWS, FEATURES, DEPTH, PRECISION,
-        )  # fmt: skip
-        points = tl.load(x + rows[:, None] * stride + features[None, :], mask=inside, other=0.0).to(tl.float32)
-        slab = (tl.program_id(1) * n_rows + rows) * P + anchor
-        tl.store(dots + slab, tl.sum(acc * points, axis=1), mask=rows < n_rows)
-        total += acc
-    tl.store(grad_x + rows[:, None] * D + features[None, :], total, mask=inside)
+        acc = _product(acc, reversed_sums, weight, first, anchor * OUT, anchor * D + feature, OUT, DEPTH, PRECISION)
+        dot = _row_dots(acc, x, rows * STRIDE, 0, x, feature, rows < n_rows, 0.0, D, ROWS, FEATURES, False)
+        slab = (tile.to(tl.int64) * n_rows + rows) * P + anchor
+        tl.store(dots + slab, dot, mask=rows < n_rows)
+    tl.store(grad_x + rows[:, None] * D + features[None, :], acc, mask=inside)
 
 
-def _tile(n_features: int, precision: str) -> dict:
-    features = max(16, min(_FEATURES, triton.next_power_of_2(n_features)))
+def _tile(n_features: int, precision: str) -> dict[str, Any]:
+    """Less for exact products, which hold their factors in registers, and for rows that are read number by number."""
+    most, depth = (_FEATURES, _DEPTH) if precision == "tf32" else (_FEATURES // 4, _DEPTH // 2)
+    most = most if n_features % ALIGNED == 0 else min(most, _FEATURES // 2)
     return {
-        "ROWS": _ROWS,
-        "FEATURES": features,
-        "DEPTH": _DEPTH,
-        "PRECISION": precision,
-        "num_warps": 4,
-        "num_stages": 4,
-    }
+        "ROWS": _ROWS, "FEATURES": max(32, min(most, triton.next_power_of_2(n_features))), "DEPTH": depth,
+        "PRECISION": precision, "num_warps": 8, "num_stages": 3,
+    }  # fmt: skip
+
+
+def _described(matrix: Tensor, rows: int, options: dict[str, Any]) -> TensorDescriptor:
+    """A matrix of which the copy engine fetches tiles; what lies outside counts as zero."""
+    return TensorDescriptor.from_tensor(matrix, [rows, options["DEPTH"]])
 
 
 def head_inner(
@@ -96,11 +107,13 @@ def head_inner(
 ) -> Tensor:
     """Q_vj = ⟨φ_vj + c w_j, W_jᵀ g_v⟩, (row, anchor)."""
     n_rows, n_anchors, n_features = phi.shape
-    inner = torch.empty((n_rows, n_anchors), dtype=phi.dtype, device=phi.device)
-    _head_inner[(triton.cdiv(n_rows, _ROWS), n_anchors)](
-        inner, phi, grad, weight, anchors, fisher_root, n_rows, grad.shape[1], n_features, n_anchors,
-        **_tile(n_features, precision),
-    )  # fmt: skip
+    inner, options = phi.new_empty((n_rows, n_anchors)), _tile(n_features, precision)
+    if n_rows:
+        _head_inner[(n_anchors * triton.cdiv(n_rows, _ROWS),)](
+            inner, phi, _described(grad, _ROWS, options),
+            _described(weight.flatten(0, 1), options["FEATURES"], options),
+            anchors, fisher_root, n_rows, grad.shape[1], n_features, n_anchors, **options,
+        )  # fmt: skip
     return inner
 
 
@@ -109,21 +122,14 @@ def head_contract(
 ) -> Tensor:
     """⟨x_u, W_jᵀ R_uj⟩, (row, anchor), with dx_u = Σ_j W_jᵀ R_uj, (row, feature), written to `grad_points`."""
     n_rows, n_anchors, n_out = reversed_sums.shape
-    n_features = points.shape[1]
-    options = _tile(n_features, precision)
+    n_features, options = points.shape[1], _tile(points.shape[1], precision)
     tiles = triton.cdiv(n_features, options["FEATURES"])
-    dots = torch.empty((tiles, n_rows, n_anchors), dtype=reversed_sums.dtype, device=points.device)
-    _head_contract[(triton.cdiv(n_rows, _ROWS), tiles)](
-        grad_points,
-        dots,
-        reversed_sums,
-        points,
-        weight,
-        n_rows,
-        points.stride(0),
-        n_out,
-        n_features,
-        n_anchors,
-        **options,
-    )
-    return dots.sum(0) if tiles > 1 else dots[0]
+    dots = reversed_sums.new_empty((tiles, n_rows, n_anchors))
+    if n_rows:
+        _head_contract[(tiles * triton.cdiv(n_rows, _ROWS),)](
+            grad_points, dots, _described(reversed_sums.flatten(1), _ROWS, options), points,
+            _described(weight.flatten(0, 1), options["FEATURES"], options), n_rows, points.stride(0), n_out,
+            n_features, n_anchors, **options,
+        )  # fmt: skip
+    dots = dots.sum(0) if tiles > 1 else dots[0]
+    return torch.diff(dots, dim=1, prepend=dots.new_zeros((n_rows, 1)))

@@ -16,9 +16,9 @@ from torch import Tensor
 from fishergraph.ops import torch_sets
 from fishergraph.ops.torch_sets import TensorSets
 from fishergraph.ops.triton_backward import sum_parts
-from fishergraph.ops.triton_launch import tile
+from fishergraph.ops.triton_launch import REGISTERS, tile
 from fishergraph.ops.triton_leaves import pull as pull_members
-from fishergraph.ops.triton_leaves import store_row
+from fishergraph.ops.triton_leaves import store_row, tile_features
 
 
 @triton.jit
@@ -33,7 +33,7 @@ def _pull_rows(
     start, stop = tl.load(first + item), tl.load(last + item)
     if (not PARTS) and stop - start > hub:
         return
-    features = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    features = tl.program_id(1) * BLOCK + tile_features(BLOCK)
     anchor = tl.minimum(tl.program_id(2) * P, N_ANCHORS - P)
     shifts = ()
     for j in tl.static_range(P):
@@ -109,7 +109,7 @@ class Pull:
         self.grid, options = tile(*self.shape, coefficients.dtype)
         self.flags: dict[str, Any] = {
             **options, "MEMBERS": 3, "WEIGHTED": sets.weights is not None, "BY_ENTRY": by_entry,
-            "HAS_ROW": row_logs is not None,
+            "HAS_ROW": row_logs is not None, "maxnreg": REGISTERS,
         }  # fmt: skip
 
     def _launch(self, first: Tensor, last: Tensor, owner: Tensor, row_logs: Tensor | None, parts: bool) -> Tensor:

@@ -1,0 +1,51 @@
+"""Several iterations by the program of one set: every way to fold the anchors over the lanes, hubs, and the repair."""
+
+import os
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+from gradients import make  # noqa: E402
+
+interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="needs TRITON_INTERPRET=1")
+ON = pytest.mark.parametrize(
+    "device", [pytest.param("cpu", marks=interpreted), pytest.param("cuda", marks=pytest.mark.gpu)]
+)
+SIZES = (0, 1, 9, 2, 4)
+
+
+@pytest.fixture(autouse=True)
+def _small_hubs(monkeypatch):
+    monkeypatch.setattr("fishergraph.ops.torch_sets.HUB", 3)
+
+
+def both(case, device, dtype=torch.float64):
+    """The means and the mass by the kernels and, in float64, by the plain engine."""
+    ours, plain = (case.to(where, kind) for where, kind in ((device, dtype), ("cpu", torch.float64)))
+    return [t.cpu().double() for t in ours.means("triton")], plain.means("torch")
+
+
+@ON
+@pytest.mark.parametrize(("p", "d"), [(1, 5), (2, 130), (3, 128), (5, 7), (8, 260)])
+def test_every_fold_agrees_with_the_plain_version(p, d, device):
+    for ours, plain in zip(*both(make(n=8, sizes=SIZES, p=p, d=d, n_em_iter=3), device), strict=True):
+        torch.testing.assert_close(ours, plain, rtol=1e-10, atol=1e-10)
+
+
+@ON
+@pytest.mark.parametrize("prior", [0.0, 0.2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_mass_that_vanishes_is_made_good_in_logs(weighted, prior, device):
+    case = make(n=8, sizes=SIZES, p=4, d=7, scale=30.0, variance=0.5, n_em_iter=3, weighted=weighted, prior=prior)
+    (means, _), (known, _) = both(case, device, torch.float32)
+    torch.testing.assert_close(means, known, rtol=1e-4, atol=1e-3)
+
+
+@ON
+def test_half_storage_is_summed_in_float32(device):
+    case = make(n=8, sizes=SIZES, p=3, d=20, n_em_iter=2, weighted=False, biased=False)
+    case = case.to("cpu", torch.bfloat16).to("cpu")  # what bfloat16 holds
+    (means, _), (known, _) = both(case, device, torch.bfloat16)
+    torch.testing.assert_close(means, known, rtol=2**-7, atol=2**-7)
