@@ -85,21 +85,45 @@ def _factors(problem: Problem, prior: float) -> tuple[np.ndarray, np.ndarray]:
     n_sets, n_anchors, n_features = problem.grad_means.shape
     dtype = problem.points.dtype
     factors = np.empty((n_sets, 3, n_anchors), dtype)
+
+    def fill(rows: slice) -> np.ndarray:
+        return block_factors(
+            problem.log_total[rows], problem.means[rows], problem.grad_means[rows], problem.grad_mass[rows], prior,
+            factors[rows],
+        )  # fmt: skip
+
+    parts = map_blocks(fill, row_blocks(n_sets, _SETS), n_jobs=problem.n_jobs)
+    return factors, np.sum(parts or np.zeros((1, n_anchors, n_features)), axis=0, dtype=np.float64).astype(dtype)
+
+
+def block_factors(
+    log_total: np.ndarray, means: np.ndarray, slopes: np.ndarray, grad_mass: np.ndarray, prior: float,
+    factors: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Fill the factors of a block of sets from their means and G = ∂L/∂means; returns its share of ∂L/∂anchors."""
+    dtype, part = slopes.dtype, np.empty(slopes.shape[1:], slopes.dtype)
     with np.errstate(divide="ignore"):
         log_prior = dtype.type(np.log(np.float64(prior)))
     # The attention may be off by the least normal number over the least total: e^−25 in float32.
     limit = dtype.type(0.7 * np.log(np.finfo(dtype).max))
+    arrays = map(readonly, (log_total, means, slopes, grad_mass))
+    loops.set_factors(*arrays, log_prior, limit, factors, part)
+    return part
 
-    def fill(rows: slice) -> np.ndarray:
-        part = np.empty((n_anchors, n_features), dtype)
-        loops.set_factors(
-            problem.log_total[rows], problem.means[rows], problem.grad_means[rows], problem.grad_mass[rows],
-            log_prior, limit, factors[rows], part,
-        )  # fmt: skip
-        return part
 
-    parts = map_blocks(fill, row_blocks(n_sets, _SETS), n_jobs=problem.n_jobs)
-    return factors, np.sum(parts or np.zeros((1, n_anchors, n_features)), axis=0, dtype=np.float64).astype(dtype)
+def pull_back(
+    points: np.ndarray, logs: np.ndarray, alpha: np.ndarray, log_total: np.ndarray, factors: np.ndarray,
+    slopes: np.ndarray, weights: np.ndarray | None, transpose: Transpose, n_jobs: int | None,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """(∂L/∂points, ∂L/∂logs) from the factors of the sets and G = ∂L/∂means; nothing depends on the mass."""
+    dtype, none = points.dtype, np.empty((0, logs.shape[1]), points.dtype)
+    used, step = (np.ones(1, dtype), 0) if weights is None else (weights, 1)
+    unread = np.empty(0, np.int64)
+    arrays = map(readonly, (points, logs, alpha, log_total, none, slopes, none, unread, unread, used))
+    grad_points, grad_logs = np.empty_like(points), np.empty_like(logs)
+    problem = Problem(*arrays, step=step, by_entry=False, n_jobs=n_jobs)
+    _pull_points(problem, factors, transpose, grad_points, grad_logs)
+    return grad_points, grad_logs
 
 
 def _pull_points(

@@ -1,4 +1,8 @@
-"""A Fisher layer with a linear head on the CPU: the projection follows while a block's φ is in the cache."""
+"""A Fisher layer with a linear head on the CPU: the projection follows while a block's φ is in the cache.
+
+Its backward computes the means again, block by block, and uses them while they are there; of the size of φ it keeps
+G = c Wᵀ g alone, which the members of other blocks ask for.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,12 @@ import numpy as np
 from fishergraph.blocks import map_blocks, row_blocks
 from fishergraph.multiset import Multisets
 from fishergraph.ops.numba_attend import exponential
+from fishergraph.ops.numba_backward import Transpose, block_factors, pull_back
 from fishergraph.ops.numba_cpu import fill_rows
 from fishergraph.ops.registry import Responsibilities
+
+# Parts of the sets whose gradients of W are added up apart: few, since each is as large as W, and enough for threads.
+_PARTS, _LEAST = 32, 4096
 
 
 def head(
@@ -41,3 +49,39 @@ def head(
 
     map_blocks(fill, row_blocks(sets.n_sets), n_jobs=n_jobs)
     return z, log_total
+
+
+def head_backward(
+    points: np.ndarray, logs: np.ndarray, sets: Multisets, anchors: np.ndarray, weight: np.ndarray,
+    log_total: np.ndarray, grad: np.ndarray, transpose: Transpose, *, prior: float, fisher_root: float,
+    n_jobs: int | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """(∂L/∂points, ∂L/∂logs, ∂L/∂anchors, ∂L/∂weight) with g = ∂L/∂z."""
+    known, dtype = Responsibilities(logs, exponential(logs, n_jobs)), points.dtype
+    slopes = np.empty((sets.n_sets, *anchors.shape), dtype)
+    factors = np.empty((sets.n_sets, 3, len(anchors)), dtype)
+    scaled, none = np.ascontiguousarray(fisher_root * weight, dtype=dtype), np.empty((0, len(anchors)), dtype)
+
+    def fill(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        own_weight, own_anchors = np.zeros_like(scaled), np.zeros_like(anchors)
+        for block in row_blocks(rows.stop - rows.start):
+            here = slice(rows.start + block.start, rows.start + block.stop)
+            members, g = sets.block(here), grad[here]
+            means, mass = np.empty((len(g), *anchors.shape), dtype), np.empty((len(g), len(anchors)), dtype)
+            fill_rows(
+                points, known, False, members, anchors, variance=1.0, prior=prior, n_em_iter=1, means=means, mass=mass
+            )
+            np.matmul(g, scaled, out=slopes[here].reshape(len(g), -1))
+            own_anchors += block_factors(log_total[here], means, slopes[here], none, prior, factors[here])
+            own_weight += g.T @ means.reshape(len(g), -1)
+        return own_weight, own_anchors
+
+    parts = map_blocks(fill, row_blocks(sets.n_sets, max(_LEAST, -(-sets.n_sets // _PARTS))), n_jobs=n_jobs)
+    grad_points, grad_logs = pull_back(
+        points, logs, known.plain, log_total, factors, slopes, sets.weights, transpose, n_jobs
+    )
+    pulled = fisher_root * grad.sum(axis=0, dtype=np.float64)  # what φ loses with its anchor
+    sums = [sum((part[k] for part in parts), np.zeros(1)) for k in (0, 1)]
+    grad_weight = fisher_root * sums[0] - np.outer(pulled, anchors.ravel())
+    grad_anchors = sums[1] - (pulled @ weight).reshape(anchors.shape)
+    return grad_points, grad_logs, grad_anchors.astype(dtype), grad_weight.astype(dtype)

@@ -111,15 +111,13 @@ def _head_backward(
     log_total: Tensor, phi: Tensor, grad: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Through G = c W_jᵀ g and the means, which are computed again."""
-    means, _, _ = _attend(points, logs, sets, anchors, prior, False, False)
-    total = fisher_root * grad.sum(dim=0)
-    own = torch.outer(total, anchors.flatten())
-    grad_weight = torch.addmm(own, grad.T, means.flatten(1), beta=-1, alpha=fisher_root)
-    # NumPy asks for large pages, which are there in a fifth of the time.
-    slopes = torch.from_numpy(np.empty(means.shape, _view(means).dtype))
-    torch.mm(fisher_root * grad, weight, out=slopes.view(len(slopes), -1))
-    moved = _attend_backward(points, logs, sets, anchors, prior, False, means, log_total, slopes, None, False)
-    return moved[0], moved[1], moved[3] - (total @ weight).view_as(anchors), grad_weight
+    arrays = Multisets(*_shape(sets), _weights(sets, points), sets.n_points)
+    return _tensors(
+        *numba_head.head_backward(
+            _view(points), _view(logs), arrays, _view(anchors), _view(weight), _view(log_total), _view(grad),
+            _transpose(sets), prior=prior, fisher_root=fisher_root,
+        )
+    )  # fmt: skip
 
 
 KERNELS = Kernels(
