@@ -1,9 +1,9 @@
 """Seconds and peak memory of one epoch of full-batch training: FisherNet beside GAT and GATv2 at equal hidden width.
 
 An epoch is a forward pass, a backward pass and a step of Adam on the whole graph. All networks have three layers of the
-same width, dropout 0.5, and p = heads = 4; ours ends each layer with batch norm and ReLU, and has an input map where x is
-wider than the layers. Every model runs in a process of its own, and they take turns, so that what else the machine does falls on all of them. On arxiv the features are
-random, 128 as in the original: the time does not depend on them.
+same width, dropout 0.5, and p = heads = 4; ours ends each layer with batch norm and ReLU, and has an input map where x
+is wider than the layers. Every model runs in a process of its own, and they take turns, so that what else the machine
+does falls on all of them. On arxiv the features are random, 128 as in the original: the time does not depend on them.
 """
 
 from __future__ import annotations
