@@ -62,6 +62,8 @@ def head_backward(
     factors = np.empty((sets.n_sets, 3, len(anchors)), dtype)
     scaled, none = np.ascontiguousarray(fisher_root * weight, dtype=dtype), np.empty((0, len(anchors)), dtype)
 
+    # Scaled gradients of half floats may overflow: whoever scaled them looks for that, and numbers pass through here.
+    @np.errstate(over="ignore", invalid="ignore")
     def fill(rows: slice) -> tuple[np.ndarray, np.ndarray]:
         own_weight, own_anchors = np.zeros_like(scaled), np.zeros_like(anchors)
         for block in row_blocks(rows.stop - rows.start):
@@ -80,8 +82,9 @@ def head_backward(
     grad_points, grad_logs = pull_back(
         points, logs, known.plain, log_total, factors, slopes, sets.weights, transpose, n_jobs
     )
-    pulled = fisher_root * grad.sum(axis=0, dtype=np.float64)  # what φ loses with its anchor
-    sums = [sum((part[k] for part in parts), np.zeros(1)) for k in (0, 1)]
-    grad_weight = fisher_root * sums[0] - np.outer(pulled, anchors.ravel())
-    grad_anchors = sums[1] - (pulled @ weight).reshape(anchors.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        pulled = fisher_root * grad.sum(axis=0, dtype=np.float64)  # what φ loses with its anchor
+        sums = [sum((part[k] for part in parts), np.zeros(1)) for k in (0, 1)]
+        grad_weight = fisher_root * sums[0] - np.outer(pulled, anchors.ravel())
+        grad_anchors = sums[1] - (pulled @ weight).reshape(anchors.shape)
     return grad_points, grad_logs, grad_anchors.astype(dtype), grad_weight.astype(dtype)
