@@ -86,7 +86,7 @@ def test_phi_is_that_of_the_reference(more, weighted):
 def test_the_linear_head_is_a_product_with_phi():
     x, edges, weights = graph(torch.float64)
     conv = make("linear", torch.float64)
-    phi = conv.mixture(x, conv._sets(edges, weights, (N, N)))
+    phi = conv.mixture(x, conv.sets(edges, weights, (N, N)))
     expected = phi @ conv.head.weight.T + conv.head.bias
     torch.testing.assert_close(conv(x, edges, weights), expected, rtol=0, atol=1e-13)
 
@@ -223,11 +223,11 @@ def test_multisets_are_taken_as_they_are():
 def test_a_graph_is_sorted_once_and_again_when_it_is_written_to():
     x, edges, _ = graph()
     conv = make()
-    first = conv._sets(edges, None, (N, N))
-    assert conv._sets(edges, None, (N, N)) is first
+    first = conv.sets(edges, None, (N, N))
+    assert conv.sets(edges, None, (N, N)) is first
     before = conv(x, edges)
     edges[0, 0] = (edges[0, 0] + 1) % N
-    assert conv._sets(edges, None, (N, N)) is not first
+    assert conv.sets(edges, None, (N, N)) is not first
     assert not torch.equal(conv(x, edges), before)
 
 
@@ -381,7 +381,7 @@ def test_attention_weights_are_those_of_the_means(kind):
     points = conv.mixture.points(x)
     shift = alpha[..., None] * (points[listed[0]][:, None] - anchors)
     phi = scatter(shift, listed[1], dim_size=N).flatten(1) * 3**-0.5
-    found = conv.mixture(x, conv._sets(edges, weights, (N, N)))[:, : phi.shape[1]]
+    found = conv.mixture(x, conv.sets(edges, weights, (N, N)))[:, : phi.shape[1]]
     torch.testing.assert_close(found, phi)
 
 
@@ -448,6 +448,8 @@ def test_explainers(algorithm):
         (lambda x, e, w: make(variance=0), "variance"),
         (lambda x, e, w: make(heads=0), "heads"),
         (lambda x, e, w: make(dropout=2), "dropout"),
+        (lambda x, e, w: make(flow="target_to_source"), "source_to_target"),
+        (lambda x, e, w: make()(x.to_sparse_csr(), e), "dense rows"),
         (lambda x, e, w: FisherConv(D, None), "out_channels"),
         (lambda x, e, w: FisherConv(0, 3), "in_channels"),
         (lambda x, e, w: make()(x, tensor_sets(e, n_sets=N, n_points=N + 1)), "12 over 12 points"),

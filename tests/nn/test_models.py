@@ -26,6 +26,7 @@ KINDS = {
     "steps": {"num_em_steps": 2, "heads": 2},
     "no input map": {"input_map": False, "head": "relu"},
     "symmetric": {"weights": "symmetric", "prior": 0.3},
+    "residual": {"residual": True, "head": "relu"},
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 

@@ -16,7 +16,7 @@ from fishergraph.em.anchors import sample_members, sample_size
 from fishergraph.family import fisher_root
 from fishergraph.nn.kernel_map import HEADS, NystromMap
 from fishergraph.nn.mixture import Mixture
-from fishergraph.nn.rows import check_rows
+from fishergraph.nn.rows import check_rows, is_sparse
 from fishergraph.nn.sets import edge_sets, plain_edges
 from fishergraph.ops.place import random_stream
 from fishergraph.ops.torch_graph import WEIGH
@@ -25,7 +25,7 @@ from fishergraph.ops.torch_sets import TensorSets
 Pair = tuple[Tensor, Tensor | None]
 
 # Most members and rows that the initialisation looks at, as in `FisherEmbedding`.
-_MAX_SAMPLES = 300_000
+MAX_SAMPLES = 300_000
 
 _HOOKS = ("hooks", "pre_hooks")
 
@@ -100,6 +100,8 @@ class FisherConv(MessagePassing):
         **kwargs: Any,
     ):
         super().__init__(aggr="add", node_dim=0, **kwargs)
+        if self.flow != "source_to_target":
+            raise ValueError(f"flow must be 'source_to_target', got {self.flow!r}; pass edge_index.flip(0) instead.")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.num_anchors, self.num_em_steps, self.heads = num_anchors, num_em_steps, heads
         self.concat = check_flag(concat, "concat")
@@ -143,12 +145,12 @@ class FisherConv(MessagePassing):
         source, target = x if isinstance(x, tuple) else (x, x)
         self._expect(source)
         rng = random_stream(seed, source)
-        sets = self._sets(edge_index, edge_weight, self._size(source, target, edge_index, None))
-        entries = sample_members(sets, sample_size(self.num_anchors, _MAX_SAMPLES, sets.n_entries), rng)
-        members = source[entries.long()] if len(entries) else source[:_MAX_SAMPLES]
+        sets = self.sets(edge_index, edge_weight, self._size(source, target, edge_index, None))
+        entries = sample_members(sets, sample_size(self.num_anchors, MAX_SAMPLES, sets.n_entries), rng)
+        members = source[entries.long()] if len(entries) else source[:MAX_SAMPLES]
         self.mixture.init_from_data(members, rng)
         if isinstance(self.head, NystromMap):
-            n_rows = sample_size(self.head.out_channels, _MAX_SAMPLES, sets.n_sets)
+            n_rows = sample_size(self.head.out_channels, MAX_SAMPLES, sets.n_sets)
             rows = rng.permutation(sets.n_sets)[:n_rows].sort().values
             self.head.init_from_data(self.mixture(source, sets.take(rows)), rng)
         return self
@@ -169,18 +171,22 @@ class FisherConv(MessagePassing):
         if self.is_explained():
             z = self._explained(source, edge_index, edge_weight, size)
         else:
-            sets = self._sets(edge_index, edge_weight, size)
+            sets = self.sets(edge_index, edge_weight, size)
             z = self._fused(source, self._thinned(sets))
         if self.residual is not None:
             z = z + self.residual(_own_rows(target, size[1]))
         if not return_attention_weights:
             return z
-        sets = self._sets(edge_index, edge_weight, size) if sets is None else sets
+        sets = self.sets(edge_index, edge_weight, size) if sets is None else sets
         return z, (torch.stack([sets.indices.long(), sets.rows]), self.mixture.attention(source, sets))
 
     def _expect(self, source: Any) -> None:
-        """Raise unless x is a float matrix of the promised width; an unknown width is now known."""
+        """Raise unless x is a dense float matrix of the promised width; an unknown width is now known."""
         check_rows(source)
+        if is_sparse(source):
+            raise ValueError(
+                "a layer needs dense rows, got a sparse x; use x.to_dense(), or a FisherNet with an input map."
+            )
         self.mixture.expect(source.shape[1])
         if self.head is not None:
             self.head.expect(self.mixture.out_channels)
@@ -198,7 +204,8 @@ class FisherConv(MessagePassing):
             known = edge_index.shape[0]
         return source.shape[0], source.shape[0] if known is None else int(known)
 
-    def _sets(self, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> TensorSets:
+    def sets(self, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> TensorSets:
+        """The multisets of `size` = (points, sets) that this layer makes of the edges."""
         return edge_sets(
             edge_index, edge_weight, n_points=size[0], n_sets=size[1], loops=self.add_self_loops, weights=self.weights
         )

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from fishergraph.blocks import row_blocks
 from fishergraph.nn.rows import take_rows
-from fishergraph.nn.sets import edge_sets
 from fishergraph.ops.torch_sets import TensorSets
 
 _ROWS = 65_536
@@ -25,11 +24,7 @@ def run_by_layer(
         raise ValueError("inference is for nodes, got a network with pooling; call it on batches of graphs instead.")
     training, size = net.training, _ROWS if batch_size is None else int(batch_size)
     device = next(net.parameters()).device if device is None else torch.device(device)
-    first: Any = net.convs[0] if len(net.convs) else None
-    sets = None if first is None else edge_sets(
-        edge_index, edge_weight, n_points=x.shape[0], n_sets=x.shape[0], loops=first.add_self_loops,
-        weights=first.weights,
-    )  # fmt: skip
+    sets = net.sets(edge_index, edge_weight, x.shape[0])
     net.eval()
     try:
         return _Pass(net, sets, row_blocks(x.shape[0], size), device, progress or (lambda n: None)).run(x)
@@ -77,7 +72,8 @@ class _Pass:
         members, local = torch.unique(sets.indices, return_inverse=True)
         weights = None if sets.weights is None else sets.weights.to(self.device)
         own = TensorSets(sets.indptr.to(self.device), local.to(self.device), weights, len(members))
-        return conv((rows[members.to(rows.device).long()].to(self.device), None), own)
+        given = rows[members.to(rows.device).long()].to(self.device)
+        return conv((given, rows[part].to(self.device)), own)
 
     def _keep(self, rows: Tensor, *, last: bool) -> None:
         net = self.net

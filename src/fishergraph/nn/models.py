@@ -13,11 +13,11 @@ from torch_geometric.nn.resolver import aggregation_resolver
 from fishergraph._checks import check_flag, check_integer, check_number, look_up
 from fishergraph.em.anchors import sample_size
 from fishergraph.nn.aggr import FisherAggregation
-from fishergraph.nn.conv import FisherConv
+from fishergraph.nn.conv import MAX_SAMPLES, FisherConv
 from fishergraph.nn.inference import run_by_layer
 from fishergraph.nn.kernel_map import HEADS, NystromMap
 from fishergraph.nn.rows import check_rows, dropped, take_rows, unit_rows
-from fishergraph.nn.sets import edge_sets, narrow
+from fishergraph.nn.sets import narrow
 from fishergraph.ops.place import random_stream
 from fishergraph.ops.torch_sets import TensorSets
 
@@ -125,7 +125,7 @@ class FisherNet(nn.Module):
         self.eval()
         rows = self._prepared(x)
         if isinstance(self.input_map, NystromMap):
-            sample = rng.permutation(x.shape[0])[: sample_size(self.input_map.out_channels, 300_000, x.shape[0])]
+            sample = rng.permutation(x.shape[0])[: sample_size(self.input_map.out_channels, MAX_SAMPLES, x.shape[0])]
             self.input_map.init_from_data(take_rows(rows, sample.sort().values), rng)
         rows = rows if self.input_map is None else self.input_map(rows)
         edges = self._edges(edge_index, edge_weight, x.shape[0])
@@ -159,7 +159,7 @@ class FisherNet(nn.Module):
         for n_targets, conv in zip(sizes, self.convs, strict=True):
             given = dropped(rows, self.dropout, self.training)
             if isinstance(edges, TensorSets):
-                rows = conv((given, None), narrow(edges, n_targets, rows.shape[0]))
+                rows = conv((given, given[:n_targets]), narrow(edges, n_targets, rows.shape[0]))
             else:  # somebody listens to the messages of these edges
                 rows = conv(given, edges, edge_weight)
             blocks.append(rows)
@@ -180,12 +180,12 @@ class FisherNet(nn.Module):
 
     def _edges(self, edge_index: Any, edge_weight: Tensor | None, n_nodes: int) -> Any:
         """The multisets, found once for all layers; or the edges as they are, where an explainer wants to see them."""
-        if not len(self.convs) or any(conv.is_explained() for conv in self.convs):
-            return edge_index
-        first: Any = self.convs[0]
-        return edge_sets(
-            edge_index, edge_weight, n_points=n_nodes, n_sets=n_nodes, loops=first.add_self_loops, weights=first.weights
-        )
+        explained = any(conv.is_explained() for conv in self.convs)
+        return edge_index if explained else self.sets(edge_index, edge_weight, n_nodes)
+
+    def sets(self, edge_index: Any, edge_weight: Tensor | None, n_nodes: int) -> TensorSets | None:
+        """The multisets of these edges as all layers see them; None where there is no layer."""
+        return self.convs[0].sets(edge_index, edge_weight, (n_nodes, n_nodes)) if len(self.convs) else None
 
     def _targets(self, seeds: int | None, n_nodes: int, per_hop: list[int] | None) -> list[int]:
         """How many nodes, from the first on, each layer is computed for."""

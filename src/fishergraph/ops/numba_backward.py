@@ -68,13 +68,15 @@ def attend_backward(
     arrays = map(readonly, (points, logs, alpha, log_total, means, grad_means, given, indptr, indices, used))
     problem = Problem(*arrays, step=step, by_entry=by_entry, n_jobs=n_jobs)
     factors, grad_anchors = _factors(problem, prior)
-    grad_points, grad_logs = np.empty_like(points), _room(logs.shape, logs, indptr, by_entry)
     if by_entry:
+        grad_points, grad_logs = np.empty_like(points), _room(logs.shape, logs, indptr)
         _attention(problem, grad_logs)
         _pull(None, problem.grad_means, grad_logs, used, step, transpose, grad_points, n_jobs)
     else:
-        _pull_points(problem, factors, transpose, grad_points, grad_logs)
-    grad_weights = _room((len(indices) if need_weights else 0,), logs, indptr, True)
+        grad_points, grad_logs = pull_back(
+            points, logs, alpha, log_total, factors, given, grad_means, used, step, transpose, n_jobs
+        )
+    grad_weights = _room((len(indices) if need_weights else 0,), logs, indptr)
     if by_entry or need_weights:
         _entries(problem, factors, grad_logs, grad_weights)
     return grad_points, grad_logs, grad_weights if need_weights else None, grad_anchors
@@ -113,35 +115,23 @@ def block_factors(
 
 def pull_back(
     points: np.ndarray, logs: np.ndarray, alpha: np.ndarray, log_total: np.ndarray, factors: np.ndarray,
-    slopes: np.ndarray, weights: np.ndarray | None, transpose: Transpose, n_jobs: int | None,
+    grad_mass: np.ndarray, slopes: np.ndarray, weights: np.ndarray, step: int, transpose: Transpose,
+    n_jobs: int | None,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """(∂L/∂points, ∂L/∂logs) from the factors of the sets and G = ∂L/∂means; nothing depends on the mass."""
-    dtype, none = points.dtype, np.empty((0, logs.shape[1]), points.dtype)
-    used, step = (np.ones(1, dtype), 0) if weights is None else (weights, 1)
-    unread = np.empty(0, np.int64)
-    arrays = map(readonly, (points, logs, alpha, log_total, none, slopes, none, unread, unread, used))
+    """(∂L/∂points, ∂L/∂logs) where the logs belong to the points, from the factors of the sets and G = ∂L/∂means."""
     grad_points, grad_logs = np.empty_like(points), np.empty_like(logs)
-    problem = Problem(*arrays, step=step, by_entry=False, n_jobs=n_jobs)
-    _pull_points(problem, factors, transpose, grad_points, grad_logs)
-    return grad_points, grad_logs
-
-
-def _pull_points(
-    problem: Problem, factors: np.ndarray, transpose: Transpose, grad_points: np.ndarray, grad_logs: np.ndarray
-) -> None:
-    """Fill ∂L/∂points and ∂L/∂logs where the logs belong to the points."""
-    indptr, sets, entries = map(readonly, transpose)
-    shape, factors = problem.grad_means.shape[1:], readonly(factors)
+    points, logs, alpha, log_total, factors = map(readonly, (points, logs, alpha, log_total, factors))
+    indptr, sets, entries, grad_mass, slopes, weights = map(readonly, (*transpose, grad_mass, slopes, weights))
 
     def fill(rows: slice, bounds: np.ndarray, part: bool, *outputs: np.ndarray) -> None:
-        scratch = _scratch(bounds, shape, grad_points.dtype)
+        scratch = _scratch(bounds, slopes.shape[1:], points.dtype)
         loops.pull_points(
-            problem.points[rows], problem.logs[rows], problem.alpha[rows], problem.log_total, factors,
-            problem.grad_mass, problem.grad_means, readonly(bounds), sets, entries, problem.weights, problem.step,
-            *outputs, *scratch, np.empty(shape[0], grad_points.dtype),
+            points[rows], logs[rows], alpha[rows], log_total, factors, grad_mass, slopes, readonly(bounds), sets,
+            entries, weights, step, *outputs, *scratch, np.empty(slopes.shape[1], points.dtype),
         )  # fmt: skip
 
-    fill_tasks(indptr, fill, (grad_points, grad_logs), n_jobs=problem.n_jobs)
+    fill_tasks(indptr, fill, (grad_points, grad_logs), n_jobs=n_jobs)
+    return grad_points, grad_logs
 
 
 def _pull(centres, rows, by_entry, weights, step, transpose: Transpose, grad_points: np.ndarray, n_jobs) -> None:
@@ -190,9 +180,9 @@ def _entries(problem: Problem, factors: np.ndarray, grad_logs: np.ndarray, grad_
     fill_tasks(problem.indptr, fill, n_jobs=problem.n_jobs)
 
 
-def _room(shape: tuple[int, ...], like: np.ndarray, indptr: np.ndarray, by_entry: bool) -> np.ndarray:
-    """An array to fill; zeros where these sets are a block and leave entries out."""
-    partial = by_entry and int(indptr[-1] - indptr[0]) < shape[0]
+def _room(shape: tuple[int, ...], like: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+    """An array to fill, by entry; zeros where these sets are a block and leave entries out."""
+    partial = int(indptr[-1] - indptr[0]) < shape[0]
     return np.zeros(shape, like.dtype) if partial else np.empty(shape, like.dtype)
 
 
@@ -204,7 +194,7 @@ def score(
     points: np.ndarray, means: np.ndarray, indptr: np.ndarray, indices: np.ndarray, *, n_jobs: int | None = None
 ) -> np.ndarray:
     """s_ej = −‖x_e − μ_vj‖²/2 of every member at the means of its own set, (entry, anchor)."""
-    scores = _room((len(indices), means.shape[1]), points, indptr, True)
+    scores = _room((len(indices), means.shape[1]), points, indptr)
     x, centres, members = map(readonly, (points, means, indices))
 
     def fill(rows: slice, bounds: np.ndarray, part: bool) -> None:

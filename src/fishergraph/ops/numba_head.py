@@ -79,8 +79,9 @@ def head_backward(
         return own_weight, own_anchors
 
     parts = map_blocks(fill, row_blocks(sets.n_sets, max(_LEAST, -(-sets.n_sets // _PARTS))), n_jobs=n_jobs)
+    weights, step = (np.ones(1, dtype), 0) if sets.weights is None else (sets.weights, 1)
     grad_points, grad_logs = pull_back(
-        points, logs, known.plain, log_total, factors, slopes, sets.weights, transpose, n_jobs
+        points, logs, known.plain, log_total, factors, none, slopes, weights, step, transpose, n_jobs
     )
     with np.errstate(over="ignore", invalid="ignore"):
         pulled = fisher_root * grad.sum(axis=0, dtype=np.float64)  # what φ loses with its anchor

@@ -87,11 +87,7 @@ def em_from_logs(
     found = kernels.em(points, logs, sets, anchors, steps.variance, steps.prior, steps.n_em_iter, bias)
     if found is None:
         return last_iteration(kernels, points, logs, sets, *rest)
-    means, mass, rows = found
-    means = means.to(points.dtype)
-    if len(rows):  # the sets that the program left undone
-        means[rows], mass[rows] = last_iteration(kernels, points, logs, sets.take(rows), *rest)
-    return means, mass
+    return found[0].to(points.dtype), found[1]
 
 
 class Gradients(NamedTuple):

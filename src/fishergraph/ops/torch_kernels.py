@@ -31,8 +31,8 @@ class Kernels:
     attend_backward(points, logs, sets, anchors, prior, by_entry, means, log_total, grad_means, grad_mass, need_weights)
         → grad_points, grad_logs, grad_weights or None, grad_anchors
     score(points, means, sets) → (entry, anchor); score_backward(points, means, sets, grad) → grad_points, grad_means
-    em(points, logs, sets, anchors, variance, prior, n_em_iter, bias) → means, mass, and the sets it left undone, or
-        None where several iterations have no program of their own
+    em(points, logs, sets, anchors, variance, prior, n_em_iter, bias) → means, mass, or None where several iterations
+        have no program of their own
     head, head_backward, keeps_phi : a layer with a linear head as one operator (`torch_linear`); None goes through φ
     """
 
@@ -44,7 +44,7 @@ class Kernels:
     attend_backward: Callable[..., tuple[Tensor, Tensor, Tensor | None, Tensor]]
     score: Callable[..., Tensor]
     score_backward: Callable[..., tuple[Tensor, Tensor]]
-    em: Callable[..., tuple[Tensor, Tensor, Tensor] | None]
+    em: Callable[..., tuple[Tensor, Tensor] | None]
     head: Callable[..., tuple[Tensor, Tensor, Tensor]] | None = None
     head_backward: Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]] | None = None
     keeps_phi: Callable[[int, Tensor], bool] = lambda n_sets, weight: False

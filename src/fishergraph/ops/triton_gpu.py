@@ -82,13 +82,12 @@ def _score_backward(points: Tensor, means: Tensor, sets: TensorSets, grad: Tenso
 def _em(
     points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, variance: float, prior: float, n_em_iter: int,
     bias: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor] | None:  # fmt: skip
+) -> tuple[Tensor, Tensor] | None:  # fmt: skip
     if not triton_em.fits(*anchors.shape):
         return None
-    means, mass = triton_iterations.em_rows(
+    return triton_iterations.em_rows(
         points, logs, sets, anchors, variance=variance, prior=prior, n_em_iter=n_em_iter, bias=bias
     )
-    return means, mass, sets.indptr[:0]
 
 
 KERNELS = Kernels(
