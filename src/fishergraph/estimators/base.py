@@ -1,0 +1,118 @@
+"""What the transformers share: the parameters of a layer, checked and looked up; seeds, files, and tags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from fishergraph import _checks
+from fishergraph.em.anchors import METHODS
+from fishergraph.em.e_step import e_step_slack
+from fishergraph.estimators.state import load_state, save_state
+from fishergraph.kernel_map import KERNELS
+from fishergraph.layer import ATTENTIONS, LayerSpec
+from fishergraph.ops import choose_backend
+
+E = TypeVar("E", bound="FisherTransformer")
+
+
+class FisherTransformer(TransformerMixin, BaseEstimator):
+    """The base of the estimators: a subclass has the parameters of a layer, under the names of `FisherEmbedding`."""
+
+    attention: str = "posterior"  # where it is no parameter, the paper's equations hold
+    # The rest of the parameters that `_layer_spec` reads, each stored by the subclass's constructor.
+    n_anchors: Any
+    dim: Any
+    normalize: Any
+    anchor_method: Any
+    n_em_iter: Any
+    e_step: Any
+    column_penalty: Any
+    variance: Any
+    sharpness: Any
+    prior: Any
+    counts: Any
+    kernel: Any
+    bandwidth: Any
+    max_samples: Any
+    device: Any
+    backend: Any
+    precision: Any
+    random_state: Any
+
+    def _seed_words(self) -> list[int]:
+        """Four words drawn from `random_state`: what every stream of a fit comes from."""
+        generator = check_random_state(self.random_state)
+        return [int(word) for word in generator.randint(0, 2**32, size=4, dtype=np.uint32)]
+
+    def _layer_spec(self) -> LayerSpec:
+        """The parameters of a layer, checked and with names looked up."""
+        slack = e_step_slack(self.e_step, self.column_penalty)
+        attention = _checks.look_up(ATTENTIONS, self.attention, "attention")
+        if not attention.has_variance and self.e_step != "posterior":
+            raise ValueError(
+                f"attention={self.attention!r} has an E-step of its own, got e_step={self.e_step!r}; "
+                "leave e_step='posterior', or use attention='posterior'."
+            )
+        variance = self.variance
+        if not isinstance(variance, str) or variance != "auto":
+            variance = _checks.check_number(variance, "variance (or 'auto')", least=1e-12, most=1e12)
+        n_em_iter = _checks.check_integer(self.n_em_iter, "n_em_iter", least=0)
+        device = self.device.partition(":")[0]
+        if device == "cpu" or self.backend is not None:  # a backend that cannot do the work says so before it
+            choose_backend(self.backend, device=device, n_em_iter=n_em_iter, slack=slack)
+        return LayerSpec(
+            n_anchors=_checks.check_integer(self.n_anchors, "n_anchors", least=1),
+            anchor_method=self._anchor_method(),
+            dim=_checks.check_integer(self.dim, "dim", least=1),
+            n_em_iter=n_em_iter,
+            variance=variance,
+            sharpness=_checks.check_number(self.sharpness, "sharpness", strict=True, most=1.0),
+            prior=_checks.check_number(self.prior, "prior", most=1e12),
+            counts=_checks.check_flag(self.counts, "counts"),
+            attention=attention,
+            fit_map=_checks.look_up(KERNELS, self.kernel, "kernel"),
+            keeps_phi=self.kernel == "identity",
+            bandwidth=_checks.check_number(self.bandwidth, "bandwidth", least=1e-6, most=1e6),
+            max_samples=_checks.check_integer(self.max_samples, "max_samples", least=1),
+            backend=self.backend,
+            device=device,
+            slack=slack,
+        )
+
+    def _anchor_method(self) -> str:
+        """The name of the anchors' learner; spherical k-means asks for points that are unit vectors."""
+        _checks.look_up(METHODS, self.anchor_method, "anchor_method")
+        if self.anchor_method == "spherical" and not self.normalize:
+            raise ValueError(
+                "anchor_method='spherical' needs points that are unit vectors, got normalize=False; "
+                "set normalize=True, or use 'kmeans'."
+            )
+        return self.anchor_method
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one safetensors file (arrays, and parameters as JSON in its header)."""
+        check_is_fitted(self)
+        save_state(self, path)
+
+    @classmethod
+    def load(cls: type[E], path: str | Path, *, device: str | None = None) -> E:
+        """The model that `save` wrote; its transform has the same bits.
+
+        `device` takes the place of the one it was fitted on; on the CPU the precision is float32.
+        """
+        model = load_state(cls, path)
+        if device is not None:
+            model.set_params(device=device, precision="float32" if device == "cpu" else model.precision)
+        return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
