@@ -12,7 +12,7 @@ The rooms, in the order of that sentence (docs/map.md):
     embedding      4   φ, and the tangent kernel
     kernel_map     5   ψ, the Nyström map
     layer          6   one layer on one row block
-    estimators     7   scikit-learn: FisherEmbedding
+    estimators     7   scikit-learn: FisherEmbedding, FisherSetEmbedding
     nn             7   PyTorch Geometric: FisherConv, FisherNet, training; and FisherClassifier
     datasets       8   graphs to begin with
 
@@ -27,6 +27,7 @@ from fishergraph._version import __version__
 _HOMES = {
     "FisherClassifier": "fishergraph.nn.classifier",
     "FisherEmbedding": "fishergraph.estimators",
+    "FisherSetEmbedding": "fishergraph.estimators",
     "Graph": "fishergraph.graph",
     "HeatKernel": "fishergraph.multiset",
     "LogisticProbe": "fishergraph.probes",
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from fishergraph.embedding import fisher_embedding as fisher_embedding
     from fishergraph.embedding import tangent_kernel as tangent_kernel
     from fishergraph.estimators import FisherEmbedding as FisherEmbedding
+    from fishergraph.estimators import FisherSetEmbedding as FisherSetEmbedding
     from fishergraph.graph import Graph as Graph
     from fishergraph.graph import as_graph as as_graph
     from fishergraph.multiset import HeatKernel as HeatKernel

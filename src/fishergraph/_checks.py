@@ -151,19 +151,26 @@ def check_scale(X: Any, *, normalize: bool, n_features: int | None = None) -> No
         )
 
 
-def check_weight_scale(weights: Any, dtype: Any) -> None:
-    """Raise where sums of edge weights would leave the range of the dtype they are added in."""
+def check_weight_scale(weights: Any, dtype: Any, what: str = "edge") -> None:
+    """Raise where sums of weights would leave the range of the dtype they are added in."""
     name = str(dtype).removeprefix("torch.")
     bound = 1e30 if name == "float32" else 1e300
     if weights is not None and len(weights) and not 1 / bound <= weights.min() <= weights.max() <= bound:
         raise ValueError(
-            f"edge weights must lie between {1 / bound:g} and {bound:g} beside features in {name}, "
-            f"got {weights.min():g} to {weights.max():g}; rescale them, or drop the edges that hardly weigh."
+            f"{what} weights must lie between {1 / bound:g} and {bound:g} beside features in {name}, "
+            f"got {weights.min():g} to {weights.max():g}; rescale them, or drop the {what}s that hardly weigh."
         )
 
 
-def check_finite_rows(X: Any, name: str = "X", *, indptr: Any = None) -> None:
-    """Raise if a dense or CSR matrix holds NaN or infinity; the message names the first bad row.
+def plain_row(row: int) -> str:
+    """How an error calls a row of a matrix."""
+    return f"row {row}"
+
+
+def check_finite_rows(
+    X: Any, name: str = "X", *, indptr: Any = None, name_row: Callable[[int], str] = plain_row
+) -> None:
+    """Raise if a dense or CSR matrix holds NaN or infinity; the message names the first bad row, by `name_row(i)`.
 
     A tensor in compressed rows is given by its values and its `indptr`.
     """
@@ -178,7 +185,7 @@ def check_finite_rows(X: Any, name: str = "X", *, indptr: Any = None) -> None:
     row = position[0] if indptr is None else int((indptr <= position[0]).sum()) - 1
     kind = "NaN" if bool(xp.isnan(values[tuple(position)])) else "infinity"
     raise ValueError(
-        f"{name} must hold finite numbers, got {kind} in row {row} (the first bad one); "
+        f"{name} must hold finite numbers, got {kind} in {name_row(row)} (the first bad one); "
         "fill or drop such rows, with sklearn.impute.SimpleImputer for example."
     )
 

@@ -116,6 +116,25 @@ class IdentityMap:
         return self
 
 
+@dataclass(frozen=True)
+class StandardMap:
+    """ψ(x) = (x − centre) / scale, feature by feature: every one has mean 0 and variance 1 on what it was fitted to."""
+
+    centre: Any
+    scale: Any
+
+    @property
+    def n_outputs(self) -> int:
+        return self.centre.shape[0]
+
+    def __call__(self, x: Any) -> Any:
+        return ((x.toarray() if sp.issparse(x) else x) - self.centre) / self.scale
+
+    def moved(self, move: Callable[[Any], Any]) -> StandardMap:
+        """The map with its arrays somewhere else."""
+        return StandardMap(move(self.centre), move(self.scale))
+
+
 def fit_nystrom(
     sample: Any,
     dim: int,
@@ -141,4 +160,18 @@ def fit_identity(sample: Any, dim: int, **_: Any) -> IdentityMap:
     return IdentityMap(sample.shape[1])
 
 
+def fit_standard(sample: Any, dim: int, **_: Any) -> StandardMap:
+    """The map that standardises the sample's features; one that does not vary is only centred."""
+    dense = sample.toarray() if sp.issparse(sample) else sample
+    xp = array_namespace(dense)
+    wide = xp.astype(dense, xp.float64)
+    centre, scale = xp.mean(wide, axis=0), xp.std(wide, axis=0)
+    # What is left of a constant after rounding is no scale.
+    varies = scale > 10 * xp.finfo(dense.dtype).eps * xp.abs(centre)
+    scale = xp.where(varies, scale, xp.ones_like(scale))
+    return StandardMap(xp.astype(centre, dense.dtype), xp.astype(scale, dense.dtype))
+
+
 KERNELS: dict[str, Callable[..., KernelMap]] = {"exp": fit_nystrom, "identity": fit_identity}
+# What points may go through before a layer sees them.
+INPUT_MAPS: dict[str, Callable[..., KernelMap]] = {**KERNELS, "standardize": fit_standard}

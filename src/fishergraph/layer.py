@@ -135,7 +135,7 @@ def fit_layer(
     """
     anchors, variance = _fit_anchors(spec, points, sets, rng, n_jobs)
     alpha = first_responsibilities(points, anchors, variance, e_step=spec.attention.e_step, n_jobs=n_jobs)
-    if last and not spec.attention.maps_last:
+    if spec.keeps_phi or (last and not spec.attention.maps_last):
         return Layer(anchors, variance, IdentityMap(_phi_width(spec, anchors))), Known(alpha)
     rows = rng.permutation(sets.n_sets)[: sample_size(spec.dim, spec.max_samples, sets.n_sets)]
     rows = array_namespace(rows).sort(rows)

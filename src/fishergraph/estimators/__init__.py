@@ -1,5 +1,6 @@
 """Room 7: scikit-learn estimators. They hold state and call the rooms; they contain no mathematics."""
 
+from fishergraph.estimators.multiset import FisherSetEmbedding
 from fishergraph.estimators.node import FisherEmbedding
 
-__all__ = ["FisherEmbedding"]
+__all__ = ["FisherEmbedding", "FisherSetEmbedding"]

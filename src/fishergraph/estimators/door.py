@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,13 @@ def open_door(model: Any, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, An
     blocks. `model` is the estimator, whose parameters are checked.
     """
     if is_torch_array(X):
-        return _tensor_door(model, X, graph, fitting)
-    X, sets = host_door(model, X, graph, fitting=fitting)
+        X = tensor_rows(model, X, fitting=fitting)
+        return tensor_placed(model, X, _tensor_sets(model, X, graph, X.device))
+    return host_placed(model, *host_door(model, X, graph, fitting=fitting))
+
+
+def host_placed(model: Any, X: Any, sets: Any) -> tuple[Any, Any, Place]:
+    """Checked host arrays where the work is done: here, or read in blocks by a device."""
     tensors = model.backend is not None and choose_backend(model.backend, device=model.device.partition(":")[0]).tensors
     if model.device == "cpu" and not tensors:
         return X, sets, NUMPY
@@ -60,6 +66,12 @@ def host_door(model: Any, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, An
         _checks.check_same_order(labels, graph.ids)
     if X is None:
         X = structural_features(graph, model.structure, dim=model.dim, seed=model._structure_seed)
+    X = host_rows(model, X, fitting=fitting)
+    return X, _host_sets(model, X, graph)
+
+
+def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], str] = _checks.plain_row) -> Any:
+    """X as a C-ordered float matrix or CSR, with finite entries; `name_row(i)` names a row in an error."""
     X = validate_data(
         model,
         X,
@@ -69,12 +81,12 @@ def host_door(model: Any, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, An
         order="C",
         ensure_all_finite=False,
     )
-    _checks.check_finite_rows(X)
+    _checks.check_finite_rows(X, name_row=name_row)
     _checks.check_scale(X, normalize=model.normalize)
     if sp.issparse(X):
         X = sp.csr_array(X, copy=not X.has_canonical_format)
         X.sum_duplicates()
-    return X, _host_sets(model, X, graph)
+    return X
 
 
 def _host_sets(model: Any, X: Any, graph: Any) -> Any:
@@ -86,21 +98,26 @@ def _host_sets(model: Any, X: Any, graph: Any) -> Any:
     return choose_multiset(model.multiset)(graph, model.weights, model.n_jobs)
 
 
-def _tensor_door(model: Any, X: Any, graph: Any, fitting: bool) -> tuple[Any, Any, Place]:
-    """X as float tensors, and the multisets as tensors beside it."""
-    from fishergraph.ops.torch_device import tensor_place
-    from fishergraph.ops.torch_rows import SparseRows, check_tensor
+def tensor_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], str] = _checks.plain_row) -> Any:
+    """X as a float tensor on the model's device, dense or in compressed rows, with finite entries."""
+    from fishergraph.ops.torch_rows import check_tensor
 
-    device = _device(model.device)
-    X = check_tensor(X, device)
+    X = check_tensor(X, _device(model.device))
     _checks.check_feature_count(model, X.shape[1], fitting)
     values, sparse = (X, False) if str(X.layout) == "torch.strided" else (X.values(), True)
-    _checks.check_finite_rows(values, indptr=X.crow_indices() if sparse else None)
+    _checks.check_finite_rows(values, indptr=X.crow_indices() if sparse else None, name_row=name_row)
     _checks.check_scale(values, normalize=model.normalize, n_features=X.shape[1])
-    sets = _tensor_sets(model, X, graph, device)
+    return X
+
+
+def tensor_placed(model: Any, X: Any, sets: Any) -> tuple[Any, Any, Place]:
+    """Checked tensors, and the place they are in."""
+    from fishergraph.ops.torch_device import tensor_place
+    from fishergraph.ops.torch_rows import SparseRows
+
     _checks.check_weight_scale(sets.weights, X.dtype)
-    place = tensor_place(device, precision=model.precision, host_output=False)
-    return SparseRows(X) if sparse else X, sets, place
+    place = tensor_place(X.device, precision=model.precision, host_output=False)
+    return X if str(X.layout) == "torch.strided" else SparseRows(X), sets, place
 
 
 def _tensor_sets(model: Any, X: Any, graph: Any, device: Any) -> Any:

@@ -31,12 +31,15 @@ def check_memory(spec: StackSpec, X: Any, sets: Any, *, want_output: bool) -> No
 
 
 def needed_bytes(spec: StackSpec, X: Any, n_rows: int) -> tuple[int, int]:
-    """(working arrays, output): two layers' points, the responsibilities, k-means' sample with a copy, and blocks."""
+    """(working arrays, output): two layers' points, the responsibilities, k-means' sample with a copy, and blocks.
+
+    X has the points, and `n_rows` sets are embedded.
+    """
     layer, size, short = spec.layer, X.dtype.itemsize, spec.place.storage(X.dtype).itemsize
-    first = X.shape[1] if layer.keeps_phi else layer.dim
+    first = spec.input_width(X.shape[1])
     widths = [*asked_widths(spec, 0, first)[:-1], 0]  # the last layer's are no points
     pairs = [one + two for one, two in zip(widths, [*widths[1:], 0], strict=True)]
-    points = n_rows * max(pairs) * short + 2 * n_rows * layer.n_anchors * size
+    points = X.shape[0] * (max(pairs) * short + 2 * layer.n_anchors * size)
     phi = layer.n_anchors * (max(widths) + layer.counts)
     sample = sample_size(layer.dim, layer.max_samples, n_rows) * max(phi, X.shape[1]) * size
     output = n_rows * sum(kept_widths(spec, 0, first)) * size

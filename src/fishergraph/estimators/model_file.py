@@ -119,8 +119,12 @@ def _from_plain(value: Any) -> Any:
 
 def pack_features(estimator: Any) -> dict[str, Any]:
     """What a fitted estimator knows of its features, for the header."""
-    names = {"feature_names_in": list(estimator.feature_names_in_)} if hasattr(estimator, "feature_names_in_") else {}
-    return {"n_features_in": int(estimator.n_features_in_), "structure_seed": estimator._structure_seed, **names}
+    header: dict[str, Any] = {"n_features_in": int(estimator.n_features_in_)}
+    if hasattr(estimator, "feature_names_in_"):
+        header["feature_names_in"] = list(estimator.feature_names_in_)
+    if hasattr(estimator, "_structure_seed"):
+        header["structure_seed"] = estimator._structure_seed
+    return header
 
 
 def unpack_features(estimator: Any, header: dict[str, Any]) -> None:
@@ -128,4 +132,5 @@ def unpack_features(estimator: Any, header: dict[str, Any]) -> None:
     estimator.n_features_in_ = header["n_features_in"]
     if "feature_names_in" in header:
         estimator.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
-    estimator._structure_seed = header["structure_seed"]
+    if "structure_seed" in header:
+        estimator._structure_seed = header["structure_seed"]

@@ -179,8 +179,10 @@ class FisherEmbedding(FisherTransformer):
         _checks.check_flag(self.undirected, "undirected")
         describe_structure(self.structure)  # an unknown kind is found even where X is given
         n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0)
+        layer = self._layer_spec()
         return StackSpec(
-            layer=self._layer_spec(),
+            layer=layer,
+            fit_input=layer.fit_map,
             n_layers=n_layers,
             normalize=_checks.check_flag(self.normalize, "normalize"),
             block_weights=_checks.check_block_weights(self.block_weights, n_layers + 1),

@@ -13,7 +13,7 @@ from array_api_compat import array_namespace
 from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.kmeans import unit_rows
-from fishergraph.kernel_map import KernelMap
+from fishergraph.kernel_map import KernelMap, fit_nystrom
 from fishergraph.layer import Known, Layer, LayerSpec, fit_layer, phi_blocks, run_layer
 from fishergraph.ops import choose_backend
 from fishergraph.ops.place import NUMPY, Place
@@ -47,9 +47,14 @@ class StackSpec:
     n_layers: int
     normalize: bool
     block_weights: tuple[float, ...]  # one per block; zero leaves the block out
+    fit_input: Callable[..., KernelMap]  # ψ_0
     n_jobs: int | None
     progress: Callable[[str, int], Any]  # (title, steps) → a context manager whose value has update(n)
     place: Place = NUMPY
+
+    def input_width(self, n_features: int) -> int:
+        """The most columns that ψ_0 can have."""
+        return self.layer.dim if self.fit_input is fit_nystrom else n_features
 
     def at(self, place: Place) -> StackSpec:
         """The same work somewhere else; a device is fed by one thread."""
@@ -73,17 +78,27 @@ def fit_stack(
     The stack holds NumPy arrays wherever it was fitted.
     """
     streams = [spec.place.stream(child) for child in seed.spawn(spec.n_layers + 1)]
-    rows = streams[0].permutation(X.shape[0])[: _landmark_rows(spec, X.shape[0])]
-    input_map = spec.layer.fit_map(
+    input_map = fit_input_map(spec, X, streams[0])
+    stack, output = _run(spec, input_map, X, sets, _Fitting(spec, sets, streams[1:]), want_output)
+    return stack.moved(spec.place.fetch), output
+
+
+def fit_input_map(spec: StackSpec, X: Any, rng: Any) -> KernelMap:
+    """ψ_0, learned from a sample of the rows of X."""
+    rows = rng.permutation(X.shape[0])[: sample_size(spec.layer.dim, spec.layer.max_samples, X.shape[0])]
+    return spec.fit_input(
         _input_rows(spec, X, array_namespace(rows).sort(rows)),
         spec.layer.dim,
         bandwidth=spec.layer.bandwidth,
         shrinkage=spec.layer.attention.shrinkage,
-        rng=streams[0],
+        rng=rng,
         n_jobs=spec.n_jobs,
     )
-    stack, output = _run(spec, input_map, X, sets, _Fitting(spec, sets, streams[1:]), want_output)
-    return stack.moved(spec.place.fetch), output
+
+
+def input_points(spec: StackSpec, input_map: KernelMap, X: Any) -> Any:
+    """ψ_0 of all rows of X, as the points of a layer."""
+    return _run_input(spec, input_map, X, _Output(spec, X.shape[0], wanted=False))
 
 
 def run_stack(spec: StackSpec, stack: Stack, X: Any, sets: Any) -> Any:
@@ -118,10 +133,6 @@ class _Fitting:
 def _input_rows(spec: StackSpec, X: Any, rows: Any) -> Any:
     """Rows of X as the input map sees them."""
     return unit_rows(X[rows]) if spec.normalize else X[rows]
-
-
-def _landmark_rows(spec: StackSpec, n_rows: int) -> int:
-    return sample_size(spec.layer.dim, spec.layer.max_samples, n_rows)
 
 
 def _run(

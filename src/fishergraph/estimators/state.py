@@ -1,4 +1,4 @@
-"""The state of `FisherEmbedding` as arrays and a JSON header, and back."""
+"""The state of an estimator as arrays and a JSON header, and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fishergraph.estimators.model_file import (
     write_file,
 )
 from fishergraph.estimators.stack import Stack
-from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap
+from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, StandardMap
 from fishergraph.layer import Layer
 
 E = TypeVar("E")
@@ -56,12 +56,18 @@ def _pack_map(kernel_map: KernelMap, name: str, arrays: dict[str, np.ndarray]) -
         arrays[f"{name}.landmarks"] = np.ascontiguousarray(kernel_map.landmarks)
         arrays[f"{name}.root"] = np.ascontiguousarray(kernel_map.root)
         return {"kind": "nystrom", "bandwidth": kernel_map.bandwidth}
+    if isinstance(kernel_map, StandardMap):
+        arrays[f"{name}.centre"] = np.ascontiguousarray(kernel_map.centre)
+        arrays[f"{name}.scale"] = np.ascontiguousarray(kernel_map.scale)
+        return {"kind": "standardize"}
     return {"kind": "identity", "n_outputs": kernel_map.n_outputs}
 
 
 def _unpack_map(entry: dict[str, Any], name: str, arrays: dict[str, np.ndarray]) -> KernelMap:
     if entry["kind"] == "nystrom":
         return NystromMap(arrays[f"{name}.landmarks"], arrays[f"{name}.root"], entry["bandwidth"])
+    if entry["kind"] == "standardize":
+        return StandardMap(arrays[f"{name}.centre"], arrays[f"{name}.scale"])
     return IdentityMap(entry["n_outputs"])
 
 

@@ -32,7 +32,7 @@ class Place:
     tensors: bool = False
     empty: Callable[..., Any] = np.empty
     empty_output: Callable[..., Any] = np.empty
-    put: Callable[[np.ndarray, Any], Any] = lambda array, dtype: array
+    put: Callable[[np.ndarray, Any], Any] = lambda array, dtype: array.astype(dtype, copy=False)
     fetch: Callable[[Any], np.ndarray] = lambda array: array
     result: Callable[[Any], Any] = lambda array: array
     stream: Callable[[Any], Any] = np.random.default_rng

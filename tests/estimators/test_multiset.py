@@ -1,0 +1,388 @@
+"""FisherSetEmbedding: what a set may be, what its row is, and scikit-learn's contract."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+import sklearn
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import reference as ref
+from fishergraph import FisherEmbedding, FisherSetEmbedding, Multisets, em_means, fisher_embedding
+
+rng = np.random.default_rng(0)
+SETS = [rng.normal(size=(n, 3)) for n in (5, 2, 7, 4, 1, 30)]
+WEIGHTS = [rng.random(len(s)) for s in SETS]
+POINTS = np.concatenate(SETS)
+INDPTR = np.concatenate([[0], np.cumsum([len(s) for s in SETS])])
+
+
+def small(**changes) -> FisherSetEmbedding:
+    return FisherSetEmbedding(**{"n_anchors": 3, "dim": 4, "random_state": 0, **changes})
+
+
+@pytest.mark.filterwarnings("ignore:asked for:UserWarning")
+@parametrize_with_checks(
+    [
+        FisherSetEmbedding(),
+        FisherSetEmbedding(n_anchors=2, dim=4, kernel="exp", input_map="exp", normalize=True),
+        FisherSetEmbedding(n_anchors=3, input_map="identity", counts=False, prior=0.0, n_em_iter=2, n_jobs=1),
+    ]
+)
+def test_scikit_learn_finds_no_fault(estimator, check):
+    check(estimator)
+
+
+# --- what a row is --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+@pytest.mark.parametrize("input_map", ["identity", "standardize"])
+def test_a_row_is_phi_of_the_set(weights, input_map):
+    model = small(input_map=input_map, prior=0.5)
+    Z = model.fit_transform(SETS, weights=weights)
+    layer = model.stack_.layers[0]
+    points = SETS
+    if input_map == "standardize":
+        centre, scale = POINTS.mean(axis=0), POINTS.std(axis=0)
+        points = [(s - centre) / scale for s in SETS]
+    for k, (members, row) in enumerate(zip(points, Z, strict=True)):
+        w = np.ones(len(members)) if weights is None else weights[k]
+        means, mass = ref.em_means(members, [list(enumerate(w))], layer.anchors, layer.variance, prior=0.5)
+        phi = np.concatenate([(means[0] - layer.anchors).ravel() / np.sqrt(3), np.log1p(mass[0])])
+        np.testing.assert_allclose(row, phi, atol=1e-10)
+
+
+def test_one_anchor_is_mean_pooling():
+    Z = small(n_anchors=1, input_map="identity", prior=0.0, counts=False).fit_transform(SETS)
+    means = np.array([s.mean(axis=0) for s in SETS])
+    np.testing.assert_allclose(Z - Z[0], means - means[0], atol=1e-12)
+
+
+def test_kernel_maps_of_points_and_sets():
+    Z = small(input_map="exp", kernel="exp", normalize=True, dim=4).fit_transform(SETS)
+    assert Z.shape == (6, 4)
+    assert small(input_map="exp", dim=5, counts=False).fit_transform(SETS).shape == (6, 3 * 5)
+
+
+def test_sets_that_are_neighbourhoods_give_what_the_node_estimator_gives():
+    """One layer of FisherEmbedding on a graph is the set embedding of the neighbourhoods."""
+    A = sp.random_array((40, 40), density=0.15, rng=np.random.default_rng(5), format="csr") + sp.eye_array(40)
+    A.data[:] = 1
+    X = np.random.default_rng(6).normal(size=(40, 3))
+    model = FisherEmbedding(n_layers=1, n_anchors=3, kernel="identity", normalize=False, variance=0.5, random_state=0)
+    Z = model.fit_transform(X, graph=A)[:, 3:]
+    layer = model.stack_.layers[0]
+    sets = small(input_map="identity", variance=0.5, prior=0.0, counts=False).fit(X)
+    sets.stack_ = type(sets.stack_)(sets.stack_.input_map, (layer,))
+    neighbours = [X[A.indices[start:end]] for start, end in itertools.pairwise(A.indptr)]
+    np.testing.assert_allclose(sets.transform(neighbours), Z, atol=1e-12)
+
+
+def test_the_rooms_behind_it_are_the_same():
+    model = small(input_map="identity", counts=False)
+    Z = model.fit_transform(SETS)
+    layer = model.stack_.layers[0]
+    sets = Multisets(INDPTR, np.arange(len(POINTS)), None, len(POINTS))
+    means, _ = em_means(POINTS, sets, layer.anchors, variance=layer.variance, prior=1.0)
+    np.testing.assert_allclose(Z, fisher_embedding(means, layer.anchors), atol=1e-12)
+
+
+def test_order_of_members_does_not_matter_and_counts_tell_doubles_apart():
+    model = small().fit(SETS)
+    shuffled = [s[::-1] for s in SETS]
+    np.testing.assert_allclose(model.transform(shuffled), model.transform(SETS), atol=1e-12)
+    doubled = [np.concatenate([s, s]) for s in SETS]
+    plain = small(counts=False, prior=0.0).fit(SETS)
+    np.testing.assert_allclose(plain.transform(doubled), plain.transform(SETS), atol=1e-12)
+    assert np.abs(model.transform(doubled) - model.transform(SETS))[:, -3:].min() > 1e-6
+
+
+def test_whole_weights_are_copies():
+    copies = [np.random.default_rng(k).integers(1, 4, size=len(s)) for k, s in enumerate(SETS)]
+    model = small(input_map="identity").fit(SETS)
+    repeated = [np.repeat(s, c, axis=0) for s, c in zip(SETS, copies, strict=True)]
+    np.testing.assert_allclose(model.transform(SETS, weights=copies), model.transform(repeated), atol=1e-12)
+
+
+def test_a_member_of_weight_zero_is_none():
+    model = small().fit(SETS)
+    weights = [np.arange(len(s)) > 0 for s in SETS]
+    np.testing.assert_allclose(
+        model.transform(SETS, weights=weights)[:4], model.transform([s[1:] for s in SETS])[:4], atol=1e-12
+    )
+    np.testing.assert_array_equal(model.transform(SETS, weights=weights)[4], 0)  # nothing is left of {x}
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("kernel", ["identity", "exp"])
+def test_fit_transform_is_fit_then_transform_bit_for_bit(kernel, n_jobs):
+    many = [np.random.default_rng(k).normal(size=(1 + k % 5, 3)).astype(np.float32) for k in range(1200)]
+    Z = small(kernel=kernel, n_jobs=1).fit_transform(many)
+    model = small(kernel=kernel, n_jobs=n_jobs).fit(many)
+    np.testing.assert_array_equal(model.transform(many), Z)
+    np.testing.assert_array_equal(model.transform(many[700:900]), Z[700:900])
+    assert Z.dtype == np.float32
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_one_others():
+    np.testing.assert_array_equal(small().fit_transform(SETS), small().fit_transform(SETS))
+    assert np.abs(small(random_state=1).fit_transform(SETS) - small().fit_transform(SETS)).max() > 1e-3
+
+
+# --- containers -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (POINTS, INDPTR),
+        (POINTS, INDPTR.tolist()),
+        (POINTS.tolist(), INDPTR.astype(np.int32)),
+        (sp.csr_array(POINTS), INDPTR),
+        tuple(SETS),
+        [s.tolist() for s in SETS],
+        [sp.csr_array(s) for s in SETS],
+        [pd.DataFrame(s) for s in SETS],
+        [pl.DataFrame(s) for s in SETS],
+        [np.asfortranarray(s) for s in SETS],
+    ],
+    ids=["pair", "pair of lists", "nested pair", "sparse pair", "tuple", "lists", "sparse", "pandas", "polars", "F"],
+)
+def test_every_container_of_sets_is_the_same(given):
+    expected = small().fit_transform(SETS)
+    np.testing.assert_allclose(small().fit_transform(given), expected, atol=1e-12)
+
+
+def test_an_array_of_objects_can_be_cut_by_rows():
+    objects = np.empty(len(SETS), dtype=object)
+    objects[:] = SETS
+    model = small().fit(objects)
+    np.testing.assert_array_equal(model.transform(objects[[3, 1]]), model.transform([SETS[3], SETS[1]]))
+
+
+def test_an_array_of_sets_of_one_size():
+    cube = np.random.default_rng(3).normal(size=(8, 5, 3))
+    np.testing.assert_array_equal(small().fit_transform(cube), small().fit_transform(list(cube)))
+
+
+def test_a_matrix_is_a_set_per_row():
+    matrix = SETS[-1]
+    expected = small().fit_transform([row[None] for row in matrix])
+    np.testing.assert_array_equal(small().fit_transform(matrix), expected)
+    np.testing.assert_allclose(small().fit_transform(matrix.tolist()), expected, atol=1e-6)  # lists become float32
+
+
+def test_flat_weights_and_weights_by_set():
+    expected = small().fit_transform(SETS, weights=WEIGHTS)
+    np.testing.assert_array_equal(small().fit_transform(SETS, weights=np.concatenate(WEIGHTS)), expected)
+    np.testing.assert_array_equal(small().fit_transform((POINTS, INDPTR), weights=np.concatenate(WEIGHTS)), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_floats_keep_their_type(dtype):
+    sets = [np.round(3 * s).astype(dtype) for s in SETS]
+    assert small().fit_transform(sets).dtype == ("float32" if dtype == "int64" else dtype)
+
+
+def test_pandas_output_and_names():
+    Z = small().set_output(transform="pandas").fit_transform(SETS)
+    assert list(Z.columns) == [f"phi_{k}" for k in range(3 * 4)]
+    assert list(small(kernel="exp").fit(SETS).get_feature_names_out()) == [f"psi_{k}" for k in range(4)]
+
+
+def test_tensors_stay_tensors():
+    torch = pytest.importorskip("torch")
+    tensors = [torch.from_numpy(s) for s in SETS]
+    model = small().fit(SETS)
+    for given in (tensors, (torch.from_numpy(POINTS), torch.from_numpy(INDPTR))):
+        Z = model.transform(given, weights=WEIGHTS)
+        assert isinstance(Z, torch.Tensor)
+        np.testing.assert_allclose(Z.numpy(), model.transform(SETS, weights=WEIGHTS), atol=1e-10)
+    fitted = small().fit_transform(tensors)
+    assert fitted.shape == (6, 12)
+    np.testing.assert_array_equal(model.transform([torch.zeros(0, 3)]).numpy(), 0)
+
+
+# --- copies and files -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"input_map": "exp", "kernel": "exp"}, {"input_map": "identity", "counts": False}]
+)
+def test_a_model_comes_back_bit_for_bit(tmp_path, changes):
+    model = small(**changes).fit(SETS, weights=WEIGHTS)
+    expected = model.transform(SETS)
+    model.save(tmp_path / "m.safetensors")
+    again = FisherSetEmbedding.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.transform(SETS), expected)
+    assert again.get_params() == model.get_params()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).transform(SETS), expected)
+    with pytest.raises(ValueError, match="a FisherEmbedding, got a FisherSetEmbedding"):
+        FisherEmbedding.load(tmp_path / "m.safetensors")
+    assert not hasattr(clone(model), "stack_")
+
+
+def test_pipelines_and_folds():
+    sets = [np.random.default_rng(k).normal(size=(4 + k % 3, 2)) * (1 + k % 2) for k in range(60)]
+    y = np.arange(60) % 2
+    pipeline = Pipeline([("embed", small()), ("probe", LogisticRegression())])
+    search = GridSearchCV(pipeline, {"embed__n_anchors": [1, 2]}, cv=3, error_score="raise").fit(sets, y)
+    assert search.predict(sets).shape == (60,)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = small().set_fit_request(weights=True).set_transform_request(weights=True)
+        weights = [np.ones(len(s)) for s in sets]
+        scores = cross_val_score(
+            make_pipeline(routed, LogisticRegression()), sets, y, cv=3, params={"weights": weights}, error_score="raise"
+        )
+    np.testing.assert_allclose(scores, cross_val_score(make_pipeline(small(), LogisticRegression()), sets, y, cv=3))
+
+
+def test_progress_is_shown_in_blocks():
+    steps = []
+
+    class Bar:
+        def __init__(self, title, total):
+            self.title = title
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error): ...
+        def update(self, n):
+            steps.append(self.title)
+
+    small(verbose=Bar, n_jobs=1).fit_transform([np.ones((2, 3))] * 700)
+    assert steps == ["input map", "sets", "sets"]
+
+
+def test_phi_exists_by_blocks_where_there_is_a_kernel_map(monkeypatch):
+    """Only the sample that the landmarks are learned from is ever whole."""
+    from fishergraph import layer
+
+    shapes, original = [], layer.fisher_embedding
+
+    def watched(means, *args, **kwargs):
+        shapes.append(means.shape)
+        return original(means, *args, **kwargs)
+
+    monkeypatch.setattr(layer, "fisher_embedding", watched)
+    many = [np.random.default_rng(k).normal(size=(2, 3)).astype(np.float32) for k in range(1500)]
+    small(kernel="exp", max_samples=100).fit_transform(many)
+    assert max(shape[0] for shape in shapes) == 512
+
+
+# --- sets that are none ---------------------------------------------------------------------------------
+
+
+def one_sentence(error) -> str:
+    message = str(error.value)
+    assert "\n" not in message
+    assert message.endswith(".")
+    assert ";" in message
+    return message
+
+
+@pytest.mark.parametrize("kernel", ["identity", "exp"])
+@pytest.mark.parametrize("empty", [np.empty((0, 3)), []], ids=["no rows", "empty list"])
+def test_an_empty_set_is_a_row_of_zeros(kernel, empty):
+    sets = [*SETS[:2], empty, *SETS[2:]]
+    model = small(kernel=kernel, dim=3)
+    Z = model.fit_transform(sets)
+    np.testing.assert_array_equal(Z[2], 0)
+    assert (np.abs(Z).max(axis=1) > 0).sum() == len(SETS)
+    np.testing.assert_array_equal(model.transform([empty, empty]), np.zeros((2, Z.shape[1])))
+    assert model.transform([s.astype(np.float32) for s in SETS[:1]] + [empty])[1].max() == 0
+
+
+@pytest.mark.parametrize(
+    ("sets", "message"),
+    [
+        ([np.ones((2, 3)), np.ones((2, 4))], r"same number of features, got 3 in set 0 and 4 in set 1"),
+        ([[], np.ones((2, 3)), np.ones((1, 2))], r"got 3 in set 1 and 2 in set 2"),
+        ([np.ones((2, 3)), np.ones(3)], r"shape \(member, feature\), got shape \(3,\) in set 1.*x\[None\]"),
+        ([np.ones((2, 3)), np.ones((2, 3, 1))], r"got shape \(2, 3, 1\) in set 1"),
+        ([np.ones(4), np.ones(3)], r"got lists of 3 to 4 numbers; pass sets of single numbers as columns"),
+        ([[], []], "at least one set with a member, got empty sets only"),
+        ([np.empty((0, 3))], "at least one set with a member, got empty sets only"),
+        ((np.ones((4, 2)), [0, 2, 3]), r"rise from 0 to the 4 points, .* got 0 … 3 of int64"),
+        ((np.ones((4, 2)), [0, 3, 2, 4]), "rise from 0"),
+        ((np.ones((4, 2)), [0.0, 4.0]), "got 0.0 … 4.0 of float64"),
+        ((np.ones((4, 2)), [4]), "one more than there are sets"),
+    ],
+)
+def test_sets_that_are_none(sets, message):
+    with pytest.raises(ValueError, match=message) as error:
+        small().fit(sets)
+    one_sentence(error)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_bad_number_is_named_by_set_and_row(value):
+    sets = [s.copy() for s in SETS]
+    sets[2][4, 1] = value
+    with pytest.raises(ValueError, match=r"in row 4 of set 2 \(the first bad one\)") as error:
+        small().fit(sets)
+    one_sentence(error)
+    model = small().fit(SETS)
+    with pytest.raises(ValueError, match="in row 4 of set 2"):
+        model.transform(sets)
+
+
+def test_no_sets_at_all():
+    for nothing in ([], np.empty((0, 3))):
+        with pytest.raises(ValueError):
+            small().fit(nothing)
+
+
+def test_other_features_than_fitted():
+    with pytest.raises(ValueError, match="4 features, but FisherSetEmbedding is expecting 3 features"):
+        small().fit(SETS).transform([np.ones((2, 4))])
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([np.ones(5)] * 6, r"got 5 for the 2 members of set 1"),
+        (np.ones(4), r"one number for each of the 49 members, got shape \(4,\)"),
+        ([*WEIGHTS[:-1], -WEIGHTS[-1]], r"finite and not negative, got -.* in row 0 of set 5"),
+        ([*WEIGHTS[:1], np.array([1, np.nan]), *WEIGHTS[2:]], r"got nan in row 1 of set 1"),
+        (np.full(49, 1e-320), "member weights must lie between"),
+    ],
+)
+def test_weights_that_are_none(weights, message):
+    with pytest.raises(ValueError, match=message) as error:
+        small().fit(SETS, weights=weights)
+    one_sentence(error)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"input_map": "scale"}, "input_map must be one of 'exp', 'identity', 'standardize', got 'scale'"),
+        ({"kernel": "standardize"}, "kernel must be one of"),
+        ({"n_anchors": 0}, "n_anchors"),
+        ({"anchor_method": "spherical"}, "set normalize=True"),
+    ],
+)
+def test_parameters_are_checked(changes, message):
+    with pytest.raises(ValueError, match=message) as error:
+        small(**changes).fit(SETS)
+    one_sentence(error)
+
+
+def test_tensors_and_arrays_do_not_mix():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(TypeError, match="all tensors or all arrays") as error:
+        small().fit([SETS[0], torch.from_numpy(SETS[1])])
+    one_sentence(error)
