@@ -11,7 +11,7 @@ import reference as ref
 from contracts import members_of
 from fishergraph.diffusion import average_series, heat_series, pagerank_series
 from fishergraph.graph import Graph, as_graph
-from fishergraph.multiset import DIFFUSIONS, MULTISETS, HeatKernel, PageRank, StepAverage, choose_multiset
+from fishergraph.multiset import MULTISETS, HeatKernel, PageRank, StepAverage, choose_multiset
 
 WHOLE = {"members": None, "tolerance": 1e-12}
 
@@ -152,7 +152,7 @@ def test_the_work_does_not_grow_with_the_graph():
 def test_the_cut_keeps_the_root_and_the_largest(n, members, weighted, symmetric, seed):
     graph = as_graph(sp.csr_array(adjacency(n, weighted=weighted, seed=seed)))
     weights = "symmetric" if symmetric else None
-    for kind in DIFFUSIONS:
+    for kind in (PageRank, HeatKernel, StepAverage):
         whole = members_of(kind(members=None, tolerance=1e-3)(graph, weights))
         cut = members_of(kind(members=members, tolerance=1e-3)(graph, weights))
         for v in range(n):
@@ -216,7 +216,7 @@ def test_a_wrong_parameter_is_named(record, message):
 
 def test_an_unknown_multiset_lists_the_known_ones():
     for wrong in ("pagerank", None, PageRank):
-        with pytest.raises(ValueError, match="'neighbourhood', 'open-neighbourhood', 'ppr', 'heat', 's2gc', got"):
+        with pytest.raises(ValueError, match=r"'neighbourhood', 'open-neighbourhood', .*'ppr', 'heat', 's2gc', got"):
             choose_multiset(wrong)
 
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import reference as ref
 from contracts import members_of
 from fishergraph.graph import as_graph
-from fishergraph.multiset import MULTISETS, Multisets, neighbourhoods, singletons
+from fishergraph.multiset import MULTISETS, Multisets, neighbourhoods, node_sets, singletons
 
 
 def dense(sets):
@@ -144,3 +144,15 @@ def test_a_block_copies_nothing():
     assert np.shares_memory(block.indptr, sets.indptr)
     assert block.indices is sets.indices
     assert block.weights is sets.weights
+
+
+def test_a_graph_is_the_multiset_of_its_nodes():
+    sets = node_sets([0, 2, 2, 5])
+    assert members_of(sets) == [[(0, 1.0), (1, 1.0)], [], [(2, 1.0), (3, 1.0), (4, 1.0)]]
+    assert (sets.n_points, sets.weights, sets.indices.dtype) == (5, None, np.int32)
+
+
+@pytest.mark.parametrize("ptr", [[], [1, 2], [0, 3, 2], [0.0, 2.0], [[0, 1]]])
+def test_borders_of_graphs_begin_with_zero_and_never_fall(ptr):
+    with pytest.raises(ValueError, match="graph_ptr must hold whole numbers that begin with 0 and never fall"):
+        node_sets(ptr)

@@ -30,9 +30,11 @@ _HOMES = {
     "FisherSetEmbedding": "fishergraph.estimators",
     "Graph": "fishergraph.graph",
     "HeatKernel": "fishergraph.multiset",
+    "LiftedSets": "fishergraph.multiset",
     "LogisticProbe": "fishergraph.probes",
     "Multisets": "fishergraph.multiset",
     "PageRank": "fishergraph.multiset",
+    "Pairs": "fishergraph.multiset",
     "StepAverage": "fishergraph.multiset",
     "as_graph": "fishergraph.graph",
     "em_means": "fishergraph.em",
@@ -40,6 +42,7 @@ _HOMES = {
     "learn_anchors": "fishergraph.em",
     "load_graph": "fishergraph.datasets",
     "neighbourhoods": "fishergraph.multiset",
+    "node_sets": "fishergraph.multiset",
     "structural_features": "fishergraph.structural",
     "tangent_kernel": "fishergraph.embedding",
 }
@@ -59,10 +62,13 @@ if TYPE_CHECKING:
     from fishergraph.graph import Graph as Graph
     from fishergraph.graph import as_graph as as_graph
     from fishergraph.multiset import HeatKernel as HeatKernel
+    from fishergraph.multiset import LiftedSets as LiftedSets
     from fishergraph.multiset import Multisets as Multisets
     from fishergraph.multiset import PageRank as PageRank
+    from fishergraph.multiset import Pairs as Pairs
     from fishergraph.multiset import StepAverage as StepAverage
     from fishergraph.multiset import neighbourhoods as neighbourhoods
+    from fishergraph.multiset import node_sets as node_sets
     from fishergraph.nn.classifier import FisherClassifier as FisherClassifier
     from fishergraph.probes import LogisticProbe as LogisticProbe
     from fishergraph.structural import structural_features as structural_features

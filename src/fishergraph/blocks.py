@@ -35,6 +35,22 @@ def row_blocks(n_rows: int, size: int = BLOCK_ROWS) -> list[slice]:
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
+def cut_blocks(indptr: Any, blocks: list[slice], most_entries: int) -> list[slice]:
+    """The row blocks, cut further where their rows, from indptr[v] to indptr[v + 1], hold too many entries together.
+
+    A row is never cut: a single one may hold more.
+    """
+    cut: list[slice] = []
+    for block in blocks:
+        start = block.start
+        while start < block.stop:
+            last = int(indptr.searchsorted(indptr[start] + most_entries, side="right")) - 1
+            stop = min(max(last, start + 1), block.stop)
+            cut.append(slice(start, stop))
+            start = stop
+    return cut
+
+
 def block_rows(device: str, row_bytes: int, rows: int = BLOCK_ROWS) -> int:
     """How many rows a block has: `rows` on the CPU, and on a card as many as take 128 MB, in steps of 1,024."""
     if device == "cpu":

@@ -17,11 +17,14 @@ from array_api_compat import device as device_of
 from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.anchors import calibrate_variance, learn_anchors, sample_members, sample_size
 from fishergraph.em.e_step import posterior, published_code
-from fishergraph.em.loop import block_means, first_responsibilities
+from fishergraph.em.loop import block_means, first_responsibilities, sum_dtype
 from fishergraph.embedding import fisher_embedding
 from fishergraph.family import fisher_root
 from fishergraph.kernel_map import IdentityMap, KernelMap
 from fishergraph.ops import Responsibilities, choose_backend
+
+# The lifted points of a block on the CPU: more than this leaves its caches many times over.
+_LIFTED_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True)
@@ -97,14 +100,28 @@ class Layer:
 
 
 class Known(NamedTuple):
-    """What fitting a layer leaves for running it: the responsibilities, and φ where the sample was all rows."""
+    """What fitting a layer leaves for running it: responsibilities (`_shares`), and φ where the sample was all rows."""
 
     alpha: Responsibilities | None = None
     phi: Any = None
 
 
-def block_phi(spec: LayerSpec, anchors: Any, variance: float, points: Any, alpha: Responsibilities, sets: Any) -> Any:
+def _shares(
+    spec: LayerSpec, anchors: Any, variance: float, points: Any, sets: Any, n_jobs: int | None
+) -> Responsibilities | None:
+    """The responsibilities of all points; None where members are lifted, whose own are found block by block."""
+    if sets.lifted:
+        return None
+    return first_responsibilities(points, anchors, variance, e_step=spec.attention.e_step, n_jobs=n_jobs)
+
+
+def block_phi(
+    spec: LayerSpec, anchors: Any, variance: float, points: Any, alpha: Responsibilities | None, sets: Any
+) -> Any:
     """φ of the multisets of one row block (Eq. 18), (set, anchor·feature [+ anchor])."""
+    if alpha is None:
+        points, sets = sets.gather(points)
+        alpha = first_responsibilities(points, anchors, variance, e_step=spec.attention.e_step, n_jobs=1)
     backend = choose_backend(spec.backend, device=spec.device, n_em_iter=spec.n_em_iter, slack=spec.slack)
     means, mass = block_means(
         backend,
@@ -121,9 +138,11 @@ def block_phi(spec: LayerSpec, anchors: Any, variance: float, points: Any, alpha
     return fisher_embedding(means, anchors, fisher_root=root, mass=mass if spec.counts else None, overwrite=True)
 
 
-def phi_blocks(spec: LayerSpec, n_rows: int, n_features: int) -> list[slice]:
-    """The row blocks of a layer whose points have that many features."""
-    return row_blocks(n_rows, block_rows(spec.device, 4 * spec.n_anchors * n_features))
+def phi_blocks(spec: LayerSpec, sets: Any, n_features: int) -> list[slice]:
+    """The row blocks of a layer whose points have that many features; lifted members are counted too."""
+    width = 4 * n_features * sets.slots
+    blocks = row_blocks(sets.n_sets, block_rows(spec.device, spec.n_anchors * width))
+    return sets.cut(blocks, block_rows(spec.device, width, _LIFTED_BYTES // width)) if sets.lifted else blocks
 
 
 def fit_layer(
@@ -134,7 +153,7 @@ def fit_layer(
     φ of the sample is written over `reuse`, that of an earlier layer, where it has the shape.
     """
     anchors, variance = _fit_anchors(spec, points, sets, rng, n_jobs)
-    alpha = first_responsibilities(points, anchors, variance, e_step=spec.attention.e_step, n_jobs=n_jobs)
+    alpha = _shares(spec, anchors, variance, points, sets, n_jobs)
     if spec.keeps_phi or (last and not spec.attention.maps_last):
         return Layer(anchors, variance, IdentityMap(_phi_width(spec, anchors))), Known(alpha)
     rows = rng.permutation(sets.n_sets)[: sample_size(spec.dim, spec.max_samples, sets.n_sets)]
@@ -155,10 +174,7 @@ def fit_layer(
 def _fit_anchors(spec: LayerSpec, points: Any, sets: Any, rng: Any, n_jobs: int | None) -> tuple[Any, float]:
     """Anchors from a sample of members, and the variance that goes with them."""
     xp = array_namespace(points)
-    size = sample_size(spec.n_anchors, spec.max_samples, sets.n_entries)
-    entries = sample_members(sets, size, rng)
-    # Without a single member φ is zero here, but another graph may have some: the points themselves serve.
-    members = xp.take(points, entries, axis=0) if len(entries) else points[: spec.max_samples]
+    members = _sampled_points(spec, points, sets, rng)
     if xp.finfo(members.dtype).bits < 32:  # stored short, learned from in full
         members = xp.astype(members, xp.float32)
     method = spec.attention.anchor_method or spec.anchor_method
@@ -167,6 +183,17 @@ def _fit_anchors(spec: LayerSpec, points: Any, sets: Any, rng: Any, n_jobs: int 
         return anchors, spec.variance
     has_variance = spec.attention.has_variance
     return anchors, calibrate_variance(members, anchors, spec.sharpness) if has_variance else 1.0
+
+
+def _sampled_points(spec: LayerSpec, points: Any, sets: Any, rng: Any) -> Any:
+    """Points, or lifted points, of members drawn from all sets."""
+    size = sample_size(spec.n_anchors, spec.max_samples, sets.n_entries)
+    chosen = sample_members(sets.sets if sets.lifted else sets, size, rng)
+    if len(chosen):
+        return sets.points(points, chosen) if sets.lifted else array_namespace(points).take(points, chosen, axis=0)
+    # Without a single member φ is zero here, but another graph may have some: the points themselves serve.
+    alone = points[: spec.max_samples]
+    return sets.points_alone(alone) if sets.lifted else alone
 
 
 def _phi_width(spec: LayerSpec, anchors: Any) -> int:
@@ -178,14 +205,13 @@ def _sample_phi(spec, anchors, variance, points, alpha, sets, n_jobs, reuse) -> 
     shape = (sets.n_sets, _phi_width(spec, anchors))
     # Pages that are already there are filled in half the time of new ones.
     known = reuse is not None and tuple(reuse.shape) == shape
-    phi: Any = (
-        reuse if known else array_namespace(anchors).empty(shape, dtype=alpha.log.dtype, device=device_of(anchors))
-    )
+    xp, dtype = array_namespace(anchors), sum_dtype(points, anchors)
+    phi: Any = reuse if known else xp.empty(shape, dtype=dtype, device=device_of(anchors))
 
     def fill(rows: slice) -> None:
         phi[rows] = block_phi(spec, anchors, variance, points, alpha, sets.block(rows))
 
-    map_blocks(fill, phi_blocks(spec, sets.n_sets, points.shape[1]), n_jobs=n_jobs)
+    map_blocks(fill, phi_blocks(spec, sets, points.shape[1]), n_jobs=n_jobs)
     return phi
 
 
@@ -206,15 +232,12 @@ def run_layer(
     """ψ(φ) of every row block, handed to `write(rows, block)`; the rows of a block are in cache when it is called."""
     alpha, whole = known
     if alpha is None:
-        alpha = first_responsibilities(
-            points, layer.anchors, layer.variance, e_step=spec.attention.e_step, n_jobs=n_jobs
-        )
-    shares = alpha
+        alpha = _shares(spec, layer.anchors, layer.variance, points, sets, n_jobs)
 
     def block(rows: slice) -> None:
         phi = whole[rows] if whole is not None else None
         if phi is None:
-            phi = block_phi(spec, layer.anchors, layer.variance, points, shares, sets.block(rows))
+            phi = block_phi(spec, layer.anchors, layer.variance, points, alpha, sets.block(rows))
         write(rows, layer.kernel_map(phi))
 
-    map_blocks(block, phi_blocks(spec, sets.n_sets, points.shape[1]), n_jobs=n_jobs, advance=advance)
+    map_blocks(block, phi_blocks(spec, sets, points.shape[1]), n_jobs=n_jobs, advance=advance)

@@ -38,7 +38,7 @@ def first_responsibilities(
 ) -> Responsibilities:
     """The responsibilities of all points at the anchors, by row blocks, (point, anchor)."""
     xp = array_namespace(points, anchors)
-    log = xp.empty((points.shape[0], len(anchors)), dtype=_sum_dtype(points, anchors), device=device_of(points))
+    log = xp.empty((points.shape[0], len(anchors)), dtype=sum_dtype(points, anchors), device=device_of(points))
     plain = xp.empty_like(log)
 
     compiled = e_step is posterior and isinstance(points, np.ndarray)
@@ -64,7 +64,7 @@ def _compiled_posterior(
     posterior_block(points, anchors, variance, log, plain)
 
 
-def _sum_dtype(points: Any, anchors: Any) -> Any:
+def sum_dtype(points: Any, anchors: Any) -> Any:
     """The dtype means are summed in: that of the points, or of the anchors where points are stored in 16 bits."""
     return points.dtype if array_namespace(points).finfo(points.dtype).bits >= 32 else anchors.dtype
 
@@ -84,7 +84,7 @@ def block_means(
 ) -> EMMeans:
     """`em_means` of one row block. An empty multiset, or no iteration at all, gives the anchors and no mass."""
     if out is None:
-        xp, dtype, device = array_namespace(points, anchors), _sum_dtype(points, anchors), device_of(points)
+        xp, dtype, device = array_namespace(points, anchors), sum_dtype(points, anchors), device_of(points)
         shape = (sets.n_sets, *anchors.shape)
         out = EMMeans(*(xp.empty(s, dtype=dtype, device=device) for s in (shape, shape[:2])))
     means, mass = out

@@ -16,6 +16,7 @@ from fishergraph.em.e_step import e_step_slack
 from fishergraph.estimators.state import load_state, save_state
 from fishergraph.kernel_map import KERNELS
 from fishergraph.layer import ATTENTIONS, LayerSpec
+from fishergraph.multiset import makes_lifted
 from fishergraph.ops import choose_backend
 
 E = TypeVar("E", bound="FisherTransformer")
@@ -88,10 +89,12 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
     def _anchor_method(self) -> str:
         """The name of the anchors' learner; spherical k-means asks for points that are unit vectors."""
         _checks.look_up(METHODS, self.anchor_method, "anchor_method")
-        if self.anchor_method == "spherical" and not self.normalize:
+        multiset = getattr(self, "multiset", None)
+        if self.anchor_method == "spherical" and (not self.normalize or makes_lifted(multiset)):
+            got = f"the lifted members of multiset={multiset!r}" if self.normalize else "normalize=False"
             raise ValueError(
-                "anchor_method='spherical' needs points that are unit vectors, got normalize=False; "
-                "set normalize=True, or use 'kmeans'."
+                f"anchor_method='spherical' needs points that are unit vectors, got {got}; "
+                "set normalize=True and a multiset of nodes, or use 'kmeans'."
             )
         return self.anchor_method
 

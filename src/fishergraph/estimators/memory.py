@@ -16,7 +16,7 @@ def check_memory(spec: StackSpec, X: Any, sets: Any, *, want_output: bool) -> No
     free = spec.place.free_bytes()
     if free is None:
         return
-    points, output = needed_bytes(spec, X, sets.n_sets)
+    points, output = needed_bytes(spec, X, sets)
     on_device = want_output and spec.place.empty_output is spec.place.empty
     needed = points + (output if on_device else 0)
     if needed <= free:
@@ -30,17 +30,18 @@ def check_memory(spec: StackSpec, X: Any, sets: Any, *, want_output: bool) -> No
     )
 
 
-def needed_bytes(spec: StackSpec, X: Any, n_rows: int) -> tuple[int, int]:
+def needed_bytes(spec: StackSpec, X: Any, sets: Any) -> tuple[int, int]:
     """(working arrays, output): two layers' points, the responsibilities, k-means' sample with a copy, and blocks.
 
-    X has the points, and `n_rows` sets are embedded.
+    X has the points, and the sets are embedded.
     """
+    n_rows, slots = sets.n_sets, sets.slots
     layer, size, short = spec.layer, X.dtype.itemsize, spec.place.storage(X.dtype).itemsize
     first = spec.input_width(X.shape[1])
-    widths = [*asked_widths(spec, 0, first)[:-1], 0]  # the last layer's are no points
+    widths = [*asked_widths(spec, 0, first, slots)[:-1], 0]  # the last layer's are no points
     pairs = [one + two for one, two in zip(widths, [*widths[1:], 0], strict=True)]
     points = X.shape[0] * (max(pairs) * short + 2 * layer.n_anchors * size)
-    phi = layer.n_anchors * (max(widths) + layer.counts)
+    phi = layer.n_anchors * (slots * max(widths) + layer.counts)
     sample = sample_size(layer.dim, layer.max_samples, n_rows) * max(phi, X.shape[1]) * size
-    output = n_rows * sum(kept_widths(spec, 0, first)) * size
+    output = n_rows * sum(kept_widths(spec, 0, first, slots)) * size
     return points + 3 * sample + _BLOCKS, output

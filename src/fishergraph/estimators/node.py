@@ -14,7 +14,7 @@ from fishergraph.estimators.door import open_door
 from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.estimators.stack import StackSpec, fit_stack, run_stack
-from fishergraph.multiset import WEIGHTS, Diffusion, choose_multiset
+from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
 from fishergraph.structural import describe_structure
 
 
@@ -90,7 +90,7 @@ class FisherEmbedding(FisherTransformer):
         sharpness: float = 0.9,
         prior: float = 0.0,
         counts: bool = False,
-        multiset: str | Diffusion = "neighbourhood",
+        multiset: str | Rule = "neighbourhood",
         weights: str | None = None,
         undirected: bool = False,
         structure: str = "projection",

@@ -28,6 +28,6 @@ def _output(spec: StackSpec, layer: Layer, points: Any, sets: Any, known: Known,
     def write(rows: slice, block: Any) -> None:
         output[rows] = block
 
-    with spec.progress(title, len(phi_blocks(spec.layer, sets.n_sets, points.shape[1]))) as bar:
+    with spec.progress(title, len(phi_blocks(spec.layer, sets, points.shape[1]))) as bar:
         run_layer(spec.layer, layer, points, sets, write, known=known, n_jobs=spec.n_jobs, advance=bar.update)
     return spec.place.result(output)

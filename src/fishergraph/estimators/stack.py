@@ -139,7 +139,7 @@ def _run(
     spec: StackSpec, input_map: KernelMap, X: Any, sets: Any, next_layer: Callable, want_output: bool
 ) -> tuple[Stack, Any]:
     """One pass over ψ_0 … ψ_T. A layer is run once, right after it is known; the last one only if it is wanted."""
-    blocks = _Output(spec, sets.n_sets, want_output)
+    blocks = _Output(spec, sets.n_sets, want_output, sets.slots)
     points = _run_input(spec, input_map, X, blocks)
     layers: list[Layer] = []
     for t in range(1, spec.n_layers + 1):
@@ -147,7 +147,7 @@ def _run(
         layers.append(layer)
         if t < spec.n_layers or want_output:
             write, result = blocks.writer(t, layer.kernel_map.n_outputs, X.dtype)
-            steps = len(phi_blocks(spec.layer, sets.n_sets, points.shape[1]))
+            steps = len(phi_blocks(spec.layer, sets, points.shape[1]))
             with spec.progress(f"layer {t}/{spec.n_layers}", steps) as bar:
                 run = {"known": known, "n_jobs": spec.n_jobs, "advance": bar.update}
                 run_layer(spec.layer, layer, points, sets, write, **run)
@@ -174,8 +174,8 @@ class _Output:
     It is allocated at the width that was asked for; where the data gave fewer landmarks it is cut at the end.
     """
 
-    def __init__(self, spec: StackSpec, n_rows: int, wanted: bool):
-        self.spec, self.n_rows, self.wanted = spec, n_rows, wanted
+    def __init__(self, spec: StackSpec, n_rows: int, wanted: bool, slots: int = 1):
+        self.spec, self.n_rows, self.slots, self.wanted = spec, n_rows, slots, wanted
         self.array: Any = None
         self.used = 0
 
@@ -199,7 +199,7 @@ class _Output:
     def _columns(self, t: int, width: int, dtype: Any) -> Any:
         """The next `width` columns of the output."""
         if self.array is None:
-            columns = sum(kept_widths(self.spec, t, width))
+            columns = sum(kept_widths(self.spec, t, width, self.slots))
             self.array = self.spec.place.empty_output((self.n_rows, columns), dtype)
         self.used += width
         return self.array[:, self.used - width : self.used]
@@ -215,17 +215,18 @@ class _Output:
         return array_namespace(cut).asarray(cut, copy=True)
 
 
-def asked_widths(spec: StackSpec, first: int, width: int) -> list[int]:
-    """The most columns that ψ_first … ψ_T can have, when ψ_first has `width`."""
+def asked_widths(spec: StackSpec, first: int, width: int, slots: int = 1) -> list[int]:
+    """The most columns that ψ_first … ψ_T can have, when ψ_first has `width` and a member is `slots` points wide."""
     widths = [width]
     for t in range(first + 1, spec.n_layers + 1):
         identity = spec.layer.keeps_phi or (t == spec.n_layers and not spec.layer.attention.maps_last)
-        grown = spec.layer.n_anchors * (widths[-1] + spec.layer.counts)
+        grown = spec.layer.n_anchors * (slots * widths[-1] + spec.layer.counts)
         widths.append(grown if identity else spec.layer.dim)
     return widths
 
 
-def kept_widths(spec: StackSpec, first: int, width: int) -> list[int]:
+def kept_widths(spec: StackSpec, first: int, width: int, slots: int = 1) -> list[int]:
     """Those of the blocks that are kept."""
     weights = spec.block_weights[first:]
-    return [width for width, weight in zip(asked_widths(spec, first, width), weights, strict=True) if weight > 0]
+    widths = asked_widths(spec, first, width, slots)
+    return [width for width, weight in zip(widths, weights, strict=True) if weight > 0]

@@ -26,7 +26,7 @@ from fishergraph.estimators.model_file import (
     unpack_features,
     write_file,
 )
-from fishergraph.multiset import WEIGHTS, Diffusion, choose_multiset
+from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
 from fishergraph.nn.history import History
 from fishergraph.nn.labels import UNLABELLED, check_split, given_rows, hold_out, read_labels
 from fishergraph.nn.models import FisherNet
@@ -100,7 +100,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         jk: str = "cat",
         dropout: float = 0.5,
         heads: int = 1,
-        multiset: str | Diffusion = "neighbourhood",
+        multiset: str | Rule = "neighbourhood",
         weights: str | None = None,
         undirected: bool = False,
         structure: str = "projection",
@@ -234,7 +234,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
     def _check_params(self) -> None:
         """Raise for a parameter that the network and the training would know under another name."""
         _checks.check_device(self.device, "float32")
-        choose_multiset(self.multiset)
+        choose_multiset(self.multiset, lifts=False)
         _checks.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
         _checks.look_up(_INITS, self.init, "init")
         _checks.check_flag(self.undirected, "undirected")

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -57,6 +57,9 @@ class TensorSets:
     n_points: int
     _whole: TensorSets | None = None  # the sets this block was cut from
     _first: int = 0  # and its first row there
+
+    slots: ClassVar[int] = 1  # as in `Multisets`
+    lifted: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for name in ("indptr", "indices", "weights"):  # a kernel reads them one after the other

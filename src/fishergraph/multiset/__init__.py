@@ -1,0 +1,40 @@
+"""Room 1: which points belong to which multiset (Section 3.2 of the paper).
+
+A `Multisets` record is a CSR list: set v holds the points `indices[indptr[v]:indptr[v + 1]]` with the weights
+beside them. Where a member is a subgraph of several points, `LiftedSets` says which points, and how they become one.
+Everything behind this room sees multisets only; no graph.
+
+members      Multisets, neighbourhoods, the nodes of a graph, and their weights
+lifted       LiftedSets: members made of several points, and the lifts h
+rule         Rule: what a multiset is, with parameters of its own
+diffused     PageRank, HeatKernel, StepAverage
+pairs        Pairs
+choice       the rules by name
+"""
+
+from fishergraph.multiset.choice import MULTISETS, RULES, choose_multiset, makes_lifted
+from fishergraph.multiset.diffused import Diffusion, HeatKernel, PageRank, StepAverage
+from fishergraph.multiset.lifted import LIFTS, LiftedSets
+from fishergraph.multiset.members import WEIGHTS, Multisets, neighbourhoods, node_sets, singletons
+from fishergraph.multiset.pairs import Pairs
+from fishergraph.multiset.rule import Rule
+
+__all__ = [
+    "LIFTS",
+    "MULTISETS",
+    "RULES",
+    "WEIGHTS",
+    "Diffusion",
+    "HeatKernel",
+    "LiftedSets",
+    "Multisets",
+    "PageRank",
+    "Pairs",
+    "Rule",
+    "StepAverage",
+    "choose_multiset",
+    "makes_lifted",
+    "neighbourhoods",
+    "node_sets",
+    "singletons",
+]

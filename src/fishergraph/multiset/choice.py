@@ -1,0 +1,46 @@
+"""The choice of multisets: a rule's name, or a rule with parameters of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fishergraph._checks import look_up
+from fishergraph.multiset.diffused import HeatKernel, PageRank, StepAverage
+from fishergraph.multiset.members import neighbourhoods
+from fishergraph.multiset.pairs import Pairs
+from fishergraph.multiset.rule import Rule
+
+# The records a model file may name.
+RULES = (PageRank, HeatKernel, StepAverage, Pairs)
+
+MULTISETS: dict[str, Callable[..., Any]] = {
+    "neighbourhood": lambda graph, weights, n_jobs=None: neighbourhoods(graph, closed=True, weights=weights),
+    "open-neighbourhood": lambda graph, weights, n_jobs=None: neighbourhoods(graph, closed=False, weights=weights),
+    "pairs": Pairs(),
+    "ppr": PageRank(),
+    "heat": HeatKernel(),
+    "s2gc": StepAverage(),
+}
+
+
+def choose_multiset(multiset: str | Rule, *, lifts: bool = True) -> Callable[..., Any]:
+    """What builds the multisets, (graph, weights, n_jobs) → Multisets or LiftedSets: by name, or a rule itself.
+
+    `lifts` False raises for a rule that makes `LiftedSets`.
+    """
+    chosen = multiset
+    if isinstance(chosen, Rule):
+        chosen.check()
+    else:
+        chosen = look_up(MULTISETS, chosen, "multiset (or a record such as PageRank(members=32))")
+    if not lifts and makes_lifted(multiset):
+        plain = ", ".join(repr(name) for name in MULTISETS if not makes_lifted(name))
+        raise ValueError(f"multiset must have nodes as its members here, got {multiset!r}; use one of {plain}.")
+    return chosen
+
+
+def makes_lifted(multiset: Any) -> bool:
+    """Whether the members of these multisets are made of several points."""
+    chosen = MULTISETS.get(multiset) if isinstance(multiset, str) else multiset
+    return isinstance(chosen, Rule) and chosen.lifts

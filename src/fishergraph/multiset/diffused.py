@@ -1,0 +1,99 @@
+"""Multisets by diffusion: the records; what a diffusion reaches is computed in `diffusion.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fishergraph._checks import check_integer, check_number
+from fishergraph.diffusion import average_series, diffuse, heat_series, pagerank_series
+from fishergraph.graph import Graph
+from fishergraph.multiset.members import Multisets, degrees, inverse_sqrt_or_zero, neighbourhoods
+from fishergraph.multiset.rule import Rule
+
+
+@dataclass(frozen=True)
+class Diffusion(Rule):
+    """Multisets whose members are weighted by a diffusion Π = Σ_k θ_k M^k that starts at the root.
+
+    M is the operator of the closed neighbourhoods: the random walk D^-1 A, or D^-½ A D^-½ for symmetric weights.
+
+    members : the most members of a set, the root among them; None keeps all that the push reaches.
+    tolerance : the mass a node may keep to itself, per member, instead of handing it on (see `diffusion.py`).
+    """
+
+    members: int | None = 64
+    tolerance: float = 1e-4
+
+    def series(self) -> np.ndarray:
+        """θ_0, θ_1, …, up to a tail that the tolerance does not see."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Raise unless every parameter is what it must be."""
+        if self.members is not None:
+            check_integer(self.members, "members (or None)", least=1)
+        check_number(self.tolerance, "tolerance", strict=True, most=1.0)
+
+    def __call__(self, graph: Graph, weights: str | None = None, n_jobs: int | None = None) -> Multisets:
+        """The multisets of a graph; `weights` as in `neighbourhoods`."""
+        self.check()
+        symmetric = weights == "symmetric"
+        closed = neighbourhoods(graph, weights=None if symmetric else weights)
+        adjacency = (closed.indptr, closed.indices, closed.weights)
+        received, sent = degrees(*adjacency)
+        left = inverse_sqrt_or_zero(received) if symmetric else 1.0 / received
+        right = inverse_sqrt_or_zero(sent) if symmetric else np.ones(len(received))
+        cut = {"members": self.members, "tolerance": self.tolerance, "n_jobs": n_jobs}
+        return Multisets(*diffuse(adjacency, left, right, self.series(), **cut), graph.n_nodes)
+
+
+@dataclass(frozen=True)
+class PageRank(Diffusion):
+    """Personalised PageRank: Π = α (I − (1 − α) M)^-1 with α = `teleport`, the chance to return to the root."""
+
+    teleport: float = 0.2
+
+    def series(self) -> np.ndarray:
+        """θ_k = α (1 − α)^k."""
+        return pagerank_series(self.teleport, self.tolerance)
+
+    def check(self) -> None:
+        """Raise unless every parameter is what it must be."""
+        super().check()
+        check_number(self.teleport, "teleport", strict=True, most=1.0)
+
+
+@dataclass(frozen=True)
+class HeatKernel(Diffusion):
+    """The heat kernel: Π = exp(−t (I − M)) with t = `time`, the mean number of steps from the root."""
+
+    time: float = 5.0
+
+    def series(self) -> np.ndarray:
+        """θ_k = e^-t t^k / k!."""
+        return heat_series(self.time, self.tolerance)
+
+    def check(self) -> None:
+        """Raise unless every parameter is what it must be."""
+        super().check()
+        check_number(self.time, "time", most=100.0)
+
+
+@dataclass(frozen=True)
+class StepAverage(Diffusion):
+    """The average of S²GC: Π = r I + (1 − r) / K · Σ_{k=1}^K M^k, with K = `steps` and r = `root`."""
+
+    steps: int = 16
+    root: float = 0.05
+
+    def series(self) -> np.ndarray:
+        """θ_0 = r, θ_k = (1 − r) / K."""
+        return average_series(self.steps, self.root)
+
+    def check(self) -> None:
+        """Raise unless every parameter is what it must be."""
+        super().check()
+        check_integer(self.steps, "steps", least=1)
+        check_number(self.root, "root", strict=True, most=1.0)

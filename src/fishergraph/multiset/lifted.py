@@ -1,0 +1,118 @@
+"""`LiftedSets`: multisets whose members are subgraphs, tuples of points that a lift h makes one point (Section 3.2).
+
+    x_v = {h(s) : s ∈ S_G(v)},   s = (u_1, …, u_k)
+
+"mean" is h(s) = (ψ(u_1) + … + ψ(u_k)) / k. "concatenation" is h(s) = (ψ(u_1), …, ψ(u_k)), k times as wide; a slot
+that holds −1 is empty and gives zeros, so that members of several kinds can have slots of their own.
+
+The lifted points of all members are never there at once: `gather` makes those of a row block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from array_api_compat import array_namespace, to_device
+from array_api_compat import device as device_of
+
+from fishergraph._checks import look_up
+from fishergraph.blocks import cut_blocks
+
+
+@dataclass(frozen=True)
+class LiftedSets:
+    """Multisets of subgraphs, NumPy arrays or tensors.
+
+    sets : `Multisets` (or `TensorSets`) over the subgraphs.
+    subgraphs : int32 or int64, (subgraph, slot), the points of every subgraph; −1 is an empty slot.
+    n_points : the number of points that subgraphs are made of.
+    lift : "mean" or "concatenation".
+    totals : (set,), how many subgraphs a set stands for, or None; more than its members where these are a sample.
+    """
+
+    sets: Any
+    subgraphs: Any
+    n_points: int
+    lift: str = "concatenation"
+    totals: np.ndarray | None = None
+
+    lifted: ClassVar[bool] = True
+
+    @property
+    def slots(self) -> int:
+        """How many points stand side by side in a lifted point: its width is so many times theirs."""
+        return self.subgraphs.shape[1] if self.lift == "concatenation" else 1
+
+    @property
+    def n_sets(self) -> int:
+        return self.sets.n_sets
+
+    @property
+    def n_entries(self) -> int:
+        return self.sets.n_entries
+
+    @property
+    def weights(self) -> Any:
+        return self.sets.weights
+
+    def block(self, rows: slice) -> LiftedSets:
+        """The sets of consecutive rows, without a copy."""
+        return replace(self, sets=self.sets.block(rows), totals=None)
+
+    def take(self, rows: Any) -> LiftedSets:
+        """The sets of the given rows, in that order; the subgraphs are not copied."""
+        return replace(self, sets=self.sets.take(rows), totals=None)
+
+    def cut(self, blocks: list[slice], most_entries: int) -> list[slice]:
+        """The row blocks, cut further where the members of one are more than `most_entries`."""
+        return cut_blocks(np.asarray(to_device(self.sets.indptr, "cpu")), blocks, most_entries)
+
+    def points(self, points: Any, chosen: Any) -> Any:
+        """h of the chosen subgraphs, (chosen, feature · slots)."""
+        return look_up(LIFTS, self.lift, "lift")(points, self.subgraphs[chosen])
+
+    def points_alone(self, points: Any) -> Any:
+        """h(u, …, u) of every point: what a member could be where there is none."""
+        xp = array_namespace(points)
+        alone = xp.arange(points.shape[0], device=device_of(points))[:, None]
+        return look_up(LIFTS, self.lift, "lift")(points, xp.tile(alone, (1, self.subgraphs.shape[1])))
+
+    def gather(self, points: Any) -> tuple[Any, Any]:
+        """(lifted points, plain multisets over them): the members of these sets, one by one, in their order."""
+        xp, sets = array_namespace(points), self.sets
+        start, stop = int(sets.indptr[0]), int(sets.indptr[-1])
+        own = xp.arange(stop - start, dtype=sets.indices.dtype, device=device_of(points))
+        weights = None if sets.weights is None else sets.weights[start:stop]
+        plain = type(sets)(sets.indptr - start, own, weights, stop - start)
+        return self.points(points, sets.indices[start:stop]), plain
+
+
+def _mean(points: Any, subgraphs: Any) -> Any:
+    """h(s) = (ψ(u_1) + … + ψ(u_k)) / k; the mean of the slots that are not empty."""
+    xp = array_namespace(points)
+    total = _slot(xp, points, subgraphs[:, 0])
+    for i in range(1, subgraphs.shape[1]):
+        total = total + _slot(xp, points, subgraphs[:, i])
+    filled = xp.sum(xp.astype(subgraphs >= 0, points.dtype), axis=1)
+    return total / filled[:, None]
+
+
+def _concatenation(points: Any, subgraphs: Any) -> Any:
+    """h(s) = (ψ(u_1), …, ψ(u_k)); zeros in an empty slot."""
+    xp = array_namespace(points)
+    return xp.concat([_slot(xp, points, subgraphs[:, i]) for i in range(subgraphs.shape[1])], axis=1)
+
+
+def _slot(xp: Any, points: Any, column: Any) -> Any:
+    """The points of one slot, (subgraph, feature)."""
+    empty = column < 0
+    if not bool(xp.any(empty)):
+        return xp.take(points, column, axis=0)
+    rows = xp.take(points, xp.where(empty, xp.zeros_like(column), column), axis=0)
+    return xp.where(empty[:, None], xp.zeros_like(rows), rows)
+
+
+LIFTS: dict[str, Callable[[Any, Any], Any]] = {"mean": _mean, "concatenation": _concatenation}

@@ -1,0 +1,153 @@
+"""`Multisets`, and the plainest of them: rows alone, neighbourhoods, the nodes of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from fishergraph._checks import look_up
+from fishergraph.graph import Graph
+
+
+@dataclass(frozen=True)
+class Multisets:
+    """`n_sets` weighted multisets over `n_points` points, in CSR form.
+
+    indptr : int64, (set + 1,), offsets into `indices`; it need not start at zero, so a row block is a view.
+    indices : int32 or int64, (entry,), the points.
+    weights : float, (entry,), or None where every entry weighs one.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray | None
+    n_points: int
+
+    slots: ClassVar[int] = 1  # how many points stand side by side in a member; see `LiftedSets`
+    lifted: ClassVar[bool] = False
+
+    @property
+    def n_sets(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def n_entries(self) -> int:
+        return int(self.indptr[-1] - self.indptr[0])
+
+    def block(self, rows: slice) -> Multisets:
+        """The sets of consecutive rows, without a copy."""
+        start, stop, _ = rows.indices(self.n_sets)
+        return Multisets(self.indptr[start : stop + 1], self.indices, self.weights, self.n_points)
+
+    def take(self, rows: np.ndarray) -> Multisets:
+        """The sets of the given rows, in that order (copied)."""
+        sizes = self.indptr[rows + 1] - self.indptr[rows]
+        indptr = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum(sizes, out=indptr[1:])
+        entries = np.repeat(self.indptr[rows] - indptr[:-1], sizes) + np.arange(indptr[-1])
+        weights = None if self.weights is None else self.weights[entries]
+        return Multisets(indptr, self.indices[entries], weights, self.n_points)
+
+
+def singletons(n_points: int) -> Multisets:
+    """The multisets {x_0}, {x_1}, …: what rows without a graph are."""
+    indices = np.arange(n_points, dtype=np.int32 if n_points < 2**31 else np.int64)
+    return Multisets(np.arange(n_points + 1, dtype=np.int64), indices, None, n_points)
+
+
+def node_sets(graph_ptr: Any) -> Multisets:
+    """The multisets {x_v : v a node of graph g}: graph g has the nodes graph_ptr[g] … graph_ptr[g + 1] − 1.
+
+    A graph may have no node: its set is empty.
+    """
+    indptr = np.asarray(graph_ptr)
+    rises = indptr.ndim == 1 and len(indptr) > 0 and indptr.dtype.kind in "iu"
+    if not rises or indptr[0] != 0 or (np.diff(indptr.astype(np.int64)) < 0).any():
+        raise ValueError(
+            f"graph_ptr must hold whole numbers that begin with 0 and never fall, got {graph_ptr!r}; "
+            "count the nodes of each graph with np.cumsum."
+        )
+    return Multisets(indptr.astype(np.int64), singletons(int(indptr[-1])).indices, None, int(indptr[-1]))
+
+
+def neighbourhoods(graph: Graph, *, closed: bool = True, weights: str | None = None) -> Multisets:
+    """S_G(v) = N(v), with v itself when `closed` (added once, with weight one, where the graph has no self-loop).
+
+    `weights` None keeps the graph's own weights; "uniform" makes every member weigh one; "symmetric" divides them
+    by the square roots of both ends' degrees.
+    """
+    reweigh = look_up(WEIGHTS, weights if weights is not None else "edge", "weights")
+    indptr, indices, edge_weights = graph.indptr, graph.indices, graph.weights
+    if closed:
+        indptr, indices, edge_weights = _add_missing_loops(indptr, indices, edge_weights)
+    return Multisets(indptr, indices, reweigh(indptr, indices, edge_weights), graph.n_nodes)
+
+
+def _add_missing_loops(
+    indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """The CSR arrays with (v, v) in front of each row that has none."""
+    n = len(indptr) - 1
+    row_of = np.repeat(np.arange(n, dtype=indices.dtype), np.diff(indptr))
+    has_loop = np.zeros(n, dtype=bool)
+    has_loop[row_of[row_of == indices]] = True
+    missing = np.flatnonzero(~has_loop)
+    shift = np.zeros(n + 1, dtype=np.int64)
+    np.cumsum(~has_loop, out=shift[1:])
+    full_indptr = indptr + shift
+    full = np.empty(len(indices) + len(missing), dtype=indices.dtype)
+    old = np.ones(len(full), dtype=bool)
+    old[full_indptr[missing]] = False
+    full[full_indptr[missing]] = missing
+    full[old] = indices
+    if weights is None:
+        return full_indptr, full, None
+    full_weights = np.ones(len(full), dtype=weights.dtype)
+    full_weights[old] = weights
+    return full_indptr, full, full_weights
+
+
+def _edge(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+    """a_vu = w_vu, the weights as given."""
+    return weights
+
+
+def _uniform(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+    """a_vu = 1."""
+    return None
+
+
+def _symmetric(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+    """a_vu = w_vu / √(d_v d_u), with d_v the weight v receives and d_u the weight u sends."""
+    received, sent = degrees(indptr, indices, weights)
+    inverse_received, inverse_sent = inverse_sqrt_or_zero(received), inverse_sqrt_or_zero(sent)
+    # float32 once per entry: nothing of the size of the edges is held in float64.
+    scaled = inverse_sent.astype(np.float32)[indices]
+    scaled *= np.repeat(inverse_received.astype(np.float32), np.diff(indptr))
+    return scaled if weights is None else (scaled * weights).astype(weights.dtype, copy=False)
+
+
+def degrees(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """(what every node receives, what every node sends): the sums of the rows and of the columns, float64."""
+    n = len(indptr) - 1
+    if weights is None:
+        return np.diff(indptr).astype(np.float64), np.bincount(indices, minlength=n).astype(np.float64)
+    matrix = sp.csr_array((weights, indices, indptr), shape=(n, n))
+    received = np.asarray(matrix.sum(axis=1), dtype=np.float64)
+    return received, np.bincount(indices, weights=weights, minlength=n)
+
+
+def inverse_sqrt_or_zero(degrees: np.ndarray) -> np.ndarray:
+    """d^-½, and 0 where d = 0."""
+    return np.divide(1.0, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
+
+
+WEIGHTS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray | None], np.ndarray | None]] = {
+    "edge": _edge,
+    "uniform": _uniform,
+    "symmetric": _symmetric,
+}

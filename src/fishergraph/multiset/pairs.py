@@ -1,0 +1,37 @@
+"""Pairs (v, u) of a node and a neighbour, lifted by their mean (Section 3.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fishergraph.graph import Graph
+from fishergraph.multiset.lifted import LiftedSets
+from fishergraph.multiset.members import Multisets, neighbourhoods
+from fishergraph.multiset.rule import Rule
+
+
+@dataclass(frozen=True)
+class Pairs(Rule):
+    """S_G(v) = {(v, u) : u ∈ N(v)} with h(v, u) = ½ (ψ(v) + ψ(u)); a pair weighs what the edge weighs."""
+
+    lifts: ClassVar[bool] = True
+
+    def check(self) -> None:
+        """There is nothing to check."""
+
+    def __call__(self, graph: Graph, weights: str | None = None, n_jobs: int | None = None) -> LiftedSets:
+        """The pairs of every node; a node without neighbours has none."""
+        near = neighbourhoods(graph, closed=False, weights=weights)
+        roots = np.repeat(np.arange(graph.n_nodes, dtype=near.indices.dtype), np.diff(near.indptr))
+        members = np.stack([roots, near.indices], axis=1)
+        return LiftedSets(own_entries(near.indptr, near.weights), members, graph.n_nodes, lift="mean")
+
+
+def own_entries(indptr: np.ndarray, weights: np.ndarray | None) -> Multisets:
+    """The sets of consecutive subgraphs: set v holds indptr[v] … indptr[v + 1] − 1."""
+    n_entries = int(indptr[-1])
+    indices = np.arange(n_entries, dtype=np.int32 if n_entries < 2**31 else np.int64)
+    return Multisets(indptr, indices, weights, n_entries)

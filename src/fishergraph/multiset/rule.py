@@ -1,0 +1,23 @@
+"""`Rule`: what a multiset is, as a record with parameters of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from fishergraph.graph import Graph
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule that makes the multisets of a graph; estimators take one as `multiset`, and model files keep it."""
+
+    lifts: ClassVar[bool] = False  # whether it makes `LiftedSets`
+
+    def check(self) -> None:
+        """Raise unless every parameter is what it must be."""
+        raise NotImplementedError
+
+    def __call__(self, graph: Graph, weights: str | None = None, n_jobs: int | None = None) -> Any:
+        """The multisets of a graph, `Multisets` or `LiftedSets`; `weights` as in `neighbourhoods`."""
+        raise NotImplementedError
