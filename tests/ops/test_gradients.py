@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
-from gradients import GradientContract
+from gradients import GradientContract  # noqa: E402
 
 
 class TestTorch(GradientContract):
@@ -41,6 +41,13 @@ class TestTriton(GradientContract):
 @pytest.mark.gpu
 class TestTorchOnTheCard(GradientContract):
     engine, device = "torch", "cuda"
+
+    @pytest.fixture(autouse=True)
+    def _deterministic(self):
+        """Sums of the plain version run in any order on a card, unless PyTorch is told otherwise."""
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        yield
+        torch.use_deterministic_algorithms(False)
 
 
 @pytest.mark.gpu

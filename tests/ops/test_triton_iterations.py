@@ -7,6 +7,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+from contracts import extreme_problem, reference_means  # noqa: E402
+from fishergraph import em_means  # noqa: E402
+from fishergraph.ops.torch_edges import tensor_sets  # noqa: E402
 from gradients import make  # noqa: E402
 
 interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="needs TRITON_INTERPRET=1")
@@ -41,6 +44,16 @@ def test_a_mass_that_vanishes_is_made_good_in_logs(weighted, prior, device):
     case = make(n=8, sizes=SIZES, p=4, d=7, scale=30.0, variance=0.5, n_em_iter=3, weighted=weighted, prior=prior)
     (means, _), (known, _) = both(case, device, torch.float32)
     torch.testing.assert_close(means, known, rtol=1e-4, atol=1e-3)
+
+
+@ON
+def test_a_mass_between_two_means_that_nearly_agree(device):
+    """Both lie near one far point: scores by products would have lost what tells them apart."""
+    problem = extreme_problem("3√d", 0.0, 5)
+    points, anchors = (torch.tensor(array, dtype=torch.float32) for array in (problem.points, problem.anchors))
+    sets = tensor_sets(problem.sets).to(device)
+    _, mass = em_means(points.to(device), sets, anchors.to(device), variance=1.0, n_em_iter=2, backend="triton")
+    assert abs(mass.cpu().numpy() - reference_means(problem, 2)[1]).max() < 5e-6
 
 
 @ON

@@ -105,7 +105,9 @@ class TensorSets:
         """The same sets with other weights; what is known of their shape is kept."""
         other = TensorSets(self.indptr, self.indices, weights, self.n_points, self._whole, self._first)
         known = ("sound", "transpose", "rows", "hubs", "n_entries")
-        other.__dict__.update({name: self.__dict__[name] for name in known if name in self.__dict__})
+        for name in known:
+            if name in self.__dict__:
+                object.__setattr__(other, name, self.__dict__[name])  # a way that every compiler of PyTorch knows
         return other
 
     def to(self, device: Any) -> TensorSets:

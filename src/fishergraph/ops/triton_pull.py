@@ -45,14 +45,14 @@ def _pull_rows(
         x, plain, indices, weights, start, stop, features, anchor, shifts, stride, N_ANCHORS,
         D, BLOCK, P, MEMBERS, WEIGHTED, BY_ENTRY, False, KIND,
     )  # fmt: skip
-    most = totals[0]
+    sound = totals[0] <= 1e30
     for j in tl.static_range(1, P):
-        most = tl.maximum(most, totals[j])
+        sound = sound & (totals[j] <= 1e30)
     for j in tl.static_range(P):
         factor = tl.exp(-shifts[j]) * scale if HAS_ROW else scale
         store_row(out, item * N_ANCHORS + anchor + j, features, sums[j] * factor, D, BLOCK)
     if HAS_ROW:
-        if not most <= 1e30:  # a factor overflows where the product does not, or was multiplied by a weight of zero
+        if not sound:  # a factor overflows where the product does not, or was multiplied by a weight of zero
             sums, totals = pull_members(
                 x, logs, indices, weights, start, stop, features, anchor, shifts, stride, N_ANCHORS,
                 D, BLOCK, P, 1, WEIGHTED, BY_ENTRY, True, KIND,

@@ -13,7 +13,6 @@ from fishergraph.ops.triton_lanes import (
     add_member,
     count_lanes,
     divide,
-    fold_offsets,
     fold_products,
     round_up,
     softmax_lanes,
@@ -23,13 +22,20 @@ from fishergraph.ops.triton_leaves import load_row, store_row, tile_features, ze
 
 @triton.jit
 def _member_logs(
-    means, offsets, logs, member, point, lanes, anchors, inverse, P: tl.constexpr, LANES: tl.constexpr,
+    means, bias, logs, member, point, lanes, anchors, inverse, P: tl.constexpr, LANES: tl.constexpr,
     FIRST: tl.constexpr,
 ):  # fmt: skip
-    """log α of one member, folded: the known one, or that at the means of its set."""
+    """log α of one member, folded: the known one, or that at the means of its set.
+
+    By distances, not by products: here logs are large, and between two means that nearly agree products lose them.
+    """
     if FIRST:
         return tl.load(logs + point * P + anchors, mask=anchors < P, other=-float("inf"))
-    scores = fold_products((member,) * P, means, lanes, P, LANES) * inverse + offsets
+    apart = ()
+    for j in tl.static_range(P):
+        apart = apart + (member - means[j],)
+    offsets = tl.load(bias + anchors, mask=anchors < P, other=-float("inf"))
+    scores = offsets - 0.5 * inverse * fold_products(apart, apart, lanes, P, LANES)
     _, total, high = softmax_lanes(scores, lanes, P, LANES)
     return scores - high - tl.log(total)
 
@@ -41,9 +47,8 @@ def _log_pass(
     FIRST: tl.constexpr, KIND: tl.constexpr,
 ):  # fmt: skip
     """The next means, and the mass folded: once over the members for the largest log, once for the sums."""
-    offsets = fold_offsets(means, bias, lanes, anchors, inverse, P, LANES)
     shift = anchors * 0 + tl.log(prior)
-    sums, totals = zeros(features, P, KIND), tl.zeros_like(offsets)
+    sums, totals = zeros(features, P, KIND), tl.zeros_like(shift)
     for entry in range(start, 2 * stop - start):
         summing = entry >= stop
         at = entry - (stop - start) if summing else entry
@@ -51,7 +56,7 @@ def _log_pass(
         point = tl.load(indices + at).to(tl.int64)
         weight = tl.load(weights + at).to(KIND) if WEIGHTED else tl.full([], 1.0, KIND)
         member = load_row(x, point, features, stride, D, BLOCK, KIND) - origin
-        own = _member_logs(means, offsets, logs, member, point, lanes, anchors, inverse, P, LANES, FIRST)
+        own = _member_logs(means, bias, logs, member, point, lanes, anchors, inverse, P, LANES, FIRST)
         shift = tl.where(summing | (weight <= 0), shift, tl.maximum(shift, own))
         # A member of weight zero may have a log above the shift: exp could be ∞, and 0 · ∞ no number.
         c = tl.where(summing & (weight > 0), weight * tl.exp(own - shift), 0.0)
