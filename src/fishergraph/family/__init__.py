@@ -1,10 +1,42 @@
 """Room 2: the statistical manifolds (Section 4.4). A family says what a density is; it knows no multisets."""
 
+from fishergraph.family.base import Family, power_normalize, retract, unit_normalize
+from fishergraph.family.choice import FAMILIES, choose_family, family_of
+from fishergraph.family.diagonal_mixture import DiagonalMixture
+from fishergraph.family.divergence import goldberger, kl_bound, kl_divergence, monte_carlo_kl
+from fishergraph.family.exact import exact_root, fisher_ratio
+from fishergraph.family.gaussian import Gaussian
 from fishergraph.family.gaussian_mixture import (
+    GaussianMixture,
     fisher_root,
     log_joint,
     log_likelihood,
     relative_log_joint,
 )
+from fishergraph.family.multinomial import MultinomialMixture
+from fishergraph.family.von_mises_fisher import VonMisesFisherMixture
 
-__all__ = ["fisher_root", "log_joint", "log_likelihood", "relative_log_joint"]
+__all__ = [
+    "FAMILIES",
+    "DiagonalMixture",
+    "Family",
+    "Gaussian",
+    "GaussianMixture",
+    "MultinomialMixture",
+    "VonMisesFisherMixture",
+    "choose_family",
+    "exact_root",
+    "family_of",
+    "fisher_ratio",
+    "fisher_root",
+    "goldberger",
+    "kl_bound",
+    "kl_divergence",
+    "log_joint",
+    "log_likelihood",
+    "monte_carlo_kl",
+    "power_normalize",
+    "relative_log_joint",
+    "retract",
+    "unit_normalize",
+]

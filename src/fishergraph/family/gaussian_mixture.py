@@ -6,9 +6,12 @@ The axes are named point, anchor, feature throughout. NumPy arrays and torch ten
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 from array_api_compat import array_namespace
+
+from fishergraph.family.base import Family, join, score_weights, split
 
 
 def relative_log_joint(points: Any, anchors: Any, variance: float = 1.0) -> Any:
@@ -49,3 +52,83 @@ def fisher_root(n_anchors: int) -> float:
     layers keep their scale whatever the variance.
     """
     return n_anchors**-0.5
+
+
+class GaussianMixtureTheta(NamedTuple):
+    """anchors (…, anchor, feature), the means; and σ², which is no parameter."""
+
+    anchors: Any
+    variance: float = 1.0
+
+
+@dataclass(frozen=True)
+class GaussianMixture(Family):
+    """p_θ(x) = (1/p) Σ_j N(x; μ_j, σ² Id) (Eq. 16); t(x) = x, φ = p^{-1/2} (μ − w), p · d numbers (Eq. 18).
+
+    φ is measured in units of σ, in both readings.
+    """
+
+    name: ClassVar[str] = "gaussian-mixture"
+    theta: ClassVar[type] = GaussianMixtureTheta
+
+    def statistics(self, points: Any, theta: GaussianMixtureTheta) -> Any:
+        """t(x) = x, (point, feature)."""
+        return points
+
+    def base_measure(self, points: Any, theta: GaussianMixtureTheta) -> Any:
+        """h(x) = log p(x, z = j) less the relative log-joint, (point,)."""
+        gaps = log_joint(points, theta.anchors, theta.variance) - self.scores(points, theta)
+        return gaps[:, 0]
+
+    def natural(self, theta: GaussianMixtureTheta) -> tuple[Any, Any]:
+        """η = μ/σ² and c = −‖μ‖²/2σ²."""
+        xp = array_namespace(theta.anchors)
+        return theta.anchors / theta.variance, -0.5 * xp.vecdot(theta.anchors, theta.anchors) / theta.variance
+
+    def scores(self, statistics: Any, theta: GaussianMixtureTheta) -> Any:
+        """The relative log-joint, measured from the mean anchor, (point, anchor)."""
+        return relative_log_joint(statistics, theta.anchors, theta.variance)
+
+    def mean_statistics(self, theta: GaussianMixtureTheta) -> Any:
+        """E[t] = μ."""
+        return theta.anchors
+
+    def sample(self, theta: GaussianMixtureTheta, n: int, rng: Any) -> Any:
+        """n points of p_θ, (point, feature)."""
+        p, d = theta.anchors.shape
+        return theta.anchors[rng.integers(p, size=n)] + math.sqrt(theta.variance) * rng.standard_normal((n, d))
+
+    def estimate(self, means: Any, mass: Any, theta_0: GaussianMixtureTheta, prior: float = 0.0) -> Any:
+        """μ = E x (Eq. 17)."""
+        return GaussianMixtureTheta(means, theta_0.variance)
+
+    def whole(self, points: Any) -> GaussianMixtureTheta:
+        """The mean of all points, and the mean of their variances."""
+        xp = array_namespace(points)
+        wide = xp.astype(points, xp.float64)
+        variance = float(xp.mean(xp.var(wide, axis=0)))
+        return GaussianMixtureTheta(xp.mean(wide, axis=0, keepdims=True), variance if variance > 0 else 1.0)
+
+    def whitened(self, theta: GaussianMixtureTheta, theta_0: GaussianMixtureTheta) -> Any:
+        """p^{-1/2} (μ − w) (Eq. 18)."""
+        return join([fisher_root(theta_0.anchors.shape[0]) * (theta.anchors - theta_0.anchors)])
+
+    def unwhitened(self, phi: Any, theta_0: GaussianMixtureTheta) -> Any:
+        """The θ whose `whitened` is φ."""
+        (steps,) = split(phi, *theta_0.anchors.shape)
+        return GaussianMixtureTheta(theta_0.anchors + steps / fisher_root(theta_0.anchors.shape[0]), theta_0.variance)
+
+    def score(self, means: Any, mass: Any, theta_0: GaussianMixtureTheta, prior: float = 0.0) -> Any:
+        """p^{1/2} Σ α (x − w) over the sum of the weights."""
+        xp = array_namespace(means)
+        n_anchors = theta_0.anchors.shape[0]
+        scale = score_weights(mass, xp.full_like(mass[0, :], -math.log(n_anchors)), prior)
+        return join([scale * (means - theta_0.anchors)])
+
+    def component_divergences(self, p: GaussianMixtureTheta, q: GaussianMixtureTheta) -> Any:
+        """KL = ½ (d (r − 1 − log r) + ‖μ_p − μ_q‖²/σ_q²) with r = σ_p²/σ_q², (component of p, component of q)."""
+        xp = array_namespace(p.anchors)
+        gaps = p.anchors[:, None, :] - q.anchors[None, :, :]
+        ratio = p.variance / q.variance
+        spread = p.anchors.shape[1] * (ratio - 1 - math.log(ratio))
+        return 0.5 * (spread + xp.sum(gaps * gaps, axis=-1) / q.variance)

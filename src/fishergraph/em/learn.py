@@ -1,0 +1,85 @@
+"""θ_0 of any family, learned from a sample of the points: k-means, then the mixture's own EM (Section 4.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from array_api_compat import array_namespace
+from array_api_compat import device as device_of
+
+from fishergraph.blocks import block_rows, map_blocks, row_blocks
+from fishergraph.em.e_step import log_softmax
+from fishergraph.em.kmeans import kmeans
+from fishergraph.family import Family
+from fishergraph.family.base import map_arrays, repeated
+from fishergraph.ops.place import device_kind, random_stream
+
+# Rows of a block at most, and the numbers their statistics take.
+_BLOCK, _FLOATS = 4096, 2**22
+
+
+def learn_family(
+    family: Family, points: Any, n_anchors: int, *, n_iter: int = 20, rng: Any = None, n_jobs: int | None = None
+) -> Any:
+    """θ_0 with `n_anchors` components: clusters of k-means, then `n_iter` EM iterations on all points.
+
+    Variances and the like are bounded by those of all points together; a multinomial is smoothed. Fewer distinct points
+    than anchors give fewer components, with a warning.
+    """
+    rng = random_stream(rng, points)
+    bounds = family.whole(points)
+    n_anchors = family.n_components(n_anchors)
+    if n_anchors == 1:
+        return _cast(bounds, points)
+    seen = family.clustered(points)
+    centres = kmeans(seen, n_anchors, rng=rng, spherical=family.spherical, n_jobs=n_jobs)
+    xp = array_namespace(points)
+    halves = 0.5 * xp.vecdot(centres, centres)
+    bounds = repeated(bounds, len(centres))
+
+    def nearest(rows: slice) -> Any:
+        labels = xp.argmax(seen[rows] @ centres.T - halves, axis=1)
+        return xp.astype(labels[:, None] == xp.arange(len(centres), device=device_of(labels))[None, :], points.dtype)
+
+    theta = _m_step(family, points, nearest, bounds, n_jobs)
+    for _ in range(n_iter):
+        theta = em_step(family, points, theta, bounds, n_jobs=n_jobs)
+    return _cast(theta, points)
+
+
+def em_step(family: Family, points: Any, theta: Any, bounds: Any, *, n_jobs: int | None = None) -> Any:
+    """θ after one EM iteration on all points (Eq. 14); the likelihood, with the smoothing's prior, does not fall."""
+    known = _cast(theta, points)
+
+    def responsibilities(rows: slice) -> Any:
+        scores = family.scores(family.statistics(points[rows], known), known)
+        return array_namespace(scores).exp(log_softmax(scores))
+
+    return _m_step(family, points, responsibilities, bounds, n_jobs)
+
+
+def _m_step(family: Family, points: Any, alpha: Callable[[slice], Any], bounds: Any, n_jobs: int | None) -> Any:
+    """θ of the weighted means of t with responsibilities (point, anchor), summed block by block in order."""
+    xp, known = array_namespace(points), _cast(bounds, points)
+
+    def block_sums(rows: slice) -> tuple[Any, Any]:
+        own = alpha(rows)
+        statistics = family.statistics(points[rows], known)
+        return xp.astype(own.T @ statistics, xp.float64), xp.sum(own, axis=0, dtype=xp.float64)
+
+    width = family.mean_statistics(known).shape[-1]
+    size = block_rows(device_kind(points), 8 * width, min(_BLOCK, max(256, _FLOATS // width)))
+    parts = map_blocks(block_sums, row_blocks(points.shape[0], size), n_jobs=n_jobs)
+    sums, mass = (xp.sum(xp.stack(part), axis=0) for part in zip(*parts, strict=True))
+    filled = (mass > 0)[:, None]
+    means = sums / xp.where(filled, mass[:, None], xp.ones_like(mass[:, None]))
+    means = xp.where(filled, means, family.mean_statistics(bounds))
+    return family.smoothed(family.estimate(means, mass, bounds), means, mass)
+
+
+def _cast(theta: Any, points: Any) -> Any:
+    """θ in the dtype of the points (of at least 32 bits)."""
+    xp = array_namespace(points)
+    dtype = points.dtype if xp.finfo(points.dtype).bits >= 32 else xp.float32
+    return map_arrays(theta, lambda part: xp.astype(part, dtype))

@@ -1,0 +1,268 @@
+"""The protocol of the families: mixtures of exponential families, of which the single density is the mixture of one.
+
+Each is log p(x, z = j) = ⟨t(x), η_j⟩ + c_j + h(x). h cancels in the responsibilities, and the weighted
+maximum-likelihood estimate is a function of the weighted means of the statistic t alone, so the one hot primitive of
+the library, weighted means of rows, serves every family: only the rows are t(x) instead of x.
+
+θ is a record of arrays (a `NamedTuple`), which may have leading axes: θ_0 of a layer has none, the estimates of a row
+block have one, the sets. The tangent vector at θ_0 comes in two readings,
+
+    "estimate"   φ = I^{1/2} (θ_ML − θ_0)              the paper's, Eq. 13
+    "score"      φ = I^{-1/2} ∇ mean log-likelihood    the Fisher vector of Sánchez et al. (2013)
+
+and I is the Fisher matrix of the pair (x, z), block by block in closed form ("approximate", Id/p in Eq. 18), or that
+of x itself ("exact", family/exact.py). They agree where the components are well separated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from array_api_compat import array_namespace, is_array_api_obj
+
+from fishergraph._checks import check_flag, check_number, look_up
+
+Theta = TypeVar("Theta", bound=tuple)
+
+FISHERS = {"approximate": None, "exact": None}
+TANGENTS = {"estimate": None, "score": None}
+
+
+@dataclass(frozen=True)
+class Family:
+    """A statistical manifold, with the metric and the reading of φ.
+
+    fisher : "approximate" or "exact", the Fisher matrix at θ_0.
+    tangent : "estimate" or "score", the reading of φ.
+    power : the exponent a of sign(φ) |φ|^a; 1 leaves φ as it is, 1/2 is usual for Fisher vectors.
+    unit : whether φ is divided by its length.
+    """
+
+    fisher: str = "approximate"
+    tangent: str = "estimate"
+    power: float = 1.0
+    unit: bool = False
+
+    name: ClassVar[str] = ""
+    theta: ClassVar[type] = tuple
+    # What the points of a layer have to be: "reals", "directions" (a zero row has none), or "counts" (of X itself).
+    support: ClassVar[str] = "reals"
+    # Whether k-means that starts EM compares directions.
+    spherical: ClassVar[bool] = False
+
+    def check(self) -> None:
+        """Raise unless every option is what it must be."""
+        look_up(FISHERS, self.fisher, "fisher")
+        look_up(TANGENTS, self.tangent, "tangent")
+        check_number(self.power, "power", strict=True, most=1.0)
+        check_flag(self.unit, "unit")
+
+    def check_points(self, points: Any, name: str = "X") -> None:
+        """Raise, with the first bad row, where points lie outside the support of the family."""
+
+    def n_components(self, n_anchors: int) -> int:
+        """How many components θ has when so many anchors are asked for."""
+        return n_anchors
+
+    # --- the density -------------------------------------------------------------------------------------
+
+    def statistics(self, points: Any, theta: Any) -> Any:
+        """t(x), (point, statistic)."""
+        raise NotImplementedError
+
+    def base_measure(self, points: Any, theta: Any) -> Any:
+        """h(x), (point,)."""
+        raise NotImplementedError
+
+    def natural(self, theta: Any) -> tuple[Any, Any]:
+        """η, (…, anchor, statistic), and the offsets c, (…, anchor), with the log-weights in them."""
+        raise NotImplementedError
+
+    def mean_statistics(self, theta: Any) -> Any:
+        """E_θ[t(x) | z = j], (…, anchor, statistic)."""
+        raise NotImplementedError
+
+    def scores(self, statistics: Any, theta: Any) -> Any:
+        """log p(x_i, z_i = j) − h(x_i) = ⟨t(x_i), η_j⟩ + c_j, (point, anchor)."""
+        natural, offsets = self.natural(theta)
+        return statistics @ natural.T + offsets
+
+    def log_joint(self, points: Any, theta: Any) -> Any:
+        """log p(x_i, z_i = j), (point, anchor)."""
+        return self.scores(self.statistics(points, theta), theta) + self.base_measure(points, theta)[:, None]
+
+    def log_likelihood(self, points: Any, theta: Any) -> Any:
+        """log p_θ(x_i) = log Σ_j p(x_i, z_i = j), (point,)."""
+        joint = self.log_joint(points, theta)
+        xp = array_namespace(joint)
+        highest = xp.max(joint, axis=1, keepdims=True)
+        return xp.log(xp.sum(xp.exp(joint - highest), axis=1)) + highest[:, 0]
+
+    def sample(self, theta: Any, n: int, rng: Any) -> Any:
+        """n points of p_θ, drawn by a NumPy generator, (point, feature)."""
+        raise NotImplementedError
+
+    # --- the manifold ------------------------------------------------------------------------------------
+
+    def clustered(self, points: Any) -> Any:
+        """The points as k-means sees them when it starts EM."""
+        return points
+
+    def estimate(self, means: Any, mass: Any, theta_0: Any, prior: float = 0.0) -> Any:
+        """θ_ML from the means of t, (…, anchor, statistic), and the masses of the components, (…, anchor) (Eq. 11).
+
+        A component without mass stays that of θ_0, whose mean statistics are then in `means`.
+        """
+        raise NotImplementedError
+
+    def whole(self, points: Any) -> Any:
+        """The θ of one component that all points together have, in float64: where learning starts, and its bounds."""
+        raise NotImplementedError
+
+    def smoothed(self, theta: Any, means: Any, mass: Any) -> Any:
+        """θ_0 in the place of the θ that `estimate` found from these means and masses, off the border by a prior."""
+        return theta
+
+    def whitened(self, theta: Any, theta_0: Any) -> Any:
+        """I(θ_0)^{1/2} (θ − θ_0) with the closed form of I, (set, width) (Eq. 13)."""
+        raise NotImplementedError
+
+    def unwhitened(self, phi: Any, theta_0: Any) -> Any:
+        """The θ whose `whitened` is φ, (set, width), or the nearest that is a parameter."""
+        raise NotImplementedError
+
+    def score(self, means: Any, mass: Any, theta_0: Any, prior: float = 0.0) -> Any:
+        """I(θ_0)^{-1/2} ∇_θ (Σ_i a_i log p_θ(x_i) / Σ_i a_i) at θ_0 with the closed form of I, (set, width)."""
+        raise NotImplementedError
+
+    def component_divergences(self, p: Any, q: Any) -> Any:
+        """KL(p_a ‖ q_b) of all pairs of components, in closed form, (component of p, component of q)."""
+        raise NotImplementedError
+
+    def phi(self, means: Any, mass: Any, theta_0: Any, *, root: Any = None, prior: float = 0.0) -> Any:
+        """φ of every set, (set, width), from the means of the statistic and the masses (Eq. 13).
+
+        `root` is the matrix of `exact_root` for fisher="exact".
+        """
+        if self.tangent == "score":
+            phi = self.score(means, mass, theta_0, prior)
+        else:
+            phi = self.whitened(self.estimate(means, mass, theta_0, prior), theta_0)
+        return self.normalized(phi if root is None else phi @ root.T)
+
+    def normalized(self, phi: Any) -> Any:
+        """φ after the power and the L2 normalisation, as far as they are asked for."""
+        phi = phi if self.power == 1 else power_normalize(phi, self.power)
+        return unit_normalize(phi) if self.unit else phi
+
+
+def power_normalize(phi: Any, exponent: float = 0.5) -> Any:
+    """sign(φ) |φ|^a, entry by entry."""
+    xp = array_namespace(phi)
+    size = xp.abs(phi)
+    # The derivative at zero is infinite: it is taken as zero.
+    live = size > 0
+    grown = xp.where(live, size, xp.ones_like(size)) ** exponent
+    return xp.where(live, xp.sign(phi) * grown, xp.zeros_like(phi))
+
+
+def unit_normalize(phi: Any) -> Any:
+    """φ / ‖φ‖, row by row; a zero row stays zero."""
+    xp = array_namespace(phi)
+    squares = xp.vecdot(phi, phi)[:, None]
+    live = squares > 0
+    return xp.where(live, phi / xp.sqrt(xp.where(live, squares, xp.ones_like(squares))), xp.zeros_like(phi))
+
+
+def retract(family: Family, phi: Any, theta_0: Any, *, root: Any = None) -> Any:
+    """θ = θ_0 + I(θ_0)^{-1/2} φ, or the nearest parameter: the way back from a tangent vector (Section 3.1).
+
+    It inverts φ of "estimate" without normalisations. Where the coordinates leave the family, a negative weight, a
+    variance below its bound, a mean outside the ball, they are brought back to its border.
+    """
+    if root is not None:
+        phi = phi @ array_namespace(phi).linalg.pinv(root).T
+    return family.unwhitened(phi, theta_0)
+
+
+# --- what the families share ------------------------------------------------------------------------------
+
+
+def map_arrays(theta: Theta, function: Callable[[Any], Any]) -> Theta:
+    """θ with the function applied to each of its arrays; numbers stay."""
+    return type(theta)(*(function(part) if is_array_api_obj(part) else part for part in theta))
+
+
+def repeated(theta: Theta, n_anchors: int) -> Theta:
+    """A θ of one component as one of so many equal ones; an origin has no components."""
+    rows, parts = [0] * n_anchors, theta._asdict()  # type: ignore[attr-defined]
+    components = [name for name, part in parts.items() if is_array_api_obj(part) and name != "origin"]
+    return theta._replace(**{name: parts[name][rows] for name in components})  # type: ignore[attr-defined]
+
+
+def shares(mass: Any, log_weights: Any, prior: float) -> Any:
+    """π_j = (p κ π_0j + mass_j) / (p κ + Σ_l mass_l), (…, anchor): the weights of a set; π_0 where it is empty."""
+    xp = array_namespace(mass)
+    known = xp.exp(log_weights)
+    pull = prior * mass.shape[-1]
+    total = xp.sum(mass, axis=-1, keepdims=True) + pull
+    full = total > 0
+    return xp.where(full, (mass + pull * known) / xp.where(full, total, xp.ones_like(total)), known)
+
+
+def log_shares(mass: Any, log_weights: Any, prior: float) -> Any:
+    """log π_j of `shares`; a component without any mass keeps the smallest number that has a log."""
+    found = shares(mass, log_weights, prior)
+    xp = array_namespace(found)
+    return xp.log(xp.clip(found, min=float(xp.finfo(found.dtype).smallest_normal)))
+
+
+def score_weights(mass: Any, log_weights: Any, prior: float) -> Any:
+    """(κ + mass_j) / ((p κ + Σ_l mass_l) √π_0j), (…, anchor, 1): how far a component's own score counts; 0 if empty."""
+    xp = array_namespace(mass)
+    total = xp.sum(mass, axis=-1, keepdims=True) + prior * mass.shape[-1]
+    full = total > 0
+    part = xp.where(full, (mass + prior) / xp.where(full, total, xp.ones_like(total)), xp.zeros_like(mass))
+    return (part * xp.exp(-0.5 * log_weights))[..., None]
+
+
+def weight_block(weights: Any, log_weights: Any) -> Any:
+    """(π − π_0) / √π_0, (…, anchor, 1): the tangent vector of the weights, whose Fisher matrix is diag(1/π_0).
+
+    The weights sum to one, so it is orthogonal to √π_0. Both readings of φ agree on it.
+    """
+    xp = array_namespace(weights)
+    return ((weights - xp.exp(log_weights)) * xp.exp(-0.5 * log_weights))[..., None]
+
+
+def weights_of(block: Any, log_weights: Any) -> Any:
+    """log π of a block (…, anchor) that `weight_block` gives; negative weights become the smallest number."""
+    xp = array_namespace(block)
+    known = xp.exp(log_weights)
+    found = xp.clip(known + block * xp.sqrt(known), min=float(xp.finfo(known.dtype).smallest_normal))
+    return xp.log(found / xp.sum(found, axis=-1, keepdims=True))
+
+
+def join(blocks: list[Any]) -> Any:
+    """Blocks (set, anchor, coordinate) side by side, (set, width): all anchors of one block, then the next block."""
+    xp = array_namespace(*blocks)
+    flat = [xp.reshape(block, (block.shape[0], block.shape[1] * block.shape[2])) for block in blocks]
+    return flat[0] if len(flat) == 1 else xp.concat(flat, axis=1)
+
+
+def split(phi: Any, n_anchors: int, *sizes: int) -> list[Any]:
+    """The blocks (set, anchor, size) that `join` put side by side."""
+    xp, blocks, start = array_namespace(phi), [], 0
+    for size in sizes:
+        stop = start + n_anchors * size
+        blocks.append(xp.reshape(phi[:, start:stop], (phi.shape[0], n_anchors, size)))
+        start = stop
+    return blocks
+
+
+def pick_components(log_weights: Any, n: int, rng: Any) -> Any:
+    """The components of n points, drawn by their weights, (point,)."""
+    weights = array_namespace(log_weights).exp(log_weights)
+    return rng.choice(len(weights), size=n, p=weights / weights.sum())

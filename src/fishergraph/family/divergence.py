@@ -1,0 +1,83 @@
+"""Divergences between densities of one family: closed forms, Goldberger's approximation, a bound, Monte Carlo.
+
+The order of the arguments is that of the formula: `kl_divergence(p, q)` is KL(p‖q) = ∫ p log(p/q).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from fishergraph._checks import check_integer
+from fishergraph.family.base import Family
+from fishergraph.family.choice import family_of
+
+
+class MonteCarlo(NamedTuple):
+    """An estimate and its standard error."""
+
+    value: float
+    standard_error: float
+
+
+def kl_divergence(p: Any, q: Any) -> Any:
+    """KL(p‖q) = ∫ p log(p/q): the closed form of single densities, Goldberger's approximation of mixtures.
+
+    p and q are parameters of one family (for multinomials: of one number of counts, that of p).
+    """
+    return goldberger(p, q)
+
+
+def goldberger(p: Any, q: Any) -> Any:
+    """Σ_a π_a min_b (KL(p_a‖q_b) + log(π_a/ω_b)), Goldberger et al. (2003): each component against its match.
+
+    With one component each it is the closed form; with the same weights and order for both it is at most the bound.
+    """
+    pairs, own, other = _pairs(p, q)
+    xp = array_namespace(pairs)
+    return xp.sum(xp.exp(own) * xp.min(pairs + own[:, None] - other[None, :], axis=1))
+
+
+def kl_bound(p: Any, q: Any) -> Any:
+    """Σ_j π_j (KL(p_j‖q_j) + log(π_j/ω_j)) ≥ KL(p‖q), the divergence of (x, z), for mixtures of as many components.
+
+    It is the one that the Fisher matrix of the pair (x, z), fisher="approximate", expands.
+    """
+    pairs, own, other = _pairs(p, q)
+    xp = array_namespace(pairs)
+    if pairs.shape[0] != pairs.shape[1]:
+        raise ValueError(f"p and q must have as many components, got {tuple(pairs.shape)}; use goldberger.")
+    return xp.sum(xp.exp(own) * (xp.linalg.diagonal(pairs) + own - other))
+
+
+def monte_carlo_kl(p: Any, q: Any, *, n_samples: int = 100_000, rng: Any = None) -> MonteCarlo:
+    """KL(p‖q) as the mean of log p(x) − log q(x) over samples of p, with its standard error; NumPy parameters."""
+    family = _one_family(p, q)
+    n_samples = check_integer(n_samples, "n_samples", least=2)
+    points = family.sample(p, n_samples, np.random.default_rng(rng))
+    gaps = family.log_likelihood(points, p) - family.log_likelihood(points, q)
+    return MonteCarlo(float(gaps.mean()), float(gaps.std(ddof=1) / math.sqrt(n_samples)))
+
+
+def _pairs(p: Any, q: Any) -> tuple[Any, Any, Any]:
+    """KL of all pairs of components, and the log-weights of both mixtures."""
+    pairs = _one_family(p, q).component_divergences(p, q)
+    return pairs, _log_weights(p, pairs[:, 0]), _log_weights(q, pairs[0, :])
+
+
+def _log_weights(theta: Any, like: Any) -> Any:
+    """log π, (component,); equal weights where they are no parameters."""
+    if hasattr(theta, "log_weights"):
+        return theta.log_weights
+    return array_namespace(like).full_like(like, -math.log(like.shape[0]))
+
+
+def _one_family(p: Any, q: Any) -> Family:
+    if type(p) is not type(q):
+        raise TypeError(
+            f"p and q must be parameters of one family, got {type(p).__name__} and {type(q).__name__}; pass two of one."
+        )
+    return family_of(p)

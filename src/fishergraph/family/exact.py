@@ -1,0 +1,107 @@
+"""The exact Fisher matrix of a mixture, in the coordinates that the closed form whitens.
+
+With W the closed form's root, I = Wᵀ J W where J = E[s sᵀ] and s is the whitened score of one point. J is the identity
+where components are well separated, and φ of fisher="exact" is J^{1/2} times that of the closed form (J^{-1/2} for the
+score). For the mixture of Eq. 16 the responsibilities depend on x only through the span of the anchors, so the integral
+has p − 1 dimensions at most, whatever the number of features: by quadrature up to two, by Monte Carlo beyond. The other
+families are sampled.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fishergraph.blocks import row_blocks
+from fishergraph.family.base import Family, map_arrays
+from fishergraph.family.gaussian_mixture import GaussianMixture, GaussianMixtureTheta
+from fishergraph.family.special import symmetric_power
+
+# The root is a matrix over φ: beyond this width it would be larger than the data.
+MOST_WIDTH = 4096
+_SAMPLES_PER_COLUMN = 16
+_LEAST_SAMPLES = 65_536
+# Spacing and reach of the quadrature, in units of σ; the responsibilities of far components are steep.
+_STEP, _REACH = 0.1, 10.0
+_BLOCK = 4096
+# Eigenvalues of J up to this part of the largest are noise, or the direction in which weights cannot move.
+_CUTOFF = 1e-9
+
+
+def exact_root(family: Family, theta: Any, rng: Any) -> np.ndarray:
+    """J^{1/2}, or J^{-1/2} for the score, (width, width), float64: what φ of the closed form is multiplied by."""
+    exponent = -0.5 if family.tangent == "score" else 0.5
+    return symmetric_power(fisher_ratio(family, theta, rng), exponent, least=_CUTOFF)
+
+
+def fisher_ratio(family: Family, theta: Any, rng: Any, n_samples: int | None = None) -> np.ndarray:
+    """J = E[s sᵀ] of the whitened scores s of single points at θ, (width, width), float64 (Eq. 7)."""
+    theta = map_arrays(theta, lambda array: np.asarray(array, dtype=np.float64))
+    if isinstance(family, GaussianMixture):
+        return _mixture_ratio(theta, rng, n_samples or _LEAST_SAMPLES)
+    width = _point_scores(family, theta, family.sample(theta, 1, rng)).shape[1]
+    check_width(width)
+    n_samples = n_samples or max(_LEAST_SAMPLES, _SAMPLES_PER_COLUMN * width)
+    total = np.zeros((width, width))
+    for rows in row_blocks(n_samples, _BLOCK):
+        scores = _point_scores(family, theta, family.sample(theta, rows.stop - rows.start, rng))
+        total += scores.T @ scores
+    return total / n_samples
+
+
+def check_width(width: int) -> None:
+    """Raise where φ is too wide for a matrix over it."""
+    if width > MOST_WIDTH:
+        raise ValueError(
+            f"fisher='exact' is a matrix over φ, at most {MOST_WIDTH} wide, got {width}; lower dim or n_anchors, "
+            "or leave fisher='approximate'."
+        )
+
+
+def _point_scores(family: Family, theta: Any, points: np.ndarray) -> np.ndarray:
+    """The whitened score of every point as a set of its own, (point, width)."""
+    statistics = family.statistics(points, theta)
+    joint = family.scores(statistics, theta)
+    alpha = np.exp(joint - joint.max(axis=1, keepdims=True))
+    alpha /= alpha.sum(axis=1, keepdims=True)
+    means = np.broadcast_to(statistics[:, None, :], (len(points), alpha.shape[1], statistics.shape[1]))
+    return family.score(means, alpha, theta)
+
+
+def _mixture_ratio(theta: GaussianMixtureTheta, rng: Any, n_samples: int) -> np.ndarray:
+    """J of Eq. 16: p E[α_j α_k (x − w_j)(x − w_k)ᵀ]/σ² in the span of the anchors, p E[α_j α_k] Id across it."""
+    p, d = theta.anchors.shape
+    check_width(p * d)
+    centred = (theta.anchors - theta.anchors.mean(axis=0)) / math.sqrt(theta.variance)
+    _, values, basis = np.linalg.svd(centred, full_matrices=False)
+    basis = basis[values > 1e-12 * max(values[0], 1e-300)] if p > 1 else basis[:0]  # (span, feature)
+    inside = centred @ basis.T  # (anchor, span)
+    along, across = np.zeros((p, len(basis), p, len(basis))), np.zeros((p, p))
+    for j in range(p):
+        points, chances = _normal_rule(inside[j], rng, n_samples // p)
+        for rows in row_blocks(len(points), _BLOCK):
+            gaps = points[rows, None, :] - inside  # (point, anchor, span)
+            alpha = np.exp(-0.5 * (gaps**2).sum(axis=2) + 0.5 * (gaps**2).sum(axis=2).min(axis=1, keepdims=True))
+            alpha /= alpha.sum(axis=1, keepdims=True)
+            shared = alpha * chances[rows, None]
+            across += shared.T @ alpha
+            along += np.tensordot(shared[:, :, None] * gaps, alpha[:, :, None] * gaps, axes=(0, 0))
+    full = np.einsum("rf,jrks,sg->jfkg", basis, along, basis, optimize=True)
+    full += np.einsum("jk,fg->jfkg", across, np.eye(d) - basis.T @ basis)
+    return full.reshape(p * d, p * d)  # p from the whitening, 1/p from the component
+
+
+def _normal_rule(mean: np.ndarray, rng: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points and their chances for expectations under N(mean, Id): a trapezoid grid up to two dimensions, else pairs
+    x and −x of a sample."""
+    if len(mean) > 2:
+        half = rng.standard_normal((max(1, n // 2), len(mean)))
+        return mean + np.concatenate([half, -half]), np.full(2 * len(half), 0.5 / len(half))
+    nodes = _STEP * np.arange(-round(_REACH / _STEP), round(_REACH / _STEP) + 1)
+    chances = _STEP * np.exp(-0.5 * nodes**2) / math.sqrt(2 * math.pi)
+    if len(mean) == 2:
+        grid = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
+        return mean + grid, np.outer(chances, chances).ravel()
+    return (mean + nodes[:, None], chances) if len(mean) == 1 else (np.zeros((1, 0)), np.ones(1))

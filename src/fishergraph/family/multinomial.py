@@ -1,0 +1,159 @@
+"""The mixture of multinomials, for counts and tags; a tag is one count, and its density categorical.
+
+    p_θ(x) = Σ_j π_j · n! / Π_w x_w! · Π_w q_jw^{x_w},    n = Σ_w x_w, which says nothing of z
+
+The coordinates are 2 √q_j, in which the Fisher matrix is the same everywhere: √q lies on a sphere, and its chords are
+the Hellinger distance. No probability of zero makes it infinite.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from fishergraph._checks import check_number
+from fishergraph.family.base import (
+    Family,
+    join,
+    log_shares,
+    pick_components,
+    score_weights,
+    shares,
+    split,
+    weight_block,
+    weights_of,
+)
+from fishergraph.family.special import log_factorial
+
+
+class MultinomialTheta(NamedTuple):
+    """log π (…, anchor), the probabilities q (…, anchor, feature), and the mean number of counts of a point."""
+
+    log_weights: Any
+    probabilities: Any
+    trials: float
+
+
+@dataclass(frozen=True)
+class MultinomialMixture(Family):
+    """p_θ(x) = Σ_j π_j Mult(x; n, q_j); t(x) = x, φ = (weights ‖ 2 √n̄ √π (√q − √q_0)), p (d + 1) numbers.
+
+    smoothing : the counts that every word has beforehand in every component of θ_0: a prior Dirichlet(1 + smoothing).
+    """
+
+    smoothing: float = 0.5
+
+    name: ClassVar[str] = "multinomial"
+    theta: ClassVar[type] = MultinomialTheta
+    support: ClassVar[str] = "counts"
+
+    def check(self) -> None:
+        """Raise unless every option is what it must be."""
+        super().check()
+        check_number(self.smoothing, "smoothing", strict=True)
+
+    def check_points(self, points: Any, name: str = "X") -> None:
+        """Raise where a count is negative."""
+        xp = array_namespace(points)
+        bad = xp.any(points < 0, axis=1)
+        if bool(xp.any(bad)):
+            row = int(xp.nonzero(bad)[0][0])
+            least = float(xp.min(points[row, :]))
+            raise ValueError(
+                f"{name} must hold counts of at least 0 for the family 'multinomial', got {least:g} in row {row} (the "
+                "first bad one); pass counts, or use another family."
+            )
+
+    def clustered(self, points: Any) -> Any:
+        """√(x/n), (point, feature), whose distances are Hellinger's."""
+        xp = array_namespace(points)
+        totals = xp.sum(points, axis=1, keepdims=True)
+        return xp.sqrt(points / xp.where(totals > 0, totals, xp.ones_like(totals)))
+
+    def statistics(self, points: Any, theta: MultinomialTheta) -> Any:
+        """t(x) = x, (point, feature)."""
+        return points
+
+    def base_measure(self, points: Any, theta: MultinomialTheta) -> Any:
+        """h(x) = log (n! / Π_w x_w!), (point,)."""
+        xp = array_namespace(points)
+        return log_factorial(xp.sum(points, axis=1)) - xp.sum(log_factorial(points), axis=1)
+
+    def natural(self, theta: MultinomialTheta) -> tuple[Any, Any]:
+        """η = log q and c = log π. A probability of zero belongs to a word that no member has: any log will do."""
+        xp = array_namespace(theta.probabilities)
+        least = float(xp.finfo(theta.probabilities.dtype).smallest_normal)
+        return xp.log(xp.clip(theta.probabilities, min=least)), theta.log_weights
+
+    def mean_statistics(self, theta: MultinomialTheta) -> Any:
+        """E[t] = n̄ q."""
+        return theta.trials * theta.probabilities
+
+    def sample(self, theta: MultinomialTheta, n: int, rng: Any) -> Any:
+        """n points of p_θ of n̄ counts each, rounded, (point, feature)."""
+        labels = pick_components(theta.log_weights, n, rng)
+        chances = np.asarray(theta.probabilities, dtype=np.float64)
+        chances = chances / chances.sum(axis=1, keepdims=True)
+        return rng.multinomial(max(1, round(theta.trials)), chances[labels]).astype(np.float64)
+
+    def estimate(self, means: Any, mass: Any, theta_0: MultinomialTheta, prior: float = 0.0) -> Any:
+        """q_w = E x_w / Σ_w E x_w, that of θ_0 where no member has a count, and π = the shares of the mass (Eq. 11)."""
+        found = _normalised(means, theta_0.probabilities)
+        return MultinomialTheta(log_shares(mass, theta_0.log_weights, prior), found, theta_0.trials)
+
+    def whole(self, points: Any) -> MultinomialTheta:
+        """The smoothed shares of the words in all counts, and the mean number of counts."""
+        xp = array_namespace(points)
+        counts = xp.sum(points, axis=0, dtype=xp.float64)[None, :]
+        trials = float(xp.sum(counts)) / points.shape[0]
+        theta = MultinomialTheta(xp.zeros_like(counts[:, 0]), counts, trials if trials > 0 else 1.0)
+        return self.smoothed(theta, counts, xp.ones_like(counts[:, 0]))
+
+    def smoothed(self, theta: MultinomialTheta, means: Any, mass: Any) -> MultinomialTheta:
+        """θ with q_w = (Σ α x_w + s) / (Σ_w Σ α x_w + d s), s the smoothing: the MAP estimate, without a zero."""
+        xp = array_namespace(means)
+        counts = mass[..., None] * means + self.smoothing
+        return theta._replace(probabilities=counts / xp.sum(counts, axis=-1, keepdims=True))
+
+    def whitened(self, theta: MultinomialTheta, theta_0: MultinomialTheta) -> Any:
+        """((π − π_0)/√π_0 ‖ 2 √n̄ √π_0 (√q − √q_0)): I = n̄ π Id in the coordinates 2 √q."""
+        xp = array_namespace(theta.probabilities)
+        roots = 2 * math.sqrt(theta_0.trials) * xp.exp(0.5 * theta_0.log_weights)[:, None]
+        chords = roots * (xp.sqrt(theta.probabilities) - xp.sqrt(theta_0.probabilities))
+        return join([weight_block(xp.exp(theta.log_weights), theta_0.log_weights), chords])
+
+    def unwhitened(self, phi: Any, theta_0: MultinomialTheta) -> Any:
+        """The θ whose `whitened` is φ."""
+        xp = array_namespace(phi)
+        weights, chords = split(phi, theta_0.probabilities.shape[0], 1, theta_0.probabilities.shape[1])
+        roots = 2 * math.sqrt(theta_0.trials) * xp.exp(0.5 * theta_0.log_weights)[:, None]
+        found = xp.clip(xp.sqrt(theta_0.probabilities) + chords / roots, min=0.0) ** 2
+        found = _normalised(found, theta_0.probabilities)
+        return MultinomialTheta(weights_of(weights[..., 0], theta_0.log_weights), found, theta_0.trials)
+
+    def score(self, means: Any, mass: Any, theta_0: MultinomialTheta, prior: float = 0.0) -> Any:
+        """((π − π_0)/√π_0 ‖ Σ α (x − n q_0)/√(n̄ π_0 q_0)) over the sum of the weights."""
+        xp = array_namespace(means)
+        scale = score_weights(mass, theta_0.log_weights, prior) / math.sqrt(theta_0.trials)
+        gaps = means - xp.sum(means, axis=-1, keepdims=True) * theta_0.probabilities
+        weights = weight_block(shares(mass, theta_0.log_weights, prior), theta_0.log_weights)
+        return join([weights, scale * gaps / xp.sqrt(theta_0.probabilities)])
+
+    def component_divergences(self, p: MultinomialTheta, q: MultinomialTheta) -> Any:
+        """KL = n̄ Σ_w p_w log(p_w / q_w), (component of p, component of q)."""
+        xp = array_namespace(p.probabilities)
+        own, other = (self.natural(theta)[0] for theta in (p, q))
+        entropies = xp.sum(p.probabilities * own, axis=-1)
+        return p.trials * (entropies[:, None] - p.probabilities @ other.T)
+
+
+def _normalised(counts: Any, known: Any) -> Any:
+    """Counts over their sum; the known probabilities where there are none."""
+    xp = array_namespace(counts)
+    totals = xp.sum(counts, axis=-1, keepdims=True)
+    some = totals > 0
+    return xp.where(some, counts / xp.where(some, totals, xp.ones_like(totals)), known)

@@ -1,0 +1,171 @@
+"""The mixture of von Mises–Fisher densities, for directions: unit vectors in R^d.
+
+    p_θ(x) = Σ_j π_j C_d(κ_j) exp(κ_j ⟨u_j, x⟩),    C_d(κ) = κ^{d/2−1} / ((2π)^{d/2} I_{d/2−1}(κ)),    ‖x‖ = ‖u_j‖ = 1
+
+The coordinates are the means m_j = E[x | j] = A(κ_j) u_j, inside the unit ball: the estimate of one direction is
+itself, where its concentration would be infinite.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from fishergraph.family.base import (
+    Family,
+    join,
+    log_shares,
+    pick_components,
+    score_weights,
+    shares,
+    split,
+    unit_normalize,
+    weight_block,
+    weights_of,
+)
+from fishergraph.family.special import bessel, concentration, mean_length
+
+# Means are at most so long: a single direction has no finite concentration.
+MOST_LENGTH = 1 - 1e-4
+
+
+class VonMisesFisherTheta(NamedTuple):
+    """log π (…, anchor) and the means m = A(κ) u of the components, (…, anchor, feature)."""
+
+    log_weights: Any
+    means: Any
+
+
+@dataclass(frozen=True)
+class VonMisesFisherMixture(Family):
+    """p_θ(x) = Σ_j π_j C_d(κ_j) exp(κ_j ⟨u_j, x⟩); t(x) = x / ‖x‖, φ = (weights ‖ means), p (d + 1) numbers."""
+
+    name: ClassVar[str] = "von-mises-fisher"
+    theta: ClassVar[type] = VonMisesFisherTheta
+    support: ClassVar[str] = "directions"
+    spherical: ClassVar[bool] = True
+
+    def check_points(self, points: Any, name: str = "X") -> None:
+        """Raise where a row is zero: it has no direction."""
+        xp = array_namespace(points)
+        empty = ~xp.any(points != 0, axis=1)
+        if bool(xp.any(empty)):
+            row = int(xp.nonzero(empty)[0][0])
+            raise ValueError(
+                f"{name} must hold directions, rows that are not zero, for the family 'von-mises-fisher', got zeros in "
+                f"row {row} (the first bad one); drop such rows, or use another family."
+            )
+
+    def statistics(self, points: Any, theta: VonMisesFisherTheta) -> Any:
+        """t(x) = x / ‖x‖, (point, feature); a zero row, which later layers may have, says nothing."""
+        return unit_normalize(points)
+
+    def base_measure(self, points: Any, theta: VonMisesFisherTheta) -> Any:
+        """h(x) = −(d/2) log 2π, (point,), of the surface measure of the sphere."""
+        xp = array_namespace(points)
+        return xp.full_like(points[:, 0], -0.5 * points.shape[1] * math.log(2 * math.pi))
+
+    def natural(self, theta: VonMisesFisherTheta) -> tuple[Any, Any]:
+        """η = κ u and c = log π + log (κ^{d/2−1} / I_{d/2−1}(κ))."""
+        kappa, ratio = _concentrations(theta.means)
+        log = bessel(0.5 * theta.means.shape[-1] - 1, kappa).log
+        return theta.means / _like(ratio, theta.means)[..., None], theta.log_weights - _like(log, theta.means)
+
+    def mean_statistics(self, theta: VonMisesFisherTheta) -> Any:
+        """E[t] = m."""
+        return theta.means
+
+    def concentrations(self, theta: VonMisesFisherTheta) -> Any:
+        """κ_j with A(κ_j) = ‖m_j‖, (…, anchor)."""
+        return _like(_concentrations(theta.means)[0], theta.means)
+
+    def sample(self, theta: VonMisesFisherTheta, n: int, rng: Any) -> Any:
+        """n directions of p_θ, (point, feature)."""
+        from scipy.stats import uniform_direction, vonmises_fisher
+
+        labels = pick_components(theta.log_weights, n, rng)
+        points, kappas = np.empty((n, theta.means.shape[-1])), self.concentrations(theta)
+        for j, mean in enumerate(theta.means):
+            rows, length = np.flatnonzero(labels == j), float(np.linalg.norm(mean))
+            if len(rows) and kappas[j] > 0:
+                density: Any = vonmises_fisher
+                points[rows] = density(mean / length, float(kappas[j])).rvs(len(rows), random_state=rng)
+            elif len(rows):
+                points[rows] = uniform_direction(len(mean)).rvs(len(rows), random_state=rng)
+        return points
+
+    def estimate(self, means: Any, mass: Any, theta_0: VonMisesFisherTheta, prior: float = 0.0) -> Any:
+        """m = E t, of length 1 − 10⁻⁴ at most, and π = the shares of the mass (Eq. 11)."""
+        return VonMisesFisherTheta(log_shares(mass, theta_0.log_weights, prior), _inside(means))
+
+    def whole(self, points: Any) -> VonMisesFisherTheta:
+        """The mean of all directions."""
+        xp = array_namespace(points)
+        mean = xp.mean(unit_normalize(xp.astype(points, xp.float64)), axis=0, keepdims=True)
+        return VonMisesFisherTheta(xp.zeros_like(mean[:, 0]), _inside(mean))
+
+    def whitened(self, theta: VonMisesFisherTheta, theta_0: VonMisesFisherTheta) -> Any:
+        """((π − π_0)/√π_0 ‖ √π_0 I_j^{1/2} (m − m_0)) with I_j = uuᵀ / A' + (Id − uuᵀ) κ / A."""
+        xp = array_namespace(theta.means)
+        roots = xp.exp(0.5 * theta_0.log_weights)[:, None]
+        means = roots * _stretched(theta.means - theta_0.means, theta_0.means, -0.5)
+        return join([weight_block(xp.exp(theta.log_weights), theta_0.log_weights), means])
+
+    def unwhitened(self, phi: Any, theta_0: VonMisesFisherTheta) -> Any:
+        """The θ whose `whitened` is φ."""
+        xp = array_namespace(phi)
+        weights, means = split(phi, theta_0.means.shape[0], 1, theta_0.means.shape[1])
+        roots = xp.exp(0.5 * theta_0.log_weights)[:, None]
+        means = theta_0.means + _stretched(means / roots, theta_0.means, 0.5)
+        return VonMisesFisherTheta(weights_of(weights[..., 0], theta_0.log_weights), _inside(means))
+
+    def score(self, means: Any, mass: Any, theta_0: VonMisesFisherTheta, prior: float = 0.0) -> Any:
+        """((π − π_0)/√π_0 ‖ Σ α I_j^{1/2} (x − m_0)/√π_0) over the sum of the weights."""
+        scale = score_weights(mass, theta_0.log_weights, prior)
+        weights = weight_block(shares(mass, theta_0.log_weights, prior), theta_0.log_weights)
+        return join([weights, scale * _stretched(means - theta_0.means, theta_0.means, -0.5)])
+
+    def component_divergences(self, p: VonMisesFisherTheta, q: VonMisesFisherTheta) -> Any:
+        """KL = ⟨η_p − η_q, m_p⟩ + log C(κ_p) − log C(κ_q), (component of p, component of q)."""
+        xp = array_namespace(p.means)
+        (own, own_offsets), (other, other_offsets) = (
+            self.natural(VonMisesFisherTheta(0 * theta.log_weights, theta.means)) for theta in (p, q)
+        )
+        return (xp.vecdot(own, p.means) + own_offsets)[:, None] - p.means @ other.T - other_offsets[None, :]
+
+
+def _concentrations(means: Any) -> tuple[Any, Any]:
+    """κ and A(κ)/κ of the means, (…, anchor), in float64: both are differences of numbers close to one."""
+    xp = array_namespace(means)
+    wide = xp.astype(means, xp.float64)
+    squares = xp.vecdot(wide, wide)
+    live = squares > 0
+    length = xp.where(live, xp.sqrt(xp.where(live, squares, xp.ones_like(squares))), xp.zeros_like(squares))
+    kappa = concentration(means.shape[-1], length)
+    return kappa, mean_length(means.shape[-1], kappa)[1]
+
+
+def _stretched(vectors: Any, means: Any, exponent: float) -> Any:
+    """Cov_j^exponent · vectors, (…, anchor, feature), with Cov_j = A' uuᵀ + (A/κ) (Id − uuᵀ) at the given means."""
+    xp = array_namespace(vectors)
+    kappa, ratio = _concentrations(means)
+    slope = mean_length(means.shape[-1], kappa)[2]
+    along, across = _like(slope**exponent, means)[..., None], _like(ratio**exponent, means)[..., None]
+    u = xp.reshape(unit_normalize(xp.reshape(means, (-1, means.shape[-1]))), means.shape)
+    return across * vectors + (along - across) * xp.sum(u * vectors, axis=-1, keepdims=True) * u
+
+
+def _inside(means: Any) -> Any:
+    """The means, shortened where they are longer than a density's can be."""
+    xp = array_namespace(means)
+    squares = xp.vecdot(means, means)[..., None]
+    long = squares > MOST_LENGTH**2
+    return xp.where(long, means * MOST_LENGTH / xp.sqrt(xp.where(long, squares, xp.ones_like(squares))), means)
+
+
+def _like(values: Any, means: Any) -> Any:
+    return array_namespace(means).astype(values, means.dtype)

@@ -1,0 +1,373 @@
+"""Every family against independent densities, integrals and libraries: one set of tests for all of them."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+from array_api_compat import array_namespace
+from numpy.testing import assert_allclose
+
+from family_examples import MIXED, SINGLE
+from fishergraph.em.learn import em_step, learn_family
+from fishergraph.family import FAMILIES, choose_family, exact_root, fisher_ratio, retract
+from fishergraph.family.base import map_arrays, repeated
+
+EXAMPLES = pytest.mark.parametrize("example", [*SINGLE, *MIXED], ids=lambda e: f"{e.name}-{len(e.theta[0])}")
+MIXTURES = pytest.mark.parametrize("example", MIXED, ids=lambda e: e.name)
+SINGLES = pytest.mark.parametrize("example", SINGLE, ids=lambda e: e.name)
+
+
+def batch(theta, n=1):
+    """θ as the estimates of n sets."""
+    return type(theta)(
+        *(
+            np.broadcast_to(part, (n, *part.shape)) if isinstance(part, np.ndarray) and name != "origin" else part
+            for name, part in zip(theta._fields, theta, strict=True)
+        )
+    )
+
+
+def first(theta):
+    """The first of several θ."""
+    return type(theta)(
+        *(
+            part[0] if isinstance(part, np.ndarray) and name != "origin" else part
+            for name, part in zip(theta._fields, theta, strict=True)
+        )
+    )
+
+
+def width(example):
+    return example.family.whitened(batch(example.theta), example.theta).shape[1]
+
+
+def step(example, direction, size):
+    return first(retract(example.family, size * direction[None, :], example.theta))
+
+
+def tangent_basis(example):
+    """The directions of φ that keep weights, and probabilities, summing to one, (direction, width)."""
+    theta, normals, n = example.theta, [], width(example)
+    if hasattr(theta, "log_weights"):
+        p = len(theta.log_weights)
+        normal = np.zeros(n)
+        normal[:p] = np.exp(0.5 * theta.log_weights)
+        normals.append(normal)
+        if hasattr(theta, "probabilities"):
+            d = theta.probabilities.shape[1]
+            for j in range(p):
+                normal = np.zeros(n)
+                normal[p + j * d : p + (j + 1) * d] = np.sqrt(theta.probabilities[j])
+                normals.append(normal)
+    if not normals:
+        return np.eye(n)
+    _, _, rows = np.linalg.svd(np.array(normals), full_matrices=True)
+    return rows[len(normals) :]
+
+
+def integrated_fisher(example, log_density, size=1e-4):
+    """∫ p ∇log p ∇log pᵀ along the tangent directions of φ, by finite differences of another library's density."""
+    points, weights = example.rule()
+    basis = tangent_basis(example)
+    gradients = np.stack(
+        [
+            (log_density(points, step(example, row, size)) - log_density(points, step(example, row, -size)))
+            / (2 * size)
+            for row in basis
+        ],
+        axis=1,
+    )
+    chances = weights * np.exp(example.log_density(points, example.theta))
+    return basis, (gradients * chances[:, None]).T @ gradients
+
+
+@EXAMPLES
+def test_densities_are_those_of_scipy_and_integrate_to_one(example):
+    points, weights = example.rule()
+    picked = points[:: max(1, len(points) // 500)]
+    assert_allclose(
+        example.family.log_joint(picked, example.theta), example.log_joint(picked, example.theta), atol=1e-9
+    )
+    assert_allclose(weights @ np.exp(example.family.log_likelihood(points, example.theta)), 1, atol=1e-8)
+
+
+@EXAMPLES
+def test_mean_statistics_are_the_integrals(example):
+    family, theta = example.family, example.theta
+    points, weights = example.rule()
+    joint = np.exp(example.log_joint(points, theta)) * weights[:, None]  # (point, anchor)
+    found = joint.T @ family.statistics(points, theta) / joint.sum(axis=0)[:, None]
+    assert_allclose(family.mean_statistics(theta), found, atol=1e-8)
+
+
+@EXAMPLES
+def test_the_estimate_of_its_own_mean_statistics_is_theta(example):
+    family, theta = example.family, example.theta
+    weights = np.exp(theta.log_weights) if hasattr(theta, "log_weights") else np.full(len(theta[0]), 1 / len(theta[0]))
+    found = family.estimate(family.mean_statistics(theta)[None], 5 * weights[None], theta)
+    for part, expected in zip(first(found), theta, strict=True):
+        assert_allclose(part, expected, atol=1e-12)
+    assert_allclose(family.whitened(found, theta), 0, atol=1e-12)
+    assert_allclose(family.score(family.mean_statistics(theta)[None], 5 * weights[None], theta), 0, atol=1e-12)
+
+
+@SINGLES
+def test_the_fisher_matrix_of_one_component_is_the_integrated_one(example):
+    """In the coordinates φ the Fisher matrix is the identity, on the tangent space."""
+    _, fisher = integrated_fisher(example, example.log_density)
+    assert_allclose(fisher, np.eye(len(fisher)), atol=2e-6)
+
+
+@MIXTURES
+def test_the_approximate_fisher_matrix_is_that_of_the_point_and_its_component(example):
+    """∫ Σ_j p(x, j) ∇log p(x, j) ∇log p(x, j)ᵀ is the identity in the coordinates φ."""
+    points, weights = example.rule()
+    basis, size, total = tangent_basis(example), 1e-4, 0.0
+    joint = np.exp(example.log_joint(points, example.theta)) * weights[:, None]
+    ahead = [example.log_joint(points, step(example, row, size)) for row in basis]
+    behind = [example.log_joint(points, step(example, row, -size)) for row in basis]
+    for j in range(joint.shape[1]):
+        gradients = np.stack([(a[:, j] - b[:, j]) / (2 * size) for a, b in zip(ahead, behind, strict=True)], axis=1)
+        total = total + (gradients * joint[:, j, None]).T @ gradients
+    units = example.theta.variance if example.name == "gaussian-mixture" else 1.0
+    assert_allclose(units * total, np.eye(len(basis)), atol=5e-6)
+
+
+@MIXTURES
+def test_the_exact_fisher_matrix_is_the_integrated_one(example):
+    basis, fisher = integrated_fisher(example, example.log_density)
+    if example.name == "gaussian-mixture":  # which is measured in units of σ
+        fisher = fisher * example.theta.variance
+    exact = fisher_ratio(example.family, example.theta, np.random.default_rng(0), n_samples=400_000)
+    by_quadrature = example.name == "gaussian-mixture"  # three anchors span a plane
+    assert_allclose(basis @ exact @ basis.T, fisher, atol=1e-6 if by_quadrature else 0.02)
+    root = exact_root(example.family, example.theta, np.random.default_rng(0))
+    assert_allclose(root, root.T, atol=1e-12)
+    assert_allclose(basis @ root @ root @ basis.T, fisher, atol=1e-6 if by_quadrature else 0.05)
+
+
+def test_the_exact_matrix_by_sampling_is_that_by_quadrature():
+    """Four anchors in general position span three dimensions; in a plane they are integrated."""
+    family = FAMILIES["gaussian-mixture"]()
+    flat = np.random.default_rng(1).normal(size=(4, 2))
+    theta = family.theta(np.concatenate([flat, np.zeros((4, 3))], axis=1), 0.8)
+    lifted = family.theta(np.concatenate([flat, 1e-9 * np.eye(4)[:, :3]], axis=1), 0.8)
+    exact, sampled = (fisher_ratio(family, t, np.random.default_rng(0), n_samples=400_000) for t in (theta, lifted))
+    assert_allclose(sampled, exact, atol=0.02)
+
+
+@MIXTURES
+def test_far_components_have_the_approximate_fisher_matrix(example):
+    theta = example.theta
+    if example.name == "von-mises-fisher":
+        theta = theta._replace(means=0.995 * np.array([[1.0, 0, 0], [-1.0, 0, 0]]))
+    elif example.name == "multinomial":
+        theta = theta._replace(probabilities=np.array([[0.98, 0.01, 0.01], [0.01, 0.01, 0.98]]), trials=40.0)
+    else:
+        name = "anchors" if example.name == "gaussian-mixture" else "means"
+        theta = theta._replace(**{name: 20 * getattr(theta, name)})
+    ratio = fisher_ratio(example.family, theta, np.random.default_rng(0), n_samples=200_000)
+    other = copy.copy(example)
+    object.__setattr__(other, "theta", theta)
+    basis = tangent_basis(other)
+    assert_allclose(basis @ ratio @ basis.T, np.eye(len(basis)), atol=0.03)
+
+
+@EXAMPLES
+def test_the_score_is_the_gradient_of_the_likelihood(example):
+    """I^{-1/2} ∇ of the mean log-likelihood, by finite differences along φ."""
+    family, theta = example.family, example.theta
+    points = family.sample(theta, 40, np.random.default_rng(3))
+    weights = np.random.default_rng(4).uniform(0.5, 2, size=40)
+    joint = family.log_joint(points, theta)
+    alpha = weights[:, None] * np.exp(joint - np.logaddexp.reduce(joint, axis=1)[:, None])
+    mass = alpha.sum(axis=0)
+    means = (alpha.T @ family.statistics(points, theta)) / mass[:, None]
+    score = family.score(means[None], mass[None], theta)[0]
+
+    def likelihood(other):
+        return weights @ example.log_density(points, other) / weights.sum()
+
+    for row in tangent_basis(example):
+        slope = (likelihood(step(example, row, 1e-5)) - likelihood(step(example, row, -1e-5))) / 2e-5
+        units = theta.variance if example.name == "gaussian-mixture" else 1.0
+        assert_allclose(row @ score, slope * units, atol=1e-6)
+
+
+@EXAMPLES
+def test_the_estimate_maximises_the_likelihood_of_one_component(example):
+    """The weighted MLE: no direction of the parameters improves Σ a α log p(x, j)."""
+    family, theta = example.family, example.theta
+    points = family.sample(theta, 60, np.random.default_rng(5))
+    p = len(theta[0])
+    alpha = np.random.default_rng(6).dirichlet(np.ones(p), size=60)
+    mass = alpha.sum(axis=0)
+    means = alpha.T @ family.statistics(points, theta) / mass[:, None]
+    best = first(family.estimate(means[None], mass[None], theta))
+
+    def objective(other):
+        return float((alpha * example.log_joint(points, other)).sum())
+
+    for row in tangent_basis(example):
+        for size in (1e-2, -1e-2):
+            # a step from the best, in the coordinates of φ at θ
+            other = first(retract(family, family.whitened(batch(best), theta) + size * row, theta))
+            assert objective(other) <= objective(best) + 1e-9
+
+
+@EXAMPLES
+def test_retract_is_the_way_back(example):
+    family, theta = example.family, example.theta
+    points = family.sample(theta, 60, np.random.default_rng(7))
+    joint = family.log_joint(points, theta)
+    alpha = np.exp(joint - np.logaddexp.reduce(joint, axis=1)[:, None])
+    mass = alpha.sum(axis=0)
+    found = family.estimate((alpha.T @ family.statistics(points, theta) / mass[:, None])[None], mass[None], theta)
+    phi = family.whitened(found, theta)
+    for part, expected in zip(retract(family, phi, theta), found, strict=True):
+        assert_allclose(part, expected, atol=1e-10)
+    root = np.linalg.cholesky(np.eye(phi.shape[1]) + 0.1)
+    for part, expected in zip(retract(family, phi @ root.T, theta, root=root), found, strict=True):
+        assert_allclose(part, expected, atol=1e-8)
+
+
+@EXAMPLES
+def test_a_retracted_vector_is_a_parameter_however_long(example):
+    wild = 50 * np.random.default_rng(8).normal(size=(5, width(example)))
+    theta = retract(example.family, wild, example.theta)
+    points = example.family.sample(example.theta, 20, np.random.default_rng(9))
+    for v in range(5):
+        one = type(theta)(
+            *(
+                part[v] if isinstance(part, np.ndarray) and name != "origin" else part
+                for name, part in zip(theta._fields, theta, strict=True)
+            )
+        )
+        assert np.isfinite(example.family.log_likelihood(points, one)).all()
+
+
+@MIXTURES
+def test_em_is_monotone(example):
+    """The likelihood, with the logarithm of the prior where there is one, never falls."""
+    family = example.family
+    points = family.sample(example.theta, 400, np.random.default_rng(10))
+    smoothing = getattr(family, "smoothing", 0.0)
+
+    def objective(theta):
+        prior = smoothing * np.log(theta.probabilities).sum() if smoothing else 0.0
+        return float(family.log_likelihood(points, theta).sum() + prior)
+
+    for seed in range(4):
+        theta = learn_family(family, points, 3, n_iter=0, rng=seed)
+        bounds, values = repeated(family.whole(points), len(theta[0])), [objective(theta)]
+        for _ in range(25):
+            theta = em_step(family, points, theta, bounds)
+            values.append(objective(theta))
+        assert min(np.diff(values)) > -1e-9 * abs(values[0])
+        assert values[-1] > values[0]
+
+
+@pytest.mark.parametrize("example", MIXED[1:], ids=lambda e: e.name)
+def test_learning_finds_the_truth(example):
+    """On many points of well separated components, the learned likelihood is at least that of the truth, less noise."""
+    family = example.family
+    points = family.sample(example.theta, 5000, np.random.default_rng(11))
+    theta = learn_family(family, points, len(example.theta[0]), n_iter=100, rng=0)
+    learned = family.log_likelihood(points, theta).mean()
+    assert learned > family.log_likelihood(points, example.theta).mean() - 0.05
+
+
+@EXAMPLES
+def test_tensors_give_the_same_and_gradients(example):
+    torch = pytest.importorskip("torch")
+    family, theta = example.family, example.theta
+    points = family.sample(theta, 6, np.random.default_rng(12))
+    tensors = map_arrays(theta, torch.tensor)
+    rows = torch.tensor(points)
+    assert_allclose(family.log_joint(rows, tensors).numpy(), family.log_joint(points, theta), atol=1e-10)
+    means = np.random.default_rng(13).uniform(0.2, 1, size=(4, *family.mean_statistics(theta).shape))
+    means = means * 0.1 + family.mean_statistics(theta)
+    mass = np.random.default_rng(14).uniform(1, 2, size=means.shape[:2])
+    for tangent in ("estimate", "score"):
+        read = choose_family(family.name, tangent=tangent)
+        expected = read.phi(means, mass, theta)
+        assert_allclose(read.phi(torch.tensor(means), torch.tensor(mass), tensors).numpy(), expected, atol=1e-10)
+    moments = torch.tensor(means, requires_grad=True)
+    masses = torch.tensor(mass, requires_grad=True)
+    if example.name != "gaussian":  # whose variances are cut at a bound
+        assert torch.autograd.gradcheck(lambda m, a: family.phi(m, a, tensors), (moments, masses), atol=1e-6)
+
+
+@EXAMPLES
+def test_an_empty_set_has_no_tangent_vector(example):
+    family, theta = example.family, example.theta
+    means, mass = family.mean_statistics(theta)[None], np.zeros((1, len(theta[0])))
+    for tangent in ("estimate", "score"):
+        assert_allclose(choose_family(family.name, tangent=tangent).phi(means, mass, theta), 0, atol=1e-12)
+
+
+@EXAMPLES
+def test_float32_stays_float32(example):
+    family, theta = example.family, map_arrays(example.theta, lambda part: part.astype(np.float32))
+    points = family.sample(theta, 5, np.random.default_rng(0)).astype(np.float32)
+    assert family.log_joint(points, theta).dtype == np.float32
+    means = np.repeat(family.mean_statistics(theta)[None], 2, axis=0)
+    assert family.phi(means, np.ones((2, len(theta[0])), np.float32), theta).dtype == np.float32
+
+
+@pytest.mark.parametrize("power", [1.0, 0.5])
+@pytest.mark.parametrize("unit", [False, True])
+def test_normalisations(power, unit):
+    example = MIXED[1]
+    family = type(example.family)(tangent="score", power=power, unit=unit)
+    points = family.sample(example.theta, 30, np.random.default_rng(2))
+    joint = family.log_joint(points, example.theta)
+    alpha = np.exp(joint - np.logaddexp.reduce(joint, axis=1)[:, None])
+    mass = alpha.sum(axis=0)
+    means = (alpha.T @ family.statistics(points, example.theta) / mass[:, None])[None]
+    plain = choose_family("diagonal-mixture", tangent="score").phi(means, mass[None], example.theta)
+    expected = np.sign(plain) * np.abs(plain) ** power
+    expected = expected / np.linalg.norm(expected) if unit else expected
+    assert_allclose(family.phi(means, mass[None], example.theta), expected, rtol=1e-12)
+
+
+def test_unknown_names_list_the_known_ones():
+    with pytest.raises(ValueError, match=r"family .* must be one of 'gaussian-mixture', 'gaussian'"):
+        choose_family("cauchy")
+    with pytest.raises(ValueError, match="fisher must be one of 'approximate', 'exact', got 'full'"):
+        choose_family("gaussian", fisher="full")
+    with pytest.raises(ValueError, match="tangent must be one of"):
+        choose_family("gaussian", tangent="log")
+    with pytest.raises(ValueError, match=r"write DiagonalMixture\(tangent='score'\)"):
+        choose_family(FAMILIES["diagonal-mixture"](), tangent="score")
+    with pytest.raises(ValueError, match="power must be a finite number"):
+        choose_family(FAMILIES["diagonal-mixture"](power=0.0))
+    with pytest.raises(ValueError, match="smoothing must be a finite number greater than 0"):
+        choose_family(FAMILIES["multinomial"](smoothing=0))
+
+
+def test_data_outside_the_support():
+    with pytest.raises(ValueError, match="zeros in row 1"):
+        FAMILIES["von-mises-fisher"]().check_points(np.array([[1.0, 0], [0, 0]]))
+    with pytest.raises(ValueError, match=r"counts of at least 0 .* got -2 in row 2"):
+        FAMILIES["multinomial"]().check_points(np.array([[1.0, 0], [0, 0], [3, -2]]))
+    with pytest.raises(ValueError, match="at most 128 features, got 200"):
+        FAMILIES["gaussian"]().check_points(np.zeros((3, 200)))
+    theta = FAMILIES["gaussian-mixture"].theta(np.zeros((4, 2000)), 1.0)
+    with pytest.raises(ValueError, match="fisher='exact' is a matrix over φ"):
+        fisher_ratio(FAMILIES["gaussian-mixture"](), theta, np.random.default_rng(0))
+
+
+def test_no_namespace_is_left_behind():
+    """Strict arrays, which have nothing but the standard, pass through densities and φ."""
+    xp = pytest.importorskip("array_api_strict")
+    for example in MIXED:
+        family, theta = example.family, map_arrays(example.theta, xp.asarray)
+        points = xp.asarray(family.sample(example.theta, 4, np.random.default_rng(0)))
+        got = family.log_joint(points, theta)
+        assert array_namespace(got) is array_namespace(points)
+        assert_allclose(np.asarray(got), family.log_joint(np.asarray(points), example.theta), atol=1e-10)
+        means = xp.asarray(np.asarray(family.mean_statistics(example.theta))[None] * 1.01)
+        mass = xp.ones((1, len(example.theta[0])), dtype=xp.float64)
+        assert math.prod(family.phi(means, mass, theta).shape) == width(example)
