@@ -19,8 +19,8 @@ MODULES = sorted(ROOT.rglob("*.py"))
 ORDER = [
     "_version", "_optional", "blocks", "_file_checks", "_checks",
     "_table_checks", "tables", "graph", "structural", "diffusion", "multiset",
-    "family", "ops", "em", "embedding", "kernel_map", "layer", "estimators", "nn", "scale", "datasets", "probes",
-    "baselines", "experiments", "plots", "explore", "cli", "__main__",
+    "family", "ops", "em", "embedding", "bounds", "kernel_map", "layer", "estimators", "kernels", "nn", "scale",
+    "datasets", "probes", "baselines", "experiments", "plots", "explore", "cli", "__main__",
 ]  # fmt: skip
 
 # torch appears here and nowhere else.

@@ -10,9 +10,11 @@ The rooms, in the order of that sentence (docs/map.md):
     family         2   the statistical manifold
     em, ops        3   project a multiset onto the manifold: em_means, and the engines under it
     embedding      4   φ, and the tangent kernel
+    bounds             what is proved of it, as numbers: margin_bound, lipschitz_constant
     kernel_map     5   ψ, the Nyström map
     layer          6   one layer on one row block
     estimators     7   scikit-learn: FisherEmbedding, FisherSetEmbedding
+    kernels        7   Gram matrices: node_kernel, set_kernel
     nn             7   PyTorch Geometric: FisherConv, FisherNet, training; and FisherClassifier
     datasets       8   graphs to begin with
 
@@ -40,9 +42,14 @@ _HOMES = {
     "em_means": "fishergraph.em",
     "fisher_embedding": "fishergraph.embedding",
     "learn_anchors": "fishergraph.em",
+    "lipschitz_constant": "fishergraph.bounds",
     "load_graph": "fishergraph.datasets",
+    "margin_bound": "fishergraph.bounds",
     "neighbourhoods": "fishergraph.multiset",
+    "node_kernel": "fishergraph.kernels",
     "node_sets": "fishergraph.multiset",
+    "set_kernel": "fishergraph.kernels",
+    "set_lipschitz_constant": "fishergraph.bounds",
     "structural_features": "fishergraph.structural",
     "tangent_kernel": "fishergraph.embedding",
 }
@@ -52,6 +59,9 @@ _PLAIN = [name for name, home in _HOMES.items() if not home.startswith("fishergr
 __all__ = ["__version__", *_PLAIN]  # pyright: ignore
 
 if TYPE_CHECKING:
+    from fishergraph.bounds import lipschitz_constant as lipschitz_constant
+    from fishergraph.bounds import margin_bound as margin_bound
+    from fishergraph.bounds import set_lipschitz_constant as set_lipschitz_constant
     from fishergraph.datasets import load_graph as load_graph
     from fishergraph.em import em_means as em_means
     from fishergraph.em import learn_anchors as learn_anchors
@@ -61,6 +71,8 @@ if TYPE_CHECKING:
     from fishergraph.estimators import FisherSetEmbedding as FisherSetEmbedding
     from fishergraph.graph import Graph as Graph
     from fishergraph.graph import as_graph as as_graph
+    from fishergraph.kernels import node_kernel as node_kernel
+    from fishergraph.kernels import set_kernel as set_kernel
     from fishergraph.multiset import HeatKernel as HeatKernel
     from fishergraph.multiset import LiftedSets as LiftedSets
     from fishergraph.multiset import Multisets as Multisets

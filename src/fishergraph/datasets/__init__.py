@@ -13,8 +13,12 @@ from fishergraph.datasets.bundled import BUNDLED, read_bundled
 from fishergraph.datasets.npz import read_npz
 from fishergraph.datasets.planetoid import PLANETOID, download_planetoid, find_planetoid, read_planetoid
 from fishergraph.datasets.record import GraphData
+from fishergraph.datasets.synthetic import equal_mean_graph, equal_mean_sets
 
-__all__ = ["GraphData", "data_folders", "known_graphs", "load_graph", "read_npz", "read_planetoid"]
+__all__ = [
+    "GraphData", "data_folders", "equal_mean_graph", "equal_mean_sets", "known_graphs", "load_graph", "read_npz",
+    "read_planetoid",
+]  # fmt: skip
 
 
 def load_graph(name: str, *, data_home: str | Path | None = None) -> GraphData:

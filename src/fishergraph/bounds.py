@@ -1,0 +1,147 @@
+"""What is proved of the kernels, as numbers: the margin bound of Lemma 3.2, the Lipschitz constant of Theorem 4.5.
+
+Both are computed as they are true; docs/deviations.md says where the printed statements are not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fishergraph._checks import check_flag, check_number
+from fishergraph.family import fisher_root as mixture_root
+
+# The smallest radius that is looked at, 2^-60 in units of 1/√K: below it the complexity vanishes in rounding.
+_SMALLEST = -60
+
+
+class MarginBound(NamedTuple):
+    """The bound on the error of new samples, and its parts: bound = min(1, training error + complexity + deviation)."""
+
+    bound: float
+    training_error: float  # L_N^γ: the share of training samples with y f < γ
+    complexity: float  # 2 R B̄ / √N
+    deviation: float  # 3 √(log(2/δ') / 2N)
+
+
+def margin_bound(
+    scores: Any, y: Any, *, norm: float, diagonal: Any, margin: float = 1.0, delta: float = 0.05, chosen: bool = True
+) -> MarginBound:
+    """L(f) ≤ L_N^γ(f) + 2 R B̄ / √N + 3 √(log(2/δ') / 2N) with probability at least 1 − δ (Lemma 3.2, put right).
+
+    L(f) is the probability of y f < 0 on a new sample, L_N^γ(f) the share of the N training samples with y f < γ, and
+    B̄ = √(1/N Σ_i K(v_i, v_i)). The printed lemma divides by N where √N is true.
+
+    Parameters
+    ----------
+    scores : f(v_i) of the training samples, (sample,).
+    y : their labels, −1 or 1.
+    norm : ‖f‖_K, the norm of f in the space of the kernel: ‖w‖ of a linear classifier on the embedding, √(cᵀKc) for
+        f = Σ_i c_i K(v_i, ·). A bias b is one more feature that is always 1: norm √(‖w‖² + b²), diagonal K + 1.
+    diagonal : K(v_i, v_i) of the training samples, (sample,): the squared lengths of their embeddings.
+    margin : γ > 0.
+    delta : δ, the probability that the bound fails.
+    chosen : True, the bound holds for all f and γ at once, so both may be chosen on the training samples: R is the next
+        power of two from ‖f‖/γ, or a larger one if that is better, and δ' = δ · (2/3) / ((k + 1)(k + 2)) for R = 2^±k.
+        False, γ was fixed before the samples were seen, and so was `norm`, as the radius that f was sought in:
+        R = norm/γ, δ' = δ.
+
+    Notes
+    -----
+    The samples are independent and the kernel is fixed before they are drawn. Anchors and landmarks must therefore come
+    from other data, and nodes of one graph are independent only as draws from a graph that is given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.svm import LinearSVC
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([-1, 1], 500)
+    >>> Z = y[:, None] + 0.3 * rng.normal(size=(1000, 2))
+    >>> svm = LinearSVC(fit_intercept=False).fit(Z, y)
+    >>> parts = margin_bound(svm.decision_function(Z), y, norm=np.linalg.norm(svm.coef_), diagonal=(Z**2).sum(axis=1))
+    >>> round(parts.bound, 2)
+    0.36
+    """
+    scores, labels, squares = _check_samples(scores, y, diagonal)
+    margin = check_number(margin, "margin", strict=True)
+    delta = check_number(delta, "delta", strict=True, most=1.0)
+    radius = check_number(norm, "norm") / margin
+    error = float(np.mean(labels * scores < margin))
+    spread, n = math.sqrt(float(np.mean(squares))), len(scores)
+    if not check_flag(chosen, "chosen"):
+        return _bound(error, *_terms(radius, spread, delta, n))
+    least = max(_SMALLEST, math.ceil(math.log2(radius))) if radius > 0 else _SMALLEST
+    # The strata k = …, −1, 0, 1, … hold at once: Σ_k 1/((|k| + 1)(|k| + 2)) = 3/2.
+    strata = range(least, max(least, 0) + 1)
+    shares = [2 / 3 / ((abs(k) + 1) * (abs(k) + 2)) for k in strata]
+    found = [_terms(2.0**k, spread, delta * share, n) for k, share in zip(strata, shares, strict=True)]
+    return _bound(error, *min(found, key=sum))
+
+
+def _terms(radius: float, spread: float, delta: float, n: int) -> tuple[float, float]:
+    """(complexity, deviation): twice the bound R B̄ / √N on the Rademacher average, and McDiarmid's term."""
+    return 2 * radius * spread / math.sqrt(n), 3 * math.sqrt(math.log(2 / delta) / (2 * n))
+
+
+def _bound(error: float, complexity: float, deviation: float) -> MarginBound:
+    return MarginBound(min(1.0, error + complexity + deviation), error, complexity, deviation)
+
+
+def _check_samples(scores: Any, y: Any, diagonal: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Three float64 arrays of one length: finite scores, labels of −1 and 1, a diagonal that is not negative."""
+    arrays = [np.asarray(array) for array in (scores, y, diagonal)]
+    shapes = [array.shape for array in arrays]
+    if len(shapes[0]) != 1 or len(set(shapes)) > 1 or shapes[0] == (0,):
+        raise ValueError(
+            f"scores, y and diagonal must have one number per sample, got shapes {shapes[0]}, {shapes[1]} and "
+            f"{shapes[2]}; pass flat arrays of one length."
+        )
+    if not np.isin(arrays[1], (-1, 1)).all():
+        raise ValueError(
+            f"y must hold -1 and 1, got {np.unique(arrays[1])[:5]}; for two classes pass 2 * (y == c) - 1."
+        )
+    scores, labels, squares = (array.astype(np.float64) for array in arrays)
+    if not np.isfinite(scores).all() or not np.isfinite(squares).all() or squares.min() < 0:
+        raise ValueError(
+            "scores must be finite and the diagonal finite and not negative, got other numbers; "
+            "pass f(v_i) and K(v_i, v_i)."
+        )
+    return scores, labels, squares
+
+
+def lipschitz_constant(anchors: Any, *, fisher_root: Any = None) -> float:
+    """‖I(θ_0)^{1/2}‖_2, with which φ is Lipschitz in the parameters (Theorem 4.5); it is attained.
+
+    ‖φ(p_θ) − φ(p_θ')‖ ≤ ‖I(θ_0)^{1/2}‖_2 ‖θ − θ'‖. `anchors` (anchor, feature) are θ_0; `fisher_root` is a number or a
+    matrix over the flattened (anchor, feature) axes, p^{-1/2} by default, as in `fisher_embedding`.
+    """
+    root = np.asarray(mixture_root(len(anchors)) if fisher_root is None else fisher_root, dtype=np.float64)
+    return float(abs(root)) if root.ndim == 0 else float(np.linalg.norm(root, 2))
+
+
+def set_lipschitz_constant(anchors: Any, *, variance: float, radius: float) -> float:
+    """L = √(1/p Σ_j (1 + R D_j / σ²)²), with which φ of a multiset is Lipschitz in its members.
+
+    Theorem 4.5 is about parameters; here the estimate moves with the members, too. For two multisets with matched
+    members of equal weights, ‖φ(x) − φ(x')‖ ≤ L max_i ‖x_i − x'_i‖, after one EM iteration with the posterior E-step.
+
+    Parameters
+    ----------
+    anchors : (anchor, feature); D_j is the largest distance from anchor j to another one.
+    variance : σ² of the components.
+    radius : R of a ball that holds the members of both sets, and the anchors where there is a prior.
+
+    Notes
+    -----
+    The M-step's average moves with its members (the 1), and so do the shares in it: ‖∇ log α_ij‖ ≤ D_j / σ², and the
+    members lie at most R from their mean on average. A small variance makes the attention sharp and the constant large:
+    L grows like 1/σ², and two members halfway between two anchors attain half of it.
+    """
+    variance = check_number(variance, "variance", strict=True)
+    radius = check_number(radius, "radius")
+    points = np.asarray(anchors, dtype=np.float64)
+    reach = np.linalg.norm(points[:, None] - points[None], axis=2).max(axis=1)  # (anchor,)
+    return float(np.sqrt(np.mean((1 + radius * reach / variance) ** 2)))

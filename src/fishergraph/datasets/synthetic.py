@@ -1,0 +1,62 @@
+"""Tasks that show what attention is for: sets, and neighbourhoods, that have one mean and differ in their modes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fishergraph._checks import check_integer, check_number
+from fishergraph.datasets.record import GraphData, undirected_graph
+
+
+def equal_mean_sets(
+    n_sets: int = 400, n_members: int = 16, n_classes: int = 2, *, noise: float = 0.3, seed: int = 0
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """(sets, y): sets of class c have half of their members near e_c and half near −e_c, (member, class) float64.
+
+    Members come in pairs x, −x, so the mean of every set is zero: mean pooling sees nothing, whatever comes after it.
+    """
+    pairs = _pairs(n_sets, n_members, noise)
+    n_classes = check_integer(n_classes, "n_classes", least=2)
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n_sets) % n_classes)
+    halves = [_half(rng, np.full(pairs, label), n_classes, noise) for label in y]
+    return [np.stack([half, -half], axis=1).reshape(2 * pairs, n_classes) for half in halves], y
+
+
+def equal_mean_graph(
+    n_nodes: int = 400, n_members: int = 16, n_classes: int = 2, *, noise: float = 0.3, seed: int = 0
+) -> GraphData:
+    """A graph of `n_nodes` labelled nodes whose neighbourhoods have one mean and differ in their modes.
+
+    The labelled nodes have features of zero. Each is linked to pairs of leaves x, −x, with x near e_c for class c,
+    drawn from `n_nodes` pairs that all nodes share. Leaves have no label (−1). A quarter of the labelled nodes is for
+    training, a quarter for validation, half for testing.
+    """
+    pairs = _pairs(n_nodes, n_members, noise)
+    n_classes = check_integer(n_classes, "n_classes", least=2)
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n_nodes) % n_classes)
+    kinds = np.arange(n_nodes) % n_classes  # of the pairs
+    half = _half(rng, kinds, n_classes, noise)
+    X = np.concatenate([np.zeros((n_nodes, n_classes)), half, -half]).astype(np.float32)
+    drawn = [rng.choice(np.flatnonzero(kinds == label), pairs, replace=pairs > (kinds == label).sum()) for label in y]
+    leaves = n_nodes + np.concatenate([np.concatenate([part, part + n_nodes]) for part in drawn])
+    graph = undirected_graph(leaves, np.repeat(np.arange(n_nodes), 2 * pairs), len(X))
+    quarter = n_nodes // 4
+    train, val, test = np.split(rng.permutation(n_nodes), [quarter, 2 * quarter])
+    labels = np.concatenate([y, np.full(2 * n_nodes, -1)])
+    return GraphData("equal-means", X, graph, labels, np.sort(train), np.sort(val), np.sort(test))
+
+
+def _pairs(n_sets: int, n_members: int, noise: float) -> int:
+    """The number of pairs in a set, after a look at what was asked for."""
+    check_integer(n_sets, "the number of sets", least=4)
+    check_number(noise, "noise")
+    if check_integer(n_members, "n_members", least=2) % 2:
+        raise ValueError(f"n_members must be even, as members come in pairs x, -x, got {n_members}; add one.")
+    return n_members // 2
+
+
+def _half(rng: np.random.Generator, kinds: np.ndarray, n_classes: int, noise: float) -> np.ndarray:
+    """e_c plus noise for each of the kinds c, (kind, class)."""
+    return np.eye(n_classes)[kinds] + noise * rng.standard_normal((len(kinds), n_classes))

@@ -1,0 +1,119 @@
+"""Gram matrices for kernel machines: of nodes, of sets. K = ⟨ψ, ψ'⟩ (Eq. 2), positive semidefinite by construction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from array_api_compat import array_namespace
+from array_api_compat import device as device_of
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from fishergraph._checks import check_flag, check_n_jobs
+from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph.em.kmeans import unit_rows
+from fishergraph.estimators import FisherEmbedding, FisherSetEmbedding
+
+
+def node_kernel(
+    X: Any,
+    graph: Any = None,
+    other: Any = None,
+    other_graph: Any = None,
+    *,
+    embedding: FisherEmbedding | None = None,
+    cosine: bool = False,
+    n_jobs: int | None = None,
+) -> Any:
+    """K(v, v') = Σ_t ⟨ψ_t(v), ψ_t(v')⟩ of all nodes (Eq. 2), (node, node), or (node, other node), float64.
+
+    Parameters
+    ----------
+    X, graph : features and graph of the nodes, as `FisherEmbedding` takes them.
+    other, other_graph : those of the columns' nodes, the training nodes; None for the nodes with themselves.
+    embedding : the estimator whose inner product the kernel is; `FisherEmbedding(random_state=0)` by default. One that
+        is not fitted yet is fitted here, on the other nodes where there are some, and stays so for the next call.
+    cosine : divide by √(K(v, v) K(v', v')); zero where one of them is.
+    n_jobs : threads; the result has the same bits at any number, and is symmetric to the last one.
+
+    Examples
+    --------
+    Within one graph, cut the matrix: `SVC(kernel="precomputed").fit(K[train][:, train], y[train])`, then
+    `.predict(K[test][:, train])`.
+    """
+    model = FisherEmbedding(random_state=0) if embedding is None else embedding
+    second = None if other is None and other_graph is None else (other, {"graph": other_graph})
+    return _kernel(model, (X, {"graph": graph}), second, cosine, n_jobs)
+
+
+def set_kernel(
+    sets: Any,
+    other: Any = None,
+    *,
+    weights: Any = None,
+    other_weights: Any = None,
+    embedding: FisherSetEmbedding | None = None,
+    cosine: bool = False,
+    n_jobs: int | None = None,
+) -> Any:
+    """K(x, x') = ⟨φ(x), φ(x')⟩ of sets of vectors (Eq. 12), or of ψ with a kernel map, (set, set) or (set, other set).
+
+    Parameters
+    ----------
+    sets, weights : the sets and the weights of their members, as `FisherSetEmbedding` takes them.
+    other, other_weights : those of the columns, the training sets; None for the kernel of the sets with themselves.
+    embedding : `FisherSetEmbedding(random_state=0)` by default; see `node_kernel`.
+    cosine, n_jobs : as in `node_kernel`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.svm import SVC
+    >>> rng = np.random.default_rng(0)
+    >>> train, test = ([rng.normal(size=(9, 2)) * (1 + k % 2) for k in range(40)] for _ in range(2))
+    >>> y = np.arange(40) % 2
+    >>> embedding = FisherSetEmbedding(random_state=0)
+    >>> svm = SVC(kernel="precomputed").fit(set_kernel(train, embedding=embedding), y)
+    >>> svm.predict(set_kernel(test, train, embedding=embedding)).shape
+    (40,)
+    """
+    model = FisherSetEmbedding(random_state=0) if embedding is None else embedding
+    second = None if other is None else (other, {"weights": other_weights})
+    return _kernel(model, (sets, {"weights": weights}), second, cosine, n_jobs)
+
+
+def _kernel(model: Any, first: Any, second: Any, cosine: bool, n_jobs: int | None) -> Any:
+    """The Gram matrix of two inputs (X, what goes with it), of which the second is the one to learn from."""
+    cosine, n_jobs = check_flag(cosine, "cosine"), check_n_jobs(n_jobs)
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        X, beside = first if second is None else second
+        model.fit(X, **beside)
+    inputs = [first] if second is None else [first, second]
+    return gram(*(_wide(model.transform(X, **beside), cosine) for X, beside in inputs), n_jobs=n_jobs)
+
+
+def _wide(Z: Any, cosine: bool) -> Any:
+    """The embedding in float64, in which products of it keep their sign; as unit vectors where asked for."""
+    xp = array_namespace(Z)
+    Z = xp.astype(Z, xp.float64)
+    return unit_rows(Z) if cosine else Z
+
+
+def gram(Z: Any, other: Any = None, *, n_jobs: int | None = None) -> Any:
+    """K = Z Z'ᵀ, (row, other row), block by block; symmetric to the last bit where there is no other."""
+    xp, same = array_namespace(Z), other is None
+    right = Z if same else other
+    K: Any = xp.empty((Z.shape[0], right.shape[0]), dtype=Z.dtype, device=device_of(Z))
+
+    def fill(rows: slice) -> None:
+        first = rows.start if same else 0
+        K[rows, first:] = Z[rows] @ right[first:].T
+        if same:
+            square = xp.triu(K[rows, rows])
+            K[rows, rows] = square + xp.triu(square, k=1).T
+            K[rows.stop :, rows] = K[rows, rows.stop :].T
+
+    map_blocks(fill, row_blocks(Z.shape[0]), n_jobs=n_jobs)
+    return K
