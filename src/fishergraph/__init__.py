@@ -32,11 +32,13 @@ _HOMES = {
     "FisherSetEmbedding": "fishergraph.estimators",
     "Graph": "fishergraph.graph",
     "HeatKernel": "fishergraph.multiset",
+    "Hops": "fishergraph.multiset",
     "LiftedSets": "fishergraph.multiset",
     "LogisticProbe": "fishergraph.probes",
     "Multisets": "fishergraph.multiset",
     "PageRank": "fishergraph.multiset",
     "Pairs": "fishergraph.multiset",
+    "Paths": "fishergraph.multiset",
     "StepAverage": "fishergraph.multiset",
     "as_graph": "fishergraph.graph",
     "em_means": "fishergraph.em",
@@ -74,10 +76,12 @@ if TYPE_CHECKING:
     from fishergraph.kernels import node_kernel as node_kernel
     from fishergraph.kernels import set_kernel as set_kernel
     from fishergraph.multiset import HeatKernel as HeatKernel
+    from fishergraph.multiset import Hops as Hops
     from fishergraph.multiset import LiftedSets as LiftedSets
     from fishergraph.multiset import Multisets as Multisets
     from fishergraph.multiset import PageRank as PageRank
     from fishergraph.multiset import Pairs as Pairs
+    from fishergraph.multiset import Paths as Paths
     from fishergraph.multiset import StepAverage as StepAverage
     from fishergraph.multiset import neighbourhoods as neighbourhoods
     from fishergraph.multiset import node_sets as node_sets

@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 import reference as ref
 from contracts import members_of
-from fishergraph import FisherEmbedding, LiftedSets, Pairs
+from fishergraph import FisherEmbedding, Hops, LiftedSets, Pairs, Paths
 from fishergraph.blocks import cut_blocks, row_blocks
 from fishergraph.graph import as_graph
 from fishergraph.multiset import MULTISETS, Multisets, choose_multiset, makes_lifted
+
+each_rule = pytest.mark.parametrize(
+    "multiset", ["pairs", "paths", Paths(3, max_paths=6)], ids=["pairs", "paths", "drawn paths"]
+)
 
 
 def random_graph(n=30, *, density=0.15, weighted=True, seed=0):
@@ -77,7 +82,7 @@ OPTIONS = {"n_layers": 1, "n_anchors": 3, "normalize": False, "kernel": "identit
 
 
 @pytest.mark.parametrize("n_em_iter", [1, 3])
-@pytest.mark.parametrize("multiset", ["pairs"])
+@each_rule
 def test_a_layer_is_the_references_on_lifted_points(multiset, n_em_iter):
     graph, X = random_graph(), np.random.default_rng(1).normal(size=(30, 4))
     model = FisherEmbedding(**OPTIONS, multiset=multiset, counts=True, n_em_iter=n_em_iter, random_state=0, n_jobs=1)
@@ -91,7 +96,7 @@ def test_a_layer_is_the_references_on_lifted_points(multiset, n_em_iter):
     assert_array_equal(out[29], np.zeros(width + 3))  # no neighbour, no pair: φ = 0
 
 
-@pytest.mark.parametrize("multiset", ["pairs"])
+@each_rule
 def test_blocks_and_threads_change_no_bit(multiset, monkeypatch):
     graph, X = random_graph(200, density=0.1), np.random.default_rng(1).normal(size=(200, 8))
     options = {"n_layers": 2, "dim": 16, "multiset": multiset, "random_state": 0}
@@ -134,7 +139,7 @@ def test_spherical_anchors_want_plain_members():
 
 
 def test_who_takes_nodes_alone_says_so():
-    assert {name for name in MULTISETS if makes_lifted(name)} >= {"pairs"}
+    assert {name for name in MULTISETS if makes_lifted(name)} >= {"pairs", "paths"}
     with pytest.raises(ValueError, match=r"nodes as its members here, got Pairs\(\); use one of 'neighbourhood', "):
         choose_multiset(Pairs(), lifts=False)
     assert choose_multiset("ppr", lifts=False) is MULTISETS["ppr"]
@@ -146,7 +151,7 @@ def test_who_takes_nodes_alone_says_so():
 # --- tensors --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("multiset", ["pairs"])
+@each_rule
 def test_tensors_give_what_arrays_give(multiset):
     torch = pytest.importorskip("torch")
     graph, X = random_graph(), np.random.default_rng(1).normal(size=(30, 4))
@@ -167,3 +172,36 @@ def test_gathered_tensors_have_gradients():
     lifted.sum().backward()
     assert plain.n_sets == 3
     assert_array_equal(points.grad[:, 0], [3, 4, 1, 1])
+
+
+def test_prepared_tensor_sets_are_no_subgraphs():
+    torch = pytest.importorskip("torch")
+    from fishergraph.ops.torch_edges import tensor_sets
+
+    sets = tensor_sets(Multisets(np.arange(4), np.arange(3, dtype=np.int32), None, 3))
+    with pytest.raises(ValueError, match="graph must hold edges for multiset='pairs', got TensorSets"):
+        FisherEmbedding(multiset="pairs").fit(torch.eye(3), graph=sets)
+
+
+@each_rule
+def test_without_a_graph_there_is_no_subgraph(multiset):
+    X = np.random.default_rng(1).normal(size=(30, 4))
+    model = FisherEmbedding(2, dim=8, multiset=multiset, random_state=0).fit(X, graph=random_graph())
+    assert_array_equal(model.transform(X), model.transform(X, graph=sp.csr_array((30, 30))))
+
+
+# --- files and copies -----------------------------------------------------------------------------------
+
+RULES_WITH_PARAMETERS = [Pairs(), Paths(length=np.int64(3), max_paths=5, seed=4), Hops(3, 0.5, None, 2)]
+
+
+@pytest.mark.parametrize("multiset", RULES_WITH_PARAMETERS, ids=lambda rule: type(rule).__name__)
+def test_a_rule_is_saved_with_the_model_and_cloned(multiset, tmp_path):
+    graph, X = random_graph(), np.random.default_rng(1).normal(size=(30, 4))
+    model = FisherEmbedding(1, dim=8, multiset=multiset, random_state=0).fit(X, graph=graph)
+    model.save(tmp_path / "m.safetensors")
+    loaded = FisherEmbedding.load(tmp_path / "m.safetensors")
+    assert loaded.multiset == multiset
+    assert_array_equal(loaded.transform(X, graph=graph), model.transform(X, graph=graph))
+    assert clone(model).multiset == multiset
+    assert model.get_params()["multiset"] is multiset

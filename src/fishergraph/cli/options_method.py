@@ -130,7 +130,8 @@ Multiset = Annotated[
         panel=_METHOD,
         callback=one_of("fishergraph.multiset", "MULTISETS"),
         default="neighbourhood",
-        help="neighbourhood (with the node itself), open-neighbourhood, or by diffusion: ppr, heat or s2gc.",
+        help="neighbourhood (with the node itself), open-neighbourhood, hops, pairs, paths, or by diffusion: "
+        "ppr, heat, s2gc.",
     ),
 ]
 Weights = Annotated[

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from fishergraph import _checks
 from fishergraph._optional import require
 from fishergraph.graph import as_graph, names_nodes
-from fishergraph.multiset import choose_multiset, singletons
+from fishergraph.multiset import choose_multiset, makes_lifted, singletons
 from fishergraph.ops import choose_backend
 from fishergraph.ops.place import NUMPY, Place
 from fishergraph.structural import structural_features
@@ -90,12 +90,16 @@ def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], st
 
 
 def _host_sets(model: Any, X: Any, graph: Any) -> Any:
-    """The multisets of a checked graph; without one every row is its own."""
-    if graph is None:
+    """The multisets of a checked graph; without one every row is its own, or has no members where these are lifted."""
+    if graph is None and not makes_lifted(model.multiset):
         return singletons(X.shape[0])
+    if graph is None:
+        graph = as_graph(sp.csr_array((X.shape[0], X.shape[0])))
     _checks.check_same_rows(X.shape[0], graph.n_nodes)
     _checks.check_weight_scale(graph.weights, X.dtype)
-    return choose_multiset(model.multiset)(graph, model.weights, model.n_jobs)
+    sets = choose_multiset(model.multiset)(graph, model.weights, model.n_jobs)
+    _checks.check_weight_scale(sets.weights, X.dtype)
+    return sets
 
 
 def tensor_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], str] = _checks.plain_row) -> Any:
@@ -126,6 +130,11 @@ def _tensor_sets(model: Any, X: Any, graph: Any, device: Any) -> Any:
     from fishergraph.ops.torch_sets import TensorSets
 
     if isinstance(graph, TensorSets):
+        if makes_lifted(model.multiset):
+            raise ValueError(
+                f"graph must hold edges for multiset={model.multiset!r}, got TensorSets, which are multisets of rows; "
+                "pass the edges, or leave multiset='neighbourhood'."
+            )
         return given_sets(graph, X.shape[0], device)
     pair: tuple[Any, Any] = graph if isinstance(graph, tuple) and len(graph) == 2 else (graph, None)
     here = all(is_torch_array(part) and part.device == device for part in pair if part is not None)

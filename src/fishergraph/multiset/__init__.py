@@ -8,15 +8,19 @@ members      Multisets, neighbourhoods, the nodes of a graph, and their weights
 lifted       LiftedSets: members made of several points, and the lifts h
 rule         Rule: what a multiset is, with parameters of its own
 diffused     PageRank, HeatKernel, StepAverage
+hops         Hops
 pairs        Pairs
+paths        Paths; path_search finds or draws them
 choice       the rules by name
 """
 
 from fishergraph.multiset.choice import MULTISETS, RULES, choose_multiset, makes_lifted
 from fishergraph.multiset.diffused import Diffusion, HeatKernel, PageRank, StepAverage
+from fishergraph.multiset.hops import Hops
 from fishergraph.multiset.lifted import LIFTS, LiftedSets
 from fishergraph.multiset.members import WEIGHTS, Multisets, neighbourhoods, node_sets, singletons
 from fishergraph.multiset.pairs import Pairs
+from fishergraph.multiset.paths import Paths
 from fishergraph.multiset.rule import Rule
 
 __all__ = [
@@ -26,10 +30,12 @@ __all__ = [
     "WEIGHTS",
     "Diffusion",
     "HeatKernel",
+    "Hops",
     "LiftedSets",
     "Multisets",
     "PageRank",
     "Pairs",
+    "Paths",
     "Rule",
     "StepAverage",
     "choose_multiset",

@@ -7,17 +7,21 @@ from typing import Any
 
 from fishergraph._checks import look_up
 from fishergraph.multiset.diffused import HeatKernel, PageRank, StepAverage
+from fishergraph.multiset.hops import Hops
 from fishergraph.multiset.members import neighbourhoods
 from fishergraph.multiset.pairs import Pairs
+from fishergraph.multiset.paths import Paths
 from fishergraph.multiset.rule import Rule
 
 # The records a model file may name.
-RULES = (PageRank, HeatKernel, StepAverage, Pairs)
+RULES = (PageRank, HeatKernel, StepAverage, Hops, Pairs, Paths)
 
 MULTISETS: dict[str, Callable[..., Any]] = {
     "neighbourhood": lambda graph, weights, n_jobs=None: neighbourhoods(graph, closed=True, weights=weights),
     "open-neighbourhood": lambda graph, weights, n_jobs=None: neighbourhoods(graph, closed=False, weights=weights),
+    "hops": Hops(),
     "pairs": Pairs(),
+    "paths": Paths(),
     "ppr": PageRank(),
     "heat": HeatKernel(),
     "s2gc": StepAverage(),

@@ -20,6 +20,7 @@ from array_api_compat import device as device_of
 
 from fishergraph._checks import look_up
 from fishergraph.blocks import cut_blocks
+from fishergraph.multiset.members import Multisets
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,13 @@ class LiftedSets:
         weights = None if sets.weights is None else sets.weights[start:stop]
         plain = type(sets)(sets.indptr - start, own, weights, stop - start)
         return self.points(points, sets.indices[start:stop]), plain
+
+
+def own_entries(indptr: np.ndarray, weights: np.ndarray | None) -> Multisets:
+    """The sets of consecutive subgraphs: set v holds indptr[v] … indptr[v + 1] − 1."""
+    n_entries = int(indptr[-1])
+    indices = np.arange(n_entries, dtype=np.int32 if n_entries < 2**31 else np.int64)
+    return Multisets(indptr, indices, weights, n_entries)
 
 
 def _mean(points: Any, subgraphs: Any) -> Any:

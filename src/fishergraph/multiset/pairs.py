@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from fishergraph.graph import Graph
-from fishergraph.multiset.lifted import LiftedSets
-from fishergraph.multiset.members import Multisets, neighbourhoods
+from fishergraph.multiset.lifted import LiftedSets, own_entries
+from fishergraph.multiset.members import neighbourhoods
 from fishergraph.multiset.rule import Rule
 
 
@@ -28,10 +28,3 @@ class Pairs(Rule):
         roots = np.repeat(np.arange(graph.n_nodes, dtype=near.indices.dtype), np.diff(near.indptr))
         members = np.stack([roots, near.indices], axis=1)
         return LiftedSets(own_entries(near.indptr, near.weights), members, graph.n_nodes, lift="mean")
-
-
-def own_entries(indptr: np.ndarray, weights: np.ndarray | None) -> Multisets:
-    """The sets of consecutive subgraphs: set v holds indptr[v] … indptr[v + 1] − 1."""
-    n_entries = int(indptr[-1])
-    indices = np.arange(n_entries, dtype=np.int32 if n_entries < 2**31 else np.int64)
-    return Multisets(indptr, indices, weights, n_entries)

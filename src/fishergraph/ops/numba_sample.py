@@ -4,8 +4,7 @@ Nodes are numbered in the order in which they are found, seeds first, and a node
 one that found it. So the expanded nodes are the first local numbers and their entries lie row by row: what is sampled
 is in compressed order by itself, and nothing is sorted.
 
-Random numbers are counted, not carried along: those of a row depend on the key of the batch and on the node alone.
-Threads, prefetching and the order of batches therefore change nothing, and no state is shared.
+Random numbers are counted (`counters.py`): those of a row depend on the key of the batch and on the node alone.
 """
 
 from __future__ import annotations
@@ -15,12 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fishergraph.counters import STEP, below, row_state
 from fishergraph.ops.numba_leaves import compiled, readonly
-
-# SplitMix64 (Steele, Lea and Flood 2014): the step of the counter and the constants of the mixing function.
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_11, _27, _30, _31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(31)
 
 
 def _index_type(n_nodes: int) -> type:
@@ -186,7 +181,7 @@ def _sample_hop(nodes, edges, first, last, start, indptr, indices, loops, fan_ou
         begin = end
         if fan_out >= 0 and after - row - loops[v] > fan_out:
             after = row + loops[v]
-            _choose(after, indptr[v + 1], fan_out, _mix(key ^ _mix(np.uint64(v) + _STEP)), entries, end + loops[v])
+            _choose(after, indptr[v + 1], fan_out, row_state(key, v), entries, end + loops[v])
             end += fan_out
         for e in range(row, after):
             entries[begin + e - row] = e
@@ -208,9 +203,9 @@ def _choose(row, after, size, state, chosen, begin):
     count = after - row
     if size * size < 8 * count:  # Floyd's sample: few draws, each compared with the earlier ones
         for j in range(size):
-            state += _STEP
+            state += STEP
             top = count - size + j
-            drawn = row + _below(state, top + 1)
+            drawn = row + below(state, top + 1)
             for earlier in range(begin, begin + j):
                 if chosen[earlier] == drawn:
                     drawn = row + top
@@ -219,21 +214,7 @@ def _choose(row, after, size, state, chosen, begin):
         return
     taken = 0
     for e in range(count):  # one draw for each entry, where comparing would cost more
-        state += _STEP
-        if _below(state, count - e) < size - taken:
+        state += STEP
+        if below(state, count - e) < size - taken:
             chosen[begin + taken] = row + e
             taken += 1
-
-
-@compiled
-def _below(state, bound):
-    """A number of 0 … bound − 1 from the state of a counter; 53 bits, so uniform up to bound / 2^53."""
-    return np.int64(np.float64(np.int64(_mix(state) >> _11)) * (bound * 2.0**-53))
-
-
-@compiled
-def _mix(state):
-    """The output function of SplitMix64: neighbouring states give unrelated numbers."""
-    state = (state ^ (state >> _30)) * _FIRST
-    state = (state ^ (state >> _27)) * _SECOND
-    return state ^ (state >> _31)

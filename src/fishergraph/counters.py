@@ -1,0 +1,45 @@
+"""Random numbers that are counted, not carried along: SplitMix64 (Steele, Lea and Flood 2014).
+
+The numbers of a row depend on a key and on the row alone. Threads and the order of rows therefore change nothing, and
+no state is shared.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+compiled: Any = njit(nogil=True, cache=True)  # pyright: ignore
+
+# The step of the counter and the constants of the mixing function.
+STEP = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_11, _27, _30, _31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(31)
+
+
+@compiled
+def mix(state):
+    """The output function of SplitMix64: neighbouring states give unrelated numbers."""
+    state = (state ^ (state >> _30)) * _FIRST
+    state = (state ^ (state >> _27)) * _SECOND
+    return state ^ (state >> _31)
+
+
+@compiled
+def row_state(key, row):
+    """The first state of the counter of a row; every draw adds STEP to it."""
+    return mix(key ^ mix(np.uint64(row) + STEP))
+
+
+@compiled
+def below(state, bound):
+    """A number of 0 … bound − 1 from the state of a counter; 53 bits, so uniform up to bound / 2^53."""
+    return np.int64(np.float64(np.int64(mix(state) >> _11)) * (bound * 2.0**-53))
+
+
+@compiled
+def share(state):
+    """A number from 0 to 1, below 1, of 53 bits."""
+    return np.float64(np.int64(mix(state) >> _11)) * 2.0**-53

@@ -1,0 +1,108 @@
+"""All nodes within k hops of a node, ring by ring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fishergraph._checks import check_integer, check_number, look_up
+from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph.counters import STEP, below, compiled, row_state
+from fishergraph.graph import Graph
+from fishergraph.multiset.members import WEIGHTS, Multisets
+from fishergraph.multiset.rule import Rule
+
+
+@compiled
+def _next_ring(indptr, indices, queue, first, last, v, stamp):
+    """The end of the queue after the unseen members of queue[first:last] have joined it."""
+    end = last
+    for i in range(first, last):
+        u = queue[i]
+        for e in range(indptr[u], indptr[u + 1]):
+            w = indices[e]
+            if stamp[w] != v:
+                stamp[w] = v
+                queue[end] = w
+                end += 1
+    return end
+
+
+@compiled
+def _reach_block(start, stop, indptr, indices, k, decay, members, key, stamp, queue):
+    """(sizes, members, weights) of the rows start … stop − 1, nearest first; `stamp` (node,) holds no row of these."""
+    sizes = np.empty(stop - start, np.int64)
+    out, out_weights = np.empty(32 * (stop - start), indices.dtype), np.empty(32 * (stop - start), np.float64)
+    filled = 0
+    for v in range(start, stop):
+        stamp[v], queue[0] = v, v
+        first, last, size, weight, state = 0, 1, 0, 1.0, row_state(key, v)
+        for hop in range(k + 1):
+            kept = min(last - first, members - size)
+            if kept < last - first:  # a sample stands for the last ring
+                for i in range(first, first + kept):
+                    state += STEP
+                    j = i + below(state, last - i)
+                    queue[i], queue[j] = queue[j], queue[i]
+            if filled + kept > len(out):
+                room = 2 * len(out) + kept
+                wider, wider_weights = np.empty(room, out.dtype), np.empty(room, np.float64)
+                wider[:filled], wider_weights[:filled] = out[:filled], out_weights[:filled]
+                out, out_weights = wider, wider_weights
+            for i in range(kept):
+                out[filled + i], out_weights[filled + i] = queue[first + i], weight * (last - first) / kept
+            filled, size, weight = filled + kept, size + kept, weight * decay
+            if hop == k or size == members:
+                break
+            first, last = last, _next_ring(indptr, indices, queue, first, last, v, stamp)
+            if first == last:
+                break
+        sizes[v - start] = size
+    return sizes, out[:filled], out_weights[:filled]
+
+
+@dataclass(frozen=True)
+class Hops(Rule):
+    """S_G(v) = the nodes u that k hops from v reach, v among them; u weighs `decay`^(hops from v to u).
+
+    Hops follow edges whatever these weigh; `weights="symmetric"` divides by the degrees of the sets themselves.
+
+    k : the number of hops.
+    decay : from 0, above it, to 1.
+    members : the most members of a set, nearest first. The ring that does not fit is drawn from, each drawn node
+        standing for its share of the ring, and what lies behind it is left out. None keeps all.
+    seed : of the draws.
+    """
+
+    k: int = 2
+    decay: float = 1.0
+    members: int | None = 128
+    seed: int = 0
+
+    def check(self) -> None:
+        """Raise unless every parameter is what it must be."""
+        check_integer(self.k, "k", least=0)
+        check_number(self.decay, "decay", strict=True, most=1.0)
+        if self.members is not None:
+            check_integer(self.members, "members (or None)", least=1)
+        check_integer(self.seed, "seed", least=0)
+
+    def __call__(self, graph: Graph, weights: str | None = None, n_jobs: int | None = None) -> Multisets:
+        """The nodes within k hops of every node, nearest first."""
+        self.check()
+        reweigh = look_up(WEIGHTS, "edge" if weights is None else weights, "weights")
+        n, members = graph.n_nodes, graph.n_nodes if self.members is None else self.members
+        dtype = np.float32 if graph.weights is None else graph.weights.dtype
+
+        def reach(rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            stamp, queue = np.full(n, -1, graph.indices.dtype), np.empty(n, graph.indices.dtype)
+            arrays = (graph.indptr, graph.indices, self.k, float(self.decay), members, np.uint64(self.seed))
+            sizes, out, out_weights = _reach_block(rows.start, rows.stop, *arrays, stamp, queue)
+            return sizes, out, out_weights.astype(dtype)
+
+        parts = map_blocks(reach, row_blocks(n), n_jobs=n_jobs)
+        sizes, out, out_weights = (np.concatenate(part) for part in zip(*parts, strict=True))
+        indptr = np.append(0, np.cumsum(sizes))
+        even = bool((out_weights == 1).all())
+        return Multisets(indptr, out, reweigh(indptr, out, None if even else out_weights), n)

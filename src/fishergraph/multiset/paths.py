@@ -1,0 +1,112 @@
+"""Paths of a fixed length from a node, lifted by concatenation (Section 3.2)."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fishergraph._checks import check_integer
+from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph.graph import Graph
+from fishergraph.multiset.lifted import LiftedSets, own_entries
+from fishergraph.multiset.members import Multisets, neighbourhoods
+from fishergraph.multiset.path_search import count_block, fill_block, patience_of, walk_masses
+from fishergraph.multiset.rule import Rule
+
+logger = logging.getLogger(__name__)
+
+_NEVER = 2**62
+
+
+@dataclass(frozen=True)
+class Paths(Rule):
+    """S_G(v) = the simple paths (v, u_1, …, u_k) of length k, with h(p) = (ψ(v), ψ(u_1), …, ψ(u_k)).
+
+    Every node of a path is a member of the one before it, and none stands twice. A path weighs the product of its
+    edges. A node without a path of this length has an empty set.
+
+    length : k, the number of edges.
+    max_paths : the most paths of a node that are listed. Where there are more, as many are drawn, and weighted so that
+        sums over the set have the sums over all paths as their mean. None lists all.
+    max_total : the most paths of all nodes together; more of them are an error before they fill the memory.
+    seed : of the draws.
+    """
+
+    length: int = 2
+    max_paths: int | None = 128
+    max_total: int = 100_000_000
+    seed: int = 0
+
+    lifts: ClassVar[bool] = True
+
+    def check(self) -> None:
+        """Raise unless every parameter is what it must be."""
+        check_integer(self.length, "length", least=1)
+        if self.max_paths is not None:
+            check_integer(self.max_paths, "max_paths (or None)", least=1)
+        check_integer(self.max_total, "max_total", least=1)
+        check_integer(self.seed, "seed", least=0)
+
+    def __call__(self, graph: Graph, weights: str | None = None, n_jobs: int | None = None) -> LiftedSets:
+        """The paths of every node, and in `totals` how many there are: counted, or estimated where they are drawn."""
+        self.check()
+        near = neighbourhoods(graph, closed=False, weights=weights)
+        counts = self._count(near, n_jobs)
+        paths, path_weights, sizes, totals = self._find(near, counts, n_jobs)
+        n_drawn = int((counts < 0).sum())
+        logger.info(
+            "paths of length %d: %s%d, of which %d are listed; those of %d of %d nodes are a sample",
+            self.length, "about " if n_drawn else "", round(totals.sum()), len(paths), n_drawn, len(counts),
+        )  # fmt: skip
+        indptr = np.append(0, np.cumsum(sizes))
+        return LiftedSets(own_entries(indptr, path_weights), paths, graph.n_nodes, "concatenation", totals)
+
+    def _count(self, near: Multisets, n_jobs: int | None) -> np.ndarray:
+        """How many paths every node has, (node,); −1 where they are drawn."""
+        most = _NEVER if self.max_paths is None else self.max_paths
+        patience = _NEVER if self.max_paths is None else patience_of(self.max_paths)
+        counts, seen = np.zeros(near.n_sets, np.int64), []
+
+        def count(rows: slice) -> None:
+            rest = self.max_total - sum(seen)
+            arrays = (near.indptr, near.indices)
+            if rest >= 0:  # once they are too many, no thread goes on
+                seen.append(count_block(rows.start, rows.stop, *arrays, self.length, most, patience, rest, counts))
+
+        map_blocks(count, row_blocks(near.n_sets), n_jobs=n_jobs)
+        if sum(seen) > self.max_total:
+            raise ValueError(self._too_many(near.n_sets))
+        return counts
+
+    def _too_many(self, n_nodes: int) -> str:
+        advice = "set max_paths, so that they are drawn" if self.max_paths is None else "lower max_paths"
+        return (
+            f"the paths of length {self.length} of all {n_nodes} nodes must be at most max_total={self.max_total}, "
+            f"got more; {advice}, take a smaller length, or raise max_total if the memory allows."
+        )
+
+    def _find(
+        self, near: Multisets, counts: np.ndarray, n_jobs: int | None
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]:
+        """(paths (path, length + 1), their weights, and of every node the number listed and the number in all)."""
+        indptr, indices, weights = near.indptr, near.indices, near.weights
+        most = self.max_paths or 0
+        drawn = bool((counts < 0).any())
+        mass = walk_masses(indptr, indices, weights, self.length) if drawn else np.empty((0, 0))
+        sizes, totals = np.zeros(near.n_sets, np.int64), np.zeros(near.n_sets)
+
+        def fill(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+            room = int(np.where(counts[rows] < 0, most, counts[rows]).sum())
+            out, out_weights = np.empty((room, self.length + 1), indices.dtype), np.empty(room)
+            filled = fill_block(
+                rows.start, rows.stop, indptr, indices, weights, self.length, counts, most, _NEVER,
+                np.uint64(self.seed), mass, out, out_weights, sizes, totals,
+            )  # fmt: skip
+            return out[:filled], out_weights[:filled].astype(np.float32 if weights is None else weights.dtype)
+
+        parts = map_blocks(fill, row_blocks(near.n_sets), n_jobs=n_jobs)
+        paths, path_weights = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return paths, path_weights if drawn or weights is not None else None, sizes, totals
