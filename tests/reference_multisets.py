@@ -37,3 +37,31 @@ def node_tuples(adjacency, k, s):
     """All k-tuples of nodes whose subgraph has at most s parts, in order."""
     every = itertools.product(range(len(adjacency)), repeat=k)
     return [t for t in every if components(adjacency, t) <= s]
+
+
+def local_wl_colours(adjacency, labels, k, s, n_rounds):
+    """(tuples, colours after every round) of the local k-WL on the (k, s)-tuples, numbered in sorted order.
+
+    c_0 is the labels of the nodes and, for each pair of places, whether they are the same and how they are joined;
+    c_{i+1}(t) = (c_i(t), for each place j the multiset of c_i over the tuples with a neighbour of t_j at place j).
+    """
+    tuples = node_tuples(adjacency, k, s)
+    known = set(tuples)
+
+    def relation(u, w):
+        return u == w, bool(adjacency[u][w]), bool(adjacency[w][u])
+
+    def number(signatures):
+        order = {signature: i for i, signature in enumerate(sorted(set(signatures.values())))}
+        return {t: order[signature] for t, signature in signatures.items()}
+
+    places = range(k)
+    relations = {t: tuple(relation(u, w) for u in t for w in t) for t in tuples}
+    colours = [number({t: (tuple(labels[v] for v in t), relations[t]) for t in tuples})]
+    for _ in range(n_rounds):
+        last, signatures = colours[-1], {}
+        for t in tuples:
+            near = [[(*t[:j], u, *t[j + 1 :]) for u in range(len(adjacency)) if adjacency[t[j]][u]] for j in places]
+            signatures[t] = (last[t], tuple(tuple(sorted(last[o] for o in row if o in known)) for row in near))
+        colours.append(number(signatures))
+    return tuples, [[round_[t] for t in tuples] for round_ in colours]

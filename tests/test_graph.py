@@ -430,3 +430,12 @@ def test_no_optional_package_is_imported_for_arrays():
         "assert not [n for n in names if n in sys.modules], [n for n in names if n in sys.modules]\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_subgraph_in_another_order_lists_its_members_in_order():
+    rng = np.random.default_rng(0)
+    graph = as_graph(sp.csr_array((rng.random((12, 12)) < 0.5).astype(float)))
+    order = rng.permutation(12)
+    cut = graph[order]
+    assert all((np.diff(cut.indices[a:b]) > 0).all() for a, b in zip(cut.indptr[:-1], cut.indptr[1:], strict=True))
+    np.testing.assert_array_equal(cut.adjacency.toarray(), graph.adjacency.toarray()[order][:, order])

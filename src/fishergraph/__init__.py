@@ -40,6 +40,7 @@ _HOMES = {
     "Pairs": "fishergraph.multiset",
     "Paths": "fishergraph.multiset",
     "StepAverage": "fishergraph.multiset",
+    "Tuples": "fishergraph.multiset",
     "as_graph": "fishergraph.graph",
     "em_means": "fishergraph.em",
     "fisher_embedding": "fishergraph.embedding",
@@ -50,6 +51,7 @@ _HOMES = {
     "neighbourhoods": "fishergraph.multiset",
     "node_kernel": "fishergraph.kernels",
     "node_sets": "fishergraph.multiset",
+    "node_tuples": "fishergraph.multiset",
     "set_kernel": "fishergraph.kernels",
     "set_lipschitz_constant": "fishergraph.bounds",
     "structural_features": "fishergraph.structural",
@@ -83,8 +85,10 @@ if TYPE_CHECKING:
     from fishergraph.multiset import Pairs as Pairs
     from fishergraph.multiset import Paths as Paths
     from fishergraph.multiset import StepAverage as StepAverage
+    from fishergraph.multiset import Tuples as Tuples
     from fishergraph.multiset import neighbourhoods as neighbourhoods
     from fishergraph.multiset import node_sets as node_sets
+    from fishergraph.multiset import node_tuples as node_tuples
     from fishergraph.nn.classifier import FisherClassifier as FisherClassifier
     from fishergraph.probes import LogisticProbe as LogisticProbe
     from fishergraph.structural import structural_features as structural_features

@@ -51,7 +51,9 @@ class Graph:
         rows = key[0] if isinstance(key, tuple) else key
         rows = np.arange(self.n_nodes)[rows]
         ids = rows if self.ids is None else self.ids[rows]
-        return _from_csr(sp.csr_array(self.adjacency[rows][:, rows]), ids)
+        cut = sp.csr_array(self.adjacency[rows][:, rows])
+        cut.sort_indices()  # rows in another order list their members in another order
+        return _from_csr(cut, ids)
 
     @property
     def adjacency(self) -> sp.csr_array:

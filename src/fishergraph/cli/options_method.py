@@ -130,7 +130,7 @@ Multiset = Annotated[
         panel=_METHOD,
         callback=one_of("fishergraph.multiset", "MULTISETS"),
         default="neighbourhood",
-        help="neighbourhood (with the node itself), open-neighbourhood, hops, pairs, paths, or by diffusion: "
+        help="neighbourhood (with the node itself), open-neighbourhood, hops, pairs, paths, tuples, or by diffusion: "
         "ppr, heat, s2gc.",
     ),
 ]

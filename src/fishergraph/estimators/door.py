@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from fishergraph import _checks
 from fishergraph._optional import require
 from fishergraph.graph import as_graph, names_nodes
-from fishergraph.multiset import choose_multiset, makes_lifted, singletons
+from fishergraph.multiset import Tuples, choose_multiset, makes_lifted, node_tuples, singletons
 from fishergraph.ops import choose_backend
 from fishergraph.ops.place import NUMPY, Place
 from fishergraph.structural import structural_features
@@ -67,7 +67,7 @@ def host_door(model: Any, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, An
     if X is None:
         X = structural_features(graph, model.structure, dim=model.dim, seed=model._structure_seed)
     X = host_rows(model, X, fitting=fitting)
-    return X, _host_sets(model, X, graph)
+    return _host_sets(model, X, graph)
 
 
 def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], str] = _checks.plain_row) -> Any:
@@ -89,17 +89,31 @@ def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], st
     return X
 
 
-def _host_sets(model: Any, X: Any, graph: Any) -> Any:
-    """The multisets of a checked graph; without one every row is its own, or has no members where these are lifted."""
+def _host_sets(model: Any, X: Any, graph: Any) -> tuple[Any, Any]:
+    """(X, multisets) of a checked graph; without one every row is its own, or has no members where these are lifted."""
     if graph is None and not makes_lifted(model.multiset):
-        return singletons(X.shape[0])
+        return X, singletons(X.shape[0])
     if graph is None:
         graph = as_graph(sp.csr_array((X.shape[0], X.shape[0])))
     _checks.check_same_rows(X.shape[0], graph.n_nodes)
     _checks.check_weight_scale(graph.weights, X.dtype)
-    sets = choose_multiset(model.multiset)(graph, model.weights, model.n_jobs)
+    rule = choose_multiset(model.multiset)
+    if isinstance(rule, Tuples):
+        return _tuple_points(model, rule, X, graph)
+    sets = rule(graph, model.weights, model.n_jobs)
     _checks.check_weight_scale(sets.weights, X.dtype)
-    return sets
+    return X, sets
+
+
+def _tuple_points(model: Any, rule: Tuples, X: Any, graph: Any) -> tuple[Any, Any]:
+    """(points, multisets) of the tuples of a graph."""
+    if is_torch_array(X):
+        raise TypeError(
+            f"multiset={model.multiset!r} takes NumPy or CSR features, got a tensor; pass X.cpu().numpy(), "
+            "and device='cuda' for the work on a card."
+        )
+    tuples = node_tuples(graph, rule.k, rule.s, weights=model.weights, max_tuples=rule.max_tuples)
+    return tuples.features(X, normalize=model.normalize), tuples.sets
 
 
 def tensor_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], str] = _checks.plain_row) -> Any:
@@ -144,4 +158,4 @@ def _tensor_sets(model: Any, X: Any, graph: Any, device: Any) -> Any:
         )
     if graph is not None:
         graph = as_graph(graph, undirected=model.undirected)
-    return moved_sets(_host_sets(model, X, graph), device)
+    return moved_sets(_host_sets(model, X, graph)[1], device)

@@ -157,7 +157,7 @@ class FisherEmbedding(FisherTransformer):
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=True)
         with one_blas_thread(), place.working():
-            return run_stack(spec, self.stack_, X, sets)
+            return sets.pooled(run_stack(spec, self.stack_, X, sets))
 
     def _fit(self, X: Any, graph: Any, *, want_output: bool) -> Any:
         spec = self._spec()
@@ -169,7 +169,7 @@ class FisherEmbedding(FisherTransformer):
         seed = np.random.SeedSequence(words)
         with one_blas_thread(), place.working():
             self.stack_, output = fit_stack(spec, X, sets, seed, want_output=want_output)
-        return output
+        return sets.pooled(output) if want_output else None
 
     def _spec(self) -> StackSpec:
         """The parameters, checked and with names looked up."""

@@ -11,6 +11,7 @@ diffused     PageRank, HeatKernel, StepAverage
 hops         Hops
 pairs        Pairs
 paths        Paths; path_search finds or draws them
+tuples       Tuples, node_tuples; tuple_search finds them
 choice       the rules by name
 """
 
@@ -22,6 +23,7 @@ from fishergraph.multiset.members import WEIGHTS, Multisets, neighbourhoods, nod
 from fishergraph.multiset.pairs import Pairs
 from fishergraph.multiset.paths import Paths
 from fishergraph.multiset.rule import Rule
+from fishergraph.multiset.tuples import NodeTuples, Tuples, node_tuples
 
 __all__ = [
     "LIFTS",
@@ -33,14 +35,17 @@ __all__ = [
     "Hops",
     "LiftedSets",
     "Multisets",
+    "NodeTuples",
     "PageRank",
     "Pairs",
     "Paths",
     "Rule",
     "StepAverage",
+    "Tuples",
     "choose_multiset",
     "makes_lifted",
     "neighbourhoods",
     "node_sets",
+    "node_tuples",
     "singletons",
 ]

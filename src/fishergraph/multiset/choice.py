@@ -12,9 +12,10 @@ from fishergraph.multiset.members import neighbourhoods
 from fishergraph.multiset.pairs import Pairs
 from fishergraph.multiset.paths import Paths
 from fishergraph.multiset.rule import Rule
+from fishergraph.multiset.tuples import Tuples
 
 # The records a model file may name.
-RULES = (PageRank, HeatKernel, StepAverage, Hops, Pairs, Paths)
+RULES = (PageRank, HeatKernel, StepAverage, Hops, Pairs, Paths, Tuples)
 
 MULTISETS: dict[str, Callable[..., Any]] = {
     "neighbourhood": lambda graph, weights, n_jobs=None: neighbourhoods(graph, closed=True, weights=weights),
@@ -22,6 +23,7 @@ MULTISETS: dict[str, Callable[..., Any]] = {
     "hops": Hops(),
     "pairs": Pairs(),
     "paths": Paths(),
+    "tuples": Tuples(),
     "ppr": PageRank(),
     "heat": HeatKernel(),
     "s2gc": StepAverage(),

@@ -32,6 +32,7 @@ class LiftedSets:
     n_points : the number of points that subgraphs are made of.
     lift : "mean" or "concatenation".
     totals : (set,), how many subgraphs a set stands for, or None; more than its members where these are a sample.
+    pool : the sets of consecutive rows that are one row in the end, their mean; None: every row stays.
     """
 
     sets: Any
@@ -39,6 +40,7 @@ class LiftedSets:
     n_points: int
     lift: str = "concatenation"
     totals: np.ndarray | None = None
+    pool: Multisets | None = None
 
     lifted: ClassVar[bool] = True
 
@@ -58,6 +60,13 @@ class LiftedSets:
     @property
     def weights(self) -> Any:
         return self.sets.weights
+
+    def pooled(self, rows: Any) -> Any:
+        """The rows of all sets, or the means of those that belong together."""
+        if self.pool is None:
+            return rows
+        sizes = np.diff(self.pool.indptr)[:, None]
+        return np.add.reduceat(rows, self.pool.indptr[:-1], axis=0) / sizes.astype(rows.dtype)
 
     def block(self, rows: slice) -> LiftedSets:
         """The sets of consecutive rows, without a copy."""

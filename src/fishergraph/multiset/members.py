@@ -38,6 +38,10 @@ class Multisets:
     def n_entries(self) -> int:
         return int(self.indptr[-1] - self.indptr[0])
 
+    def pooled(self, rows: Any) -> Any:
+        """What becomes of the rows in the end; see `LiftedSets`."""
+        return rows
+
     def block(self, rows: slice) -> Multisets:
         """The sets of consecutive rows, without a copy."""
         start, stop, _ = rows.indices(self.n_sets)

@@ -85,7 +85,7 @@ class Paths(Rule):
         advice = "set max_paths, so that they are drawn" if self.max_paths is None else "lower max_paths"
         return (
             f"the paths of length {self.length} of all {n_nodes} nodes must be at most max_total={self.max_total}, "
-            f"got more; {advice}, take a smaller length, or raise max_total if the memory allows."
+            f"got more; {advice}, take a smaller length, or raise max_total if memory allows."
         )
 
     def _find(

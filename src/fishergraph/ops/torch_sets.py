@@ -69,6 +69,10 @@ class TensorSets:
             if tensor is not None and not tensor.is_contiguous():
                 object.__setattr__(self, name, tensor.contiguous())
 
+    def pooled(self, rows: Any) -> Any:
+        """As in `Multisets`."""
+        return rows
+
     @property
     def n_sets(self) -> int:
         return self.indptr.shape[0] - 1

@@ -1,0 +1,161 @@
+"""k-tuples of nodes with the neighbours of the local k-dimensional Weisfeiler–Lehman algorithm.
+
+A tuple t = (v_1, …, v_k) is a point. Its neighbours at place j are the tuples with v_j replaced by a member u of v_j,
+
+    N_j(t) = {θ_j(t, u) : u ∈ N(v_j)},     c_{i+1}(t) = (c_i(t), N_1, …, N_k as multisets of c_i)
+
+and its multiset has t itself and all of them, each in a slot of its own: h(t) = (ψ(t), 0, …, 0), and
+h(t, θ_j(t, u)) = (ψ(t), 0, …, ψ(θ_j(t, u)), …, 0) with the neighbour at place j. So places are never mixed up, and a
+mean of the set has the means of every place side by side. Only tuples whose subgraph has at most s parts are there: the
+(k, s)-SpeqNets of Morris et al. (2022); s = k is the local k-WL on all n^k tuples.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from fishergraph._checks import check_integer
+from fishergraph.graph import Graph
+from fishergraph.multiset.lifted import LiftedSets, own_entries
+from fishergraph.multiset.members import Multisets, neighbourhoods, node_sets, singletons
+from fishergraph.multiset.rule import Rule
+from fishergraph.multiset.tuple_search import N_RELATIONS, fill_neighbours, fill_relations, find_tuples
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class NodeTuples:
+    """The tuples of a graph, or of several side by side, in order.
+
+    members : (tuple, place), the nodes of every tuple.
+    types : float32, (tuple, column), the isomorphism type: for each pair of places one of five columns (apart, the
+        same, joined both ways, or one way), and for each place whether the node has a loop.
+    sets : the multiset of every tuple, over the tuples.
+    nodes, graphs : the tuples that begin with a node, and those of a graph, as multisets over the tuples.
+    """
+
+    members: np.ndarray
+    types: np.ndarray
+    sets: LiftedSets
+    nodes: Multisets
+    graphs: Multisets
+
+    def features(self, X: Any, *, normalize: bool = False) -> Any:
+        """(tuple, k · feature + column): X of the nodes side by side, then the type; CSR where X is.
+
+        `normalize` divides the rows of X by their lengths first, so that features do not outweigh types.
+        """
+        if normalize:
+            from sklearn.preprocessing import normalize as unit_rows
+
+            X = unit_rows(X)
+        places = [X[self.members[:, place]] for place in range(self.members.shape[1])]
+        if sp.issparse(X):
+            return sp.csr_array(sp.hstack([*places, sp.csr_array(self.types, dtype=X.dtype)], format="csr"))
+        return np.concatenate([*places, self.types.astype(X.dtype)], axis=1)
+
+
+def node_tuples(
+    graph: Graph,
+    k: int = 2,
+    s: int | None = None,
+    *,
+    weights: str | None = None,
+    graph_ptr: Any = None,
+    max_tuples: int = 200_000,
+) -> NodeTuples:
+    """All (v_1, …, v_k) whose subgraph has at most s parts, with their types, multisets, and the sets that pool them.
+
+    Parameters
+    ----------
+    k, s : k from 1 to 3, and s from 1 to k (k by default).
+    weights : of the neighbours, as in `neighbourhoods`; a tuple itself weighs one.
+    graph_ptr : graph g has the nodes graph_ptr[g] … graph_ptr[g + 1] − 1, and tuples stay within it; None is one graph.
+    max_tuples : more tuples are an error before they fill the memory.
+    """
+    rule = Tuples(k, s, max_tuples)
+    rule.check()
+    borders = node_sets([0, graph.n_nodes] if graph_ptr is None else graph_ptr).indptr
+    members = rule.find(graph, borders)
+    begins = np.searchsorted(members[:, 0], np.arange(graph.n_nodes + 1))
+    types = np.zeros((len(members), N_RELATIONS * k * (k - 1) // 2 + k), np.float32)
+    fill_relations(graph.indptr, graph.indices, members, types)
+    every = singletons(len(members)).indices
+    nodes = Multisets(begins, every, None, len(members))
+    sets = _neighbours(neighbourhoods(graph, closed=False, weights=weights), members, nodes)
+    logger.info("(%d, %d)-tuples of %d nodes: %d, with %d members", k, rule.parts, graph.n_nodes, len(members),
+                sets.n_entries)  # fmt: skip
+    return NodeTuples(members, types, sets, nodes, Multisets(begins[borders], every, None, len(members)))
+
+
+def _neighbours(near: Multisets, members: np.ndarray, nodes: Multisets) -> LiftedSets:
+    """The multiset of every tuple, counted first and then filled."""
+    sizes, width = np.empty(len(members), np.int64), members.shape[1] + 1
+    dtype = np.float32 if near.weights is None else near.weights.dtype
+    arrays = (near.indptr, near.indices, near.weights, members, nodes.indptr, sizes)
+    room = fill_neighbours(*arrays, np.empty((0, width), members.dtype), np.empty(0, dtype))
+    subgraphs, weights = np.empty((room, width), members.dtype), np.empty(room, dtype)
+    fill_neighbours(*arrays, subgraphs, weights)
+    entries = own_entries(np.append(0, np.cumsum(sizes)), None if near.weights is None else weights)
+    return LiftedSets(entries, subgraphs, len(members), pool=nodes)
+
+
+@dataclass(frozen=True)
+class Tuples(Rule):
+    """k-tuples of nodes as points, for small graphs; a node is the mean of the tuples that begin with it.
+
+    The points of the first layer are the features of the k nodes side by side and the isomorphism type of the tuple.
+
+    k : nodes of a tuple, 1 to 3.
+    s : the most connected parts of a tuple's subgraph, 1 to k; None is k, all tuples.
+    max_tuples : more tuples are an error before they fill the memory.
+    """
+
+    k: int = 2
+    s: int | None = 1
+    max_tuples: int = 200_000
+
+    lifts: ClassVar[bool] = True
+
+    @property
+    def parts(self) -> int:
+        """s, or k where it is None."""
+        return self.k if self.s is None else self.s
+
+    def check(self) -> None:
+        """Raise unless every parameter is what it must be."""
+        check_integer(self.k, "k", least=1)
+        check_integer(self.parts, "s (or None)", least=1)
+        check_integer(self.max_tuples, "max_tuples", least=1)
+        if self.k > 3 or self.parts > self.k:
+            raise ValueError(
+                f"tuples must have k from 1 to 3 and s from 1 to k, got k={self.k} and s={self.s}; choose smaller ones."
+            )
+
+    def __call__(self, graph: Graph, weights: str | None = None, n_jobs: int | None = None) -> LiftedSets:
+        """The multisets of the tuples, over the tuples; `node_tuples` gives the points that go with them."""
+        return node_tuples(graph, self.k, self.s, weights=weights, max_tuples=self.max_tuples).sets
+
+    def find(self, graph: Graph, borders: np.ndarray) -> np.ndarray:
+        """(tuple, place): the tuples, counted before they are listed."""
+        pattern = graph.adjacency + graph.adjacency.T
+        pattern.sort_indices()
+        arrays = (pattern.indptr, pattern.indices, borders, self.k, self.parts)
+        every = int((np.diff(borders).astype(object) ** self.k).sum())
+        nothing = np.empty((0, self.k), graph.indices.dtype)
+        count = every if self.parts == self.k else find_tuples(*arrays, self.max_tuples, nothing)
+        if count > self.max_tuples:
+            got = every if self.parts == self.k else "more"
+            raise ValueError(
+                f"the ({self.k}, {self.parts})-tuples of {graph.n_nodes} nodes must be at most "
+                f"max_tuples={self.max_tuples}, got {got}; take a smaller k or s, or raise max_tuples if memory allows."
+            )
+        members = np.empty((count, self.k), graph.indices.dtype)
+        find_tuples(*arrays, count, members)
+        return members
