@@ -29,7 +29,7 @@ def _precision() -> str:
     """What float32 products may be rounded to, as the user set it for the rest of PyTorch."""
     settings = torch.backends.cuda.matmul
     tf32 = settings.fp32_precision == "tf32" if hasattr(settings, "fp32_precision") else settings.allow_tf32
-    return "tf32" if tf32 else "ieee"
+    return "tf32" if tf32 else "tf32x3"
 
 
 def head(

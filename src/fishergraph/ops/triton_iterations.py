@@ -48,20 +48,38 @@ _REPAIR_ROWS = 32
 
 
 @triton.jit
+def _load_rows(
+    x, points, first, stop, features, stride, D: tl.constexpr, BLOCK: tl.constexpr, MEMBERS: tl.constexpr,
+    KIND: tl.constexpr,
+):  # fmt: skip
+    """The MEMBERS points of the entries from `first` on; zeros behind the last one."""
+    rows = ()
+    for k in tl.static_range(MEMBERS):
+        rows = rows + (load_live_row(x, points[k], first + k < stop, features, stride, D, BLOCK, KIND),)
+    return rows
+
+
+@triton.jit
 def _em_pass(
     means, x, bias, indices, weights, start, stop, features, lanes, anchors, origin, inverse, stride,
     D: tl.constexpr, BLOCK: tl.constexpr, P: tl.constexpr, LANES: tl.constexpr, MEMBERS: tl.constexpr,
     WEIGHTED: tl.constexpr, KIND: tl.constexpr,
 ):  # fmt: skip
-    """(Σ_e a α_ej (x_e − o))_j, and Σ_e a α_ej folded, with α the responsibilities at the set's own means."""
+    """(Σ_e a α_ej (x_e − o))_j, and Σ_e a α_ej folded, with α the responsibilities at the set's own means.
+
+    Few programs share a multiprocessor, so a member's point is asked for a round before it is used, its number two.
+    """
     offsets = fold_offsets(means, bias, lanes, anchors, inverse, P, LANES)
     sums, totals = zeros(features, P, KIND), tl.zeros_like(offsets)
     points = load_members(indices, start, stop, MEMBERS)
+    held = _load_rows(x, points, start, stop, features, stride, D, BLOCK, MEMBERS, KIND)
+    points = load_members(indices, start + MEMBERS, stop, MEMBERS)
     for first in range(start, stop, MEMBERS):
-        following = load_members(indices, first + MEMBERS, stop, MEMBERS)
+        following = load_members(indices, first + 2 * MEMBERS, stop, MEMBERS)
+        coming = _load_rows(x, points, first + MEMBERS, stop, features, stride, D, BLOCK, MEMBERS, KIND)
         for k in tl.static_range(MEMBERS):
             live = first + k < stop
-            member = load_live_row(x, points[k], live, features, stride, D, BLOCK, KIND) - origin
+            member = held[k] - origin
             scores = fold_products((member,) * P, means, lanes, P, LANES) * inverse + offsets
             powers, total, _ = softmax_lanes(scores, lanes, P, LANES)
             if WEIGHTED:
@@ -70,7 +88,7 @@ def _em_pass(
                 weight = tl.where(live, tl.full([], 1.0, KIND), 0.0)
             c = powers * (weight / total)
             sums, totals = add_member(sums, c, member, lanes, BLOCK, P, LANES), totals + c
-        points = following
+        points, held = following, coming
     return sums, totals
 
 

@@ -2,8 +2,11 @@
 
 z_v = Σ_j W_j φ_vj has W of the shape (out, anchor · feature); here its blocks are (anchor, feature, out), as the matrix
 units want them. Neither kernel writes its product, (row, anchor, feature). Bytes from memory: `head_inner` reads φ
-once, `head_contract` R once. Every tile of rows takes all of W from the second-level cache: hence tiles of 128 rows and
-256 features, fetched by the copy engine, which needs no registers for addresses.
+once, `head_contract` R once. Every tile of rows takes all of W from the second-level cache: hence large tiles, fetched
+by the copy engine, which needs no registers for addresses.
+
+Full float32 is three products of TF32 parts, high and low: on an H200 five times as fast as the plain units, and its
+error is smaller.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 # (rows, features, summands) of a tile.
-_ROWS, _FEATURES, _DEPTH = 128, 256, 32
+_ROWS, _FEATURES, _DEPTH = 128, 128, 32
 # The copy engine wants rows of a multiple of 16 bytes.
 ALIGNED = 4
 
@@ -88,12 +91,10 @@ def _head_contract(
 
 
 def _tile(n_features: int, precision: str) -> dict[str, Any]:
-    """Less for exact products, which hold their factors in registers, and for rows that are read number by number."""
-    most, depth = (_FEATURES, _DEPTH) if precision == "tf32" else (_FEATURES // 4, _DEPTH // 2)
-    most = most if n_features % ALIGNED == 0 else min(most, _FEATURES // 2)
+    """The tile of a program; three products hold more factors, and share them among more warps."""
     return {
-        "ROWS": _ROWS, "FEATURES": max(32, min(most, triton.next_power_of_2(n_features))), "DEPTH": depth,
-        "PRECISION": precision, "num_warps": 8, "num_stages": 3,
+        "ROWS": _ROWS, "FEATURES": max(32, min(_FEATURES, triton.next_power_of_2(n_features))), "DEPTH": _DEPTH,
+        "PRECISION": precision, "num_warps": 4 if precision == "tf32" else 8, "num_stages": 3,
     }  # fmt: skip
 
 
