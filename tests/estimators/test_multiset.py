@@ -28,7 +28,9 @@ INDPTR = np.concatenate([[0], np.cumsum([len(s) for s in SETS])])
 
 
 def small(**changes) -> FisherSetEmbedding:
-    return FisherSetEmbedding(**{"n_anchors": 3, "dim": 4, "random_state": 0, **changes})
+    return FisherSetEmbedding(
+        **{"n_anchors": 3, "dim": 4, "kernel": "identity", "counts": True, "random_state": 0, **changes}
+    )
 
 
 @pytest.mark.filterwarnings("ignore:asked for:UserWarning")
