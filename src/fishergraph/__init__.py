@@ -27,24 +27,31 @@ from typing import TYPE_CHECKING, Any
 from fishergraph._version import __version__
 
 _HOMES = {
+    "DiagonalMixture": "fishergraph.family",
     "FisherClassifier": "fishergraph.nn.classifier",
     "FisherEmbedding": "fishergraph.estimators",
     "FisherSetEmbedding": "fishergraph.estimators",
+    "Gaussian": "fishergraph.family",
+    "GaussianMixture": "fishergraph.family",
     "Graph": "fishergraph.graph",
     "HeatKernel": "fishergraph.multiset",
     "Hops": "fishergraph.multiset",
     "LiftedSets": "fishergraph.multiset",
     "LogisticProbe": "fishergraph.probes",
+    "MultinomialMixture": "fishergraph.family",
     "Multisets": "fishergraph.multiset",
     "PageRank": "fishergraph.multiset",
     "Pairs": "fishergraph.multiset",
     "Paths": "fishergraph.multiset",
     "StepAverage": "fishergraph.multiset",
     "Tuples": "fishergraph.multiset",
+    "VonMisesFisherMixture": "fishergraph.family",
     "as_graph": "fishergraph.graph",
     "em_means": "fishergraph.em",
     "fisher_embedding": "fishergraph.embedding",
+    "kl_divergence": "fishergraph.family",
     "learn_anchors": "fishergraph.em",
+    "learn_family": "fishergraph.em",
     "lipschitz_constant": "fishergraph.bounds",
     "load_graph": "fishergraph.datasets",
     "margin_bound": "fishergraph.bounds",
@@ -52,6 +59,7 @@ _HOMES = {
     "node_kernel": "fishergraph.kernels",
     "node_sets": "fishergraph.multiset",
     "node_tuples": "fishergraph.multiset",
+    "retract": "fishergraph.family",
     "set_kernel": "fishergraph.kernels",
     "set_lipschitz_constant": "fishergraph.bounds",
     "structural_features": "fishergraph.structural",
@@ -69,10 +77,18 @@ if TYPE_CHECKING:
     from fishergraph.datasets import load_graph as load_graph
     from fishergraph.em import em_means as em_means
     from fishergraph.em import learn_anchors as learn_anchors
+    from fishergraph.em import learn_family as learn_family
     from fishergraph.embedding import fisher_embedding as fisher_embedding
     from fishergraph.embedding import tangent_kernel as tangent_kernel
     from fishergraph.estimators import FisherEmbedding as FisherEmbedding
     from fishergraph.estimators import FisherSetEmbedding as FisherSetEmbedding
+    from fishergraph.family import DiagonalMixture as DiagonalMixture
+    from fishergraph.family import Gaussian as Gaussian
+    from fishergraph.family import GaussianMixture as GaussianMixture
+    from fishergraph.family import MultinomialMixture as MultinomialMixture
+    from fishergraph.family import VonMisesFisherMixture as VonMisesFisherMixture
+    from fishergraph.family import kl_divergence as kl_divergence
+    from fishergraph.family import retract as retract
     from fishergraph.graph import Graph as Graph
     from fishergraph.graph import as_graph as as_graph
     from fishergraph.kernels import node_kernel as node_kernel

@@ -33,7 +33,13 @@ def fisher_embedding(
         difference *= root
     phi = xp.reshape(difference, (n_sets, n_anchors * n_features))
     phi = phi @ root.T if getattr(root, "ndim", 0) == 2 else phi
-    return phi if mass is None else xp.concat([phi, xp.log1p(mass)], axis=1)
+    return phi if mass is None else append_counts(phi, mass)
+
+
+def append_counts(phi: Any, mass: Any) -> Any:
+    """φ with the soft counts log(1 + mass_j) after it, (set, coordinate + anchor)."""
+    xp = array_namespace(phi, mass)
+    return xp.concat([phi, xp.log1p(mass)], axis=1)
 
 
 def tangent_kernel(means: Any, other_means: Any, anchors: Any, *, fisher_root: Any = None) -> Any:

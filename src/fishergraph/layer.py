@@ -8,23 +8,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace
+import numpy as np
+from array_api_compat import array_namespace, to_device
 from array_api_compat import device as device_of
 
-from fishergraph.blocks import block_rows, map_blocks, row_blocks
+from fishergraph.blocks import block_rows, cut_blocks, map_blocks, row_blocks
 from fishergraph.em.anchors import calibrate_variance, learn_anchors, sample_members, sample_size
 from fishergraph.em.e_step import posterior, published_code
-from fishergraph.em.loop import block_means, first_responsibilities, sum_dtype
-from fishergraph.embedding import fisher_embedding
-from fishergraph.family import fisher_root
+from fishergraph.em.learn import learn_family
+from fishergraph.em.loop import sum_dtype
+from fishergraph.em.moments import Seen, block_moments, see
+from fishergraph.embedding import append_counts, fisher_embedding
+from fishergraph.family import Family, GaussianMixture, exact_root, fisher_root
+from fishergraph.family.base import map_arrays
+from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
 from fishergraph.kernel_map import IdentityMap, KernelMap
-from fishergraph.ops import Responsibilities, choose_backend
+from fishergraph.ops import choose_backend
 
 # The lifted points of a block on the CPU: more than this leaves its caches many times over.
 _LIFTED_BYTES = 16 * 2**20
+
+
+# The family of the paper's equations.
+UNIT_MIXTURE = GaussianMixture()
 
 
 @dataclass(frozen=True)
@@ -84,65 +93,73 @@ class LayerSpec:
     backend: str | None
     device: str = "cpu"  # as the backends call it
     slack: float = math.inf  # of the E-step: ∞ is the posterior, 0 is balanced
+    family: Family = UNIT_MIXTURE
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A fitted layer: anchors (anchor, feature), the variance they go with, and ψ."""
+    """A fitted layer: θ_0, a record of its family, ψ, and the root of the exact Fisher matrix where it is asked for."""
 
-    anchors: Any
-    variance: float
+    theta: Any
     kernel_map: KernelMap
+    root: Any = None
+
+    @property
+    def anchors(self) -> Any:
+        """The means of a Gaussian mixture, (anchor, feature)."""
+        return self.theta.anchors
+
+    @property
+    def variance(self) -> float:
+        """σ² of a Gaussian mixture."""
+        return self.theta.variance
 
     def moved(self, move: Callable[[Any], Any]) -> Layer:
         """The layer with its arrays somewhere else."""
-        return Layer(move(self.anchors), self.variance, self.kernel_map.moved(move))
+        root = None if self.root is None else move(self.root)
+        return Layer(map_arrays(self.theta, move), self.kernel_map.moved(move), root)
 
 
 class Known(NamedTuple):
-    """What fitting a layer leaves for running it: responsibilities (`_shares`), and φ where the sample was all rows."""
+    """What fitting a layer leaves for running it: what is seen of the points (`_seen`), and φ where the sample was all
+    rows."""
 
-    alpha: Responsibilities | None = None
+    seen: Seen | None = None
     phi: Any = None
 
 
-def _shares(
-    spec: LayerSpec, anchors: Any, variance: float, points: Any, sets: Any, n_jobs: int | None
-) -> Responsibilities | None:
-    """The responsibilities of all points; None where members are lifted, whose own are found block by block."""
+def _seen(spec: LayerSpec, layer: Layer, points: Any, sets: Any, n_jobs: int | None) -> Seen | None:
+    """Statistics and responsibilities of all points; None where members are lifted, whose own are found by blocks."""
     if sets.lifted:
         return None
-    return first_responsibilities(points, anchors, variance, e_step=spec.attention.e_step, n_jobs=n_jobs)
+    return see(spec.family, points, layer.theta, e_step=spec.attention.e_step, n_jobs=n_jobs)
 
 
-def block_phi(
-    spec: LayerSpec, anchors: Any, variance: float, points: Any, alpha: Responsibilities | None, sets: Any
-) -> Any:
-    """φ of the multisets of one row block (Eq. 18), (set, anchor·feature [+ anchor])."""
-    if alpha is None:
+def block_phi(spec: LayerSpec, layer: Layer, points: Any, seen: Seen | None, sets: Any) -> Any:
+    """φ of the multisets of one row block (Eq. 13, 18), (set, coordinate [+ anchor])."""
+    if seen is None:
         points, sets = sets.gather(points)
-        alpha = first_responsibilities(points, anchors, variance, e_step=spec.attention.e_step, n_jobs=1)
+        seen = see(spec.family, points, layer.theta, e_step=spec.attention.e_step, n_jobs=1)
     backend = choose_backend(spec.backend, device=spec.device, n_em_iter=spec.n_em_iter, slack=spec.slack)
-    means, mass = block_means(
-        backend,
-        points,
-        alpha,
-        sets,
-        anchors,
-        variance=variance,
-        prior=spec.prior,
-        n_em_iter=spec.n_em_iter,
-        slack=spec.slack,
-    )
-    root = spec.attention.fisher_root(len(anchors))
-    return fisher_embedding(means, anchors, fisher_root=root, mass=mass if spec.counts else None, overwrite=True)
+    steps: dict[str, Any] = {"prior": spec.prior, "n_em_iter": spec.n_em_iter, "slack": spec.slack}
+    means, mass = block_moments(backend, spec.family, seen, sets, layer.theta, **steps)
+    counts = mass if spec.counts else None
+    if isinstance(spec.family, GaussianMixture) and spec.family.plain:
+        root = spec.attention.fisher_root(len(layer.anchors))
+        return fisher_embedding(means, layer.anchors, fisher_root=root, mass=counts, overwrite=True)
+    phi = spec.family.phi(means, mass, layer.theta, root=layer.root, prior=spec.prior)
+    return phi if counts is None else append_counts(phi, counts)
 
 
 def phi_blocks(spec: LayerSpec, sets: Any, n_features: int) -> list[slice]:
-    """The row blocks of a layer whose points have that many features; lifted members are counted too."""
+    """The row blocks of a layer whose points have that many features; members that are gathered are counted too."""
     width = 4 * n_features * sets.slots
-    blocks = row_blocks(sets.n_sets, block_rows(spec.device, spec.n_anchors * width))
-    return sets.cut(blocks, block_rows(spec.device, width, _LIFTED_BYTES // width)) if sets.lifted else blocks
+    blocks = row_blocks(sets.n_sets, block_rows(spec.device, 4 * spec.family.width(spec.n_anchors, width // 4)))
+    gathered = spec.n_em_iter > 1 and not isinstance(spec.family, GaussianMixture)
+    if not (sets.lifted or gathered):
+        return blocks
+    indptr = np.asarray(to_device((sets.sets if sets.lifted else sets).indptr, "cpu"))
+    return cut_blocks(indptr, blocks, block_rows(spec.device, width, _LIFTED_BYTES // width))
 
 
 def fit_layer(
@@ -152,14 +169,17 @@ def fit_layer(
 
     φ of the sample is written over `reuse`, that of an earlier layer, where it has the shape.
     """
-    anchors, variance = _fit_anchors(spec, points, sets, rng, n_jobs)
-    alpha = _shares(spec, anchors, variance, points, sets, n_jobs)
+    spec.family.check_width(points.shape[1] * sets.slots)
+    theta = _fit_theta(spec, points, sets, rng, n_jobs)
+    identity = IdentityMap(_phi_width(spec, theta))
+    layer = Layer(theta, identity, _fit_root(spec, theta, rng))
+    seen = _seen(spec, layer, points, sets, n_jobs)
     if spec.keeps_phi or (last and not spec.attention.maps_last):
-        return Layer(anchors, variance, IdentityMap(_phi_width(spec, anchors))), Known(alpha)
+        return layer, Known(seen)
     rows = rng.permutation(sets.n_sets)[: sample_size(spec.dim, spec.max_samples, sets.n_sets)]
     rows = array_namespace(rows).sort(rows)
     whole = len(rows) == sets.n_sets
-    phi = _sample_phi(spec, anchors, variance, points, alpha, sets if whole else sets.take(rows), n_jobs, reuse)
+    phi = _sample_phi(spec, layer, points, seen, sets if whole else sets.take(rows), n_jobs, reuse)
     kernel_map = spec.fit_map(
         phi,
         spec.dim,
@@ -168,21 +188,34 @@ def fit_layer(
         rng=rng,
         n_jobs=n_jobs,
     )
-    return Layer(anchors, variance, kernel_map), Known(alpha, phi if whole else None)
+    return replace(layer, kernel_map=kernel_map), Known(seen, phi if whole else None)
 
 
-def _fit_anchors(spec: LayerSpec, points: Any, sets: Any, rng: Any, n_jobs: int | None) -> tuple[Any, float]:
-    """Anchors from a sample of members, and the variance that goes with them."""
+def _fit_theta(spec: LayerSpec, points: Any, sets: Any, rng: Any, n_jobs: int | None) -> Any:
+    """θ_0 from a sample of members: anchors with the variance that goes with them, or what the family learns."""
     xp = array_namespace(points)
     members = _sampled_points(spec, points, sets, rng)
     if xp.finfo(members.dtype).bits < 32:  # stored short, learned from in full
         members = xp.astype(members, xp.float32)
+    if not isinstance(spec.family, GaussianMixture):
+        return learn_family(spec.family, members, spec.n_anchors, rng=rng, n_jobs=n_jobs)
     method = spec.attention.anchor_method or spec.anchor_method
     anchors = learn_anchors(members, spec.n_anchors, method=method, rng=rng, n_jobs=n_jobs)
     if isinstance(spec.variance, float):
-        return anchors, spec.variance
+        return GaussianMixtureTheta(anchors, spec.variance)
     has_variance = spec.attention.has_variance
-    return anchors, calibrate_variance(members, anchors, spec.sharpness) if has_variance else 1.0
+    variance = calibrate_variance(members, anchors, spec.sharpness) if has_variance else 1.0
+    return GaussianMixtureTheta(anchors, variance)
+
+
+def _fit_root(spec: LayerSpec, theta: Any, rng: Any) -> Any:
+    """The root of the exact Fisher matrix beside the arrays of θ_0; None where the closed form does."""
+    if spec.family.fisher != "exact":
+        return None
+    host = map_arrays(theta, lambda array: np.asarray(to_device(array, "cpu")))
+    root = exact_root(spec.family, host, np.random.default_rng(int(rng.integers(2**31))))
+    like = theta[0]
+    return array_namespace(like).asarray(root, dtype=like.dtype, device=device_of(like))
 
 
 def _sampled_points(spec: LayerSpec, points: Any, sets: Any, rng: Any) -> Any:
@@ -196,20 +229,23 @@ def _sampled_points(spec: LayerSpec, points: Any, sets: Any, rng: Any) -> Any:
     return sets.points_alone(alone) if sets.lifted else alone
 
 
-def _phi_width(spec: LayerSpec, anchors: Any) -> int:
-    return math.prod(anchors.shape) + (len(anchors) if spec.counts else 0)
+def _phi_width(spec: LayerSpec, theta: Any) -> int:
+    """The columns of φ; θ may have fewer components than were asked for."""
+    n_anchors, n_statistics = spec.family.mean_statistics(theta).shape
+    return spec.family.width(n_anchors, spec.family.n_features(n_statistics)) + (n_anchors if spec.counts else 0)
 
 
-def _sample_phi(spec, anchors, variance, points, alpha, sets, n_jobs, reuse) -> Any:
+def _sample_phi(spec, layer, points, seen, sets, n_jobs, reuse) -> Any:
     """φ of all the given sets, filled block by block."""
-    shape = (sets.n_sets, _phi_width(spec, anchors))
+    shape = (sets.n_sets, layer.kernel_map.n_outputs)
     # Pages that are already there are filled in half the time of new ones.
     known = reuse is not None and tuple(reuse.shape) == shape
-    xp, dtype = array_namespace(anchors), sum_dtype(points, anchors)
-    phi: Any = reuse if known else xp.empty(shape, dtype=dtype, device=device_of(anchors))
+    like = layer.theta[0]
+    xp, dtype = array_namespace(like), sum_dtype(points, like)
+    phi: Any = reuse if known else xp.empty(shape, dtype=dtype, device=device_of(like))
 
     def fill(rows: slice) -> None:
-        phi[rows] = block_phi(spec, anchors, variance, points, alpha, sets.block(rows))
+        phi[rows] = block_phi(spec, layer, points, seen, sets.block(rows))
 
     map_blocks(fill, phi_blocks(spec, sets, points.shape[1]), n_jobs=n_jobs)
     return phi
@@ -230,14 +266,14 @@ def run_layer(
     advance: Callable[[int], Any] | None = None,
 ) -> None:
     """ψ(φ) of every row block, handed to `write(rows, block)`; the rows of a block are in cache when it is called."""
-    alpha, whole = known
-    if alpha is None:
-        alpha = _shares(spec, layer.anchors, layer.variance, points, sets, n_jobs)
+    seen, whole = known
+    if seen is None:
+        seen = _seen(spec, layer, points, sets, n_jobs)
 
     def block(rows: slice) -> None:
         phi = whole[rows] if whole is not None else None
         if phi is None:
-            phi = block_phi(spec, layer.anchors, layer.variance, points, alpha, sets.block(rows))
+            phi = block_phi(spec, layer, points, seen, sets.block(rows))
         write(rows, layer.kernel_map(phi))
 
     map_blocks(block, phi_blocks(spec, sets, points.shape[1]), n_jobs=n_jobs, advance=advance)

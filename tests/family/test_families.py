@@ -353,7 +353,7 @@ def test_data_outside_the_support():
     with pytest.raises(ValueError, match=r"counts of at least 0 .* got -2 in row 2"):
         FAMILIES["multinomial"]().check_points(np.array([[1.0, 0], [0, 0], [3, -2]]))
     with pytest.raises(ValueError, match="at most 128 features, got 200"):
-        FAMILIES["gaussian"]().check_points(np.zeros((3, 200)))
+        FAMILIES["gaussian"]().check_width(200)
     theta = FAMILIES["gaussian-mixture"].theta(np.zeros((4, 2000)), 1.0)
     with pytest.raises(ValueError, match="fisher='exact' is a matrix over φ"):
         fisher_ratio(FAMILIES["gaussian-mixture"](), theta, np.random.default_rng(0))

@@ -2,7 +2,8 @@
 
 from fishergraph.em.anchors import calibrate_variance, learn_anchors
 from fishergraph.em.e_step import posterior
+from fishergraph.em.learn import learn_family
 from fishergraph.em.loop import em_means
 from fishergraph.em.m_step import m_step
 
-__all__ = ["calibrate_variance", "em_means", "learn_anchors", "m_step", "posterior"]
+__all__ = ["calibrate_variance", "em_means", "learn_anchors", "learn_family", "m_step", "posterior"]

@@ -14,6 +14,7 @@ from fishergraph import _checks
 from fishergraph.em.anchors import METHODS
 from fishergraph.em.e_step import e_step_slack
 from fishergraph.estimators.state import load_state, save_state
+from fishergraph.family import Family, GaussianMixture, choose_family
 from fishergraph.kernel_map import KERNELS
 from fishergraph.layer import ATTENTIONS, LayerSpec
 from fishergraph.multiset import makes_lifted
@@ -26,6 +27,9 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
     """The base of the estimators: a subclass has the parameters of a layer, under the names of `FisherEmbedding`."""
 
     attention: str = "posterior"  # where it is no parameter, the paper's equations hold
+    family: Any = "gaussian-mixture"
+    fisher: Any = None
+    tangent: Any = None
     # The rest of the parameters that `_layer_spec` reads, each stored by the subclass's constructor.
     n_anchors: Any
     dim: Any
@@ -84,7 +88,23 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
             backend=self.backend,
             device=device,
             slack=slack,
+            family=self._family(n_em_iter),
         )
+
+    def _family(self, n_em_iter: int) -> Family:
+        """The family, with its options; the rule of the authors' code has one of its own."""
+        family = choose_family(self.family, self.fisher, self.tangent)
+        if self.attention != "posterior" and family != GaussianMixture():
+            raise ValueError(
+                f"attention={self.attention!r} has a metric of its own, got the family {family.name!r} with options; "
+                "leave family, fisher and tangent, or use attention='posterior'."
+            )
+        if family.tangent == "score" and n_em_iter > 1:
+            raise ValueError(
+                f"tangent='score' is a gradient at θ_0 and takes n_em_iter=1, got {n_em_iter}; "
+                "leave n_em_iter=1, or use tangent='estimate'."
+            )
+        return family
 
     def _anchor_method(self) -> str:
         """The name of the anchors' learner; spherical k-means asks for points that are unit vectors."""

@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from fishergraph import _checks
 from fishergraph._optional import require
+from fishergraph.family import choose_family
 from fishergraph.graph import as_graph, names_nodes
 from fishergraph.multiset import Tuples, choose_multiset, makes_lifted, node_tuples, singletons
 from fishergraph.ops import choose_backend
@@ -86,7 +87,14 @@ def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], st
     if sp.issparse(X):
         X = sp.csr_array(X, copy=not X.has_canonical_format)
         X.sum_duplicates()
+    _check_support(model, X, name_row)
     return X
+
+
+def _check_support(model: Any, X: Any, name_row: Callable[[int], str]) -> None:
+    """Raise where rows of X lie outside the support of the model's family; a network has none."""
+    if hasattr(model, "family"):
+        choose_family(model.family, model.fisher, model.tangent).check_points(X, name_row=name_row)
 
 
 def _host_sets(model: Any, X: Any, graph: Any) -> tuple[Any, Any]:
@@ -125,6 +133,7 @@ def tensor_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], 
     values, sparse = (X, False) if str(X.layout) == "torch.strided" else (X.values(), True)
     _checks.check_finite_rows(values, indptr=X.crow_indices() if sparse else None, name_row=name_row)
     _checks.check_scale(values, normalize=model.normalize, n_features=X.shape[1])
+    _check_support(model, X, name_row)
     return X
 
 

@@ -41,7 +41,7 @@ def needed_bytes(spec: StackSpec, X: Any, sets: Any) -> tuple[int, int]:
     widths = [*asked_widths(spec, 0, first, slots)[:-1], 0]  # the last layer's are no points
     pairs = [one + two for one, two in zip(widths, [*widths[1:], 0], strict=True)]
     points = X.shape[0] * (max(pairs) * short + 2 * layer.n_anchors * size)
-    phi = layer.n_anchors * (slots * max(widths) + layer.counts)
+    phi = layer.family.width(layer.n_anchors, slots * max(widths)) + layer.n_anchors * layer.counts
     sample = sample_size(layer.dim, layer.max_samples, n_rows) * max(phi, X.shape[1]) * size
     output = n_rows * sum(kept_widths(spec, 0, first, slots)) * size
     return points + 3 * sample + _BLOCKS, output

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from fishergraph._file_checks import check_folder, replacing
+from fishergraph.family import FAMILIES, Family
 from fishergraph.multiset import RULES, Rule
 
 FORMAT_VERSION = 1
@@ -100,7 +101,7 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, (list, tuple, np.ndarray)):
         return [_plain(entry) for entry in value]
-    if isinstance(value, Rule):
+    if isinstance(value, (Rule, Family)):
         return {"record": type(value).__name__, **{name: _plain(entry) for name, entry in asdict(value).items()}}
     return value
 
@@ -113,7 +114,7 @@ def given_params(header: dict[str, Any]) -> dict[str, Any]:
 def _from_plain(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    records = {record.__name__: record for record in RULES}
+    records = {record.__name__: record for record in (*RULES, *FAMILIES.values())}
     return records[value["record"]](**{name: entry for name, entry in value.items() if name != "record"})
 
 

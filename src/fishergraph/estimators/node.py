@@ -14,6 +14,7 @@ from fishergraph.estimators.door import open_door
 from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.estimators.stack import StackSpec, fit_stack, run_stack
+from fishergraph.family import Family
 from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
 from fishergraph.structural import describe_structure
 
@@ -41,6 +42,13 @@ class FisherEmbedding(FisherTransformer):
     sharpness : see `variance`; between 0 (hard assignment) and 1 (no attention at all: mean pooling).
     prior : κ ≥ 0, the weight of an anchor as one more member of its component; 0 is the paper.
     counts : append the soft counts log(1 + mass), which tell {x} from {x, x}.
+    family : what a multiset is projected onto: "gaussian-mixture", the paper's; "diagonal-mixture", with weights and
+        variances; "gaussian", one with full covariance; "von-mises-fisher", for directions; "multinomial", for counts:
+        the first layer then reads X as it is, and the later ones have Gaussian mixtures. Or a record with options of
+        its own, such as `DiagonalMixture(tangent="score", power=0.5)`. `variance`, `sharpness` and `anchor_method` are
+        those of the Gaussian mixture; the others learn all their parameters.
+    fisher : "approximate", the closed form (Id/p in Eq. 18), or "exact", by quadrature or sampling.
+    tangent : "estimate", φ = I^{1/2} (θ_ML − θ_0), the paper's, or "score", the Fisher vector I^{-1/2} ∇ log p.
     multiset : "neighbourhood" (with the node itself) or "open-neighbourhood"; or the nodes a diffusion from the node
         reaches, weighted by it: "ppr" (personalised PageRank), "heat", "s2gc", or one of these with parameters of
         its own, such as `PageRank(teleport=0.05, members=64)`.
@@ -90,6 +98,9 @@ class FisherEmbedding(FisherTransformer):
         sharpness: float = 0.9,
         prior: float = 0.0,
         counts: bool = False,
+        family: str | Family = "gaussian-mixture",
+        fisher: str | None = None,
+        tangent: str | None = None,
         multiset: str | Rule = "neighbourhood",
         weights: str | None = None,
         undirected: bool = False,
@@ -118,6 +129,9 @@ class FisherEmbedding(FisherTransformer):
         self.sharpness = sharpness
         self.prior = prior
         self.counts = counts
+        self.family = family
+        self.fisher = fisher
+        self.tangent = tangent
         self.multiset = multiset
         self.weights = weights
         self.undirected = undirected

@@ -13,7 +13,8 @@ from array_api_compat import array_namespace
 from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.kmeans import unit_rows
-from fishergraph.kernel_map import KernelMap, fit_nystrom
+from fishergraph.family import GaussianMixture
+from fishergraph.kernel_map import IdentityMap, KernelMap, fit_nystrom
 from fishergraph.layer import Known, Layer, LayerSpec, fit_layer, phi_blocks, run_layer
 from fishergraph.ops import choose_backend
 from fishergraph.ops.place import NUMPY, Place
@@ -51,6 +52,15 @@ class StackSpec:
     n_jobs: int | None
     progress: Callable[[str, int], Any]  # (title, steps) → a context manager whose value has update(n)
     place: Place = NUMPY
+
+    @property
+    def reads_counts(self) -> bool:
+        """Whether the first layer sees X itself: counts live there, not in ψ_0."""
+        return self.layer.family.support == "counts"
+
+    def layer_at(self, t: int) -> LayerSpec:
+        """What is asked of layer t; behind a layer of counts stand Gaussian mixtures."""
+        return replace(self.layer, family=GaussianMixture()) if self.reads_counts and t > 1 else self.layer
 
     def input_width(self, n_features: int) -> int:
         """The most columns that ψ_0 can have."""
@@ -97,8 +107,21 @@ def fit_input_map(spec: StackSpec, X: Any, rng: Any) -> KernelMap:
 
 
 def input_points(spec: StackSpec, input_map: KernelMap, X: Any) -> Any:
-    """ψ_0 of all rows of X, as the points of a layer."""
+    """ψ_0 of all rows of X, as the points of a layer; X itself for counts."""
+    if spec.reads_counts:
+        return _count_points(spec, X)
     return _run_input(spec, input_map, X, _Output(spec, X.shape[0], wanted=False))
+
+
+def _count_points(spec: StackSpec, X: Any) -> Any:
+    """X as the dense points of a layer."""
+    points, as_is = spec.place.empty(X.shape, X.dtype), IdentityMap(X.shape[1])
+
+    def fill(rows: slice) -> None:
+        points[rows] = as_is(X[rows])
+
+    map_blocks(fill, row_blocks(X.shape[0], _INPUT_ROWS), n_jobs=spec.n_jobs)
+    return points
 
 
 def run_stack(spec: StackSpec, stack: Stack, X: Any, sets: Any) -> Any:
@@ -118,7 +141,7 @@ class _Fitting:
 
     def __call__(self, t: int, points: Any):
         layer, known = fit_layer(
-            self.spec.layer,
+            self.spec.layer_at(t),
             points,
             self.sets,
             last=t == self.spec.n_layers,
@@ -141,16 +164,18 @@ def _run(
     """One pass over ψ_0 … ψ_T. A layer is run once, right after it is known; the last one only if it is wanted."""
     blocks = _Output(spec, sets.n_sets, want_output, sets.slots)
     points = _run_input(spec, input_map, X, blocks)
+    points = _count_points(spec, X) if spec.reads_counts and spec.n_layers > 0 else points
     layers: list[Layer] = []
     for t in range(1, spec.n_layers + 1):
         layer, known = next_layer(t, points)
         layers.append(layer)
         if t < spec.n_layers or want_output:
             write, result = blocks.writer(t, layer.kernel_map.n_outputs, X.dtype)
-            steps = len(phi_blocks(spec.layer, sets, points.shape[1]))
+            asked = spec.layer_at(t)
+            steps = len(phi_blocks(asked, sets, points.shape[1]))
             with spec.progress(f"layer {t}/{spec.n_layers}", steps) as bar:
                 run = {"known": known, "n_jobs": spec.n_jobs, "advance": bar.update}
-                run_layer(spec.layer, layer, points, sets, write, **run)
+                run_layer(asked, layer, points, sets, write, **run)
             points = result
     return Stack(input_map, tuple(layers)), blocks.joined()
 
@@ -181,7 +206,7 @@ class _Output:
 
     def writer(self, t: int, width: int, dtype: Any) -> tuple[Callable[[slice, Any], None], Any]:
         """(write(rows, block), points): where block t goes, and the points it is for the next layer, if any."""
-        keep, place = t < self.spec.n_layers, self.spec.place
+        keep, place = t < self.spec.n_layers and not (t == 0 and self.spec.reads_counts), self.spec.place
         points = place.empty((self.n_rows if keep else 0, width), place.storage(dtype))
         weight = self.spec.block_weights[t] if self.wanted else 0.0
         target = self._columns(t, width, dtype) if weight > 0 else None
@@ -220,7 +245,8 @@ def asked_widths(spec: StackSpec, first: int, width: int, slots: int = 1) -> lis
     widths = [width]
     for t in range(first + 1, spec.n_layers + 1):
         identity = spec.layer.keeps_phi or (t == spec.n_layers and not spec.layer.attention.maps_last)
-        grown = spec.layer.n_anchors * (slots * widths[-1] + spec.layer.counts)
+        layer = spec.layer_at(t)
+        grown = layer.family.width(layer.n_anchors, slots * widths[-1]) + layer.n_anchors * layer.counts
         widths.append(grown if identity else spec.layer.dim)
     return widths
 

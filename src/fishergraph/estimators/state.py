@@ -17,6 +17,7 @@ from fishergraph.estimators.model_file import (
     write_file,
 )
 from fishergraph.estimators.stack import Stack
+from fishergraph.family import FAMILIES, family_of
 from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, StandardMap
 from fishergraph.layer import Layer
 
@@ -72,9 +73,20 @@ def _unpack_map(entry: dict[str, Any], name: str, arrays: dict[str, np.ndarray])
 
 
 def _pack_layer(layer: Layer, name: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    arrays[f"{name}.anchors"] = np.ascontiguousarray(layer.anchors)
-    return {"variance": layer.variance, "map": _pack_map(layer.kernel_map, name, arrays)}
+    entry: dict[str, Any] = {"family": family_of(layer.theta).name}
+    for part, value in layer.theta._asdict().items():
+        if isinstance(value, np.ndarray):
+            arrays[f"{name}.{part}"] = np.ascontiguousarray(value)
+        else:
+            entry[part] = value
+    if layer.root is not None:
+        arrays[f"{name}.fisher_root"] = np.ascontiguousarray(layer.root)
+    return {**entry, "map": _pack_map(layer.kernel_map, name, arrays)}
 
 
 def _unpack_layer(entry: dict[str, Any], name: str, arrays: dict[str, np.ndarray]) -> Layer:
-    return Layer(arrays[f"{name}.anchors"], entry["variance"], _unpack_map(entry["map"], name, arrays))
+    kind: Any = FAMILIES[entry.get("family", "gaussian-mixture")].theta  # files of 0.1.0 hold no other
+    parts = {part: arrays.get(f"{name}.{part}", entry.get(part)) for part in kind._fields}
+    if any(part is None for part in parts.values()):
+        raise KeyError(next(part for part, value in parts.items() if value is None))
+    return Layer(kind(**parts), _unpack_map(entry["map"], name, arrays), arrays.get(f"{name}.fisher_root"))

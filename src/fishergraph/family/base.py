@@ -22,7 +22,7 @@ from typing import Any, ClassVar, TypeVar
 
 from array_api_compat import array_namespace, is_array_api_obj
 
-from fishergraph._checks import check_flag, check_number, look_up
+from fishergraph._checks import check_flag, check_number, look_up, plain_row
 
 Theta = TypeVar("Theta", bound=tuple)
 
@@ -59,12 +59,23 @@ class Family:
         check_number(self.power, "power", strict=True, most=1.0)
         check_flag(self.unit, "unit")
 
-    def check_points(self, points: Any, name: str = "X") -> None:
-        """Raise, with the first bad row, where points lie outside the support of the family."""
+    def check_points(self, points: Any, name: str = "X", name_row: Callable[[int], str] = plain_row) -> None:
+        """Raise, with the first bad row, where points lie outside the support of the family; dense or sparse rows."""
 
     def n_components(self, n_anchors: int) -> int:
         """How many components θ has when so many anchors are asked for."""
         return n_anchors
+
+    def check_width(self, n_features: int) -> None:
+        """Raise where points of so many features are too many for the family."""
+
+    def n_features(self, n_statistics: int) -> int:
+        """The number of features of points that have so many statistics."""
+        return n_statistics
+
+    def width(self, n_anchors: int, n_features: int) -> int:
+        """The number of coordinates of φ, when so many anchors of so many features are asked for."""
+        raise NotImplementedError
 
     # --- the density -------------------------------------------------------------------------------------
 

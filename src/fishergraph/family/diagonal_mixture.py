@@ -47,6 +47,14 @@ class DiagonalMixture(Family):
     name: ClassVar[str] = "diagonal-mixture"
     theta: ClassVar[type] = DiagonalMixtureTheta
 
+    def n_features(self, n_statistics: int) -> int:
+        """s / 2."""
+        return n_statistics // 2
+
+    def width(self, n_anchors: int, n_features: int) -> int:
+        """p (2d + 1)."""
+        return n_anchors * (2 * n_features + 1)
+
     def statistics(self, points: Any, theta: DiagonalMixtureTheta) -> Any:
         """t(x) = (x − o, (x − o)²), (point, 2 · feature)."""
         shifted = points - theta.origin

@@ -40,17 +40,25 @@ class Gaussian(Family):
     name: ClassVar[str] = "gaussian"
     theta: ClassVar[type] = GaussianTheta
 
-    def check_points(self, points: Any, name: str = "X") -> None:
+    def check_width(self, n_features: int) -> None:
         """Raise where points have too many features for a full covariance."""
-        if points.shape[1] > MOST_FEATURES:
+        if n_features > MOST_FEATURES:
             raise ValueError(
-                f"the family 'gaussian' takes points of at most {MOST_FEATURES} features, got {points.shape[1]} in "
-                f"{name}; lower dim, or use 'diagonal-mixture' with one anchor."
+                f"the family 'gaussian' takes points of at most {MOST_FEATURES} features, got {n_features}; lower "
+                "dim, or use 'diagonal-mixture' with one anchor."
             )
 
     def n_components(self, n_anchors: int) -> int:
         """One, however many anchors are asked for."""
         return 1
+
+    def n_features(self, n_statistics: int) -> int:
+        """d with d (d + 3) / 2 = s."""
+        return (math.isqrt(9 + 8 * n_statistics) - 3) // 2
+
+    def width(self, n_anchors: int, n_features: int) -> int:
+        """d (d + 3) / 2."""
+        return n_features * (n_features + 3) // 2
 
     def statistics(self, points: Any, theta: GaussianTheta) -> Any:
         """t(x) = (x − o, (x − o)(x − o)ᵀ packed), (point, feature · (feature + 3)/2)."""

@@ -71,6 +71,15 @@ class GaussianMixture(Family):
     name: ClassVar[str] = "gaussian-mixture"
     theta: ClassVar[type] = GaussianMixtureTheta
 
+    @property
+    def plain(self) -> bool:
+        """Whether φ is that of Eq. 18."""
+        return self == GaussianMixture()
+
+    def width(self, n_anchors: int, n_features: int) -> int:
+        """p · d."""
+        return n_anchors * n_features
+
     def statistics(self, points: Any, theta: GaussianMixtureTheta) -> Any:
         """t(x) = x, (point, feature)."""
         return points

@@ -9,13 +9,14 @@ the Hellinger distance. No probability of zero makes it infinite.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from fishergraph._checks import check_number
+from fishergraph._checks import check_number, plain_row
 from fishergraph.family.base import (
     Family,
     join,
@@ -28,6 +29,7 @@ from fishergraph.family.base import (
     weights_of,
 )
 from fishergraph.family.special import log_factorial
+from fishergraph.family.support import first_negative
 
 
 class MultinomialTheta(NamedTuple):
@@ -56,16 +58,18 @@ class MultinomialMixture(Family):
         super().check()
         check_number(self.smoothing, "smoothing", strict=True)
 
-    def check_points(self, points: Any, name: str = "X") -> None:
+    def width(self, n_anchors: int, n_features: int) -> int:
+        """p (d + 1)."""
+        return n_anchors * (n_features + 1)
+
+    def check_points(self, points: Any, name: str = "X", name_row: Callable[[int], str] = plain_row) -> None:
         """Raise where a count is negative."""
-        xp = array_namespace(points)
-        bad = xp.any(points < 0, axis=1)
-        if bool(xp.any(bad)):
-            row = int(xp.nonzero(bad)[0][0])
-            least = float(xp.min(points[row, :]))
+        found = first_negative(points)
+        if found is not None:
+            row, count = found
             raise ValueError(
-                f"{name} must hold counts of at least 0 for the family 'multinomial', got {least:g} in row {row} (the "
-                "first bad one); pass counts, or use another family."
+                f"{name} must hold counts of at least 0 for the family 'multinomial', got {count:g} in "
+                f"{name_row(row)} (the first bad one); pass counts, or use another family."
             )
 
     def clustered(self, points: Any) -> Any:

@@ -9,12 +9,14 @@ itself, where its concentration would be infinite.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
 
+from fishergraph._checks import plain_row
 from fishergraph.family.base import (
     Family,
     join,
@@ -28,6 +30,7 @@ from fishergraph.family.base import (
     weights_of,
 )
 from fishergraph.family.special import bessel, concentration, mean_length
+from fishergraph.family.support import first_zero_row
 
 # Means are at most so long: a single direction has no finite concentration.
 MOST_LENGTH = 1 - 1e-4
@@ -49,15 +52,17 @@ class VonMisesFisherMixture(Family):
     support: ClassVar[str] = "directions"
     spherical: ClassVar[bool] = True
 
-    def check_points(self, points: Any, name: str = "X") -> None:
+    def width(self, n_anchors: int, n_features: int) -> int:
+        """p (d + 1)."""
+        return n_anchors * (n_features + 1)
+
+    def check_points(self, points: Any, name: str = "X", name_row: Callable[[int], str] = plain_row) -> None:
         """Raise where a row is zero: it has no direction."""
-        xp = array_namespace(points)
-        empty = ~xp.any(points != 0, axis=1)
-        if bool(xp.any(empty)):
-            row = int(xp.nonzero(empty)[0][0])
+        row = first_zero_row(points)
+        if row is not None:
             raise ValueError(
                 f"{name} must hold directions, rows that are not zero, for the family 'von-mises-fisher', got zeros in "
-                f"row {row} (the first bad one); drop such rows, or use another family."
+                f"{name_row(row)} (the first bad one); drop such rows, or use another family."
             )
 
     def statistics(self, points: Any, theta: VonMisesFisherTheta) -> Any:

@@ -1,0 +1,107 @@
+"""EM on any family: the means of the statistic t(x) of every multiset of a row block, iterated from θ_0 (Eq. 14).
+
+In the first iteration responsibilities belong to the point, as for the mixture of Eq. 16, so nothing per entry exists.
+From the second on they belong to the pair (set, point): the statistics of the block's own members are gathered, scored
+at the parameters of their set, and averaged again by the same backend.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace
+from array_api_compat import device as device_of
+
+from fishergraph.blocks import block_rows, map_blocks, row_blocks
+from fishergraph.em.e_step import log_softmax, posterior
+from fishergraph.em.loop import EMMeans, block_means, first_responsibilities
+from fishergraph.family import Family, GaussianMixture
+from fishergraph.ops import Backend, Responsibilities
+from fishergraph.ops.place import device_kind
+
+_ROWS = 4096
+
+
+class Seen(NamedTuple):
+    """What a family sees of the points: t(x), (point, statistic), and the responsibilities at θ_0, (point, anchor)."""
+
+    statistics: Any
+    alpha: Responsibilities
+
+
+def see(family: Family, points: Any, theta: Any, *, e_step: Any = posterior, n_jobs: int | None = None) -> Seen:
+    """The statistics and first responsibilities of all points, by row blocks.
+
+    The mixture of Eq. 16 sees the points themselves; `e_step` is its own.
+    """
+    if isinstance(family, GaussianMixture):
+        alpha = first_responsibilities(points, theta.anchors, theta.variance, e_step=e_step, n_jobs=n_jobs)
+        return Seen(points, alpha)
+    xp, like = array_namespace(points), family.mean_statistics(theta)  # (anchor, statistic)
+    statistics = xp.empty((points.shape[0], like.shape[1]), dtype=like.dtype, device=device_of(points))
+    log = xp.empty((points.shape[0], like.shape[0]), dtype=like.dtype, device=device_of(points))
+    plain = xp.empty_like(log)
+
+    def fill(rows: slice) -> None:
+        statistics[rows] = family.statistics(xp.astype(points[rows], like.dtype, copy=False), theta)
+        log[rows] = log_softmax(family.scores(statistics[rows], theta))
+        plain[rows] = xp.exp(log[rows])
+
+    size = block_rows(device_kind(points), 4 * like.shape[1], _ROWS)
+    map_blocks(fill, row_blocks(points.shape[0], size), n_jobs=n_jobs)
+    return Seen(statistics, Responsibilities(log, plain))
+
+
+def block_moments(
+    backend: Backend,
+    family: Family,
+    seen: Seen,
+    sets: Any,
+    theta: Any,
+    *,
+    prior: float = 0.0,
+    n_em_iter: int = 1,
+    slack: float = math.inf,
+) -> EMMeans:
+    """The means of t, (set, anchor, statistic), and the masses, (set, anchor), after `n_em_iter` iterations from θ_0.
+
+    An empty multiset, or no iteration at all, gives the mean statistics of θ_0 and no mass.
+    """
+    if isinstance(family, GaussianMixture):
+        options: dict[str, Any] = {"variance": theta.variance, "prior": prior, "n_em_iter": n_em_iter, "slack": slack}
+        return block_means(backend, *seen, sets, theta.anchors, **options)
+    known = family.mean_statistics(theta)
+    options = {"prior": prior, "n_em_iter": min(n_em_iter, 1), "slack": slack}
+    found = block_means(backend, *seen, sets, known, **options)
+    if n_em_iter > 1:
+        members, alone = gather_entries(seen.statistics, sets)
+        for _ in range(n_em_iter - 1):
+            own = family.estimate(found.means, found.mass, theta, prior)
+            logs = log_softmax(_entry_scores(members, alone, *family.natural(own)))
+            alpha = Responsibilities(logs, array_namespace(logs).exp(logs))
+            found = block_means(backend, members, alpha, alone, known, **options)
+    return found
+
+
+def gather_entries(rows: Any, sets: Any) -> tuple[Any, Any]:
+    """(the rows of the members of these sets, one by one in their order, the sets over them)."""
+    xp = array_namespace(rows)
+    start, stop = int(sets.indptr[0]), int(sets.indptr[-1])
+    members = sets.indices[start:stop]
+    own = xp.arange(stop - start, dtype=members.dtype, device=device_of(rows))
+    weights = None if sets.weights is None else sets.weights[start:stop]
+    return xp.take(rows, members, axis=0), type(sets)(sets.indptr - start, own, weights, stop - start)
+
+
+def _entry_scores(members: Any, sets: Any, natural: Any, offsets: Any) -> Any:
+    """⟨t_e, η_vj⟩ + c_vj of every entry e of every set v, (entry, anchor)."""
+    if isinstance(members, np.ndarray):
+        from fishergraph.ops.numba_scores import entry_scores
+
+        return entry_scores(members, sets.indptr, np.ascontiguousarray(natural), np.ascontiguousarray(offsets))
+    xp = array_namespace(members)
+    rows = xp.repeat(xp.arange(sets.n_sets, device=device_of(members)), sets.indptr[1:] - sets.indptr[:-1])
+    columns = [xp.vecdot(members, natural[rows, j, :]) for j in range(natural.shape[1])]
+    return xp.stack(columns, axis=1) + offsets[rows, :]

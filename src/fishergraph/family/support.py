@@ -1,0 +1,43 @@
+"""Rows outside a support, found in dense arrays, CSR matrices and sparse tensors alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace
+
+
+def stored_entries(points: Any) -> tuple[Any, Any]:
+    """(the entries that are stored, the offsets of the rows in them, or None where the rows are dense)."""
+    if sp.issparse(points):
+        return points.data, points.indptr
+    if str(getattr(points, "layout", "torch.strided")) != "torch.strided":
+        return points.values(), points.crow_indices()
+    return points, None
+
+
+def first_negative(points: Any) -> tuple[int, float] | None:
+    """(row, entry) of the first entry below zero."""
+    entries, indptr = stored_entries(points)
+    xp = array_namespace(entries)
+    bad = entries < 0
+    if not bool(xp.any(bad)):
+        return None
+    position = [int(index[0]) for index in xp.nonzero(bad)]
+    row = position[0] if indptr is None else int((indptr <= position[0]).sum()) - 1
+    return row, float(entries[tuple(position)])
+
+
+def first_zero_row(points: Any) -> int | None:
+    """The first row that has no entry but zeros."""
+    entries, indptr = stored_entries(points)
+    xp = array_namespace(entries)
+    if indptr is None:
+        empty = ~xp.any(entries != 0, axis=1)
+    else:
+        counted = np.concatenate([[0], np.cumsum(np.asarray(xp.astype(entries != 0, xp.int64).tolist()))])
+        offsets = np.asarray(indptr.tolist())
+        empty = counted[offsets[1:]] == counted[offsets[:-1]]
+    return int(array_namespace(empty).nonzero(empty)[0][0]) if bool(empty.any()) else None

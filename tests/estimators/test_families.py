@@ -1,0 +1,175 @@
+"""`FisherEmbedding(family=…)`: against loops, with every multiset and E-step, in files, on tensors; bad input."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import reference_families as ref
+from fishergraph import FisherEmbedding
+from fishergraph.em.unit import unit_rows
+from fishergraph.family import FAMILIES, DiagonalMixture, MultinomialMixture
+
+NAMES = list(FAMILIES)
+OTHERS = ["diagonal-mixture", "von-mises-fisher", "multinomial"]
+_rng = np.random.default_rng(0)
+N = 40
+COUNTS = _rng.poisson(1.0, size=(N, 5)) + np.eye(5)[_rng.integers(5, size=N)]
+GRAPH = sp.csr_array(np.triu(_rng.random((N, N)) < 0.12, 1).astype(float) * _rng.uniform(0.5, 2, size=(N, N)))
+GRAPH = GRAPH + GRAPH.T
+
+
+def model(family="gaussian-mixture", **options):
+    given = {"n_layers": 1, "n_anchors": 3, "dim": 12, "random_state": 0, "n_jobs": 1, "family": family}
+    return FisherEmbedding(**{**given, **options})
+
+
+def closed_sets():
+    """The closed neighbourhoods: (members, weights) of every node."""
+    dense = GRAPH.toarray()
+    return [([v, *np.flatnonzero(dense[v])], [1.0, *dense[v][np.flatnonzero(dense[v])]]) for v in range(N)]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize(
+    "options", [{}, {"n_em_iter": 3}, {"prior": 0.7, "counts": True}, {"e_step": "balanced"}, {"n_em_iter": 0}],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("backend", ["numba", "torch"])
+def test_phi_is_the_references(name, options, backend):
+    if backend == "torch":
+        pytest.importorskip("torch")
+    est = model(name, kernel="identity", block_weights=[0, 1], backend=backend, **options)
+    got = est.fit_transform(COUNTS.astype(np.float64), graph=GRAPH)
+    theta = est.stack_.layers[0].theta._asdict()
+    points = COUNTS.astype(np.float64) if name == "multinomial" else unit_rows(COUNTS.astype(np.float64))
+    n_em_iter, prior = options.get("n_em_iter", 1), options.get("prior", 0.0)
+    penalty = np.inf if "e_step" in options else None
+    for v, (members, weights) in enumerate(closed_sets()):
+        found, mass = ref.em(name, points[members], weights, theta, n_em_iter, prior, penalty)
+        expected = ref.phi(name, found, theta)
+        expected = np.concatenate([expected, np.log1p(mass)]) if options.get("counts") else expected
+        np.testing.assert_allclose(got[v], expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("multiset", ["open-neighbourhood", "ppr", "pairs"])
+@pytest.mark.parametrize("e_step", ["posterior", "unbalanced"])
+def test_every_family_goes_with_every_multiset_and_e_step(name, multiset, e_step):
+    options = {"n_layers": 2, "multiset": multiset, "e_step": e_step, "n_em_iter": 2, "counts": True}
+    X = COUNTS.astype(np.float32)
+    one = model(name, **options)
+    Z = one.fit_transform(X, graph=GRAPH)
+    assert Z.shape == (N, len(one.get_feature_names_out()))
+    assert Z.dtype == np.float32
+    assert np.isfinite(Z).all()
+    assert Z[:, -12:].std(axis=0).max() > 1e-4
+    assert np.array_equal(Z, model(name, **options).fit(X, graph=GRAPH).transform(X, graph=GRAPH))
+    assert np.array_equal(Z, model(name, **{**options, "n_jobs": 2}).fit_transform(X, graph=GRAPH))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "options", [{"fisher": "exact"}, {"tangent": "score"}, {"fisher": "exact", "tangent": "score"}]
+)
+def test_metrics_and_readings(name, options, tmp_path):
+    est = model(name, dim=6, kernel="identity", **options)
+    Z = est.fit_transform(COUNTS, graph=GRAPH)
+    assert np.isfinite(Z).all()
+    plain = model(name, dim=6, kernel="identity").fit_transform(COUNTS, graph=GRAPH)
+    assert Z.shape == plain.shape
+    if options != {"fisher": "exact"} or name != "gaussian":  # one component has its exact matrix in closed form
+        assert np.abs(Z - plain).max() > 1e-3
+    else:
+        np.testing.assert_allclose(Z, plain, atol=0.1)
+    est.save(tmp_path / "model.safetensors")
+    back = FisherEmbedding.load(tmp_path / "model.safetensors")
+    assert np.array_equal(back.transform(COUNTS, graph=GRAPH), Z)
+
+
+@pytest.mark.parametrize(
+    "family", [DiagonalMixture(tangent="score", power=0.5, unit=True), MultinomialMixture(smoothing=2.0)]
+)
+def test_records_are_kept_in_files_and_clones(family, tmp_path):
+    from sklearn.base import clone
+
+    est = clone(model(family))
+    Z = est.fit_transform(COUNTS, graph=GRAPH)
+    est.save(tmp_path / "model.safetensors")
+    back = FisherEmbedding.load(tmp_path / "model.safetensors")
+    assert back.family == family
+    assert np.array_equal(back.transform(COUNTS, graph=GRAPH), Z)
+
+
+def test_power_and_length_of_phi():
+    est = model(DiagonalMixture(power=0.5, unit=True), kernel="identity", block_weights=[0, 1])
+    Z = est.fit_transform(COUNTS, graph=GRAPH)
+    np.testing.assert_allclose(np.linalg.norm(Z, axis=1), 1, rtol=1e-6)
+
+
+def test_counts_are_read_from_x_and_later_layers_are_gaussian():
+    est = model("multinomial", n_layers=3).fit(sp.csr_array(COUNTS.astype(np.float32)), graph=GRAPH)
+    kinds = [type(layer.theta).__name__ for layer in est.stack_.layers]
+    assert kinds == ["MultinomialTheta", "GaussianMixtureTheta", "GaussianMixtureTheta"]
+    assert est.stack_.layers[0].theta.probabilities.shape == (3, 5)
+    dense = model("multinomial", n_layers=3).fit(COUNTS.astype(np.float32), graph=GRAPH)
+    np.testing.assert_allclose(est.stack_.layers[0].theta.probabilities, dense.stack_.layers[0].theta.probabilities)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tensors_give_what_arrays_give(name, tmp_path):
+    torch = pytest.importorskip("torch")
+    est = model(name, n_em_iter=2).fit(COUNTS, graph=GRAPH)
+    edges = np.stack(GRAPH.tocoo().coords[::-1])
+    given = (torch.tensor(edges), torch.tensor(GRAPH.tocoo().data))
+    got = est.transform(torch.tensor(COUNTS), graph=given)
+    np.testing.assert_allclose(got.numpy(), est.transform(COUNTS, graph=GRAPH), atol=1e-6)
+    fitted = model(name, n_em_iter=2).fit_transform(torch.tensor(COUNTS), graph=given)
+    assert bool(torch.isfinite(fitted).all())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_empty_multiset_has_no_phi(name):
+    alone = sp.csr_array((N, N))
+    est = model(name, kernel="identity", block_weights=[0, 1], multiset="open-neighbourhood")
+    est.fit(COUNTS, graph=GRAPH)
+    assert np.abs(est.transform(COUNTS, graph=alone)).max() < 1e-6
+
+
+def test_bad_input():
+    zero, negative = COUNTS.copy(), COUNTS.copy()
+    zero[7], negative[3, 2] = 0, -1
+    for wrap in (np.asarray, sp.csr_array):
+        with pytest.raises(ValueError, match=r"X must hold directions.* got zeros in row 7"):
+            model("von-mises-fisher").fit(wrap(zero))
+        with pytest.raises(ValueError, match=r"X must hold counts .* got -1 in row 3"):
+            model("multinomial").fit(wrap(negative))
+        model("multinomial").fit(wrap(zero), graph=GRAPH)  # a document without words is one
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ValueError, match="got zeros in row 7"):
+        model("von-mises-fisher").fit(torch.tensor(zero))
+    with pytest.raises(ValueError, match="got zeros in row 7"):
+        model("von-mises-fisher").fit(torch.tensor(zero).to_sparse_csr())
+    est = model("von-mises-fisher").fit(COUNTS)
+    with pytest.raises(ValueError, match="got zeros in row 7"):
+        est.transform(zero)
+
+
+def test_options_that_contradict_each_other():
+    with pytest.raises(ValueError, match="attention='reference' has a metric of its own"):
+        model("diagonal-mixture", attention="reference").fit(COUNTS)
+    with pytest.raises(ValueError, match="tangent='score' is a gradient at θ_0 and takes n_em_iter=1, got 2"):
+        model("diagonal-mixture", tangent="score", n_em_iter=2).fit(COUNTS)
+    with pytest.raises(ValueError, match=r"family .* must be one of 'gaussian-mixture'"):
+        model("poisson").fit(COUNTS)
+    with pytest.raises(ValueError, match="at most 128 features, got 129"):
+        model("gaussian", kernel="identity").fit(np.random.default_rng(0).normal(size=(10, 129)))
+
+
+@pytest.mark.parametrize("name", ["diagonal-mixture", "von-mises-fisher", "gaussian"])
+def test_degenerate_features(name):
+    """Features that do not vary, rows that repeat, and features far apart in scale."""
+    X = np.column_stack([np.ones(N), 1e-4 * COUNTS[:, 0], 1e3 * COUNTS[:, 1] + 1e5]).astype(np.float32)
+    with np.errstate(all="raise", under="ignore"):
+        for normalize in (True, False):
+            Z = model(name, normalize=normalize, n_em_iter=2).fit_transform(X, graph=GRAPH)
+            assert np.isfinite(Z).all()
