@@ -137,5 +137,6 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.positive_only = getattr(self.family, "support", self.family) in ("multinomial", "counts")
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
