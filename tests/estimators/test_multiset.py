@@ -171,6 +171,7 @@ def test_an_array_of_objects_can_be_cut_by_rows():
     objects[:] = SETS
     model = small().fit(objects)
     np.testing.assert_array_equal(model.transform(objects[[3, 1]]), model.transform([SETS[3], SETS[1]]))
+    np.testing.assert_array_equal(model.transform(pd.Series(SETS)), model.transform(SETS))
 
 
 def test_an_array_of_sets_of_one_size():

@@ -53,8 +53,9 @@ class FisherSetEmbedding(FisherTransformer):
 
     Notes
     -----
-    An empty set is a row of zeros. `{x}` and `{x, x}` are told apart by `counts`, and a little by the prior. The
-    defaults were chosen by cross-validation on digits and documents (docs/decisions.md); accuracy is flat around them.
+    An empty set is a row of zeros. `{x}` and `{x, x}` are told apart by `counts`, and a little by the prior. Weights
+    enter the estimates; the anchors are learned from the members as they are. The defaults were chosen by
+    cross-validation on digits and documents (docs/decisions.md); accuracy is flat around them.
 
     Examples
     --------

@@ -40,8 +40,10 @@ def gather_sets(X: Any) -> tuple[Any, np.ndarray | None]:
     if isinstance(X, tuple) and len(X) == 2 and _ndim(X[0]) == 2 and _ndim(X[1]) == 1:
         points = X[0] if hasattr(X[0], "shape") else np.asarray(X[0])
         return points, _check_indptr(X[1], points.shape[0])
-    if _ndim(X) == 3 and not sp.issparse(X):
+    if _ndim(X) == 3:
         X = list(X)  # sets of one size
+    if _ndim(X) == 1 and hasattr(X, "to_numpy"):
+        X = X.to_numpy()  # a column of a table
     if not _lists_sets(X):
         return X, None
     sets = [_as_set(entry, number) for number, entry in enumerate(X)]
