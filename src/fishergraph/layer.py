@@ -148,6 +148,9 @@ def block_phi(spec: LayerSpec, layer: Layer, points: Any, seen: Seen | None, set
         root = spec.attention.fisher_root(len(layer.anchors))
         return fisher_embedding(means, layer.anchors, fisher_root=root, mass=counts, overwrite=True)
     phi = spec.family.phi(means, mass, layer.theta, root=layer.root, prior=spec.prior)
+    xp = array_namespace(phi)
+    # Rounding leaves something of an empty set, which a power or a unit length would make large.
+    phi = xp.where(xp.sum(mass, axis=1, keepdims=True) > 0, phi, xp.zeros_like(phi))
     return phi if counts is None else append_counts(phi, counts)
 
 

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference as ref
-from fishergraph import FisherEmbedding, FisherSetEmbedding, Multisets, em_means, fisher_embedding
+from fishergraph import DiagonalMixture, FisherEmbedding, FisherSetEmbedding, Multisets, em_means, fisher_embedding
 
 rng = np.random.default_rng(0)
 SETS = [rng.normal(size=(n, 3)) for n in (5, 2, 7, 4, 1, 30)]
@@ -38,7 +38,11 @@ def small(**changes) -> FisherSetEmbedding:
     [
         FisherSetEmbedding(),
         FisherSetEmbedding(n_anchors=2, dim=4, kernel="exp", input_map="exp", normalize=True),
-        FisherSetEmbedding(n_anchors=3, input_map="identity", counts=False, prior=0.0, n_em_iter=2, n_jobs=1),
+        FisherSetEmbedding(n_anchors=2, family="diagonal-mixture", kernel="identity"),
+        FisherSetEmbedding(n_anchors=2, dim=4, family="multinomial"),
+        FisherSetEmbedding(
+            n_anchors=3, input_map="identity", kernel="identity", counts=True, prior=0.0, n_em_iter=2, n_jobs=1
+        ),
     ]
 )
 def test_scikit_learn_finds_no_fault(estimator, check):
@@ -306,6 +310,33 @@ def test_an_empty_set_is_a_row_of_zeros(kernel, empty):
     assert (np.abs(Z).max(axis=1) > 0).sum() == len(SETS)
     np.testing.assert_array_equal(model.transform([empty, empty]), np.zeros((2, Z.shape[1])))
     assert model.transform([s.astype(np.float32) for s in SETS[:1]] + [empty])[1].max() == 0
+
+
+@pytest.mark.parametrize(
+    "family",
+    ["diagonal-mixture", "gaussian", "von-mises-fisher", DiagonalMixture(tangent="score", power=0.5, unit=True)],
+    ids=["diagonal", "gaussian", "directions", "Fisher vector"],
+)
+@pytest.mark.parametrize("kernel", ["identity", "exp"])
+def test_every_family_embeds_sets(tmp_path, family, kernel):
+    sets = [np.random.default_rng(k).normal(size=(1 + k % 7, 3)) for k in range(40)]
+    model = FisherSetEmbedding(3, 6, family=family, kernel=kernel, random_state=0)
+    Z = model.fit_transform([*sets, []])
+    assert np.isfinite(Z).all()
+    assert np.linalg.matrix_rank(Z) > 2
+    np.testing.assert_array_equal(Z[-1], 0)
+    model.save(tmp_path / "m.safetensors")
+    again = FisherSetEmbedding.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.transform([*sets, []]), Z)
+
+
+def test_counts_are_read_as_they_are():
+    sets = [np.random.default_rng(k).poisson(2, size=(3, 4)) + 1 for k in range(30)]
+    model = FisherSetEmbedding(3, family="multinomial", kernel="identity", random_state=0)
+    assert np.isfinite(model.fit_transform(sets)).all()
+    sets[4] = sets[4] - 9
+    with pytest.raises(ValueError, match=r"counts of at least 0 .* in row 0 of set 4"):
+        model.fit(sets)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from fishergraph.estimators.progress import progress_bar
 from fishergraph.estimators.readout import fit_readout, run_readout
 from fishergraph.estimators.set_door import open_sets
 from fishergraph.estimators.stack import Stack, StackSpec, fit_input_map, input_points
+from fishergraph.family import Family
 from fishergraph.kernel_map import INPUT_MAPS
 
 
@@ -41,6 +42,7 @@ class FisherSetEmbedding(FisherTransformer):
     sharpness : see `variance`; between 0 (hard assignment) and 1 (no attention at all: mean pooling).
     prior : κ ≥ 0, the weight of an anchor as one more member of its component; 0 is the paper.
     counts : append the soft counts log(1 + mass), which say how much of a set lies near each anchor.
+    family, fisher, tangent : as in `FisherEmbedding`; "multinomial" reads the members as they are, without input map.
     kernel : "exp", ψ, or "identity", φ itself.
     bandwidth : σ of the exponential kernel.
     max_samples : most members or sets that k-means looks at.
@@ -82,6 +84,9 @@ class FisherSetEmbedding(FisherTransformer):
         sharpness: float = 0.5,
         prior: float = 1.0,
         counts: bool = False,
+        family: str | Family = "gaussian-mixture",
+        fisher: str | None = None,
+        tangent: str | None = None,
         kernel: str = "exp",
         bandwidth: float = 0.8,
         max_samples: int = 300_000,
@@ -104,6 +109,9 @@ class FisherSetEmbedding(FisherTransformer):
         self.sharpness = sharpness
         self.prior = prior
         self.counts = counts
+        self.family = family
+        self.fisher = fisher
+        self.tangent = tangent
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.max_samples = max_samples
