@@ -164,9 +164,9 @@ def test_tensors_give_what_arrays_give(multiset):
 
 def test_gathered_tensors_have_gradients():
     torch = pytest.importorskip("torch")
-    from fishergraph.ops.torch_graph import moved_sets
+    from fishergraph.ops.torch_edges import tensor_sets
 
-    sets = moved_sets(three_sets("concatenation"), torch.device("cpu"))
+    sets = tensor_sets(three_sets("concatenation")).to("cpu")
     points = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
     lifted, plain = sets.gather(points)
     lifted.sum().backward()
@@ -188,6 +188,42 @@ def test_without_a_graph_there_is_no_subgraph(multiset):
     X = np.random.default_rng(1).normal(size=(30, 4))
     model = FisherEmbedding(2, dim=8, multiset=multiset, random_state=0).fit(X, graph=random_graph())
     assert_array_equal(model.transform(X), model.transform(X, graph=sp.csr_array((30, 30))))
+
+
+def test_a_layer_of_pyg_learns_through_lifted_members():
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch_geometric")
+    from fishergraph.nn import FisherConv
+    from fishergraph.ops.torch_edges import tensor_sets
+
+    sets = tensor_sets(Paths(2)(random_graph()))
+    x = torch.randn(30, 4, requires_grad=True)
+    lifted, plain = sets.gather(x)
+    out = FisherConv(4 * sets.slots, 5, num_anchors=3, add_self_loops=False)((lifted, None), plain)
+    assert out.shape == (30, 5)
+    out.sum().backward()
+    assert torch.isfinite(x.grad).all()
+    on_a_path = np.isin(np.arange(30), sets.subgraphs)
+    assert_array_equal((x.grad.abs().sum(dim=1) > 0).numpy(), on_a_path)
+
+
+@pytest.mark.gpu
+@each_rule
+def test_a_card_gives_what_the_cpu_gives(multiset):
+    torch = pytest.importorskip("torch")
+    graph, X = random_graph(300, density=0.05), np.random.default_rng(1).normal(size=(300, 8)).astype(np.float32)
+    model = FisherEmbedding(2, dim=16, multiset=multiset, random_state=0).fit(X, graph=graph)
+    out = model.transform(X, graph=graph)
+    model.set_params(device="cuda")
+    assert_allclose(model.transform(X, graph=graph), out, atol=2e-3)
+    assert_allclose(model.transform(torch.from_numpy(X).cuda(), graph=graph).cpu().numpy(), out, atol=2e-3)
+
+
+def test_one_set_that_is_too_large_is_an_error_before_it_is_lifted(monkeypatch):
+    graph, X = random_graph(), np.random.default_rng(1).normal(size=(30, 4))
+    monkeypatch.setattr("fishergraph.estimators.memory._LARGEST_SET", 1000)
+    with pytest.raises(MemoryError, match=r"members of one multiset must take .* of 24 features, .*max_paths"):
+        FisherEmbedding(2, dim=8, multiset="paths").fit(X, graph=graph)
 
 
 # --- files and copies -----------------------------------------------------------------------------------

@@ -9,10 +9,14 @@ from fishergraph.estimators.stack import StackSpec, asked_widths, kept_widths
 
 # A block of φ and what is computed from it, and what libraries take for themselves.
 _BLOCKS = 256 * 2**20
+# The lifted members of one set.
+_LARGEST_SET = 4 * 2**30
 
 
 def check_memory(spec: StackSpec, X: Any, sets: Any, *, want_output: bool) -> None:
     """Raise where the arrays of a run would not fit on the device: X and the graph may come in blocks, points not."""
+    if sets.lifted:
+        _check_largest(spec, X, sets)
     free = spec.place.free_bytes()
     if free is None:
         return
@@ -28,6 +32,18 @@ def check_memory(spec: StackSpec, X: Any, sets: Any, *, want_output: bool) -> No
         f"{X.shape[0]} rows need about {needed / 1e9:.1f} GB on the device ({output / 1e9:.1f} GB of it the result), "
         f"got {free / 1e9:.1f} GB free; {advice}."
     )
+
+
+def _check_largest(spec: StackSpec, X: Any, sets: Any) -> None:
+    """Raise where the lifted members of one set, which are never cut, would not fit."""
+    widths = asked_widths(spec, 0, spec.input_width(X.shape[1]), sets.slots)[:-1]
+    largest, width = sets.largest, sets.slots * max(widths, default=0)
+    needed = largest * width * X.dtype.itemsize
+    if needed > _LARGEST_SET:
+        raise MemoryError(
+            f"the lifted members of one multiset must take at most {_LARGEST_SET / 1e9:.1f} GB, got {largest} members "
+            f"of {width} features, {needed / 1e9:.1f} GB; lower dim, or bound the members (max_paths)."
+        )
 
 
 def needed_bytes(spec: StackSpec, X: Any, sets: Any) -> tuple[int, int]:

@@ -76,6 +76,16 @@ class LiftedSets:
         """The sets of the given rows, in that order; the subgraphs are not copied."""
         return replace(self, sets=self.sets.take(rows), totals=None)
 
+    def to(self, device: Any) -> LiftedSets:
+        """The sets on another device, where they are tensors."""
+        return replace(self, sets=self.sets.to(device), subgraphs=self.subgraphs.to(device))
+
+    @property
+    def largest(self) -> int:
+        """The most members of a set: all of them are lifted at once, whatever the row block."""
+        indptr = self.sets.indptr
+        return int((indptr[1:] - indptr[:-1]).max()) if self.n_sets else 0
+
     def cut(self, blocks: list[slice], most_entries: int) -> list[slice]:
         """The row blocks, cut further where the members of one are more than `most_entries`."""
         return cut_blocks(np.asarray(to_device(self.sets.indptr, "cpu")), blocks, most_entries)
@@ -110,26 +120,27 @@ def own_entries(indptr: np.ndarray, weights: np.ndarray | None) -> Multisets:
 def _mean(points: Any, subgraphs: Any) -> Any:
     """h(s) = (ψ(u_1) + … + ψ(u_k)) / k; the mean of the slots that are not empty."""
     xp = array_namespace(points)
-    total = _slot(xp, points, subgraphs[:, 0])
-    for i in range(1, subgraphs.shape[1]):
-        total = total + _slot(xp, points, subgraphs[:, i])
     filled = xp.sum(xp.astype(subgraphs >= 0, points.dtype), axis=1)
-    return total / filled[:, None]
+    return xp.sum(_slots(points, subgraphs), axis=1) / filled[:, None]
 
 
 def _concatenation(points: Any, subgraphs: Any) -> Any:
     """h(s) = (ψ(u_1), …, ψ(u_k)); zeros in an empty slot."""
+    n, slots = subgraphs.shape
+    return array_namespace(points).reshape(_slots(points, subgraphs), (n, slots * points.shape[1]))
+
+
+def _slots(points: Any, subgraphs: Any) -> Any:
+    """The points of every slot, (subgraph, slot, feature); zeros in an empty one."""
     xp = array_namespace(points)
-    return xp.concat([_slot(xp, points, subgraphs[:, i]) for i in range(subgraphs.shape[1])], axis=1)
-
-
-def _slot(xp: Any, points: Any, column: Any) -> Any:
-    """The points of one slot, (subgraph, feature)."""
-    empty = column < 0
-    if not bool(xp.any(empty)):
-        return xp.take(points, column, axis=0)
-    rows = xp.take(points, xp.where(empty, xp.zeros_like(column), column), axis=0)
-    return xp.where(empty[:, None], xp.zeros_like(rows), rows)
+    flat = xp.reshape(subgraphs, (-1,))
+    empty = flat < 0
+    if bool(xp.any(empty)):
+        rows = xp.take(points, xp.where(empty, xp.zeros_like(flat), flat), axis=0)
+        rows[empty] = 0
+    else:
+        rows = xp.take(points, flat, axis=0)
+    return xp.reshape(rows, (*subgraphs.shape, points.shape[1]))
 
 
 LIFTS: dict[str, Callable[[Any, Any], Any]] = {"mean": _mean, "concatenation": _concatenation}

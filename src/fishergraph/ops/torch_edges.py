@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,24 +11,29 @@ import torch
 from torch import Tensor
 
 from fishergraph._checks import check_integer
-from fishergraph.multiset import Multisets
+from fishergraph.multiset import LiftedSets, Multisets
 from fishergraph.ops.torch_sets import TensorSets, check_range, check_sets
 
 
 def tensor_sets(
     edges: Any, *, n_sets: int | None = None, n_points: int | None = None, weights: Tensor | None = None
-) -> TensorSets:
+) -> Any:
     """Multisets on tensors from what people have; nothing is copied that already is in compressed rows.
 
     Parameters
     ----------
-    edges : `TensorSets`; `Multisets`; a (2, edge) tensor or PyG `EdgeIndex`, from points (sources) to sets
-        (targets); a sparse COO, CSR or CSC tensor whose rows are the sets and whose values are the weights.
+    edges : `TensorSets`; `Multisets`, or `LiftedSets`, which stay lifted; a (2, edge) tensor or PyG `EdgeIndex`, from
+        points (sources) to sets (targets); a sparse COO, CSR or CSC tensor whose rows are the sets and whose values are
+        the weights.
     n_sets, n_points : where the edges do not say; the largest index plus one otherwise.
     weights : (edge,), in the order of the edges.
     """
     if weights is not None and not isinstance(weights, Tensor):
         raise TypeError(f"weights must be a tensor, got {type(weights).__name__}; use torch.as_tensor.")
+    if isinstance(edges, LiftedSets):
+        if weights is not None:
+            raise ValueError("lifted sets have weights of their own, got weights too; leave them out.")
+        return replace(edges, sets=tensor_sets(edges.sets), subgraphs=torch.as_tensor(edges.subgraphs))
     if isinstance(edges, (TensorSets, Multisets)) or getattr(edges, "layout", torch.strided) != torch.strided:
         sets = _from_compressed(edges, weights)
         _check_count("n_sets", n_sets, sets.n_sets)

@@ -3,7 +3,6 @@ and the rules of `as_graph` on tensors. Parallel edges add, an edge of weight ze
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -134,9 +133,6 @@ def moved_sets(sets: Any, device: torch.device) -> Any:
     """Multisets of NumPy arrays, plain or lifted, as tensors on the device."""
     from fishergraph.ops.torch_edges import tensor_sets
 
-    if sets.lifted:
-        subgraphs = torch.from_numpy(sets.subgraphs).to(device)
-        return replace(sets, sets=moved_sets(sets.sets, device), subgraphs=subgraphs)
     return tensor_sets(sets).to(device)
 
 
