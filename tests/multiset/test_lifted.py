@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import reference as ref
 from contracts import members_of
-from fishergraph import FisherEmbedding, Hops, LiftedSets, Pairs, Paths
+from fishergraph import FisherEmbedding, Hops, LiftedSets, Pairs, Paths, Tuples
 from fishergraph.blocks import cut_blocks, row_blocks
 from fishergraph.graph import as_graph
 from fishergraph.multiset import MULTISETS, Multisets, choose_multiset, makes_lifted
@@ -241,3 +241,16 @@ def test_a_rule_is_saved_with_the_model_and_cloned(multiset, tmp_path):
     assert_array_equal(loaded.transform(X, graph=graph), model.transform(X, graph=graph))
     assert clone(model).multiset == multiset
     assert model.get_params()["multiset"] is multiset
+
+
+@pytest.mark.parametrize("family", ["diagonal-mixture", "gaussian", "von-mises-fisher", "multinomial"])
+@pytest.mark.parametrize("multiset", ["hops", "pairs", Paths(3, max_paths=6), Tuples(2, 1)], ids=str)
+def test_any_multiset_goes_with_any_family(multiset, family):
+    X = np.random.default_rng(1).poisson(1.0, size=(30, 4)) + 1.0
+    model = FisherEmbedding(2, n_anchors=2, dim=6, multiset=multiset, family=family, random_state=0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "asked for")
+        Z = model.fit_transform(X, graph=random_graph())
+    assert np.isfinite(Z).all()
+    assert len(Z) == 30
+    assert np.abs(Z - Z[:1]).max() > 1e-3

@@ -51,7 +51,7 @@ class FisherEmbedding(FisherTransformer):
     tangent : "estimate", φ = I^{1/2} (θ_ML − θ_0), the paper's, or "score", the Fisher vector I^{-1/2} ∇ log p.
     multiset : "neighbourhood" (with the node itself), "open-neighbourhood" or "hops", all nodes within two; the nodes a
         diffusion from the node reaches, weighted by it: "ppr" (personalised PageRank), "heat", "s2gc"; subgraphs:
-        "pairs" (v, u) by their mean, "paths" of two edges side by side, "tuples" of nodes as points of their own. Or one
+        "pairs" (v, u) by their mean, "paths" of two edges side by side, "tuples" of nodes as points of their own. Or
         with parameters: `PageRank(teleport=0.05)`, `Hops(k=3, decay=0.5)`, `Paths(length=3)`, `Tuples(k=3, s=1)`.
     weights : None, the graph's own weights; "uniform"; "symmetric", divided by the roots of both ends' degrees. A
         diffusion walks along them: the random walk of the first two, D^-½ A D^-½ for the third.

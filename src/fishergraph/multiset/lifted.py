@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace, to_device
+from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
 from fishergraph._checks import look_up
-from fishergraph.blocks import cut_blocks
 from fishergraph.multiset.members import Multisets
 
 
@@ -85,10 +84,6 @@ class LiftedSets:
         """The most members of a set: all of them are lifted at once, whatever the row block."""
         indptr = self.sets.indptr
         return int((indptr[1:] - indptr[:-1]).max()) if self.n_sets else 0
-
-    def cut(self, blocks: list[slice], most_entries: int) -> list[slice]:
-        """The row blocks, cut further where the members of one are more than `most_entries`."""
-        return cut_blocks(np.asarray(to_device(self.sets.indptr, "cpu")), blocks, most_entries)
 
     def points(self, points: Any, chosen: Any) -> Any:
         """h of the chosen subgraphs, (chosen, feature · slots)."""
