@@ -123,6 +123,7 @@ class GradientContract:
     degree = 10_000
     usual: ClassVar = {"n": 12, "sizes": (0, 1, 2, 3, 5, 8, 13)}
     seeds = range(5)
+    bits_of_strides = True  # whether a tensor that is not contiguous gives the same bits, not only the same numbers
     checked = (
         *product(["posterior"], (0.0, 0.3), (1, 2, 3)),
         *product(["balanced", "unbalanced"], (0.3,), (1, 2)),
@@ -263,7 +264,11 @@ class GradientContract:
             assert not any(leaves[name].is_contiguous() for name in other)
             means, mass = case.means(self.engine, **leaves)
             found = torch.autograd.grad([means, mass], list(leaves.values()), [upstream, case.grad_mass])
-            assert_same_bits({"means": means, "mass": mass, **dict(zip(leaves, found, strict=True))}, expected)
+            result = {"means": means, "mass": mass, **dict(zip(leaves, found, strict=True))}
+            if self.bits_of_strides:
+                assert_same_bits(result, expected)
+            else:
+                assert_close(result, {name: value.cpu() for name, value in expected.items()}, rtol=1e-12)
 
     @pytest.mark.parametrize("n_em_iter", [1, 2])
     @pytest.mark.parametrize("e_step", ["posterior", "balanced"])

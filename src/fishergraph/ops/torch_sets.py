@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 # A set with more members than this is a hub: it is cut into parts of this size, so that no program waits for one row.
-HUB = 128
+HUB = 96
 
 
 class Transpose(NamedTuple):
