@@ -10,23 +10,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from fishergraph._file_checks import replacing
-from fishergraph._version import __version__
+from fishergraph.experiments.stamp import versions
 
-PACKAGES = {
-    "numpy": "numpy",
-    "scipy": "scipy",
-    "sklearn": "scikit-learn",
-    "numba": "numba",
-    "pyarrow": "pyarrow",
-    "torch": "torch",
-    "torch_geometric": "torch_geometric",
-}
 FORMAT = 1
 
 
@@ -52,17 +42,6 @@ class Clock:
     def total(self) -> float:
         """The seconds since the start."""
         return round(perf_counter() - self.begin, 4)
-
-
-def versions() -> dict[str, str | None]:
-    """The versions of what the numbers depend on."""
-    found: dict[str, str | None] = {"fishergraph": __version__, "python": platform.python_version()}
-    for name, distribution in PACKAGES.items():
-        try:
-            found[name] = version(distribution)
-        except PackageNotFoundError:
-            found[name] = None
-    return found
 
 
 def surroundings(clock: Clock) -> dict[str, Any]:
