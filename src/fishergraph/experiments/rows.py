@@ -90,7 +90,8 @@ def _line(row: Mapping[str, Any]) -> str:
         return json.dumps(row, default=plain, allow_nan=False, ensure_ascii=False) + "\n"
     except ValueError:
         raise ValueError(
-            f"a row must hold finite numbers, got NaN or infinity in {row['values']} of {row_key(row)}; give None instead."
+            f"a row must hold finite numbers, got NaN or infinity in {row['values']} of {row_key(row)}; "
+            "give None instead."
         ) from None
 
 
