@@ -208,17 +208,27 @@ def test_pandas_output_and_names():
     assert list(small(kernel="exp").fit(SETS).get_feature_names_out()) == [f"psi_{k}" for k in range(4)]
 
 
-def test_tensors_stay_tensors():
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("kernel", ["identity", "exp"])
+def test_tensors_stay_tensors(device, kernel):
     torch = pytest.importorskip("torch")
-    tensors = [torch.from_numpy(s) for s in SETS]
-    model = small().fit(SETS)
-    for given in (tensors, (torch.from_numpy(POINTS), torch.from_numpy(INDPTR))):
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    model = small(kernel=kernel).fit(SETS)
+    expected = model.transform(SETS, weights=WEIGHTS)
+    model.set_params(device=device)
+    np.testing.assert_allclose(model.transform(SETS, weights=WEIGHTS), expected, atol=1e-8)  # NumPy in, NumPy out
+    tensors = [torch.from_numpy(s).to(device) for s in SETS]
+    pair = (torch.cat(tensors), torch.from_numpy(INDPTR).to(device))
+    for given in (tensors, pair, tuple(tensors)):
         Z = model.transform(given, weights=WEIGHTS)
         assert isinstance(Z, torch.Tensor)
-        np.testing.assert_allclose(Z.numpy(), model.transform(SETS, weights=WEIGHTS), atol=1e-10)
-    fitted = small().fit_transform(tensors)
-    assert fitted.shape == (6, 12)
-    np.testing.assert_array_equal(model.transform([torch.zeros(0, 3)]).numpy(), 0)
+        assert Z.device.type == device
+        np.testing.assert_allclose(Z.cpu().numpy(), expected, atol=1e-8)
+    fitted = small(kernel=kernel, device=device).fit_transform(tensors)
+    assert fitted.shape == expected.shape
+    assert fitted.device.type == device
+    assert (model.transform([torch.zeros(0, 3, device=device)]) == 0).all()
 
 
 # --- copies and files -----------------------------------------------------------------------------------
@@ -310,6 +320,8 @@ def test_an_empty_set_is_a_row_of_zeros(kernel, empty):
     assert (np.abs(Z).max(axis=1) > 0).sum() == len(SETS)
     np.testing.assert_array_equal(model.transform([empty, empty]), np.zeros((2, Z.shape[1])))
     assert model.transform([s.astype(np.float32) for s in SETS[:1]] + [empty])[1].max() == 0
+    np.testing.assert_array_equal(model.transform([sp.csr_array((0, 3))]), 0)
+    np.testing.assert_array_equal(model.transform((np.empty((0, 3)), [0, 0, 0])), np.zeros((2, Z.shape[1])))
 
 
 @pytest.mark.parametrize(

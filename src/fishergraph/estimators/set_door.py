@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
+from array_api_compat import device as device_of
 
 from fishergraph import _checks
 from fishergraph.estimators.door import host_placed, host_rows, tensor_placed, tensor_rows
@@ -42,8 +43,8 @@ def gather_sets(X: Any) -> tuple[Any, np.ndarray | None]:
         return points, _check_indptr(X[1], points.shape[0])
     if _ndim(X) == 3:
         X = list(X)  # sets of one size
-    if _ndim(X) == 1 and hasattr(X, "to_numpy"):
-        X = X.to_numpy()  # a column of a table
+    if _ndim(X) == 1:
+        X = getattr(X, "to_numpy", lambda: X)()  # a column of a table
     if not _lists_sets(X):
         return X, None
     sets = [_as_set(entry, number) for number, entry in enumerate(X)]
@@ -119,8 +120,10 @@ def _no_members(model: Any, points: Any, fitting: bool) -> Any:
     """A point that belongs to no set, where the sets have no members; there is nothing to learn from such sets."""
     if fitting:
         raise ValueError("fit needs at least one set with a member, got empty sets only; pass sets that have members.")
-    xp = np if not is_torch_array(points) else array_namespace(points)
-    return xp.zeros((1, points.shape[1] or model.n_features_in_), dtype=xp.float32)
+    if sp.issparse(points):
+        points = points.toarray()
+    xp = array_namespace(points)
+    return xp.zeros((1, points.shape[1] or model.n_features_in_), dtype=xp.float32, device=device_of(points))
 
 
 def _check_indptr(indptr: Any, n_points: int) -> np.ndarray:
