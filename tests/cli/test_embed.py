@@ -210,6 +210,22 @@ def test_the_e_step_the_device_and_the_precision_are_options(files, tmp_path):
     fails(tmp_path, "device must be one of 'cpu'.*got 'gpu'", *saved, "-o", tmp_path / "y.csv", "--device", "gpu")
 
 
+def test_the_family_and_its_metric_are_options(files, tmp_path):
+    arguments = ["embed", files[0], "-n", files[1], "--seed", 0, *SMALL]
+    ok(*arguments, "-o", tmp_path / "plain.npz")
+    chosen = {"family": "diagonal-mixture", "fisher": "exact", "tangent": "score"}
+    flags = [word for key, value in chosen.items() for word in (f"--{key}", value)]
+    ok(*arguments, "-o", tmp_path / "z.npz", *flags, "--save", tmp_path / "m.safetensors")
+    parameters = record_of(tmp_path / "z.npz")["parameters"]
+    assert {key: parameters[key] for key in chosen} == chosen
+    found, plain = (np.load(tmp_path / f"{name}.npz")["x"] for name in ("z", "plain"))
+    assert np.abs(found - plain).max() > 1e-3
+    ok("embed", files[0], "-n", files[1], "-o", tmp_path / "again.npz", "--model", tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(np.load(tmp_path / "again.npz")["x"], found)
+    wrong("'normal' is not one of gaussian-mixture, gaussian", *arguments, "-o", "y.csv", "--family", "normal")
+    fails(tmp_path, "must hold counts of at least 0", *arguments, "-o", tmp_path / "y.csv", "--family", "multinomial")
+
+
 @pytest.mark.skipif(CARD, reason="needs a machine without a card")
 def test_a_card_that_is_not_there_is_one_sentence(files, tmp_path):
     arguments = ["embed", files[0], "-n", files[1], "-o", tmp_path / "y.csv", "--device", "cuda", *SMALL]

@@ -1,6 +1,7 @@
 """The transport E-steps of all multisets: what the plain, compiled and tensor versions owe, and gradients."""
 
 import math
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import reference as ref
 from fishergraph.em.transport import transport as plain_transport
+from fishergraph.multiset import Multisets
+from fishergraph.ops import Responsibilities
+from fishergraph.ops.numba_cpu import fill_rows
 from fishergraph.ops.numba_transport import scratch, transport_row, transport_row_backward
 from fishergraph.ops.transport_rules import MAX_ITER, default_tolerance
 
@@ -41,10 +45,11 @@ def compiled(scores, indptr, weights, slack, counts=None):
         # The row's scratch is longer than the row, as it is in a block.
         logs = np.full((stop - start + 2, scores.shape[1]), np.nan, dtype)
         logs[: stop - start] = scores[start:stop]
-        count = transport_row(
+        count, left = transport_row(
             logs, given, 0 if weights is None else 1, start, stop - start,
             slack, default_tolerance(dtype.itemsize), MAX_ITER, network,
         )  # fmt: skip
+        assert left == 0
         out[start:stop] = logs[: stop - start]
         if counts is not None:
             counts.append(count)
@@ -380,3 +385,70 @@ def test_a_second_derivative_says_that_there_is_none():
     (slopes,) = torch.autograd.grad((logs**2).sum(), scores, create_graph=True)
     with pytest.raises(NotImplementedError, match="cannot be differentiated again"):
         slopes.sum().backward()
+
+
+def rows_with_few_steps(scores, indptr, weights, slack):
+    """One EM iteration of the compiled rows with one step of the solver."""
+    n, p = scores.shape
+    sets = Multisets(indptr, np.arange(n), weights, n)
+    means, mass = np.empty((sets.n_sets, p, 2)), np.empty((sets.n_sets, p))
+    points, logs = np.ones((n, 2)), scores - np.logaddexp.reduce(scores, axis=1)[:, None]
+    fill_rows(
+        points, Responsibilities(logs, np.exp(logs)), False, sets, np.zeros((p, 2)),
+        variance=1.0, prior=0.0, n_em_iter=1, means=means, mass=mass, slack=slack, max_iter=1,
+    )  # fmt: skip
+    return mass
+
+
+def plain_with_few_steps(scores, indptr, weights, slack):
+    parts = [
+        plain_transport(scores[a:b], None if weights is None else weights[a:b], slack, None, 1)
+        for a, b in pairwise(indptr)
+    ]
+    return np.array([own.sum(axis=0) for own in map(np.exp, parts)])
+
+
+def tensors_with_few_steps(scores, indptr, weights, slack):
+    logs = tensors.transport(torch.tensor(scores), torch.tensor(indptr), slack=slack, max_iter=1)
+    return np.array([logs[a:b].exp().sum(0).numpy() for a, b in pairwise(indptr)])
+
+
+@SLACKS
+@pytest.mark.parametrize("few", [plain_with_few_steps, rows_with_few_steps, tensors_with_few_steps])
+def test_a_marginal_that_is_not_met_is_warned_of(few, slack):
+    """The result is defined all the same: what every member has shared out is its weight."""
+    scores, indptr, _ = example(3, scale=30.0, weighted=False)
+    with pytest.warns(UserWarning, match=r"did not converge: after 1 steps .* miss their targets by \d\.\de[-+]\d\d"):
+        mass = few(scores, indptr, None, slack)
+    np.testing.assert_allclose(mass.sum(axis=1), np.diff(indptr), rtol=1e-12)
+
+
+@each_version
+def test_a_solution_is_not_warned_of(solve):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        solve(*example(3, scale=100.0), 0.0)
+
+
+@each_version
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("penalty", [math.inf, 2.0])
+def test_ragged_sets_have_pots_plans(solve, seed, penalty):
+    """Random sizes, weights and numbers of anchors; every set's plan is that of another solver."""
+    ot = pytest.importorskip("ot")
+    rng = np.random.default_rng(seed)
+    p = int(rng.integers(2, 7))
+    scores, indptr, weights = example(p, sizes=tuple(rng.integers(1, 30, size=12)), scale=1.5, seed=seed)
+    logs = solve(scores, indptr, weights, 1 / penalty)
+    for a, b in pairwise(indptr):
+        share, target = weights[a:b] / weights[a:b].sum(), np.full(p, 1 / p)
+        if penalty == math.inf:
+            options = {"method": "sinkhorn_log", "stopThr": 1e-13, "numItermax": 100_000}
+            plan = ot.sinkhorn(share, target, -scores[a:b], 1.0, **options)
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # POT computes ∞/∞ for the constrained side
+                plan = ot.unbalanced.sinkhorn_unbalanced(
+                    share, target, -scores[a:b], 1.0, (math.inf, penalty), stopThr=1e-14, numItermax=100_000
+                )
+        assert_allclose(share[:, None] * np.exp(logs[a:b]), plan, rtol=0, atol=1e-8)

@@ -40,6 +40,9 @@ SETTINGS = {
     "kernel": "kernel",
     "bandwidth": "bandwidth",
     "attention": "attention",
+    "family": "family",
+    "fisher": "fisher",
+    "tangent": "tangent",
 }
 # of FisherClassifier
 TRAIN_SETTINGS = {

@@ -178,3 +178,36 @@ Attention = Annotated[
         help="posterior (the paper's equations) or reference (the authors' code).",
     ),
 ]
+Family = Annotated[
+    str | None,
+    option(
+        "--family",
+        metavar="NAME",
+        panel=_METHOD,
+        callback=one_of("fishergraph.family", "FAMILIES"),
+        default="gaussian-mixture",
+        help="gaussian-mixture, diagonal-mixture, gaussian, von-mises-fisher (directions) or multinomial (counts).",
+    ),
+]
+Fisher = Annotated[
+    str | None,
+    option(
+        "--fisher",
+        metavar="NAME",
+        panel=_METHOD,
+        callback=one_of("fishergraph.family.base", "FISHERS"),
+        default="approximate",
+        help="The Fisher matrix: approximate (in closed form) or exact.",
+    ),
+]
+Tangent = Annotated[
+    str | None,
+    option(
+        "--tangent",
+        metavar="NAME",
+        panel=_METHOD,
+        callback=one_of("fishergraph.family.base", "TANGENTS"),
+        default="estimate",
+        help="The tangent vector: estimate (the paper's) or score (the Fisher vector).",
+    ),
+]

@@ -21,7 +21,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from fishergraph.em.e_step import log_softmax
-from fishergraph.ops.transport_rules import FAR, GAP, GROWTH, MAX_ITER, NONE, default_tolerance
+from fishergraph.ops.transport_rules import FAR, GAP, GROWTH, MAX_ITER, NONE, default_tolerance, warn_unmet
 
 
 def balanced(scores: Any, weights: Any = None, *, tolerance: float | None = None, max_iter: int = MAX_ITER) -> Any:
@@ -37,7 +37,7 @@ def balanced(scores: Any, weights: Any = None, *, tolerance: float | None = None
     weights : a ≥ 0, (point,), or None where every member weighs one. Who weighs nothing has a row but no say; where
         nobody weighs anything the posterior is returned.
     tolerance : on p/A · max_j |Σ_i a_i α_ij − A/p|; by default 1e-10, and 1e-6 in float32.
-    max_iter : steps of the solver at most.
+    max_iter : steps of the solver at most; a marginal that is not met by then is warned of, with its residual.
 
     Returns
     -------
@@ -92,6 +92,10 @@ def transport(scores: Any, weights: Any, slack: float, tolerance: float | None =
         if met and stage == 1:
             break
         stage /= grow
+    else:
+        _, residual, _ = newton_step(logs, shares, potentials, slack * stage)
+        if not (residual <= tolerance and stage == 1):
+            warn_unmet(float(residual), tolerance, max_iter)
     return logs
 
 

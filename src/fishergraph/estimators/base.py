@@ -28,8 +28,8 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
 
     attention: str = "posterior"  # where it is no parameter, the paper's equations hold
     family: Any = "gaussian-mixture"
-    fisher: Any = None
-    tangent: Any = None
+    fisher: Any = "approximate"
+    tangent: Any = "estimate"
     # The rest of the parameters that `_layer_spec` reads, each stored by the subclass's constructor.
     n_anchors: Any
     dim: Any

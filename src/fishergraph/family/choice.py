@@ -18,20 +18,16 @@ FAMILIES: dict[str, type[Family]] = {
 }
 
 
-def choose_family(family: str | Family, fisher: str | None = None, tangent: str | None = None) -> Family:
-    """The family of that name with these options, or a record such as `DiagonalMixture(power=0.5)` as it is.
-
-    An option that is None is the family's own default; a record says its options itself.
-    """
-    given: dict[str, Any] = {"fisher": fisher, "tangent": tangent}
-    given = {name: value for name, value in given.items() if value is not None}
+def choose_family(family: str | Family, fisher: str = "approximate", tangent: str = "estimate") -> Family:
+    """The family of that name with these options, or a record such as `DiagonalMixture(power=0.5)` with its own."""
+    given = {"fisher": fisher, "tangent": tangent}
     if isinstance(family, Family):
-        if given:
-            name, value = next(iter(given.items()))
-            raise ValueError(
-                f"{name} belongs to the family's name, got {name}={value!r} beside a record; "
-                f"write {type(family).__name__}({name}={value!r}) instead."
-            )
+        for name, value in given.items():
+            if value != getattr(Family, name):
+                raise ValueError(
+                    f"{name} goes with the name of a family, got {name}={value!r} beside a record; "
+                    f"write {type(family).__name__}({name}={value!r}) instead."
+                )
         chosen = family
     else:
         chosen = look_up(FAMILIES, family, "family (or a record such as DiagonalMixture(power=0.5))")(**given)

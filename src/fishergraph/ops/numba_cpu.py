@@ -23,7 +23,7 @@ from fishergraph.ops.numba_leaves import (
 )
 from fishergraph.ops.numba_transport import scratch, transport_row
 from fishergraph.ops.registry import Backend, Responsibilities
-from fishergraph.ops.transport_rules import MAX_ITER, default_tolerance
+from fishergraph.ops.transport_rules import MAX_ITER, default_tolerance, warn_unmet
 
 
 @compiled
@@ -106,15 +106,15 @@ def _gather_logs(log_alpha, by_entry, indices, start, stop, logs):
 @compiled
 def em_rows(
     points, log_alpha, alpha, by_entry, indptr, indices, weights, step, anchors, prior, variance, n_em_iter, slack,
-    tolerance, least_mass, means, mass, totals, shift, logs, shares, anchor_shares, network,
+    tolerance, max_iter, least_mass, means, mass, totals, shift, logs, shares, anchor_shares, network,
 ):  # fmt: skip
     """The means of each multiset of the block after `n_em_iter` iterations (Eq. 17).
 
     The responsibilities of the first iteration belong to the point, or to the entry if `by_entry`; from the second on,
     and with a finite slack (Appendix C) from the first, to the pair (set, point). The denominators are
-    totals · exp(shift).
+    totals · exp(shift). Returns what is left of the marginals' violation, zero where every transport converged.
     """
-    transported = slack < np.inf
+    transported, unmet = slack < np.inf, 0.0
     for v in range(len(indptr) - 1):
         start, stop = indptr[v], indptr[v + 1]
         for iteration in range(n_em_iter):
@@ -132,13 +132,15 @@ def em_rows(
             else:
                 _e_step_row(points, indices, start, stop, means[v], variance, logs)
             if transported:
-                transport_row(logs, weights, step, start, stop - start, slack, tolerance, MAX_ITER, network)
+                _, left = transport_row(logs, weights, step, start, stop - start, slack, tolerance, max_iter, network)
+                unmet = max(unmet, left)
             if in_logs:
                 _softmax_shares(
                     logs, weights, step, start, stop, prior, shares, totals[v], shift[v], anchor_shares, mass[v]
                 )
             sum_members(points, indices, start, stop, shares, means[v], None)
             _divide(means[v], totals[v], anchor_shares, anchors)
+    return unmet
 
 
 @compiled
@@ -208,6 +210,7 @@ def fill_rows(
     means: np.ndarray,
     mass: np.ndarray,
     slack: float = np.inf,
+    max_iter: int = MAX_ITER,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fill the means and the mass of one row block; returns its denominators as (totals, shift): totals · exp(shift).
 
@@ -223,12 +226,15 @@ def fill_rows(
     logs, shares = np.empty((largest, n_anchors), dtype), np.empty((largest, n_anchors), dtype)
     totals, shift = np.empty_like(mass), np.empty_like(mass)
     least_mass = dtype(np.finfo(dtype).tiny * 1e8)  # below it the plain sums would lose digits
-    em_rows(
+    tolerance = default_tolerance(points.itemsize)
+    unmet = em_rows(
         readonly(points), readonly(responsibilities.log), readonly(responsibilities.plain), by_entry,
         readonly(indptr), readonly(indices), readonly(weights), step, readonly(anchors),
-        dtype(prior), dtype(variance), n_em_iter, np.float64(slack), default_tolerance(points.itemsize), least_mass,
+        dtype(prior), dtype(variance), n_em_iter, np.float64(slack), tolerance, max_iter, least_mass,
         means, mass, totals, shift, logs, shares, np.empty(n_anchors, dtype), scratch(n_anchors),
     )  # fmt: skip
+    if unmet > 0:
+        warn_unmet(unmet, tolerance, max_iter)
     return totals, shift
 
 

@@ -151,7 +151,8 @@ def transport_row(logs, weights, step, start, n_members, slack, tolerance, max_i
     """Turn the scores of one multiset into the log-responsibilities of its transport E-step, in place.
 
     logs (n_members or more, anchor) hold s_ij, then log α_ij. slack is 1/τ: 0 is balanced. weights[(start + i) · step]
-    is the weight of member i, network the `scratch`. Returns the number of sweeps, max_iter where it did not converge.
+    is the weight of member i, network the `scratch`. Returns the number of sweeps and what is left of the violation,
+    zero where it converged.
     """
     p = logs.shape[1]
     total = 0.0
@@ -161,21 +162,22 @@ def transport_row(logs, weights, step, start, n_members, slack, tolerance, max_i
         network[p + _POTENTIAL, j] = network[p + _SHIFT, j] = 0
     if not total > 0 or slack == np.inf:  # nobody has a say in the marginal, or nobody asks: the posterior
         _sweep(logs, weights, step, start, n_members, 1.0, 1.0, network)
-        return 0
+        return 0, 0.0
     stage = _first_stage(logs, weights, step, start, n_members)
     potential, shift, least = network[p + _POTENTIAL], network[p + _SHIFT], np.finfo(logs.dtype).tiny
     _sweep(logs, weights, step, start, n_members, 1 / stage, total, network)
     for sweep in range(max_iter):
         violation = _set_target(slack * stage, network)
         if violation <= tolerance and stage == 1:
-            return sweep
+            return sweep, 0.0
         close = _newton_shift(slack * stage, least, network) or violation <= tolerance
         grow = GROWTH if close and stage > 1 else 1.0
         stage /= grow
         for j in range(p):
             potential[j] = grow * (potential[j] + shift[j])
         _sweep(logs, weights, step, start, n_members, grow, total, network)
-    return max_iter
+    violation = _set_target(slack * stage, network)
+    return max_iter, 0.0 if violation <= tolerance and stage == 1 else violation
 
 
 @compiled

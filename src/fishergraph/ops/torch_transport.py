@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from fishergraph.ops.transport_rules import FAR, GAP, GROWTH, MAX_ITER, NONE, default_tolerance
+from fishergraph.ops.transport_rules import FAR, GAP, GROWTH, MAX_ITER, NONE, default_tolerance, warn_unmet
 
 # Entries × anchors plus sets × anchors² that are worked on at a time: 128 MB for each of a handful of arrays.
 _CHUNK = 1 << 24
@@ -140,6 +140,7 @@ def _solve_chunk(
     # A set without members or without weight has no marginal to meet.
     weight = stage.new_zeros(n_sets).index_add_(0, rows, shares)
     alive = weight > 0
+    violation = weight
     for _ in range(max_iter + 1):
         if not bool(alive.all()):
             member = alive[rows]
@@ -150,7 +151,8 @@ def _solve_chunk(
             break
         mass, conductances = _network(logs.to(stage.dtype).exp(), shares, rows, len(stage))
         target = (-slack * stage * potentials).softmax(dim=1)
-        met = n_anchors * (mass - target).abs().amax(dim=1) <= tolerance
+        violation = n_anchors * (mass - target).abs().amax(dim=1)
+        met = violation <= tolerance
         alive = ~(met & (stage[:, 0] == 1))
         done = ~alive[rows]
         out[entries[done]] = logs[done]
@@ -159,6 +161,8 @@ def _solve_chunk(
         stage, potentials = stage / grow, grow * (potentials + step)
         logs = (grow[rows].to(logs.dtype) * (logs + step[rows].to(logs.dtype))).log_softmax(dim=1)
     out[entries] = logs
+    if len(stage) and bool(alive.any()):
+        warn_unmet(float(violation[alive].max()), tolerance, max_iter)
     return out
 
 

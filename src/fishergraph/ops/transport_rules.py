@@ -1,4 +1,8 @@
-"""The numbers that the three versions of the transport E-steps share; `em.transport` says what they are for."""
+"""What the three versions of the transport E-steps share: numbers, which `em.transport` explains, and a warning."""
+
+from __future__ import annotations
+
+import warnings
 
 # A stage starts where no score of a member differs by more than this from another.
 GAP = 16.0
@@ -15,3 +19,13 @@ NONE = 1e8
 def default_tolerance(itemsize: int) -> float:
     """The violation of the marginal, relative to 1/p, at which the steps end, by the bytes of a float."""
     return 1e-10 if itemsize == 8 else 1e-6
+
+
+def warn_unmet(residual: float, tolerance: float, max_iter: int) -> None:
+    """Warn that a marginal was not met: the last step, whose rows sum to one, is the result."""
+    warnings.warn(
+        f"a transport E-step did not converge: after {max_iter} steps the masses of the anchors miss their targets by "
+        f"{residual:.1e} of a fair share, {tolerance:.0e} was asked for; the last step is used. "
+        "Scores this far apart need a larger variance, or e_step='posterior'.",
+        stacklevel=3,
+    )
