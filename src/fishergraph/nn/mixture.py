@@ -21,6 +21,7 @@ from fishergraph.ops.torch_kernels import choose_engine, work_type
 from fishergraph.ops.torch_linear import fisher_linear
 from fishergraph.ops.torch_ops import posterior
 from fishergraph.ops.torch_sets import TensorSets
+from fishergraph.ops.torch_unit import unit_rows
 
 
 class Mixture(LazyChannels):
@@ -85,9 +86,9 @@ class Mixture(LazyChannels):
 
     def points(self, x: Tensor) -> Tensor:
         """The points that EM sees: x, or its rows divided by their lengths."""
-        if x.device.type == "cpu":
-            x = x.to(work_type(x.dtype))  # its kernels have no short floats, which autocast makes
-        return F.normalize(x, dim=-1) if self.normalize else x
+        if x.device.type == "cpu" or torch.is_autocast_enabled(x.device.type):
+            x = x.to(work_type(x.dtype))  # lengths want more than the short floats that autocast makes
+        return unit_rows(choose_engine(self.backend, x), x) if self.normalize else x
 
     def forward(self, x: Tensor, sets: TensorSets) -> Tensor:
         """φ of every set, (set, head · anchor · feature), with the soft counts (head · anchor) after it if wanted."""

@@ -54,6 +54,32 @@ def row_scales_into(points, scales):
 
 
 @_compiled
+def unit_rows_and_scales(points, units, scales):
+    """units_i = x_i / ‖x_i‖ and scales_i = 1 / ‖x_i‖, zero for a zero row; what is no number stays none."""
+    for i in range(points.shape[0]):
+        x, unit = points[i], units[i]
+        square = 0.0
+        for k in range(len(x)):
+            square += np.float64(x[k]) * np.float64(x[k])
+        scale = points.dtype.type(0.0 if square == 0 else 1 / np.sqrt(square))
+        scales[i] = scale
+        for k in range(len(x)):
+            unit[k] = scale * x[k]
+
+
+@_compiled
+def unit_rows_gradient(units, scales, grad, out):
+    """out_i = (g_i − ⟨u_i, g_i⟩ u_i) / ‖x_i‖, the gradient of `unit_rows_and_scales`."""
+    for i in range(units.shape[0]):
+        unit, slope, scale, result = units[i], grad[i], scales[i], out[i]
+        product = unit[0] - unit[0]
+        for k in range(len(unit)):
+            product += unit[k] * slope[k]
+        for k in range(len(unit)):
+            result[k] = scale * (slope[k] - product * unit[k])
+
+
+@_compiled
 def add_scaled_segments(rows, scales, labels, sums):
     """sums[labels[i]] += scales[i] · rows[i], in the order of the rows."""
     for i in range(rows.shape[0]):

@@ -1,7 +1,7 @@
 """The kernels that tensors are sent to: one record per engine, chosen by device and dtype or by name.
 
-Each record computes the same four functions of whole sets: the first E-step, the M-step (`attend`), the scores of later
-E-steps (`score`), and the gradients of both. `ops.torch_ops` registers them with PyTorch.
+Each record computes the same functions: rows as unit vectors, the first E-step, the M-step (`attend`), the scores of
+later E-steps (`score`), and their gradients. `ops.torch_ops` registers them with PyTorch.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class Kernels:
     score(points, means, sets) → (entry, anchor); score_backward(points, means, sets, grad) → grad_points, grad_means
     em(points, logs, sets, anchors, variance, prior, n_em_iter, bias) → means, mass, or None where several iterations
         have no program of their own
+    unit_rows(x) → x / ‖x‖ and 1 / ‖x‖ by rows; unit_rows_backward(units, scales, grad) → grad_x; None is autograd's way
     head, head_backward, keeps_phi : a layer with a linear head as one operator (`torch_linear`); None goes through φ
     """
 
@@ -45,6 +46,8 @@ class Kernels:
     score: Callable[..., Tensor]
     score_backward: Callable[..., tuple[Tensor, Tensor]]
     em: Callable[..., tuple[Tensor, Tensor] | None]
+    unit_rows: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None
+    unit_rows_backward: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
     head: Callable[..., tuple[Tensor, Tensor, Tensor]] | None = None
     head_backward: Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]] | None = None
     keeps_phi: Callable[[int, Tensor], bool] = lambda n_sets, weight: False

@@ -12,8 +12,12 @@ from fishergraph.blocks import map_blocks, row_blocks
 from fishergraph.multiset import Multisets
 from fishergraph.ops import numba_attend, numba_backward, numba_head, torch_plain
 from fishergraph.ops.numba_cpu import posterior_block
+from fishergraph.ops.numba_rows import unit_rows_and_scales, unit_rows_gradient
 from fishergraph.ops.torch_kernels import Kernels
 from fishergraph.ops.torch_sets import TensorSets
+
+# Rows that a thread takes at a time where nothing is gathered.
+_ROWS = 4096
 
 
 def _view(tensor: Tensor | None) -> Any:
@@ -48,8 +52,25 @@ def _posterior(points: Tensor, anchors: Tensor, variance: float, bias: Tensor | 
     def fill(part: slice) -> None:
         posterior_block(rows[part], centres, variance, logs.numpy()[part], plain.numpy()[part])
 
-    map_blocks(fill, row_blocks(points.shape[0], 4096))
+    map_blocks(fill, row_blocks(points.shape[0], _ROWS))
     return logs
+
+
+def _unit_rows(x: Tensor) -> tuple[Tensor, Tensor]:
+    units, scales = torch.empty_like(x), x.new_empty(x.shape[0])
+    given, found, factors = _view(x), units.numpy(), scales.numpy()
+    map_blocks(lambda rows: unit_rows_and_scales(given[rows], found[rows], factors[rows]), row_blocks(len(x), _ROWS))
+    return units, scales
+
+
+def _unit_rows_backward(units: Tensor, scales: Tensor, grad: Tensor) -> Tensor:
+    out = torch.empty_like(units)
+    given = [_view(tensor) for tensor in (units, scales, grad)]
+    map_blocks(
+        lambda rows: unit_rows_gradient(*(part[rows] for part in given), out.numpy()[rows]),
+        row_blocks(len(units), _ROWS),
+    )
+    return out
 
 
 def _attend(
@@ -130,6 +151,8 @@ KERNELS = Kernels(
     score=_score,
     score_backward=_score_backward,
     em=lambda *_: None,
+    unit_rows=_unit_rows,
+    unit_rows_backward=_unit_rows_backward,
     head=_head,
     head_backward=_head_backward,
 )

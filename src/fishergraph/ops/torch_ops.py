@@ -15,6 +15,8 @@ from fishergraph.ops import torch_plain
 from fishergraph.ops.torch_kernels import find_kernels, work_type
 from fishergraph.ops.torch_sets import TensorSets, unpack
 
+# Rows of a block of the E-step's gradient on the CPU.
+_ROWS = 8192
 _ONCE = (
     "the gradient of {} by compiled kernels cannot be differentiated again; "
     "pass backend='torch' for second derivatives."
@@ -71,11 +73,17 @@ def posterior_gradient(
     """∂L/∂(points, anchors, bias) of log α = log softmax_j((⟨x_u, w_j⟩ − ‖w_j‖²/2)/σ² + b_j)."""
     centre = anchors.to(logs.dtype).mean(dim=0)
     shifted = anchors.to(logs.dtype) - centre
-    # ∂L/∂s; its rows sum to zero, so the centre may be taken out.
-    slopes = grad - logs.exp() * grad.sum(dim=1, keepdim=True)
-    total = slopes.sum(dim=0)
-    moved = slopes.T @ (points.to(logs.dtype) - centre) - total[:, None] * shifted
-    return slopes @ (shifted / variance), moved / variance, total
+    total, moved = torch.zeros_like(shifted[:, 0]), torch.zeros_like(shifted)
+    grad_points = torch.empty_like(points, dtype=logs.dtype, memory_format=torch.contiguous_format)
+    size = _ROWS if points.device.type == "cpu" else max(points.shape[0], 1)
+    for first in range(0, points.shape[0], size):  # what a block needs stays in the cache
+        rows = slice(first, first + size)
+        # ∂L/∂s; its rows sum to zero, so the centre may be taken out.
+        slopes = grad[rows] - logs[rows].exp() * grad[rows].sum(dim=1, keepdim=True)
+        grad_points[rows] = slopes @ (shifted / variance)
+        total = total + slopes.sum(dim=0)
+        moved = moved + slopes.T @ (points[rows].to(logs.dtype) - centre)
+    return grad_points, (moved - total[:, None] * shifted) / variance, total
 
 
 def _posterior_backward(ctx, grad):

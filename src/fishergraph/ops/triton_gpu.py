@@ -10,7 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fishergraph.ops import triton_attend, triton_backward, triton_em, triton_head, triton_iterations, triton_pull
+from fishergraph.ops import (
+    triton_attend,
+    triton_backward,
+    triton_em,
+    triton_head,
+    triton_iterations,
+    triton_pull,
+    triton_rows,
+)
 from fishergraph.ops.registry import Backend, Responsibilities
 from fishergraph.ops.torch_kernels import Kernels, bounded, entry_terms, sum_segments
 from fishergraph.ops.torch_sets import TensorSets
@@ -100,6 +108,8 @@ KERNELS = Kernels(
     score=_score,
     score_backward=_score_backward,
     em=_em,
+    unit_rows=triton_rows.unit_rows,
+    unit_rows_backward=triton_rows.unit_rows_backward,
     head=_by_rows(triton_head.head),
     head_backward=_by_rows(triton_head.head_backward),
     keeps_phi=triton_head.keeps_phi,
