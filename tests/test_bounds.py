@@ -32,6 +32,16 @@ def test_the_parts_are_those_of_the_formula():
     assert parts.bound == min(1, parts.training_error + parts.complexity + parts.deviation)
 
 
+def test_a_bias_is_one_more_feature():
+    """f + b lies in the space of K + 1; the parts are those of the features with a column of ones."""
+    Z, y = sample(np.random.default_rng(4), 80)
+    w, b = np.array([0.7, -0.1]), 0.3
+    wide, full = np.column_stack([Z, np.ones(80)]), np.append(w, b)
+    parts = margin_bound(Z @ w + b, y, norm=math.hypot(np.linalg.norm(w), b), diagonal=(Z**2).sum(1) + 1)
+    given = {"norm": float(np.linalg.norm(full)), "diagonal": (wide**2).sum(1)}
+    assert parts == pytest.approx(margin_bound(wide @ full, y, **given))
+
+
 @pytest.mark.parametrize("scale", [1e-6, 0.3, 1.0, 40.0])
 def test_choosing_afterwards_costs_at_most_a_factor_two_and_a_logarithm(scale):
     Z, y = sample(np.random.default_rng(1), 400)
