@@ -1,0 +1,134 @@
+"""What every loader of labelled graphs returns: one frozen record of many graphs, and the `.npz` files of such sets.
+
+Arrays of a file: `graph_ptr` (graph + 1,), the first node of every graph; `y` (graph,); edges as `edge_index` (2, edge)
+over all nodes, in one direction or both, or for dense graphs as `adj_upper_bits`, the bits (`numpy.packbits`) of the
+upper triangles, n(n − 1)/2 per graph in the order of `numpy.triu_indices(n, 1)`; optionally `node_tag` (node,), `x`
+(node, feature), and folds as pairs `<name><k>_train`, `<name><k>_test` of graph numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fishergraph.datasets.npz import misfit, read_arrays, read_integers
+from fishergraph.datasets.record import undirected_graph
+from fishergraph.graph import as_graph
+from fishergraph.graphs import Graphs
+
+Fold = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GraphSet:
+    """Labelled graphs with their fixed folds.
+
+    name     short name, as given to `load_graphs`
+    graphs   the graphs with tags and features, what `FisherGraphEmbedding` takes
+    y        class numbers, (graph,) int64
+    folds    pairs (train, test) of graph numbers; empty where the data has no fixed folds
+    classes  the label of class k in place k, as the source writes it
+    source   where it comes from
+    """
+
+    name: str
+    graphs: Graphs
+    y: np.ndarray
+    folds: tuple[Fold, ...] = ()
+    classes: tuple[str, ...] = ()
+    source: str = ""
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __repr__(self) -> str:
+        folds = f"{len(self.folds)} folds" if self.folds else "no folds"
+        return f"GraphSet({self.name!r}: {self.graphs!r}, {len(np.unique(self.y))} classes, {folds})"
+
+
+def read_graph_npz(path: str | Path, name: str | None = None) -> GraphSet:
+    """The graphs of one `.npz` file, symmetrised; a tag that all nodes share says nothing and is dropped."""
+    path = Path(path)
+    with path.open("rb") as stream:
+        arrays = read_arrays(stream, str(path))
+    where = str(path)
+    graph_ptr = read_integers(arrays, "graph_ptr", where)
+    sound = graph_ptr.ndim == 1 and len(graph_ptr) > 1 and graph_ptr[0] == 0
+    if not sound or (np.diff(graph_ptr) <= 0).any():
+        raise misfit(where, "'graph_ptr' that rises from 0, every graph with a node", f"shape {graph_ptr.shape}")
+    n_nodes, n_graphs = int(graph_ptr[-1]), len(graph_ptr) - 1
+    y = read_integers(arrays, "y", where)
+    if y.shape != (n_graphs,):
+        raise misfit(where, f"'y' of shape ({n_graphs},)", f"shape {y.shape}")
+    sources, targets = _edges(arrays, graph_ptr, where)
+    graph = as_graph(undirected_graph(sources, targets, n_nodes))
+    tags = read_integers(arrays, "node_tag", where) if "node_tag" in arrays else None
+    X = np.ascontiguousarray(arrays["x"], dtype=np.float32) if "x" in arrays else None
+    for key, part in (("node_tag", tags), ("x", X)):
+        if part is not None and part.shape[0] != n_nodes:
+            raise misfit(where, f"{key!r} of {n_nodes} nodes", f"shape {part.shape}")
+    if tags is not None and (tags == tags[0]).all():
+        tags = None
+    folds = _folds(arrays, n_graphs, where)
+    classes, codes = np.unique(y, return_inverse=True)
+    found = Graphs(graph, graph_ptr, X, tags)
+    return GraphSet(name or path.stem, found, codes.astype(np.int64), folds, tuple(map(str, classes)), where)
+
+
+def _edges(arrays: dict[str, np.ndarray], graph_ptr: np.ndarray, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of all edges, each listed at least once; an edge stays inside its graph."""
+    if "adj_upper_bits" in arrays:
+        return _unpacked(arrays["adj_upper_bits"], graph_ptr, where)
+    edges = read_integers(arrays, "edge_index", where)
+    if edges.ndim != 2 or edges.shape[0] != 2:
+        raise misfit(where, "'edge_index' of shape (2, edge)", f"shape {edges.shape}")
+    if edges.size and (edges.min() < 0 or edges.max() >= graph_ptr[-1]):
+        raise misfit(where, f"node numbers 0 to {graph_ptr[-1] - 1} in 'edge_index'", f"{edges.min()} to {edges.max()}")
+    check_inside(edges[0], edges[1], graph_ptr, where)
+    return edges[0], edges[1]
+
+
+def check_inside(sources: np.ndarray, targets: np.ndarray, graph_ptr: np.ndarray, where: str) -> None:
+    """Raise where an edge goes from one graph to another."""
+    graph_of = np.repeat(np.arange(len(graph_ptr) - 1), np.diff(graph_ptr))
+    across = np.flatnonzero(graph_of[sources] != graph_of[targets])
+    if len(across):
+        k = across[0]
+        raise misfit(
+            where,
+            "edges inside one graph",
+            f"edge {k} from node {sources[k]} of graph {graph_of[sources[k]]} to graph {graph_of[targets[k]]}",
+        )
+
+
+def _unpacked(bits: np.ndarray, graph_ptr: np.ndarray, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """The edges of packed upper triangles."""
+    sizes = np.diff(graph_ptr)
+    needed = int((sizes * (sizes - 1) // 2).sum())
+    if bits.dtype != np.uint8 or bits.size * 8 < needed:
+        raise misfit(where, f"{needed} bits in 'adj_upper_bits'", f"{bits.size * 8} of {bits.dtype}")
+    flat, start, ends = np.unpackbits(bits), 0, []
+    for first, size in zip(graph_ptr, sizes, strict=False):
+        rows, columns = np.triu_indices(size, 1)
+        on = np.flatnonzero(flat[start : start + len(rows)])
+        ends.append((rows[on] + first, columns[on] + first))
+        start += len(rows)
+    return np.concatenate([a for a, _ in ends]), np.concatenate([b for _, b in ends])
+
+
+def _folds(arrays: dict[str, np.ndarray], n_graphs: int, where: str) -> tuple[Fold, ...]:
+    """The folds of one name, in the order of their numbers; files with inner splits have them for one name only."""
+    pattern = re.compile(r"(.*?)(\d+)_test")
+    found = [match for key in arrays if (match := pattern.fullmatch(key))]
+    plain = [match for match in found if f"{match[1]}{match[2]}_val" not in arrays]
+    folds = []
+    for match in sorted(plain, key=lambda match: int(match[2])):
+        parts = [read_integers(arrays, f"{match[1]}{match[2]}_{part}", where) for part in ("train", "test")]
+        both = np.concatenate(parts)
+        if both.size and (both.min() < 0 or both.max() >= n_graphs or len(np.unique(both)) != both.size):
+            raise misfit(where, f"distinct graph numbers 0 to {n_graphs - 1} in fold {match[2]}", "others, or repeated")
+        folds.append((parts[0], parts[1]))
+    return tuple(folds)

@@ -1,0 +1,179 @@
+"""Graph sets in the text format of the TU collection.
+
+A set NAME is a folder (or a zip file) of text files with one line per edge, node or graph, nodes and graphs counted
+from 1:
+
+    NAME_A.txt                "row, column" of every edge
+    NAME_graph_indicator.txt  the graph of every node
+    NAME_graph_labels.txt     the class of every graph
+    NAME_node_labels.txt      optional: the tag of every node (one of several columns makes one tag)
+    NAME_node_attributes.txt  optional: the features of every node, separated by commas
+    NAME_edge_labels.txt      optional: the tag of every edge, in the order of NAME_A.txt
+    NAME_edge_attributes.txt  optional: numbers of every edge, in that order; of one column they are the weights
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from fishergraph.datasets.graph_set import GraphSet
+from fishergraph.graph import as_graph
+from fishergraph.graphs import EdgeTags, Graphs
+
+_NEEDED = ("A", "graph_indicator", "graph_labels")
+_OPTIONAL = ("node_labels", "node_attributes", "edge_labels", "edge_attributes")
+
+
+def read_tu(path: str | Path, name: str | None = None) -> GraphSet:
+    """The graph set in a folder or a zip file; `name` is that of its files, by default that of the folder.
+
+    Edges are made undirected; parallel lines are one edge. Features are float32.
+    """
+    path = Path(path)
+    name = name or path.stem
+    texts = _texts(path, name)
+    graph_of, graph_ptr, order = _nodes(texts, name)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))  # rows of a graph stand together, whatever order the file has
+    edges = place[_edges(texts, name, graph_of)]
+    labels = _lines(texts["graph_labels"], f"{name}_graph_labels.txt", int, len(graph_ptr) - 1, "graph")[:, 0]
+    classes, y = np.unique(labels, return_inverse=True)
+    _, first = np.unique(edges @ [len(order), 1], return_index=True)  # a line that stands twice is one edge
+    weights = _weights(texts, name, len(edges))[first]
+    graphs = Graphs(
+        as_graph((edges[first].T, weights), undirected=True, n_nodes=len(order)),
+        graph_ptr,
+        _node_values(texts, name, "node_attributes", float, order),
+        _tags(_node_values(texts, name, "node_labels", int, order)),
+        _edge_tags(texts, name, edges),
+    )
+    return GraphSet(name, graphs, y.astype(np.int64), (), tuple(map(str, classes)), str(path))
+
+
+def find_tu(folder: Path, name: str) -> Path | None:
+    """The folder or zip file of a set in a data folder, or None."""
+    for place in (folder / name, folder / f"{name}.zip"):
+        if place.is_file() or (place / f"{name}_A.txt").is_file():
+            return place
+    return None
+
+
+def _texts(path: Path, name: str) -> dict[str, str]:
+    """The texts of a set's files by the part of the name behind NAME_."""
+    wanted = {f"{name}_{part}.txt": part for part in (*_NEEDED, *_OPTIONAL)}
+    texts: dict[str, str] = {}
+    if path.is_dir():
+        texts = {part: (path / file).read_text() for file, part in wanted.items() if (path / file).is_file()}
+    elif path.is_file():
+        try:
+            with zipfile.ZipFile(path) as archive:
+                members = {Path(member).name: member for member in archive.namelist()}
+                texts = {wanted[f]: archive.read(members[f]).decode() for f in wanted if f in members}
+        except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
+            raise ValueError(
+                f"{path} must be a zip file of text files, got one unread ({error}); replace it."
+            ) from None
+    missing = [f"{name}_{part}.txt" for part in _NEEDED if part not in texts]
+    if missing:
+        raise FileNotFoundError(
+            f"{path} must hold {', '.join(f'{name}_{part}.txt' for part in _NEEDED)}, got no {missing[0]}; check the "
+            "path, or pass the name that its files begin with."
+        )
+    return texts
+
+
+def _lines(text: str, file: str, kind: type, n_lines: int | None, what: str) -> np.ndarray:
+    """The numbers of a file, (line, column); every line has as many."""
+    rows = text.rstrip().split("\n") if text.strip() else []
+    table = []
+    for number, row in enumerate(rows, 1):
+        try:
+            table.append([kind(cell) for cell in row.split(",")])
+        except ValueError:
+            noun = "whole numbers" if kind is int else "numbers"
+            raise ValueError(
+                f"line {number} of {file} must hold {noun} separated by commas, got {row!r}; repair it."
+            ) from None
+        if len(table[-1]) != len(table[0]):
+            raise ValueError(
+                f"line {number} of {file} must hold {len(table[0])} numbers, as line 1 does, got {len(table[-1])}; "
+                "repair it."
+            )
+    if n_lines is not None and len(table) != n_lines:
+        raise ValueError(
+            f"{file} must have {n_lines} lines, one per {what}, got {len(table)}; the file is cut short or another's."
+        )
+    return np.array(table, dtype=np.int64 if kind is int else np.float64).reshape(len(table), -1)
+
+
+def _nodes(texts: dict[str, str], name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(graph of every line's node, graph_ptr, the lines in the order of their graphs)."""
+    file = f"{name}_graph_indicator.txt"
+    graph_of = _lines(texts["graph_indicator"], file, int, None, "node")
+    if graph_of.size == 0:
+        raise ValueError(f"{file} must hold the graph of every node, got no line; write it again.")
+    numbers = graph_of[:, 0] - 1
+    sizes = np.bincount(np.maximum(numbers, 0))
+    wrong = numbers.min() < 0
+    if wrong or (sizes == 0).any():
+        got = f"number {numbers.min() + 1}" if wrong else f"no node of graph {np.flatnonzero(sizes == 0)[0] + 1}"
+        raise ValueError(f"{file} must number the graphs from 1, each with a node, got {got}; repair it.")
+    return numbers, np.concatenate([[0], np.cumsum(sizes)]), np.argsort(numbers, kind="stable")
+
+
+def _edges(texts: dict[str, str], name: str, graph_of: np.ndarray) -> np.ndarray:
+    """(edge, 2): the ends of every line as node numbers from 0; an edge stays inside its graph."""
+    file = f"{name}_A.txt"
+    edges = _lines(texts["A"], file, int, None, "edge").reshape(-1, 2) if texts["A"].strip() else np.zeros((0, 2), int)
+    wrong = np.flatnonzero(((edges < 1) | (edges > len(graph_of))).any(axis=1))
+    if len(wrong):
+        raise ValueError(
+            f"line {wrong[0] + 1} of {file} must name nodes 1 to {len(graph_of)}, got {edges[wrong[0]].tolist()}; "
+            "repair it."
+        )
+    edges = edges - 1
+    across = np.flatnonzero(graph_of[edges[:, 0]] != graph_of[edges[:, 1]])
+    if len(across):
+        one, two = graph_of[edges[across[0]]] + 1
+        raise ValueError(
+            f"line {across[0] + 1} of {file} must be an edge inside one graph, got one from graph {one} to {two}; "
+            "repair it."
+        )
+    return edges
+
+
+def _node_values(texts: dict[str, str], name: str, part: str, kind: type, order: np.ndarray) -> np.ndarray | None:
+    if part not in texts:
+        return None
+    values = _lines(texts[part], f"{name}_{part}.txt", kind, len(order), "node")[order]
+    return values.astype(np.float32) if kind is float else values
+
+
+def _tags(columns: np.ndarray | None) -> np.ndarray | None:
+    """One tag per row; several columns make one tag, the number of their combination."""
+    if columns is None or columns.shape[1] == 1:
+        return None if columns is None else columns[:, 0]
+    return np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def _edge_tags(texts: dict[str, str], name: str, edges: np.ndarray) -> EdgeTags | None:
+    """The tags of edges at the ends they point to; where the file lists one direction, at both."""
+    if "edge_labels" not in texts:
+        return None
+    tags = _tags(_lines(texts["edge_labels"], f"{name}_edge_labels.txt", int, len(edges), "edge"))
+    ends, tags = np.concatenate([edges, edges[:, ::-1]]), np.concatenate([tags, tags])
+    n = int(edges.max()) + 1 if len(edges) else 1
+    _, first = np.unique(ends[:, 0] * n + ends[:, 1], return_index=True)
+    return EdgeTags(ends[first, 1], tags[first])
+
+
+def _weights(texts: dict[str, str], name: str, n_edges: int) -> np.ndarray:
+    """Edge attributes of one column that are not negative; else every edge weighs one."""
+    if "edge_attributes" in texts:
+        values = _lines(texts["edge_attributes"], f"{name}_edge_attributes.txt", float, n_edges, "edge")
+        if values.shape[1] == 1 and (values >= 0).all():
+            return values[:, 0].astype(np.float32)
+    return np.ones(n_edges, dtype=np.float32)

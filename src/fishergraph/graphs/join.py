@@ -1,0 +1,121 @@
+"""The door for several graphs: `as_graphs` turns a list of what people have into one disjoint union."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fishergraph.graph import Graph
+from fishergraph.graphs.entries import Entry, read_entry
+from fishergraph.graphs.record import EdgeTags, Graphs, offsets
+
+_DATASET = "torch_geometric.data.dataset"
+
+
+def as_graphs(
+    graphs: Any, *, features: str = "x", tags: str = "label", edge_tags: str = "label", undirected: bool = False
+) -> Graphs:
+    """The `Graphs` of a list of graphs.
+
+    Parameters
+    ----------
+    graphs : a list of graphs, a PyTorch Geometric dataset or `Batch`, or `Graphs`, which pass through. A graph is
+        anything that `as_graph` takes, without node data; a pair (X, graph), X a matrix of features or a list of tags;
+        a dictionary with "graph" and any of "X", "tags", "edge_tags"; PyTorch Geometric `Data` or a NetworkX graph
+        with attributes; or `Graphs` that hold one graph.
+    features, tags, edge_tags : the names of the attributes of `Data` and of NetworkX's nodes and edges that hold
+        features, tags and the tags of edges; an attribute that nobody has is not read.
+    undirected : add the reverse of every edge.
+    """
+    if isinstance(graphs, Graphs):
+        return graphs
+    names = {"features": features, "tags": tags, "edge_tags": edge_tags}
+    entries = []
+    for number, entry in enumerate(_listed(graphs)):
+        try:
+            entries.append(read_entry(entry, names, undirected))
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"graph {number} of the list cannot be read: {error}") from None
+    if not entries:
+        raise ValueError("graphs must hold at least one graph, got an empty list; pass a list of graphs.")
+    sizes = np.array([entry.graph.n_nodes for entry in entries])
+    graph_ptr = offsets(sizes)
+    return Graphs(
+        _union([entry.graph for entry in entries], graph_ptr),
+        graph_ptr,
+        _joined_features(_all_or_none(entries, "X", "features")),
+        _joined_tags(_all_or_none(entries, "tags", "tags")),
+        _joined_edge_tags(_all_or_none(entries, "edge_tags", "tags of edges"), graph_ptr),
+    )
+
+
+def _listed(graphs: Any) -> Any:
+    """The graphs of a list, a dataset or a batch; one graph alone is no list."""
+    if hasattr(graphs, "to_data_list"):
+        return graphs.to_data_list()
+    known = any(base.__module__ == _DATASET for base in type(graphs).__mro__)
+    objects = isinstance(graphs, np.ndarray) and graphs.ndim == 1 and graphs.dtype == object
+    if isinstance(graphs, (list, tuple)) or known or objects:
+        return graphs
+    raise TypeError(
+        f"graphs must be a list of graphs, got one {type(graphs).__module__.partition('.')[0]} "
+        f"{type(graphs).__name__}; pass [graph], or a list of several."
+    )
+
+
+def _union(graphs: list[Graph], graph_ptr: np.ndarray) -> Graph:
+    """The disjoint union."""
+    kind = np.int32 if graph_ptr[-1] < 2**31 else np.int64
+    indptr = offsets(np.concatenate([np.diff(graph.indptr) for graph in graphs]))
+    indices = [graph.indices.astype(kind) + kind(start) for graph, start in zip(graphs, graph_ptr, strict=False)]
+    weights = None
+    if any(graph.weights is not None for graph in graphs):
+        weights = np.concatenate([graph.adjacency.data for graph in graphs])
+    return Graph(indptr, np.concatenate(indices), weights)
+
+
+def _all_or_none(entries: list[Entry], field: str, what: str) -> list[Any] | None:
+    """What every graph has, or None where no graph has it."""
+    values = [getattr(entry, field) for entry in entries]
+    missing = [number for number, value in enumerate(values) if value is None]
+    if not missing:
+        return values
+    if len(missing) < len(values):
+        has = next(number for number, value in enumerate(values) if value is not None)
+        raise ValueError(
+            f"all graphs must have {what}, or none, got {what} in graph {has} and none in graph {missing[0]}; "
+            "add or drop them."
+        )
+    return None
+
+
+def _joined_features(parts: list[Any] | None) -> Any:
+    if parts is None:
+        return None
+    width = parts[0].shape[1]
+    wrong = next((number for number, part in enumerate(parts) if part.shape[1] != width), None)
+    if wrong is not None:
+        raise ValueError(
+            f"all graphs must have the same number of features, got {width} in graph 0 and {parts[wrong].shape[1]} in "
+            f"graph {wrong}; pass features of one kind."
+        )
+    return sp.vstack(parts, format="csr") if any(sp.issparse(part) for part in parts) else np.concatenate(parts)
+
+
+def _joined_tags(parts: list[Any] | None) -> np.ndarray | None:
+    if parts is None:
+        return None
+    kinds = {part.dtype.kind for part in parts}
+    if len(kinds) > 1:
+        raise ValueError("tags must be numbers in all graphs or texts in all, got both; convert the numbers with str.")
+    return np.concatenate(parts)
+
+
+def _joined_edge_tags(parts: list[Any] | None, graph_ptr: np.ndarray) -> EdgeTags | None:
+    if parts is None:
+        return None
+    nodes = np.concatenate([part.nodes + start for part, start in zip(parts, graph_ptr, strict=False)])
+    tags = _joined_tags([part.tags for part in parts])
+    return None if tags is None else EdgeTags(nodes.astype(np.int64), tags)
