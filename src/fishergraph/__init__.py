@@ -30,10 +30,12 @@ _HOMES = {
     "DiagonalMixture": "fishergraph.family",
     "FisherClassifier": "fishergraph.nn.classifier",
     "FisherEmbedding": "fishergraph.estimators",
+    "FisherGraphEmbedding": "fishergraph.estimators",
     "FisherSetEmbedding": "fishergraph.estimators",
     "Gaussian": "fishergraph.family",
     "GaussianMixture": "fishergraph.family",
     "Graph": "fishergraph.graph",
+    "Graphs": "fishergraph.graphs",
     "HeatKernel": "fishergraph.multiset",
     "Hops": "fishergraph.multiset",
     "LiftedSets": "fishergraph.multiset",
@@ -47,6 +49,7 @@ _HOMES = {
     "Tuples": "fishergraph.multiset",
     "VonMisesFisherMixture": "fishergraph.family",
     "as_graph": "fishergraph.graph",
+    "as_graphs": "fishergraph.graphs",
     "em_means": "fishergraph.em",
     "fisher_embedding": "fishergraph.embedding",
     "kl_divergence": "fishergraph.family",
@@ -54,6 +57,7 @@ _HOMES = {
     "learn_family": "fishergraph.em",
     "lipschitz_constant": "fishergraph.bounds",
     "load_graph": "fishergraph.datasets",
+    "load_graphs": "fishergraph.datasets",
     "margin_bound": "fishergraph.bounds",
     "neighbourhoods": "fishergraph.multiset",
     "node_kernel": "fishergraph.kernels",
@@ -75,12 +79,14 @@ if TYPE_CHECKING:
     from fishergraph.bounds import margin_bound as margin_bound
     from fishergraph.bounds import set_lipschitz_constant as set_lipschitz_constant
     from fishergraph.datasets import load_graph as load_graph
+    from fishergraph.datasets import load_graphs as load_graphs
     from fishergraph.em import em_means as em_means
     from fishergraph.em import learn_anchors as learn_anchors
     from fishergraph.em import learn_family as learn_family
     from fishergraph.embedding import fisher_embedding as fisher_embedding
     from fishergraph.embedding import tangent_kernel as tangent_kernel
     from fishergraph.estimators import FisherEmbedding as FisherEmbedding
+    from fishergraph.estimators import FisherGraphEmbedding as FisherGraphEmbedding
     from fishergraph.estimators import FisherSetEmbedding as FisherSetEmbedding
     from fishergraph.family import DiagonalMixture as DiagonalMixture
     from fishergraph.family import Gaussian as Gaussian
@@ -91,6 +97,8 @@ if TYPE_CHECKING:
     from fishergraph.family import retract as retract
     from fishergraph.graph import Graph as Graph
     from fishergraph.graph import as_graph as as_graph
+    from fishergraph.graphs import Graphs as Graphs
+    from fishergraph.graphs import as_graphs as as_graphs
     from fishergraph.kernels import node_kernel as node_kernel
     from fishergraph.kernels import set_kernel as set_kernel
     from fishergraph.multiset import HeatKernel as HeatKernel

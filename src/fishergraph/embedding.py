@@ -39,7 +39,22 @@ def fisher_embedding(
 def append_counts(phi: Any, mass: Any) -> Any:
     """φ with the soft counts log(1 + mass_j) after it, (set, coordinate + anchor)."""
     xp = array_namespace(phi, mass)
-    return xp.concat([phi, xp.log1p(mass)], axis=1)
+    return xp.concat([phi, log_counts(mass)], axis=1)
+
+
+def log_counts(mass: Any) -> Any:
+    """log(1 + mass_j), the soft counts of the components, (set, anchor)."""
+    return array_namespace(mass).log1p(mass)
+
+
+def root_shares(mass: Any) -> Any:
+    """√(mass_j / Σ_l mass_l), (set, anchor); zeros for an empty set.
+
+    On the unit sphere of these roots the Fisher metric Σ_j dπ_j² / π_j of the weights π is 4 times the Euclidean one.
+    """
+    xp = array_namespace(mass)
+    total = xp.sum(mass, axis=1, keepdims=True)
+    return xp.sqrt(mass / xp.where(total > 0, total, xp.ones_like(total)))
 
 
 def tangent_kernel(means: Any, other_means: Any, anchors: Any, *, fisher_root: Any = None) -> Any:

@@ -20,7 +20,7 @@ from fishergraph.em.anchors import calibrate_variance, learn_anchors, sample_mem
 from fishergraph.em.e_step import posterior, published_code
 from fishergraph.em.learn import learn_family
 from fishergraph.em.loop import sum_dtype
-from fishergraph.em.moments import Seen, block_moments, see
+from fishergraph.em.moments import Seen, block_mass, block_moments, see
 from fishergraph.embedding import append_counts, fisher_embedding
 from fishergraph.family import Family, GaussianMixture, exact_root, fisher_root
 from fishergraph.family.base import map_arrays
@@ -94,6 +94,7 @@ class LayerSpec:
     device: str = "cpu"  # as the backends call it
     slack: float = math.inf  # of the E-step: ∞ is the posterior, 0 is balanced
     family: Family = UNIT_MIXTURE
+    masses: Callable[[Any], Any] | None = None  # φ is this function of the masses alone, (set, anchor) → (set, anchor)
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,8 @@ def block_phi(spec: LayerSpec, layer: Layer, points: Any, seen: Seen | None, set
         seen = see(spec.family, points, layer.theta, e_step=spec.attention.e_step, n_jobs=1)
     backend = choose_backend(spec.backend, device=spec.device, n_em_iter=spec.n_em_iter, slack=spec.slack)
     steps: dict[str, Any] = {"prior": spec.prior, "n_em_iter": spec.n_em_iter, "slack": spec.slack}
+    if spec.masses is not None:
+        return spec.masses(block_mass(backend, spec.family, seen, sets, layer.theta, **steps))
     means, mass = block_moments(backend, spec.family, seen, sets, layer.theta, **steps)
     counts = mass if spec.counts else None
     if isinstance(spec.family, GaussianMixture) and spec.family.plain:
@@ -235,6 +238,8 @@ def _sampled_points(spec: LayerSpec, points: Any, sets: Any, rng: Any) -> Any:
 def _phi_width(spec: LayerSpec, theta: Any) -> int:
     """The columns of φ; θ may have fewer components than were asked for."""
     n_anchors, n_statistics = spec.family.mean_statistics(theta).shape
+    if spec.masses is not None:
+        return n_anchors
     return spec.family.width(n_anchors, spec.family.n_features(n_statistics)) + (n_anchors if spec.counts else 0)
 
 

@@ -85,6 +85,14 @@ def block_moments(
     return found
 
 
+def block_mass(backend: Backend, family: Family, seen: Seen, sets: Any, theta: Any, **steps: Any) -> Any:
+    """The masses of `block_moments` alone, (set, anchor); after one posterior E-step no statistic is averaged."""
+    if steps["n_em_iter"] != 1 or steps["slack"] != math.inf:
+        return block_moments(backend, family, seen, sets, theta, **steps).mass
+    nothing = family.mean_statistics(theta)[:, :0]
+    return block_means(backend, seen.statistics[:, :0], seen.alpha, sets, nothing).mass
+
+
 def gather_entries(rows: Any, sets: Any) -> tuple[Any, Any]:
     """(the rows of the members of these sets, one by one in their order, the sets over them)."""
     xp = array_namespace(rows)

@@ -134,6 +134,13 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
             model.set_params(device=device, precision="float32" if device == "cpu" else model.precision)
         return model
 
+    def _pack_more(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+        """What a subclass keeps beside its stack: entries of the header; arrays are put among the others."""
+        return {}
+
+    def _unpack_more(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Give a subclass back what `_pack_more` put away."""
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fishergraph._version import __version__
+from fishergraph.estimators.graph_input import NodeCode
 from fishergraph.estimators.model_file import (
     given_params,
     load_model,
@@ -34,7 +35,8 @@ def save_state(estimator: Any, path: str | Path) -> None:
         "params": plain_params(estimator),
         **pack_features(estimator),
         "input_map": _pack_map(stack.input_map, "input", arrays),
-        "layers": [_pack_layer(layer, f"layer{t}", arrays) for t, layer in enumerate(stack.layers, 1)],
+        "layers": [pack_layer(layer, f"layer{t}", arrays) for t, layer in enumerate(stack.layers, 1)],
+        **estimator._pack_more(arrays),
     }
     write_file(path, header, arrays)
 
@@ -47,8 +49,9 @@ def load_state(cls: type[E], path: str | Path) -> E:
 def _restore(cls: type[E], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> E:
     estimator: Any = cls(**given_params(header))
     unpack_features(estimator, header)
-    layers = tuple(_unpack_layer(entry, f"layer{t}", arrays) for t, entry in enumerate(header["layers"], 1))
+    layers = tuple(unpack_layer(entry, f"layer{t}", arrays) for t, entry in enumerate(header["layers"], 1))
     estimator.stack_ = Stack(_unpack_map(header["input_map"], "input", arrays), layers)
+    estimator._unpack_more(header, arrays)
     return estimator
 
 
@@ -72,7 +75,8 @@ def _unpack_map(entry: dict[str, Any], name: str, arrays: dict[str, np.ndarray])
     return IdentityMap(entry["n_outputs"])
 
 
-def _pack_layer(layer: Layer, name: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def pack_layer(layer: Layer, name: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """The header's entry of a layer, whose arrays are put among the others under `name`."""
     entry: dict[str, Any] = {"family": family_of(layer.theta).name}
     for part, value in layer.theta._asdict().items():
         if isinstance(value, np.ndarray):
@@ -84,9 +88,26 @@ def _pack_layer(layer: Layer, name: str, arrays: dict[str, np.ndarray]) -> dict[
     return {**entry, "map": _pack_map(layer.kernel_map, name, arrays)}
 
 
-def _unpack_layer(entry: dict[str, Any], name: str, arrays: dict[str, np.ndarray]) -> Layer:
+def unpack_layer(entry: dict[str, Any], name: str, arrays: dict[str, np.ndarray]) -> Layer:
+    """The layer that `pack_layer` put away."""
     kind: Any = FAMILIES[entry.get("family", "gaussian-mixture")].theta  # files of 0.1.0 hold no other
     parts = {part: arrays.get(f"{name}.{part}", entry.get(part)) for part in kind._fields}
     if any(part is None for part in parts.values()):
         raise KeyError(next(part for part, value in parts.items() if value is None))
     return Layer(kind(**parts), _unpack_map(entry["map"], name, arrays), arrays.get(f"{name}.fisher_root"))
+
+
+def pack_code(code: NodeCode, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """The header's entry of what is known of nodes; tags may be texts, so they stand in the header."""
+    known = {name: getattr(code, name) for name in ("tags", "degrees", "edge_tags")}
+    lists = {name: None if values is None else values.tolist() for name, values in known.items()}
+    standard = None if code.standard is None else _pack_map(code.standard, "code", arrays)
+    return {"parts": list(code.parts), "standard": standard, **lists}
+
+
+def unpack_code(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> NodeCode:
+    """The code that `pack_code` put away."""
+    known = {name: entry[name] for name in ("tags", "degrees", "edge_tags")}
+    values = {name: None if found is None else np.array(found) for name, found in known.items()}
+    standard: Any = None if entry["standard"] is None else _unpack_map(entry["standard"], "code", arrays)
+    return NodeCode(tuple(entry["parts"]), standard=standard, **values)

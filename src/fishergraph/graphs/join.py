@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph.graph import Graph
+from fishergraph.graph import Graph, as_graph
 from fishergraph.graphs.entries import Entry, read_entry
 from fishergraph.graphs.record import EdgeTags, Graphs, offsets
 
@@ -30,7 +31,7 @@ def as_graphs(
     undirected : add the reverse of every edge.
     """
     if isinstance(graphs, Graphs):
-        return graphs
+        return replace(graphs, graph=as_graph(graphs.graph, undirected=True)) if undirected else graphs
     names = {"features": features, "tags": tags, "edge_tags": edge_tags}
     entries = []
     for number, entry in enumerate(_listed(graphs)):

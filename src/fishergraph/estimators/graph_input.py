@@ -1,0 +1,165 @@
+"""What the nodes of graphs enter the first layer with: features, one-hot tags, degrees, shares of edge tags.
+
+Each part has rows of length about one, and the parts stand side by side. Features are standardised and divided by the
+root of their number. A tag is a one-hot vector over the tags seen in fit; one that fit has not seen gives zeros. A
+degree is a one-hot vector over the degrees seen in fit; another one counts as the nearest of them. Tags of edges enter
+as the unit vector of log(1 + number of edges with the tag) at the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fishergraph import _checks
+from fishergraph.em.kmeans import unit_rows
+from fishergraph.graphs import Graphs
+from fishergraph.kernel_map import StandardMap, fit_standard
+
+
+@dataclass(frozen=True)
+class NodeCode:
+    """The fitted code of nodes: which parts it has, and what each has learned.
+
+    parts : the names of `PARTS`, in their order.
+    tags, degrees, edge_tags : sorted arrays of what is known, or None.
+    standard : the map that standardises features, or None.
+    """
+
+    parts: tuple[str, ...]
+    tags: np.ndarray | None = None
+    degrees: np.ndarray | None = None
+    edge_tags: np.ndarray | None = None
+    standard: StandardMap | None = None
+
+    def __call__(self, graphs: Graphs) -> Any:
+        """The coded nodes, (node, column) float32: CSR where no part is dense."""
+        for part in self.parts:
+            PARTS[part].check(graphs)
+        coded = [PARTS[part].code(self, graphs) for part in self.parts]
+        if all(sp.issparse(part) for part in coded):
+            return sp.csr_array(sp.hstack(coded, format="csr"))
+        return np.concatenate([part.toarray() if sp.issparse(part) else part for part in coded], axis=1)
+
+
+def fit_code(graphs: Graphs, inputs: Any) -> NodeCode:
+    """The code of the nodes of these graphs; `inputs` is "auto", all there is and the degrees, or names of parts."""
+    if isinstance(inputs, str) and inputs == "auto":
+        parts = tuple(name for name, part in PARTS.items() if part.known(graphs))
+    else:
+        parts = (inputs,) if isinstance(inputs, str) else tuple(inputs)
+        for name in parts:
+            _checks.look_up(PARTS, name, "inputs (or 'auto')").check(graphs)
+    if not parts or len(set(parts)) != len(parts):
+        raise ValueError(
+            f"inputs must be 'auto' or distinct names out of {', '.join(map(repr, PARTS))}, got {inputs!r}; name at "
+            "least one."
+        )
+    learned: dict[str, Any] = {}
+    if "features" in parts:
+        learned["standard"] = fit_standard(_dense(graphs), 0)
+    if "tags" in parts:
+        learned["tags"] = np.unique(np.asarray(graphs.tags))
+    if "degrees" in parts:
+        learned["degrees"] = np.unique(degrees_of(graphs))
+    if "edge-tags" in parts:
+        learned["edge_tags"] = np.unique(graphs.edge_tags.tags)  # type: ignore[union-attr]
+    return NodeCode(parts, **learned)
+
+
+def degrees_of(graphs: Graphs) -> np.ndarray:
+    """The number of neighbours of every node; a self-loop is none."""
+    graph = graphs.graph
+    rows = np.repeat(np.arange(graph.n_nodes), np.diff(graph.indptr))
+    return np.diff(graph.indptr) - np.bincount(rows[rows == graph.indices], minlength=graph.n_nodes)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One part of the code: whether graphs have it, how its absence is worded, and its matrix."""
+
+    known: Callable[[Graphs], bool]
+    missing: str
+    code: Callable[[NodeCode, Graphs], Any]
+
+    def check(self, graphs: Graphs) -> None:
+        """Raise where the graphs lack what this part codes."""
+        if not self.known(graphs):
+            raise ValueError(
+                f"graphs must have {self.missing}, got none; add them, or leave them out of inputs and refit."
+            )
+
+
+def _features(code: NodeCode, graphs: Graphs) -> np.ndarray:
+    standard: Any = code.standard
+    dense = _dense(graphs)
+    if dense.shape[1] != standard.n_outputs:
+        raise ValueError(
+            f"graphs must have {standard.n_outputs} features, as in fit, got {dense.shape[1]}; pass the same kind."
+        )
+    return (standard(dense) / np.sqrt(dense.shape[1])).astype(np.float32)
+
+
+def _dense(graphs: Graphs) -> np.ndarray:
+    """The features, checked."""
+
+    def name_row(row: int) -> str:
+        number = int(np.searchsorted(graphs.graph_ptr, row, side="right")) - 1
+        return f"node {row - graphs.graph_ptr[number]} of graph {number}"
+
+    _checks.check_finite_rows(graphs.X, name_row=name_row)
+    dense = graphs.X.toarray() if sp.issparse(graphs.X) else graphs.X
+    return np.asarray(dense, dtype=np.float32)
+
+
+def _one_hot(columns: np.ndarray, known: np.ndarray, n_columns: int) -> sp.csr_array:
+    """Rows with a one in the given column where it is known, else zeros."""
+    indptr = np.concatenate([[0], np.cumsum(known)])
+    return sp.csr_array((np.ones(indptr[-1], np.float32), columns[known], indptr), shape=(len(columns), n_columns))
+
+
+def _find(values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(place among the known, whether it is there) of every value; texts are compared with texts."""
+    if values.dtype.kind != known.dtype.kind:
+        raise ValueError(
+            f"tags must be {'texts' if known.dtype.kind == 'U' else 'whole numbers'}, as in fit, got {values.dtype}; "
+            "convert them."
+        )
+    places = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return places, known[places] == values
+
+
+def _tags(code: NodeCode, graphs: Graphs) -> sp.csr_array:
+    known: Any = code.tags
+    return _one_hot(*_find(np.asarray(graphs.tags), known), len(known))
+
+
+def _degrees(code: NodeCode, graphs: Graphs) -> sp.csr_array:
+    known: Any = code.degrees
+    degrees = degrees_of(graphs)
+    right = np.clip(np.searchsorted(known, degrees), 1 if len(known) > 1 else 0, len(known) - 1)
+    left = np.maximum(right - 1, 0)
+    nearest = np.where(degrees - known[left] <= known[right] - degrees, left, right)
+    return _one_hot(nearest, np.ones(len(degrees), dtype=bool), len(known))
+
+
+def _edge_tags(code: NodeCode, graphs: Graphs) -> sp.csr_array:
+    given: Any = graphs.edge_tags
+    known: Any = code.edge_tags
+    places, seen = _find(given.tags, known)
+    ends = (given.nodes[seen], places[seen])
+    counts = sp.csr_array(sp.coo_array((np.ones(len(ends[0]), np.float32), ends), shape=(graphs.n_nodes, len(known))))
+    counts.data = np.log1p(counts.data)
+    return sp.csr_array(unit_rows(counts))
+
+
+PARTS: dict[str, _Part] = {
+    "features": _Part(lambda graphs: graphs.X is not None, "features", _features),
+    "tags": _Part(lambda graphs: graphs.tags is not None, "tags", _tags),
+    "edge-tags": _Part(lambda graphs: graphs.edge_tags is not None, "tags of edges", _edge_tags),
+    "degrees": _Part(lambda graphs: True, "", _degrees),
+}
