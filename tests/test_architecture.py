@@ -20,7 +20,7 @@ ORDER = [
     "_version", "_optional", "blocks", "_file_checks", "_checks",
     "_table_checks", "tables", "graph", "graphs", "structural", "counters", "diffusion", "multiset",
     "family", "ops", "em", "embedding", "bounds", "kernel_map", "layer", "estimators", "kernels", "nn", "scale",
-    "datasets", "probes", "baselines", "experiments", "plots", "explore", "cli", "__main__",
+    "datasets", "probes", "graph_probes", "baselines", "experiments", "plots", "explore", "cli", "__main__",
 ]  # fmt: skip
 
 # torch appears here and nowhere else.

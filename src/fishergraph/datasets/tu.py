@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -163,7 +164,7 @@ def _edge_tags(texts: dict[str, str], name: str, edges: np.ndarray) -> EdgeTags 
     """The tags of edges at the ends they point to; where the file lists one direction, at both."""
     if "edge_labels" not in texts:
         return None
-    tags = _tags(_lines(texts["edge_labels"], f"{name}_edge_labels.txt", int, len(edges), "edge"))
+    tags: Any = _tags(_lines(texts["edge_labels"], f"{name}_edge_labels.txt", int, len(edges), "edge"))
     ends, tags = np.concatenate([edges, edges[:, ::-1]]), np.concatenate([tags, tags])
     n = int(edges.max()) + 1 if len(edges) else 1
     _, first = np.unique(ends[:, 0] * n + ends[:, 1], return_index=True)

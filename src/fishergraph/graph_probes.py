@@ -1,0 +1,266 @@
+"""Nested cross-validation: how well labels of whole graphs are read off embeddings, with nothing chosen on test folds.
+
+For every fixed fold, each candidate (an embedding, a probe, its γ and C) is scored by cross-validation inside the
+training part. The best one, of equals the first, is fitted on the whole training part and meets the test part once.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import RepeatedStratifiedKFold
+from sklearn.svm import SVC, LinearSVC
+from threadpoolctl import threadpool_limits
+
+from fishergraph._checks import check_finite_rows, check_integer, check_number, look_up
+
+# Steps of a support vector machine's solver. One that has not ended by then has a C far too large for its kernel.
+_MAX_STEPS = 300_000
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one fold chose, its accuracy inside the training part and on the test part."""
+
+    embedding: str
+    probe: str
+    gamma: float | None
+    C: float
+    inner: float
+    test: float
+
+
+@dataclass(frozen=True)
+class NestedScores:
+    """The choices of all folds, in their order."""
+
+    choices: tuple[Choice, ...]
+
+    @property
+    def test(self) -> np.ndarray:
+        """The test accuracy of every fold, (fold,)."""
+        return np.array([choice.test for choice in self.choices])
+
+    @property
+    def inner(self) -> np.ndarray:
+        """The inner accuracy of what every fold chose, (fold,); optimistic, being the best of many."""
+        return np.array([choice.inner for choice in self.choices])
+
+    def __repr__(self) -> str:
+        spread = np.std(self.test, ddof=1) if len(self.choices) > 1 else 0.0
+        return f"NestedScores({100 * self.test.mean():.1f} ± {100 * spread:.1f} over {len(self.choices)} folds)"
+
+
+def nested_scores(
+    embeddings: Any,
+    y: Any,
+    folds: Sequence[tuple[Any, Any]],
+    *,
+    probes: Sequence[str] = ("rbf-svm",),
+    Cs: Sequence[float] = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0),
+    gammas: Sequence[float] = (0.1, 0.3, 1.0, 2.0),
+    inner: int = 5,
+    repeats: int = 1,
+    random_state: int = 0,
+    progress: Callable[[int, Choice], Any] | None = None,
+) -> NestedScores:
+    """The test accuracy of every fold, with embedding, probe, γ and C chosen inside its training part.
+
+    Parameters
+    ----------
+    embeddings : (row, column), or a dictionary of several by name, candidates all of them.
+    y : (row,), the labels.
+    folds : pairs (train, test) of row numbers; a row in neither is not used.
+    probes : candidates out of "rbf-svm", "linear-svm", "logistic".
+    Cs : candidates for C. Rows are centred and scaled to a mean squared length of one before a linear probe.
+    gammas : candidates for γ of exp(−γ ‖z − z'‖² / m), m the median squared distance of the training rows.
+    inner, repeats : parts of the inner stratified cross-validation, and how often it is repeated with other parts.
+    random_state : of these parts.
+    progress : called with the fold's number and its choice.
+    """
+    named = dict(embeddings) if isinstance(embeddings, Mapping) else {"embedding": embeddings}
+    y, named = _check_rows(named, y)
+    candidates = _candidates(named, probes, Cs, gammas)
+    parts = RepeatedStratifiedKFold(
+        n_splits=check_integer(inner, "inner", least=2),
+        n_repeats=check_integer(repeats, "repeats", least=1),
+        random_state=check_integer(random_state, "random_state", least=0),
+    )
+    choices = []
+    with threadpool_limits(1, user_api="blas"):
+        for number, (train, test) in enumerate(folds):
+            choices.append(_one_fold(named, y, *_check_fold(train, test, y, number), candidates, parts))
+            if progress is not None:
+                progress(number, choices[-1])
+    return NestedScores(tuple(choices))
+
+
+def inner_scores(
+    Z: Any,
+    y: Any,
+    folds: Sequence[tuple[Any, Any]],
+    *,
+    inner: int = 5,
+    repeats: int = 1,
+    random_state: int = 0,
+    **grid: Any,
+) -> np.ndarray:
+    """The best inner accuracy of one embedding in every fold, (fold,); the test parts are not looked at.
+
+    This is what embeddings are compared by. `grid` as in `nested_scores`: probes, Cs, gammas.
+    """
+    grid = {"probes": ("rbf-svm",), "Cs": (0.3, 1.0, 3.0, 10.0, 30.0, 100.0), "gammas": (0.1, 0.3, 1.0, 2.0), **grid}
+    y, named = _check_rows({"embedding": Z}, y)
+    candidates = _candidates(named, **grid)
+    parts = RepeatedStratifiedKFold(n_splits=inner, n_repeats=repeats, random_state=random_state)
+    with threadpool_limits(1, user_api="blas"):
+        trains = [_check_fold(train, test, y, number)[0] for number, (train, test) in enumerate(folds)]
+        return np.array([_best(named, y, train, candidates, parts)[1] for train in trains])
+
+
+# --- one fold ---------------------------------------------------------------------------------------------
+
+
+def _one_fold(named: dict, y: np.ndarray, train: np.ndarray, test: np.ndarray, candidates: list, parts: Any) -> Choice:
+    """The best candidate of the training part, and what it scores on the test part."""
+    (name, probe, gamma, C), inner = _best(named, y, train, candidates, parts)
+    problem = PROBES[probe].prepare(named[name], train, np.concatenate([train, test]), gamma)
+    here, there = np.arange(len(train)), len(train) + np.arange(len(test))
+    labels = np.concatenate([y[train], y[test]])
+    return Choice(name, probe, gamma, C, inner, problem(here, there, labels, C))
+
+
+def _best(named: dict, y: np.ndarray, train: np.ndarray, candidates: list, parts: Any) -> tuple[Any, float]:
+    """(embedding, probe, γ, C) of the highest inner accuracy, and that."""
+    splits = list(parts.split(train, y[train]))
+    best, highest = None, -1.0
+    for name, probe, gamma, Cs in candidates:
+        problem = PROBES[probe].prepare(named[name], train, train, gamma)
+        for C in Cs:
+            score = float(np.mean([problem(fit, val, y[train], C) for fit, val in splits]))
+            if score > highest:
+                best, highest = (name, probe, gamma, C), score
+    return best, highest
+
+
+# A problem: (rows to fit, rows to score, labels, C) → accuracy.
+Problem = Callable[[np.ndarray, np.ndarray, np.ndarray, float], float]
+
+
+@dataclass(frozen=True)
+class _Probe:
+    """A probe: whether it has a γ, and (Z, training rows, all rows, γ) → the problem on all rows."""
+
+    has_gamma: bool
+    prepare: Callable[[np.ndarray, np.ndarray, np.ndarray, Any], Problem]
+
+
+def _rbf(Z: np.ndarray, train: np.ndarray, rows: np.ndarray, gamma: float) -> Problem:
+    """exp(−γ D / m) of the rows, once for all solves."""
+    distances = squared_distances(Z[rows])
+    known = distances[: len(train), : len(train)]  # the training rows stand in front
+    middle = float(np.median(known)) or 1.0
+    gram = np.exp(-gamma / middle * distances)
+
+    def accuracy(fit: np.ndarray, val: np.ndarray, labels: np.ndarray, C: float) -> float:
+        model = SVC(C=C, kernel="precomputed", cache_size=500, max_iter=_MAX_STEPS)
+        with _quiet():
+            model.fit(gram[np.ix_(fit, fit)], labels[fit])
+        return float(model.score(gram[np.ix_(val, fit)], labels[val]))
+
+    return accuracy
+
+
+def squared_distances(Z: np.ndarray) -> np.ndarray:
+    """‖z − z'‖² of all pairs of rows, not below zero."""
+    squares = np.sum(Z * Z, axis=1)
+    return np.maximum(squares[:, None] + squares[None, :] - 2 * (Z @ Z.T), 0.0)
+
+
+def _linear(make: Callable[[float], Any]) -> Callable[..., Problem]:
+    """The problem of a linear model on centred rows of mean squared length one."""
+
+    def prepare(Z: np.ndarray, train: np.ndarray, rows: np.ndarray, gamma: None) -> Problem:
+        centred = Z[rows] - Z[train].mean(axis=0)
+        size = np.sqrt(np.mean(np.sum(centred[: len(train)] ** 2, axis=1)))
+        scaled = centred / (size or 1.0)
+
+        def accuracy(fit: np.ndarray, val: np.ndarray, labels: np.ndarray, C: float) -> float:
+            model = make(C)
+            with _quiet():
+                model.fit(scaled[fit], labels[fit])
+            return float(model.score(scaled[val], labels[val]))
+
+        return accuracy
+
+    return prepare
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Solves at the edge of a grid need not converge: what they score is what counts."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+PROBES: dict[str, _Probe] = {
+    "rbf-svm": _Probe(True, _rbf),
+    "linear-svm": _Probe(False, _linear(lambda C: LinearSVC(C=C, dual="auto", random_state=0))),
+    "logistic": _Probe(False, _linear(lambda C: LogisticRegression(C=C, max_iter=2000))),
+}
+
+
+# --- the door ---------------------------------------------------------------------------------------------
+
+
+def _candidates(named: dict, probes: Sequence[str], Cs: Sequence[float], gammas: Sequence[float]) -> list:
+    """(embedding, probe, γ or None, Cs) of all candidates."""
+    for probe in probes:
+        look_up(PROBES, probe, "probes")
+    if not len(probes) or not len(Cs) or not len(gammas):
+        raise ValueError("probes, Cs and gammas must each hold at least one candidate, got an empty list; name some.")
+    Cs = [check_number(C, "Cs", strict=True) for C in Cs]
+    gammas = [check_number(gamma, "gammas", strict=True) for gamma in gammas]
+    found = []
+    for name, probe in product(named, probes):
+        found += [(name, probe, gamma, Cs) for gamma in (gammas if PROBES[probe].has_gamma else [None])]
+    return found
+
+
+def _check_rows(named: dict[str, Any], y: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Labels, and embeddings as finite float64 matrices with a row per label."""
+    y = np.asarray(y)
+    checked = {}
+    for name, Z in named.items():
+        rows = np.asarray(Z, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[0] != len(y):
+            raise ValueError(
+                f"{name} must have one row for each of the {len(y)} labels, got shape {rows.shape}; pass an embedding."
+            )
+        check_finite_rows(rows, name)
+        checked[name] = rows
+    if not checked:
+        raise ValueError("embeddings must hold at least one embedding, got none; pass a matrix.")
+    return y, checked
+
+
+def _check_fold(train: Any, test: Any, y: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """The row numbers of one fold, disjoint and in range."""
+    train, test = np.asarray(train), np.asarray(test)
+    both = np.concatenate([train, test])
+    sound = both.dtype.kind in "iu" and len(train) and len(test) and both.min() >= 0 and both.max() < len(y)
+    if not sound or len(np.unique(both)) != len(both):
+        raise ValueError(
+            f"fold {number} must hold distinct row numbers from 0 to {len(y) - 1} in train and test, got others; "
+            "correct the folds."
+        )
+    return train, test
