@@ -22,9 +22,10 @@ from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.estimators.stack import StackSpec
 from fishergraph.estimators.state import pack_code, pack_layer, unpack_code, unpack_layer
+from fishergraph.family import Family, choose_family
 from fishergraph.graphs import Graphs, as_graphs
 from fishergraph.kernel_map import KERNELS, fit_nystrom
-from fishergraph.multiset import WEIGHTS, Rule, choose_multiset, node_sets
+from fishergraph.multiset import WEIGHTS, Rule, Tuples, choose_multiset, node_sets, node_tuples
 
 # What a readout keeps: a function of the masses alone, or φ of the means, with the counts or without: (alone, counts).
 READOUTS: dict[str, tuple[Callable[[Any], Any] | None, bool]] = {
@@ -61,9 +62,11 @@ class FisherGraphEmbedding(FisherTransformer):
         nearest one), features are standardised.
     block_weights : one weight per stage 0 … T; 0 leaves a stage out. None weighs all equally.
     undirected : add the reverse of every edge.
-    normalize, anchor_method, n_em_iter, e_step, column_penalty, variance, sharpness, prior, counts, multiset, weights,
-    kernel, bandwidth, max_samples, device, backend, precision, random_state, n_jobs, verbose : as in `FisherEmbedding`;
-        E-step, iterations and prior are those of the readouts too.
+    graph_family : as `family`, for readouts.
+    multiset : as in `FisherEmbedding`; of "tuples" a graph is the multiset, not of its nodes.
+    normalize, anchor_method, n_em_iter, e_step, column_penalty, variance, sharpness, prior, counts, family, fisher,
+    tangent, weights, kernel, bandwidth, max_samples, device, backend, precision, random_state, n_jobs, verbose : as in
+        `FisherEmbedding`; E-step, iterations and prior are those of the readouts too.
 
     Attributes
     ----------
@@ -104,6 +107,10 @@ class FisherGraphEmbedding(FisherTransformer):
         sharpness: float = 0.4,
         prior: float = 0.0,
         counts: bool = True,
+        family: str | Family = "gaussian-mixture",
+        fisher: str | None = None,
+        tangent: str | None = None,
+        graph_family: str | Family = "gaussian-mixture",
         multiset: str | Rule = "neighbourhood",
         weights: str | None = None,
         undirected: bool = False,
@@ -137,6 +144,10 @@ class FisherGraphEmbedding(FisherTransformer):
         self.sharpness = sharpness
         self.prior = prior
         self.counts = counts
+        self.family = family
+        self.fisher = fisher
+        self.tangent = tangent
+        self.graph_family = graph_family
         self.multiset = multiset
         self.weights = weights
         self.undirected = undirected
@@ -185,14 +196,19 @@ class FisherGraphEmbedding(FisherTransformer):
 
     def _placed(self, spec: GraphSpec, graphs: Graphs, code: NodeCode) -> tuple[Any, Any, Any, GraphSpec]:
         """(nodes, their multisets, those of the graphs, spec) where the work is done."""
-        sets = choose_multiset(self.multiset)(graphs.graph, self.weights, self.n_jobs)
         _checks.check_weight_scale(graphs.graph.weights, np.dtype(np.float32))
-        X, sets, place = host_placed(self, code(graphs), sets)
-        members: Any = node_sets(graphs.graph_ptr)
+        rows, rule = code(graphs), choose_multiset(self.multiset)
+        if isinstance(rule, Tuples):
+            options = {"weights": self.weights, "graph_ptr": graphs.graph_ptr, "max_tuples": rule.max_tuples}
+            tuples = node_tuples(graphs.graph, rule.k, rule.s, **options)
+            rows, sets, members = tuples.features(rows, normalize=self.normalize), tuples.sets, tuples.graphs
+        else:
+            sets, members = rule(graphs.graph, self.weights, self.n_jobs), node_sets(graphs.graph_ptr)
+        X, sets, place = host_placed(self, rows, sets)
         if place.tensors:
             from fishergraph.ops.torch_graph import moved_sets
 
-            members = moved_sets(members, X.device)
+            members: Any = moved_sets(members, X.device)
         spec = spec.at(place)
         check_memory(spec.nodes, X, sets, want_output=False)
         return X, sets, members, spec
@@ -223,6 +239,7 @@ class FisherGraphEmbedding(FisherTransformer):
             fit_map=_checks.look_up(KERNELS, self.graph_kernel, "graph_kernel"),
             keeps_phi=self.graph_kernel == "identity",
             masses=alone,
+            family=choose_family(self.graph_family, None, None),
             counts=counts,
         )
         return GraphSpec(nodes, replace(nodes, layer=readout), _checks.check_flag(self.unit_blocks, "unit_blocks"))

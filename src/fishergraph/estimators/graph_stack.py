@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ def fit_stages(
 
     def next_layer(t: int, points: Any) -> tuple[Layer, Known]:
         layer, known = fit_layer(
-            spec.nodes.layer, points, sets, last=False, rng=streams[2 * t], n_jobs=spec.nodes.n_jobs
+            spec.nodes.layer_at(t), points, sets, last=False, rng=streams[2 * t], n_jobs=spec.nodes.n_jobs
         )
         layers.append(layer)
         return layer, known
@@ -102,7 +102,8 @@ def _skipping(spec: GraphSpec, read: Callable[[int, Any], Any], readouts: list |
 
 def _run(spec: GraphSpec, input_map: Any, X: Any, sets: Any, next_layer: Callable, read: Callable) -> Any:
     """The blocks √weight · readout of ψ_0 … ψ_T side by side; the points of two stages are there at a time."""
-    points = input_points(spec.nodes, input_map, X)
+    # To the stack ψ_0 without a layer after it is no layer's input; here a readout follows.
+    points = input_points(replace(spec.nodes, n_layers=spec.nodes.n_layers + 1), input_map, X)
     blocks = [read(0, points)]
     for t in range(1, spec.nodes.n_layers + 1):
         layer, known = next_layer(t, points)
@@ -123,6 +124,7 @@ def _next_points(spec: StackSpec, layer: Layer, known: Known, points: Any, sets:
     def write(rows: slice, block: Any) -> None:
         result[rows] = unit_rows(block) if spec.normalize else block
 
-    with spec.progress(f"layer {t}/{spec.n_layers}", len(phi_blocks(spec.layer, sets, points.shape[1]))) as bar:
-        run_layer(spec.layer, layer, points, sets, write, known=known, n_jobs=spec.n_jobs, advance=bar.update)
+    asked = spec.layer_at(t)
+    with spec.progress(f"layer {t}/{spec.n_layers}", len(phi_blocks(asked, sets, points.shape[1]))) as bar:
+        run_layer(asked, layer, points, sets, write, known=known, n_jobs=spec.n_jobs, advance=bar.update)
     return result
