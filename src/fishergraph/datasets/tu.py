@@ -86,8 +86,8 @@ def _texts(path: Path, name: str) -> dict[str, str]:
     return texts
 
 
-def _lines(text: str, file: str, kind: type, n_lines: int | None, what: str) -> np.ndarray:
-    """The numbers of a file, (line, column); every line has as many."""
+def _lines(text: str, file: str, kind: type, n_lines: int | None, what: str, width: int | None = None) -> np.ndarray:
+    """The numbers of a file, (line, column); every line has `width` of them, or as many as the first."""
     rows = text.rstrip().split("\n") if text.strip() else []
     table = []
     for number, row in enumerate(rows, 1):
@@ -98,16 +98,15 @@ def _lines(text: str, file: str, kind: type, n_lines: int | None, what: str) -> 
             raise ValueError(
                 f"line {number} of {file} must hold {noun} separated by commas, got {row!r}; repair it."
             ) from None
-        if len(table[-1]) != len(table[0]):
-            raise ValueError(
-                f"line {number} of {file} must hold {len(table[0])} numbers, as line 1 does, got {len(table[-1])}; "
-                "repair it."
-            )
+        if len(table[-1]) != (width or len(table[0])):
+            expected = f"{width} numbers" if width else f"{len(table[0])} numbers, as line 1 does"
+            raise ValueError(f"line {number} of {file} must hold {expected}, got {len(table[-1])}; repair it.")
     if n_lines is not None and len(table) != n_lines:
         raise ValueError(
             f"{file} must have {n_lines} lines, one per {what}, got {len(table)}; the file is cut short or another's."
         )
-    return np.array(table, dtype=np.int64 if kind is int else np.float64).reshape(len(table), -1)
+    shape = (len(table), len(table[0]) if table else width or 1)
+    return np.array(table, dtype=np.int64 if kind is int else np.float64).reshape(shape)
 
 
 def _nodes(texts: dict[str, str], name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -128,7 +127,7 @@ def _nodes(texts: dict[str, str], name: str) -> tuple[np.ndarray, np.ndarray, np
 def _edges(texts: dict[str, str], name: str, graph_of: np.ndarray) -> np.ndarray:
     """(edge, 2): the ends of every line as node numbers from 0; an edge stays inside its graph."""
     file = f"{name}_A.txt"
-    edges = _lines(texts["A"], file, int, None, "edge").reshape(-1, 2) if texts["A"].strip() else np.zeros((0, 2), int)
+    edges = _lines(texts["A"], file, int, None, "edge", width=2)
     wrong = np.flatnonzero(((edges < 1) | (edges > len(graph_of))).any(axis=1))
     if len(wrong):
         raise ValueError(

@@ -66,6 +66,7 @@ def _read_pair(entry: tuple, names: dict[str, str]) -> tuple:
 
 def _read_pyg(data: Any, names: dict[str, str]) -> tuple:
     X, tags, edge_tags = (getattr(data, names[key], None) for key in ("features", "tags", "edge_tags"))
+    edge_tags = None if names["edge_tags"] == names["tags"] else edge_tags  # nodes and edges share one name space here
     ends = None if edge_tags is None else _given_edge_tags(data.edge_index, edge_tags)
     return data, _matrix(X), None if tags is None else _array(tags), ends
 

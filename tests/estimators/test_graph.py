@@ -1,0 +1,297 @@
+"""FisherGraphEmbedding: what a graph's row is, what it tells apart, scikit-learn's habits, files, bad input."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import networkx as nx
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+
+import reference as ref
+import reference_graphs as ref_graphs
+from fishergraph import FisherEmbedding, FisherGraphEmbedding, Tuples, as_graphs
+from fishergraph.em.kmeans import unit_rows
+
+rng = np.random.default_rng(0)
+
+
+def tagged(graph: nx.Graph, seed: int, n_tags: int = 3) -> nx.Graph:
+    draw = np.random.default_rng(seed)
+    nx.set_node_attributes(graph, {v: int(draw.integers(n_tags)) for v in graph}, "label")
+    return graph
+
+
+LIST = [tagged(nx.gnp_random_graph(int(n), 0.3, seed=int(n)), k) for k, n in enumerate(rng.integers(5, 15, size=20))]
+GRAPHS = as_graphs(LIST)
+
+
+def small(**changes) -> FisherGraphEmbedding:
+    return FisherGraphEmbedding(
+        **{"n_layers": 2, "n_anchors": 3, "dim": 16, "graph_anchors": 8, "random_state": 0, **changes}
+    )
+
+
+# --- what a row is ----------------------------------------------------------------------------------------
+
+
+def test_with_hard_assignment_stage_0_counts_the_tags():
+    model = small(n_layers=0, inputs="tags", graph_sharpness=1e-6)
+    Z = model.fit_transform(LIST)
+    expected = [[np.log1p(counts.get(tag, 0)) for tag in range(3)]
+                for counts in ref_graphs.histogram(GRAPHS.tags.tolist(), GRAPHS.graph_ptr.tolist())]  # fmt: skip
+    # Anchors have an order of their own.
+    np.testing.assert_allclose(np.sort(Z, axis=1), np.sort(expected, axis=1), atol=1e-5)
+
+
+def test_a_block_is_the_soft_histogram_of_the_nodes_of_a_stage():
+    model = small(n_layers=1)
+    Z = model.fit_transform(LIST)
+    points = unit_rows(model.stack_.input_map(unit_rows(model.code_(GRAPHS))))
+    layer, pointer = model.stack_.layers[0], GRAPHS.graph_ptr.tolist()
+    near = [[(u, 1.0) for u in sorted({v, *GRAPHS.graph.indices[GRAPHS.graph.indptr[v] : GRAPHS.graph.indptr[v + 1]]})]
+            for v in range(GRAPHS.n_nodes)]  # fmt: skip
+    means, mass = ref.em_means(points.astype(float), near, layer.anchors.astype(float), layer.variance)
+    phi = ref.fisher_embedding(means, layer.anchors.astype(float))
+    next_points = unit_rows(layer.kernel_map(np.hstack([phi, ref.soft_counts(mass)])))
+    blocks = [
+        ref_graphs.soft_histogram(np.asarray(stage, float), pointer, readout.anchors.astype(float), readout.variance)
+        for stage, readout in zip((points, next_points), model.readouts_, strict=True)
+    ]
+    np.testing.assert_allclose(Z, np.hstack(blocks), rtol=2e-3, atol=2e-3)
+
+
+def test_node_stages_are_those_of_fisher_embedding():
+    """The points of the last stage are ψ_T of the union: a readout with one component and "means" is their mean."""
+    model = small(readout="means", graph_anchors=1, prior=0.0, inputs="tags")
+    Z = model.fit_transform(LIST)
+    nodes = FisherEmbedding(2, 3, 16, sharpness=model.sharpness, counts=True, bandwidth=model.bandwidth, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        nodes.fit(model.code_(GRAPHS).toarray(), graph=GRAPHS.graph)
+    nodes.stack_ = model.stack_
+    psi = nodes.set_params(block_weights=(0, 0, 1)).transform(model.code_(GRAPHS).toarray(), graph=GRAPHS.graph)
+    means = np.add.reduceat(unit_rows(psi), GRAPHS.graph_ptr[:-1]) / np.diff(GRAPHS.graph_ptr)[:, None]
+    np.testing.assert_allclose(Z[:, -psi.shape[1] :], means - model.readouts_[-1].anchors, atol=1e-5)
+
+
+def test_shares_are_the_roots_of_the_masses_shares():
+    counts, shares = (small(readout=readout).fit_transform(LIST) for readout in ("counts", "shares"))
+    block = np.expm1(counts[:, -8:])
+    np.testing.assert_allclose(shares[:, -8:], np.sqrt(block / block.sum(axis=1, keepdims=True)), atol=1e-4)
+    np.testing.assert_allclose(np.sum(shares[:, -8:] ** 2, axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"e_step": "balanced"}, {"n_em_iter": 2}, {"e_step": "unbalanced"}])
+def test_masses_alone_are_those_beside_the_means(options):
+    alone, both = (small(readout=readout, **options).fit_transform(LIST) for readout in ("counts", "both"))
+    np.testing.assert_allclose(alone[:, -8:], both[:, -8:], atol=1e-5)
+
+
+def test_widths_weights_and_unit_blocks():
+    model = small(block_weights=(0, 1, 4), readout="both", graph_anchors=2)
+    Z = model.fit_transform(LIST)
+    widths = [2 * (model.stack_.widths[t] + 1) for t in (1, 2)]
+    assert Z.shape == (20, sum(widths))
+    assert model.readouts_[0] is None
+    assert model.get_feature_names_out()[[0, -1]].tolist() == ["phi1_0", f"phi2_{widths[1] - 1}"]
+    unit = small(block_weights=(0, 1, 4), unit_blocks=True).fit_transform(LIST)
+    np.testing.assert_allclose(np.sum(unit[:, -8:] ** 2, axis=1), 4, rtol=1e-5)
+    mapped = small(graph_kernel="exp", graph_dim=5).fit(LIST)
+    assert mapped.transform(LIST).shape == (20, 15)
+    assert mapped.get_feature_names_out()[-1] == "psi2_4"
+
+
+# --- what is the same, and what is told apart -------------------------------------------------------------
+
+
+def test_a_graph_has_its_row_in_any_company_and_order():
+    model = small().fit(LIST)
+    Z = model.transform(LIST)
+    np.testing.assert_allclose(model.transform([LIST[7]]), Z[[7]], atol=1e-5)
+    np.testing.assert_allclose(model.transform(GRAPHS[[5, 2, 5]]), Z[[5, 2, 5]], atol=1e-5)
+
+
+def test_names_of_nodes_do_not_matter():
+    model = small().fit(LIST)
+    order = np.random.default_rng(1).permutation(len(LIST[3]))
+    renamed = nx.relabel_nodes(LIST[3], dict(enumerate(order.tolist())))
+    np.testing.assert_allclose(model.transform([renamed]), model.transform([LIST[3]]), atol=1e-5)
+
+
+def test_neighbourhoods_do_not_tell_six_cycles_from_triangles_but_tuples_do():
+    hexagon, triangles = nx.cycle_graph(6), nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))
+    graphs = [hexagon, triangles, nx.path_graph(6), nx.star_graph(5), nx.complete_graph(6)]
+    plain = small().fit_transform(graphs)
+    np.testing.assert_allclose(plain[0], plain[1], atol=1e-5)
+    assert np.abs(plain[0] - plain[2]).max() > 0.1
+    tuples = small(multiset=Tuples(k=2)).fit_transform(graphs)
+    assert np.abs(tuples[0] - tuples[1]).max() > 0.1
+
+
+def test_two_copies_of_a_graph_are_told_from_one_by_counts_alone():
+    twice = [nx.disjoint_union(graph, graph) for graph in LIST]
+    counts, shares = (small(readout=readout).fit(LIST) for readout in ("counts", "shares"))
+    assert np.abs(counts.transform(LIST) - counts.transform(twice)).max() > 0.1
+    np.testing.assert_allclose(shares.transform(LIST), shares.transform(twice), atol=1e-4)
+
+
+def test_edge_tags_are_seen():
+    single, double = nx.path_graph(3), nx.path_graph(3)
+    nx.set_edge_attributes(single, 1, "label")
+    nx.set_edge_attributes(double, {(0, 1): 1, (1, 2): 2}, "label")
+    seen, unseen = (small(inputs=inputs).fit_transform([single, double]) for inputs in ("auto", "degrees"))
+    assert np.abs(seen[0] - seen[1]).max() > 0.1
+    np.testing.assert_allclose(unseen[0], unseen[1], atol=1e-6)
+
+
+# --- habits -----------------------------------------------------------------------------------------------
+
+
+def test_fit_then_transform_is_fit_transform_at_any_number_of_threads():
+    one = small(n_jobs=1).fit_transform(LIST)
+    np.testing.assert_array_equal(one, small(n_jobs=2).fit(GRAPHS).transform(LIST))
+    assert one.dtype == np.float32
+
+
+def test_clone_pickle_and_params():
+    model = small(multiset="pairs").fit(LIST)
+    assert clone(model).get_params() == model.get_params()
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.transform(LIST), model.transform(LIST))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"readout": "both", "graph_kernel": "exp", "graph_dim": 6},
+        {"block_weights": (1, 0, 1), "family": "diagonal-mixture", "graph_family": "von-mises-fisher"},
+        {"inputs": ("features", "tags", "degrees", "edge-tags"), "multiset": Tuples(k=2, s=1)},
+    ],
+)
+def test_a_file_keeps_every_bit(tmp_path, changes):
+    entries = []
+    for k, graph in enumerate(LIST):
+        edges = np.array(graph.edges).reshape(-1, 2).T
+        edges = np.hstack([edges, edges[::-1]])
+        X = np.random.default_rng(k).normal(size=(len(graph), 2)).astype(np.float32)
+        tags = ["C" if tag else "N" for tag in nx.get_node_attributes(graph, "label").values()]
+        entries.append({"graph": edges, "X": X, "tags": tags, "edge_tags": edges.sum(axis=0) % 2})
+    model = small(**changes).fit(entries)
+    model.save(tmp_path / "model.safetensors")
+    again = FisherGraphEmbedding.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(again.transform(entries), model.transform(entries))
+    with pytest.raises(ValueError, match="must hold a FisherEmbedding, got a FisherGraphEmbedding"):
+        FisherEmbedding.load(tmp_path / "model.safetensors")
+
+
+@pytest.mark.parametrize("graphs", ["list", "Graphs"])
+def test_cross_validation_of_a_pipeline(graphs):
+    easy = [nx.cycle_graph(n) for n in range(4, 16)] + [nx.path_graph(n) for n in range(4, 16)]
+    y = np.repeat([0, 1], 12)
+    given = easy if graphs == "list" else as_graphs(easy)
+    pipeline = make_pipeline(small(), SVC(C=10))
+    assert cross_val_score(pipeline, given, y, cv=4).mean() > 0.9
+
+
+def test_progress_is_told_and_nothing_warns():
+    titles = []
+
+    class Bar:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def update(self, n):
+            pass
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small(verbose=lambda title, steps: titles.append(title) or Bar()).fit_transform(LIST)
+    assert titles == ["input map", "graphs, stage 0", "layer 1/2", "graphs, stage 1", "layer 2/2", "graphs, stage 2"]
+
+
+def test_tensors_do_the_same_work():
+    pytest.importorskip("torch")
+    model = small(n_layers=1, backend="torch").fit(LIST)
+    here = model.transform(LIST)
+    np.testing.assert_allclose(model.set_params(backend=None).transform(LIST), here, atol=1e-3)
+
+
+# --- what transform has not seen, and bad input -----------------------------------------------------------
+
+
+def test_unseen_tags_and_degrees():
+    model = small(n_layers=0, inputs=("tags", "degrees"), graph_sharpness=1e-6).fit(
+        [tagged(nx.path_graph(4), 0, 1), tagged(nx.star_graph(5), 1, 1)]  # degrees 1, 2, 5; tag 0
+    )
+    star = tagged(nx.star_graph(9), 0, 1)
+    coded = model.code_(as_graphs([star])).toarray()
+    np.testing.assert_array_equal(coded[0], [1, 0, 0, 1])  # 9 counts as 5
+    strange = nx.path_graph(2)
+    nx.set_node_attributes(strange, 77, "label")
+    np.testing.assert_array_equal(model.code_(as_graphs([strange])).toarray()[0], [0, 1, 0, 0])
+    assert np.isfinite(model.transform([star, strange])).all()
+
+
+def test_features_are_standardised_with_what_fit_saw():
+    X = [np.array([[0.0, 5.0], [2.0, 5.0]]), np.array([[4.0, 5.0], [6.0, 5.0]])]
+    graphs = as_graphs([(x, nx.path_graph(2)) for x in X])
+    model = small(inputs="features").fit(graphs)
+    expected = (np.concatenate(X)[:, 0] - 3) / np.sqrt(5) / np.sqrt(2)
+    np.testing.assert_allclose(model.code_(graphs), np.stack([expected, np.zeros(4)], axis=1), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"inputs": "colour"}, "inputs .* must be one of 'features', 'tags', 'edge-tags', 'degrees', got 'colour'"),
+        ({"inputs": ("features",)}, "graphs must have features, got none"),
+        ({"inputs": ()}, "name at least one"),
+        ({"inputs": ("tags", "tags")}, "distinct names"),
+        ({"readout": "sum"}, "readout must be one of 'counts', 'shares', 'means', 'both', got 'sum'"),
+        ({"graph_anchors": 0}, "graph_anchors must be an integer of at least 1, got 0"),
+        ({"graph_sharpness": 2.0}, "graph_sharpness must be a finite number"),
+        ({"graph_kernel": "rbf"}, "graph_kernel must be one of 'exp', 'identity', got 'rbf'"),
+        ({"unit_blocks": 1}, "unit_blocks must be True or False"),
+        ({"block_weights": (1, 1)}, "block_weights must"),
+        ({"multiset": "ball"}, "multiset .* must be one of"),
+    ],
+)
+def test_bad_parameters(changes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        small(**changes).fit(LIST)
+
+
+@pytest.mark.parametrize("bad", [[], nx.path_graph(3), [nx.Graph()]])
+def test_bad_lists(bad):
+    with pytest.raises((ValueError, TypeError), match=r"graphs must|at least one node"):
+        small().fit(bad)
+
+
+def test_what_fit_had_must_be_there_again():
+    model = small().fit(LIST)
+    with pytest.raises(ValueError, match="graphs must have tags, got none"):
+        model.transform([nx.path_graph(3)])
+    words = nx.path_graph(2)
+    nx.set_node_attributes(words, "C", "label")
+    with pytest.raises(ValueError, match="tags must be whole numbers, as in fit"):
+        model.transform([words])
+    features = small().fit([(np.ones((3, 2)), nx.path_graph(3)), (np.zeros((2, 2)), nx.path_graph(2))])
+    with pytest.raises(ValueError, match="graphs must have 2 features, as in fit, got 5"):
+        features.transform([(np.ones((3, 5)), nx.path_graph(3))])
+
+
+def test_a_bad_number_is_named_by_its_node_and_graph():
+    X = np.ones((3, 2))
+    X[1, 0] = np.nan
+    with pytest.raises(ValueError, match="node 1 of graph 1"):
+        small().fit([(np.ones((4, 2)), nx.path_graph(4)), (X, nx.path_graph(3))])

@@ -1,0 +1,171 @@
+"""as_graphs: what a list of graphs may be, the union they become, and what is said of bad lists."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.utils import _safe_indexing
+
+from fishergraph import Graphs, as_graph, as_graphs
+
+PATH, CYCLE = nx.path_graph(4), nx.cycle_graph(5)
+
+
+def adjacency(graphs: Graphs) -> np.ndarray:
+    return graphs.graph.adjacency.toarray()
+
+
+def test_the_union_has_the_graphs_as_its_blocks():
+    graphs = as_graphs([PATH, CYCLE, nx.star_graph(2)])
+    expected = sp.block_diag([nx.to_numpy_array(g) for g in (PATH, CYCLE, nx.star_graph(2))]).toarray()
+    np.testing.assert_array_equal(adjacency(graphs), expected)
+    assert graphs.graph_ptr.tolist() == [0, 4, 9, 12]
+    assert (len(graphs), graphs.n_nodes) == (3, 12)
+    assert graphs.X is None
+    assert repr(graphs) == "Graphs(3 graphs: 12 nodes, 20 directed edges)"
+
+
+def test_weights_of_some_graphs_are_kept():
+    weighted = nx.Graph([(0, 1, {"weight": 3.0})])
+    graphs = as_graphs([PATH, weighted])
+    np.testing.assert_array_equal(adjacency(graphs)[4:, 4:], [[0, 3], [3, 0]])
+    np.testing.assert_array_equal(adjacency(graphs)[:4, :4], nx.to_numpy_array(PATH))
+
+
+@pytest.mark.parametrize("key", [1, slice(1, 3), [2, 0], np.array([True, False, True]), np.array([1, 1, 0])])
+def test_some_of_the_graphs_are_their_union(key):
+    entries = [
+        {"graph": as_graph(g), "X": np.full((len(g), 2), k), "tags": np.arange(len(g)) + 10 * k}
+        for k, g in enumerate((PATH, CYCLE, nx.star_graph(2)))
+    ]
+    chosen = np.atleast_1d(np.arange(3)[key])
+    found, expected = as_graphs(entries)[key], as_graphs([entries[k] for k in chosen])
+    np.testing.assert_array_equal(adjacency(found), adjacency(expected))
+    np.testing.assert_array_equal(found.graph_ptr, expected.graph_ptr)
+    np.testing.assert_array_equal(found.X, expected.X)
+    np.testing.assert_array_equal(found.tags, expected.tags)
+
+
+def test_edge_tags_follow_their_graphs():
+    edges = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])
+    entries = [{"graph": edges, "edge_tags": np.array([a, a, b, b])} for a, b in ((1, 2), (3, 4))]
+    both = as_graphs(entries)
+    assert sorted(zip(both.edge_tags.nodes.tolist(), both.edge_tags.tags.tolist(), strict=True)) == [
+        (0, 1), (1, 1), (1, 2), (2, 2), (3, 3), (4, 3), (4, 4), (5, 4)
+    ]  # fmt: skip
+    last = both[[1]]
+    assert sorted(zip(last.edge_tags.nodes.tolist(), last.edge_tags.tags.tolist(), strict=True)) == [
+        (0, 3), (1, 3), (1, 4), (2, 4)
+    ]  # fmt: skip
+
+
+def test_graphs_of_one_make_a_list_again():
+    graphs = as_graphs([(np.eye(4), PATH), (np.ones((5, 4)), CYCLE)])
+    again = as_graphs(list(graphs))
+    np.testing.assert_array_equal(adjacency(again), adjacency(graphs))
+    np.testing.assert_array_equal(again.X, graphs.X)
+    assert as_graphs(graphs) is graphs
+
+
+def test_scikit_learn_cuts_graphs_out():
+    graphs = as_graphs([PATH, CYCLE, nx.star_graph(2)])
+    assert _safe_indexing(graphs, np.array([2, 0])).graph_ptr.tolist() == [0, 3, 7]
+
+
+# --- kinds of graphs --------------------------------------------------------------------------------------
+
+
+def test_networkx_attributes_are_read():
+    graph = nx.Graph()
+    graph.add_node("a", x=[1.0, 0.0], label="C")
+    graph.add_node("b", x=[0.0, 1.0], label="N")
+    graph.add_edge("a", "b", label="double")
+    found = as_graphs([graph])
+    np.testing.assert_array_equal(found.X, np.eye(2))
+    assert found.tags.tolist() == ["C", "N"]
+    assert sorted(found.edge_tags.nodes.tolist()) == [0, 1]
+    assert set(found.edge_tags.tags.tolist()) == {"double"}
+
+
+def test_networkx_nodes_that_count_keep_their_rows():
+    graph = nx.Graph([(2, 0), (0, 1)])  # listed as 2, 0, 1
+    for node in graph:
+        graph.nodes[node]["label"] = node
+    assert as_graphs([graph]).tags.tolist() == [0, 1, 2]
+
+
+def test_other_names_of_attributes():
+    graph = nx.path_graph(2)
+    nx.set_node_attributes(graph, {0: 7, 1: 8}, "atom")
+    assert as_graphs([graph]).tags is None
+    assert as_graphs([graph], tags="atom").tags.tolist() == [7, 8]
+
+
+def test_pyg_data_datasets_and_batches():
+    torch = pytest.importorskip("torch")
+    data = pytest.importorskip("torch_geometric.data")
+    one = data.Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]), label=torch.tensor([4, 5, 6]))
+    two = data.Data(x=torch.ones(2, 3), edge_index=torch.tensor([[0], [1]]), label=torch.tensor([4, 4]))
+    for given in ([one, two], data.Batch.from_data_list([one, two])):
+        found = as_graphs(given)
+        assert found.graph_ptr.tolist() == [0, 3, 5]
+        assert found.tags.tolist() == [4, 5, 6, 4, 4]
+        np.testing.assert_array_equal(found.X, np.concatenate([np.eye(3), np.ones((2, 3))]))
+        np.testing.assert_array_equal(adjacency(found)[3:, 3:], [[0, 0], [1, 0]])  # source sends to target
+    assert as_graphs([one, two], undirected=True).graph.n_edges == 6
+
+
+def test_pairs_are_features_or_tags_with_a_graph():
+    features = as_graphs([(np.eye(4), PATH)])
+    assert features.X.shape == (4, 4)
+    tags = as_graphs([(["a", "b", "a", "b"], PATH)])
+    assert tags.tags.tolist() == ["a", "b", "a", "b"]
+    edges = (np.array([[0, 1], [1, 2]]), np.array([2.0, 3.0]))
+    weighted = as_graphs([edges])  # an edge index with weights is a graph of as_graph
+    assert weighted.X is None
+    assert sorted(weighted.graph.weights.tolist()) == [2.0, 3.0]
+
+
+def test_undirected_reaches_graphs_that_were_read():
+    graphs = as_graphs([np.array([[0], [1]])])
+    assert as_graphs(graphs, undirected=True).graph.n_edges == 2
+
+
+# --- bad input --------------------------------------------------------------------------------------------
+
+BAD = [
+    ([], "graphs must hold at least one graph, got an empty list"),
+    (PATH, r"graphs must be a list of graphs, got one networkx Graph; pass \[graph\]"),
+    (sp.eye_array(3, format="csr"), "got one scipy csr_array"),
+    ([PATH, nx.Graph()], "graph 1 of the list cannot be read: a graph must have at least one node"),
+    ([PATH, 3], "graph 1 of the list cannot be read: graph must be a SciPy sparse matrix"),
+    ([(np.eye(4), PATH), CYCLE], "all graphs must have features, or none, got features in graph 0 and none in graph 1"),
+    ([([0] * 4, PATH), CYCLE], "all graphs must have tags, or none"),
+    (
+        [(np.ones((4, 2)), PATH), (np.ones((5, 3)), CYCLE)],
+        "the same number of features, got 2 in graph 0 and 3 in graph 1",
+    ),
+    ([(np.ones((3, 2)), PATH)], "graph 0 of the list cannot be read: .*4 nodes"),
+    ([([1, 2], PATH)], r"tags must hold one tag for each of the 4 nodes, got shape \(2,\)"),
+    ([([0.5, 1, 2, 3], PATH)], "tags must be whole numbers or texts, got float64"),
+    ([(["a"] * 4, PATH), ([1] * 5, CYCLE)], "numbers in all graphs or texts in all, got both"),
+    ([{"X": np.eye(4)}], "a dictionary must have 'graph'"),
+    ([{"graph": PATH, "edge_tags": [1]}], "edge_tags need a graph given as a"),
+    ([(np.array([["a"]] * 4), PATH)], "features must be a matrix of numbers"),
+    ([as_graphs([PATH, CYCLE])], "Graphs in a list must hold one graph each, got 2"),
+]
+
+
+@pytest.mark.parametrize(("graphs", "sentence"), BAD, ids=range(len(BAD)))
+def test_bad_lists_are_told_in_one_sentence(graphs, sentence):
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        as_graphs(graphs)
+
+
+def test_tags_at_some_nodes_only():
+    graph = nx.path_graph(3)
+    graph.nodes[1]["label"] = "C"
+    with pytest.raises(ValueError, match="tags must be there for every node, got none at node 0"):
+        as_graphs([graph])
