@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import SVC
 
-from fishergraph import FisherEmbedding, FisherSetEmbedding, node_kernel, set_kernel
+from fishergraph import FisherEmbedding, FisherGraphEmbedding, FisherSetEmbedding, graph_kernel, node_kernel, set_kernel
 from fishergraph.datasets import equal_mean_graph, equal_mean_sets
 from fishergraph.kernels import gram
 
@@ -128,3 +129,15 @@ def test_gram_of_tensors():
 def test_options_are_checked(change):
     with pytest.raises(ValueError, match=next(iter(change))):
         set_kernel(SETS[:5], **change)
+
+
+def test_the_kernel_of_graphs_is_the_inner_product_of_their_embeddings():
+    graphs = [nx.cycle_graph(n) for n in range(4, 9)] + [nx.star_graph(n) for n in range(4, 9)]
+    model = FisherGraphEmbedding(1, 2, 8, graph_anchors=4, random_state=0)
+    K = graph_kernel(graphs[:4], graphs, embedding=model)
+    Z = model.transform(graphs).astype(float)
+    np.testing.assert_allclose(K, Z[:4] @ Z.T, rtol=1e-6)
+    square = graph_kernel(graphs, embedding=model, cosine=True)
+    np.testing.assert_array_equal(square, square.T)
+    np.testing.assert_allclose(np.diag(square), 1)
+    assert np.linalg.eigvalsh(square)[0] > -1e-9

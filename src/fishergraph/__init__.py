@@ -4,7 +4,7 @@
 
 The rooms, in the order of that sentence (docs/map.md):
 
-    graph, tables      what people have → compressed sparse rows and node ids
+    graph, graphs, tables   what people have → compressed sparse rows and node ids
     diffusion          PageRank, heat, averages of steps, by push
     multiset       1   which points belong to which set
     family         2   the statistical manifold
@@ -13,8 +13,8 @@ The rooms, in the order of that sentence (docs/map.md):
     bounds             what is proved of it, as numbers: margin_bound, lipschitz_constant
     kernel_map     5   ψ, the Nyström map
     layer          6   one layer on one row block
-    estimators     7   scikit-learn: FisherEmbedding, FisherSetEmbedding
-    kernels        7   Gram matrices: node_kernel, set_kernel
+    estimators     7   scikit-learn: FisherEmbedding, FisherSetEmbedding, FisherGraphEmbedding
+    kernels        7   Gram matrices: node_kernel, set_kernel, graph_kernel
     nn             7   PyTorch Geometric: FisherConv, FisherNet, training; and FisherClassifier
     datasets       8   graphs to begin with
 
@@ -53,6 +53,7 @@ _HOMES = {
     "em_means": "fishergraph.em",
     "fisher_embedding": "fishergraph.embedding",
     "kl_divergence": "fishergraph.family",
+    "graph_kernel": "fishergraph.kernels",
     "learn_anchors": "fishergraph.em",
     "learn_family": "fishergraph.em",
     "lipschitz_constant": "fishergraph.bounds",
@@ -60,6 +61,7 @@ _HOMES = {
     "load_graphs": "fishergraph.datasets",
     "margin_bound": "fishergraph.bounds",
     "neighbourhoods": "fishergraph.multiset",
+    "nested_scores": "fishergraph.graph_probes",
     "node_kernel": "fishergraph.kernels",
     "node_sets": "fishergraph.multiset",
     "node_tuples": "fishergraph.multiset",
@@ -97,8 +99,10 @@ if TYPE_CHECKING:
     from fishergraph.family import retract as retract
     from fishergraph.graph import Graph as Graph
     from fishergraph.graph import as_graph as as_graph
+    from fishergraph.graph_probes import nested_scores as nested_scores
     from fishergraph.graphs import Graphs as Graphs
     from fishergraph.graphs import as_graphs as as_graphs
+    from fishergraph.kernels import graph_kernel as graph_kernel
     from fishergraph.kernels import node_kernel as node_kernel
     from fishergraph.kernels import set_kernel as set_kernel
     from fishergraph.multiset import HeatKernel as HeatKernel

@@ -1,4 +1,4 @@
-"""Gram matrices for kernel machines: of nodes, of sets. K = ⟨ψ, ψ'⟩ (Eq. 2), positive semidefinite by construction."""
+"""Gram matrices for kernel machines: of nodes, sets, graphs. K = ⟨ψ, ψ'⟩ (Eq. 2), positive semidefinite by construction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from fishergraph._checks import check_flag, check_n_jobs
 from fishergraph.blocks import map_blocks, row_blocks
 from fishergraph.em.kmeans import unit_rows
-from fishergraph.estimators import FisherEmbedding, FisherSetEmbedding
+from fishergraph.estimators import FisherEmbedding, FisherGraphEmbedding, FisherSetEmbedding
 
 
 def node_kernel(
@@ -80,6 +80,26 @@ def set_kernel(
     model = FisherSetEmbedding(random_state=0) if embedding is None else embedding
     second = None if other is None else (other, {"weights": other_weights})
     return _kernel(model, (sets, {"weights": weights}), second, cosine, n_jobs)
+
+
+def graph_kernel(
+    graphs: Any,
+    other: Any = None,
+    *,
+    embedding: FisherGraphEmbedding | None = None,
+    cosine: bool = False,
+    n_jobs: int | None = None,
+) -> Any:
+    """K(G, G') = Σ_t b_t ⟨φ_t(G), φ_t(G')⟩ over the stages of `FisherGraphEmbedding`, (graph, graph), float64.
+
+    Parameters
+    ----------
+    graphs, other : lists of graphs, as `as_graphs` takes them; `other` are the columns, the training graphs.
+    embedding : `FisherGraphEmbedding(random_state=0)` by default; see `node_kernel`.
+    cosine, n_jobs : as in `node_kernel`.
+    """
+    model = FisherGraphEmbedding(random_state=0) if embedding is None else embedding
+    return _kernel(model, (graphs, {}), None if other is None else (other, {}), cosine, n_jobs)
 
 
 def _kernel(model: Any, first: Any, second: Any, cosine: bool, n_jobs: int | None) -> Any:
