@@ -1,4 +1,4 @@
-"""Gram matrices for kernel machines: of nodes, sets, graphs. K = ⟨ψ, ψ'⟩ (Eq. 2), positive semidefinite by construction."""
+"""Gram matrices of nodes, sets, graphs for kernel machines: K = ⟨ψ, ψ'⟩ (Eq. 2), positive semidefinite."""
 
 from __future__ import annotations
 

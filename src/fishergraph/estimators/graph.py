@@ -108,8 +108,8 @@ class FisherGraphEmbedding(FisherTransformer):
         prior: float = 0.0,
         counts: bool = True,
         family: str | Family = "gaussian-mixture",
-        fisher: str | None = None,
-        tangent: str | None = None,
+        fisher: str = "approximate",
+        tangent: str = "estimate",
         graph_family: str | Family = "gaussian-mixture",
         multiset: str | Rule = "neighbourhood",
         weights: str | None = None,
@@ -239,7 +239,7 @@ class FisherGraphEmbedding(FisherTransformer):
             fit_map=_checks.look_up(KERNELS, self.graph_kernel, "graph_kernel"),
             keeps_phi=self.graph_kernel == "identity",
             masses=alone,
-            family=choose_family(self.graph_family, None, None),
+            family=choose_family(self.graph_family),
             counts=counts,
         )
         return GraphSpec(nodes, replace(nodes, layer=readout), _checks.check_flag(self.unit_blocks, "unit_blocks"))
