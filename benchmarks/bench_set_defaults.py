@@ -15,7 +15,7 @@ from bench_sets import known_half, score
 from common import Rows, parser, print_table
 from sklearn.model_selection import StratifiedKFold
 
-from fishergraph import FisherSetEmbedding
+from fishergraph import DiagonalMixture, FisherSetEmbedding
 
 CHANGES: list[dict[str, Any]] = [
     {},
@@ -32,6 +32,8 @@ CHANGES: list[dict[str, Any]] = [
     {"kernel": "identity", "counts": True},
     {"counts": True},
     {"normalize": True},
+    *({"family": name} for name in ("diagonal-mixture", "gaussian")),
+    *({"family": DiagonalMixture(tangent="score", power=0.5, unit=True), "kernel": k} for k in ("identity", "exp")),
 ]
 NAMES = ["digits, 3x3 patches", "digits, places of ink", "docstrings, words"]
 
@@ -39,6 +41,9 @@ NAMES = ["digits, 3x3 patches", "digits, places of ink", "docstrings, words"]
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--repeats", type=int, default=3, help="times four folds (default 3)")
+    options.add_argument(
+        "--only", default="", help="changes whose text holds this one, such as 'family' (default: all)"
+    )
     args = options.parse_args()
     warnings.filterwarnings("ignore", "asked for", UserWarning)  # few sets have fewer landmarks
     names, changes = (["equal means"], CHANGES[:2]) if args.quick else (NAMES, CHANGES)
@@ -47,6 +52,8 @@ def main() -> None:
     rows, lines = Rows("set_defaults", args), []
     for change in changes:
         said = ", ".join(f"{key}={value!r}" for key, value in change.items()) or "defaults"
+        if args.only not in said:
+            continue
         found = [accuracy(bags, change, args.repeats, args.threads) for bags in data.values()]
         for name, value in zip(data, found, strict=True):
             rows.add(data=name, change=said, repeats=args.repeats, val=value)
