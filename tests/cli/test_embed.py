@@ -179,7 +179,7 @@ def test_the_record_says_what_was_done(files, tmp_path, monkeypatch):
     assert pd.Timestamp(record["started"]).tzinfo is not None
 
 
-@pytest.mark.parametrize("multiset", ["hops", "pairs", "paths", "ppr", "heat", "s2gc"])
+@pytest.mark.parametrize("multiset", ["hops", "pairs", "paths", "tuples", "ppr", "heat", "s2gc"])
 def test_another_multiset_is_an_option(files, tmp_path, multiset):
     arguments = ["embed", files[0], "-n", files[1], "--seed", 0, *SMALL]
     ok(*arguments, "-o", tmp_path / "z.npz", "--multiset", multiset, "--save", tmp_path / "m.safetensors")
