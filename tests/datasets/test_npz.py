@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fishergraph.datasets import read_npz
+from fishergraph.datasets import load_graph, npz, read_npz, write_npz
 
 PLAIN = {
     "edge_index": np.array([[0, 1, 1, 3, 3], [1, 0, 2, 3, 2]]),
@@ -65,6 +65,7 @@ CSR = {"x": None, "x_data": np.ones(1), "x_indptr": np.array([0, 1, 1, 1, 1]), "
         ({"edge_index": np.array([[0], [-1]])}, "node numbers 0 to 3"),
         ({"edge_index": np.array([0, 1])}, r"\(2, edge\)"),
         ({"x": np.ones((3, 2))}, "features of 4 nodes"),
+        ({"x": np.full((4, 2), np.nan)}, "finite numbers.*NaN in row 0"),
         ({"x": np.array(["a", "b", "c", "d"])}, "numbers in 'x'"),
         ({**CSR, "x_indices": np.array([7])}, "matching CSR pieces"),
         ({**CSR, "x_indices": np.array([0]), "x_shape": np.array([4])}, "matching CSR pieces"),
@@ -101,3 +102,27 @@ def test_a_damaged_file_is_named(tmp_path, damage):
     with pytest.raises(ValueError, match="cannot be read") as caught:
         read_npz(path)
     assert str(path) in str(caught.value)
+
+
+def equal(one, two):
+    for matrix in ("X", "graph"):
+        a, b = getattr(one, matrix), getattr(two, matrix)
+        assert type(a) is type(b)
+        a, b = (m.toarray() if sp.issparse(m) else m for m in (a, b))
+        np.testing.assert_array_equal(a, b)
+    for array in ("y", "train", "val", "test", "ids"):
+        np.testing.assert_equal(getattr(one, array), getattr(two, array))
+    assert (one.licence, one.source, one.class_names) == (two.licence, two.source, two.class_names)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_what_is_written_is_read_again(tmp_path, monkeypatch, packed):
+    monkeypatch.setattr(npz, "SMALL", 1 << 30 if packed else 0)
+    cora = load_graph("cora")
+    write_npz(cora, tmp_path / "cora.npz")
+    equal(read_npz(tmp_path / "cora.npz"), cora)
+    masks = np.eye(4, dtype=bool)
+    several = read_npz(write(tmp_path / "g.npz", train_mask=masks[:3], val_mask=masks[1:], test_mask=masks[[3, 0, 1]]))
+    write_npz(several, tmp_path / "again.npz")
+    equal(read_npz(tmp_path / "again.npz"), several)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["again.npz", "cora.npz", "g.npz"]

@@ -3,13 +3,15 @@
 import hashlib
 import pickle
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fishergraph.datasets import load_graph, planetoid, read_npz, read_planetoid
-from fishergraph.datasets.planetoid import PARTS, download_planetoid, file_name, load_pickle
+from fishergraph.datasets import fetch, load_graph, read_graph, read_npz, read_planetoid
+from fishergraph.datasets.planetoid import PARTS, file_name, load_pickle
+from fishergraph.datasets.sources import SOURCES
 from shared_data import needs_shared_data, shared_data
 
 
@@ -139,24 +141,38 @@ def test_bad_test_index_is_named(tmp_path):
         read_planetoid(tmp_path, "small")
 
 
+def test_the_only_graph_of_a_folder(tmp_path):
+    write_small(tmp_path)
+    assert read_graph(tmp_path).name == "small"
+    write_small(tmp_path, "other")
+    with pytest.raises(ValueError, match="files of one Planetoid graph, got other, small; say which"):
+        read_graph(tmp_path)
+    assert read_graph(tmp_path, "other").name == "other"
+
+
 @pytest.fixture
 def published(tmp_path, monkeypatch):
     """A folder that stands for the web, holding a small "citeseer"; the network itself is never used."""
     web = tmp_path / "web"
     web.mkdir()
     write_small(web, "citeseer")
-    sums = tuple(hashlib.sha256((web / file_name("citeseer", part)).read_bytes()).hexdigest() for part in PARTS)
-    monkeypatch.setitem(planetoid.CHECKSUMS, "citeseer", sums)
-    monkeypatch.setattr(planetoid, "ADDRESS", web.as_uri() + "/")
+    files = []
+    for file in SOURCES["citeseer"].files:
+        here = web / file.path.removeprefix("planetoid/")
+        checksum = hashlib.sha256(here.read_bytes()).hexdigest()
+        files.append(replace(file, url=here.as_uri(), sha256=checksum))
+    monkeypatch.setitem(SOURCES, "citeseer", replace(SOURCES["citeseer"], files=tuple(files)))
     monkeypatch.delenv("FISHERGRAPH_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return web
 
 
 def test_download_then_cache(published, tmp_path):
-    assert load_graph("citeseer").n_nodes == 6
+    data = load_graph("citeseer")
+    assert (data.n_nodes, data.licence, data.source) == (6, "MIT", "https://github.com/kimiyoung/planetoid")
     place = tmp_path / "cache" / "fishergraph" / "planetoid"
-    assert sorted(path.name for path in place.iterdir()) == sorted(file_name("citeseer", part) for part in PARTS)
+    names = [file_name("citeseer", part) for part in PARTS]
+    assert sorted(path.name for path in place.iterdir()) == sorted([*names, *(f"{name}.sha256" for name in names)])
     for path in published.iterdir():
         path.unlink()
     assert load_graph("citeseer").n_nodes == 6  # from the cache now
@@ -167,11 +183,21 @@ def test_download_into_data_home(published, tmp_path):
     assert (tmp_path / "home" / "planetoid" / "ind.citeseer.x").is_file()
 
 
+@pytest.mark.parametrize("place", [".", "planetoid", "CiteSeer/raw"])
+def test_files_that_are_there_are_not_downloaded(published, tmp_path, place):
+    (tmp_path / "home" / place).mkdir(parents=True)
+    write_small(tmp_path / "home" / place, "citeseer")
+    for path in published.iterdir():
+        path.unlink()
+    assert load_graph("citeseer", data_home=tmp_path / "home").n_nodes == 6
+
+
 def test_a_changed_file_is_not_kept(published, tmp_path):
     (published / "ind.citeseer.y").write_bytes(b"changed")
     with pytest.raises(ValueError, match=r"ind\.citeseer\.y must have the SHA-256 checksum"):
-        download_planetoid("citeseer", tmp_path)
-    assert [path.name for path in (tmp_path / "planetoid").iterdir()] == ["ind.citeseer.x"]
+        fetch("citeseer", data_home=tmp_path)
+    names = sorted(path.name for path in (tmp_path / "planetoid").iterdir())
+    assert names == ["ind.citeseer.x", "ind.citeseer.x.sha256"]
 
 
 def test_a_failed_download_says_what_to_do(published, tmp_path):
@@ -183,6 +209,5 @@ def test_a_failed_download_says_what_to_do(published, tmp_path):
 @needs_shared_data
 @pytest.mark.parametrize("name", ["cora", "citeseer", "pubmed"])
 def test_checksums_are_those_of_the_published_files(name):
-    for part, checksum in zip(PARTS, planetoid.CHECKSUMS[name], strict=True):
-        content = (shared_data() / "planetoid" / file_name(name, part)).read_bytes()
-        assert hashlib.sha256(content).hexdigest() == checksum
+    for file in SOURCES[name].files:
+        assert hashlib.sha256((shared_data() / file.path).read_bytes()).hexdigest() == file.sha256

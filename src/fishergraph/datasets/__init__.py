@@ -1,91 +1,145 @@
 """Room 8: graphs to learn on.
 
-`load_graph("cora")` works offline, Cora being part of the package. Other names are looked for in a folder of
-data and, for the Planetoid graphs, downloaded once.
+`load_graph("cora")` works offline, Cora being part of the package. Other names are looked for in folders of data, and
+published ones are downloaded once.
+
+    record      GraphData: what every loader returns
+    sources     the table of published data: licences, addresses, checksums
+    prepare     what is done to data before it is embedded
+    folders     where data is looked for
+    download    resumed, checked downloads
+    archive     a folder or a zip file, seen alike
+    formats     read_graph: any of the layouts below, recognised by what is there
+    npz, planetoid, reddit, ogb, shchur, pyg    one layout each
+    graph_set, tu    GraphSet: labelled graphs, and the layouts of such sets
+    export      tables of nodes and edges
+    bundled, synthetic    what comes along, what is made up
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
+from typing import Any
 
+from fishergraph._checks import look_up
 from fishergraph.datasets.bundled import BUNDLED, read_bundled
+from fishergraph.datasets.download import check_file, fetch_file
+from fishergraph.datasets.export import write_tables
+from fishergraph.datasets.folders import cache_folder, data_folders, existing_folders, npz_files, places
+from fishergraph.datasets.formats import FORMATS, described, read_graph
 from fishergraph.datasets.graph_set import GraphSet, read_graph_npz
-from fishergraph.datasets.npz import read_npz
-from fishergraph.datasets.planetoid import PLANETOID, download_planetoid, find_planetoid, read_planetoid
+from fishergraph.datasets.npz import read_npz, write_npz
+from fishergraph.datasets.planetoid import read_planetoid
+from fishergraph.datasets.prepare import Preparation, prepare
+from fishergraph.datasets.pyg import is_pyg
 from fishergraph.datasets.record import GraphData
+from fishergraph.datasets.sources import SOURCES, TU_FILES, Source
 from fishergraph.datasets.synthetic import equal_mean_graph, equal_mean_sets
 from fishergraph.datasets.tu import find_tu, read_tu
 
 __all__ = [
-    "GraphData", "GraphSet", "data_folders", "equal_mean_graph", "equal_mean_sets", "known_graphs", "load_graph",
-    "load_graphs", "read_graph_npz", "read_npz", "read_planetoid", "read_tu",
+    "GraphData", "GraphSet", "Preparation", "cache_folder", "data_folders", "equal_mean_graph", "equal_mean_sets",
+    "fetch", "find_graph", "known_graphs", "load_graph", "load_graphs", "prepare", "read_graph", "read_graph_npz",
+    "read_npz", "read_planetoid", "read_tu", "write_npz", "write_tables",
 ]  # fmt: skip
 
 
-def load_graph(name: str, *, data_home: str | Path | None = None) -> GraphData:
+def load_graph(name: Any, *, data_home: str | Path | None = None, verbose: Any = False) -> GraphData:
     """The graph called `name`, as a `GraphData`.
 
-    "cora" is always the bundled one. Any other name is looked for as `<name>.npz`, then as Planetoid files
-    (there or in a `planetoid` subfolder), in `data_home` if given, else in the folder that the environment
-    variable FISHERGRAPH_DATA names and then in the cache folder. "citeseer" and "pubmed" are downloaded if
-    found nowhere, into `data_home` if given, else into the cache folder.
+    "cora" is always the bundled one. Any other name is looked for as `<name>.npz`, then in the layout of its
+    publishers, in `data_home` if given, else in the folder that the environment variable FISHERGRAPH_DATA names and
+    then in the cache folder. A published graph that is found nowhere is downloaded, into `data_home` if given, else
+    into the cache folder; `verbose` shows a bar while that lasts.
+
+    In place of a name, the path of a file or folder that `read_graph` can read, or a `Data` object or dataset of
+    PyTorch Geometric.
     """
+    if is_pyg(name) or isinstance(name, Path):
+        return read_graph(name)
     if name in BUNDLED:
         return read_bundled(name)
-    folders = data_folders(data_home)
-    known = known_graphs(data_home)
-    if name not in known:
-        listed = ", ".join(repr(other) for other in known)
-        raise ValueError(
-            f"name must be one of {listed}, got {name!r}; choose one of these names, or put an .npz file of "
-            f"that name into {folders[0]}."
-        )
-    for folder in folders:
-        if (folder / f"{name}.npz").is_file():
-            return read_npz(folder / f"{name}.npz", name)
-        if name in PLANETOID and (place := find_planetoid(folder, name)):
-            return read_planetoid(place, name)
-    return read_planetoid(download_planetoid(name, folders[-1]), name)
+    files, source = npz_files(data_home), published(name)
+    if isinstance(name, str) and name in files:
+        return read_graph(files[name], name)
+    if source is not None:
+        place = find_graph(source, data_home)
+        if place is None:
+            fetch(source.name, data_home=data_home, verbose=verbose)
+            place = find_graph(source, data_home)
+        return described(FORMATS[source.reader].read(place, source.name), source.licence, source.home)  # type: ignore
+    if isinstance(name, str) and name and Path(name).expanduser().exists():
+        return read_graph(name)
+    listed = ", ".join(repr(other) for other in known_graphs(data_home))
+    raise ValueError(
+        f"name must be one of {listed}, got {name!r}; choose one of these names, give the path of a file, or put "
+        f"an .npz file of that name into {data_folders(data_home)[0]}."
+    )
 
 
 def known_graphs(data_home: str | Path | None = None) -> list[str]:
-    """The names that `load_graph` can load: bundled, Planetoid's, and `.npz` files in the data folders."""
-    found = {path.stem for folder in data_folders(data_home) for path in folder.glob("*.npz")}
-    return list(dict.fromkeys([*BUNDLED, *PLANETOID, *sorted(found)]))
+    """The names that `load_graph` can load: published ones, and `.npz` files in the data folders."""
+    return list(dict.fromkeys([*SOURCES, *sorted(npz_files(data_home))]))
 
 
-def load_graphs(name: str | Path, *, data_home: str | Path | None = None) -> GraphSet:
+def load_graphs(name: str | Path, *, data_home: str | Path | None = None, verbose: Any = False) -> GraphSet:
     """The labelled graphs called `name`, as a `GraphSet`: one record of many graphs.
 
     `name` is the path of a folder or zip file in the text format of the TU collection, or of an `.npz` file; or the
-    name of one in `data_home` or the folders that `load_graph` looks in, there or in a `tu` subfolder. Nothing is
-    downloaded.
+    name of one in `data_home` or the folders that `load_graph` looks in, there or in a `tu` subfolder. A set of
+    `sources.TU_FILES` that is found nowhere is downloaded, as by `load_graph`.
     """
     path = Path(name).expanduser()
     if path.exists():
         return read_graph_npz(path) if path.suffix == ".npz" else read_tu(path)
-    folders = [place for folder in data_folders(data_home) for place in (folder, folder / "tu")]
-    for folder in folders:
-        if (place := find_tu(folder, str(name))) is not None:
-            return read_tu(place, str(name))
+    if (place := find_graphs(str(name), data_home)) is None:
+        if name not in TU_FILES:
+            raise FileNotFoundError(
+                f"a graph set was expected at {path}, or as {name}/{name}_A.txt, {name}.zip or {name}.npz in "
+                f"{data_folders(data_home)[0]}, got none; put it there, pass data_home, or choose one that can be "
+                f"downloaded: {', '.join(TU_FILES)}."
+            )
+        (place,) = fetch(str(name), data_home=data_home, verbose=verbose)
+    return read_graph_npz(place) if place.suffix == ".npz" else read_tu(place, str(name))
+
+
+def find_graphs(name: str, data_home: str | Path | None = None) -> Path | None:
+    """The file or folder that has a graph set, or None; what was downloaded and then changed is removed."""
+    for folder in (place for home in existing_folders(data_home) for place in (home, home / "tu")):
+        if (place := find_tu(folder, name)) is not None:
+            if place.is_file():
+                check_file(place)
+            return place
         if (folder / f"{name}.npz").is_file():
-            return read_graph_npz(folder / f"{name}.npz")
-    raise FileNotFoundError(
-        f"a graph set was expected at {path}, or as {name}/{name}_A.txt, {name}.zip or {name}.npz in {folders[0]}, got "
-        "none; download it from the TU collection, or pass data_home."
-    )
+            return folder / f"{name}.npz"
+    return None
 
 
-def data_folders(data_home: str | Path | None = None) -> list[Path]:
-    """The folders to look in, in order; the last one receives downloads."""
-    if data_home is not None:
-        return [Path(data_home).expanduser()]
-    named = os.environ.get("FISHERGRAPH_DATA")
-    return [*([Path(named).expanduser()] if named else []), cache_folder()]
+def published(name: Any) -> Source | None:
+    """The entry of the table for a name, whose hyphens may be underscores; None where there is none."""
+    return SOURCES.get(name.replace("_", "-")) if isinstance(name, str) else None
 
 
-def cache_folder() -> Path:
-    """The folder for downloads: `fishergraph` in $XDG_CACHE_HOME, else in ~/.cache."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "fishergraph"
+def find_graph(source: Source, data_home: str | Path | None = None) -> Path | None:
+    """The file or folder that has a published graph, or None; what was downloaded and then changed is removed."""
+    for place in places(source, data_home):
+        for file in source.files:
+            path = place / Path(file.path).name if place.is_dir() else place
+            if path.is_file():
+                check_file(path)
+        if FORMATS[source.reader].holds(place, source.name):
+            return place
+    return None
+
+
+def fetch(name: str, *, data_home: str | Path | None = None, verbose: Any = False) -> list[Path]:
+    """The files of a published graph or set of graphs, downloaded where they are absent, and checked.
+
+    They go into `data_home` if given, else into the cache folder. What has come of a broken download is kept, and the
+    next call goes on from there. A file whose checksum is wrong is removed.
+    """
+    source = published(name)
+    table = {key: one.files for key, one in SOURCES.items()} | {key: (file,) for key, file in TU_FILES.items()}
+    files = source.files if source is not None else look_up(table, name, "name")
+    folder = data_folders(data_home)[-1]
+    return [fetch_file(file, folder, verbose) for file in files]

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from fishergraph.datasets.npz import misfit, read_arrays, read_integers
-from fishergraph.datasets.record import undirected_graph
+from fishergraph.datasets.prepare import undirected_graph
 from fishergraph.graph import as_graph
 from fishergraph.graphs import Graphs
 

@@ -2,20 +2,25 @@
 
 Arrays of a file: `edge_index` (2, edge), in one direction or both; `y` (node,); features dense `x`
 (node, feature) or the CSR pieces `x_data, x_indices, x_indptr, x_shape`; optionally `train_mask, val_mask,
-test_mask` of shape (node,) or (split, node), `ids` (node,), and the texts `licence` and `source`.
+test_mask` of shape (node,) or (split, node), `ids` (node,), `class_names` (class,), and the texts `licence`
+and `source`.
 """
 
 from __future__ import annotations
 
 import zipfile
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph.datasets.record import GraphData, Split, undirected_graph
+from fishergraph._checks import check_finite_rows
+from fishergraph._file_checks import replacing
+from fishergraph.datasets.prepare import undirected_graph
+from fishergraph.datasets.record import GraphData, Split
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error)
@@ -41,7 +46,7 @@ def read_npz_stream(stream: IO[bytes], name: str, where: str) -> GraphData:
         raise misfit(where, f"'ids' of shape ({n_nodes},)", f"shape {ids.shape}")
     return GraphData(
         name=name,
-        X=_features(arrays, n_nodes, where),
+        X=read_features(arrays, n_nodes, where, "x", "x"),
         graph=_graph(arrays, n_nodes, where),
         y=y,
         train=train,
@@ -50,20 +55,30 @@ def read_npz_stream(stream: IO[bytes], name: str, where: str) -> GraphData:
         ids=ids,
         licence=str(arrays.get("licence", "")),
         source=str(arrays.get("source", where)),
+        class_names=tuple(map(str, arrays["class_names"])) if "class_names" in arrays else None,
     )
 
 
-def read_arrays(stream: IO[bytes], where: str) -> dict[str, np.ndarray]:
-    """All arrays of the file by name."""
+def read_arrays(stream: IO[bytes], where: str, keys: Iterable[str] | None = None) -> dict[str, np.ndarray]:
+    """The arrays of the file by name: all, or those of `keys` that it has."""
     try:
         file = np.load(stream, allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):
             raise ValueError("it holds a single array")
-        return {key: file[key] for key in file.files}
+        return {key: file[key] for key in file.files if keys is None or key in keys}
     except UNREADABLE as error:
         raise ValueError(
             f"{where} must be an .npz file of plain arrays, but it cannot be read ({error}); replace it."
         ) from error
+
+
+def npz_keys(path: Path) -> set[str]:
+    """The names of the arrays of a file; none where it is no npz file."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            return {name.removesuffix(".npy") for name in file.namelist()}
+    except UNREADABLE:
+        return set()
 
 
 def misfit(where: str, expected: str, got: str) -> ValueError:
@@ -97,32 +112,37 @@ def _graph(arrays: dict[str, np.ndarray], n_nodes: int, where: str) -> sp.csr_ar
     return undirected_graph(edges[0], edges[1], n_nodes)
 
 
-def _features(arrays: dict[str, np.ndarray], n_nodes: int, where: str) -> Any:
-    """The features, (node, feature) float32: dense from `x`, else CSR from its four pieces."""
-    if "x" in arrays:
-        X: Any = arrays["x"]
+def read_features(arrays: dict[str, np.ndarray], n_nodes: int, where: str, dense: str, pieces: str) -> Any:
+    """The features, (node, feature) float32: the array `dense`, else CSR from the four `pieces`_data, ….
+
+    Every value is finite.
+    """
+    if dense in arrays:
+        X: Any = arrays[dense]
         if X.dtype.kind not in "fiub":
-            raise misfit(where, "numbers in 'x'", f"dtype {X.dtype}")
+            raise misfit(where, f"numbers in {dense!r}", f"dtype {X.dtype}")
         X = np.ascontiguousarray(X, dtype=np.float32)
     else:
-        X = _csr(arrays, where)
+        X = read_csr(arrays, pieces, where)
     if X.ndim != 2 or X.shape[0] != n_nodes:
-        raise misfit(where, f"features of {n_nodes} nodes, as many as 'y' has", f"shape {X.shape}")
+        raise misfit(where, f"features of {n_nodes} nodes, as many as have labels", f"shape {X.shape}")
+    check_finite_rows(X, f"the features of '{where}'")
     return X
 
 
-def _csr(arrays: dict[str, np.ndarray], where: str) -> sp.csr_array:
-    """The CSR features; every index is checked, since compiled code will trust them."""
-    data = _array(arrays, "x_data", where)
-    indices, indptr, shape = (read_integers(arrays, f"x_{key}", where) for key in ("indices", "indptr", "shape"))
+def read_csr(arrays: dict[str, np.ndarray], name: str, where: str) -> sp.csr_array:
+    """A CSR matrix of four arrays; every index is checked, since compiled code will trust them."""
+    data = _array(arrays, f"{name}_data", where)
+    indices, indptr, shape = (read_integers(arrays, f"{name}_{key}", where) for key in ("indices", "indptr", "shape"))
     try:
         pieces = (data.astype(np.float32), indices, indptr)
-        X = sp.csr_array(pieces, shape=(int(shape[0]), int(shape[1])))
-        X.check_format(full_check=True)
+        matrix = sp.csr_array(pieces, shape=(int(shape[0]), int(shape[1])))
+        matrix.check_format(full_check=True)
     except (ValueError, TypeError, IndexError) as error:
-        raise misfit(where, "matching CSR pieces x_data, x_indices, x_indptr, x_shape", str(error)) from error
-    X.sum_duplicates()
-    return X
+        names = ", ".join(f"{name}_{key}" for key in ("data", "indices", "indptr", "shape"))
+        raise misfit(where, f"matching CSR pieces {names}", str(error)) from error
+    matrix.sum_duplicates()
+    return matrix
 
 
 def _split(arrays: dict[str, np.ndarray], key: str, n_nodes: int, where: str) -> Split:
@@ -136,3 +156,40 @@ def _split(arrays: dict[str, np.ndarray], key: str, n_nodes: int, where: str) ->
     if mask.ndim == 1:
         return np.flatnonzero(mask).astype(np.int64)
     return [np.flatnonzero(row).astype(np.int64) for row in mask]
+
+
+# --- writing --------------------------------------------------------------------------------------------
+
+SMALL = 1 << 28  # bytes; more than that is written as it is, since packing it takes minutes
+
+
+def write_npz(data: GraphData, path: str | Path) -> None:
+    """Write a graph in the layout above, every edge once; the file appears complete or not at all."""
+    path = Path(path)
+    upper = sp.triu(data.graph, format="coo")
+    arrays: dict[str, Any] = {"edge_index": np.stack([upper.row, upper.col]), "y": data.y}
+    if sp.issparse(data.X):
+        arrays |= {f"x_{piece}": getattr(data.X, piece) for piece in ("data", "indices", "indptr")}
+        arrays["x_shape"] = np.array(data.X.shape)
+    else:
+        arrays["x"] = data.X
+    for key, part in zip(MASKS, (data.train, data.val, data.test), strict=True):
+        if part is not None:
+            arrays[key] = _mask(part, data.n_nodes)
+    if data.ids is not None:
+        arrays["ids"] = data.ids.astype(str) if data.ids.dtype == object else data.ids
+    if data.class_names is not None:
+        arrays["class_names"] = np.array(data.class_names, dtype=np.str_)
+    arrays |= {key: np.array(text) for key in ("licence", "source") if (text := getattr(data, key))}
+    save = np.savez_compressed if sum(array.nbytes for array in arrays.values()) < SMALL else np.savez
+    with replacing(path) as part, part.open("wb") as stream:
+        save(stream, **arrays)
+
+
+def _mask(part: np.ndarray | list[np.ndarray], n_nodes: int) -> np.ndarray:
+    """(node,) or (split, node), true where a node number is in the part."""
+    if isinstance(part, list):
+        return np.stack([_mask(one, n_nodes) for one in part])
+    mask = np.zeros(n_nodes, dtype=bool)
+    mask[part] = True
+    return mask

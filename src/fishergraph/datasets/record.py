@@ -79,14 +79,3 @@ class GraphData:
             f"GraphData({self.name!r}: {self.n_nodes:,} nodes, {self.graph.nnz:,} directed edges, "
             f"{features}, {self.n_classes} classes, {splits})"
         )
-
-
-def undirected_graph(sources: np.ndarray, targets: np.ndarray, n_nodes: int) -> sp.csr_array:
-    """The symmetric 0/1 adjacency (csr_array, float32) of an edge list: both directions, each edge once."""
-    rows = np.concatenate([sources, targets])
-    columns = np.concatenate([targets, sources])
-    ones = np.ones(rows.shape[0], dtype=np.float32)
-    graph = sp.csr_array(sp.coo_array((ones, (rows, columns)), shape=(n_nodes, n_nodes)))
-    graph.sum_duplicates()
-    graph.data[:] = 1.0
-    return graph

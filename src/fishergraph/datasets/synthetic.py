@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fishergraph._checks import check_integer, check_number
-from fishergraph.datasets.record import GraphData, undirected_graph
+from fishergraph.datasets.prepare import undirected_graph
+from fishergraph.datasets.record import GraphData
 
 
 def equal_mean_sets(

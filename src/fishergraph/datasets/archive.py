@@ -1,0 +1,76 @@
+"""A folder or a zip file, seen alike: members are found by the end of their path and read without being unpacked."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from fishergraph._file_checks import check_readable, unreadable
+
+
+class Members:
+    """The files of a folder (and of the folders in it) or of a zip file."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self.archive: zipfile.ZipFile | None = None
+        if not self.path.is_dir():
+            head = check_readable(self.path)
+            try:
+                self.archive = zipfile.ZipFile(self.path)
+            except (zipfile.BadZipFile, NotImplementedError) as error:
+                raise unreadable(self.path, head, error) from error
+
+    def __enter__(self) -> Members:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self.archive is not None:
+            self.archive.close()
+
+    def find(self, *names: str) -> str | None:
+        """The member whose path ends in one of the names, or None; the first name and the shortest path win."""
+        for name in names:
+            if self.archive is not None:
+                found = [m for m in self.archive.namelist() if m == name or m.endswith("/" + name)]
+            else:
+                found = [p.relative_to(self.path).as_posix() for g in (name, "*/" + name) for p in self._glob(g)]
+            if found:
+                return min(found, key=lambda member: (member.count("/"), member))
+        return None
+
+    def _glob(self, pattern: str) -> list[Path]:
+        return [path for path in self.path.glob(pattern) if path.is_file()]
+
+    def need(self, *names: str) -> str:
+        """The member that `find` finds; an error that names it where there is none."""
+        member = self.find(*names)
+        if member is None:
+            raise FileNotFoundError(
+                f"'{self.path}' must hold a file {names[0]}, got none; it is incomplete: download or copy it again."
+            )
+        return member
+
+    def where(self, member: str) -> str:
+        """The path of a member, for people."""
+        return f"{self.path}/{member}"
+
+    @contextmanager
+    def open(self, member: str, *, seekable: bool = False) -> Iterator[IO[bytes]]:
+        """The bytes of a member; those of a zip file are copied to a temporary file where they must be seekable."""
+        if self.archive is None:
+            with (self.path / member).open("rb") as stream:
+                yield stream
+        elif not seekable:
+            with self.archive.open(member) as stream:
+                yield stream
+        else:
+            with tempfile.TemporaryFile() as copy, self.archive.open(member) as stream:
+                shutil.copyfileobj(stream, copy, 1 << 20)
+                copy.seek(0)
+                yield copy

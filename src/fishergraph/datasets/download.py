@@ -1,0 +1,221 @@
+"""Files from the network: in parts that can be resumed, checked, and under their name only when complete.
+
+While `name` is being downloaded there is `name.part`, and `name.part.tag` with what the server calls this version of
+the file. A complete file has `name.sha256` beside it, in the format of `sha256sum`: the published checksum where the
+table has one, else that of this first download, which later copies must have too.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.client import HTTPException
+from pathlib import Path
+from typing import IO, Any
+
+from fishergraph._file_checks import check_folder, replacing
+from fishergraph.datasets.sources import File
+
+CHUNK = 1 << 20
+ATTEMPTS = 5
+TIMEOUT = 60  # seconds without a byte
+Progress = Callable[[str, int | None], Any]  # (title, bytes) → a context manager with update(n)
+
+
+def fetch_file(file: File, folder: Path, verbose: Any = False) -> Path:
+    """The path of the file in a data folder, downloaded if it is not there, and equal to what the table says."""
+    target = folder / file.path
+    _make_folder(target.parent)
+    if not target.is_file():
+        part = target.with_name(target.name + ".part")
+        with part.open("ab") as stream, _alone(stream):
+            if target.is_file():  # another process was quicker
+                part.unlink(missing_ok=True)
+            else:
+                _complete(file, part, stream, verbose)
+                _accept(file, part, target)
+    check_file(target, file, again=True)
+    return target
+
+
+def check_file(path: Path, file: File | None = None, *, again: bool = False) -> None:
+    """Raise, and remove the file, if it is not what was downloaded or what the table says.
+
+    A file older than the note of its checksum is not read again, unless `again`; a file without note is somebody's own
+    and is left alone, unless the table has a checksum and `again` asks for it.
+    """
+    note = _note(path)
+    known = file.sha256 if file is not None and again else None
+    if not note.is_file() and known is None:
+        return
+    if not again and note.is_file() and path.stat().st_mtime_ns <= note.stat().st_mtime_ns:
+        return
+    expected = known or note.read_text(encoding="utf-8").split()[0]
+    got = _sha256(path)
+    if got != expected:
+        path.unlink()
+        note.unlink(missing_ok=True)
+        raise ValueError(
+            f"'{path}' must have the SHA-256 checksum {expected}, got {got}, so it was changed or cut and has been "
+            "removed; fetch it again."
+        )
+
+
+def _note(path: Path) -> Path:
+    return path.with_name(path.name + ".sha256")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _accept(file: File, part: Path, target: Path) -> None:
+    """Move a complete part to its name, with a note of its checksum; a part that is something else is removed."""
+    got = _sha256(part)
+    _tag(part).unlink(missing_ok=True)
+    if file.sha256 is not None and got != file.sha256:
+        part.unlink()
+        raise ValueError(
+            f"{file.url} must have the SHA-256 checksum {file.sha256}, got {got}, so the download was removed; try "
+            "again later, or put the published file into a data folder."
+        )
+    os.replace(part, target)
+    with replacing(_note(target)) as note:
+        note.write_text(f"{got}  {target.name}\n", encoding="utf-8")
+
+
+# --- one part -------------------------------------------------------------------------------------------
+
+
+def _complete(file: File, part: Path, stream: IO[bytes], verbose: Any) -> None:
+    """Download what the part lacks, several times where the connection breaks; what has come is kept."""
+    reason: Any = "the connection broke"
+    for _ in range(ATTEMPTS):
+        before = stream.tell()
+        try:
+            if _download(file, part, stream, verbose):
+                return
+        except (OSError, ValueError, HTTPException) as error:
+            if getattr(error, "errno", None) == errno.ENOSPC:
+                raise OSError(
+                    f"the disk of '{part.parent}' must have room for {part.stem}, got {error.strerror}; make room, or "  # type: ignore
+                    "name another folder as data_home (--data on the command line)."
+                ) from error
+            reason = error
+        if stream.tell() == before:
+            break
+    have = part.stat().st_size
+    kept = f"; {have:,} bytes are kept, and the next call goes on from there" if have else ""
+    if not have:
+        part.unlink()
+    raise ConnectionError(
+        f"{file.url} could not be downloaded ({reason}){kept}; connect to the network, or put the file into a folder "
+        "that FISHERGRAPH_DATA names."
+    )
+
+
+def _download(file: File, part: Path, stream: IO[bytes], verbose: Any) -> bool:
+    """Whether the part is complete after one request for what it lacks."""
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
+
+    stream.seek(0, os.SEEK_END)
+    try:
+        with urlopen(Request(file.url, headers=_range(file, part, stream.tell())), timeout=TIMEOUT) as response:
+            if getattr(response, "status", 200) != 206 or not _continues(response, stream.tell()):
+                stream.truncate(0)  # the whole file comes, be it new or one that this server cannot cut
+                stream.seek(0)
+            return _receive(file, part, stream, response, verbose)
+    except HTTPError as error:
+        if error.code != 416:
+            raise ValueError(f"the server says {error.code} {error.reason}") from None
+        if error.headers.get("Content-Range") == f"bytes */{stream.tell()}":  # a call ended before it could say so
+            return True
+        stream.truncate(0)  # it is not the beginning of this file
+        stream.seek(0)
+        return False
+
+
+def _range(file: File, part: Path, have: int) -> dict[str, str]:
+    """The header that asks for what is missing, if it is still the same file.
+
+    The tag answers for that; without one, only a published checksum can show afterwards that two versions were mixed.
+    """
+    tag = _tag(part).read_text(encoding="utf-8").strip() if _tag(part).is_file() else ""
+    headers = {"User-Agent": "fishergraph", "Accept-Encoding": "identity"}
+    if have and (tag or file.sha256):
+        headers |= {"Range": f"bytes={have}-"} | ({"If-Range": tag} if tag else {})
+    return headers
+
+
+def _tag(part: Path) -> Path:
+    return part.with_name(part.name + ".tag")
+
+
+def _continues(response: Any, have: int) -> bool:
+    return response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+
+
+def _receive(file: File, part: Path, stream: IO[bytes], response: Any, verbose: Any) -> bool:
+    """Append the answer to the part; whether all of it came."""
+    tag = response.headers.get("ETag", "")
+    tag = tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified", "")
+    _tag(part).write_text(tag, encoding="utf-8")
+    length = response.headers.get("Content-Length")
+    total = stream.tell() + int(length) if length is not None else file.size
+    if total is not None:
+        _check_space(part, total - stream.tell())
+    with _bar(verbose)(Path(file.path).name, total) as bar:
+        bar.update(stream.tell())
+        while chunk := response.read(CHUNK):
+            stream.write(chunk)
+            bar.update(len(chunk))
+    stream.flush()
+    return total is None or stream.tell() >= total
+
+
+def _check_space(part: Path, needed: int) -> None:
+    free = shutil.disk_usage(part.parent).free
+    if needed > free:
+        raise OSError(errno.ENOSPC, f"{free:,} bytes free where {needed:,} are needed")
+
+
+# --- around it ------------------------------------------------------------------------------------------
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder for downloads; raise in one sentence where that is not allowed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        check_folder(folder / "file")
+    except OSError as error:
+        raise PermissionError(
+            f"the folder for data must be one that can be written to, got '{folder}' ({error.strerror or error}); name "
+            "another as data_home (--data on the command line)."
+        ) from error
+
+
+@contextmanager
+def _alone(stream: IO[bytes]) -> Iterator[None]:
+    """Wait until no other process writes to this part, where the system has such locks."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    fcntl.flock(stream, fcntl.LOCK_EX)
+    yield  # closing the stream gives it free
+
+
+def _bar(verbose: Any) -> Progress:
+    """A bar of bytes when verbose, nothing else; a callable `verbose` shows the progress in its own way."""
+    if callable(verbose):
+        return verbose
+    from tqdm.auto import tqdm
+
+    return lambda title, total: tqdm(total=total, desc=title, unit="B", unit_scale=True, disable=not verbose)

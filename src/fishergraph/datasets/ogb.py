@@ -1,0 +1,175 @@
+"""Node graphs of the Open Graph Benchmark in its raw layout, as a folder or as the zip file that is downloaded.
+
+    raw/num-node-list.csv.gz, raw/num-edge-list.csv.gz     one number
+    raw/edge.csv.gz                                        "source,target" of every edge, counted from 0
+    raw/node-feat.csv.gz, raw/node-label.csv.gz            a row per node
+    split/<kind>/train.csv.gz, valid.csv.gz, test.csv.gz   a node number per line
+    mapping/labelidx2<what>.csv.gz                         optional: "number,name" of every class, under a header
+
+The tables are read in blocks straight into the arrays, since the features of ogbn-products are a gigabyte.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fishergraph.datasets.archive import Members
+from fishergraph.datasets.prepare import undirected_graph
+from fishergraph.datasets.record import GraphData
+
+BLOCK = 1 << 24  # bytes of text in memory at once
+KINDS = ("time", "sales_ranking", "species", "random")
+UNREADABLE = (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile, csv.Error)
+
+
+def holds_ogb(path: Path) -> bool:
+    """Whether a folder or zip file has the layout."""
+    if not path.is_dir() and path.suffix != ".zip":
+        return False
+    with Members(path) as members:
+        return members.find(*_names("raw/edge")) is not None
+
+
+def read_ogb(path: str | Path, name: str | None = None) -> GraphData:
+    """The graph of a folder or zip file in the layout, with its split; edges go both ways, absent labels are −1."""
+    path = Path(path)
+    with Members(path) as members:
+        n_nodes, n_edges = (
+            int(_numbers(members, f"raw/num-{kind}-list", np.int64, 1)[0, 0]) for kind in ("node", "edge")
+        )
+        if n_nodes < 1:
+            raise _misfit(members.where("raw/num-node-list"), "a positive number", str(n_nodes))
+        edges = _numbers(members, "raw/edge", np.int32 if n_nodes < 2**31 else np.int64, n_edges, width=2)
+        _check_nodes(edges, n_nodes, members.where("raw/edge"))
+        graph = undirected_graph(edges[:, 0], edges[:, 1], n_nodes)
+        del edges
+        y = _numbers(members, "raw/node-label", np.int64, n_nodes, width=1, missing=-1)[:, 0]
+        X = _numbers(members, "raw/node-feat", np.float32, n_nodes)
+        train, val, test = (_split(members, part, n_nodes) for part in ("train", "valid", "test"))
+        names = _class_names(members)
+    return GraphData(
+        name or path.stem, X, graph, np.ascontiguousarray(y), train, val, test, class_names=names, source=str(path)
+    )
+
+
+def _names(stem: str) -> tuple[str, str]:
+    return f"{stem}.csv.gz", f"{stem}.csv"
+
+
+def _split(members: Members, part: str, n_nodes: int) -> np.ndarray | None:
+    """The node numbers of one part of the split, sorted; None where there is no split."""
+    member = members.find(*(name for kind in KINDS for name in _names(f"split/{kind}/{part}")))
+    if member is None:
+        return None
+    nodes = _read(members, member, np.int64, None, 1, None)[:, 0]
+    _check_nodes(nodes, n_nodes, members.where(member))
+    return np.sort(nodes)
+
+
+def _class_names(members: Members) -> tuple[str, ...] | None:
+    """The names of the classes, where the mapping is there and complete."""
+    kinds = ("arxivcategeory", "arxivcategory", "productcategory")  # the first is how OGB spells it
+    member = members.find(*(name for kind in kinds for name in _names(f"mapping/labelidx2{kind}")))
+    if member is None:
+        return None
+    try:
+        with members.open(member) as stream:
+            content = gzip.decompress(stream.read()) if member.endswith(".gz") else stream.read()
+        rows = list(csv.reader(io.StringIO(content.decode("utf-8"))))[1:]
+        names = {int(row[0]): row[1] for row in rows}
+        return tuple(names[k] for k in range(len(names)))
+    except (*UNREADABLE, LookupError) as error:
+        raise _misfit(members.where(member), "a number and a name per line", str(error)) from error
+
+
+def _check_nodes(nodes: np.ndarray, n_nodes: int, where: str) -> None:
+    if nodes.size and (nodes.min() < 0 or nodes.max() >= n_nodes):
+        raise _misfit(where, f"node numbers 0 to {n_nodes - 1}", f"{nodes.min()} to {nodes.max()}")
+
+
+def _misfit(where: str, expected: str, got: str) -> ValueError:
+    return ValueError(
+        f"'{where}' must hold {expected}, got {' '.join(got.split())}; it is cut or another file: download it again."
+    )
+
+
+# --- tables ---------------------------------------------------------------------------------------------
+
+
+def _numbers(
+    members: Members, stem: str, kind: Any, n_rows: int, *, width: int | None = None, missing: int | None = None
+) -> np.ndarray:
+    """The numbers of a table, (row, column)."""
+    return _read(members, members.need(*_names(stem)), kind, n_rows, width, missing)
+
+
+def _read(
+    members: Members, member: str, kind: Any, n_rows: int | None, width: int | None, missing: int | None
+) -> np.ndarray:
+    """The numbers of a member, read in blocks; `n_rows` None takes as many as there are."""
+    import pyarrow as pa
+
+    where = members.where(member)
+    if n_rows == 0:
+        return np.empty((0, width or 1), dtype=kind)
+    parts: list[np.ndarray] = []
+    done, out = 0, None
+    try:
+        width = width or _width(members, member)
+        out = None if n_rows is None else np.empty((n_rows, width), dtype=kind)
+        for block in _blocks(members, member, kind, width, missing):
+            if out is None:
+                parts.append(block)
+            elif done + len(block) <= len(out):
+                out[done : done + len(block)] = block
+            done += len(block)
+    except (pa.ArrowException, *UNREADABLE) as error:
+        raise _misfit(
+            where, f"lines of {width or 'as many'} numbers each", f"row {done} or later unread ({error})"
+        ) from error
+    if n_rows is not None and done != n_rows:
+        raise _misfit(where, f"{n_rows} rows", f"{done}")
+    return np.concatenate(parts) if out is None else out
+
+
+def _width(members: Members, member: str) -> int:
+    """The number of columns, from the first line."""
+    with members.open(member) as stream, _text(stream, member) as text:
+        return text.read(BLOCK).split(b"\n", 1)[0].count(b",") + 1
+
+
+def _blocks(members: Members, member: str, kind: Any, width: int, missing: int | None) -> Any:
+    """Blocks of rows as (row, column) arrays; what is not finite is an error, `missing` stands for empty cells."""
+    import pyarrow as pa
+    import pyarrow.csv as pacsv
+
+    row = 0
+    names = [str(j) for j in range(width)]
+    types = dict.fromkeys(names, pa.from_numpy_dtype(np.dtype(kind)))
+    read, convert = pacsv.ReadOptions(column_names=names, block_size=BLOCK), pacsv.ConvertOptions(column_types=types)
+    with members.open(member) as stream, _text(stream, member) as text:
+        for batch in pacsv.open_csv(text, read, convert_options=convert):
+            if missing is not None:
+                batch = pa.record_batch([column.fill_null(missing) for column in batch.columns], batch.schema)
+            block = np.column_stack([column.to_numpy(zero_copy_only=False) for column in batch.columns])
+            bad = np.zeros(len(block), dtype=bool) if block.dtype.kind in "iu" else ~np.isfinite(block).all(axis=1)
+            if bad.any():
+                raise ValueError(f"no finite number in row {row + int(bad.argmax())}")
+            row += len(block)
+            yield block
+
+
+def _text(stream: Any, member: str) -> Any:
+    """The unpacked text of a member, as a stream of Arrow's."""
+    import pyarrow as pa
+
+    source = pa.PythonFile(stream, mode="r")
+    return pa.CompressedInputStream(source, "gzip") if member.endswith(".gz") else source

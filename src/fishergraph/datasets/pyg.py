@@ -1,0 +1,130 @@
+"""Graphs of PyTorch Geometric: a `Data` object, a dataset of one graph, or its processed file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fishergraph._checks import check_finite_rows
+from fishergraph.datasets.prepare import undirected_graph
+from fishergraph.datasets.record import GraphData, Split
+
+PROCESSED = ("processed/data.pt", "processed/geometric_data_processed.pt", "data.pt")
+
+
+def is_pyg(obj: Any) -> bool:
+    """Whether an object is PyTorch Geometric's, found without importing it."""
+    return any(base.__module__.partition(".")[0] == "torch_geometric" for base in type(obj).__mro__)
+
+
+def holds_pyg(path: Path) -> bool:
+    """Whether a path is a `.pt` file, or a folder with a processed one."""
+    return _file(path) is not None
+
+
+def _file(path: Path) -> Path | None:
+    if path.is_file():
+        return path if path.suffix == ".pt" else None
+    return next((path / place for place in PROCESSED if (path / place).is_file()), None)
+
+
+def read_pyg(path: str | Path, name: str | None = None) -> GraphData:
+    """The graph of a processed file, or of the folder of a dataset; nothing in it is run."""
+    from fishergraph._optional import require
+
+    require("torch_geometric", extra="torch")
+    from fishergraph.nn.pyg_file import load_processed
+
+    path = Path(path)
+    return from_pyg(load_processed(_file(path) or path), name or path.stem)
+
+
+def from_pyg(obj: Any, name: str | None = None) -> GraphData:
+    """The graph of a `Data` object, or of a dataset that holds one.
+
+    It needs `edge_index` and `y`; without `x` the nodes have no features. Edges go both ways; `train_mask`,
+    `val_mask` and `test_mask`, (node,) or (node, split), are its splits. Where the dataset has `get_idx_split`, as
+    those of OGB, that is its split.
+    """
+    data, name = _one(obj), name or _name(obj)
+    edges, y = (_numpy(data, key, name) for key in ("edge_index", "y"))
+    n_nodes = int(data.num_nodes)
+    y = y.reshape(-1) if y.size == n_nodes else y
+    if y.shape != (n_nodes,) or edges.ndim != 2 or edges.shape[0] != 2:
+        raise ValueError(
+            f"{name} must have edge_index of shape (2, edge) and a label for each of its {n_nodes} nodes, got shapes "
+            f"{edges.shape} and {y.shape}; choose one task, or another dataset."
+        )
+    if edges.size and (edges.min() < 0 or edges.max() >= n_nodes):
+        raise ValueError(
+            f"edge_index of {name} must hold node numbers 0 to {n_nodes - 1}, got {edges.min()} to {edges.max()}; "
+            "repair it."
+        )
+    graph = undirected_graph(edges[0], edges[1], n_nodes)
+    labels = np.where(np.isfinite(y), y, -1).astype(np.int64)
+    train, val, test = _splits(obj, data, n_nodes)
+    return GraphData(name, _features(data, n_nodes, name), graph, labels, train, val, test, source=name)
+
+
+def _one(obj: Any) -> Any:
+    """The `Data` of an object: itself, or the only one of a dataset."""
+    if hasattr(obj, "edge_types"):
+        raise ValueError("a graph must have one kind of nodes, got a HeteroData; call its to_homogeneous() first.")
+    if hasattr(obj, "edge_index") and not hasattr(obj, "get_summary"):
+        return obj
+    if not hasattr(obj, "get_summary") or len(obj) != 1:
+        n = len(obj) if hasattr(obj, "__len__") else "no"
+        raise ValueError(
+            f"a graph to classify nodes of must be alone, got {type(obj).__name__} with {n} graphs; choose one of "
+            "them, or give all of them to FisherGraphEmbedding."
+        )
+    return obj[0]
+
+
+def _name(obj: Any) -> str:
+    name = getattr(obj, "name", None)
+    return name if isinstance(name, str) else type(obj).__name__.lower()
+
+
+def _numpy(data: Any, key: str, name: str) -> np.ndarray:
+    """A tensor of the data as an array."""
+    tensor = getattr(data, key, None)
+    if tensor is None:
+        raise ValueError(f"{name} must have {key}, got {type(data).__name__} without it; set data.{key}.")
+    return np.asarray(tensor.detach().cpu().numpy())
+
+
+def _features(data: Any, n_nodes: int, name: str) -> Any:
+    """The features, (node, feature) float32; CSR where they are a sparse tensor."""
+    x = getattr(data, "x", None)
+    if x is None:
+        return np.empty((n_nodes, 0), dtype=np.float32)
+    if hasattr(x, "to_torch_sparse_csr_tensor"):
+        x = x.to_torch_sparse_csr_tensor()
+    if str(x.layout) == "torch.strided":
+        X: Any = np.ascontiguousarray(x.detach().cpu().float().numpy()).reshape(n_nodes, -1)
+    else:
+        x = x.detach().cpu().to_sparse_csr()
+        pieces = (x.values().float().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
+        X = sp.csr_array(pieces, shape=tuple(x.shape))
+    check_finite_rows(X, f"the features of {name}")
+    return X
+
+
+def _splits(obj: Any, data: Any, n_nodes: int) -> list[Split]:
+    """The parts train, val and test, each None where it is not given."""
+    if hasattr(obj, "get_idx_split"):
+        split = obj.get_idx_split()
+        return [np.sort(split[part].numpy()).astype(np.int64) for part in ("train", "valid", "test")]
+    return [_part(getattr(data, f"{part}_mask", None), n_nodes) for part in ("train", "val", "test")]
+
+
+def _part(mask: Any, n_nodes: int) -> Split:
+    if mask is None:
+        return None
+    marks = mask.detach().cpu().numpy().astype(bool).reshape(n_nodes, -1)
+    parts = [np.flatnonzero(column).astype(np.int64) for column in marks.T]
+    return parts if mask.ndim == 2 else parts[0]

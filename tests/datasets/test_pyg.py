@@ -1,0 +1,168 @@
+"""Graphs of PyTorch Geometric: objects, datasets of one graph, processed files; nothing in a file is run."""
+
+import numpy as np
+import pytest
+
+from fishergraph.datasets import load_graph, read_graph
+from published import N, both_ways, example, reddit_files, write_files
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torch_geometric")
+from torch_geometric.data import Data, HeteroData, InMemoryDataset  # noqa: E402
+from torch_geometric.datasets import Reddit  # noqa: E402
+
+DATA = example()
+
+
+def mask(*parts):
+    marks = np.zeros((N, len(parts)), dtype=bool)
+    for k, part in enumerate(parts):
+        marks[part, k] = True
+    return torch.from_numpy(marks[:, 0] if len(parts) == 1 else marks)
+
+
+def pyg(**changes):
+    fields = {
+        "x": torch.from_numpy(DATA["x"]),
+        "edge_index": torch.from_numpy(DATA["edges"].T.copy()),
+        "y": torch.from_numpy(DATA["y"]),
+        **{f"{part}_mask": mask(DATA[part]) for part in ("train", "val", "test")},
+    }
+    return Data(**{key: value for key, value in {**fields, **changes}.items() if value is not None})
+
+
+def same(data):
+    np.testing.assert_array_equal(data.graph.toarray(), both_ways(DATA["edges"]))
+    np.testing.assert_array_equal(data.X.toarray() if hasattr(data.X, "toarray") else data.X, DATA["x"])
+    np.testing.assert_array_equal(data.y, DATA["y"])
+    for part in ("train", "val", "test"):
+        np.testing.assert_array_equal(getattr(data, part), DATA[part])
+
+
+class Saved(InMemoryDataset):
+    """A dataset of PyTorch Geometric with the given graphs."""
+
+    def __init__(self, root, graphs):
+        self.graphs = graphs
+        super().__init__(str(root))
+        self.load(self.processed_paths[0])
+
+    processed_file_names = ("data.pt",)
+
+    def process(self):
+        self.save(self.graphs, self.processed_paths[0])
+
+
+def test_an_object():
+    same(load_graph(pyg()))
+    same(read_graph(pyg(y=torch.from_numpy(DATA["y"])[:, None])))  # labels as OGB shapes them
+    same(read_graph(pyg(x=torch.from_numpy(DATA["x"]).to_sparse_csr())))
+    assert read_graph(pyg(), "mine").name == "mine"
+
+
+def test_a_dataset_its_folder_and_its_file(tmp_path):
+    dataset = Saved(tmp_path / "small", [pyg()])
+    for source in (dataset, tmp_path / "small", tmp_path / "small" / "processed" / "data.pt"):
+        same(load_graph(source))
+    assert load_graph(dataset).name == "saved"
+    assert load_graph(tmp_path / "small").name == "small"
+
+
+def test_the_older_form_of_a_file(tmp_path):
+    torch.save((pyg(), None), tmp_path / "data.pt")
+    before = set(torch.serialization.get_safe_globals())
+    same(read_graph(tmp_path / "data.pt"))
+    assert set(torch.serialization.get_safe_globals()) == before
+
+
+def test_the_raw_files_win_over_the_processed_ones(tmp_path):
+    write_files(tmp_path / "raw", reddit_files(DATA))
+    Reddit(str(tmp_path))
+    same(read_graph(tmp_path))
+    same(read_graph(tmp_path / "processed"))
+
+
+def test_several_splits_and_none():
+    two = {f"{part}_mask": mask(DATA[part], DATA[part][:2]) for part in ("train", "val", "test")}
+    data = read_graph(pyg(**two))
+    assert data.n_splits == 2
+    np.testing.assert_array_equal(data.split(1)[2], DATA["test"][:2])
+    assert read_graph(pyg(train_mask=None, val_mask=None, test_mask=None)).n_splits == 0
+
+
+def test_a_split_of_ogb():
+    class Benchmark(InMemoryDataset):
+        name = "ogbn-small"
+
+        def __init__(self):
+            super().__init__(None)
+            self.data, self.slices = self.collate([pyg(train_mask=None, val_mask=None, test_mask=None)])
+
+        def get_idx_split(self):
+            return {
+                name: torch.from_numpy(DATA[part])
+                for name, part in zip(("train", "valid", "test"), ("train", "val", "test"), strict=True)
+            }
+
+    data = read_graph(Benchmark())
+    same(data)
+    assert data.name == "ogbn-small"
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (pyg(y=None), "must have y, got Data without it"),
+        (pyg(edge_index=None), "must have edge_index"),
+        (pyg(y=torch.ones(N, 3)), r"a label for each of its 30 nodes, got shapes \(2, 70\) and \(30, 3\)"),
+        (pyg(edge_index=torch.tensor([[0], [99]])), "node numbers 0 to 29, got 0 to 99"),
+        (pyg(x=torch.full((N, 2), torch.nan)), "the features of data must hold finite numbers, got NaN in row 0"),
+        (HeteroData(), "to_homogeneous"),
+    ],
+)
+def test_objects_that_do_not_fit(source, message):
+    with pytest.raises(ValueError, match=message):
+        read_graph(source)
+
+
+def test_a_set_of_graphs(tmp_path):
+    dataset = Saved(tmp_path, [pyg(), pyg()])
+    with pytest.raises(ValueError, match="Saved with 2 graphs; choose one"):
+        read_graph(dataset)
+    with pytest.raises(ValueError, match="must hold one graph, got 2"):
+        read_graph(tmp_path)
+
+
+class Calls:
+    """A pickle of this calls a function when it is read."""
+
+    def __reduce__(self):
+        return _must_not_run, ()
+
+
+def _must_not_run():
+    raise AssertionError("the file ran code")
+
+
+@pytest.mark.parametrize("content", [{"edge_index": Calls()}, (Calls(), None)])
+def test_a_file_runs_nothing(tmp_path, content):
+    torch.save(content, tmp_path / "data.pt")
+    with pytest.raises(
+        ValueError,
+        match=r"data\.pt' must be a file of tensors.*\(it names .*_must_not_run\); load it there and pass the Data",
+    ) as caught:
+        read_graph(tmp_path / "data.pt")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"no such file", b"PK\x03\x04 cut"])
+def test_a_damaged_file(tmp_path, content):
+    (tmp_path / "data.pt").write_bytes(content)
+    with pytest.raises(ValueError, match=r"data\.pt' must be a file of tensors"):
+        read_graph(tmp_path)
+
+
+def test_a_file_of_something_else(tmp_path):
+    torch.save({"weights": torch.ones(3)}, tmp_path / "data.pt")
+    with pytest.raises(ValueError, match="must hold one graph with edge_index, got dict"):
+        read_graph(tmp_path / "data.pt")
