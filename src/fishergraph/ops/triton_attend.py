@@ -58,11 +58,13 @@ def _finish(
 ):  # fmt: skip
     """Write the means, or (means − w)·scale; the anchor where nothing was summed. The mass, and log(κ + mass)."""
     for j in tl.static_range(P):
-        known = load_row(w, anchor + j, features, D, D, BLOCK, KIND)
         # The anchor is one more member, with weight κ; a product κ · exp(−shift) could be 0 · ∞.
         own = tl.exp(tl.log(prior) - shifts[j])
         whole = totals[j] + own
         filled = whole > 0
+        known = tl.zeros_like(sums[j])
+        if OFFSET | (own > 0) | (whole <= 0):  # elsewhere the anchor counts for nothing, and need not be read
+            known = load_row(w, anchor + j, features, D, D, BLOCK, KIND)
         inverse = 1 / tl.where(filled, whole, 1.0)
         mean = (sums[j] + own * known) * inverse
         # One step of refinement makes it the quotient: the mean of equal points is that point, to the last bit.

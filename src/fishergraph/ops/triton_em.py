@@ -13,7 +13,7 @@ from torch import Tensor
 from fishergraph.ops import torch_plain
 from fishergraph.ops.triton_lanes import count_lanes, fold_offsets, fold_products, lane_tile, round_up, softmax_lanes
 from fishergraph.ops.triton_launch import KINDS, numbers
-from fishergraph.ops.triton_leaves import load_row, tile_features
+from fishergraph.ops.triton_leaves import load_live_row, load_row, tile_features
 
 # The largest tile of anchors (anchor × feature) that a program holds.
 _MOST_ANCHORS, _MOST_FEATURES = 8, 512
@@ -46,8 +46,11 @@ def _posterior_rows(
     centre, centres = _centred(w, features, D, BLOCK, P, KIND)
     offsets = fold_offsets(centres, bias, lanes, anchors, inverse, P, LANES)
     first = tl.program_id(0).to(tl.int64) * POINTS
-    for row in range(first, tl.minimum(first + POINTS, n_points)):
-        point = load_row(x, row, features, stride, D, BLOCK, KIND) - centre
+    last = tl.minimum(first + POINTS, n_points)
+    coming = load_row(x, first, features, stride, D, BLOCK, KIND)
+    for row in range(first, last):
+        point = coming - centre
+        coming = load_live_row(x, row + 1, row + 1 < last, features, stride, D, BLOCK, KIND)  # used in the next round
         scores = fold_products((point,) * P, centres, lanes, P, LANES) * inverse + offsets
         _, total, high = softmax_lanes(scores, lanes, P, LANES)
         tl.store(logs + row * P + anchors, scores - high - tl.log(total), mask=anchors < P)
