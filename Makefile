@@ -38,7 +38,7 @@ $(VENV)/installed-demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/installed-test: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) --editable '.[dev,torch]'
+	$(PIP) --editable '.[dev,torch,automl,baselines]'
 	touch $@ $(VENV)/installed-demo
 
 clean:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from bench_supervised import tensors
-from common import Rows, load, mean_std, parser, print_table, require, tiny_graph
+from common import Rows, load, mean_std, parameters, parser, print_table, require, tiny_graph
 
 MODELS = ("fisher", "gcn", "sage", "gat", "gatv2")
 RATES = (0.003, 0.01)
@@ -48,7 +48,6 @@ def main() -> None:
 def run(data: Any, args: Namespace, model: str, lr: float, seed: int, *, look_at_test: bool) -> dict[str, Any]:
     """One training: its accuracies, epochs and seconds."""
     import torch
-    from peers import parameters
 
     from fishergraph.nn.training import train
 
@@ -78,15 +77,14 @@ def run(data: Any, args: Namespace, model: str, lr: float, seed: int, *, look_at
 
 def build(model: str, in_channels: int, n_classes: int, hidden: int) -> Any:
     """The network of that name."""
-    from peers import peer
-
+    from fishergraph.baselines.stacks import Stack
     from fishergraph.nn import FisherNet
 
     if model == "fisher":
         return FisherNet(in_channels, hidden, LAYERS, n_classes, num_anchors=COMPONENTS, head="relu", dropout=DROPOUT)
     heads = {"heads": COMPONENTS} if "gat" in model else {}
-    shape = {"hidden": hidden, "layers": LAYERS, "dropout": DROPOUT, "rows": False, "norm": "batch_norm"}
-    return peer(model, in_channels, n_classes, **shape, **heads)
+    rest = {"dropout": DROPOUT, "rows": False, "norm": "batch_norm", **heads}
+    return Stack(model, in_channels, hidden, LAYERS, n_classes, **rest)
 
 
 def summary(rows: list[dict[str, Any]]) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Rows, load, mean_std, parser, print_table, require, tiny_graph
+from common import Rows, load, mean_std, parameters, parser, print_table, require, tiny_graph
 
 DATASETS = ("cora", "citeseer", "pubmed")
 MODELS = ("fisher", "gat", "gatv2")
@@ -95,7 +95,6 @@ def run(
 ) -> dict[str, Any]:
     """One training: its accuracies, its best epoch and its seconds."""
     import torch
-    from peers import parameters
 
     from fishergraph.nn.training import train
 
@@ -138,15 +137,15 @@ def tensors(data: Any, device: str, *, dense: bool) -> tuple[Any, Any, Any]:
 def build(model: str, x: Any, edges: Any, n_classes: int, point: tuple[int, int, int], seed: int) -> Any:
     """The network of that name at a point of the grid."""
     import torch
-    from peers import peer
 
+    from fishergraph.baselines.stacks import Stack
     from fishergraph.nn import FisherNet
 
     layers, hidden, components = point
     torch.manual_seed(seed)
     dropout = FIXED[model]["dropout"]
     if model != "fisher":
-        return peer(model, x.shape[1], n_classes, hidden=hidden, layers=layers, heads=components, dropout=dropout)
+        return Stack(model, x.shape[1], hidden, layers, n_classes, heads=components, dropout=dropout)
     net = FisherNet(x.shape[1], hidden, layers, n_classes, num_anchors=components, dropout=dropout)
     return net.to(x.device).init_from_data(x, edges, seed=seed)
 

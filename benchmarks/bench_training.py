@@ -15,7 +15,7 @@ from argparse import SUPPRESS, Namespace
 from typing import Any
 
 import numpy as np
-from common import PeakMemory, Rows, load, parser, print_table, require, seconds, tiny_graph
+from common import PeakMemory, Rows, load, parameters, parser, print_table, require, seconds, tiny_graph
 
 MODELS = ("fisher", "gat", "gatv2")
 GRAPHS = ("pubmed", "arxiv")
@@ -71,7 +71,6 @@ def measure(args: Namespace, graph: str, model: str) -> dict[str, Any]:
     """Median seconds of an epoch, and the most memory that epochs took beyond the data."""
     import torch
     import torch.nn.functional as F
-    from peers import parameters
 
     torch.set_num_threads(args.threads)
     x, edges, y, train = (part.to(args.device) for part in problem(graph, args))
@@ -127,8 +126,7 @@ def problem(graph: str, args: Namespace) -> tuple[Any, ...]:
 
 def build(model: str, in_channels: int, n_classes: int, hidden: int) -> Any:
     """The network of that name."""
-    from peers import peer
-
+    from fishergraph.baselines.stacks import Stack
     from fishergraph.nn import FisherNet
 
     if model == "fisher":
@@ -136,8 +134,7 @@ def build(model: str, in_channels: int, n_classes: int, hidden: int) -> Any:
             in_channels, hidden, LAYERS, n_classes, num_anchors=COMPONENTS, head="relu", jk="last",
             input_map=in_channels > hidden, dropout=0.5,
         )  # fmt: skip
-    shape = {"hidden": hidden, "layers": LAYERS, "heads": COMPONENTS, "dropout": 0.5, "rows": False}
-    return peer(model, in_channels, n_classes, **shape)
+    return Stack(model, in_channels, hidden, LAYERS, n_classes, heads=COMPONENTS, dropout=0.5, rows=False)
 
 
 def table(rows: list[dict[str, Any]]) -> None:

@@ -107,6 +107,11 @@ def random_split(
 # Measuring.
 
 
+def parameters(model: Any) -> int:
+    """How many numbers a network learns."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
 def seconds(function: Callable[[], Any], *, repeat: int = 3, warm_up: int = 1) -> float:
     """The median wall-clock seconds of `function()` over `repeat` calls, after `warm_up` calls that do not count."""
     for _ in range(warm_up):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
 from fishergraph.nn.history import History
 from fishergraph.nn.labels import UNLABELLED, check_split, given_rows, hold_out, read_labels
 from fishergraph.nn.models import FisherNet
+from fishergraph.nn.rows import as_tensor
 from fishergraph.nn.training import own_randomness, train
 from fishergraph.ops.torch_device import find_device, to_numpy
 from fishergraph.ops.torch_edges import tensor_sets
@@ -220,7 +220,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         if sp.issparse(X) and self.batch_size is not None:
             X = X.toarray()  # batches are cut from dense rows
         dtype = np.float32 if self.device != "cpu" else X.dtype
-        return _tensor(X.astype(dtype, copy=False)), tensor_sets(sets)
+        return as_tensor(X.astype(dtype, copy=False)), tensor_sets(sets)
 
     def _network(self, n_features: int, n_classes: int) -> FisherNet:
         """The network; its multisets come with their loops and weights."""
@@ -281,13 +281,3 @@ def _restore(cls: type[FisherClassifier], header: dict[str, Any], arrays: dict[s
     model.history_ = History(**header["history"])
     model.n_iter_ = len(model.history_)
     return model
-
-
-def _tensor(X: Any) -> Tensor:
-    """A NumPy or CSR matrix as a tensor; what is read-only is copied, since torch knows no such tensors."""
-    if not sp.issparse(X):
-        return torch.from_numpy(X if X.flags.writeable else X.copy())
-    parts = [torch.from_numpy(array.copy()) for array in (X.indptr, X.indices, X.data)]
-    with warnings.catch_warnings():  # that torch calls these tensors beta is no news to the user of a classifier
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
-        return torch.sparse_csr_tensor(*parts, size=X.shape, check_invariants=False)

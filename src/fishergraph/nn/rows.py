@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import scipy.sparse as sp
@@ -37,6 +38,16 @@ def row_norms(x: Tensor) -> Tensor:
         return torch.segment_reduce(x.values().square(), "sum", lengths=lengths, initial=0).sqrt()[:, None]
     squares = x.square().sum(dim=1, keepdim=True)
     return torch.where(squares > 0, torch.where(squares > 0, squares, 1.0).sqrt(), 0.0)
+
+
+def as_tensor(X: Any) -> Tensor:
+    """A NumPy or CSR matrix as a tensor; what is read-only is copied, since torch knows no such tensors."""
+    if not sp.issparse(X):
+        return torch.from_numpy(X if X.flags.writeable else X.copy())
+    parts = [torch.from_numpy(array.copy()) for array in (X.indptr, X.indices, X.data)]
+    with warnings.catch_warnings():  # that torch calls these tensors beta is no news here
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
+        return torch.sparse_csr_tensor(*parts, size=X.shape, check_invariants=False)
 
 
 def as_scipy(x: Tensor) -> sp.csr_array:

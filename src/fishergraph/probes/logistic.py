@@ -25,11 +25,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from fishergraph._checks import check_finite_rows, check_integer, check_number, look_up
+from fishergraph._checks import check_integer, check_number, look_up
+from fishergraph.probes.door import FIT_ON, check_embedding, check_same_columns, check_split, encode
 
 PAPER_CS = np.logspace(-4, 5, 19)
 STAGE = 60  # quasi-Newton steps after which the curvature is taken anew
-FIT_ON = {"train": False, "train+val": True}  # whether the validation rows join the last fit
 
 
 class LogisticProbe(ClassifierMixin, BaseEstimator):
@@ -60,8 +60,8 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
             "tol": check_number(self.tol, "tol", strict=True),
         }
         refit = look_up(FIT_ON, self.fit_on, "fit_on")
-        Z = _check_embedding(Z)
-        y, train, val = _check_split(y, train, val, Z.shape[0])
+        Z = check_embedding(Z)
+        y, train, val = check_split(y, train, val, Z.shape[0])
         with threadpool_limits(1, user_api="blas"):
             path = self._fit_path(Z, y, train, val, Cs, solver)
             scores = [score for _, score in path]
@@ -77,7 +77,7 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
 
     def _fit_path(self, Z: Any, y: np.ndarray, train: np.ndarray, val: np.ndarray, Cs: np.ndarray, solver: dict):
         """For each C: ((coef, intercept), accuracy on val); sets `classes_`."""
-        self.classes_, codes = _encode(y[train])
+        self.classes_, codes = encode(y[train])
         rows = _dense(Z, train)
         span = _span(rows)
         val_rows = span.coordinates(_dense(Z, val))
@@ -87,12 +87,7 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
     def decision_function(self, Z: Any) -> np.ndarray:
         """The logits, (row, class); for two classes one column's worth, positive for `classes_[1]`."""
         check_is_fitted(self)
-        Z = _check_embedding(Z)
-        if Z.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"Z must have {self.n_features_in_} columns, as in fit, got {Z.shape[1]}; "
-                "pass rows of the same embedding."
-            )
+        Z = check_same_columns(check_embedding(Z), self.n_features_in_)
         logits = Z @ self.coef_.T + self.intercept_
         return logits[:, 0] if logits.shape[1] == 1 else logits
 
@@ -222,64 +217,3 @@ def _check_Cs(Cs: Any) -> np.ndarray:
     if values.ndim != 1 or values.size == 0 or not np.all(np.isfinite(values) & (values > 0)):
         raise ValueError(f"Cs must be a list of positive finite numbers, got {Cs!r}; pass such a list, or None.")
     return np.sort(values)
-
-
-def _check_embedding(Z: Any) -> Any:
-    """Z as a dense matrix or CSR array of finite numbers."""
-    Z = sp.csr_array(Z) if sp.issparse(Z) else np.asarray(Z)
-    if Z.ndim != 2 or Z.dtype.kind not in "fiub":
-        raise ValueError(
-            f"Z must be a matrix of numbers, one row a node, got shape {Z.shape} and dtype {Z.dtype}; "
-            "pass an embedding."
-        )
-    check_finite_rows(Z, "Z")
-    return Z
-
-
-def _check_split(y: Any, train: Any, val: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The labels and the node numbers of the training and validation rows."""
-    y = np.asarray(y)
-    if y.shape != (n_rows,):
-        raise ValueError(f"y must have shape ({n_rows},), a label per row of Z, got {y.shape}; pass such labels.")
-    train, val = _node_numbers(train, "train", n_rows), _node_numbers(val, "val", n_rows)
-    shared = np.intersect1d(train, val)
-    if shared.size:
-        raise ValueError(
-            f"train and val must be disjoint, got {shared.size} common rows, {shared[0]} the first; "
-            "remove them from one of the two."
-        )
-    for nodes in (train, val):
-        missing = nodes[[label is None or label != label for label in y[nodes].tolist()]]
-        if missing.size:
-            raise ValueError(
-                f"y must hold a label for every row of train and val, got none in row {missing[0]}; drop it."
-            )
-    return y, train, val
-
-
-def _node_numbers(rows: Any, name: str, n_rows: int) -> np.ndarray:
-    """The row numbers that an index array or a boolean mask selects, at least one and each once."""
-    rows = np.asarray(rows)
-    if rows.dtype == bool and rows.shape == (n_rows,):
-        rows = np.flatnonzero(rows)
-    if rows.size == 0:
-        raise ValueError(f"{name} must select at least one row, got none; pass row numbers or a mask.")
-    if rows.ndim != 1 or rows.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name} must be row numbers or a mask of {n_rows} rows, got shape {rows.shape} and dtype "
-            f"{rows.dtype}; pass one of these."
-        )
-    if rows.min() < 0 or rows.max() >= n_rows or len(np.unique(rows)) != rows.size:
-        raise ValueError(
-            f"{name} must hold row numbers from 0 to {n_rows - 1}, each once, got {rows.min()} to "
-            f"{rows.max()} with {rows.size - len(np.unique(rows))} repeated; correct the split."
-        )
-    return rows.astype(np.intp)
-
-
-def _encode(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes that occur and each label's class number."""
-    classes, codes = np.unique(labels, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(f"train must hold at least two classes, got only {classes[0]!r}; add rows of another.")
-    return classes, codes

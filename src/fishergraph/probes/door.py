@@ -1,0 +1,84 @@
+"""The door of the probes: an embedding, labels, and two sets of rows, checked once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fishergraph._checks import check_finite_rows
+
+FIT_ON = {"train": False, "train+val": True}  # whether the validation rows join the last fit
+
+
+def check_embedding(Z: Any) -> Any:
+    """Z as a dense matrix or CSR array of finite numbers."""
+    Z = sp.csr_array(Z) if sp.issparse(Z) else np.asarray(Z)
+    if Z.ndim != 2 or Z.dtype.kind not in "fiub":
+        raise ValueError(
+            f"Z must be a matrix of numbers, one row a node, got shape {Z.shape} and dtype {Z.dtype}; "
+            "pass an embedding."
+        )
+    check_finite_rows(Z, "Z")
+    return Z
+
+
+def check_same_columns(Z: Any, n_features: int) -> Any:
+    """Z, which has the columns of the embedding in fit."""
+    if Z.shape[1] != n_features:
+        raise ValueError(
+            f"Z must have {n_features} columns, as in fit, got {Z.shape[1]}; pass rows of the same embedding."
+        )
+    return Z
+
+
+def check_split(
+    y: Any, train: Any, val: Any, n_rows: int, *, what: str = "row of Z"
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The labels and the node numbers of the training and validation rows."""
+    y = np.asarray(y)
+    if y.shape != (n_rows,):
+        raise ValueError(f"y must have shape ({n_rows},), a label per {what}, got {y.shape}; pass such labels.")
+    train, val = _node_numbers(train, "train", n_rows), _node_numbers(val, "val", n_rows)
+    shared = np.intersect1d(train, val)
+    if shared.size:
+        raise ValueError(
+            f"train and val must be disjoint, got {shared.size} common rows, {shared[0]} the first; "
+            "remove them from one of the two."
+        )
+    for nodes in (train, val):
+        missing = nodes[[label is None or label != label for label in y[nodes].tolist()]]
+        if missing.size:
+            raise ValueError(
+                f"y must hold a label for every row of train and val, got none in row {missing[0]}; drop it."
+            )
+    return y, train, val
+
+
+def _node_numbers(rows: Any, name: str, n_rows: int) -> np.ndarray:
+    """The row numbers that an index array or a boolean mask selects, at least one and each once."""
+    rows = np.asarray(rows)
+    if rows.dtype == bool and rows.shape == (n_rows,):
+        rows = np.flatnonzero(rows)
+    if rows.size == 0:
+        raise ValueError(f"{name} must select at least one row, got none; pass row numbers or a mask.")
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must be row numbers or a mask of {n_rows} rows, got shape {rows.shape} and dtype "
+            f"{rows.dtype}; pass one of these."
+        )
+    if rows.min() < 0 or rows.max() >= n_rows or len(np.unique(rows)) != rows.size:
+        raise ValueError(
+            f"{name} must hold row numbers from 0 to {n_rows - 1}, each once, got {rows.min()} to "
+            f"{rows.max()} with {rows.size - len(np.unique(rows))} repeated; correct the split."
+        )
+    return rows.astype(np.intp)
+
+
+def encode(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes that occur and each label's class number."""
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"train must hold at least two classes, got only {classes[0]!r}; add rows of another.")
+    return classes, codes
