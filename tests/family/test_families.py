@@ -38,6 +38,11 @@ def first(theta):
     )
 
 
+def numbers(theta):
+    """The parts of θ that are there."""
+    return [part for part in theta if part is not None]
+
+
 def width(example):
     return example.family.whitened(batch(example.theta), example.theta).shape[1]
 
@@ -106,7 +111,7 @@ def test_the_estimate_of_its_own_mean_statistics_is_theta(example):
     family, theta = example.family, example.theta
     weights = np.exp(theta.log_weights) if hasattr(theta, "log_weights") else np.full(len(theta[0]), 1 / len(theta[0]))
     found = family.estimate(family.mean_statistics(theta)[None], 5 * weights[None], theta)
-    for part, expected in zip(first(found), theta, strict=True):
+    for part, expected in zip(numbers(first(found)), numbers(theta), strict=True):
         assert_allclose(part, expected, atol=1e-12)
     assert_allclose(family.whitened(found, theta), 0, atol=1e-12)
     assert_allclose(family.score(family.mean_statistics(theta)[None], 5 * weights[None], theta), 0, atol=1e-12)
@@ -225,10 +230,10 @@ def test_retract_is_the_way_back(example):
     mass = alpha.sum(axis=0)
     found = family.estimate((alpha.T @ family.statistics(points, theta) / mass[:, None])[None], mass[None], theta)
     phi = family.whitened(found, theta)
-    for part, expected in zip(retract(family, phi, theta), found, strict=True):
+    for part, expected in zip(numbers(retract(family, phi, theta)), numbers(found), strict=True):
         assert_allclose(part, expected, atol=1e-10)
     root = np.linalg.cholesky(np.eye(phi.shape[1]) + 0.1)
-    for part, expected in zip(retract(family, phi @ root.T, theta, root=root), found, strict=True):
+    for part, expected in zip(numbers(retract(family, phi @ root.T, theta, root=root)), numbers(found), strict=True):
         assert_allclose(part, expected, atol=1e-8)
 
 

@@ -20,7 +20,7 @@ FAMILIES: dict[str, type[Family]] = {
 
 def choose_family(family: str | Family, fisher: str = "approximate", tangent: str = "estimate") -> Family:
     """The family of that name with these options, or a record such as `DiagonalMixture(power=0.5)` with its own."""
-    given = {"fisher": fisher, "tangent": tangent}
+    given: dict[str, Any] = {"fisher": fisher, "tangent": tangent}
     if isinstance(family, Family):
         for name, value in given.items():
             if value != getattr(Family, name):

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
-# The order from which the expansion of Debye has all digits of float64; lower ones are reached by recurrence.
-_LARGE_ORDER = 60.0
-_NEWTON_STEPS = 8
+# The order from which the expansion of Debye has ten digits; lower ones are reached by recurrence.
+_LARGE_ORDER = 24.0
+_NEWTON_STEPS = 6
 # The factorial's series has all digits from here on.
 _LARGE_COUNT = 16
 

@@ -37,10 +37,14 @@ MOST_LENGTH = 1 - 1e-4
 
 
 class VonMisesFisherTheta(NamedTuple):
-    """log π (…, anchor) and the means m = A(κ) u of the components, (…, anchor, feature)."""
+    """log π (…, anchor) and the means m = A(κ) u of the components, (…, anchor, feature).
+
+    The concentrations κ (…, anchor) follow from the means; they are kept beside them where they are known already.
+    """
 
     log_weights: Any
     means: Any
+    concentrations: Any = None
 
 
 @dataclass(frozen=True)
@@ -76,8 +80,7 @@ class VonMisesFisherMixture(Family):
 
     def natural(self, theta: VonMisesFisherTheta) -> tuple[Any, Any]:
         """η = κ u and c = log π + log (κ^{d/2−1} / I_{d/2−1}(κ))."""
-        kappa, ratio = _concentrations(theta.means)
-        log = bessel(0.5 * theta.means.shape[-1] - 1, kappa).log
+        log, ratio, _ = bessel(0.5 * theta.means.shape[-1] - 1, _kappas(theta))
         return theta.means / _like(ratio, theta.means)[..., None], theta.log_weights - _like(log, theta.means)
 
     def mean_statistics(self, theta: VonMisesFisherTheta) -> Any:
@@ -86,7 +89,7 @@ class VonMisesFisherMixture(Family):
 
     def concentrations(self, theta: VonMisesFisherTheta) -> Any:
         """κ_j with A(κ_j) = ‖m_j‖, (…, anchor)."""
-        return _like(_concentrations(theta.means)[0], theta.means)
+        return _like(_kappas(theta), theta.means)
 
     def sample(self, theta: VonMisesFisherTheta, n: int, rng: Any) -> Any:
         """n directions of p_θ, (point, feature)."""
@@ -111,13 +114,17 @@ class VonMisesFisherMixture(Family):
         """The mean of all directions."""
         xp = array_namespace(points)
         mean = xp.mean(unit_normalize(xp.astype(points, xp.float64)), axis=0, keepdims=True)
-        return VonMisesFisherTheta(xp.zeros_like(mean[:, 0]), _inside(mean))
+        return self.smoothed(VonMisesFisherTheta(xp.zeros_like(mean[:, 0]), _inside(mean)), mean, None)
+
+    def smoothed(self, theta: VonMisesFisherTheta, means: Any, mass: Any) -> VonMisesFisherTheta:
+        """θ itself, with its concentrations."""
+        return theta._replace(concentrations=self.concentrations(theta._replace(concentrations=None)))
 
     def whitened(self, theta: VonMisesFisherTheta, theta_0: VonMisesFisherTheta) -> Any:
         """((π − π_0)/√π_0 ‖ √π_0 I_j^{1/2} (m − m_0)) with I_j = uuᵀ / A' + (Id − uuᵀ) κ / A."""
         xp = array_namespace(theta.means)
         roots = xp.exp(0.5 * theta_0.log_weights)[:, None]
-        means = roots * _stretched(theta.means - theta_0.means, theta_0.means, -0.5)
+        means = roots * _stretched(theta.means - theta_0.means, theta_0, -0.5)
         return join([weight_block(xp.exp(theta.log_weights), theta_0.log_weights), means])
 
     def unwhitened(self, phi: Any, theta_0: VonMisesFisherTheta) -> Any:
@@ -125,40 +132,40 @@ class VonMisesFisherMixture(Family):
         xp = array_namespace(phi)
         weights, means = split(phi, theta_0.means.shape[0], 1, theta_0.means.shape[1])
         roots = xp.exp(0.5 * theta_0.log_weights)[:, None]
-        means = theta_0.means + _stretched(means / roots, theta_0.means, 0.5)
+        means = theta_0.means + _stretched(means / roots, theta_0, 0.5)
         return VonMisesFisherTheta(weights_of(weights[..., 0], theta_0.log_weights), _inside(means))
 
     def score(self, means: Any, mass: Any, theta_0: VonMisesFisherTheta, prior: float = 0.0) -> Any:
         """((π − π_0)/√π_0 ‖ Σ α I_j^{1/2} (x − m_0)/√π_0) over the sum of the weights."""
         scale = score_weights(mass, theta_0.log_weights, prior)
         weights = weight_block(shares(mass, theta_0.log_weights, prior), theta_0.log_weights)
-        return join([weights, scale * _stretched(means - theta_0.means, theta_0.means, -0.5)])
+        return join([weights, scale * _stretched(means - theta_0.means, theta_0, -0.5)])
 
     def component_divergences(self, p: VonMisesFisherTheta, q: VonMisesFisherTheta) -> Any:
         """KL = ⟨η_p − η_q, m_p⟩ + log C(κ_p) − log C(κ_q), (component of p, component of q)."""
         xp = array_namespace(p.means)
         (own, own_offsets), (other, other_offsets) = (
-            self.natural(VonMisesFisherTheta(0 * theta.log_weights, theta.means)) for theta in (p, q)
+            self.natural(theta._replace(log_weights=0 * theta.log_weights)) for theta in (p, q)
         )
         return (xp.vecdot(own, p.means) + own_offsets)[:, None] - p.means @ other.T - other_offsets[None, :]
 
 
-def _concentrations(means: Any) -> tuple[Any, Any]:
-    """κ and A(κ)/κ of the means, (…, anchor), in float64: both are differences of numbers close to one."""
-    xp = array_namespace(means)
-    wide = xp.astype(means, xp.float64)
+def _kappas(theta: VonMisesFisherTheta) -> Any:
+    """κ of the components, (…, anchor), in float64: what follows are differences of numbers close to one."""
+    xp = array_namespace(theta.means)
+    if theta.concentrations is not None:
+        return xp.astype(theta.concentrations, xp.float64)
+    wide = xp.astype(theta.means, xp.float64)
     squares = xp.vecdot(wide, wide)
     live = squares > 0
     length = xp.where(live, xp.sqrt(xp.where(live, squares, xp.ones_like(squares))), xp.zeros_like(squares))
-    kappa = concentration(means.shape[-1], length)
-    return kappa, mean_length(means.shape[-1], kappa)[1]
+    return concentration(theta.means.shape[-1], length)
 
 
-def _stretched(vectors: Any, means: Any, exponent: float) -> Any:
-    """Cov_j^exponent · vectors, (…, anchor, feature), with Cov_j = A' uuᵀ + (A/κ) (Id − uuᵀ) at the given means."""
-    xp = array_namespace(vectors)
-    kappa, ratio = _concentrations(means)
-    slope = mean_length(means.shape[-1], kappa)[2]
+def _stretched(vectors: Any, theta: VonMisesFisherTheta, exponent: float) -> Any:
+    """Cov_j^exponent · vectors, (…, anchor, feature), with Cov_j = A' uuᵀ + (A/κ) (Id − uuᵀ) at θ."""
+    xp, means = array_namespace(vectors), theta.means
+    _, ratio, slope = mean_length(means.shape[-1], _kappas(theta))
     along, across = _like(slope**exponent, means)[..., None], _like(ratio**exponent, means)[..., None]
     u = xp.reshape(unit_normalize(xp.reshape(means, (-1, means.shape[-1]))), means.shape)
     return across * vectors + (along - across) * xp.sum(u * vectors, axis=-1, keepdims=True) * u

@@ -7,8 +7,8 @@ from typing import Any
 from torch import Tensor
 from torch_geometric.nn.aggr import Aggregation
 
+from fishergraph.nn.families import make_mixture
 from fishergraph.nn.kernel_map import LinearHead
-from fishergraph.nn.mixture import Mixture
 from fishergraph.nn.sets import group_sets
 from fishergraph.ops.place import random_stream
 
@@ -42,7 +42,7 @@ class FisherAggregation(Aggregation):
     ):
         super().__init__()
         self.in_channels, self.out_channels = in_channels, out_channels
-        self.mixture = Mixture(in_channels, num_anchors, heads=heads, num_em_steps=num_em_steps, **options)
+        self.mixture = make_mixture(in_channels, num_anchors, heads=heads, num_em_steps=num_em_steps, **options)
         self.head = None if out_channels is None else LinearHead(self.mixture.out_channels, out_channels, bias=bias)
 
     def reset_parameters(self) -> None:

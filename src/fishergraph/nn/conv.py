@@ -13,9 +13,8 @@ from torch_geometric.utils import add_remaining_self_loops
 
 from fishergraph._checks import check_flag, check_integer, check_number, look_up
 from fishergraph.em.anchors import sample_members, sample_size
-from fishergraph.family import fisher_root
+from fishergraph.nn.families import make_mixture
 from fishergraph.nn.kernel_map import HEADS, NystromMap
-from fishergraph.nn.mixture import Mixture
 from fishergraph.nn.rows import check_rows, is_sparse
 from fishergraph.nn.sets import edge_sets, plain_edges
 from fishergraph.ops.place import random_stream
@@ -56,6 +55,8 @@ class FisherConv(MessagePassing):
     normalize : divide the rows of x by their lengths first.
     mixture_bias : learn log-weights of the components.
     counts : append the soft counts log(1 + mass) to φ.
+    family : "gaussian-mixture"; "diagonal-mixture" or "von-mises-fisher", which have no `variance`: weights, variances
+        and concentrations are trained; or a record of these, such as `DiagonalMixture(tangent="score")`.
     add_self_loops : every node belongs to its own multiset, once, whether or not the edges say so.
     weights : None, `edge_weight` as it is; "uniform"; "symmetric", divided by the roots of both ends' degrees.
     dropout : the share of the members that is left out of each multiset in training.
@@ -91,6 +92,7 @@ class FisherConv(MessagePassing):
         normalize: bool = True,
         mixture_bias: bool = False,
         counts: bool = False,
+        family: Any = "gaussian-mixture",
         add_self_loops: bool = True,
         weights: str | None = None,
         dropout: float = 0.0,
@@ -110,10 +112,10 @@ class FisherConv(MessagePassing):
         look_up(WEIGH, "edge" if weights is None else weights, "weights")
         self.dropout = check_number(dropout, "dropout", most=1.0)
         sources, targets = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
-        self.mixture = Mixture(
+        self.mixture = make_mixture(
             sources, num_anchors, heads=heads, num_em_steps=num_em_steps, variance=variance, sharpness=sharpness,
             prior=prior, e_step=e_step, column_penalty=column_penalty, normalize=normalize, mixture_bias=mixture_bias,
-            counts=counts, backend=backend,
+            counts=counts, backend=backend, family=family,
         )  # fmt: skip
         self.head = self._make_head(head, bandwidth, bias)
         self.residual = Linear(targets, self._width(), bias=False) if residual else None
@@ -240,11 +242,10 @@ class FisherConv(MessagePassing):
                          n_sets=size[1], loops=False, weights=self.weights)  # fmt: skip
         attention = self.mixture.attention(source, sets)
         alpha = torch.empty_like(attention).index_copy(0, order, attention)  # in the order of the edges
-        points = self.mixture.points(source)
-        phi = self.propagate(edges, x=(points, None), alpha=alpha, size=size).flatten(1)
-        phi = fisher_root(self.num_anchors) * phi
-        if self.mixture.counts:
-            phi = torch.cat([phi, self.mixture(source, sets)[:, phi.shape[1] :]], dim=1)
+        rows = self.mixture.rows(source)
+        steps = self.propagate(edges, x=(rows, None), alpha=alpha, size=size)
+        # Whoever masks messages moves the means; the masses are those of all members.
+        phi = self.mixture.embedded(steps + self.mixture.centres(steps.dtype), self.mixture.mass(source, sets))
         if self.head is None:
             return phi
         return self.head.finish(phi if self.head.projection is None else F.linear(phi, self.head.projection))
@@ -263,9 +264,11 @@ class FisherConv(MessagePassing):
         return add_remaining_self_loops(edges, edge_weight, 1.0, num_nodes=min(size))
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
-        """α_e (x_e − w_j), (edge, anchor, feature): their sum is μ − w, and that of an empty set is zero."""
-        anchors = self.mixture.anchors.flatten(0, 1).to(x_j.dtype)
-        return alpha[..., None] * (x_j[:, None, :] - anchors)
+        """α_e (t_e − E t_j), (edge, anchor, statistic), with t_e − E t_j = x_e − w_j for the Gaussian mixture.
+
+        Their sum is how far the means are from those at θ_0, and that of an empty set is zero.
+        """
+        return alpha[..., None] * (x_j[:, None, :] - self.mixture.centres(x_j.dtype))
 
     def __repr__(self) -> str:
         return (

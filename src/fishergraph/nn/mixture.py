@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from fishergraph.family import fisher_root
 from fishergraph.nn.lazy import LazyChannels
 from fishergraph.ops import torch_plain
 from fishergraph.ops.torch_em import em_means
-from fishergraph.ops.torch_iterations import Steps, iterate
+from fishergraph.ops.torch_iterations import Iteration, Steps, iterate
 from fishergraph.ops.torch_kernels import choose_engine, work_type
 from fishergraph.ops.torch_linear import fisher_linear
 from fishergraph.ops.torch_ops import posterior
@@ -94,11 +95,8 @@ class Mixture(LazyChannels):
         """φ of every set, (set, head · anchor · feature), with the soft counts (head · anchor) after it if wanted."""
         points = self.points(x)
         found = [self._means(points, sets, h) for h in range(self.heads)]
-        means = torch.cat([means for means, _ in found], dim=1)  # (set, head · anchor, feature)
-        phi = (fisher_root(self.num_anchors) * (means - self._flat(means.dtype))).flatten(1)
-        if not self.counts:
-            return phi
-        return torch.cat([phi, *(torch.log1p(mass).to(phi.dtype) for _, mass in found)], dim=1)
+        means, mass = (torch.cat(part, dim=1) for part in zip(*found, strict=True))  # (set, head · anchor, …)
+        return self.embedded(means, mass)
 
     def linear(self, x: Tensor, sets: TensorSets, weight: Tensor) -> Tensor:
         """weight · φ of every set, (set, out). Where one operator makes both, φ is not stored."""
@@ -123,17 +121,40 @@ class Mixture(LazyChannels):
         sets = sets.cut(0, sets.n_sets)
         for h in range(self.heads):
             anchors, steps, bias = self._mixture(h, points)
-            logs, last = self._logs("torch", points, h), None
-            for last in iterate(torch_plain.KERNELS, points, logs, sets, anchors, steps, bias):  # noqa: B007
-                pass
-            if last is None:  # no iteration: nothing is attended to
-                parts.append(logs.new_zeros(sets.n_entries, self.num_anchors))
-                continue
-            known = last.logs if last.by_entry else last.logs[sets.indices]
-            total = last.log_total[sets.rows]
-            share = torch.where(total > -torch.inf, torch.exp(known - total), 0.0)
-            parts.append(share if sets.weights is None else share * sets.weights[:, None])
+            logs = self._logs("torch", points, h)
+            iterations = iterate(torch_plain.KERNELS, points, logs, sets, anchors, steps, bias)
+            parts.append(self._entry_shares(points, sets, iterations))
         return torch.cat(parts, dim=1)
+
+    def _entry_shares(self, points: Tensor, sets: TensorSets, iterations: Iterator[Iteration]) -> Tensor:
+        """The attention of one head after the last of these iterations, (entry, anchor)."""
+        last = None
+        for last in iterations:  # noqa: B007
+            pass
+        if last is None:  # no iteration: nothing is attended to
+            return torch.zeros(sets.n_entries, self.num_anchors, dtype=work_type(points.dtype), device=points.device)
+        known = last.logs if last.by_entry else last.logs[sets.indices]
+        total = last.log_total[sets.rows]
+        share = torch.where(total > -torch.inf, torch.exp(known - total), 0.0)
+        return share if sets.weights is None else share * sets.weights[:, None]
+
+    def rows(self, x: Tensor) -> Tensor:
+        """What the M-step averages: the points, (row, feature)."""
+        return self.points(x)
+
+    def centres(self, dtype: torch.dtype) -> Tensor:
+        """The means at θ_0 of what the M-step averages: the anchors of all heads, (head · anchor, feature)."""
+        return self._flat(dtype)
+
+    def embedded(self, means: Tensor, mass: Tensor) -> Tensor:
+        """φ of the means, (set, head · anchor, feature), and the masses, (set, head · anchor)."""
+        phi = (fisher_root(self.num_anchors) * (means - self._flat(means.dtype))).flatten(1)
+        return torch.cat([phi, torch.log1p(mass).to(phi.dtype)], dim=1) if self.counts else phi
+
+    def mass(self, x: Tensor, sets: TensorSets) -> Tensor:
+        """Σ a α of the last E-step, (set, head · anchor)."""
+        points = self.points(x)
+        return torch.cat([self._means(points, sets, h)[1] for h in range(self.heads)], dim=1)
 
     def _means(self, points: Tensor, sets: TensorSets, h: int) -> tuple[Tensor, Tensor]:
         anchors, steps, bias = self._mixture(h, points)
