@@ -78,8 +78,9 @@ def test_the_method_is_the_default_and_idempotent():
 
 
 def test_a_dataset_has_its_own():
-    counts = replace(DATA, name="coauthor-cs")
-    np.testing.assert_allclose(prepare(counts).X, [[0.5**0.5, 0.5**0.5], [0, 0], [1, 0]], rtol=1e-6)
+    for name in ("coauthor-cs", "coauthor_cs"):
+        counts = replace(DATA, name=name)
+        np.testing.assert_allclose(prepare(counts).X, [[0.5**0.5, 0.5**0.5], [0, 0], [1, 0]], rtol=1e-6)
     np.testing.assert_allclose(prepare(DATA).X, [[0.6, 0.8], [0, 0], [-1, 0]], rtol=1e-6)
     assert str(Preparation(binary=True)) == (
         "both directions of an edge, words present, not counted, rows of length one, a self-loop at each node"

@@ -1,4 +1,4 @@
-"""The command `fishergraph`: embed | train | predict | demo.
+"""The command `fishergraph`: embed | train | predict | demo | data.
 
     options    what can be said on the command line; options_method of the layers, options_train of training
     config     what can be said in a file instead
@@ -8,6 +8,7 @@
     train      fishergraph train: files with labels in, trained classifier and run record out
     predict    fishergraph predict: files and a trained classifier in, classes out
     demo       fishergraph demo: the bundled Cora, scored and drawn
+    data       fishergraph data list | info | fetch | convert: graphs to learn on; data_pages, how they are shown
     record     the run record: what was done, with what, how long it took
     console    bars, warnings, and the sentence and exit code of a failure
 
@@ -23,6 +24,7 @@ import typer
 
 from fishergraph._version import __version__
 from fishergraph.cli.console import explained
+from fishergraph.cli.data import data_app
 from fishergraph.cli.demo import demo
 from fishergraph.cli.embed import embed
 from fishergraph.cli.predict import predict
@@ -42,6 +44,7 @@ app.command("embed")(embed)
 app.command("train")(train)
 app.command("predict")(predict)
 app.command("demo")(demo)
+app.add_typer(data_app, name="data")
 
 
 def _version(wanted: bool) -> None:
@@ -61,6 +64,8 @@ def _root(
     [bold]fishergraph demo[/bold]   shows it on a graph that comes along.
 
     [bold]fishergraph embed edges.csv --nodes nodes.csv -o embedding.parquet[/bold]   embeds yours, without labels.
+
+    [bold]fishergraph data list[/bold]   shows the graphs that can be had by name.
 
     [bold]fishergraph train edges.csv --nodes nodes.csv --label topic -o model.safetensors[/bold]   learns from labels.
     """

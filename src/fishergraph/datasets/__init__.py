@@ -18,6 +18,7 @@ published ones are downloaded once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,20 +28,21 @@ from fishergraph.datasets.download import check_file, fetch_file
 from fishergraph.datasets.export import write_tables
 from fishergraph.datasets.folders import cache_folder, data_folders, existing_folders, npz_files, places
 from fishergraph.datasets.formats import FORMATS, described, read_graph
-from fishergraph.datasets.graph_set import GraphSet, read_graph_npz
-from fishergraph.datasets.npz import read_npz, write_npz
+from fishergraph.datasets.graph_set import GraphSet, read_graph_npz, write_graph_npz
+from fishergraph.datasets.npz import npz_keys, read_npz, write_npz
 from fishergraph.datasets.planetoid import read_planetoid
 from fishergraph.datasets.prepare import Preparation, prepare
 from fishergraph.datasets.pyg import is_pyg
 from fishergraph.datasets.record import GraphData
-from fishergraph.datasets.sources import SOURCES, TU_FILES, Source
+from fishergraph.datasets.sources import SOURCES, TU_FILES, File, Source, published
 from fishergraph.datasets.synthetic import equal_mean_graph, equal_mean_sets
-from fishergraph.datasets.tu import find_tu, read_tu
+from fishergraph.datasets.tu import find_tu, holds_tu, read_tu
 
 __all__ = [
     "GraphData", "GraphSet", "Preparation", "cache_folder", "data_folders", "equal_mean_graph", "equal_mean_sets",
-    "fetch", "find_graph", "known_graphs", "load_graph", "load_graphs", "prepare", "read_graph", "read_graph_npz",
-    "read_npz", "read_planetoid", "read_tu", "write_npz", "write_tables",
+    "fetch", "find_graph", "find_graphs", "is_graph_set", "known_graphs", "load_graph", "load_graphs", "prepare",
+    "read_graph", "read_graph_npz", "read_npz", "read_planetoid", "read_tu", "write_graph_npz", "write_npz",
+    "write_tables",
 ]  # fmt: skip
 
 
@@ -115,9 +117,14 @@ def find_graphs(name: str, data_home: str | Path | None = None) -> Path | None:
     return None
 
 
-def published(name: Any) -> Source | None:
-    """The entry of the table for a name, whose hyphens may be underscores; None where there is none."""
-    return SOURCES.get(name.replace("_", "-")) if isinstance(name, str) else None
+def is_graph_set(name: Any, data_home: str | Path | None = None) -> bool:
+    """Whether a name or path stands for a set of graphs, which `load_graphs` reads, and not for one graph."""
+    if published(name) is not None or name in npz_files(data_home):
+        return False
+    path = Path(name).expanduser()
+    if not path.exists():
+        return name in TU_FILES or find_graphs(name, data_home) is not None
+    return "graph_ptr" in npz_keys(path) if path.suffix == ".npz" else holds_tu(path)
 
 
 def find_graph(source: Source, data_home: str | Path | None = None) -> Path | None:
@@ -138,8 +145,13 @@ def fetch(name: str, *, data_home: str | Path | None = None, verbose: Any = Fals
     They go into `data_home` if given, else into the cache folder. What has come of a broken download is kept, and the
     next call goes on from there. A file whose checksum is wrong is removed.
     """
-    source = published(name)
-    table = {key: one.files for key, one in SOURCES.items()} | {key: (file,) for key, file in TU_FILES.items()}
-    files = source.files if source is not None else look_up(table, name, "name")
+    (files,) = check_names([name])
     folder = data_folders(data_home)[-1]
     return [fetch_file(file, folder, verbose) for file in files]
+
+
+def check_names(names: Iterable[Any]) -> list[tuple[File, ...]]:
+    """The files of published datasets; an unknown name lists the known ones."""
+    table = {key: one.files for key, one in SOURCES.items()} | {key: (file,) for key, file in TU_FILES.items()}
+    sources = [(name, published(name)) for name in names]
+    return [look_up(table, name, "name") if source is None else source.files for name, source in sources]

@@ -1,4 +1,4 @@
-"""A folder or a zip file, seen alike: members are found by the end of their path and read without being unpacked."""
+"""A folder or a zip file, seen alike: members are found by their path and read without being unpacked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fishergraph._file_checks import check_readable, unreadable
 
 
 class Members:
-    """The files of a folder (and of the folders in it) or of a zip file."""
+    """The files of a folder or of a zip file."""
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
@@ -34,18 +34,24 @@ class Members:
             self.archive.close()
 
     def find(self, *names: str) -> str | None:
-        """The member whose path ends in one of the names, or None; the first name and the shortest path win."""
+        """The member that has one of these paths, the first that is there, or None.
+
+        The paths begin at the root, or in the one folder that the root has.
+        """
         for name in names:
             if self.archive is not None:
                 found = [m for m in self.archive.namelist() if m == name or m.endswith("/" + name)]
             else:
-                found = [p.relative_to(self.path).as_posix() for g in (name, "*/" + name) for p in self._glob(g)]
+                found = [
+                    (base / name).relative_to(self.path).as_posix() for base in self._bases() if (base / name).is_file()
+                ]
             if found:
                 return min(found, key=lambda member: (member.count("/"), member))
         return None
 
-    def _glob(self, pattern: str) -> list[Path]:
-        return [path for path in self.path.glob(pattern) if path.is_file()]
+    def _bases(self) -> list[Path]:
+        folders = [path for path in self.path.iterdir() if path.is_dir()]
+        return [self.path, *folders] if len(folders) == 1 else [self.path]
 
     def need(self, *names: str) -> str:
         """The member that `find` finds; an error that names it where there is none."""

@@ -3,7 +3,8 @@
 Arrays of a file: `graph_ptr` (graph + 1,), the first node of every graph; `y` (graph,); edges as `edge_index` (2, edge)
 over all nodes, in one direction or both, or for dense graphs as `adj_upper_bits`, the bits (`numpy.packbits`) of the
 upper triangles, n(n − 1)/2 per graph in the order of `numpy.triu_indices(n, 1)`; optionally `node_tag` (node,), `x`
-(node, feature), and folds as pairs `<name><k>_train`, `<name><k>_test` of graph numbers.
+(node, feature), `edge_weight` (edge,), the tags of edges at their ends `edge_tag_node` and `edge_tag`, and folds as
+pairs `<name><k>_train`, `<name><k>_test` of graph numbers.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from fishergraph._file_checks import replacing
 from fishergraph.datasets.npz import misfit, read_arrays, read_integers
 from fishergraph.datasets.prepare import undirected_graph
 from fishergraph.graph import as_graph
-from fishergraph.graphs import Graphs
+from fishergraph.graphs import EdgeTags, Graphs
 
 Fold = tuple[np.ndarray, np.ndarray]
 
@@ -64,7 +68,10 @@ def read_graph_npz(path: str | Path, name: str | None = None) -> GraphSet:
     if y.shape != (n_graphs,):
         raise misfit(where, f"'y' of shape ({n_graphs},)", f"shape {y.shape}")
     sources, targets = _edges(arrays, graph_ptr, where)
-    graph = as_graph(undirected_graph(sources, targets, n_nodes))
+    if "edge_weight" in arrays:
+        graph = as_graph((np.stack([sources, targets]), arrays["edge_weight"]), undirected=True, n_nodes=n_nodes)
+    else:
+        graph = as_graph(undirected_graph(sources, targets, n_nodes))
     tags = read_integers(arrays, "node_tag", where) if "node_tag" in arrays else None
     X = np.ascontiguousarray(arrays["x"], dtype=np.float32) if "x" in arrays else None
     for key, part in (("node_tag", tags), ("x", X)):
@@ -74,8 +81,47 @@ def read_graph_npz(path: str | Path, name: str | None = None) -> GraphSet:
         tags = None
     folds = _folds(arrays, n_graphs, where)
     classes, codes = np.unique(y, return_inverse=True)
-    found = Graphs(graph, graph_ptr, X, tags)
+    found = Graphs(graph, graph_ptr, X, tags, _edge_tags(arrays, n_nodes, where))
     return GraphSet(name or path.stem, found, codes.astype(np.int64), folds, tuple(map(str, classes)), where)
+
+
+def _edge_tags(arrays: dict[str, np.ndarray], n_nodes: int, where: str) -> EdgeTags | None:
+    """The tags of edges at the nodes where they end, or None."""
+    if "edge_tag" not in arrays:
+        return None
+    nodes, tags = (read_integers(arrays, key, where) for key in ("edge_tag_node", "edge_tag"))
+    if nodes.shape != tags.shape or (nodes.size and (nodes.min() < 0 or nodes.max() >= n_nodes)):
+        raise misfit(where, f"'edge_tag' and node numbers 0 to {n_nodes - 1} in 'edge_tag_node'", "others")
+    return EdgeTags(nodes, tags)
+
+
+def write_graph_npz(data: GraphSet, path: str | Path) -> None:
+    """Write a set of graphs in the layout above, every edge once; the file appears complete or not at all."""
+    path, graphs = Path(path), data.graphs
+    upper = sp.triu(graphs.graph.adjacency, format="coo")
+    numbers = np.array([int(name) for name in data.classes]) if all(map(_is_number, data.classes)) else None
+    arrays: dict[str, Any] = {
+        "graph_ptr": graphs.graph_ptr,
+        "edge_index": np.stack([upper.row, upper.col]),
+        "y": data.y if numbers is None or not len(numbers) else numbers[data.y],
+    }
+    if graphs.graph.weights is not None:
+        arrays["edge_weight"] = upper.data
+    if graphs.X is not None:
+        arrays["x"] = graphs.X.toarray() if sp.issparse(graphs.X) else graphs.X
+    if graphs.tags is not None:
+        whole = graphs.tags.dtype.kind in "iu"  # texts become numbers, in the order of the texts
+        arrays["node_tag"] = graphs.tags if whole else np.unique(graphs.tags, return_inverse=True)[1]
+    if graphs.edge_tags is not None:
+        arrays |= {"edge_tag_node": graphs.edge_tags.nodes, "edge_tag": graphs.edge_tags.tags}
+    for k, (train, test) in enumerate(data.folds):
+        arrays |= {f"fold{k}_train": train, f"fold{k}_test": test}
+    with replacing(path) as part, part.open("wb") as stream:
+        np.savez_compressed(stream, **arrays)
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
 
 
 def _edges(arrays: dict[str, np.ndarray], graph_ptr: np.ndarray, where: str) -> tuple[np.ndarray, np.ndarray]:

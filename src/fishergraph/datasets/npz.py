@@ -81,6 +81,18 @@ def npz_keys(path: Path) -> set[str]:
         return set()
 
 
+def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shapes of the arrays of a file, from their headers alone."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    with zipfile.ZipFile(path) as file:
+        for member in file.namelist():
+            with file.open(member) as stream:
+                version = np.lib.format.read_magic(stream)
+                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shapes[member.removesuffix(".npy")] = read(stream)[0]
+    return shapes
+
+
 def misfit(where: str, expected: str, got: str) -> ValueError:
     """The error for a file whose arrays do not make a graph."""
     return ValueError(f"{where} must hold {expected}, got {got}; see fishergraph.datasets.npz for the layout.")

@@ -39,15 +39,20 @@ def prepare(data: GraphData, preparation: Preparation | None = None) -> GraphDat
     Without a `preparation` it is that of the dataset of this name in `sources.SOURCES`, else `METHOD`. The result of
     `prepare` is left as it is by a second call.
     """
-    if preparation is None:
-        from fishergraph.datasets.sources import SOURCES
-
-        preparation = SOURCES[data.name].preparation if data.name in SOURCES else METHOD
+    preparation = preparation_of(data.name) if preparation is None else preparation
     check_flag(preparation.binary, "binary")
     scale = look_up(_ROWS, preparation.rows, "rows")[1]
     set_loops = look_up(_LOOPS, preparation.loops, "loops")[1]
     X = _present(data.X) if preparation.binary else data.X
     return replace(data, X=scale(X), graph=set_loops(data.graph))
+
+
+def preparation_of(name: str) -> Preparation:
+    """The preparation of the published dataset of this name, else `METHOD`."""
+    from fishergraph.datasets.sources import published
+
+    source = published(name)
+    return METHOD if source is None else source.preparation
 
 
 def undirected_graph(sources: np.ndarray, targets: np.ndarray, n_nodes: int) -> sp.csr_array:

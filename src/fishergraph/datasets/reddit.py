@@ -16,7 +16,7 @@ from fishergraph.datasets.npz import UNREADABLE, misfit, read_arrays, read_featu
 from fishergraph.datasets.prepare import undirected_graph
 from fishergraph.datasets.record import GraphData
 
-DATA, GRAPH = "reddit_data.npz", "reddit_graph.npz"
+DATA, GRAPH = ((f"reddit_{what}.npz", f"raw/reddit_{what}.npz") for what in ("data", "graph"))
 
 
 def holds_reddit(path: Path) -> bool:
@@ -24,14 +24,14 @@ def holds_reddit(path: Path) -> bool:
     if not path.is_dir() and path.suffix != ".zip":
         return False
     with Members(path) as members:
-        return members.find(DATA, GRAPH) is not None
+        return members.find(*DATA, *GRAPH) is not None
 
 
 def read_reddit(path: str | Path, name: str | None = None) -> GraphData:
     """The graph of the two files, both directions of every edge, with its split."""
     path = Path(path)
     with Members(path) as members:
-        data, graph = members.need(DATA), members.need(GRAPH)
+        data, graph = members.need(*DATA), members.need(*GRAPH)
         where = members.where(data)
         with members.open(data, seekable=True) as stream:
             arrays = read_arrays(stream, where, ("feature", "label", "node_types"))

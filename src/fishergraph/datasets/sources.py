@@ -8,6 +8,7 @@ ourselves. Where there is none, the checksum of the first download is kept besid
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from fishergraph.datasets.prepare import METHOD, Preparation
 
@@ -186,6 +187,12 @@ _GRAPHS = (
     ),
 )
 SOURCES = {source.name: source for source in _GRAPHS}
+
+
+def published(name: Any) -> Source | None:
+    """The entry of the table for a name, whose hyphens may be underscores; None where there is none."""
+    return SOURCES.get(name.replace("_", "-")) if isinstance(name, str) else None
+
 
 # --- sets of graphs -------------------------------------------------------------------------------------
 

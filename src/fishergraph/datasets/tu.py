@@ -62,6 +62,16 @@ def find_tu(folder: Path, name: str) -> Path | None:
     return None
 
 
+def holds_tu(path: Path) -> bool:
+    """Whether a folder or zip file has the files of a set."""
+    if path.is_dir():
+        return any(path.glob("*_graph_indicator.txt"))
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return any(member.endswith("_graph_indicator.txt") for member in archive.namelist())
+
+
 def _texts(path: Path, name: str) -> dict[str, str]:
     """The texts of a set's files by the part of the name behind NAME_."""
     wanted = {f"{name}_{part}.txt": part for part in (*_NEEDED, *_OPTIONAL)}
