@@ -50,6 +50,7 @@ _HOMES = {
     "VonMisesFisherMixture": "fishergraph.family",
     "as_graph": "fishergraph.graph",
     "as_graphs": "fishergraph.graphs",
+    "em_estimate": "fishergraph.em",
     "em_means": "fishergraph.em",
     "fisher_embedding": "fishergraph.embedding",
     "kl_divergence": "fishergraph.family",
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from fishergraph.bounds import set_lipschitz_constant as set_lipschitz_constant
     from fishergraph.datasets import load_graph as load_graph
     from fishergraph.datasets import load_graphs as load_graphs
+    from fishergraph.em import em_estimate as em_estimate
     from fishergraph.em import em_means as em_means
     from fishergraph.em import learn_anchors as learn_anchors
     from fishergraph.em import learn_family as learn_family

@@ -6,6 +6,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
+from fishergraph.family import family_of
 from fishergraph.family import fisher_root as mixture_root
 
 
@@ -58,7 +59,15 @@ def root_shares(mass: Any) -> Any:
 
 
 def tangent_kernel(means: Any, other_means: Any, anchors: Any, *, fisher_root: Any = None) -> Any:
-    """K_{θ_0}(x, x') = (θ − θ_0)ᵀ I(θ_0) (θ' − θ_0) = ⟨φ(x), φ(x')⟩ (Eq. 4, 9, 12), (set, other set)."""
-    phi = fisher_embedding(means, anchors, fisher_root=fisher_root)
-    other_phi = fisher_embedding(other_means, anchors, fisher_root=fisher_root)
-    return phi @ other_phi.T
+    """K_{θ_0}(x, x') = (θ − θ_0)ᵀ I(θ_0) (θ' − θ_0) = ⟨φ(x), φ(x')⟩ (Eq. 4, 9, 12), (set, other set).
+
+    The arguments are means (set, anchor, feature) and anchors as in `fisher_embedding`; or, for any family, the records
+    θ of two blocks of sets, from `em_estimate`, and θ_0. The root is then a matrix over φ that is applied after the
+    closed form's, as `exact_root` gives it.
+    """
+    if not isinstance(anchors, tuple):
+        phi = fisher_embedding(means, anchors, fisher_root=fisher_root)
+        other_phi = fisher_embedding(other_means, anchors, fisher_root=fisher_root)
+        return phi @ other_phi.T
+    phi, other_phi = (family_of(anchors).whitened(theta, anchors) for theta in (means, other_means))
+    return phi @ other_phi.T if fisher_root is None else (phi @ fisher_root.T) @ (other_phi @ fisher_root.T).T

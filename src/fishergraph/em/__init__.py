@@ -5,5 +5,6 @@ from fishergraph.em.e_step import posterior
 from fishergraph.em.learn import learn_family
 from fishergraph.em.loop import em_means
 from fishergraph.em.m_step import m_step
+from fishergraph.em.moments import em_estimate
 
-__all__ = ["calibrate_variance", "em_means", "learn_anchors", "learn_family", "m_step", "posterior"]
+__all__ = ["calibrate_variance", "em_estimate", "em_means", "learn_anchors", "learn_family", "m_step", "posterior"]

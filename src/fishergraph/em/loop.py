@@ -165,14 +165,14 @@ def _array_means(
     """`em_means` of NumPy arrays, row block by row block."""
     if bias is not None:
         raise ValueError("bias is for tensors, got NumPy points; pass torch tensors, or leave bias=None.")
-    points = _as_points(points, "points")
-    anchors = _as_points(anchors, "anchors").astype(points.dtype, copy=False)
+    points = as_points(points, "points")
+    anchors = as_points(anchors, "anchors").astype(points.dtype, copy=False)
     if anchors.shape[0] == 0 or anchors.shape[1] != points.shape[1]:
         raise ValueError(
             f"anchors must have the shape (anchor, {points.shape[1]}) with at least one anchor, "
             f"got {anchors.shape}; learn them from these points with learn_anchors."
         )
-    _check_sets(multisets, points.shape[0])
+    check_sets(multisets, points.shape[0])
     chosen = choose_backend(backend, n_em_iter=n_em_iter, slack=slack, tensors=False)
     responsibilities = first_responsibilities(points, anchors, variance, n_jobs=n_jobs)
     means = np.empty((multisets.n_sets, *anchors.shape), points.dtype)
@@ -196,7 +196,7 @@ def _array_means(
     return EMMeans(means, mass)
 
 
-def _check_sets(sets: Multisets, n_rows: int) -> None:
+def check_sets(sets: Multisets, n_rows: int) -> None:
     """Raise unless every member is one of the rows and every weight a share: compiled loops check nothing."""
     if sets.n_points != n_rows:
         raise ValueError(
@@ -221,7 +221,7 @@ def _check_sets(sets: Multisets, n_rows: int) -> None:
         )
 
 
-def _as_points(array: Any, name: str) -> np.ndarray:
+def as_points(array: Any, name: str) -> np.ndarray:
     """A C-ordered float matrix; float64 is kept, everything else becomes float32."""
     array = np.asarray(array)
     if array.ndim != 2:

@@ -14,11 +14,12 @@ import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
+from fishergraph._checks import check_integer, check_number
 from fishergraph.blocks import block_rows, map_blocks, row_blocks
-from fishergraph.em.e_step import log_softmax, posterior
-from fishergraph.em.loop import EMMeans, block_means, first_responsibilities
-from fishergraph.family import Family, GaussianMixture
-from fishergraph.ops import Backend, Responsibilities
+from fishergraph.em.e_step import e_step_slack, log_softmax, posterior
+from fishergraph.em.loop import EMMeans, as_points, block_means, check_sets, first_responsibilities
+from fishergraph.family import Family, GaussianMixture, family_of
+from fishergraph.ops import Backend, Responsibilities, choose_backend
 from fishergraph.ops.place import device_kind
 
 _ROWS = 4096
@@ -91,6 +92,35 @@ def block_mass(backend: Backend, family: Family, seen: Seen, sets: Any, theta: A
         return block_moments(backend, family, seen, sets, theta, **steps).mass
     nothing = family.mean_statistics(theta)[:, :0]
     return block_means(backend, seen.statistics[:, :0], seen.alpha, sets, nothing).mass
+
+
+def em_estimate(
+    points: Any,
+    multisets: Any,
+    theta: Any,
+    *,
+    prior: float = 0.0,
+    n_em_iter: int = 1,
+    e_step: str = "posterior",
+    column_penalty: float = 1.0,
+    backend: str | None = None,
+) -> tuple[Any, Any]:
+    """(θ_ML of every multiset, their masses (set, anchor)) by EM from θ_0, for the family of the record (Eq. 11, 14).
+
+    `em_means` is the same for the mixture of Eq. 16. θ_0 is what `learn_family` gives, in the dtype of the points, and
+    the other parameters are those of `em_means`. The record has one θ per set along its first axis: `tangent_kernel`
+    compares them, and the family's `whitened` is φ. Everything is held at once; layers go by row blocks.
+    """
+    family = family_of(theta)
+    prior, n_em_iter = check_number(prior, "prior"), check_integer(n_em_iter, "n_em_iter", least=0)
+    slack = e_step_slack(e_step, column_penalty)
+    points = as_points(points, "points")
+    family.check_points(points, "points")
+    check_sets(multisets, points.shape[0])
+    chosen = choose_backend(backend, n_em_iter=n_em_iter, slack=slack, tensors=False)
+    options: dict[str, Any] = {"prior": prior, "n_em_iter": n_em_iter, "slack": slack}
+    found = block_moments(chosen, family, see(family, points, theta), multisets, theta, **options)
+    return family.estimate(*found, theta, prior), found.mass
 
 
 def gather_entries(rows: Any, sets: Any) -> tuple[Any, Any]:
