@@ -1,4 +1,4 @@
-"""The command `fishergraph`: embed | train | predict | demo | data.
+"""The command `fishergraph`: embed | train | predict | demo | run | simulate | data.
 
     options    what can be said on the command line; options_method of the layers, options_train of training
     config     what can be said in a file instead
@@ -8,6 +8,8 @@
     train      fishergraph train: files with labels in, trained classifier and run record out
     predict    fishergraph predict: files and a trained classifier in, classes out
     demo       fishergraph demo: the bundled Cora, scored and drawn
+    run        fishergraph run NAME: an experiment of the paper, from its missing rows to its figure
+    simulate   fishergraph simulate NAME: the rows of a study, and a table of them
     data       fishergraph data list | info | fetch | convert: graphs to learn on; data_pages, how they are shown
     record     the run record: what was done, with what, how long it took
     console    bars, warnings, and the sentence and exit code of a failure
@@ -28,6 +30,8 @@ from fishergraph.cli.data import data_app
 from fishergraph.cli.demo import demo
 from fishergraph.cli.embed import embed
 from fishergraph.cli.predict import predict
+from fishergraph.cli.run import run_app
+from fishergraph.cli.simulate import simulate
 from fishergraph.cli.train import train
 
 __all__ = ["app", "main"]
@@ -44,6 +48,8 @@ app.command("embed")(embed)
 app.command("train")(train)
 app.command("predict")(predict)
 app.command("demo")(demo)
+app.command("simulate")(simulate)
+app.add_typer(run_app, name="run")
 app.add_typer(data_app, name="data")
 
 

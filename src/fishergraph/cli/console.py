@@ -121,6 +121,11 @@ class Bar:
         self.seconds[title] = round(perf_counter() - self.last, 4)
         self.last = perf_counter()
 
+    def count(self, title: str) -> None:
+        """Name the part that is done and move on by one."""
+        self.part(title)
+        self.progress.advance(self.task, 1)
+
     def set_postfix(self, **values: Any) -> None:
         """Show numbers beside the name of this part."""
         shown = (f"{name} {value:.4g}" for name, value in values.items() if value is not None)

@@ -2,4 +2,9 @@
 
 rows           a file of rows: appended whole, read back, resumed after a kill
 stamp          what a row was made with
+study          what every study has: cells, the work of a cell, the table of its rows
+simulations    Section 5.1 and Appendix D: embedding distances over KL divergences
+closeness      Id/p beside the exact Fisher matrix; Goldberger's approximation beside the divergence
+attention      how far from flat the attention is, against the variance
+studies        all of them by name
 """

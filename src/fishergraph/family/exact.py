@@ -10,6 +10,7 @@ families are sampled.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ _SAMPLES_PER_COLUMN = 16
 _LEAST_SAMPLES = 65_536
 # Spacing and reach of the quadrature, in units of σ; the responsibilities of far components are steep.
 _STEP, _REACH = 0.1, 10.0
+# Nodes of the grid with less than this chance are left out: ten thousand of them, ten σ away, are below float64.
+_NEGLIGIBLE = 1e-22
 _BLOCK = 4096
 # Eigenvalues of J up to this part of the largest are noise, or the direction in which weights cannot move.
 _CUTOFF = 1e-9
@@ -79,8 +82,7 @@ def _mixture_ratio(theta: GaussianMixtureTheta, rng: Any, n_samples: int) -> np.
     basis = basis[values > 1e-12 * max(values[0], 1e-300)] if p > 1 else basis[:0]  # (span, feature)
     inside = centred @ basis.T  # (anchor, span)
     along, across = np.zeros((p, len(basis), p, len(basis))), np.zeros((p, p))
-    for j in range(p):
-        points, chances = _normal_rule(inside[j], rng, n_samples // p)
+    for points, chances in _mixture_rule(inside, rng, n_samples):
         for rows in row_blocks(len(points), _BLOCK):
             gaps = points[rows, None, :] - inside  # (point, anchor, span)
             alpha = np.exp(-0.5 * (gaps**2).sum(axis=2) + 0.5 * (gaps**2).sum(axis=2).min(axis=1, keepdims=True))
@@ -93,15 +95,34 @@ def _mixture_ratio(theta: GaussianMixtureTheta, rng: Any, n_samples: int) -> np.
     return full.reshape(p * d, p * d)  # p from the whitening, 1/p from the component
 
 
-def _normal_rule(mean: np.ndarray, rng: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points and their chances for expectations under N(mean, Id): a trapezoid grid up to two dimensions, else pairs
-    x and −x of a sample."""
-    if len(mean) > 2:
-        half = rng.standard_normal((max(1, n // 2), len(mean)))
-        return mean + np.concatenate([half, -half]), np.full(2 * len(half), 0.5 / len(half))
-    nodes = _STEP * np.arange(-round(_REACH / _STEP), round(_REACH / _STEP) + 1)
-    chances = _STEP * np.exp(-0.5 * nodes**2) / math.sqrt(2 * math.pi)
-    if len(mean) == 2:
-        grid = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
-        return mean + grid, np.outer(chances, chances).ravel()
-    return (mean + nodes[:, None], chances) if len(mean) == 1 else (np.zeros((1, 0)), np.ones(1))
+def _mixture_rule(means: np.ndarray, rng: Any, n: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Points and their chances for p times expectations under the mixture of N(mean_j, Id).
+
+    Up to two dimensions a trapezoid grid: one over all components where they lie close, else one per component. Beyond,
+    pairs x and −x of a sample per component.
+    """
+    p, span = means.shape
+    if span == 0:
+        yield np.zeros((1, 0)), np.full(1, float(p))
+    elif span > 2:
+        for mean in means:
+            half = rng.standard_normal((max(1, n // p // 2), span))
+            yield mean + np.concatenate([half, -half]), np.full(2 * len(half), 0.5 / len(half))
+    else:
+        low, high = np.floor((means.min(axis=0) - _REACH) / _STEP), np.ceil((means.max(axis=0) + _REACH) / _STEP)
+        together = np.prod(high - low) < p * (2 * _REACH / _STEP) ** span
+        for group in [means] if together else means[:, None, :]:
+            yield _grid_rule(group)
+
+
+def _grid_rule(means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The grid around some of the components, and the sum of their densities there times the area of a cell."""
+    low, high = np.floor((means.min(axis=0) - _REACH) / _STEP), np.ceil((means.max(axis=0) + _REACH) / _STEP)
+    axes = [_STEP * np.arange(a, b + 1) for a, b in zip(low, high, strict=True)]
+    densities = [
+        _STEP * np.exp(-0.5 * (axis - means[:, k, None]) ** 2) / math.sqrt(2 * math.pi) for k, axis in enumerate(axes)
+    ]  # (component, node) each
+    chances = densities[0].sum(axis=0) if len(axes) == 1 else (densities[0].T @ densities[1]).ravel()
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+    kept = chances > _NEGLIGIBLE
+    return points[kept], chances[kept]
