@@ -7,4 +7,13 @@ simulations    Section 5.1 and Appendix D: embedding distances over KL divergenc
 closeness      Id/p beside the exact Fisher matrix; Goldberger's approximation beside the divergence
 attention      how far from flat the attention is, against the variance
 studies        all of them by name
+
+Table 1:
+
+paper          the paper's numbers
+specs          a frozen record per method, its grids and protocol
+plan           what a column needs next, given its rows: search, choice on validation, final runs
+jobs           one fit and its rows; no method is given a test label
+runner         jobs in processes, rows as they come, resumed after a kill
+memory         the peak of a job
 """
