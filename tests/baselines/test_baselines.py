@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -152,6 +154,21 @@ def test_other_probes(probe):
     first, second = (PROBLEM.fit("sign", probe=probe, probe_options=options, seed=1) for _ in range(2))
     assert first.score(PROBLEM.y, PROBLEM.test) > 0.8
     np.testing.assert_array_equal(first.predict_proba(), second.predict_proba())
+
+
+def test_a_missing_package_is_named_with_the_line_to_type(monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "gensim"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "gensim", None)
+    with pytest.raises(ImportError, match=r"needs the package 'gensim'.*pip install 'fishergraph\[baselines\]'"):
+        baseline("node2vec").fit(None, PROBLEM.y, graph=PROBLEM.graph, train=PROBLEM.train, val=PROBLEM.val)
+
+
+def test_the_table_needs_no_extra():
+    code = "import sys; from fishergraph.baselines import baseline; baseline('sgc'); baseline('node2vec'); print("
+    code += "[m for m in ('torch', 'gensim', 'lightgbm', 'flaml', 'optuna') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("name", ["gcn", "gat", "gatv2", "sage", "mlp"])

@@ -73,7 +73,7 @@ class WWL(Probed):
     """
 
     def __init__(
-        self, n_iter: int = 2, *, rows: bool | None = None, probe: Any = "logistic",
+        self, n_iter: int = 4, *, rows: bool | None = None, probe: Any = "logistic",
         probe_options: dict[str, Any] | None = None,
     ):  # fmt: skip
         self.n_iter = n_iter

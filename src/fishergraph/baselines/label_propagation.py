@@ -19,12 +19,14 @@ class LabelPropagation(Baseline):
     max_iter   most steps
     tol        largest change of an entry at which the steps end
 
-    A node that no label reaches has the shares of the classes among the training nodes. Features are not read.
+    Classes are then scaled to the shares q that they have among the training nodes (class mass normalisation, their
+    Section 2.3): with few labels F is nearly the same at all nodes, and its largest entry says little. A node that no
+    label reaches has the shares q. Features are not read.
     """
 
     needs_features = False
 
-    def __init__(self, max_iter: int = 1000, *, tol: float = 1e-4):
+    def __init__(self, max_iter: int = 1000, *, tol: float = 1e-6):
         self.max_iter = max_iter
         self.tol = tol
 
@@ -42,5 +44,13 @@ class LabelPropagation(Baseline):
                 bar.update(1)
                 if np.abs(F - before).max() <= tol:
                     break
-        total = F.sum(axis=1, keepdims=True)
-        return np.where(total > 0, F / np.where(total > 0, total, 1), given.mean(axis=0))
+        return _shares(F, task.train, given.mean(axis=0))
+
+
+def _shares(F: np.ndarray, train: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """Class probabilities, (node, class): q_c F_vc / Σ_u F_uc, as shares of a node, or q where F_v = 0."""
+    masses = np.delete(F, train, axis=0).sum(axis=0)
+    scaled = F * np.where(masses > 0, prior / np.where(masses > 0, masses, 1), 1)
+    scaled[train] = F[train]  # what is given is given
+    total = scaled.sum(axis=1, keepdims=True)
+    return np.where(total > 0, scaled / np.where(total > 0, total, 1), prior)

@@ -1,0 +1,152 @@
+"""The LightGBM probe: settings by either tuner, chosen on validation rows alone, the same for the same seed."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from fishergraph.probes import BoostedProbe
+
+pytest.importorskip("flaml.automl")
+pytest.importorskip("lightgbm")
+pytest.importorskip("optuna")
+
+each_tuner = pytest.mark.parametrize("tuner", ["flaml", "optuna"])
+TRAIN, VAL, TEST = np.arange(120), np.arange(120, 200), np.arange(200, 300)
+
+
+def rings(seed=0):
+    """Three rings around one centre: trees can tell them apart, no linear model can. Labels are strings."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=300)
+    Z = rng.normal(size=(300, 2))
+    Z *= ((1 + y + 0.2 * rng.random(300)) / np.linalg.norm(Z, axis=1))[:, None]
+    return Z.astype(np.float32), np.array(["in", "mid", "out"])[y]
+
+
+Z, Y = rings()
+
+
+def fitted(tuner, n_trials=6, **options):
+    return BoostedProbe(tuner, None, n_trials, **options).fit(Z, Y, TRAIN, VAL)
+
+
+@each_tuner
+def test_it_learns_what_a_line_cannot(tuner):
+    probe = fitted(tuner, n_trials=12)
+    assert probe.n_trials_ == 12
+    assert probe.score(Z[TEST], Y[TEST]) > 0.8
+    assert probe.val_score_ == pytest.approx(probe.score(Z[VAL], Y[VAL]))
+    np.testing.assert_allclose(probe.predict_proba(Z[TEST]).sum(axis=1), 1)
+    assert list(probe.classes_) == ["in", "mid", "out"]
+
+
+@each_tuner
+def test_a_search_finds_more_than_four_small_trees(tuner):
+    first = fitted("flaml", n_trials=1)
+    assert (first.params_["n_estimators"], first.params_["num_leaves"]) == (4, 4)
+    assert fitted(tuner, n_trials=20).val_score_ > first.val_score_
+
+
+@each_tuner
+def test_a_seed_decides_and_other_rows_are_never_seen(tuner):
+    first = fitted(tuner, random_state=5)
+    y, changed = Y.copy(), Z.copy()
+    y[TEST], changed[TEST] = "out", 100.0
+    second = BoostedProbe(tuner, None, 6, random_state=5).fit(changed, y, TRAIN, VAL)
+    assert first.params_ == second.params_
+    np.testing.assert_array_equal(first.predict_proba(Z), second.predict_proba(Z))
+
+
+@each_tuner
+def test_the_global_random_state_is_left_alone(tuner):
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    fitted(tuner, n_trials=3)
+    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+@each_tuner
+def test_it_is_silent(tuner, capfd):
+    fitted(tuner, n_trials=3)
+    assert capfd.readouterr() == ("", "")
+
+
+@each_tuner
+def test_seconds_end_a_search(tuner):
+    probe = BoostedProbe(tuner, 1.0).fit(Z, Y, TRAIN, VAL)
+    assert probe.n_trials_ >= 1
+    assert probe.score(Z[TEST], Y[TEST]) > 0.5
+
+
+@each_tuner
+def test_progress_counts_trials(tuner):
+    seen = []
+
+    class Bar:
+        def update(self, n):
+            seen.append(n)
+
+        def set_postfix(self, **values):
+            assert 0 <= values["best"] <= 1
+
+    @contextmanager
+    def bar(title, steps):
+        assert (title, steps) == ("tuning", 4)
+        yield Bar()
+
+    fitted(tuner, n_trials=4, verbose=bar)
+    assert sum(seen) == 4
+
+
+@each_tuner
+def test_validation_rows_can_join_the_last_fit(tuner):
+    y = Y.astype("<U8")
+    y[VAL[:5]] = "far"  # a class that training rows do not have
+    plain = BoostedProbe(tuner, None, 3).fit(Z, y, TRAIN, VAL)
+    assert list(plain.classes_) == ["in", "mid", "out"]
+    assert plain.val_score_ <= 1 - 5 / len(VAL)
+    joined = BoostedProbe(tuner, None, 3, fit_on="train+val").fit(Z, y, TRAIN, VAL)
+    assert list(joined.classes_) == ["far", "in", "mid", "out"]
+    assert joined.val_score_ == plain.val_score_
+
+
+def test_sparse_rows_are_as_good_as_dense_ones():
+    dense = fitted("optuna", n_trials=2).predict_proba(Z)
+    sparse = BoostedProbe("optuna", None, 2).fit(sp.csr_array(Z), Y, TRAIN, VAL).predict_proba(sp.csr_array(Z))
+    np.testing.assert_allclose(sparse, dense)
+
+
+def test_it_is_a_scikit_learn_estimator():
+    probe = BoostedProbe("optuna", 30, n_trials=7)
+    assert clone(probe).get_params() == probe.get_params()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tuner": "grid"}, "tuner must be one of 'flaml', 'optuna', got 'grid'"),
+        ({"time_budget": None}, "time_budget or n_trials must be set, got None for both"),
+        ({"time_budget": 0}, r"time_budget \(or None\) must be a finite number greater than 0, got 0"),
+        ({"n_trials": 0}, r"n_trials \(or None\) must be an integer of at least 1, got 0"),
+        ({"fit_on": "test"}, "fit_on must be one of 'train', 'train\\+val', got 'test'"),
+        ({"random_state": None}, "random_state must be an integer of at least 0, got None"),
+        ({"time_budget": 1e-6}, "time_budget must last for one trial, got 1e-06 seconds"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        BoostedProbe(**options).fit(Z, Y, TRAIN, VAL)
+
+
+@pytest.mark.parametrize(("tuner", "package"), [("flaml", "flaml"), ("optuna", "optuna"), ("flaml", "lightgbm")])
+def test_a_missing_package_is_named_with_the_line_to_type(tuner, package, monkeypatch):
+    for module in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf"needs the package '{package}'.*pip install 'fishergraph\[automl\]'"):
+        fitted(tuner)
