@@ -66,3 +66,26 @@ def test_bad_points_and_sets():
         em_estimate(COUNTS[1:], SETS, theta_0)
     with pytest.raises(TypeError, match="a parameter must be one of GaussianMixtureTheta"):
         em_estimate(COUNTS, SETS, np.zeros((2, 4)))
+
+
+@pytest.mark.parametrize("name", [*OTHERS, "gaussian-mixture"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_likelihood_of_a_set_never_falls_along_the_iterations(name, seed):
+    family, rng = FAMILIES[name](), np.random.default_rng(seed)
+    theta_0 = learn_family(family, COUNTS, 3, rng=seed)
+    sizes = rng.integers(1, 12, size=8)
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    sets = Multisets(indptr, rng.integers(30, size=indptr[-1]), rng.uniform(0.2, 3, size=indptr[-1]), 30)
+    before = np.full(8, -np.inf)
+    for n_em_iter in range(6):
+        theta, _ = em_estimate(COUNTS, sets, theta_0, n_em_iter=n_em_iter)
+        values = np.empty(8)
+        for v in range(8):
+            own = slice(indptr[v], indptr[v + 1])
+            one = {
+                part: value[v] if isinstance(value, np.ndarray) and part != "origin" else value
+                for part, value in theta._asdict().items()
+            }
+            values[v] = sets.weights[own] @ family.log_likelihood(COUNTS[sets.indices[own]], type(theta)(**one))
+        assert (values >= before - 1e-8 * np.abs(values)).all()
+        before = values

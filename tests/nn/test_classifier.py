@@ -171,6 +171,18 @@ def test_mini_batches_of_everything_train_on_what_the_whole_graph_trains_on():
         assert one["loss"] == pytest.approx(two["loss"], rel=1e-4)
 
 
+@pytest.mark.parametrize("family", ["diagonal-mixture", "von-mises-fisher"])
+def test_other_families(family, tmp_path):
+    model = small(family=family, max_epochs=40).fit(X, HIDDEN, graph=A, val=VAL)
+    assert type(model.net_.convs[0].mixture).__name__ == "FamilyMixture"
+    assert (model.predict(X, graph=A)[TEST] == Y[TEST]).mean() > 0.6
+    model.save(tmp_path / "m.safetensors")
+    again = FisherClassifier.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.predict_proba(X, graph=A), model.predict_proba(X, graph=A))
+    with pytest.raises(ValueError, match="family must be one of 'gaussian-mixture', 'diagonal-mixture'"):
+        small(family="multinomial").fit(X, Y)
+
+
 def test_structural_features():
     model = small(max_epochs=40, structure="spectral", dim=4).fit(None, HIDDEN, graph=A, val=VAL)
     assert model.score(None, Y, graph=A) > 0.6

@@ -23,6 +23,7 @@ _SHARED = {
     "em_iter": "n_em_iter",
     "e_step": "e_step",
     "column_penalty": "column_penalty",
+    "family": "family",
     "variance": "variance",
     "prior": "prior",
     "normalize": "normalize",
@@ -40,7 +41,6 @@ SETTINGS = {
     "kernel": "kernel",
     "bandwidth": "bandwidth",
     "attention": "attention",
-    "family": "family",
     "fisher": "fisher",
     "tangent": "tangent",
 }

@@ -51,6 +51,7 @@ def train(
     em_iter: method.EmIter = None,
     e_step: method.EStep = None,
     column_penalty: method.ColumnPenalty = None,
+    family: method.Family = None,
     variance: method.Variance = None,
     prior: method.Prior = None,
     normalize: method.Normalize = None,

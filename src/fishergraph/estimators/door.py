@@ -92,9 +92,8 @@ def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], st
 
 
 def _check_support(model: Any, X: Any, name_row: Callable[[int], str]) -> None:
-    """Raise where rows of X lie outside the support of the model's family; a network has none."""
-    if hasattr(model, "family"):
-        choose_family(model.family, model.fisher, model.tangent).check_points(X, name_row=name_row)
+    """Raise where rows of X lie outside the support of the model's family."""
+    choose_family(model.family).check_points(X, name_row=name_row)
 
 
 def _host_sets(model: Any, X: Any, graph: Any) -> tuple[Any, Any]:

@@ -26,6 +26,7 @@ from fishergraph.estimators.model_file import (
     write_file,
 )
 from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
+from fishergraph.nn.families import CHARTS
 from fishergraph.nn.history import History
 from fishergraph.nn.labels import UNLABELLED, check_split, given_rows, hold_out, read_labels
 from fishergraph.nn.models import FisherNet
@@ -50,6 +51,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
     ----------
     n_layers, n_anchors, dim, n_em_iter : layers, components of a mixture, width of a layer, EM iterations.
     e_step, column_penalty, variance, prior, normalize : as in `FisherEmbedding`.
+    family : "gaussian-mixture", "diagonal-mixture" or "von-mises-fisher", as in `FisherConv`.
     head : what makes a layer's output of φ: "nystrom", "relu" or "linear".
     jk : "cat", the classifier sees all layers, or "last".
     dropout : of the rows that enter a layer or the classifier.
@@ -93,6 +95,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         n_em_iter: int = 1,
         e_step: str = "posterior",
         column_penalty: float = 1.0,
+        family: str = "gaussian-mixture",
         variance: float | str = "auto",
         prior: float = 0.0,
         normalize: bool = True,
@@ -125,6 +128,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         self.n_em_iter = n_em_iter
         self.e_step = e_step
         self.column_penalty = column_penalty
+        self.family = family
         self.variance = variance
         self.prior = prior
         self.normalize = normalize
@@ -228,7 +232,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
             n_features, self.dim, self.n_layers, n_classes, num_anchors=self.n_anchors, num_em_steps=self.n_em_iter,
             head=self.head, jk=self.jk, dropout=self.dropout, normalize=self.normalize, heads=self.heads,
             variance=self.variance, prior=self.prior, e_step=self.e_step, column_penalty=self.column_penalty,
-            add_self_loops=False,
+            family=self.family, add_self_loops=False,
         )  # fmt: skip
 
     def _check_params(self) -> None:
@@ -237,6 +241,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         choose_multiset(self.multiset, lifts=False)
         _checks.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
         _checks.look_up(_INITS, self.init, "init")
+        _checks.look_up({"gaussian-mixture": None, **CHARTS}, self.family, "family")
         _checks.check_flag(self.undirected, "undirected")
         describe_structure(self.structure)
         for name, least in (("n_layers", 0), ("n_anchors", 1), ("dim", 1), ("n_em_iter", 0), ("max_epochs", 1)):
