@@ -98,6 +98,14 @@ def test_a_part_that_lacks_nothing_is_accepted(web, tmp_path):
     assert web.requests == [("file.bin", "bytes=300000-")]
 
 
+def test_another_part_than_was_asked_for_is_not_added(web, tmp_path, monkeypatch):
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "file.bin.part").write_bytes(CONTENT[:5000])
+    monkeypatch.setattr(download, "_continues", lambda response, have: False)
+    with pytest.raises(ConnectionError, match=r"another part than the one that was asked for\); 5,000 bytes are kept"):
+        fetch_file(a_file(web, sha256=sha256(CONTENT)), tmp_path)
+
+
 def test_a_wrong_checksum_removes_the_download_and_says_so(web, tmp_path):
     with pytest.raises(
         ValueError, match=rf"file\.bin must have the SHA-256 checksum 0000.*got {sha256(CONTENT)}.*removed"
@@ -113,8 +121,13 @@ def test_the_first_download_is_trusted_and_binds_the_next(web, tmp_path):
         ValueError, match=r"file\.bin' must have the SHA-256.*changed or cut and has been removed; fetch"
     ):
         fetch_file(a_file(web), tmp_path)
-    assert names(tmp_path / "some") == []
+    assert names(tmp_path / "some") == ["file.bin.sha256"]
+    web.files["file.bin"] = b"another"
+    with pytest.raises(ValueError, match=rf"checksum {sha256(CONTENT)}, got .*, or remove '.*sha256' if the publisher"):
+        fetch_file(a_file(web), tmp_path)
+    web.files["file.bin"] = CONTENT
     assert fetch_file(a_file(web), tmp_path).read_bytes() == CONTENT
+    assert names(tmp_path / "some") == ["file.bin", "file.bin.sha256"]
 
 
 def test_a_look_before_use_reads_only_files_that_changed(web, tmp_path, monkeypatch):

@@ -2,7 +2,7 @@
 
 While `name` is being downloaded there is `name.part`, and `name.part.tag` with what the server calls this version of
 the file. A complete file has `name.sha256` beside it, in the format of `sha256sum`: the published checksum where the
-table has one, else that of this first download, which later copies must have too.
+table has one, else that of this first download, which any later one must have too.
 """
 
 from __future__ import annotations
@@ -30,15 +30,18 @@ def fetch_file(file: File, folder: Path, verbose: Any = False) -> Path:
     """The path of the file in a data folder, downloaded if it is not there, and equal to what the table says."""
     target = folder / file.path
     _make_folder(target.parent)
-    if not target.is_file():
-        part = target.with_name(target.name + ".part")
-        with part.open("ab") as stream, _alone(stream):
-            if target.is_file():  # another process was quicker
-                part.unlink(missing_ok=True)
-            else:
-                _complete(file, part, stream, verbose)
-                _accept(file, part, target)
-    check_file(target, file, again=True)
+    if target.is_file():
+        check_file(target, file, again=True)
+        return target
+    part = target.with_name(target.name + ".part")
+    with part.open("ab") as stream, _alone(stream):
+        if target.is_file():  # another process was quicker
+            part.unlink(missing_ok=True)
+            return target
+        _complete(file, part, stream, verbose)
+        if os.name == "nt":  # which cannot move an open file
+            stream.close()
+        _accept(file, part, target)
     return target
 
 
@@ -54,11 +57,10 @@ def check_file(path: Path, file: File | None = None, *, again: bool = False) -> 
         return
     if not again and note.is_file() and path.stat().st_mtime_ns <= note.stat().st_mtime_ns:
         return
-    expected = known or note.read_text(encoding="utf-8").split()[0]
+    expected = known or _noted(path)
     got = _sha256(path)
     if got != expected:
         path.unlink()
-        note.unlink(missing_ok=True)
         raise ValueError(
             f"'{path}' must have the SHA-256 checksum {expected}, got {got}, so it was changed or cut and has been "
             "removed; fetch it again."
@@ -67,6 +69,12 @@ def check_file(path: Path, file: File | None = None, *, again: bool = False) -> 
 
 def _note(path: Path) -> Path:
     return path.with_name(path.name + ".sha256")
+
+
+def _noted(path: Path) -> str | None:
+    """The checksum of the first download, where there was one."""
+    words = _note(path).read_text(encoding="utf-8").split() if _note(path).is_file() else []
+    return words[0] if words else None
 
 
 def _sha256(path: Path) -> str:
@@ -78,15 +86,17 @@ def _accept(file: File, part: Path, target: Path) -> None:
     """Move a complete part to its name, with a note of its checksum; a part that is something else is removed."""
     got = _sha256(part)
     _tag(part).unlink(missing_ok=True)
-    if file.sha256 is not None and got != file.sha256:
+    expected = file.sha256 or _noted(target) or got
+    if got != expected:
         part.unlink()
+        learned = f", or remove '{_note(target)}' if the publisher has replaced the file" if file.sha256 is None else ""
         raise ValueError(
-            f"{file.url} must have the SHA-256 checksum {file.sha256}, got {got}, so the download was removed; try "
-            "again later, or put the published file into a data folder."
+            f"{file.url} must have the SHA-256 checksum {expected}, got {got}, so the download was removed; try again "
+            f"later or put the published file into a data folder{learned}."
         )
-    os.replace(part, target)
-    with replacing(_note(target)) as note:
+    with replacing(_note(target)) as note:  # before the file, so that it is never without
         note.write_text(f"{got}  {target.name}\n", encoding="utf-8")
+    os.replace(part, target)
 
 
 # --- one part -------------------------------------------------------------------------------------------
@@ -112,6 +122,7 @@ def _complete(file: File, part: Path, stream: IO[bytes], verbose: Any) -> None:
     have = part.stat().st_size
     kept = f"; {have:,} bytes are kept, and the next call goes on from there" if have else ""
     if not have:
+        stream.close()
         part.unlink()
     raise ConnectionError(
         f"{file.url} could not be downloaded ({reason}){kept}; connect to the network, or put the file into a folder "
@@ -127,8 +138,11 @@ def _download(file: File, part: Path, stream: IO[bytes], verbose: Any) -> bool:
     stream.seek(0, os.SEEK_END)
     try:
         with urlopen(Request(file.url, headers=_range(file, part, stream.tell())), timeout=TIMEOUT) as response:
-            if getattr(response, "status", 200) != 206 or not _continues(response, stream.tell()):
-                stream.truncate(0)  # the whole file comes, be it new or one that this server cannot cut
+            partial = getattr(response, "status", 200) == 206
+            if partial and not _continues(response, stream.tell()):
+                raise ValueError("the server sent another part than the one that was asked for")
+            if not partial:  # the whole file comes: it is new, or this server cannot cut it
+                stream.truncate(0)
                 stream.seek(0)
             return _receive(file, part, stream, response, verbose)
     except HTTPError as error:

@@ -56,7 +56,9 @@ def _adjacency(members: Members, member: str, n_nodes: int) -> sp.csr_array:
         ) from error
     if matrix.shape != (n_nodes, n_nodes):
         raise misfit(where, f"a matrix of shape ({n_nodes}, {n_nodes})", f"shape {matrix.shape}")
-    for ends in (matrix.row, matrix.col):
+    rows, columns = matrix.row, matrix.col
+    del matrix  # a gigabyte of ones
+    for ends in (rows, columns):
         if ends.size and (ends.min() < 0 or ends.max() >= n_nodes):
             raise misfit(where, f"node numbers 0 to {n_nodes - 1}", f"{ends.min()} to {ends.max()}")
-    return undirected_graph(matrix.row, matrix.col, n_nodes)
+    return undirected_graph(rows, columns, n_nodes)
