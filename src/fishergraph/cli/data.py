@@ -104,7 +104,7 @@ def run_convert(source: str, target: Path, home: Path | None, *, prepared: bool,
         write_npz,
         write_tables,
     )
-    from fishergraph.datasets.export import TABLES, table_paths
+    from fishergraph.datasets.table_pair import TABLES, table_paths
 
     suffix = check_suffix(target, [".npz", *TABLES])
     for path in [target] if suffix == ".npz" else table_paths(target):

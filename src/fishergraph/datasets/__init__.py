@@ -12,7 +12,7 @@ published ones are downloaded once.
     formats     read_graph: any of the layouts below, recognised by what is there
     npz, planetoid, reddit, ogb, shchur, pyg    one layout each
     graph_set, tu    GraphSet: labelled graphs, and the layouts of such sets
-    export      tables of nodes and edges
+    table_pair  tables of nodes and edges, in and out
     bundled, synthetic    what comes along, what is made up
 """
 
@@ -25,7 +25,6 @@ from typing import Any
 from fishergraph._checks import look_up
 from fishergraph.datasets.bundled import BUNDLED, read_bundled
 from fishergraph.datasets.download import check_file, fetch_file
-from fishergraph.datasets.export import write_tables
 from fishergraph.datasets.folders import cache_folder, data_folders, existing_folders, npz_files, places
 from fishergraph.datasets.formats import FORMATS, described, read_graph
 from fishergraph.datasets.graph_set import GraphSet, read_graph_npz, write_graph_npz
@@ -36,13 +35,14 @@ from fishergraph.datasets.pyg import is_pyg
 from fishergraph.datasets.record import GraphData
 from fishergraph.datasets.sources import SOURCES, TU_FILES, File, Source, published
 from fishergraph.datasets.synthetic import equal_mean_graph, equal_mean_sets
+from fishergraph.datasets.table_pair import read_tables, write_tables
 from fishergraph.datasets.tu import find_tu, holds_tu, read_tu
 
 __all__ = [
     "GraphData", "GraphSet", "Preparation", "cache_folder", "data_folders", "equal_mean_graph", "equal_mean_sets",
     "fetch", "find_graph", "find_graphs", "is_graph_set", "known_graphs", "load_graph", "load_graphs", "prepare",
-    "read_graph", "read_graph_npz", "read_npz", "read_planetoid", "read_tu", "write_graph_npz", "write_npz",
-    "write_tables",
+    "read_graph", "read_graph_npz", "read_npz", "read_planetoid", "read_tables", "read_tu", "write_graph_npz",
+    "write_npz", "write_tables",
 ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from fishergraph.datasets.pyg import from_pyg, holds_pyg, is_pyg, read_pyg
 from fishergraph.datasets.record import GraphData
 from fishergraph.datasets.reddit import holds_reddit, read_reddit
 from fishergraph.datasets.shchur import holds_shchur, read_shchur
+from fishergraph.datasets.table_pair import holds_tables, read_tables
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,11 @@ FORMATS = {
     "planetoid": Format("a folder of ind.<name>.* files", _planetoid_holds, read_planetoid),
     "reddit": Format("reddit_data.npz with reddit_graph.npz", lambda path, name: holds_reddit(path), read_reddit),
     "ogb": Format("OGB's raw/ and split/, or its zip", lambda path, name: holds_ogb(path), read_ogb),
+    "tables": Format(
+        "<name>.nodes.csv beside <name>.edges.csv (or .tsv, .parquet)",
+        lambda path, name: holds_tables(path),
+        read_tables,
+    ),
     "pyg": Format("a processed .pt file of PyTorch Geometric", lambda path, name: holds_pyg(path), read_pyg),
 }
 

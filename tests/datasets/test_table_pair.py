@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from fishergraph import as_graph
-from fishergraph.datasets import GraphData, export, load_graph, write_tables
+from fishergraph.datasets import GraphData, load_graph, read_graph, table_pair, write_tables
 from fishergraph.tables import read_edges, read_nodes
 
 
@@ -17,16 +17,16 @@ def small(**changes):
     return GraphData(**({"name": "small", "X": X, "graph": graph, "y": np.array([1, -1, 0])} | parts | changes))
 
 
-@pytest.mark.parametrize("suffix", export.TABLES)
+@pytest.mark.parametrize("suffix", table_pair.TABLES)
 @pytest.mark.parametrize("sparse", [False, True])
 def test_tables_of_a_graph(tmp_path, monkeypatch, suffix, sparse):
-    monkeypatch.setattr(export, "CELLS", 8)  # a row or two at a time
+    monkeypatch.setattr(table_pair, "CELLS", 8)  # a row or two at a time
     data = small(class_names=("no", "yes"), ids=np.array(["a", "b", "c"]))
     edges, nodes = write_tables(
         small(**{**vars(data), "X": sp.csr_array(data.X)}) if sparse else data, tmp_path / f"g{suffix}"
     )
     assert (edges.name, nodes.name) == (f"g.edges{suffix}", f"g.nodes{suffix}")
-    read = pd.read_parquet if suffix == ".parquet" else lambda path: pd.read_csv(path, sep=export.TABLES[suffix])
+    read = pd.read_parquet if suffix == ".parquet" else lambda path: pd.read_csv(path, sep=table_pair.TABLES[suffix])
     table = read(nodes)
     assert table.columns.tolist() == ["id", "label", "split", "x0", "x1"]
     assert table["id"].tolist() == ["a", "b", "c"]
@@ -61,3 +61,51 @@ def test_a_name_that_is_no_table(tmp_path):
         write_tables(small(), tmp_path / "g.xlsx")
     with pytest.raises(FileNotFoundError, match="must exist"):
         write_tables(small(), tmp_path / "absent" / "g.csv")
+
+
+def equal(one, two):
+    for matrix in ("X", "graph"):
+        a, b = (m.toarray() if sp.issparse(m) else m for m in (getattr(one, matrix), getattr(two, matrix)))
+        np.testing.assert_array_equal(a, b)
+    for array in ("y", "train", "val", "test", "ids"):
+        np.testing.assert_equal(getattr(one, array), getattr(two, array))
+    assert one.class_names == two.class_names
+
+
+@pytest.mark.parametrize("suffix", table_pair.TABLES)
+def test_what_is_written_is_read_again(tmp_path, suffix):
+    several = {
+        "train": [np.array([0])] * 11,
+        "val": [np.array([2])] * 11,
+        "test": [np.array([1])] * 10 + [np.array([], int)],
+    }
+    for data in (
+        small(class_names=("no", "yes"), ids=np.array(["a", "b", "c"])),
+        small(**several),
+        small(train=None, val=None, test=None),
+    ):
+        for path in write_tables(data, tmp_path / f"small{suffix}"):
+            again = read_graph(path)
+            equal(again, data)
+            assert again.name == "small"
+
+
+def test_tables_that_do_not_fit(tmp_path):
+    _, nodes = write_tables(small(), tmp_path / "g.csv")
+    good = nodes.read_text()
+    nodes.write_text(good.replace("train", "training"))
+    with pytest.raises(ValueError, match=r"g\.nodes\.csv' must say train, val, test or nothing, got 'training'"):
+        read_graph(nodes)
+    nodes.write_text(good.replace('"label"', '"topic"'))
+    with pytest.raises(ValueError, match=r"must have a column 'label', got id, topic, split"):
+        read_graph(nodes)
+    nodes.write_text(good)
+    (tmp_path / "g.edges.csv").write_text("source,target,weight\n0,1,2.5\n")
+    with pytest.raises(ValueError, match=r"g\.edges\.csv' must list edges without weights"):
+        read_graph(nodes)
+    (tmp_path / "g.edges.csv").write_text("source,target\n0,7\n")
+    with pytest.raises(ValueError, match="7"):
+        read_graph(nodes)
+    (tmp_path / "g.edges.csv").unlink()
+    with pytest.raises(ValueError, match=r"must have one of the layouts .*<name>\.nodes\.csv beside"):
+        read_graph(nodes)

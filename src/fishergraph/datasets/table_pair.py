@@ -1,0 +1,196 @@
+"""A graph as two tables, `<name>.nodes.csv` and `<name>.edges.csv` (or .tsv, .parquet, gzipped), for other programs.
+
+Edges have source and target. A row per node has id, label, the split as train, val, test or empty (split0, split1, …
+where there are several), and the features, all other columns.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fishergraph._file_checks import check_folder, check_suffix, replacing
+from fishergraph.datasets.prepare import undirected_graph
+from fishergraph.datasets.record import GraphData, Split
+
+TABLES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".parquet": ""}
+_WORDS = ("train", "val", "test")
+CELLS = 1 << 22  # of a block of rows in memory
+
+
+def table_paths(path: str | Path) -> tuple[Path, Path]:
+    """The paths of the edges and of the nodes: `graph.csv` gives `graph.edges.csv` and `graph.nodes.csv`."""
+    path = Path(path)
+    suffix = check_suffix(path, TABLES)
+    stem = path.name[: -len(suffix)]
+    return path.with_name(f"{stem}.edges{suffix}"), path.with_name(f"{stem}.nodes{suffix}")
+
+
+def write_tables(data: GraphData, path: str | Path) -> tuple[Path, Path]:
+    """The paths of two tables, now written: edges (source, target, both directions) and nodes.
+
+    A row per node: id, label (its name where classes have names, empty where there is none), the split as train, val,
+    test or empty (split0, split1, … where there are several), and the features x0, x1, ….
+    """
+    edges, nodes = table_paths(path)
+    for target in (edges, nodes):
+        check_folder(target)
+    ids = np.arange(data.n_nodes) if data.ids is None else data.ids
+    ids = ids.astype(str) if ids.dtype == object else ids
+    ends = data.graph.tocoo()
+    _write(
+        edges, {"source": lambda rows: ids[ends.row[rows]], "target": lambda rows: ids[ends.col[rows]]}, data.graph.nnz
+    )
+    columns = {"id": lambda rows: ids[rows], "label": _label_column(data)} | _split_columns(data)
+    _write(nodes, columns, data.n_nodes, data.X)
+    return edges, nodes
+
+
+def holds_tables(path: Path) -> bool:
+    """Whether a path is one of the two tables, with the other beside it."""
+    return _pair(path) is not None
+
+
+def _pair(path: Path) -> tuple[Path, Path] | None:
+    """The paths of the edges and the nodes that a path belongs to."""
+    match = re.fullmatch(r"(.+)\.(?:nodes|edges)(\.(?:csv|tsv)(?:\.gz)?|\.parquet)", path.name)
+    if match is None:
+        return None
+    edges, nodes = (path.with_name(f"{match[1]}.{kind}{match[2]}") for kind in ("edges", "nodes"))
+    return (edges, nodes) if edges.is_file() and nodes.is_file() else None
+
+
+def read_tables(path: str | Path, name: str | None = None) -> GraphData:
+    """The graph of two tables, given one of them; edges go both ways.
+
+    Labels that are numbers from 0 on stay, others are numbered in the order of their texts; empty ones are −1.
+    """
+    from fishergraph.graph import as_graph
+    from fishergraph.tables import read_columns, read_edges, read_nodes
+
+    path = Path(path)
+    pair = _pair(path)
+    if pair is None:
+        raise FileNotFoundError(
+            f"a table of nodes and one of edges were expected at '{path}', got none; see write_tables."
+        )
+    edges, nodes = pair
+    splits = _split_names(nodes)
+    ids, X, _ = read_nodes(nodes, drop=["label", *splits])
+    graph = as_graph(read_edges(edges), node_ids=ids)
+    if graph.weights is not None:
+        raise ValueError(
+            f"'{edges}' must list edges without weights, each once, got others; drop the column and repeats."
+        )
+    sources, targets = graph.adjacency.nonzero()
+    labels, *words = read_columns(nodes, ["label", *splits])
+    y, names = _numbered(labels)
+    parts = [_part(words, word, nodes) for word in _WORDS]
+    kept = None if np.array_equal(ids, np.arange(len(ids))) else ids
+    name = name or edges.name.rpartition(".edges")[0]
+    return GraphData(
+        name, X, undirected_graph(sources, targets, len(ids)), y, *parts, ids=kept, class_names=names, source=str(path)
+    )
+
+
+def _split_names(nodes: Path) -> list[str]:
+    """The columns of a node table that are splits, in order."""
+    names = [name for name in _columns(nodes) if re.fullmatch(r"split\d*", name)]
+    return sorted(names, key=lambda name: int(name.removeprefix("split") or -1))
+
+
+def _columns(path: Path) -> list[str]:
+    """The names of a table's columns; none where it cannot be read, which reading all of it then explains."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    suffix = check_suffix(path, TABLES)
+    try:
+        if suffix == ".parquet":
+            return pq.read_schema(path).names
+        with gzip.open(path, "rt", newline="") if suffix.endswith(".gz") else path.open(newline="") as file:
+            return next(csv.reader(file, delimiter=TABLES[suffix]), [])
+    except (OSError, EOFError, ValueError, csv.Error, pa.ArrowException):
+        return []
+
+
+def _numbered(labels: list[Any]) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """Class numbers, and their names where the labels are not numbers already."""
+    if all(label is None or (isinstance(label, int) and label >= 0) for label in labels):
+        return np.array([-1 if label is None else label for label in labels], dtype=np.int64), None
+    names = sorted({str(label) for label in labels if label is not None})
+    number = {name: k for k, name in enumerate(names)}
+    return np.array([-1 if label is None else number[str(label)] for label in labels], dtype=np.int64), tuple(names)
+
+
+def _part(splits: list[list[Any]], word: str, nodes: Path) -> Split:
+    """The rows that are in one part of each split."""
+    for column in splits:
+        strange = next((cell for cell in column if cell is not None and cell not in _WORDS), None)
+        if strange is not None:
+            raise ValueError(f"a split of '{nodes}' must say train, val, test or nothing, got {strange!r}; repair it.")
+    parts = [np.array([i for i, cell in enumerate(column) if cell == word], dtype=np.int64) for column in splits]
+    return None if not parts else parts[0] if len(parts) == 1 else parts
+
+
+def _label_column(data: GraphData) -> Any:
+    names = None if data.class_names is None else np.array([*data.class_names, ""])
+    labels = data.y if names is None else names[np.where(data.y < 0, len(names) - 1, data.y)]
+    return lambda rows: np.ma.masked_where(data.y[rows] < 0, labels[rows])
+
+
+def _split_columns(data: GraphData) -> dict[str, Any]:
+    columns = {}
+    for k in range(data.n_splits):
+        column = np.full(data.n_nodes, "", dtype="<U5")
+        for word, part in zip(_WORDS, data.split(k), strict=True):
+            if part is not None:
+                column[part] = word
+        columns["split" if data.n_splits == 1 else f"split{k}"] = column.__getitem__
+    return columns
+
+
+def _write(path: Path, columns: dict[str, Any], n_rows: int, X: Any = None) -> None:
+    """Write a table by blocks of rows; a column is a function of the rows. The file appears complete or not at all."""
+    import pyarrow as pa
+    import pyarrow.csv as pacsv
+    import pyarrow.parquet as pq
+
+    suffix = check_suffix(path, TABLES)
+    width = 0 if X is None else X.shape[1]
+    step = max(CELLS // (width + len(columns)), 1)
+    first = _block(columns, slice(0, 1), X)
+    packing = "gzip" if suffix.endswith(".gz") else None
+    with replacing(path) as part, part.open("wb") as file, pa.output_stream(file, compression=packing) as sink:
+        if suffix == ".parquet":
+            writer = pq.ParquetWriter(sink, first.schema)
+        else:
+            writer = pacsv.CSVWriter(sink, first.schema, write_options=pacsv.WriteOptions(delimiter=TABLES[suffix]))
+        with writer:
+            for start in range(0, n_rows, step):
+                writer.write_table(_block(columns, slice(start, min(start + step, n_rows)), X))
+
+
+def _block(columns: dict[str, Any], rows: slice, X: Any) -> Any:
+    """Some rows of the table."""
+    import pyarrow as pa
+
+    arrays = {name: _arrow(column(rows)) for name, column in columns.items()}
+    if X is not None:
+        block = X[rows].toarray() if sp.issparse(X) else X[rows]
+        arrays |= {f"x{j}": pa.array(np.ascontiguousarray(block[:, j])) for j in range(X.shape[1])}
+    return pa.table(arrays)
+
+
+def _arrow(values: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(values, np.ma.MaskedArray):
+        return pa.array(np.asarray(values.data), mask=np.ma.getmaskarray(values))
+    return pa.array(values)
