@@ -1,4 +1,4 @@
-"""The command `fishergraph`: embed | train | predict | demo | run | simulate | data.
+"""The command `fishergraph`: embed | train | predict | demo | run | report | simulate | data.
 
     options    what can be said on the command line; options_method of the layers, options_train of training
     config     what can be said in a file instead
@@ -9,6 +9,7 @@
     predict    fishergraph predict: files and a trained classifier in, classes out
     demo       fishergraph demo: the bundled Cora, scored and drawn
     run        fishergraph run NAME: an experiment of the paper, from its missing rows to its figure
+    table1     fishergraph run | report table1, figure4; lists, their options of several words
     simulate   fishergraph simulate NAME: the rows of a study, and a table of them
     data       fishergraph data list | info | fetch | convert: graphs to learn on; data_pages, how they are shown
     record     the run record: what was done, with what, how long it took
@@ -30,7 +31,7 @@ from fishergraph.cli.data import data_app
 from fishergraph.cli.demo import demo
 from fishergraph.cli.embed import embed
 from fishergraph.cli.predict import predict
-from fishergraph.cli.run import run_app
+from fishergraph.cli.run import report_app, run_app
 from fishergraph.cli.simulate import simulate
 from fishergraph.cli.train import train
 
@@ -50,6 +51,7 @@ app.command("predict")(predict)
 app.command("demo")(demo)
 app.command("simulate")(simulate)
 app.add_typer(run_app, name="run")
+app.add_typer(report_app, name="report")
 app.add_typer(data_app, name="data")
 
 

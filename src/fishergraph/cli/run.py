@@ -8,7 +8,9 @@ import typer
 from typer.core import TyperGroup
 
 from fishergraph.cli.console import explained
+from fishergraph.cli.lists import ListCommand
 from fishergraph.cli.simulate import Debug, Output, Quick, Quiet, fill_studies, output_folder
+from fishergraph.cli.table1 import report_figure4, report_table1, run_figure4, run_table1
 
 # The figures drawn from simulated rows, and what each shows.
 FIGURES = {
@@ -60,3 +62,12 @@ def _run_figure(name: str, output: Any, quick: bool, quiet: bool) -> None:
 
 for _name, _help in FIGURES.items():
     run_app.command(_name, help=f"{_help} Writes {_name}.png and {_name}.pdf.")(_figure_command(_name))
+
+run_app.command("table1", cls=ListCommand)(run_table1)
+run_app.command("figure4", cls=ListCommand)(run_figure4)
+
+report_app = typer.Typer(
+    cls=Experiments, no_args_is_help=True, help="Make a table or figure from the rows of an experiment; nothing is run."
+)
+report_app.command("table1", cls=ListCommand)(report_table1)
+report_app.command("figure4", cls=ListCommand)(report_figure4)

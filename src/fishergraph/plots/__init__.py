@@ -4,9 +4,10 @@ Colours are those of Okabe and Ito, which people with any form of colour vision 
 classes the marker changes too. Figures are made without pyplot, so no window opens and no backend is chosen.
 """
 
+from fishergraph.plots.components import draw_components
 from fishergraph.plots.points import scatter
 from fishergraph.plots.studies import FIGURES, draw_figure
 from fishergraph.plots.style import MARKERS, PALETTE
 from fishergraph.plots.training import training_curves
 
-__all__ = ["FIGURES", "MARKERS", "PALETTE", "draw_figure", "scatter", "training_curves"]
+__all__ = ["FIGURES", "MARKERS", "PALETTE", "draw_components", "draw_figure", "scatter", "training_curves"]
