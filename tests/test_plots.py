@@ -13,7 +13,16 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from fishergraph.plots import FIGURES, MARKERS, PALETTE, draw_figure, scatter, training_curves
+from fishergraph.plots import (
+    FIGURES,
+    MARKERS,
+    PALETTE,
+    draw_components,
+    draw_figure,
+    draw_maps,
+    scatter,
+    training_curves,
+)  # fmt: skip
 
 rng = np.random.default_rng(0)
 
@@ -198,3 +207,33 @@ def test_a_figure_fits_its_legend(tmp_path):
         box = figure.legends[0].get_window_extent()
         assert box.x0 >= 0, name
         assert box.x1 <= figure.bbox.width, name
+
+
+def test_maps_of_the_same_nodes_share_colours_and_a_legend(tmp_path):
+    labels = rng.integers(0, 3, 30)
+    maps = {name: rng.standard_normal((30, 2)) for name in ("one", "two", "three")}
+    figure = draw_maps(maps, labels, names=["ant", "bee", "cat"], path=tmp_path / "maps.png")
+    titles = [ax.get_title(loc="left") for ax in figure.axes]
+    assert titles == ["(a) one", "(b) two", "(c) three", ""]
+    assert [text.get_text() for text in figure.axes[3].get_legend().get_texts()] == ["ant", "bee", "cat"]
+    for ax, points in zip(figure.axes, maps.values(), strict=False):
+        (drawn,) = ax.collections
+        for xy, colour in zip(np.asarray(drawn.get_offsets()), drawn.get_facecolors(), strict=True):
+            node = int(np.flatnonzero((points == xy).all(axis=1))[0])
+            assert to_hex(colour).upper() == PALETTE[labels[node]]
+    assert {path.name for path in tmp_path.iterdir()} == {"maps.png", "maps.pdf"}
+
+
+def test_components_have_a_panel_per_graph_and_a_curve_per_method():
+    records = [
+        {"study": graph, "curve": method, "value": p, "low": 70.0, "median": 71.0 + p, "high": 90.0}
+        for graph in ("cora", "pubmed")
+        for method in ("fie", "fie-supervised")
+        for p in (1, 2, 4, 8)
+    ]
+    figure = draw_components(records)
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["Cora", "Pubmed"]
+    for ax in figure.axes:
+        assert [list(line.get_xdata()) for line in ax.lines] == [[1, 2, 4, 8]] * 2
+        assert [list(line.get_ydata()) for line in ax.lines] == [[72.0, 73.0, 75.0, 79.0]] * 2
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["unsupervised", "supervised"]

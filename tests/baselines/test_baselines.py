@@ -178,3 +178,27 @@ def test_sparse_features_are_as_good_as_dense_ones(name):
     dense = baseline(name, **settings).fit(PROBLEM.X.toarray(), PROBLEM.y, **split)
     sparse = baseline(name, **settings).fit(PROBLEM.X, PROBLEM.y, **split)
     np.testing.assert_allclose(sparse.predict_proba(), dense.predict_proba(), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["mlp", "gcn", "sage", "gat", "gatv2", "fie-supervised"])
+def test_the_last_hidden_rows_are_what_the_last_layer_sees(name):
+    model = PROBLEM.fit(name)
+    rows = model.last_hidden(PROBLEM.X, PROBLEM.graph)
+    assert rows.shape == (PROBLEM.X.shape[0], model.hidden)
+    last, seen = model._last_layer(), torch.from_numpy(rows)
+    if name == "fie-supervised":
+        block = last.weight[:, -model.hidden :]
+        assert block.shape[1] == seen.shape[1]
+        assert rows.std(axis=0).max() > 0
+        return
+    targets = np.repeat(np.arange(len(rows)), np.diff(PROBLEM.graph.indptr))
+    edges = torch.from_numpy(np.stack([PROBLEM.graph.indices.astype(np.int64), targets]))
+    with torch.no_grad():
+        logits = last(seen) if name == "mlp" else last(seen, edges)
+    np.testing.assert_allclose(torch.softmax(logits, 1).numpy(), model.predict_proba(), atol=1e-5)
+
+
+def test_a_network_without_a_hidden_layer_says_so():
+    model = PROBLEM.fit("gcn", n_layers=1)
+    with pytest.raises(ValueError, match="n_layers of a network with hidden rows must be an integer of at least 2"):
+        model.last_hidden(PROBLEM.X, PROBLEM.graph)

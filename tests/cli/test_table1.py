@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from commands import call, fails, ok, wrong
@@ -75,6 +76,23 @@ def test_a_report_without_rows_says_how_to_get_them(tmp_path):
         tmp_path,
     )
     fails(tmp_path, r"use fishergraph run figure4", "report", "figure4", "-o", tmp_path)
+    fails(tmp_path, r"must hold all maps of Figure 5, got some missing", "report", "figure5", "-o", tmp_path)
+
+
+@pytest.mark.slow
+def test_figure_5_is_drawn_from_its_rows(tmp_path, monkeypatch):
+    pytest.importorskip("torch_geometric")
+    from fishergraph.experiments import tsne
+
+    monkeypatch.setattr(tsne, "tsne_map", lambda Z, seed: Z[:, :2])  # t-SNE itself takes its time
+    ok("run", "figure5", "--quick", "-o", tmp_path)
+    rows = read_rows(tmp_path / "figure5.jsonl")
+    assert [row["parameters"]["method"] for row in rows] == ["gat", "fie-supervised", "fie"]
+    assert all(np.shape(row["values"]["coordinates"]) == (2708, 2) for row in rows)
+    assert {row["values"]["width"] for row in rows} == {64}
+    (tmp_path / "figure5.pdf").unlink()
+    ok("report", "figure5", "--quick", "-o", tmp_path)
+    assert (tmp_path / "figure5.pdf").stat().st_size > 2000
 
 
 def test_a_folder_without_rights_or_that_is_a_file(options, tmp_path):

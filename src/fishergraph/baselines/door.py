@@ -39,7 +39,7 @@ def open_task(model: Any, X: Any, y: Any, graph: Any, train: Any, val: Any) -> T
     if model.needs_graph and graph is None:
         raise ValueError(f"graph must be given for {name}, got None; pass what `as_graph` takes.")
     A: Any = None if graph is None else as_graph(graph).adjacency
-    X = None if X is None else _features(X)
+    X = None if X is None else features(X)
     if A is not None and X is not None:
         check_same_rows(X.shape[0], A.shape[0])
     n_nodes = int(A.shape[0] if X is None else X.shape[0])
@@ -53,7 +53,7 @@ def open_task(model: Any, X: Any, y: Any, graph: Any, train: Any, val: Any) -> T
     return Task(X, sp.csr_array((n_nodes, n_nodes)) if A is None else A, codes, classes, train, val)
 
 
-def _features(X: Any) -> Any:
+def features(X: Any) -> Any:
     """X as a dense or CSR matrix of finite floats."""
     X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
     if X.ndim != 2 or X.dtype.kind not in "fiub":

@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from fishergraph._checks import check_flag, check_integer
 from fishergraph._optional import require
 from fishergraph.baselines.base import Baseline
-from fishergraph.baselines.door import HIDDEN, Task
+from fishergraph.baselines.door import HIDDEN, Task, features
+from fishergraph.graph import as_graph
 from fishergraph.probes.door import check_embedding, check_same_columns, check_split, encode
 
 require("torch", extra="torch")
@@ -43,7 +44,7 @@ class Network(Baseline):
     rows        divide rows of X by their sums; None does it where X has no negative entry
     norm        None, "batch" or "layer"
 
-    GCN alone reads edge weights. Fitted: `history_`, on top of what every baseline has.
+    GCN alone reads edge weights. Fitted: `net_` and `history_`, on top of what every baseline has.
     """
 
     def __init__(
@@ -73,16 +74,36 @@ class Network(Baseline):
         return self.kind != "mlp"
 
     def _run(self, task: Task, seed: int, progress: Any) -> np.ndarray:
-        x, edges, weights = _tensors(task, sparse=self.batch_size is None and self.device == "cpu")
+        x, edges, weights = self._tensors(task.X, task.A)
         with own_randomness(torch.device("cpu"), seed):
-            net = self._build(x, edges, len(task.classes), seed)
+            self.net_: Any = self._build(x, edges, len(task.classes), seed)
         y, val = _known(task)
         self.history_ = train(
-            net, x, y, edges, edge_weight=weights if self.kind == "gcn" else None, train=task.train, val=val,
+            self.net_, x, y, edges, edge_weight=weights if self.kind == "gcn" else None, train=task.train, val=val,
             epochs=self.epochs, lr=self.lr, weight_decay=self.weight_decay, patience=self.patience,
             batch_size=self.batch_size, num_neighbors=self.fan_out, device=self.device, seed=seed, progress=progress,
         )  # fmt: skip
-        return _probabilities(net, x, edges, weights if self.kind == "gcn" else None)
+        return _probabilities(self.net_, x, edges, weights if self.kind == "gcn" else None)
+
+    def last_hidden(self, X: Any, graph: Any) -> np.ndarray:
+        """What enters the last layer, (node, hidden), for the nodes of a graph: that of `fit`, or one like it."""
+        check_is_fitted(self)
+        x, edges, weights = self._tensors(features(X), as_graph(graph).adjacency)
+        seen: list[Tensor] = []
+        listening = self._last_layer().register_forward_pre_hook(lambda module, given: seen.append(given[0]))
+        try:
+            _probabilities(self.net_, x, edges, weights if self.kind == "gcn" else None)
+        finally:
+            listening.remove()
+        return seen[0][:, -self.hidden :].cpu().numpy()
+
+    def _last_layer(self) -> nn.Module:
+        check_integer(self.n_layers, "n_layers of a network with hidden rows", least=2)
+        layers: Any = self.net_.net.lins if self.kind == "mlp" else self.net_.net.convs
+        return layers[-1]
+
+    def _tensors(self, X: Any, A: Any) -> tuple[Tensor, Tensor, Tensor]:
+        return _tensors(X, A, sparse=self.batch_size is None and self.device == "cpu")
 
     def _build(self, x: Tensor, edges: Tensor, n_classes: int, seed: int) -> nn.Module:
         entries = x.values() if is_sparse(x) else x
@@ -117,6 +138,9 @@ class SupervisedFIE(Network):
             **(self.options or {}),
         )  # fmt: skip
         return net.init_from_data(x, edges, seed=seed)
+
+    def _last_layer(self) -> nn.Module:
+        return self.net_.classifier  # it sees ψ_0 … ψ_T, of which ψ_T is the last
 
 
 class MLPProbe(ClassifierMixin, BaseEstimator):
@@ -180,12 +204,12 @@ _train = train  # under a name that the argument of `fit` does not hide
 _NO_EDGES = torch.zeros((2, 0), dtype=torch.int64)
 
 
-def _tensors(task: Task, *, sparse: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """x, edge_index and edge_weight of a task; an edge goes from what is heard to who hears."""
-    targets = np.repeat(np.arange(task.n_nodes), np.diff(task.A.indptr))
-    edges = torch.from_numpy(np.stack([task.A.indices.astype(np.int64), targets]))
-    x = as_tensor(task.X.astype(np.float32)) if sparse and sp.issparse(task.X) else _dense(task.X)
-    return x, edges, torch.from_numpy(task.A.data.astype(np.float32))
+def _tensors(X: Any, A: Any, *, sparse: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """x, edge_index and edge_weight; an edge goes from what is heard to who hears."""
+    targets = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    edges = torch.from_numpy(np.stack([A.indices.astype(np.int64), targets]))
+    x = as_tensor(X.astype(np.float32)) if sparse and sp.issparse(X) else _dense(X)
+    return x, edges, torch.from_numpy(A.data.astype(np.float32))
 
 
 def _dense(X: Any) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,6 @@ from fishergraph.cli.console import explained
 from fishergraph.cli.record import Clock
 
 PICTURE, EMBEDDING = "cora.png", "cora_embedding.parquet"
-AXES = 50  # principal axes that t-SNE sees, as its authors advise
 NEXT = """\
 [bold]Your own graph[/bold], from files:
 
@@ -124,19 +122,8 @@ def _draw(Z: Any, cora: Any, seed: int, title: str, path: Path) -> str:
         require("matplotlib", extra="plots")
     except ImportError:
         return "left out, it needs Matplotlib: pip install 'fishergraph\\[plots]'"
+    from fishergraph.experiments.tsne import tsne_map
     from fishergraph.plots import scatter
 
-    scatter(_flatten(Z, seed), cora.y, title=title, names=cora.class_names, path=path)
+    scatter(tsne_map(Z, seed), cora.y, title=title, names=cora.class_names, path=path)
     return f"{path} (t-SNE)"
-
-
-def _flatten(Z: Any, seed: int) -> Any:
-    """t-SNE coordinates (node, 2); on one thread, since its many short loops gain nothing from more."""
-    from sklearn.decomposition import PCA
-    from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        axes = PCA(AXES, svd_solver="covariance_eigh").fit_transform(Z)
-        return TSNE(init="pca", max_iter=500, angle=0.7, random_state=seed, n_jobs=1).fit_transform(axes)

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 from fishergraph.cli.console import explained
 from fishergraph.cli.lists import ListCommand
 from fishergraph.cli.simulate import Debug, Output, Quick, Quiet, fill_studies, output_folder
-from fishergraph.cli.table1 import report_figure4, report_table1, run_figure4, run_table1
+from fishergraph.cli.table1 import report_figure4, report_figure5, report_table1, run_figure4, run_figure5, run_table1
 
 # The figures drawn from simulated rows, and what each shows.
 FIGURES = {
@@ -65,9 +65,11 @@ for _name, _help in FIGURES.items():
 
 run_app.command("table1", cls=ListCommand)(run_table1)
 run_app.command("figure4", cls=ListCommand)(run_figure4)
+run_app.command("figure5")(run_figure5)
 
 report_app = typer.Typer(
     cls=Experiments, no_args_is_help=True, help="Make a table or figure from the rows of an experiment; nothing is run."
 )
 report_app.command("table1", cls=ListCommand)(report_table1)
 report_app.command("figure4", cls=ListCommand)(report_figure4)
+report_app.command("figure5")(report_figure5)

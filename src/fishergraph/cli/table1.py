@@ -1,4 +1,4 @@
-"""`fishergraph run` and `report` for Table 1 and Figure 4: the missing rows, and what is made of them."""
+"""`fishergraph run` and `report` for Table 1 and Figures 4 and 5: the missing rows, and what is made of them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fishergraph.cli.console import explained, say
+from fishergraph.cli.console import Bar, explained, say
 from fishergraph.cli.simulate import Debug, Quick, Quiet, output_folder
 
 if TYPE_CHECKING:
     from fishergraph.experiments.plan import Column, Status
 
-ROWS = "table1.jsonl"
+ROWS, MAPS = "table1.jsonl", "figure5.jsonl"
 Results = Annotated[
     Path | None,
     typer.Option("--results", "-o", show_default="results, or results/quick", help="Folder for the rows and tables."),
@@ -98,6 +98,47 @@ def report_figure4(
     """Figure 4 from the rows in the results folder."""
     with explained(debug=debug):
         _draw_figure4(_figure4_columns(datasets, quick), output_folder(results, quick))
+
+
+def run_figure5(results: Results = None, quick: Quick = False, quiet: Quiet = False, debug: Debug = False) -> None:
+    """Figure 5: t-SNE maps of GAT, supervised and unsupervised FIE on Cora. Writes figure5.png and figure5.pdf."""
+    with explained(debug=debug):
+        from fishergraph.experiments.rows import remaining, run_cells
+        from fishergraph.experiments.specs import choose_specs
+        from fishergraph.experiments.tsne import PANELS, map_cells, map_work
+
+        choose_specs(PANELS)  # their packages
+        path, cells = output_folder(results, quick) / MAPS, map_cells(quick=quick)
+        with Bar(quiet=quiet) as bar:
+            bar.expect(len(remaining(path, cells)))
+            run_cells(path, cells, map_work, lambda cell: bar.count(cell.parameters["method"]))
+        _draw_figure5(path, quick)
+
+
+def report_figure5(results: Results = None, quick: Quick = False, debug: Debug = False) -> None:
+    """Figure 5 from the rows in the results folder."""
+    with explained(debug=debug):
+        _draw_figure5(output_folder(results, quick) / MAPS, quick)
+
+
+def _draw_figure5(rows: Path, quick: bool) -> None:
+    from fishergraph._optional import require
+    from fishergraph.datasets import load_graph
+    from fishergraph.experiments.rows import read_rows, row_key
+    from fishergraph.experiments.tsne import DATASET, PANELS, map_cells
+
+    require("matplotlib", extra="plots")
+    from fishergraph.plots import draw_maps
+
+    found = {row_key(row): row["values"]["coordinates"] for row in read_rows(rows)}
+    cells = {PANELS[cell.parameters["method"]]: cell.key for cell in map_cells(quick=quick)}
+    if not found.keys() >= set(cells.values()):
+        raise ValueError(
+            f"'{rows}' must hold all maps of Figure 5, got some missing; use fishergraph run figure5 first."
+        )
+    data, path = load_graph(DATASET), rows.with_name("figure5.png")
+    draw_maps({title: found[key] for title, key in cells.items()}, data.y, names=data.class_names, path=path)
+    typer.echo(f"{path} and {path.with_suffix('.pdf')}")
 
 
 def _datasets(names: Sequence[str] | None, quick: bool) -> list[str]:

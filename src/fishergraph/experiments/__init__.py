@@ -17,4 +17,5 @@ jobs           one fit and its rows; no method is given a test label
 runner         jobs in processes, rows as they come, resumed after a kill
 memory         the peak of a job
 report         rows → tables: ours, the paper's, the difference; components, the records of Figure 4
+tsne           the maps of Figure 5
 """

@@ -5,9 +5,10 @@ classes the marker changes too. Figures are made without pyplot, so no window op
 """
 
 from fishergraph.plots.components import draw_components
+from fishergraph.plots.maps import draw_maps
 from fishergraph.plots.points import scatter
 from fishergraph.plots.studies import FIGURES, draw_figure
 from fishergraph.plots.style import MARKERS, PALETTE
 from fishergraph.plots.training import training_curves
 
-__all__ = ["FIGURES", "MARKERS", "PALETTE", "draw_components", "draw_figure", "scatter", "training_curves"]
+__all__ = ["FIGURES", "MARKERS", "PALETTE", "draw_components", "draw_figure", "draw_maps", "scatter", "training_curves"]

@@ -35,22 +35,23 @@ def scatter(
         ax: Matplotlib axes to draw on; None makes a new figure.
         path: where to save the figure; its suffix gives the format, and the file appears whole or not at all.
     """
-    points, classes, codes = _check_points(coordinates, labels)
-    legend = _legend_names(classes, names)
+    points, classes, codes = check_points(coordinates, labels)
+    legend = legend_names(classes, names)
     if path is not None:
         check_folder(Path(path))
     figure = ax.figure if ax is not None else new_figure()
     ax = ax if ax is not None else figure.add_subplot()
-    _draw(ax, points, codes, len(classes))
+    draw_points(ax, points, codes, len(classes))
     _dress(ax, title, legend)
     if path is not None:
         save(figure, Path(path))
     return figure
 
 
-def _draw(ax: Any, points: np.ndarray, codes: np.ndarray, n_classes: int) -> None:
-    """The points, in an order that lets no class lie on top of all others."""
-    size = float(np.clip(30_000 / max(len(points), 1), 3, 60))  # points², so that the ink stays about the same
+def draw_points(ax: Any, points: np.ndarray, codes: np.ndarray, n_classes: int, size: float | None = None) -> None:
+    """Put the points on the axes, in an order that lets no class lie on top of all others."""
+    if size is None:
+        size = float(np.clip(30_000 / max(len(points), 1), 3, 60))  # points², so that the ink stays about the same
     shuffled = np.random.default_rng(0).permutation(len(points))
     colours = np.array([PALETTE[k % len(PALETTE)] for k in range(n_classes)])
     for start in range(0, n_classes, len(PALETTE)):
@@ -73,17 +74,12 @@ def _marker(code: int) -> str:
 
 def _dress(ax: Any, title: str, legend: list[str]) -> None:
     """Equal scales, no frame or ticks (the coordinates mean nothing), and a legend beside the points."""
-    from matplotlib.lines import Line2D
-
     ax.set_aspect("equal", adjustable="box")
     ax.set_axis_off()
     ax.margins(0.02)
     if title:
         ax.set_title(title, loc="left", fontsize=12, color=INK, pad=10)
-    handles = [
-        Line2D([], [], linestyle="none", marker=_marker(k), markersize=7, color=PALETTE[k % len(PALETTE)], label=name)
-        for k, name in enumerate(legend)
-    ]
+    handles = legend_handles(legend)
     ax.legend(
         handles=handles,
         loc="center left",
@@ -97,10 +93,22 @@ def _dress(ax: Any, title: str, legend: list[str]) -> None:
     )
 
 
+def legend_handles(names: Sequence[str], size: float = 7) -> list[Any]:
+    """A coloured mark per class for a legend."""
+    from matplotlib.lines import Line2D
+
+    return [
+        Line2D(
+            [], [], linestyle="none", marker=_marker(k), markersize=size, color=PALETTE[k % len(PALETTE)], label=name
+        )
+        for k, name in enumerate(names)
+    ]
+
+
 # The door.
 
 
-def _check_points(coordinates: Any, labels: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def check_points(coordinates: Any, labels: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The points (n, 2), the classes that occur, and the class number (n,) of each point."""
     points, labels = np.asarray(coordinates), np.asarray(labels)
     if points.ndim != 2 or points.shape[1] != 2 or points.dtype.kind not in "fiub":
@@ -115,7 +123,7 @@ def _check_points(coordinates: Any, labels: Any) -> tuple[np.ndarray, np.ndarray
     return points, classes, codes
 
 
-def _legend_names(classes: np.ndarray, names: Sequence[str] | Mapping[Any, str] | None) -> list[str]:
+def legend_names(classes: np.ndarray, names: Sequence[str] | Mapping[Any, str] | None) -> list[str]:
     """The name of each class that occurs."""
     values = classes.tolist()
     if names is None:
