@@ -83,7 +83,7 @@ def build(model: str, in_channels: int, n_classes: int, hidden: int) -> Any:
     if model == "fisher":
         return FisherNet(in_channels, hidden, LAYERS, n_classes, num_anchors=COMPONENTS, head="relu", dropout=DROPOUT)
     heads = {"heads": COMPONENTS} if "gat" in model else {}
-    rest = {"dropout": DROPOUT, "rows": False, "norm": "batch_norm", **heads}
+    rest = {"dropout": DROPOUT, "rows": False, "norm": "batch", **heads}
     return Stack(model, in_channels, hidden, LAYERS, n_classes, **rest)
 
 

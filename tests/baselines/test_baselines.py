@@ -156,6 +156,14 @@ def test_other_probes(probe):
     np.testing.assert_array_equal(first.predict_proba(), second.predict_proba())
 
 
+@pytest.mark.parametrize("norm", ["batch", "layer"])
+def test_norms_and_sampled_batches(norm):
+    model = PROBLEM.fit("sage", norm=norm, batch_size=20, fan_out=5, n_layers=2)
+    assert model.score(PROBLEM.y, PROBLEM.test) > 0.8
+    with pytest.raises(ValueError, match=r"norm \(or None\) must be one of 'batch', 'layer', got 'bach'"):
+        PROBLEM.fit("sage", norm="bach")
+
+
 def test_a_missing_package_is_named_with_the_line_to_type(monkeypatch):
     for name in [name for name in sys.modules if name.split(".")[0] == "gensim"]:
         monkeypatch.setitem(sys.modules, name, None)

@@ -42,7 +42,8 @@ def open_task(model: Any, X: Any, y: Any, graph: Any, train: Any, val: Any) -> T
     X = None if X is None else features(X)
     if A is not None and X is not None:
         check_same_rows(X.shape[0], A.shape[0])
-    n_nodes = int(A.shape[0] if X is None else X.shape[0])
+    given: Any = A if X is None else X
+    n_nodes = int(given.shape[0])
     y, train, val = check_split(y, train, val, n_nodes, what="node")
     classes, known = np.unique(y[np.concatenate([train, val])], return_inverse=True)
     if len(np.unique(known[: len(train)])) < 2:

@@ -11,6 +11,7 @@ from torch_geometric.nn import GAT, GCN, MLP, GraphSAGE
 from fishergraph._checks import look_up
 from fishergraph.nn.rows import dropped, is_sparse, with_values
 
+NORMS = {"batch": "batch_norm", "layer": "layer_norm"}
 STACKS = {"mlp": MLP, "gcn": GCN, "sage": GraphSAGE, "gat": GAT, "gatv2": GAT}
 
 
@@ -36,7 +37,8 @@ class Stack(nn.Module):
             "in_channels": in_channels, "hidden_channels": hidden_channels, "out_channels": out_channels,
             "num_layers": num_layers,
         }  # fmt: skip
-        self.net = make(**widths, dropout=dropout, norm=norm, **attention)
+        named = None if norm is None else look_up(NORMS, norm, "norm (or None)")
+        self.net = make(**widths, dropout=dropout, norm=named, **attention)
         self.needs_edges, self.averages_first = kind != "mlp", kind == "sage"
 
     def forward(
