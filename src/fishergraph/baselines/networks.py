@@ -69,6 +69,11 @@ class Network(Baseline):
         self.device = device
 
     @property
+    def _near(self) -> bool:
+        """Whether full-batch steps are made on what labelled nodes hear."""
+        return False
+
+    @property
     def needs_graph(self) -> bool:
         """Whether the kind looks at edges."""
         return self.kind != "mlp"
@@ -80,7 +85,7 @@ class Network(Baseline):
         y, val = _known(task)
         self.history_ = train(
             self.net_, x, y, edges, edge_weight=weights if self.kind == "gcn" else None, train=task.train, val=val,
-            epochs=self.epochs, lr=self.lr, weight_decay=self.weight_decay, patience=self.patience,
+            epochs=self.epochs, lr=self.lr, weight_decay=self.weight_decay, patience=self.patience, near=self._near,
             batch_size=self.batch_size, num_neighbors=self.fan_out, device=self.device, seed=seed, progress=progress,
         )  # fmt: skip
         return _probabilities(self.net_, x, edges, weights if self.kind == "gcn" else None)
@@ -138,6 +143,10 @@ class SupervisedFIE(Network):
             **(self.options or {}),
         )  # fmt: skip
         return net.init_from_data(x, edges, seed=seed)
+
+    @property
+    def _near(self) -> bool:
+        return self.batch_size is None
 
     def _last_layer(self) -> nn.Module:
         return self.net_.classifier  # it sees ψ_0 … ψ_T, of which ψ_T is the last

@@ -123,7 +123,7 @@ def _network(method: str, title: str, *, large: Settings, **more: Any) -> Spec:
 
 
 _FIE: dict[str, Any] = {"deeper": _DEEPER, "components": "n_anchors"}
-_SHORT = Rung({"epochs": 40, "patience": None}, keep=4)  # every point of the grid for 40 epochs; four go on
+_SHORT = Rung({"epochs": 100, "patience": None}, keep=8)  # every point of the grid for 100 epochs; eight go on
 _TRAINED = Spec(
     "fie-supervised", "FIE sup", supervised=True,
     small=Protocol(grid=_SUPERVISED, rungs=(_SHORT, Rung())),

@@ -17,6 +17,7 @@ from torch import Tensor
 from fishergraph.nn.batches import FullBatch, Sampled
 from fishergraph.nn.checkpoint import Run, Snapshot, restore, take_snapshot, write_snapshot
 from fishergraph.nn.history import History, open_log
+from fishergraph.nn.near import NearBatch
 from fishergraph.nn.watch import NotFinite, check_parameters, watching
 
 _log = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ class Plan:
 class Loop:
     """The epochs of a run. `good` is its state after the last whole one, to be resumed from or looked into."""
 
-    def __init__(self, run: Run, source: FullBatch | Sampled, plan: Plan):
+    def __init__(self, run: Run, source: FullBatch | NearBatch | Sampled, plan: Plan):
         self.state, self.source, self.task, self.plan = run, source, source.task, plan
         self.good: Snapshot = take_snapshot(run)
 

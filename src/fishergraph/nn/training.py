@@ -18,6 +18,7 @@ from fishergraph.nn.batches import FullBatch, Sampled, sampled
 from fishergraph.nn.checkpoint import Run, read_snapshot, restore
 from fishergraph.nn.history import History, check_log
 from fishergraph.nn.loop import AMP, Loop, Plan
+from fishergraph.nn.near import NearBatch, near_batch
 from fishergraph.nn.training_door import Task, model_option, open_task
 from fishergraph.ops.torch_device import find_device
 
@@ -39,6 +40,7 @@ def train(
     batch_size: int | None = None,
     num_neighbors: Any = None,
     loader: Any = None,
+    near: bool = False,
     amp: bool | str = False,
     device: Any = None,
     seed: int = 0,
@@ -66,6 +68,8 @@ def train(
     batch_size : training nodes in a step; None takes the whole graph at once.
     num_neighbors : with batch_size, how many neighbours are sampled at each distance: a number, or one per layer.
     loader : batches of one's own instead, as PyG's `NeighborLoader` gives them.
+    near : compute what the training and validation nodes hear and nothing else, a fraction of the work where few nodes
+        have labels; the numbers are those of the whole graph, but for the draws of dropout. For `FisherNet`.
     amp : True or "bf16", or "fp16" with scaled gradients: the precision of products in training.
     device : where the work is done; None where the model is.
     seed : of dropout and sampling; the caller's random state is left as it was.
@@ -81,7 +85,7 @@ def train(
     plan = _plan(epochs, patience, checkpoint, checkpoint_every, log, progress)
     place = _device(model, device)
     model.to(place)
-    source = _source(model, task, batch_size, num_neighbors, loader, place, seed)
+    source = _source(model, task, batch_size, num_neighbors, loader, check_flag(near, "near"), place, seed)
     settings = {
         "lr": check_number(lr, "lr", strict=True),
         "weight_decay": check_number(weight_decay, "weight_decay"),
@@ -137,9 +141,12 @@ def _amp(amp: Any) -> str | None:
 
 
 def _source(
-    model: nn.Module, task: Task, batch_size: Any, num_neighbors: Any, loader: Any, device: torch.device, seed: int
-) -> FullBatch | Sampled:
+    model: nn.Module, task: Task, batch_size: Any, num_neighbors: Any, loader: Any, near: bool, device: torch.device,
+    seed: int,
+) -> FullBatch | NearBatch | Sampled:  # fmt: skip
     """Where the batches come from."""
+    if near and (loader is not None or batch_size is not None):
+        raise ValueError("near=True takes all training nodes in one step, got batches too; leave one of them out.")
     if loader is not None:
         if batch_size is not None or num_neighbors is not None:
             raise ValueError("a loader has its own batches, got batch_size or num_neighbors too; leave them out.")
@@ -147,7 +154,7 @@ def _source(
     if batch_size is None:
         if num_neighbors is not None:
             raise ValueError("num_neighbors belongs to mini-batches, got no batch_size; pass it, or leave both out.")
-        return FullBatch(task.to(device))
+        return near_batch(model, task.to(device)) if near else FullBatch(task.to(device))
     n_layers = model_option(model, "num_layers")
     if isinstance(num_neighbors, int) or num_neighbors is None:
         if n_layers is None:
