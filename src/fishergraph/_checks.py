@@ -155,7 +155,7 @@ def check_weight_scale(weights: Any, dtype: Any, what: str = "edge") -> None:
     """Raise where sums of weights would leave the range of the dtype they are added in."""
     name = str(dtype).removeprefix("torch.")
     bound = 1e30 if name == "float32" else 1e300
-    if weights is not None and len(weights) and not 1 / bound <= weights.min() <= weights.max() <= bound:
+    if weights is not None and len(weights) and not 1 / bound <= float(weights.min()) <= float(weights.max()) <= bound:
         raise ValueError(
             f"{what} weights must lie between {1 / bound:g} and {bound:g} beside features in {name}, "
             f"got {weights.min():g} to {weights.max():g}; rescale them, or drop the {what}s that hardly weigh."

@@ -108,7 +108,8 @@ def _host_sets(model: Any, X: Any, graph: Any) -> tuple[Any, Any]:
     if isinstance(rule, Tuples):
         return _tuple_points(model, rule, X, graph)
     sets = rule(graph, model.weights, model.n_jobs)
-    _checks.check_weight_scale(sets.weights, X.dtype)
+    if sets.lifted:  # a path weighs the product of its edges
+        _checks.check_weight_scale(sets.weights, X.dtype)
     return X, sets
 
 
