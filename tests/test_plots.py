@@ -236,4 +236,5 @@ def test_components_have_a_panel_per_graph_and_a_curve_per_method():
     for ax in figure.axes:
         assert [list(line.get_xdata()) for line in ax.lines] == [[1, 2, 4, 8]] * 2
         assert [list(line.get_ydata()) for line in ax.lines] == [[72.0, 73.0, 75.0, 79.0]] * 2
+        assert [label.get_text() for label in ax.get_xticklabels()] == ["1", "2", "4", "8"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["unsupervised", "supervised"]

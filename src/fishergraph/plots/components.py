@@ -22,10 +22,11 @@ def draw_components(records: Sequence[Mapping[str, Any]], path: str | Path | Non
     """The figure of records with study (the graph), curve (the method), value, low, median and high, in percent."""
     graphs = list(dict.fromkeys(record["study"] for record in records))
     methods = [name for name in CURVES if any(record["curve"] == name for record in records)]
+    numbers = tuple(sorted({record["value"] for record in records}))
     panels = tuple(
         Panel(
             graph.capitalize(), "mixture components p", "validation accuracy, %",
-            {(graph, method): CURVES[method] for method in methods}, xlog=True, one=False,
+            {(graph, method): CURVES[method] for method in methods}, xlog=True, xticks=numbers, one=False,
         )
         for graph in graphs
     )  # fmt: skip

@@ -45,6 +45,7 @@ class Panel:
     xlog: bool = False
     ylog: bool = False
     ylim: tuple[float, float] | None = None
+    xticks: tuple[float, ...] | None = None
     yticks: tuple[float, ...] = ()
     one: bool = True  # whether to draw the line at one, and the paper's band around it
     marks: Mapping[tuple[str, str], Curve] | None = None  # curves of a single record: a point, or a level line
@@ -204,6 +205,9 @@ def _dress(ax: Any, panel: Panel) -> None:
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     if panel.ylog:
         ax.set_yscale("log")
+    if panel.xticks:
+        ax.set_xticks(panel.xticks, [f"{tick:g}" for tick in panel.xticks])
+        ax.set_xticks([], minor=True)
     if panel.yticks:
         ax.set_yticks(panel.yticks, [f"{tick:g}" for tick in panel.yticks])
     if panel.ylim:
