@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from common import Rows, parser, print_table, read_rows, seconds
 
 from fishergraph import FisherEmbedding
-from fishergraph.datasets.record import undirected_graph
+from fishergraph.datasets.prepare import undirected_graph
 
 
 def main() -> None:
