@@ -17,6 +17,7 @@ import reference as ref
 import reference_graphs as ref_graphs
 from fishergraph import FisherEmbedding, FisherGraphEmbedding, Tuples, as_graphs
 from fishergraph.em.kmeans import unit_rows
+from fishergraph.estimators.graph_input import cores_of
 
 rng = np.random.default_rng(0)
 
@@ -172,6 +173,7 @@ def test_clone_pickle_and_params():
         {},
         {"readout": "both", "graph_kernel": "exp", "graph_dim": 6},
         {"block_weights": (1, 0, 1), "family": "diagonal-mixture", "graph_family": "von-mises-fisher"},
+        {"inputs": ("cores", "degrees")},
         {"inputs": ("features", "tags", "degrees", "edge-tags"), "multiset": Tuples(k=2, s=1)},
     ],
 )
@@ -242,6 +244,18 @@ def test_unseen_tags_and_degrees():
     assert np.isfinite(model.transform([star, strange])).all()
 
 
+def test_core_numbers_enter_where_they_are_asked_for():
+    clique_with_tail = nx.disjoint_union(nx.complete_graph(4), nx.empty_graph(2))
+    clique_with_tail.add_edges_from([(3, 4), (4, 4)])  # a tail with a self-loop, and a node alone
+    model = small(n_layers=0, inputs=("cores",)).fit([clique_with_tail])
+    np.testing.assert_array_equal(model.code_.cores, [0, 1, 3])
+    coded = model.code_(as_graphs([clique_with_tail])).toarray()
+    np.testing.assert_array_equal(coded.argmax(axis=1), [2, 2, 2, 2, 1, 0])
+    np.testing.assert_array_equal(model.code_(as_graphs([nx.cycle_graph(3)])).toarray().argmax(axis=1), 1)  # 2: as 1
+    np.testing.assert_array_equal(cores_of(as_graphs([nx.DiGraph([(0, 1), (1, 2), (2, 0)])])), 2)
+    assert small().fit([clique_with_tail]).code_.parts == ("degrees",)  # "auto" leaves them out
+
+
 def test_features_are_standardised_with_what_fit_saw():
     X = [np.array([[0.0, 5.0], [2.0, 5.0]]), np.array([[4.0, 5.0], [6.0, 5.0]])]
     graphs = as_graphs([(x, nx.path_graph(2)) for x in X])
@@ -253,7 +267,10 @@ def test_features_are_standardised_with_what_fit_saw():
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"inputs": "colour"}, "inputs .* must be one of 'features', 'tags', 'edge-tags', 'degrees', got 'colour'"),
+        (
+            {"inputs": "colour"},
+            "inputs .* must be one of 'features', 'tags', 'edge-tags', 'degrees', 'cores', got 'colour'",
+        ),
         ({"inputs": ("features",)}, "graphs must have features, got none"),
         ({"inputs": ()}, "name at least one"),
         ({"inputs": ("tags", "tags")}, "distinct names"),

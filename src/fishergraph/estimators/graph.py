@@ -57,7 +57,8 @@ class FisherGraphEmbedding(FisherTransformer):
     graph_kernel : "identity", φ of the readout itself, or "exp", a Nyström map of it.
     graph_dim : width of that map.
     unit_blocks : divide every block of a graph by its length, which hides the graph's size.
-    inputs : what nodes enter with: "auto", all there is; or names out of "features", "tags", "edge-tags", "degrees".
+    inputs : what nodes enter with: "auto", all there is and the degrees; or names out of "features", "tags",
+        "edge-tags", "degrees", "cores" (core numbers: how densely the surroundings of a node hang together).
         Tags and degrees are one-hot over those seen in fit (an unseen tag gives zeros, an unseen degree counts as the
         nearest one), features are standardised.
     block_weights : one weight per stage 0 … T; 0 leaves a stage out. None weighs all equally.

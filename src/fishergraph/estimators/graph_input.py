@@ -1,9 +1,10 @@
-"""What the nodes of graphs enter the first layer with: features, one-hot tags, degrees, shares of edge tags.
+"""What the nodes of graphs enter the first layer with: features, one-hot tags, degrees, core numbers, edge tags.
 
 Each part has rows of length about one, and the parts stand side by side. Features are standardised and divided by the
 root of their number. A tag is a one-hot vector over the tags seen in fit; one that fit has not seen gives zeros. A
-degree is a one-hot vector over the degrees seen in fit; another one counts as the nearest of them. Tags of edges enter
-as the unit vector of log(1 + number of edges with the tag) at the node.
+degree is a one-hot vector over the degrees seen in fit; another one counts as the nearest of them. So is a core number:
+the largest k such that the node is in a part of the graph where everyone has k neighbours. Tags of edges enter as the
+unit vector of log(1 + number of edges with the tag) at the node.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ class NodeCode:
     """The fitted code of nodes: which parts it has, and what each has learned.
 
     parts : the names of `PARTS`, in their order.
-    tags, degrees, edge_tags : sorted arrays of what is known, or None.
+    tags, degrees, cores, edge_tags : sorted arrays of what is known, or None.
     standard : the map that standardises features, or None.
     """
 
     parts: tuple[str, ...]
     tags: np.ndarray | None = None
     degrees: np.ndarray | None = None
+    cores: np.ndarray | None = None
     edge_tags: np.ndarray | None = None
     standard: StandardMap | None = None
 
@@ -49,7 +51,7 @@ class NodeCode:
 def fit_code(graphs: Graphs, inputs: Any) -> NodeCode:
     """The code of the nodes of these graphs; `inputs` is "auto", all there is and the degrees, or names of parts."""
     if isinstance(inputs, str) and inputs == "auto":
-        parts = tuple(name for name, part in PARTS.items() if part.known(graphs))
+        parts = tuple(name for name, part in PARTS.items() if part.auto and part.known(graphs))
     else:
         parts = (inputs,) if isinstance(inputs, str) else tuple(inputs)
         for name in parts:
@@ -66,6 +68,8 @@ def fit_code(graphs: Graphs, inputs: Any) -> NodeCode:
         learned["tags"] = np.unique(np.asarray(graphs.tags))
     if "degrees" in parts:
         learned["degrees"] = np.unique(degrees_of(graphs))
+    if "cores" in parts:
+        learned["cores"] = np.unique(cores_of(graphs))
     if "edge-tags" in parts:
         learned["edge_tags"] = np.unique(graphs.edge_tags.tags)  # type: ignore[union-attr]
     return NodeCode(parts, **learned)
@@ -78,13 +82,26 @@ def degrees_of(graphs: Graphs) -> np.ndarray:
     return np.diff(graph.indptr) - np.bincount(rows[rows == graph.indices], minlength=graph.n_nodes)
 
 
+def cores_of(graphs: Graphs) -> np.ndarray:
+    """The core number of every node; directions and self-loops do not matter."""
+    from fishergraph.ops.numba_cores import core_numbers
+
+    both = sp.csr_array(graphs.graph.adjacency, copy=True)
+    both.data = np.ones(len(both.data), np.float32)
+    both = sp.csr_array(both + both.T)
+    both.setdiag(0)
+    both.eliminate_zeros()
+    return core_numbers(both.indptr, both.indices)
+
+
 @dataclass(frozen=True)
 class _Part:
-    """One part of the code: whether graphs have it, how its absence is worded, and its matrix."""
+    """One part of the code: whether graphs have it, how its absence is worded, its matrix, and if "auto" takes it."""
 
     known: Callable[[Graphs], bool]
     missing: str
     code: Callable[[NodeCode, Graphs], Any]
+    auto: bool = True
 
     def check(self, graphs: Graphs) -> None:
         """Raise where the graphs lack what this part codes."""
@@ -139,12 +156,19 @@ def _tags(code: NodeCode, graphs: Graphs) -> sp.csr_array:
 
 
 def _degrees(code: NodeCode, graphs: Graphs) -> sp.csr_array:
-    known: Any = code.degrees
-    degrees = degrees_of(graphs)
-    right = np.clip(np.searchsorted(known, degrees), 1 if len(known) > 1 else 0, len(known) - 1)
+    return _nearest(degrees_of(graphs), code.degrees)
+
+
+def _cores(code: NodeCode, graphs: Graphs) -> sp.csr_array:
+    return _nearest(cores_of(graphs), code.cores)
+
+
+def _nearest(values: np.ndarray, known: Any) -> sp.csr_array:
+    """Rows with a one at the known value that is nearest, of two the smaller."""
+    right = np.clip(np.searchsorted(known, values), 1 if len(known) > 1 else 0, len(known) - 1)
     left = np.maximum(right - 1, 0)
-    nearest = np.where(degrees - known[left] <= known[right] - degrees, left, right)
-    return _one_hot(nearest, np.ones(len(degrees), dtype=bool), len(known))
+    nearest = np.where(values - known[left] <= known[right] - values, left, right)
+    return _one_hot(nearest, np.ones(len(values), dtype=bool), len(known))
 
 
 def _edge_tags(code: NodeCode, graphs: Graphs) -> sp.csr_array:
@@ -162,4 +186,5 @@ PARTS: dict[str, _Part] = {
     "tags": _Part(lambda graphs: graphs.tags is not None, "tags", _tags),
     "edge-tags": _Part(lambda graphs: graphs.edge_tags is not None, "tags of edges", _edge_tags),
     "degrees": _Part(lambda graphs: True, "", _degrees),
+    "cores": _Part(lambda graphs: True, "", _cores, auto=False),
 }

@@ -97,9 +97,12 @@ def unpack_layer(entry: dict[str, Any], name: str, arrays: dict[str, np.ndarray]
     return Layer(kind(**parts), _unpack_map(entry["map"], name, arrays), arrays.get(f"{name}.fisher_root"))
 
 
+_KNOWN = ("tags", "degrees", "cores", "edge_tags")  # of a `NodeCode`: lists of what it can name
+
+
 def pack_code(code: NodeCode, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """The header's entry of what is known of nodes; tags may be texts, so they stand in the header."""
-    known = {name: getattr(code, name) for name in ("tags", "degrees", "edge_tags")}
+    known = {name: getattr(code, name) for name in _KNOWN}
     lists = {name: None if values is None else values.tolist() for name, values in known.items()}
     standard = None if code.standard is None else _pack_map(code.standard, "code", arrays)
     return {"parts": list(code.parts), "standard": standard, **lists}
@@ -107,7 +110,7 @@ def pack_code(code: NodeCode, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
 
 def unpack_code(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> NodeCode:
     """The code that `pack_code` put away."""
-    known = {name: entry[name] for name in ("tags", "degrees", "edge_tags")}
+    known = {name: entry.get(name) for name in _KNOWN}  # older files lack cores
     values = {name: None if found is None else np.array(found) for name, found in known.items()}
     standard: Any = None if entry["standard"] is None else _unpack_map(entry["standard"], "code", arrays)
     return NodeCode(tuple(entry["parts"]), standard=standard, **values)
