@@ -62,7 +62,7 @@ def head_backward(
     grad_points, grad_logs = _through_members(points, logs, sets, blocks, fisher_root, log_total, inner, grad)
     log_prior = math.log(prior) if prior > 0 else -math.inf
     own = torch.where(log_total > -torch.inf, torch.exp(log_prior - log_total), 1.0)
-    pulled = own.T @ grad - grad.sum(dim=0)  # (anchor, out)
+    pulled = (own - 1).T @ grad  # (anchor, out)
     grad_anchors = fisher_root * torch.einsum("jo,jko->jk", pulled, blocks)
     return grad_points, grad_logs, grad_anchors, grad_weight
 
@@ -99,16 +99,19 @@ def _through_members(
     back, entries = sets.transpose
     back = back.weighted(None if sets.weights is None else sets.weights[entries])
     safe = torch.where(log_total > -torch.inf, -log_total, -torch.inf)
-    grad_points, grad_logs, precision = torch.empty_like(points), torch.empty_like(logs), _precision()
+    grad_points, precision = torch.empty_like(points), _precision()
+    dots = logs.new_empty((triton_linear.contract_tiles(points.shape[1], precision), *logs.shape))
     pull = triton_pull.Pull(grad, safe.exp(), back, logs=safe, row_logs=logs, scale=fisher_root)
     for rows in _row_chunks(back.n_sets, len(blocks) * grad.shape[1], _BACK_CHUNK):
-        grad_logs[rows] = triton_linear.head_contract(
-            pull.rows(rows), points[rows], blocks, grad_points[rows], precision=precision
+        triton_linear.head_contract(
+            pull.rows(rows), points[rows], blocks, grad_points[rows], dots[:, rows], precision=precision
         )
     if back.hubs.n_hubs:
         rows = back.hubs.rows
-        part = torch.empty_like(points[: len(rows)])
-        grad_logs[rows] = triton_linear.head_contract(pull.hubs(), points[rows], blocks, part, precision=precision)
-        grad_points[rows] = part
-    grad_logs -= triton_pull.pull_inner(inner, log_total, logs, back)
+        part, part_dots = torch.empty_like(points[: len(rows)]), torch.empty_like(dots[:, : len(rows)])
+        triton_linear.head_contract(pull.hubs(), points[rows], blocks, part, part_dots, precision=precision)
+        grad_points[rows], dots[:, rows] = part, part_dots
+    grad_logs = dots[0] - triton_pull.pull_inner(inner, log_total, logs, back)
+    for more in dots[1:]:
+        grad_logs += more
     return grad_points, grad_logs

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -72,30 +71,42 @@ def _head_inner(
 
 @triton.jit
 def _head_contract(
-    grad_x, dots, reversed_sums, x, weight, n_rows, STRIDE: tl.constexpr, OUT: tl.constexpr, D: tl.constexpr,
+    grad_x, dots, reversed_sums, x, weight, n_rows, slab, STRIDE: tl.constexpr, OUT: tl.constexpr, D: tl.constexpr,
     P: tl.constexpr, ROWS: tl.constexpr, FEATURES: tl.constexpr, DEPTH: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """dx_u = Σ_j W_jᵀ R_uj and, after every anchor, ⟨x_u, the sum so far⟩; one tile of features per program."""
+    """dx_u = Σ_j W_jᵀ R_uj and, after every anchor, what ⟨x_u, the sum so far⟩ has grown by; a tile of features."""
     TILES: tl.constexpr = (D + FEATURES - 1) // FEATURES
     first, tile = tl.program_id(0) // TILES * ROWS, tl.program_id(0) % TILES
     feature = tile * FEATURES
     rows, features = first.to(tl.int64) + tl.arange(0, ROWS), feature + tl.arange(0, FEATURES)
     inside = (rows < n_rows)[:, None] & (features < D)[None, :]
-    acc = tl.zeros([ROWS, FEATURES], tl.float32)
+    acc, before = tl.zeros([ROWS, FEATURES], tl.float32), tl.zeros([ROWS], tl.float32)
     for anchor in range(P):
         acc = _product(acc, reversed_sums, weight, first, anchor * OUT, anchor * D + feature, OUT, DEPTH, PRECISION)
         dot = _row_dots(acc, x, rows * STRIDE, 0, x, feature, rows < n_rows, 0.0, D, ROWS, FEATURES, False)
-        slab = (tile.to(tl.int64) * n_rows + rows) * P + anchor
-        tl.store(dots + slab, dot, mask=rows < n_rows)
+        tl.store(dots + tile.to(tl.int64) * slab + rows * P + anchor, dot - before, mask=rows < n_rows)
+        before = dot
     tl.store(grad_x + rows[:, None] * D + features[None, :], acc, mask=inside)
 
 
-def _tile(n_features: int, precision: str) -> dict[str, Any]:
-    """The tile of a program; three products hold more factors, and share them among more warps."""
+def _tile(n_features: int, precision: str, features: int = _FEATURES) -> dict[str, Any]:
+    """The tile of a program, of at most `features`; three products hold more factors, and share them among more
+    warps, as wide tiles share their sums."""
+    width = max(32, min(features, triton.next_power_of_2(n_features)))
     return {
-        "ROWS": _ROWS, "FEATURES": max(32, min(_FEATURES, triton.next_power_of_2(n_features))), "DEPTH": _DEPTH,
-        "PRECISION": precision, "num_warps": 4 if precision == "tf32" else 8, "num_stages": 3,
+        "ROWS": _ROWS, "FEATURES": width, "DEPTH": _DEPTH, "PRECISION": precision,
+        "num_warps": 4 if precision == "tf32" and width <= _FEATURES else 8, "num_stages": 3,
     }  # fmt: skip
+
+
+def _contract_tile(n_features: int, precision: str) -> dict[str, Any]:
+    """That of `head_contract`: all features where one product is enough, so that R is read once."""
+    return _tile(n_features, precision, 2 * _FEATURES if precision == "tf32" else _FEATURES)
+
+
+def contract_tiles(n_features: int, precision: str) -> int:
+    """How many tiles of features `head_contract` has: as many parts its dots come in."""
+    return triton.cdiv(n_features, _contract_tile(n_features, precision)["FEATURES"])
 
 
 def _described(matrix: Tensor, rows: int, options: dict[str, Any]) -> TensorDescriptor:
@@ -119,18 +130,15 @@ def head_inner(
 
 
 def head_contract(
-    reversed_sums: Tensor, points: Tensor, weight: Tensor, grad_points: Tensor, *, precision: str
-) -> Tensor:
-    """⟨x_u, W_jᵀ R_uj⟩, (row, anchor), with dx_u = Σ_j W_jᵀ R_uj, (row, feature), written to `grad_points`."""
+    reversed_sums: Tensor, points: Tensor, weight: Tensor, grad_points: Tensor, dots: Tensor, *, precision: str
+) -> None:
+    """dx_u = Σ_j W_jᵀ R_uj, (row, feature), is written to `grad_points`; ⟨x_u, W_jᵀ R_uj⟩ to `dots`, (tile, row,
+    anchor), as summands over `contract_tiles`. Rows of `dots` may be those of a larger tensor."""
     n_rows, n_anchors, n_out = reversed_sums.shape
-    n_features, options = points.shape[1], _tile(points.shape[1], precision)
-    tiles = triton.cdiv(n_features, options["FEATURES"])
-    dots = reversed_sums.new_empty((tiles, n_rows, n_anchors))
+    n_features, options = points.shape[1], _contract_tile(points.shape[1], precision)
     if n_rows:
-        _head_contract[(tiles * triton.cdiv(n_rows, _ROWS),)](
+        _head_contract[(len(dots) * triton.cdiv(n_rows, _ROWS),)](
             grad_points, dots, _described(reversed_sums.flatten(1), _ROWS, options), points,
-            _described(weight.flatten(0, 1), options["FEATURES"], options), n_rows, points.stride(0), n_out,
-            n_features, n_anchors, **options,
+            _described(weight.flatten(0, 1), options["FEATURES"], options), n_rows, dots.stride(0), points.stride(0),
+            n_out, n_features, n_anchors, **options,
         )  # fmt: skip
-    dots = dots.sum(0) if tiles > 1 else dots[0]
-    return torch.diff(dots, dim=1, prepend=dots.new_zeros((n_rows, 1)))
