@@ -118,10 +118,47 @@ def test_rank_deficient_and_constant_embeddings():
 
 def test_is_a_scikit_learn_estimator():
     probe = LogisticProbe(Cs=[1.0], max_iter=7)
-    assert clone(probe).get_params() == {"Cs": [1.0], "max_iter": 7, "tol": 1e-7, "fit_on": "train"}
+    settings = {"Cs": [1.0], "max_iter": 7, "tol": 1e-7, "fit_on": "train", "patience": None, "verbose": False}
+    assert clone(probe).get_params() == settings
     Z, y = problem()
     fitted = LogisticProbe(Cs=[1.0]).fit(Z, y, train=np.arange(100), val=np.arange(100, 300))
     assert fitted.score(Z[100:], y[100:]) == pytest.approx(fitted.val_score_)
+
+
+def test_patience_ends_the_path_and_a_bar_follows_it():
+    Z, y = problem(n_features=20, n_classes=3, noise=2.0)
+    train, val = np.arange(60), np.arange(60, 220)
+    whole = LogisticProbe().fit(Z, y, train, val)
+    best = int(np.argmax(whole.val_scores_))
+    assert best + 2 < len(whole.Cs_)  # else nothing is left out below
+    seen = []
+
+    class Bar:
+        def __call__(self, title, steps):
+            seen.append((title, steps))
+            return self
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            pass
+
+        def set_postfix(self, **values):
+            seen.append(values)
+
+        def update(self, n):
+            pass
+
+    short = LogisticProbe(patience=len(whole.Cs_) - 1 - best - 1, verbose=Bar()).fit(Z, y, train, val)
+    np.testing.assert_array_equal(short.val_scores_, whole.val_scores_[: len(short.Cs_)])
+    assert len(short.Cs_) == len(whole.Cs_) - 1
+    np.testing.assert_array_equal(short.coef_, whole.coef_)
+    assert seen[0] == ("probing", 19)
+    assert [set(values) for values in seen[1:]] == [{"C", "best"}] * len(short.Cs_)
+    assert seen[-1]["best"] == whole.val_score_
+    with pytest.raises(ValueError, match="patience"):
+        LogisticProbe(patience=0).fit(Z, y, train, val)
 
 
 def test_too_few_steps_are_reported():

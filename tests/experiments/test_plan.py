@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from fishergraph.experiments.paper import COLUMNS
 from fishergraph.experiments.plan import COMPONENTS, FINAL, Column, by_key, status
 from fishergraph.experiments.rows import new_row
-from fishergraph.experiments.specs import DATASETS, SEARCH_SEED, SPECS, Protocol, Rung, choose_datasets, choose_specs
+from fishergraph.experiments.specs import SEARCH_SEED, SPECS, Protocol, Rung, choose_datasets, choose_specs
 from small_table import DATASET, FIE, SPREAD, WWL
 
 
@@ -98,7 +99,8 @@ def test_the_grids_are_those_of_the_paper():
     small, large = (SPECS["fie-supervised"].protocol(name).grid for name in ("cora", "reddit"))
     assert small == {"n_layers": (2, 3, 4), "hidden": (16, 32, 64), "heads": (1, 2, 4, 8)}
     assert large == {"n_layers": (3, 4, 5), "hidden": (128, 256), "heads": (1, 2, 4, 8)}
-    assert {spec.protocol(name).seeds for spec in SPECS.values() for name in DATASETS} == {10}
+    assert {spec.protocol(name).seeds for spec in SPECS.values() for name in COLUMNS} == {10}
+    assert {spec.protocol("ogbn_arxiv_sub18k").seeds for spec in SPECS.values()} == {3}
 
 
 def test_unknown_names_list_the_known_ones():

@@ -1,4 +1,5 @@
-"""What Table 1 consists of: a frozen record per method, with its settings and grid on small and on large graphs.
+"""What Table 1 consists of: a frozen record per method, with its settings and grid on each kind of graph: small, large,
+and the sample of a large one.
 
 The grids of FIE are those of the paper's two appendix tables; the others have the settings of their own publications
 where the paper gives no grid. A grid holds settings of a method and nothing else: nodes, labels and seeds are none.
@@ -19,7 +20,7 @@ from fishergraph.experiments.paper import COLUMNS
 Settings = Mapping[str, Any]
 
 # The graphs of the table, and the kind of each; the sample of ogbn-arxiv is not in the paper.
-DATASETS = {name: "small" if name in COLUMNS[:3] else "large" for name in (*COLUMNS, "ogbn_arxiv_sub18k")}
+DATASETS = {name: "small" if name in COLUMNS[:3] else "large" for name in COLUMNS} | {"ogbn_arxiv_sub18k": "sample"}
 PLANETOID = COLUMNS[:3]
 SEARCH_SEED = 1000  # of every search; the final runs have the seeds 0, 1, …
 _NOT_SETTINGS = ("X", "y", "graph", "train", "val", "test", "seed", "split", "nodes", "labels", "mask")
@@ -76,6 +77,7 @@ class Spec:
     supervised: bool = False
     small: Protocol = Protocol()
     large: Protocol = Protocol()
+    sample: Protocol = Protocol()
     quick: Settings = field(default_factory=dict)
     nested: str | None = None
     components: str | None = None
@@ -105,32 +107,46 @@ _BOOSTED: Settings = {"probe": "lightgbm", "probe_options": {"time_budget": 600}
 _BRIEFLY = (Rung({"probe_options": {"time_budget": 60}}),)
 _SAMPLED: Settings = {"batch_size": 1024, "fan_out": [10, 10, 10], "epochs": 100, "patience": 20}
 _TORCH, _WALKS = (("torch_geometric", "torch"),), (("gensim", "baselines"),)
+# The sample is small enough for two cores and for steps on the whole graph: less time, three seeds, no penalty.
+_SAMPLE_SEEDS = 3
+_SAMPLE_BOOSTED: Settings = {"probe": "lightgbm", "probe_options": {"time_budget": 180}}
+_SAMPLE_WHOLE: Settings = {
+    "hidden": 256, "n_layers": 3, "dropout": 0.5, "lr": 0.005, "weight_decay": 0.0, "epochs": 300, "patience": 50,
+}  # fmt: skip
 
 
 def _features(method: str, title: str, grid: Mapping[str, tuple[Any, ...]], **more: Any) -> Spec:
-    """A method that is features and a probe; `deeper` is its grid on large graphs where it differs."""
-    deeper = more.pop("deeper", {})
+    """A method that is features and a probe; `deeper` and `sampled`: where its grid differs on large graphs, and on the
+    sample."""
+    deeper, sampled = more.pop("deeper", {}), more.pop("sampled", {})
     small, large = Protocol(grid=grid), Protocol(_BOOSTED, {**grid, **deeper}, _BRIEFLY)
-    return Spec(method, title, small=small, large=large, **more)
+    sample = Protocol(_SAMPLE_BOOSTED, {**grid, **sampled}, _BRIEFLY, seeds=_SAMPLE_SEEDS)
+    return Spec(method, title, small=small, large=large, sample=sample, **more)
 
 
 def _network(method: str, title: str, *, large: Settings, **more: Any) -> Spec:
-    """A network with the settings of its publication."""
+    """A network with the settings of its publication; on the sample, those that all networks have there."""
     return Spec(
-        method, title, supervised=True, small=Protocol(), large=Protocol({**_SAMPLED, **large}), needs=_TORCH,
+        method, title, supervised=True, small=Protocol(), large=Protocol({**_SAMPLED, **large}),
+        sample=Protocol({**_SAMPLE_WHOLE, "norm": "batch"}, seeds=_SAMPLE_SEEDS), needs=_TORCH,
         **{"quick": {"epochs": 15}, **more},
     )  # fmt: skip
 
 
-_FIE: dict[str, Any] = {"deeper": _DEEPER, "components": "n_anchors"}
+_FIE: dict[str, Any] = {
+    "deeper": _DEEPER, "components": "n_anchors",
+    "sampled": {"n_layers": (3,), "dim": (64, 128), "n_anchors": (1, 4)},
+}  # fmt: skip
 _SHORT = Rung({"epochs": 100, "patience": None}, keep=8)  # every point of the grid for 100 epochs; eight go on
+_RELU: Settings = {"options": {"head": "relu"}}  # the paper's head on large graphs
 _TRAINED = Spec(
     "fie-supervised", "FIE sup", supervised=True,
     small=Protocol(grid=_SUPERVISED, rungs=(_SHORT, Rung())),
     large=Protocol(
-        settings={**_SAMPLED, "options": {"head": "relu"}}, rungs=(Rung({"epochs": 10}),),
+        settings={**_SAMPLED, **_RELU}, rungs=(Rung({"epochs": 10}),),
         grid={**_SUPERVISED, **_DEEPER, "hidden": (128, 256)},
     ),
+    sample=Protocol({**_SAMPLE_WHOLE, **_RELU}, seeds=_SAMPLE_SEEDS),
     quick={"epochs": 15}, components="heads", component_seeds=3, heavy=2, needs=_TORCH,
 )  # fmt: skip
 
@@ -146,7 +162,7 @@ SPECS: dict[str, Spec] = {
         _features("fie", "FIE unsup", _UNSUPERVISED, nested="n_layers", **_FIE),
         _features("fie-reference", "FIE unsup, the authors' rule", _UNSUPERVISED, paper="fie", **_FIE),
         _network("mlp", "MLP", large={"hidden": 256, "n_layers": 3, "batch_size": None, "fan_out": None}),
-        Spec("label-propagation", "Label Propagation", supervised=True),
+        Spec("label-propagation", "Label Propagation", supervised=True, sample=Protocol(seeds=_SAMPLE_SEEDS)),
         _network("gcn", "GCN", large={"hidden": 256, "n_layers": 3}),
         _network("sage", "GraphSAGE", large={"hidden": 256, "n_layers": 3}),
         _network("gat", "GAT", large={"hidden": 256, "n_layers": 3}, heavy=1),

@@ -13,6 +13,7 @@ C, starting from the minimiser for the C before.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from fishergraph._checks import check_integer, check_number, look_up
+from fishergraph.estimators.progress import progress_bar
 from fishergraph.probes.door import FIT_ON, check_embedding, check_same_columns, check_split, encode
 
 PAPER_CS = np.logspace(-4, 5, 19)
@@ -40,17 +42,26 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
     tol         largest entry of the curvature-scaled gradient of the mean loss at which a solve ends
     fit_on      "train": the model is the one fitted on the training rows with the chosen C;
                 "train+val": it is fitted once more, on training and validation rows
+    patience    end the path of Cs, which ascends, where so many in a row were no better than the best one before; None
+                solves for all of them. Large values of C take longest where labels are many.
+    verbose     show a progress bar over the Cs; a callable is used as in `FisherEmbedding`
 
-    Fitted: `C_` (the smallest of equally good ones), `val_score_`, `Cs_` (ascending), `val_scores_` (for each
-    C); `coef_`, `intercept_` and `classes_` as in scikit-learn's LogisticRegression, whose minimiser this is.
+    Fitted: `C_` (the smallest of equally good ones), `val_score_`, `Cs_` (ascending, those that were solved for),
+    `val_scores_` (for each C); `coef_`, `intercept_` and `classes_` as in scikit-learn's LogisticRegression, whose
+    minimiser this is.
     The result does not depend on the number of threads: BLAS is held to one.
     """
 
-    def __init__(self, Cs: Any = None, max_iter: int = 2000, *, tol: float = 1e-7, fit_on: str = "train"):
+    def __init__(
+        self, Cs: Any = None, max_iter: int = 2000, *, tol: float = 1e-7, fit_on: str = "train",
+        patience: int | None = None, verbose: Any = False,
+    ):  # fmt: skip
         self.Cs = Cs
         self.max_iter = max_iter
         self.tol = tol
         self.fit_on = fit_on
+        self.patience = patience
+        self.verbose = verbose
 
     def fit(self, Z: Any, y: Any, train: Any, val: Any) -> LogisticProbe:
         """self, fitted on rows `train` of Z with the C that is best on rows `val` (index arrays or masks)."""
@@ -60,29 +71,40 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
             "tol": check_number(self.tol, "tol", strict=True),
         }
         refit = look_up(FIT_ON, self.fit_on, "fit_on")
+        patience = None if self.patience is None else check_integer(self.patience, "patience (or None)", least=1)
         Z = check_embedding(Z)
         y, train, val = check_split(y, train, val, Z.shape[0])
         with threadpool_limits(1, user_api="blas"):
-            path = self._fit_path(Z, y, train, val, Cs, solver)
+            path = self._fit_path(Z, y, train, val, Cs, solver, patience)
             scores = [score for _, score in path]
             best = int(np.argmax(scores))
             if refit:
                 nodes = np.concatenate([train, val])
-                path = self._fit_path(Z, y, nodes, nodes, Cs[best : best + 1], solver)
+                path = self._fit_path(Z, y, nodes, nodes, Cs[best : best + 1], solver, None)
         self.coef_, self.intercept_ = path[0 if refit else best][0]
-        self.Cs_, self.val_scores_ = Cs, np.array(scores)
+        self.Cs_, self.val_scores_ = Cs[: len(scores)], np.array(scores)
         self.C_, self.val_score_ = float(Cs[best]), float(scores[best])
         self.n_features_in_ = Z.shape[1]
         return self
 
-    def _fit_path(self, Z: Any, y: np.ndarray, train: np.ndarray, val: np.ndarray, Cs: np.ndarray, solver: dict):
-        """For each C: ((coef, intercept), accuracy on val); sets `classes_`."""
+    def _fit_path(
+        self, Z: Any, y: np.ndarray, train: Any, val: Any, Cs: np.ndarray, solver: dict, patience: int | None
+    ):
+        """For each C until patience ends: ((coef, intercept), accuracy on val); sets `classes_`."""
         self.classes_, codes = encode(y[train])
         rows = _dense(Z, train)
         span = _span(rows)
         val_rows = span.coordinates(_dense(Z, val))
-        path = _solve_path(span.coordinates(rows), codes, len(self.classes_), Cs, **solver)
-        return [(span.back(W, b), float(np.mean(self.classes_[_choose(val_rows @ W + b)] == y[val]))) for W, b in path]
+        path, scores = [], []
+        with progress_bar(self.verbose, unit="C")("probing", len(Cs)) as bar:
+            for W, b in _solve_path(span.coordinates(rows), codes, len(self.classes_), Cs, **solver):
+                scores.append(float(np.mean(self.classes_[_choose(val_rows @ W + b)] == y[val])))
+                path.append((span.back(W, b), scores[-1]))
+                bar.set_postfix(C=Cs[len(path) - 1], best=max(scores))
+                bar.update(1)
+                if patience is not None and len(scores) - 1 - int(np.argmax(scores)) >= patience:
+                    break
+        return path
 
     def decision_function(self, Z: Any) -> np.ndarray:
         """The logits, (row, class); for two classes one column's worth, positive for `classes_[1]`."""
@@ -135,7 +157,7 @@ def _span(Z: np.ndarray) -> _Span:
 
 def _solve_path(
     rows: np.ndarray, codes: np.ndarray, n_classes: int, Cs: np.ndarray, *, max_iter: int, tol: float
-) -> list[tuple[np.ndarray, np.ndarray]]:
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The minimisers (W (axis, class), b (class,)) for each C, each started from the one before.
 
     For two classes W and b have one column, the difference of the two: softmax shares out its penalty as
@@ -144,7 +166,6 @@ def _solve_path(
     targets = np.eye(n_classes)[codes]  # (row, class)
     design = np.hstack([rows, np.ones((rows.shape[0], 1))])
     theta = np.zeros((design.shape[1], n_classes))
-    path = []
     for C in Cs:
         theta, gradient = _solve(design, targets, C / 2 if n_classes == 2 else C, theta, max_iter, tol)
         if gradient > 10 * tol:
@@ -152,13 +173,12 @@ def _solve_path(
                 f"the probe with C = {C:g} should end at a gradient below {tol:g}, got {gradient:.1e}; "
                 "raise max_iter or scale the embedding.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         # Softmax leaves a common shift of the intercepts open; scikit-learn's sum to zero.
         origin = theta[:, :1] if n_classes == 2 else theta.mean(axis=1, keepdims=True)
         solution = (theta - origin)[:, 1 if n_classes == 2 else 0 :]
-        path.append((solution[:-1], solution[-1]))
-    return path
+        yield solution[:-1], solution[-1]
 
 
 def _solve(
