@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from family_examples import MIXED, SINGLE
 from fishergraph.em.learn import em_step, learn_family
 from fishergraph.family import FAMILIES, choose_family, exact_root, fisher_ratio, retract
-from fishergraph.family.base import map_arrays, repeated
+from fishergraph.family.base import map_arrays, repeated, split
 
 EXAMPLES = pytest.mark.parametrize("example", [*SINGLE, *MIXED], ids=lambda e: f"{e.name}-{len(e.theta[0])}")
 MIXTURES = pytest.mark.parametrize("example", MIXED, ids=lambda e: e.name)
@@ -181,10 +181,26 @@ def test_far_components_have_the_approximate_fisher_matrix(example):
 
 @EXAMPLES
 def test_the_score_is_the_gradient_of_the_likelihood(example):
+    check_score(example, example.family.sample(example.theta, 40, np.random.default_rng(3)))
+
+
+def test_the_score_of_counts_with_differing_totals():
+    """The gradient of a point's likelihood has its own number of counts in it, not the mean one."""
+    example = next(example for example in MIXED if example.name == "multinomial")
+    points = example.family.sample(example.theta, 40, np.random.default_rng(3))
+    points[::2] *= 3
+    assert len(set(points.sum(axis=1))) == 2
+    score = check_score(example, points)
+    # Probabilities keep their sum: in the coordinates 2 √q the gradient is a tangent of the sphere.
+    roots = np.sqrt(example.theta.probabilities)
+    _, chords = split(score, len(roots), 1, roots.shape[1])
+    assert_allclose(np.sum(chords * roots, axis=-1), 0, atol=1e-12)
+
+
+def check_score(example, points):
     """I^{-1/2} ∇ of the mean log-likelihood, by finite differences along φ."""
     family, theta = example.family, example.theta
-    points = family.sample(theta, 40, np.random.default_rng(3))
-    weights = np.random.default_rng(4).uniform(0.5, 2, size=40)
+    weights = np.random.default_rng(4).uniform(0.5, 2, size=len(points))
     joint = family.log_joint(points, theta)
     alpha = weights[:, None] * np.exp(joint - np.logaddexp.reduce(joint, axis=1)[:, None])
     mass = alpha.sum(axis=0)
@@ -198,6 +214,7 @@ def test_the_score_is_the_gradient_of_the_likelihood(example):
         slope = (likelihood(step(example, row, 1e-5)) - likelihood(step(example, row, -1e-5))) / 2e-5
         units = theta.variance if example.name == "gaussian-mixture" else 1.0
         assert_allclose(row @ score, slope * units, atol=1e-6)
+    return score
 
 
 @EXAMPLES

@@ -1,8 +1,9 @@
 """`BoostedProbe`: gradient-boosted trees (LightGBM), their settings chosen on validation accuracy by FLAML or Optuna.
 
 Both tuners look through one space, FLAML's own for LightGBM: trees, leaves, rows in a leaf, learning rate, bins, share
-of columns, and the two penalties. They differ in how: FLAML goes from cheap settings to dear ones (CFO), Optuna models
-the good and the bad settings by densities (TPE).
+of columns, and the two penalties. They differ in how: FLAML goes from a point to better ones near it (CFO), Optuna
+models the good and the bad settings by densities (TPE). Both start at settings that suit embeddings: small trees that
+see some fifty of the columns each, which is quick where columns and classes are many.
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ def _flaml(rows: _Rows, limits: _Limits, fixed: dict[str, Any], watch: _Watch) -
         rows.Z, rows.codes, X_val=rows.val_Z, y_val=np.resize(rows.codes, len(rows.val_y)), task="classification",
         estimator_list=["lgbm"], metric=loss, eval_method="holdout", retrain_full=False, verbose=0, log_file_name="",
         time_budget=limits.seconds or -1, max_iter=limits.trials, sample=limits.seconds is not None,
-        seed=fixed["random_state"], n_jobs=fixed["n_jobs"],
+        seed=fixed["random_state"], n_jobs=fixed["n_jobs"], starting_points={"lgbm": _start(rows.Z.shape[1])},
         custom_hp={"lgbm": {name: {"domain": value} for name, value in _FIXED.items()}},
     )  # fmt: skip
     if automl.best_config is None:
@@ -168,7 +169,7 @@ def _flaml(rows: _Rows, limits: _Limits, fixed: dict[str, Any], watch: _Watch) -
 
 
 def _optuna(rows: _Rows, limits: _Limits, fixed: dict[str, Any], watch: _Watch) -> dict[str, Any]:
-    """The settings that Optuna finds; the first ones are LightGBM's defaults as near as the space has them."""
+    """The settings that Optuna finds."""
     _require_lightgbm()
     optuna: Any = require("optuna", extra="automl")
     space = _space(len(rows.codes))
@@ -183,7 +184,7 @@ def _optuna(rows: _Rows, limits: _Limits, fixed: dict[str, Any], watch: _Watch) 
         study = optuna.create_study(
             direction="maximize", sampler=optuna.samplers.TPESampler(seed=fixed["random_state"])
         )
-        study.enqueue_trial(_START)
+        study.enqueue_trial(_start(rows.Z.shape[1]))
         study.optimize(accuracy, n_trials=limits.trials, timeout=limits.seconds)
     return _named(study.best_params)
 
@@ -193,10 +194,15 @@ TUNERS: dict[str, Callable[[_Rows, _Limits, dict[str, Any], _Watch], dict[str, A
     "optuna": _optuna,
 }
 
-_START = {
-    "n_estimators": 100, "num_leaves": 31, "min_child_samples": 20, "learning_rate": 0.1, "log_max_bin": 8,
-    "colsample_bytree": 1.0, "reg_alpha": 1 / 1024, "reg_lambda": 1 / 1024,
-}  # fmt: skip
+_COLUMNS = 50  # that a tree sees at the start
+
+
+def _start(n_columns: int) -> dict[str, Any]:
+    """The settings at which both searches start, as FLAML names them."""
+    return {
+        "n_estimators": 60, "num_leaves": 15, "min_child_samples": 20, "learning_rate": 0.1, "log_max_bin": 6,
+        "colsample_bytree": max(0.05, min(1.0, _COLUMNS / n_columns)), "reg_alpha": 1 / 1024, "reg_lambda": 1.0,
+    }  # fmt: skip
 
 
 def _space(n_rows: int) -> dict[str, Callable[[Any, str], Any]]:
