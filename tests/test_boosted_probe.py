@@ -47,10 +47,11 @@ def test_it_learns_what_a_line_cannot(tuner):
 
 
 @each_tuner
-def test_a_search_finds_more_than_four_small_trees(tuner):
-    first = fitted("flaml", n_trials=1)
-    assert (first.params_["n_estimators"], first.params_["num_leaves"]) == (4, 4)
-    assert fitted(tuner, n_trials=20).val_score_ > first.val_score_
+def test_a_search_goes_on_from_small_trees(tuner):
+    first, last = fitted(tuner, n_trials=1), fitted(tuner, n_trials=20)
+    assert (first.params_["n_estimators"], first.params_["num_leaves"], first.params_["max_bin"]) == (60, 15, 63)
+    assert last.n_trials_ == 20
+    assert last.val_score_ > first.val_score_
 
 
 @each_tuner

@@ -193,7 +193,7 @@ def test_the_score_of_counts_with_differing_totals():
     score = check_score(example, points)
     # Probabilities keep their sum: in the coordinates 2 √q the gradient is a tangent of the sphere.
     roots = np.sqrt(example.theta.probabilities)
-    _, chords = split(score, len(roots), 1, roots.shape[1])
+    _, chords = split(score[None], len(roots), 1, roots.shape[1])
     assert_allclose(np.sum(chords * roots, axis=-1), 0, atol=1e-12)
 
 
