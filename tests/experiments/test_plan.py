@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fishergraph.experiments.paper import COLUMNS
@@ -27,6 +29,22 @@ def test_a_search_has_every_point_of_the_grid_once_and_one_seed():
     assert search.name == "search 1"
     assert len({cell.key for cell in cells}) == len(cells) == 8
     assert {cell.seed for cell in cells} == {SEARCH_SEED}
+
+
+def test_with_several_seeds_the_mean_is_what_counts():
+    spec = replace(WWL, small=Protocol(grid={"n_iter": (1, 2)}, rungs=(Rung(seeds=2),), seeds=3))
+    column = Column(spec, DATASET)
+    (search,) = column.stages({})
+    assert [cell.seed for cell in search.missing({})] == [SEARCH_SEED, SEARCH_SEED + 1] * 2
+    values = {(1, SEARCH_SEED): 0.9, (1, SEARCH_SEED + 1): 0.5, (2, SEARCH_SEED): 0.8, (2, SEARCH_SEED + 1): 0.8}
+    rows = by_key(
+        [
+            new_row(cell, {"val": values[cell.parameters["settings"]["n_iter"], cell.seed]}, 1.0)
+            for cell in search.missing({})
+        ]
+    )
+    assert column.stages(rows)[-1].points == ({"n_iter": 2},)  # 0.8 on average, though 0.9 was seen of the other
+    assert SPECS["fie"].protocol("cora").rungs == SPECS["fie-reference"].protocol("pubmed").rungs == (Rung(seeds=5),)
 
 
 def test_the_choice_is_the_best_on_validation_and_the_cheapest_of_equals():

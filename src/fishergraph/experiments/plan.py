@@ -1,6 +1,6 @@
 """The plan of a column of Table 1, from its rows alone: rounds of a search, the choice on validation, the final runs.
 
-    search 1 … k   every point of the grid, then the best of it with longer runs: one seed, no test nodes
+    search 1 … k   every point of the grid, then the best of it with longer runs: other seeds, no test nodes
     final          the chosen point with the final seeds; the test nodes are looked at here
     components     the chosen point with other numbers of mixture components (Figure 4): no test nodes
 
@@ -85,7 +85,8 @@ class Column:
         rungs = self.protocol.rungs if points[1:] else ()  # of one point there is nothing to choose
         for number, rung in enumerate(rungs, start=1):
             name = f"search {number}"
-            cells = {k: (self.cell(name, point, SEARCH_SEED, rung.settings),) for k, point in enumerate(points)}
+            seeds = range(SEARCH_SEED, SEARCH_SEED + rung.seeds)
+            cells = {k: tuple(self.cell(name, p, seed, rung.settings) for seed in seeds) for k, p in enumerate(points)}
             found.append(Stage(name, points, cells, rung.keep))
             if found[-1].missing(rows):
                 return found
