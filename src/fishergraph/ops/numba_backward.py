@@ -11,9 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph.multiset import Multisets
 from fishergraph.ops import numba_pull as loops
-from fishergraph.ops.numba_attend import exponential, fill_tasks
+from fishergraph.ops.numba_attend import attend, exponential, fill_tasks
+from fishergraph.ops.numba_cpu import fill_rows
 from fishergraph.ops.numba_leaves import AHEAD, readonly
+from fishergraph.ops.registry import Responsibilities
 
 Transpose = tuple[np.ndarray, np.ndarray, np.ndarray]
 # Sets whose gradients of the anchors are added up in one go.
@@ -27,7 +30,7 @@ class Problem(NamedTuple):
     logs: np.ndarray
     alpha: np.ndarray  # (point, anchor); empty if the logs belong to entries
     log_total: np.ndarray
-    means: np.ndarray
+    means: np.ndarray | None  # None where each block computes its own again
     grad_means: np.ndarray
     grad_mass: np.ndarray  # empty if nothing depends on the mass
     indptr: np.ndarray
@@ -42,7 +45,7 @@ def attend_backward(
     points: np.ndarray,
     logs: np.ndarray,
     log_total: np.ndarray,
-    means: np.ndarray,
+    means: np.ndarray | None,
     grad_means: np.ndarray,
     grad_mass: np.ndarray | None,
     indptr: np.ndarray,
@@ -59,15 +62,20 @@ def attend_backward(
     """(∂L/∂points, ∂L/∂logs, ∂L/∂weights or None, ∂L/∂anchors) of `attend`, with G = ∂L/∂means and t the attention.
 
     ∂L/∂log α_ej = t_ej ⟨x_e − μ_vj, G_vj⟩ + a_e α_ej ∂L/∂mass_vj; ∂L/∂x_u = Σ_e Σ_j t_ej G_vj over the entries of u;
-    ∂L/∂a_e is the first without its factor a_e, summed over j; ∂L/∂w_j = Σ_v κ/total_vj G_vj.
+    ∂L/∂a_e is the first without its factor a_e, summed over j; ∂L/∂w_j = Σ_v κ/total_vj G_vj. Means of None are made
+    again, for points and anchors alone a block at a time.
     """
     dtype = points.dtype
     used, step = (np.ones(1, dtype), 0) if weights is None else (weights.astype(dtype, copy=False), 1)
     alpha = np.empty((0, logs.shape[1]), dtype) if by_entry else exponential(logs, n_jobs)
     given = np.empty((0, logs.shape[1]), dtype) if grad_mass is None else grad_mass
-    arrays = map(readonly, (points, logs, alpha, log_total, means, grad_means, given, indptr, indices, used))
-    problem = Problem(*arrays, step=step, by_entry=by_entry, n_jobs=n_jobs)
-    factors, grad_anchors = _factors(problem, prior)
+    if means is None and (by_entry or need_weights):
+        means = attend(points, logs, indptr, indices, weights, anchors, prior, by_entry, n_jobs=n_jobs)[0]
+    known = None if means is None else readonly(means)
+    before = [readonly(array) for array in (points, logs, alpha, log_total)]
+    after = [readonly(array) for array in (grad_means, given, indptr, indices, used)]
+    problem = Problem(*before, known, *after, step=step, by_entry=by_entry, n_jobs=n_jobs)
+    factors, grad_anchors = _factors(problem, anchors, prior)
     if by_entry:
         grad_points, grad_logs = np.empty_like(points), _room(logs.shape, logs, indptr)
         _attention(problem, grad_logs)
@@ -82,20 +90,33 @@ def attend_backward(
     return grad_points, grad_logs, grad_weights if need_weights else None, grad_anchors
 
 
-def _factors(problem: Problem, prior: float) -> tuple[np.ndarray, np.ndarray]:
+def _factors(problem: Problem, anchors: np.ndarray, prior: float) -> tuple[np.ndarray, np.ndarray]:
     """The factors of every set, (set, factor, anchor), and ∂L/∂anchors, added up block by block in their order."""
     n_sets, n_anchors, n_features = problem.grad_means.shape
     dtype = problem.points.dtype
     factors = np.empty((n_sets, 3, n_anchors), dtype)
 
     def fill(rows: slice) -> np.ndarray:
+        means = _block_means(problem, anchors, prior, rows) if problem.means is None else problem.means[rows]
         return block_factors(
-            problem.log_total[rows], problem.means[rows], problem.grad_means[rows], problem.grad_mass[rows], prior,
-            factors[rows],
-        )  # fmt: skip
+            problem.log_total[rows], means, problem.grad_means[rows], problem.grad_mass[rows], prior, factors[rows]
+        )
 
     parts = map_blocks(fill, row_blocks(n_sets, _SETS), n_jobs=problem.n_jobs)
     return factors, np.sum(parts or np.zeros((1, n_anchors, n_features)), axis=0, dtype=np.float64).astype(dtype)
+
+
+def _block_means(problem: Problem, anchors: np.ndarray, prior: float, rows: slice) -> np.ndarray:
+    """The means of a block of sets whose logs belong to the points."""
+    bounds, weights = problem.indptr[rows.start : rows.stop + 1], problem.weights if problem.step else None
+    sets = Multisets(bounds, problem.indices, weights, len(problem.points))
+    means = np.empty(problem.grad_means[rows].shape, problem.points.dtype)
+    mass = np.empty(means.shape[:2], means.dtype)
+    known = Responsibilities(problem.logs, problem.alpha)
+    fill_rows(
+        problem.points, known, False, sets, anchors, variance=1.0, prior=prior, n_em_iter=1, means=means, mass=mass
+    )
+    return means
 
 
 def block_factors(

@@ -29,7 +29,8 @@ class Kernels:
     attend(points, logs, sets, anchors, prior, by_entry, wide) → means, mass, log_total; the means are in the dtype of
         the points, or when `wide` in that of the logs, in which sums are kept
     attend_backward(points, logs, sets, anchors, prior, by_entry, means, log_total, grad_means, grad_mass, need_weights)
-        → grad_points, grad_logs, grad_weights or None, grad_anchors
+        → grad_points, grad_logs, grad_weights or None, grad_anchors; means of None are computed again, at best by
+        blocks
     score(points, means, sets) → (entry, anchor); score_backward(points, means, sets, grad) → grad_points, grad_means
     em(points, logs, sets, anchors, variance, prior, n_em_iter, bias) → means, mass, or None where several iterations
         have no program of their own

@@ -84,15 +84,15 @@ def _attend(
 
 
 def _attend_backward(
-    points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, prior: float, by_entry: bool, means: Tensor,
-    log_total: Tensor, grad_means: Tensor, grad_mass: Tensor | None, need_weights: bool,
+    points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, prior: float, by_entry: bool,
+    means: Tensor | None, log_total: Tensor, grad_means: Tensor, grad_mass: Tensor | None, need_weights: bool,
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:  # fmt: skip
     return _tensors(
         *numba_backward.attend_backward(
             _view(points),
             _view(logs),
             _view(log_total),
-            _view(means),
+            None if means is None else _view(means),
             _view(grad_means),
             _view(grad_mass),
             *_shape(sets),

@@ -123,22 +123,22 @@ def _(points, logs, weights, anchors, sets, prior, engine, wide):
     "fishergraph::attend_backward",
     mutates_args=(),
     schema="(Tensor points, Tensor logs, Tensor? weights, Tensor anchors, Tensor[] sets, float prior, "
-    "str engine, Tensor means, Tensor log_total, Tensor grad_means, Tensor? grad_mass, bool need_weights) -> "
+    "str engine, Tensor log_total, Tensor grad_means, Tensor? grad_mass, bool need_weights) -> "
     "(Tensor, Tensor, Tensor, Tensor)",
 )
 def _attend_backward(
-    points, logs, weights, anchors, sets, prior, engine, means, log_total, grad_means, grad_mass, need_weights
+    points, logs, weights, anchors, sets, prior, engine, log_total, grad_means, grad_mass, need_weights
 ):
     whole = unpack(sets, weights, points.shape[0])
     grads = find_kernels(engine).attend_backward(
-        points, logs, whole, anchors, prior, False, means, log_total, grad_means, grad_mass, need_weights
+        points, logs, whole, anchors, prior, False, None, log_total, grad_means, grad_mass, need_weights
     )
     grad_weights = logs.new_empty(0) if grads[2] is None else grads[2].to(weights.dtype)
     return grads[0].to(points.dtype), grads[1].to(logs.dtype), grad_weights, grads[3].to(anchors.dtype)
 
 
 @_attend_backward.register_fake
-def _(points, logs, weights, anchors, sets, prior, engine, means, log_total, grad_means, grad_mass, need_weights):
+def _(points, logs, weights, anchors, sets, prior, engine, log_total, grad_means, grad_mass, need_weights):
     empty = [torch.empty_like(tensor, memory_format=torch.contiguous_format) for tensor in (points, logs, anchors)]
     return empty[0], empty[1], torch.empty_like(weights) if need_weights else logs.new_empty(0), empty[2]
 
@@ -157,11 +157,11 @@ def _attend_gradient(ctx, grad_means, grad_mass, _):
     if grad_means is None and grad_mass is None:
         return nothing
     fixed = (points, logs, weights, anchors, list(sets), ctx.prior, ctx.engine)
-    means = torch.ops.fishergraph.attend(*fixed, True)[0]
-    grad_means = torch.zeros_like(means) if grad_means is None else grad_means.contiguous()
+    if grad_means is None:
+        grad_means = logs.new_zeros((log_total.shape[0], *anchors.shape))
     need_weights = bool(ctx.needs_input_grad[2])
     grads = torch.ops.fishergraph.attend_backward(
-        *fixed, means, log_total, grad_means, None if grad_mass is None else grad_mass.contiguous(), need_weights
+        *fixed, log_total, grad_means.contiguous(), None if grad_mass is None else grad_mass.contiguous(), need_weights
     )
     return grads[0], grads[1], grads[2] if need_weights else None, grads[3], *nothing[4:]
 

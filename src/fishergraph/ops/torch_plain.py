@@ -30,8 +30,8 @@ def attend(
 
 
 def attend_backward(
-    points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, prior: float, by_entry: bool, means: Tensor,
-    log_total: Tensor, grad_means: Tensor, grad_mass: Tensor | None, need_weights: bool,
+    points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, prior: float, by_entry: bool,
+    means: Tensor | None, log_total: Tensor, grad_means: Tensor, grad_mass: Tensor | None, need_weights: bool,
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:  # fmt: skip
     """The gradients that autograd finds for `attend`."""
     weights = sets.weights.detach().requires_grad_() if need_weights and sets.weights is not None else sets.weights

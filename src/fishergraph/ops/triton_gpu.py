@@ -48,10 +48,12 @@ def _attend(
 
 @_by_rows
 def _attend_backward(
-    points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, prior: float, by_entry: bool, means: Tensor,
-    log_total: Tensor, grad_means: Tensor, grad_mass: Tensor | None, need_weights: bool,
+    points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, prior: float, by_entry: bool,
+    means: Tensor | None, log_total: Tensor, grad_means: Tensor, grad_mass: Tensor | None, need_weights: bool,
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:  # fmt: skip
     grad_means = grad_means.to(logs.dtype).contiguous()
+    if means is None:
+        means = _attend(points, logs, sets, anchors, prior, by_entry, True)[0]
     inner, grad_anchors = triton_backward.inner_rows(means, grad_means, log_total, prior)
     if by_entry or need_weights:
         dots = triton_backward.entry_dots(points, grad_means, sets)
