@@ -56,8 +56,8 @@ class Case:
         """(points, logs, weights, anchors); with `again` the means are not handed over."""
         means, _, log_total = self.forward(n_jobs)
         return attend_backward(
-            self.x, self.logs, log_total, None if again else means, self.grad_means, self.grad_mass, self.indptr, self.indices,
-            self.weights, self.anchors, self.prior, self.by_entry, self.transpose(),
+            self.x, self.logs, log_total, None if again else means, self.grad_means, self.grad_mass, self.indptr,
+            self.indices, self.weights, self.anchors, self.prior, self.by_entry, self.transpose(),
             need_weights=self.weights is not None, n_jobs=n_jobs,
         )  # fmt: skip
 
