@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fishergraph import FisherEmbedding
+from fishergraph import FisherEmbedding, Paths
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -67,6 +67,8 @@ def test_a_weight_beyond_the_features_precision():
     words = r"edge weights must lie between 1e-30 and 1e\+30 beside features in float32, got"
     refused(rf"{words} 1e\+300 to 1e\+300; rescale them", graph=A * 1e300)
     refused(rf"{words} 1e-300 to 1e-300; rescale them", graph=A * 1e-300)
+    # A path weighs the product of its edges, each of which may be fine.
+    refused(rf"{words} 1e\+32 to 1e\+32; rescale them", graph=A * 1e16, multiset=Paths(length=2))
     for weights in (None, "symmetric"):
         for multiset in ("neighbourhood", "open-neighbourhood", "ppr"):
             for scale in (1e30, 1e-30):
