@@ -111,7 +111,8 @@ _SAMPLED: Settings = {"batch_size": 1024, "fan_out": [10, 10, 10], "epochs": 100
 _TORCH, _WALKS = (("torch_geometric", "torch"),), (("gensim", "baselines"),)
 # The sample is small enough for two cores and for steps on the whole graph: less time, three seeds, no penalty.
 _SAMPLE_SEEDS = 3
-_SAMPLE_BOOSTED: Settings = {"probe": "lightgbm", "probe_options": {"time_budget": 180}}
+_SAMPLE_BOOSTED: Settings = {"probe": "lightgbm", "probe_options": {"time_budget": 120}}
+_MORE_BRIEFLY = (Rung({"probe_options": {"time_budget": 40}}),)
 _SAMPLE_WHOLE: Settings = {
     "hidden": 256, "n_layers": 3, "dropout": 0.5, "lr": 0.005, "weight_decay": 0.0, "epochs": 300, "patience": 50,
 }  # fmt: skip
@@ -122,7 +123,7 @@ def _features(method: str, title: str, grid: Mapping[str, tuple[Any, ...]], **mo
     sample."""
     deeper, sampled, rung = more.pop("deeper", {}), more.pop("sampled", {}), Rung(seeds=more.pop("search_seeds", 1))
     small, large = Protocol(grid=grid, rungs=(rung,)), Protocol(_BOOSTED, {**grid, **deeper}, _BRIEFLY)
-    sample = Protocol(_SAMPLE_BOOSTED, {**grid, **sampled}, _BRIEFLY, seeds=_SAMPLE_SEEDS)
+    sample = Protocol(_SAMPLE_BOOSTED, {**grid, **sampled}, _MORE_BRIEFLY, seeds=_SAMPLE_SEEDS)
     return Spec(method, title, small=small, large=large, sample=sample, **more)
 
 
