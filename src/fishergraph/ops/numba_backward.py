@@ -6,7 +6,7 @@ of the points (entry,), its number in the order of the sets (entry,)).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,6 @@ class Problem(NamedTuple):
     logs: np.ndarray
     alpha: np.ndarray  # (point, anchor); empty if the logs belong to entries
     log_total: np.ndarray
-    means: np.ndarray | None  # None where each block computes its own again
     grad_means: np.ndarray
     grad_mass: np.ndarray  # empty if nothing depends on the mass
     indptr: np.ndarray
@@ -39,6 +38,7 @@ class Problem(NamedTuple):
     step: int  # 1, or 0 for the single one
     by_entry: bool
     n_jobs: int | None
+    means: Any  # (set, anchor, feature), or None where each block makes its own again
 
 
 def attend_backward(
@@ -71,10 +71,10 @@ def attend_backward(
     given = np.empty((0, logs.shape[1]), dtype) if grad_mass is None else grad_mass
     if means is None and (by_entry or need_weights):
         means = attend(points, logs, indptr, indices, weights, anchors, prior, by_entry, n_jobs=n_jobs)[0]
-    known = None if means is None else readonly(means)
-    before = [readonly(array) for array in (points, logs, alpha, log_total)]
-    after = [readonly(array) for array in (grad_means, given, indptr, indices, used)]
-    problem = Problem(*before, known, *after, step=step, by_entry=by_entry, n_jobs=n_jobs)
+    problem = Problem(
+        *map(readonly, (points, logs, alpha, log_total, grad_means, given, indptr, indices, used)),
+        step=step, by_entry=by_entry, n_jobs=n_jobs, means=None if means is None else readonly(means),
+    )  # fmt: skip
     factors, grad_anchors = _factors(problem, anchors, prior)
     if by_entry:
         grad_points, grad_logs = np.empty_like(points), _room(logs.shape, logs, indptr)
