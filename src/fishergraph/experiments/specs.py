@@ -167,7 +167,7 @@ SPECS: dict[str, Spec] = {
             needs=_WALKS,
             quick={"n_walks": 1, "walk_length": 20},
             quicker={"n_walks": 20},
-        ),  # fmt: skip
+        ),
         _features("sgc", "SGC", {"n_steps": (2, 3, 4)}),
         _features("s2gc", "S²GC", {"n_steps": (8, 16)}),
         _features("sign", "SIGN", {"n_steps": (2, 3, 4)}),
