@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fishergraph.experiments.plan import COMPONENTS, Column, Rows
+from fishergraph.experiments.specs import DATASETS
 from fishergraph.experiments.study import band
 
 METHODS = ("fie", "fie-reference", "fie-supervised")
@@ -14,10 +15,11 @@ METHODS = ("fie", "fie-reference", "fie-supervised")
 def component_records(columns: Sequence[Column], rows: Rows) -> list[dict[str, Any]]:
     """A record per graph (study), method (curve) and number of components (value): a band of accuracies in percent.
 
-    All other settings are those that Table 1 has chosen. Columns that are not run to their end are left out.
+    All other settings are those that Table 1 has chosen. Columns that are not run to their end are left out. Graphs and
+    methods are in the order of the table.
     """
-    found = []
-    for column in columns:
+    found, graphs = [], list(DATASETS)
+    for column in sorted(columns, key=lambda column: (graphs.index(column.dataset), METHODS.index(column.spec.method))):
         stage = column.stages(rows)[-1]
         if stage.name != COMPONENTS or stage.missing(rows):
             continue
