@@ -121,6 +121,15 @@ def test_the_grids_are_those_of_the_paper():
     assert {spec.protocol("ogbn_arxiv_sub18k").seeds for spec in SPECS.values()} == {3}
 
 
+def test_a_quick_run_gives_trees_one_trial():
+    for name in ("sgc", "fie"):
+        for dataset in ("ogbn_arxiv_sub18k", "reddit"):
+            quick = SPECS[name].protocol(dataset, quick=True)
+            for settings in (quick.settings, *(rung.settings for rung in quick.rungs)):
+                assert settings["probe_options"] == {"time_budget": None, "n_trials": 1}
+        assert "probe_options" not in SPECS[name].protocol("cora", quick=True).settings
+
+
 def test_unknown_names_list_the_known_ones():
     with pytest.raises(ValueError, match=r"a method must be one of 'wwl', 'node2vec', .*'fie-supervised', got 'fei'"):
         choose_specs(["fei"])

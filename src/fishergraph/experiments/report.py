@@ -144,7 +144,7 @@ def _line(texts: Sequence[str]) -> str:
 
 
 def _point(point: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in point.items()) or "published settings"
+    return ", ".join(f"{name} {value}" for name, value in point.items()) or "no search"
 
 
 _MATH = {"▲": r"$^\blacktriangle$", "▼": r"$^\blacktriangledown$", "²": "$^2$", "±": r"$\pm$", "–": "--", "*": "$^*$"}

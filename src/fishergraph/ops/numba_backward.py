@@ -96,8 +96,12 @@ def _factors(problem: Problem, anchors: np.ndarray, prior: float) -> tuple[np.nd
     dtype = problem.points.dtype
     factors = np.empty((n_sets, 3, n_anchors), dtype)
 
+    known, weights = Responsibilities(problem.logs, problem.alpha), problem.weights if problem.step else None
+    whole = Multisets(problem.indptr, problem.indices, weights, len(problem.points))
+
     def fill(rows: slice) -> np.ndarray:
-        means = _block_means(problem, anchors, prior, rows) if problem.means is None else problem.means[rows]
+        again = problem.means is None
+        means = block_means(problem.points, known, whole.block(rows), anchors, prior) if again else problem.means[rows]
         return block_factors(
             problem.log_total[rows], means, problem.grad_means[rows], problem.grad_mass[rows], prior, factors[rows]
         )
@@ -106,16 +110,13 @@ def _factors(problem: Problem, anchors: np.ndarray, prior: float) -> tuple[np.nd
     return factors, np.sum(parts or np.zeros((1, n_anchors, n_features)), axis=0, dtype=np.float64).astype(dtype)
 
 
-def _block_means(problem: Problem, anchors: np.ndarray, prior: float, rows: slice) -> np.ndarray:
-    """The means of a block of sets whose logs belong to the points."""
-    bounds, weights = problem.indptr[rows.start : rows.stop + 1], problem.weights if problem.step else None
-    sets = Multisets(bounds, problem.indices, weights, len(problem.points))
-    means = np.empty(problem.grad_means[rows].shape, problem.points.dtype)
-    mass = np.empty(means.shape[:2], means.dtype)
-    known = Responsibilities(problem.logs, problem.alpha)
-    fill_rows(
-        problem.points, known, False, sets, anchors, variance=1.0, prior=prior, n_em_iter=1, means=means, mass=mass
-    )
+def block_means(
+    points: np.ndarray, known: Responsibilities, block: Multisets, anchors: np.ndarray, prior: float
+) -> np.ndarray:
+    """The means of a block of sets whose logs belong to the points, computed again."""
+    means = np.empty((block.n_sets, *anchors.shape), points.dtype)
+    mass = np.empty(means.shape[:2], points.dtype)
+    fill_rows(points, known, False, block, anchors, variance=1.0, prior=prior, n_em_iter=1, means=means, mass=mass)
     return means
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from fishergraph.blocks import map_blocks, row_blocks
 from fishergraph.multiset import Multisets
 from fishergraph.ops.numba_attend import exponential
-from fishergraph.ops.numba_backward import Transpose, block_factors, pull_back
+from fishergraph.ops.numba_backward import Transpose, block_factors, block_means, pull_back
 from fishergraph.ops.numba_cpu import fill_rows
 from fishergraph.ops.registry import Responsibilities
 
@@ -68,11 +68,7 @@ def head_backward(
         own_weight, own_anchors = np.zeros_like(scaled), np.zeros_like(anchors)
         for block in row_blocks(rows.stop - rows.start):
             here = slice(rows.start + block.start, rows.start + block.stop)
-            members, g = sets.block(here), grad[here]
-            means, mass = np.empty((len(g), *anchors.shape), dtype), np.empty((len(g), len(anchors)), dtype)
-            fill_rows(
-                points, known, False, members, anchors, variance=1.0, prior=prior, n_em_iter=1, means=means, mass=mass
-            )
+            g, means = grad[here], block_means(points, known, sets.block(here), anchors, prior)
             np.matmul(g, scaled, out=slopes[here].reshape(len(g), -1))
             own_anchors += block_factors(log_total[here], means, slopes[here], none, prior, factors[here])
             own_weight += g.T @ means.reshape(len(g), -1)
