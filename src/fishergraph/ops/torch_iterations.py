@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fishergraph.ops.torch_kernels import Kernels, find_kernels, sum_segments, work_type
-from fishergraph.ops.torch_ops import once_only, posterior_gradient
+from fishergraph.ops.torch_ops import once_only
 from fishergraph.ops.torch_sets import TensorSets, unpack
 from fishergraph.ops.torch_transport import transport
 
@@ -127,7 +127,7 @@ def _go_back(
     if steps.slack < torch.inf:
         back, entries = sets.transpose
         slopes = sum_segments(slopes[entries], back.indptr)  # (point, anchor)
-    moved = posterior_gradient(points, anchors, first, slopes, steps.variance)
+    moved = kernels.posterior_backward(points, anchors, first, slopes, steps.variance)
     for known, part in zip((total.points, total.anchors, total.bias), moved, strict=True):
         known.add_(part)
 

@@ -20,12 +20,37 @@ from fishergraph.ops.torch_sets import TensorSets
 
 logger = logging.getLogger(__name__)
 
+# Rows of a block of the E-step's gradient on the CPU.
+_ROWS = 8192
+
+
+def posterior_gradient(
+    points: Tensor, anchors: Tensor, logs: Tensor, grad: Tensor, variance: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """∂L/∂(points, anchors, bias) of log α = log softmax_j((⟨x_u, w_j⟩ − ‖w_j‖²/2)/σ² + b_j)."""
+    centre = anchors.to(logs.dtype).mean(dim=0)
+    shifted = anchors.to(logs.dtype) - centre
+    steps = shifted / variance
+    total, moved = torch.zeros_like(shifted[:, 0]), torch.zeros_like(shifted)
+    grad_points = torch.empty_like(points, dtype=logs.dtype, memory_format=torch.contiguous_format)
+    size = _ROWS if points.device.type == "cpu" else max(points.shape[0], 1)
+    for first in range(0, points.shape[0], size):  # what a block needs stays in the cache
+        rows = slice(first, first + size)
+        # ∂L/∂s; its rows sum to zero, so the centre may be taken out.
+        slopes = grad[rows] - logs[rows].exp() * grad[rows].sum(dim=1, keepdim=True)
+        torch.mm(slopes, steps, out=grad_points[rows])
+        total = total + slopes.sum(dim=0)
+        moved = moved + slopes.T @ (points[rows].to(logs.dtype) - centre)
+    return grad_points, (moved - total[:, None] * shifted) / variance, total
+
 
 @dataclass(frozen=True)
 class Kernels:
     """One engine.
 
     posterior(points, anchors, variance, bias) → log α (point, anchor)
+    posterior_backward(points, anchors, logs, grad, variance) → grad_points, grad_anchors, grad_bias, in the dtype of
+        the logs
     attend(points, logs, sets, anchors, prior, by_entry, wide) → means, mass, log_total; the means are in the dtype of
         the points, or when `wide` in that of the logs, in which sums are kept
     attend_backward(points, logs, sets, anchors, prior, by_entry, means, log_total, grad_means, grad_mass, need_weights)
@@ -47,6 +72,7 @@ class Kernels:
     score: Callable[..., Tensor]
     score_backward: Callable[..., tuple[Tensor, Tensor]]
     em: Callable[..., tuple[Tensor, Tensor] | None]
+    posterior_backward: Callable[..., tuple[Tensor, Tensor, Tensor]] = posterior_gradient
     unit_rows: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None
     unit_rows_backward: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
     head: Callable[..., tuple[Tensor, Tensor, Tensor]] | None = None

@@ -15,8 +15,6 @@ from fishergraph.ops import torch_plain
 from fishergraph.ops.torch_kernels import find_kernels, work_type
 from fishergraph.ops.torch_sets import TensorSets, unpack
 
-# Rows of a block of the E-step's gradient on the CPU.
-_ROWS = 8192
 _ONCE = (
     "the gradient of {} by compiled kernels cannot be differentiated again; "
     "pass backend='torch' for second derivatives."
@@ -67,38 +65,36 @@ def _(points, anchors, bias, variance, engine):
     return points.new_empty((points.shape[0], anchors.shape[0]), dtype=work_type(points.dtype))
 
 
-def posterior_gradient(
-    points: Tensor, anchors: Tensor, logs: Tensor, grad: Tensor, variance: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """∂L/∂(points, anchors, bias) of log α = log softmax_j((⟨x_u, w_j⟩ − ‖w_j‖²/2)/σ² + b_j)."""
-    centre = anchors.to(logs.dtype).mean(dim=0)
-    shifted = anchors.to(logs.dtype) - centre
-    total, moved = torch.zeros_like(shifted[:, 0]), torch.zeros_like(shifted)
-    grad_points = torch.empty_like(points, dtype=logs.dtype, memory_format=torch.contiguous_format)
-    size = _ROWS if points.device.type == "cpu" else max(points.shape[0], 1)
-    for first in range(0, points.shape[0], size):  # what a block needs stays in the cache
-        rows = slice(first, first + size)
-        # ∂L/∂s; its rows sum to zero, so the centre may be taken out.
-        slopes = grad[rows] - logs[rows].exp() * grad[rows].sum(dim=1, keepdim=True)
-        grad_points[rows] = slopes @ (shifted / variance)
-        total = total + slopes.sum(dim=0)
-        moved = moved + slopes.T @ (points[rows].to(logs.dtype) - centre)
-    return grad_points, (moved - total[:, None] * shifted) / variance, total
+@torch.library.custom_op(
+    "fishergraph::posterior_backward",
+    mutates_args=(),
+    schema="(Tensor points, Tensor anchors, Tensor logs, Tensor grad, float variance, str engine) -> "
+    "(Tensor, Tensor, Tensor)",
+)
+def _posterior_gradient(points, anchors, logs, grad, variance, engine):
+    return find_kernels(engine).posterior_backward(points, anchors, logs, grad, variance)
+
+
+@_posterior_gradient.register_fake
+def _(points, anchors, logs, grad, variance, engine):
+    new = {"dtype": logs.dtype}
+    return points.new_empty(points.shape, **new), anchors.new_empty(anchors.shape, **new), logs.new_empty(logs.shape[1])
 
 
 def _posterior_backward(ctx, grad):
     points, anchors, logs = ctx.saved_tensors
-    found = posterior_gradient(points, anchors, logs, grad, ctx.variance)
+    found = torch.ops.fishergraph.posterior_backward(points, anchors, logs, grad, ctx.variance, ctx.engine)
     grad_bias = found[2] if ctx.needs_input_grad[2] else None
     return found[0].to(points.dtype), found[1].to(anchors.dtype), grad_bias, None, None
 
 
 def _save_posterior(ctx, inputs, output):
-    points, anchors, _, ctx.variance, _ = inputs
+    points, anchors, _, ctx.variance, ctx.engine = inputs
     ctx.save_for_backward(points, anchors, output)
 
 
 _posterior.register_autograd(_posterior_backward, setup_context=_save_posterior)
+_posterior_gradient.register_autograd(once_only("the E-step"), setup_context=lambda ctx, inputs, output: None)
 
 
 @torch.library.custom_op(

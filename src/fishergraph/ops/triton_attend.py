@@ -7,7 +7,7 @@ order in which programs run.
 
 The plain rule a·α serves as long as every mass is a normal number. Where one would underflow, a second kernel goes
 over the set again with the logs shifted by their maximum. Sets of very many members are cut into parts; the parts' sums
-are merged in order.
+are merged in order. Points of bf16 go to the matrix units (`triton_tiles`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from fishergraph.ops import torch_sets
+from fishergraph.ops import torch_sets, triton_tiles
 from fishergraph.ops.torch_sets import TensorSets
 from fishergraph.ops.triton_launch import REGISTERS, numbers, tile
 from fishergraph.ops.triton_leaves import load_row, no_shift, pull, store_row, tile_features
@@ -207,11 +207,15 @@ def attend(
     sums = torch.empty((hubs.n_parts, n_anchors, n_features), **new)
     total = torch.empty((hubs.n_parts, n_anchors), **new)
     alpha = logs.exp() if alpha is None else alpha
-    _attend_rows[(hubs.n_parts + n_sets, *grid)](
-        *results, sums, total, points, alpha, anchors, sets.indptr, sets.indices, weights, hubs.part_first,
-        hubs.part_last, constants, hubs.n_parts, torch_sets.HUB, stride, n_anchors, MEMBERS=3, maxnreg=REGISTERS,
-        **offset, **how,
-    )  # fmt: skip
+    given = (*results, sums, total, points, alpha, anchors, sets.indptr, sets.indices, weights)
+    given = (*given, hubs.part_first, hubs.part_last, constants)
+    rest = (hubs.n_parts, torch_sets.HUB, stride, n_anchors)
+    if triton_tiles.takes(points, out, logs, fisher_root):
+        triton_tiles.attend_tiles[(hubs.n_parts + triton.cdiv(n_sets, 2), *grid)](
+            *given, n_sets, *rest, PRIOR=prior > 0, **{**how, **triton_tiles.OPTIONS}
+        )
+    else:
+        _attend_rows[(hubs.n_parts + n_sets, *grid)](*given, *rest, MEMBERS=3, maxnreg=REGISTERS, **offset, **how)
     if hubs.n_hubs:
         _merge_parts[(hubs.n_hubs, grid[0], n_anchors)](
             *results, anchors, sums, total, hubs.rows, hubs.offsets, constants, n_anchors, PARTS=16, **offset, **options

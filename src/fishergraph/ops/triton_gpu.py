@@ -105,6 +105,7 @@ KERNELS = Kernels(
     devices=_DEVICES,
     dtypes=frozenset({torch.float32, torch.float64, torch.float16, torch.bfloat16}),
     posterior=_by_rows(triton_em.posterior),
+    posterior_backward=_by_rows(triton_em.posterior_backward),
     attend=_attend,
     attend_backward=_attend_backward,
     score=_score,

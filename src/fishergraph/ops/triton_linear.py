@@ -37,7 +37,7 @@ def _product(
 
 @triton.jit
 def _row_dots(acc, values, row_starts, shift, w, begin, live, scale, D: tl.constexpr, ROWS: tl.constexpr,
-              FEATURES: tl.constexpr, SHIFTED: tl.constexpr):  # fmt: skip
+              FEATURES: tl.constexpr):  # fmt: skip
     """Σ_k acc_rk (v_rk + c w_k) of a tile, half of the features at a time: registers hold no second tile."""
     halves = tl.split(tl.permute(tl.reshape(acc, [ROWS, 2, FEATURES // 2]), 0, 2, 1))
     total = tl.zeros([ROWS], tl.float32)
@@ -45,8 +45,7 @@ def _row_dots(acc, values, row_starts, shift, w, begin, live, scale, D: tl.const
         features = begin + half * (FEATURES // 2) + tl.arange(0, FEATURES // 2)
         inside = live[:, None] & (features < D)[None, :]
         known = tl.load(values + row_starts[:, None] + features[None, :], mask=inside, other=0.0).to(tl.float32)
-        if SHIFTED:
-            known += scale * tl.load(w + shift + features, mask=features < D, other=0.0)[None, :]
+        known += scale * tl.load(w + shift + features, mask=features < D, other=0.0)[None, :]
         total += tl.sum(halves[half] * known, axis=1)
     return total
 
@@ -64,7 +63,7 @@ def _head_inner(
         acc = tl.zeros([ROWS, FEATURES], tl.float32)
         acc = _product(acc, grad, weight, first, 0, anchor * D + begin, OUT, DEPTH, PRECISION)
         total += _row_dots(
-            acc, phi, (rows * P + anchor) * D, anchor * D, w, begin, rows < n_rows, scale, D, ROWS, FEATURES, True
+            acc, phi, (rows * P + anchor) * D, anchor * D, w, begin, rows < n_rows, scale, D, ROWS, FEATURES
         )
     tl.store(inner + rows * P + anchor, total, mask=rows < n_rows)
 
@@ -79,12 +78,14 @@ def _head_contract(
     first, tile = tl.program_id(0) // TILES * ROWS, tl.program_id(0) % TILES
     feature = tile * FEATURES
     rows, features = first.to(tl.int64) + tl.arange(0, ROWS), feature + tl.arange(0, FEATURES)
-    inside = (rows < n_rows)[:, None] & (features < D)[None, :]
+    live = rows < n_rows
+    inside = live[:, None] & (features < D)[None, :]
+    known = tl.load(x + rows[:, None] * STRIDE + features[None, :], mask=inside, other=0.0)  # for all anchors
     acc, before = tl.zeros([ROWS, FEATURES], tl.float32), tl.zeros([ROWS], tl.float32)
     for anchor in range(P):
         acc = _product(acc, reversed_sums, weight, first, anchor * OUT, anchor * D + feature, OUT, DEPTH, PRECISION)
-        dot = _row_dots(acc, x, rows * STRIDE, 0, x, feature, rows < n_rows, 0.0, D, ROWS, FEATURES, False)
-        tl.store(dots + tile.to(tl.int64) * slab + rows * P + anchor, dot - before, mask=rows < n_rows)
+        dot = tl.sum(acc * known, axis=1)
+        tl.store(dots + tile.to(tl.int64) * slab + rows * P + anchor, dot - before, mask=live)
         before = dot
     tl.store(grad_x + rows[:, None] * D + features[None, :], acc, mask=inside)
 
@@ -100,8 +101,11 @@ def _tile(n_features: int, precision: str, features: int = _FEATURES) -> dict[st
 
 
 def _contract_tile(n_features: int, precision: str) -> dict[str, Any]:
-    """That of `head_contract`: all features where one product is enough, so that R is read once."""
-    return _tile(n_features, precision, 2 * _FEATURES if precision == "tf32" else _FEATURES)
+    """That of `head_contract`, which holds a tile of points too: all features where one product is enough, so that R is
+    read once."""
+    once = precision == "tf32"
+    options = _tile(n_features, precision, 2 * _FEATURES if once else _FEATURES)
+    return {**options, "num_warps": 8, "num_stages": 4 if once else 3}
 
 
 def contract_tiles(n_features: int, precision: str) -> int:
