@@ -4,6 +4,8 @@ Side by side in one run, on one graph: the message-materialising layer, PyTorch 
 equal output width (heads = p, out = d) and with out = d in total, GCNConv, the plain sparse product, and the time that
 moving the bytes would take at the bandwidth measured here (every gather missing the cache, every output written).
 On a card float32 products are rounded to TF32, ours and theirs; our layer and GATConv stand there without it too.
+Every round measures all layers in turn, and a row has the medians over the rounds: a slow minute of the machine then
+falls on all of them.
 
     python benchmarks/bench_em.py                                  # the CPU, the arxiv graph, d = 128, p = 4
     python benchmarks/bench_em.py --device cuda --dim 256 --anchors 8
@@ -64,7 +66,8 @@ def main() -> None:
     options.add_argument("--csr", type=Path, help="npz with indptr and indices of the arxiv neighbourhoods")
     options.add_argument("--dim", type=int, default=128)
     options.add_argument("--anchors", type=int, default=4)
-    options.add_argument("--repeat", type=int, default=5)
+    options.add_argument("--repeat", type=int, default=5, help="calls of a layer in a round (default 5)")
+    options.add_argument("--rounds", type=int, default=3, help="rounds over all layers (default 3)")
     options.add_argument("--only", choices=["ours", "all"], default="all")
     args = options.parse_args()
     torch.set_num_threads(args.threads)
@@ -78,12 +81,7 @@ def main() -> None:
     print(f"{args.graph}: {sets.n_sets:,} sets, {sets.n_entries:,} entries, largest {largest:,}")
     cases = [*our_cases(args, sets, x, w), *([] if args.only == "ours" else other_cases(args, sets, x, w))]
     kept = {"device": device_name(args.device), "graph": args.graph, "dim": args.dim, "anchors": args.anchors}
-    for case in cases:
-        if case.needed > 0.9 * free_bytes(args.device):
-            print(f"  left out: {case.name} needs about {case.needed / 1e9:.0f} GB", flush=True)
-            continue
-        torch.backends.cuda.matmul.allow_tf32 = case.products == "tf32"
-        measured = measure(case, args)
+    for case, measured in measure_all(cases, args):
         products = case.products if args.device == "cuda" else "float32"
         rows.add(**kept, layer=case.name, **measured, products=products)
         table.append((case.name, *(measured[key] for key in ("forward_ms", "both_ms", "peak_gb"))))
@@ -205,21 +203,36 @@ def pyg_cases(args: Namespace, points: Any, edges: Any, width: int) -> Iterator[
 # Measuring.
 
 
-def measure(case: Case, args: Namespace) -> dict[str, float | str]:
-    """Medians of the forward pass and of forward + backward in milliseconds, and the peak of the latter in GB."""
+def measure_all(cases: list[Case], args: Namespace) -> Iterator[tuple[Case, dict[str, float]]]:
+    """The medians over the rounds of every layer that fits into memory, and the peak of one call in GB."""
+    fitting = []
+    for case in cases:
+        if case.needed > 0.9 * free_bytes(args.device):
+            print(f"  left out: {case.name} needs about {case.needed / 1e9:.0f} GB", flush=True)
+        else:
+            fitting.append(case)
+    rounds = [[measure(case, args) for case in fitting] for _ in range(1 if args.quick else args.rounds)]
+    for k, case in enumerate(fitting):
+        forward, both = (statistics.median(times) for times in zip(*(found[k] for found in rounds), strict=True))
+        peak = peak_gb(lambda case=case: run(case, backward=case.backward), args.device)
+        yield case, {"forward_ms": forward, "both_ms": both, "peak_gb": peak}
 
-    def forward() -> Any:
-        with torch.no_grad():
-            return case.run()
 
-    def both() -> None:
+def measure(case: Case, args: Namespace) -> tuple[float, float]:
+    """Medians of the forward pass and of forward + backward, in milliseconds."""
+    torch.backends.cuda.matmul.allow_tf32 = case.products == "tf32"
+    forward = median_ms(lambda: run(case, backward=False), args)
+    return forward, median_ms(lambda: run(case, backward=True), args) if case.backward else float("nan")
+
+
+def run(case: Case, *, backward: bool) -> None:
+    """One call of a layer, with its gradients or without any."""
+    if backward:
         out = case.run()
         torch.autograd.grad(out, case.leaves, torch.ones_like(out), allow_unused=True)
-
-    result: dict[str, float | str] = {"forward_ms": median_ms(forward, args)}
-    result["both_ms"] = median_ms(both, args) if case.backward else float("nan")
-    result["peak_gb"] = peak_gb(both if case.backward else forward, args.device)
-    return result
+    else:
+        with torch.no_grad():
+            case.run()
 
 
 def median_ms(function: Callable[[], Any], args: Namespace) -> float:

@@ -31,7 +31,7 @@ def _peel(indptr, indices, left, order, starts):
         for entry in range(indptr[v], indptr[v + 1]):
             u = indices[entry]
             if left[u] > left[v]:  # u moves to the front of its bucket, and the bucket below grows by one
-                front = max(starts[left[u]], k + 1)
+                front = starts[left[u]]
                 w = order[front]
                 order[place[u]], order[front] = w, u
                 place[w], place[u] = place[u], front
