@@ -3,7 +3,8 @@
 Half the bytes of float32 would wait just as long for their neighbours' numbers. Here a program takes two sets that lie
 side by side and sixteen of their members at a time, all in flight at once; eight rows of the first factor are the
 anchors of one set and eight those of the other. The coefficients are rounded to bf16 like the points, and the sums
-scaled so that a set's coefficients still add up to its mass. Sums and masses are float32.
+scaled so that a set's coefficients still add up to its mass. Sums and masses are float32. A point that is not finite
+spoils both sets of a pair: zero times infinity is no number.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _sum_pair(
     column, second = halves % 8, halves >= 8
     sums = tl.zeros([16, BLOCK], tl.float32)
     exact, rounded = tl.zeros([16, MEMBERS], tl.float32), tl.zeros([16, MEMBERS], tl.float32)
-    # Counted in 32 bits: a loop over 64 would not be pipelined.
+    # Two sets that are no hubs: 32 bits count their entries.
     for begin in tl.range(0, (last - first).to(tl.int32), MEMBERS, num_stages=2):
         entry = first + begin + lanes
         live = entry < last
