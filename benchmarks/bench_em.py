@@ -222,13 +222,13 @@ def measure_all(cases: list[Case], args: Namespace) -> Iterator[tuple[Case, dict
 
 def measure(case: Case, args: Namespace) -> tuple[float, float]:
     """Medians of the forward pass and of forward + backward, in milliseconds."""
-    torch.backends.cuda.matmul.allow_tf32 = case.products == "tf32"
     forward = median_ms(lambda: run(case, backward=False), args)
     return forward, median_ms(lambda: run(case, backward=True), args) if case.backward else float("nan")
 
 
 def run(case: Case, *, backward: bool) -> None:
     """One call of a layer, with its gradients or without any."""
+    torch.backends.cuda.matmul.allow_tf32 = case.products == "tf32"
     if backward:
         out = case.run()
         torch.autograd.grad(out, case.leaves, torch.ones_like(out), allow_unused=True)

@@ -93,13 +93,13 @@ def attend_tiles(
         x, alpha, indices, weights, tl.where(first_hub, middle, begin), middle, tl.where(second_hub, middle, end),
         features, anchor, stride, N_ANCHORS, D, BLOCK, P, MEMBERS, WEIGHTED, BY_ENTRY, FACTORS,
     )  # fmt: skip
-    lift = totals / tl.where(rounded > 0, rounded, 1.0)
+    scale = totals / tl.where(rounded > 0, rounded, 1.0)
     halves = tl.arange(0, 16)
     column, second, inside = halves % 8, halves >= 8, features < D
     if item < n_parts:
         where, own = item * N_ANCHORS + anchor + column, (column < P) & (halves < 8)
         cells, mask = where[:, None] * D + features[None, :], own[:, None] & inside[None, :]
-        tl.store(part_sums + cells, sums * lift[:, None], mask=mask)
+        tl.store(part_sums + cells, sums * scale[:, None], mask=mask)
         tl.store(part_total + where, totals, mask=own & (tl.program_id(1) == 0))
     else:
         own = (column < P) & (row + second < n_sets) & tl.where(second, end - middle <= hub, middle - begin <= hub)
@@ -111,10 +111,10 @@ def attend_tiles(
         inverse = 1 / tl.where(filled, whole, 1.0)
         if PRIOR:
             known = tl.load(w + (anchor + column)[:, None] * D + features[None, :], mask=mask, other=0.0).to(KIND)
-            mean = (sums * lift[:, None] + prior * known) * inverse[:, None]
+            mean = (sums * scale[:, None] + prior * known) * inverse[:, None]
             tl.store(out + cells, mean.to(out.dtype.element_ty), mask=mask)
         else:
-            mean, full = sums * (lift * inverse)[:, None], mask & filled[:, None]
+            mean, full = sums * (scale * inverse)[:, None], mask & filled[:, None]
             tl.store(out + cells, mean.to(out.dtype.element_ty), mask=full, eviction_policy="evict_first")
             if tl.min(tl.where(own, whole, 1.0), axis=0) <= 0:  # row by row: a tile of anchors would take registers
                 for i in range(16):
