@@ -1,10 +1,12 @@
-"""Every Triton kernel once, forward and backward, on small sets with a hub, an empty one and weights.
+"""Every Triton kernel once, forward and backward, on small sets with a hub, an empty one and weights, short floats too.
 
 compute-sanitizer --tool memcheck python tools/check_kernels.py      # PYTORCH_NO_CUDA_MEMORY_CACHING=1 sees more
 TRITON_INTERPRET=1 python tools/check_kernels.py                     # without a card
 """
 
 from __future__ import annotations
+
+import math
 
 import torch
 
@@ -24,23 +26,26 @@ def main() -> None:
         indptr = torch.zeros(n + 1, dtype=torch.int64)
         indptr[1:] = sizes.cumsum(0)
         indices = torch.randint(0, n, (int(indptr[-1]),), dtype=torch.int32)
-        for weights in (None, torch.rand(len(indices))):
-            check(n, d, p, TensorSets(indptr.to(DEVICE), indices.to(DEVICE), None, n), weights)
+        sets = TensorSets(indptr.to(DEVICE), indices.to(DEVICE), None, n)
+        for dtype in (torch.float32, torch.bfloat16, torch.float16):
+            for weights in (None, torch.rand(len(indices), device=DEVICE)):
+                x = torch.randn(n, d, device=DEVICE, dtype=dtype, requires_grad=True)
+                check(x, p, sets, weights)
     print("done")
 
 
-def check(n: int, d: int, p: int, sets: TensorSets, weights: torch.Tensor | None) -> None:
-    """One and two iterations and a linear head, with the gradients of everything."""
-    weights = None if weights is None else weights.to(DEVICE)
-    x = torch.randn(n, d, device=DEVICE, requires_grad=True)
+def check(x: torch.Tensor, p: int, sets: TensorSets, weights: torch.Tensor | None) -> None:
+    """One and two iterations, transport, and a linear head, with the gradients of everything."""
+    d = x.shape[1]
     w = torch.randn(p, d, device=DEVICE, requires_grad=True)
     head = torch.randn(16, p * d, device=DEVICE, requires_grad=True)
     own = None if weights is None else weights.clone().requires_grad_()
-    for n_em_iter in (1, 2):
-        means, mass = em_means(x, sets.weighted(own), w, Steps(float(d), 0.1, n_em_iter), backend="triton")
+    for n_em_iter, slack in ((1, math.inf), (2, math.inf), (1, 0.5)):
+        steps = Steps(float(d), 0.1, n_em_iter, slack)
+        means, mass = em_means(x, sets.weighted(own), w, steps, backend="triton")
         torch.autograd.grad(means.sum() + mass.sum(), [x, w, *([] if own is None else [own])])
     logs = posterior("triton", x, w, float(d))
-    z = fisher_linear("triton", x, logs, sets.weighted(weights), w, head, fisher_root=p**-0.5)
+    z = fisher_linear("triton", x, logs, sets.weighted(weights), w, head.to(x.dtype), fisher_root=p**-0.5)
     torch.autograd.grad(z.sum(), (x, w, head))
 
 
