@@ -200,7 +200,7 @@ def fit_layer(
 def _fit_theta(spec: LayerSpec, points: Any, sets: Any, rng: Any, n_jobs: int | None) -> Any:
     """θ_0 from a sample of members: anchors with the variance that goes with them, or what the family learns."""
     xp = array_namespace(points)
-    members = _sampled_points(spec, points, sets, rng)
+    members = sampled_points(points, sets, spec.n_anchors, spec.max_samples, rng)
     if xp.finfo(members.dtype).bits < 32:  # stored short, learned from in full
         members = xp.astype(members, xp.float32)
     if not isinstance(spec.family, GaussianMixture):
@@ -224,14 +224,14 @@ def _fit_root(spec: LayerSpec, theta: Any, rng: Any) -> Any:
     return array_namespace(like).asarray(root, dtype=like.dtype, device=device_of(like))
 
 
-def _sampled_points(spec: LayerSpec, points: Any, sets: Any, rng: Any) -> Any:
-    """Points, or lifted points, of members drawn from all sets."""
-    size = sample_size(spec.n_anchors, spec.max_samples, sets.n_entries)
+def sampled_points(points: Any, sets: Any, n_anchors: int, max_samples: int, rng: Any) -> Any:
+    """Points, or lifted points, of members drawn from all sets: what so many anchors are learned from."""
+    size = sample_size(n_anchors, max_samples, sets.n_entries)
     chosen = sample_members(sets.sets if sets.lifted else sets, size, rng)
     if len(chosen):
         return sets.points(points, chosen) if sets.lifted else array_namespace(points).take(points, chosen, axis=0)
     # Without a single member φ is zero here, but another graph may have some: the points themselves serve.
-    alone = points[: spec.max_samples]
+    alone = points[:max_samples]
     return sets.points_alone(alone) if sets.lifted else alone
 
 

@@ -135,6 +135,26 @@ def test_nodes_without_features_and_mini_batches(files, tmp_path):
     assert len(pd.read_csv(tmp_path / "p.csv")) == N
 
 
+@pytest.mark.parametrize("multiset", ["hops", "pairs", "paths", "tuples"])
+def test_multisets_of_subgraphs(multiset, files, tmp_path):
+    arguments = ["train", *files, "--label", "topic", "--multiset", multiset, "--seed", 0, "--drop", "part", *QUICK]
+    ok(*arguments, "-o", tmp_path / "m")
+    assert record_of(tmp_path / "m")["parameters"]["multiset"] == multiset
+    assert FisherClassifier.load(tmp_path / "m").multiset == multiset
+    ok("predict", *files, "--model", tmp_path / "m", "-o", tmp_path / "p.csv")
+    assert len(pd.read_csv(tmp_path / "p.csv")) == N
+    if multiset != "hops":
+        fails(
+            tmp_path,
+            "needs a multiset of nodes, got batch_size=8 with",
+            *arguments,
+            "-o",
+            tmp_path / "n",
+            "--batch-size",
+            8,
+        )
+
+
 def test_a_config_file(files, tmp_path):
     (tmp_path / "c.toml").write_text(
         'label = "topic"\nsplit = "part"\nlr = 0.02\nepochs = 3\nlayers = 2\ndirected = true'

@@ -138,14 +138,11 @@ def test_spherical_anchors_want_plain_members():
         FisherEmbedding(multiset="pairs", anchor_method="spherical").fit(np.eye(3), graph=sp.csr_array(np.ones((3, 3))))
 
 
-def test_who_takes_nodes_alone_says_so():
-    assert {name for name in MULTISETS if makes_lifted(name)} >= {"pairs", "paths"}
-    with pytest.raises(ValueError, match=r"nodes as its members here, got Pairs\(\); use one of 'neighbourhood', "):
-        choose_multiset(Pairs(), lifts=False)
-    assert choose_multiset("ppr", lifts=False) is MULTISETS["ppr"]
-    classifier = pytest.importorskip("fishergraph.nn.classifier")
-    with pytest.raises(ValueError, match="nodes as its members here, got 'pairs'"):
-        classifier.FisherClassifier(multiset="pairs").fit(np.eye(4), [0, 1, 0, 1])
+def test_which_rules_lift():
+    assert {name for name in MULTISETS if makes_lifted(name)} == {"pairs", "paths", "tuples"}
+    assert makes_lifted(Paths(3))
+    assert not makes_lifted(Hops())
+    assert choose_multiset("ppr") is MULTISETS["ppr"]
 
 
 # --- tensors --------------------------------------------------------------------------------------------
@@ -188,23 +185,6 @@ def test_without_a_graph_there_is_no_subgraph(multiset):
     X = np.random.default_rng(1).normal(size=(30, 4))
     model = FisherEmbedding(2, dim=8, multiset=multiset, random_state=0).fit(X, graph=random_graph())
     assert_array_equal(model.transform(X), model.transform(X, graph=sp.csr_array((30, 30))))
-
-
-def test_a_layer_of_pyg_learns_through_lifted_members():
-    torch = pytest.importorskip("torch")
-    pytest.importorskip("torch_geometric")
-    from fishergraph.nn import FisherConv
-    from fishergraph.ops.torch_edges import tensor_sets
-
-    sets = tensor_sets(Paths(2)(random_graph()))
-    x = torch.randn(30, 4, requires_grad=True)
-    lifted, plain = sets.gather(x)
-    out = FisherConv(4 * sets.slots, 5, num_anchors=3, add_self_loops=False)((lifted, None), plain)
-    assert out.shape == (30, 5)
-    out.sum().backward()
-    assert torch.isfinite(x.grad).all()
-    on_a_path = np.isin(np.arange(30), sets.subgraphs)
-    assert_array_equal((x.grad.abs().sum(dim=1) > 0).numpy(), on_a_path)
 
 
 @pytest.mark.gpu

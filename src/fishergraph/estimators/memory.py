@@ -16,7 +16,8 @@ _LARGEST_SET = 4 * 2**30
 def check_memory(spec: StackSpec, X: Any, sets: Any, *, want_output: bool) -> None:
     """Raise where the arrays of a run would not fit on the device: X and the graph may come in blocks, points not."""
     if sets.lifted:
-        _check_largest(spec, X, sets)
+        widths = asked_widths(spec, 0, spec.input_width(X.shape[1]), sets.slots)[:-1]
+        check_largest(sets, sets.slots * max(widths, default=0), X.dtype.itemsize)
     free = spec.place.free_bytes()
     if free is None:
         return
@@ -34,11 +35,10 @@ def check_memory(spec: StackSpec, X: Any, sets: Any, *, want_output: bool) -> No
     )
 
 
-def _check_largest(spec: StackSpec, X: Any, sets: Any) -> None:
-    """Raise where the lifted members of one set, which are never cut, would not fit."""
-    widths = asked_widths(spec, 0, spec.input_width(X.shape[1]), sets.slots)[:-1]
-    largest, width = sets.largest, sets.slots * max(widths, default=0)
-    needed = largest * width * X.dtype.itemsize
+def check_largest(sets: Any, width: int, itemsize: int) -> None:
+    """Raise where the lifted members of one set, which are never cut, would not fit; a member is so wide."""
+    largest = sets.largest
+    needed = largest * width * itemsize
     if needed > _LARGEST_SET:
         raise MemoryError(
             f"the lifted members of one multiset must take at most {_LARGEST_SET / 1e9:.1f} GB, got {largest} members "

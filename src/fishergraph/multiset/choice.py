@@ -30,20 +30,12 @@ MULTISETS: dict[str, Callable[..., Any]] = {
 }
 
 
-def choose_multiset(multiset: str | Rule, *, lifts: bool = True) -> Callable[..., Any]:
-    """What builds the multisets, (graph, weights, n_jobs) → Multisets or LiftedSets: by name, or a rule itself.
-
-    `lifts` False raises for a rule that makes `LiftedSets`.
-    """
-    chosen = multiset
-    if isinstance(chosen, Rule):
-        chosen.check()
-    else:
-        chosen = look_up(MULTISETS, chosen, "multiset (or a record such as PageRank(members=32))")
-    if not lifts and makes_lifted(multiset):
-        plain = ", ".join(repr(name) for name in MULTISETS if not makes_lifted(name))
-        raise ValueError(f"multiset must have nodes as its members here, got {multiset!r}; use one of {plain}.")
-    return chosen
+def choose_multiset(multiset: str | Rule) -> Callable[..., Any]:
+    """What builds the multisets, (graph, weights, n_jobs) → Multisets or LiftedSets: by name, or a rule itself."""
+    if isinstance(multiset, Rule):
+        multiset.check()
+        return multiset
+    return look_up(MULTISETS, multiset, "multiset (or a record such as PageRank(members=32))")
 
 
 def makes_lifted(multiset: Any) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -59,6 +60,21 @@ class LiftedSets:
     @property
     def weights(self) -> Any:
         return self.sets.weights
+
+    @cached_property
+    def sound(self) -> bool:
+        """True, or an error: the members must be subgraphs, and these made of the points that there are."""
+        look_up(LIFTS, self.lift, "lift")
+        n, k = self.subgraphs.shape
+        if self.sets.n_points != n:
+            raise ValueError(f"the sets must be over the {n} subgraphs, got {self.sets.n_points}; count them again.")
+        low, high = (int(self.subgraphs.min()), int(self.subgraphs.max())) if n * k else (0, -1)
+        if low < -1 or high >= self.n_points:
+            raise ValueError(
+                f"subgraphs must hold points 0 to {self.n_points - 1}, or -1 in an empty slot, got {low} to {high}; "
+                "number the points by rows."
+            )
+        return True
 
     def pooled(self, rows: Any) -> Any:
         """The rows of all sets, or the means of those that belong together."""

@@ -29,12 +29,12 @@ from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
 from fishergraph.nn.families import CHARTS
 from fishergraph.nn.history import History
 from fishergraph.nn.labels import UNLABELLED, check_split, given_rows, hold_out, read_labels
+from fishergraph.nn.lifted import check_whole, n_outputs
 from fishergraph.nn.models import FisherNet
 from fishergraph.nn.rows import as_tensor
 from fishergraph.nn.training import own_randomness, train
 from fishergraph.ops.torch_device import find_device, to_numpy
 from fishergraph.ops.torch_edges import tensor_sets
-from fishergraph.ops.torch_sets import TensorSets
 from fishergraph.structural import describe_structure
 
 _INITS = {"data": True, "random": False}
@@ -62,7 +62,8 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
     validation_fraction : the share of the labelled rows of each class that is held out where `fit` is given no `val`; 0
         holds none out, and runs all epochs.
     batch_size, fan_out : rows to train on in a step, and neighbours sampled at each distance (a number, or one per
-        layer); None takes the whole graph at once. Predictions always see all neighbours.
+        layer); None takes the whole graph at once, as pairs, paths and tuples must. Predictions always see all
+        neighbours.
     device : "cpu", "cuda" or "cuda:1". On the CPU the type of X is kept, on a card the network is in float32.
     random_state : seed.
     n_jobs : threads that build the multisets of a diffusion.
@@ -176,14 +177,15 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         words = check_random_state(self.random_state).randint(0, 2**31 - 1, size=3)
         self._structure_seed, seed, split_seed = (int(word) for word in words)
         x, sets = self._open(X, graph, fitting=True)
-        self.classes_, codes = read_labels(y, x.shape[0])
-        held = hold_out(codes, self.validation_fraction, split_seed) if val is None else given_rows(val, x.shape[0])
+        n_nodes, slots = n_outputs(sets), sets.slots if sets.lifted else None
+        self.classes_, codes = read_labels(y, n_nodes)
+        held = hold_out(codes, self.validation_fraction, split_seed) if val is None else given_rows(val, n_nodes)
         rows = check_split(self.classes_, codes, held)
         if len(codes) == 1 and self.head == "relu":
             raise ValueError("head='relu' has a batch norm, which needs two rows, got n_samples=1; use 'linear'.")
         device = find_device(self.device)
         with own_randomness(device, seed):
-            net = self._network(x.shape[1], len(self.classes_)).to(device, x.dtype)
+            net = self._network(x.shape[1], len(self.classes_), slots).to(device, x.dtype)
             if _checks.look_up(_INITS, self.init, "init"):
                 net.init_from_data(x.to(device), sets.to(device), seed=seed)
         self.history_: History = train(
@@ -218,7 +220,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         device, first = find_device(self.device), next(self.net_.parameters())
         return self.net_.to(device).inference(x.to(first.dtype), sets, device=device)
 
-    def _open(self, X: Any, graph: Any, *, fitting: bool) -> tuple[Tensor, TensorSets]:
+    def _open(self, X: Any, graph: Any, *, fitting: bool) -> tuple[Tensor, Any]:
         """(x, sets) as tensors in host memory."""
         X, sets = host_door(self, X, graph, fitting=fitting)
         if sp.issparse(X) and self.batch_size is not None:
@@ -226,19 +228,20 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         dtype = np.float32 if self.device != "cpu" else X.dtype
         return as_tensor(X.astype(dtype, copy=False)), tensor_sets(sets)
 
-    def _network(self, n_features: int, n_classes: int) -> FisherNet:
+    def _network(self, n_features: int, n_classes: int, slots: int | None) -> FisherNet:
         """The network; its multisets come with their loops and weights."""
         return FisherNet(
             n_features, self.dim, self.n_layers, n_classes, num_anchors=self.n_anchors, num_em_steps=self.n_em_iter,
             head=self.head, jk=self.jk, dropout=self.dropout, normalize=self.normalize, heads=self.heads,
             variance=self.variance, prior=self.prior, e_step=self.e_step, column_penalty=self.column_penalty,
-            family=self.family, add_self_loops=False,
+            family=self.family, add_self_loops=False, slots=slots,
         )  # fmt: skip
 
     def _check_params(self) -> None:
         """Raise for a parameter that the network and the training would know under another name."""
         _checks.check_device(self.device, "float32")
-        choose_multiset(self.multiset, lifts=False)
+        choose_multiset(self.multiset)
+        check_whole(self.multiset, self.batch_size)
         _checks.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
         _checks.look_up(_INITS, self.init, "init")
         _checks.look_up({"gaussian-mixture": None, **CHARTS}, self.family, "family")

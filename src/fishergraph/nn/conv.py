@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -9,14 +10,16 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
-from torch_geometric.utils import add_remaining_self_loops
 
 from fishergraph._checks import check_flag, check_integer, check_number, look_up
-from fishergraph.em.anchors import sample_members, sample_size
+from fishergraph.em.anchors import sample_size
+from fishergraph.layer import sampled_points
+from fishergraph.multiset import LiftedSets
 from fishergraph.nn.families import make_mixture
 from fishergraph.nn.kernel_map import HEADS, NystromMap
+from fishergraph.nn.lifted import by_blocks, check_edges_alone, expect_rows, lift_width, lifted_sets, rows_to_lift
 from fishergraph.nn.rows import check_rows, is_sparse
-from fishergraph.nn.sets import edge_sets, plain_edges
+from fishergraph.nn.sets import edge_sets, listed_edges
 from fishergraph.ops.place import random_stream
 from fishergraph.ops.torch_graph import WEIGH
 from fishergraph.ops.torch_sets import TensorSets
@@ -59,6 +62,9 @@ class FisherConv(MessagePassing):
         and concentrations are trained; or a record of these, such as `DiagonalMixture(tangent="score")`.
     add_self_loops : every node belongs to its own multiset, once, whether or not the edges say so.
     weights : None, `edge_weight` as it is; "uniform"; "symmetric", divided by the roots of both ends' degrees.
+    slots : where members are made of several rows (`LiftedSets`), how many stand side by side in one, the `slots` of
+        these sets: the mixture is then of lifted points, slots · in_channels wide. Rows are divided by their lengths
+        before they are lifted, as in `FisherEmbedding`. None: members are rows.
     dropout : the share of the members that is left out of each multiset in training.
     residual : add a linear map of x_v itself.
     bias : of the linear head.
@@ -67,7 +73,8 @@ class FisherConv(MessagePassing):
     Shapes
     ------
     - **input:** x (node, in_channels) or a pair (x_source, x_target) of which the second may be None;
-      edge_index (2, edge), `EdgeIndex`, a sparse tensor with a row per target, or `TensorSets`;
+      edge_index (2, edge), `EdgeIndex`, a sparse tensor with a row per target, `TensorSets`, or with `slots`
+      `LiftedSets`, such as Paths()(graph);
       edge_weight (edge,), optional
     - **output:** (target, out), or with `return_attention_weights=True` also a pair: the edges in the order of their
       targets, loops among them, and the attention (edge, head · anchor), whose columns sum to one over a multiset
@@ -95,6 +102,7 @@ class FisherConv(MessagePassing):
         family: Any = "gaussian-mixture",
         add_self_loops: bool = True,
         weights: str | None = None,
+        slots: int | None = None,
         dropout: float = 0.0,
         residual: bool = False,
         bias: bool = True,
@@ -110,12 +118,14 @@ class FisherConv(MessagePassing):
         self.add_self_loops = check_flag(add_self_loops, "add_self_loops")
         self.weights = weights
         look_up(WEIGH, "edge" if weights is None else weights, "weights")
+        self.slots = None if slots is None else check_integer(slots, "slots (or None)", least=1)
+        self.normalize = check_flag(normalize, "normalize")
         self.dropout = check_number(dropout, "dropout", most=1.0)
         sources, targets = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
         self.mixture = make_mixture(
-            sources, num_anchors, heads=heads, num_em_steps=num_em_steps, variance=variance, sharpness=sharpness,
-            prior=prior, e_step=e_step, column_penalty=column_penalty, normalize=normalize, mixture_bias=mixture_bias,
-            counts=counts, backend=backend, family=family,
+            lift_width(sources, slots), num_anchors, heads=heads, num_em_steps=num_em_steps, variance=variance,
+            sharpness=sharpness, prior=prior, e_step=e_step, column_penalty=column_penalty, counts=counts,
+            normalize=normalize and slots is None, mixture_bias=mixture_bias, backend=backend, family=family,
         )  # fmt: skip
         self.head = self._make_head(head, bandwidth, bias)
         self.residual = Linear(targets, self._width(), bias=False) if residual else None
@@ -148,13 +158,12 @@ class FisherConv(MessagePassing):
         self._expect(source)
         rng = random_stream(seed, source)
         sets = self.sets(edge_index, edge_weight, self._size(source, target, edge_index, None))
-        entries = sample_members(sets, sample_size(self.num_anchors, MAX_SAMPLES, sets.n_entries), rng)
-        members = source[entries.long()] if len(entries) else source[:MAX_SAMPLES]
-        self.mixture.init_from_data(members, rng)
+        points = self._points(source)
+        self.mixture.init_from_data(sampled_points(points, sets, self.num_anchors, MAX_SAMPLES, rng), rng)
         if isinstance(self.head, NystromMap):
             n_rows = sample_size(self.head.out_channels, MAX_SAMPLES, sets.n_sets)
             rows = rng.permutation(sets.n_sets)[:n_rows].sort().values
-            self.head.init_from_data(self.mixture(source, sets.take(rows)), rng)
+            self.head.init_from_data(self._over(self.mixture, points, sets.take(rows)), rng)
         return self
 
     def forward(
@@ -170,6 +179,8 @@ class FisherConv(MessagePassing):
         self._expect(source)
         size = self._size(source, target, edge_index, size)
         sets = None
+        if self.is_explained() or return_attention_weights:
+            check_edges_alone(edge_index, "what explains a layer")
         if self.is_explained():
             z = self._explained(source, edge_index, edge_weight, size)
         else:
@@ -189,7 +200,7 @@ class FisherConv(MessagePassing):
             raise ValueError(
                 "a layer needs dense rows, got a sparse x; use x.to_dense(), or a FisherNet with an input map."
             )
-        self.mixture.expect(source.shape[1])
+        expect_rows(self.mixture, source.shape[1], self.slots)
         if self.head is not None:
             self.head.expect(self.mixture.out_channels)
 
@@ -199,35 +210,50 @@ class FisherConv(MessagePassing):
             return int(size[0]), int(size[1])
         if target is not None:
             return source.shape[0], target.shape[0]
-        if isinstance(edge_index, TensorSets):
+        if isinstance(edge_index, (TensorSets, LiftedSets)):
             return source.shape[0], edge_index.n_sets
         known = getattr(edge_index, "sparse_size", lambda: (None, None))()[1]
         if getattr(edge_index, "layout", torch.strided) != torch.strided:
             known = edge_index.shape[0]
         return source.shape[0], source.shape[0] if known is None else int(known)
 
-    def sets(self, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> TensorSets:
-        """The multisets of `size` = (points, sets) that this layer makes of the edges."""
+    def sets(self, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> Any:
+        """The multisets of `size` = (points, sets) that this layer makes of the edges; lifted ones stay lifted."""
+        if self.slots is not None or isinstance(edge_index, LiftedSets):
+            return lifted_sets(edge_index, edge_weight, size, self.slots)
         return edge_sets(
             edge_index, edge_weight, n_points=size[0], n_sets=size[1], loops=self.add_self_loops, weights=self.weights
         )
 
-    def _thinned(self, sets: TensorSets) -> TensorSets:
+    def _thinned(self, sets: Any) -> Any:
         """The sets without the members that dropout leaves out. No rescaling: means are ratios."""
         if not self.training or self.dropout == 0:
             return sets
+        if sets.lifted:
+            return replace(sets, sets=self._thinned(sets.sets))
         kept = torch.rand(sets.indices.shape, device=sets.device) >= self.dropout
         weights = kept.float() if sets.weights is None else sets.weights * kept
         if torch.is_grad_enabled():
             _ = sets.transpose  # of all members, for as long as the sets live
         return sets.weighted(weights)
 
-    def _fused(self, source: Tensor, sets: TensorSets) -> Tensor:
-        if self.head is None:
-            return self.mixture(source, sets)
-        if self.head.projection is None:
-            return self.head.finish(self.mixture(source, sets))
-        return self.head.finish(self.mixture.linear(source, sets, self.head.projection))
+    def _fused(self, source: Tensor, sets: Any) -> Tensor:
+        points, head = self._points(source), self.head
+        if head is None:
+            return self._over(self.mixture, points, sets)
+        if head.projection is None:
+            root = head.root()  # once for all row blocks
+            return self._over(lambda points, sets: head(self.mixture(points, sets), root), points, sets)
+        weight = head.projection
+        return head.finish(self._over(lambda points, sets: self.mixture.linear(points, sets, weight), points, sets))
+
+    def _points(self, source: Tensor) -> Tensor:
+        """What the mixture is given, or what is lifted for it."""
+        return source if self.slots is None else rows_to_lift(self.mixture, source, self.normalize)
+
+    def _over(self, function: Any, points: Tensor, sets: Any) -> Tensor:
+        """function(points, sets); by row blocks where members have to be lifted."""
+        return by_blocks(function, points, sets, self.mixture.out_channels) if sets.lifted else function(points, sets)
 
     def is_explained(self) -> bool:
         """Whether somebody reads or masks the messages, so that they have to be made."""
@@ -236,7 +262,7 @@ class FisherConv(MessagePassing):
 
     def _explained(self, source: Tensor, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> Tensor:
         """The same by messages of size edge × anchor × feature, which explainers can read and mask."""
-        edges, weights = self._listed(edge_index, edge_weight, size)
+        edges, weights = listed_edges(edge_index, edge_weight, size, loops=self.add_self_loops)
         order = torch.sort(edges[1], stable=True).indices
         sets = edge_sets(edges[:, order], None if weights is None else weights[order], n_points=size[0],
                          n_sets=size[1], loops=False, weights=self.weights)  # fmt: skip
@@ -249,19 +275,6 @@ class FisherConv(MessagePassing):
         if self.head is None:
             return phi
         return self.head.finish(phi if self.head.projection is None else F.linear(phi, self.head.projection))
-
-    def _listed(self, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> tuple[Tensor, Any]:
-        """(2, edge) and their weights; loops stand at the end, where PyG's explainers look for them."""
-        if isinstance(edge_index, TensorSets):
-            return torch.stack([edge_index.indices.long(), edge_index.rows]), edge_index.weights
-        if getattr(edge_index, "layout", torch.strided) != torch.strided:
-            sets = edge_sets(edge_index, n_points=size[0], n_sets=size[1], loops=False)
-            edges, edge_weight = torch.stack([sets.indices.long(), sets.rows]), sets.weights
-        else:
-            edges = plain_edges(edge_index)
-        if not self.add_self_loops:
-            return edges, edge_weight
-        return add_remaining_self_loops(edges, edge_weight, 1.0, num_nodes=min(size))
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         """α_e (t_e − E t_j), (edge, anchor, statistic), with t_e − E t_j = x_e − w_j for the Gaussian mixture.

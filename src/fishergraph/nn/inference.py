@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from fishergraph.blocks import row_blocks
+from fishergraph.nn.lifted import own_block, pooled
 from fishergraph.nn.rows import take_rows
-from fishergraph.ops.torch_sets import TensorSets
 
 _ROWS = 65_536
 
@@ -27,7 +27,8 @@ def run_by_layer(
     sets = net.sets(edge_index, edge_weight, x.shape[0])
     net.eval()
     try:
-        return _Pass(net, sets, row_blocks(x.shape[0], size), device, progress or (lambda n: None)).run(x)
+        out = _Pass(net, sets, row_blocks(x.shape[0], size), device, progress or (lambda n: None)).run(x)
+        return pooled(out, edge_index)  # means of logits are logits of means
     finally:
         net.train(training)
 
@@ -35,9 +36,7 @@ def run_by_layer(
 class _Pass:
     """One pass over the layers. Logits are added up block by block of columns: the concatenation need not exist."""
 
-    def __init__(
-        self, net: Any, sets: TensorSets | None, blocks: list[slice], device: Any, progress: Callable[[int], Any]
-    ):
+    def __init__(self, net: Any, sets: Any, blocks: list[slice], device: Any, progress: Callable[[int], Any]):
         self.net, self.sets, self.blocks, self.device, self.progress = net, sets, blocks, device, progress
         self.parts: list[Tensor] = []  # of the embedding
         self.logits: Tensor | None = None
@@ -66,12 +65,7 @@ class _Pass:
 
     def _layer(self, conv: Any, rows: Tensor, part: slice) -> Tensor:
         """A layer of one block, which sees the members of its own sets alone."""
-        assert self.sets is not None
-        sets = self.sets.block(part)
-        sets = sets.cut(0, sets.n_sets)
-        members, local = torch.unique(sets.indices, return_inverse=True)
-        weights = None if sets.weights is None else sets.weights.to(self.device)
-        own = TensorSets(sets.indptr.to(self.device), local.to(self.device), weights, len(members))
+        members, own = own_block(self.sets, part, self.device)
         given = rows[members.to(rows.device).long()].to(self.device)
         return conv((given, rows[part].to(self.device)), own)
 

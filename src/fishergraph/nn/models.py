@@ -16,6 +16,7 @@ from fishergraph.nn.aggr import FisherAggregation
 from fishergraph.nn.conv import MAX_SAMPLES, FisherConv
 from fishergraph.nn.inference import run_by_layer
 from fishergraph.nn.kernel_map import HEADS, NystromMap
+from fishergraph.nn.lifted import check_edges_alone, pooled
 from fishergraph.nn.rows import check_rows, dropped, take_rows, unit_rows
 from fishergraph.nn.sets import narrow
 from fishergraph.ops.place import random_stream
@@ -41,12 +42,13 @@ class FisherNet(nn.Module):
     normalize : divide the rows of x, and the points of every layer, by their lengths.
     bandwidth : of the Nyström maps.
     pooling : a readout of graphs: the name of an aggregation of PyG, one of its modules, or "fisher".
-    **options : of `FisherConv`: heads, variance, prior, e_step, weights, backend, …; `dropout` of members is
+    **options : of `FisherConv`: heads, variance, prior, e_step, weights, slots, backend, …; `dropout` of members is
         `member_dropout` here.
 
     Shapes
     ------
-    - **input:** x (node, in_channels), dense or sparse CSR; edge_index as in `FisherConv`; batch (node,) with pooling
+    - **input:** x (node, in_channels), dense or sparse CSR; edge_index as in `FisherConv`; batch (node,) with pooling.
+      With the `LiftedSets` of `node_tuples`, x has a row per tuple, and a node is the mean of its tuples in the end
     - **output:** (node, out), or (graph, out) with pooling
     """
 
@@ -151,6 +153,8 @@ class FisherNet(nn.Module):
         With pooling `batch` says to which graph a node belongs, and `batch_size` how many graphs there are.
         """
         check_rows(x)
+        if num_sampled_nodes_per_hop is not None or (batch_size is not None and self.pooling is None):
+            check_edges_alone(edge_index, "a sampled batch")
         rows = self._first(x)
         blocks = [rows] if self.input_map is not None or not len(self.convs) else []
         seeds = None if self.pooling is not None else batch_size
@@ -160,13 +164,14 @@ class FisherNet(nn.Module):
             given = dropped(rows, self.dropout, self.training)
             if isinstance(edges, TensorSets):
                 rows = conv((given, given[:n_targets]), narrow(edges, n_targets, rows.shape[0]))
-            else:  # somebody listens to the messages of these edges
+            else:  # lifted, or somebody listens to the messages of these edges
                 rows = conv(given, edges, edge_weight)
             blocks.append(rows)
         n_rows = x.shape[0] if not sizes else sizes[-1]
         z = torch.cat([block[:n_rows] for block in (blocks if self.concat else blocks[-1:])], dim=1)
+        z = pooled(z, edge_index)
         if self.pooling is not None:
-            z = self._pooled(z, batch, batch_size)
+            z = self._read_out(z, batch, batch_size)
         return z if self.classifier is None else self.classifier(dropped(z, self.dropout, self.training))
 
     def _first(self, x: Tensor) -> Tensor:
@@ -183,7 +188,7 @@ class FisherNet(nn.Module):
         explained = any(conv.is_explained() for conv in self.convs)
         return edge_index if explained else self.sets(edge_index, edge_weight, n_nodes)
 
-    def sets(self, edge_index: Any, edge_weight: Tensor | None, n_nodes: int) -> TensorSets | None:
+    def sets(self, edge_index: Any, edge_weight: Tensor | None, n_nodes: int) -> Any:
         """The multisets of these edges as all layers see them; None where there is no layer."""
         return self.convs[0].sets(edge_index, edge_weight, (n_nodes, n_nodes)) if len(self.convs) else None
 
@@ -199,7 +204,7 @@ class FisherNet(nn.Module):
             )
         return [sum(per_hop[: n_layers - t]) for t in range(n_layers)]
 
-    def _pooled(self, z: Tensor, batch: Tensor | None, n_graphs: int | None) -> Tensor:
+    def _read_out(self, z: Tensor, batch: Tensor | None, n_graphs: int | None) -> Tensor:
         index = torch.zeros(z.shape[0], dtype=torch.int64, device=z.device) if batch is None else batch
         return self.pooling(z, index, dim_size=n_graphs)  # type: ignore[misc]
 

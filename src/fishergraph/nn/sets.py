@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch_geometric.utils import add_remaining_self_loops
 
 from fishergraph._checks import look_up
 from fishergraph.ops.torch_edges import tensor_sets
@@ -62,6 +63,20 @@ def edge_sets(
         _ = edges.sets.transpose  # found here, it is remembered with the edges
     sets = edges.sets.weighted(_entry_weights(edge_weight, edges, len(sources)))
     return sets if weights is None else sets.weighted(weigh(sets))
+
+
+def listed_edges(
+    edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int], *, loops: bool
+) -> tuple[Tensor, Tensor | None]:
+    """(2, edge) and their weights, for messages; loops stand at the end, where PyG's explainers look for them."""
+    if isinstance(edge_index, TensorSets):
+        return torch.stack([edge_index.indices.long(), edge_index.rows]), edge_index.weights
+    if getattr(edge_index, "layout", torch.strided) != torch.strided:
+        sets = edge_sets(edge_index, n_points=size[0], n_sets=size[1], loops=False)
+        edges, edge_weight = torch.stack([sets.indices.long(), sets.rows]), sets.weights
+    else:
+        edges = plain_edges(edge_index)
+    return add_remaining_self_loops(edges, edge_weight, 1.0, num_nodes=min(size)) if loops else (edges, edge_weight)
 
 
 def group_sets(index: Tensor | None, ptr: Tensor | None, n_rows: int, n_groups: int) -> TensorSets:

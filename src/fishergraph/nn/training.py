@@ -17,6 +17,7 @@ from fishergraph.estimators.progress import progress_bar
 from fishergraph.nn.batches import FullBatch, Sampled, sampled
 from fishergraph.nn.checkpoint import Run, read_snapshot, restore
 from fishergraph.nn.history import History, check_log
+from fishergraph.nn.lifted import check_edges_alone
 from fishergraph.nn.loop import AMP, Loop, Plan
 from fishergraph.nn.near import NearBatch, near_batch
 from fishergraph.nn.training_door import Task, model_option, open_task
@@ -145,6 +146,8 @@ def _source(
     seed: int,
 ) -> FullBatch | NearBatch | Sampled:  # fmt: skip
     """Where the batches come from."""
+    if near or loader is not None or batch_size is not None:
+        check_edges_alone(task.edge_index, "a batch of nodes (batch_size, loader or near)")
     if near and (loader is not None or batch_size is not None):
         raise ValueError("near=True takes all training nodes in one step, got batches too; leave one of them out.")
     if loader is not None:

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from fishergraph._checks import check_finite_rows
-from fishergraph.multiset import Multisets
+from fishergraph.multiset import LiftedSets, Multisets
+from fishergraph.nn.lifted import n_outputs
 from fishergraph.ops.torch_edges import tensor_sets
 from fishergraph.ops.torch_graph import check_edges
 from fishergraph.ops.torch_sets import TensorSets
@@ -23,14 +24,14 @@ class Task:
 
     x: Tensor  # (node, feature), dense or sparse CSR
     y: Tensor  # (node,), int64
-    edge_index: Any  # a (2, edge) tensor, an EdgeIndex, a sparse tensor or TensorSets
+    edge_index: Any  # a (2, edge) tensor, an EdgeIndex, a sparse tensor, TensorSets or LiftedSets
     edge_weight: Tensor | None
     train: Tensor  # node numbers, int64
     val: Tensor  # node numbers, int64; none where nothing is held out
 
     @property
     def n_nodes(self) -> int:
-        return self.x.shape[0]
+        return len(self.y)
 
     def to(self, device: torch.device) -> Task:
         """The same on a device."""
@@ -45,7 +46,8 @@ def _moved(value: Any, device: torch.device) -> Any:
 def open_task(model: Any, x: Any, y: Any, edge_index: Any, edge_weight: Any, train: Any, val: Any) -> Task:
     """The task, or the sentence that says what is wrong with it."""
     x = _features(x, model_option(model, "in_channels"))
-    n_nodes = x.shape[0]
+    edges, weights = _edges(edge_index, edge_weight, x.shape[0])
+    n_nodes = n_outputs(edges) if isinstance(edges, LiftedSets) else x.shape[0]
     n_classes = model_option(model, "out_channels")
     if n_classes is None and hasattr(model, "config"):
         raise ValueError("model must have a classifier to train, got out_channels=None; pass the number of classes.")
@@ -53,7 +55,6 @@ def open_task(model: Any, x: Any, y: Any, edge_index: Any, edge_weight: Any, tra
     train, val = _nodes(train, n_nodes, "train"), _nodes([] if val is None else val, n_nodes, "val")
     train, val = train.to(y.device), val.to(y.device)
     _check_split(y, train, val)
-    edges, weights = _edges(edge_index, edge_weight, n_nodes)
     return Task(x, y, edges, weights, train, val)
 
 
@@ -156,9 +157,10 @@ def _check_split(y: Tensor, train: Tensor, val: Tensor) -> None:
 def _edges(edge_index: Any, edge_weight: Any, n_nodes: int) -> tuple[Any, Tensor | None]:
     """Edges among these nodes, kept in the form in which they came."""
     weights = None if edge_weight is None else torch.as_tensor(edge_weight)
-    if isinstance(edge_index, Multisets):
+    if isinstance(edge_index, (Multisets, LiftedSets)):
         edge_index = tensor_sets(edge_index)
-    if isinstance(edge_index, TensorSets) or getattr(edge_index, "layout", torch.strided) != torch.strided:
+    grouped = isinstance(edge_index, (TensorSets, LiftedSets))
+    if grouped or getattr(edge_index, "layout", torch.strided) != torch.strided:
         sets = tensor_sets(edge_index, weights=weights)
         if (sets.n_sets, sets.n_points) != (n_nodes, n_nodes):
             raise ValueError(
