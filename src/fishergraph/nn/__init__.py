@@ -4,6 +4,7 @@ lazy         widths that the first input decides
 sets         edge_index → multisets, remembered
 mixture      anchors as parameters, EM from them, φ
 kernel_map   ψ: NystromMap, and the linear and ReLU heads
+lifted       members made of several rows, by row blocks
 aggr, conv   FisherAggregation, FisherConv
 rows         rows of x, dense or sparse
 models       FisherNet: the stack; inference runs it layer by layer

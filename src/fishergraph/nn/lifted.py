@@ -24,7 +24,7 @@ from fishergraph.ops.torch_sets import TensorSets
 from fishergraph.ops.torch_unit import unit_rows
 
 # The lifted points of a block, and its φ. Whatever fits is one block, and nothing is lifted twice.
-BLOCK_BYTES = 256 * 2**20
+BLOCK_BYTES = 128 * 2**20
 
 
 def lifted_sets(edges: Any, edge_weight: Any, size: tuple[int, int], slots: int | None) -> Any:
