@@ -155,7 +155,7 @@ def test_whatever_a_mixture_does_it_does_to_lifted_members(kind, lift):
 @pytest.mark.parametrize("limit", [None, 200], ids=["whole", "blocks"])
 def test_gradcheck_through_the_lift(lift, kind, limit, monkeypatch):
     if limit is not None:
-        monkeypatch.setattr("fishergraph.nn.lifted.BLOCK_BYTES", limit)
+        monkeypatch.setattr("fishergraph.nn.lifted.BLOCK_BYTES", {"cpu": limit, "cuda": limit})
     sets, x = tensor_sets(four_sets(lift)), sample(n=6).requires_grad_()
     conv = layer(sets, **KINDS[kind])
     names, parameters = zip(*conv.named_parameters(), strict=True)
@@ -204,7 +204,7 @@ def test_row_blocks_give_the_same_output_and_gradients(rule, kind, monkeypatch):
         return [out, *torch.autograd.grad(loss, [x, *conv.parameters()])]
 
     whole, calls = run(), len(set(seen))
-    monkeypatch.setattr("fishergraph.nn.lifted.BLOCK_BYTES", 1024)
+    monkeypatch.setattr("fishergraph.nn.lifted.BLOCK_BYTES", {"cpu": 1024})
     blocks = run()
     assert calls == 1
     assert len(seen) >= 4  # a block at a time, each one again for its gradient
@@ -217,7 +217,7 @@ def test_row_blocks_give_the_same_output_and_gradients(rule, kind, monkeypatch):
 
 
 def test_one_set_that_is_too_large_is_an_error(monkeypatch):
-    monkeypatch.setattr("fishergraph.nn.lifted.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("fishergraph.nn.lifted.BLOCK_BYTES", {"cpu": 1000})
     monkeypatch.setattr("fishergraph.estimators.memory._LARGEST_SET", 100)
     sets = Paths(2)(GRAPH)
     with pytest.raises(MemoryError, match=r"members of one multiset must take .* of 12 features, .*max_paths"):
@@ -439,7 +439,7 @@ def test_a_card_gives_what_the_cpu_gives(rule, monkeypatch):
     assert_allclose(model.set_params(device="cuda").predict_proba(X, graph=A), chances, atol=2e-3)
     for limit in (None, 20_000):
         if limit is not None:
-            monkeypatch.setattr("fishergraph.nn.lifted.BLOCK_BYTES", limit)
+            monkeypatch.setattr("fishergraph.nn.lifted.BLOCK_BYTES", {"cpu": limit, "cuda": limit})
         there = FisherClassifier(**options, device="cuda").fit(X, HIDDEN, graph=A)
         assert (there.predict(X, graph=A) == Y)[HIDDEN >= 0].mean() > 0.9
     sets = tensor_sets(choose_multiset(rule)(as_graph(A)))

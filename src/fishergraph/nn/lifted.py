@@ -23,8 +23,9 @@ from fishergraph.ops.torch_kernels import choose_engine
 from fishergraph.ops.torch_sets import TensorSets
 from fishergraph.ops.torch_unit import unit_rows
 
-# The lifted points of a block, and its φ. Whatever fits is one block, and nothing is lifted twice.
-BLOCK_BYTES = 128 * 2**20
+# The lifted points of a block, and its φ, on the CPU and on a card, where every block costs a dozen launches.
+# Whatever fits is one block, and nothing is lifted twice.
+BLOCK_BYTES = {"cpu": 128 * 2**20, "cuda": 2**30}
 
 
 def lifted_sets(edges: Any, edge_weight: Any, size: tuple[int, int], slots: int | None) -> Any:
@@ -77,18 +78,18 @@ def by_blocks(function: Callable[[Tensor, TensorSets], Tensor], points: Tensor, 
     if points.device != sets.subgraphs.device:
         got = sets.subgraphs.device
         raise ValueError(f"the lifted sets must be on {points.device} like x, got {got}; move them with .to(x.device).")
-    item = points.element_size()
+    item, most = points.element_size(), BLOCK_BYTES.get(points.device.type, BLOCK_BYTES["cpu"])
     lifted = points.shape[1] * sets.slots
     row, member = item * max(width, 1), item * max(lifted, 1)
-    if max(sets.n_entries * member, sets.n_sets * row) <= BLOCK_BYTES:
+    if max(sets.n_entries * member, sets.n_sets * row) <= most:
         return function(*sets.gather(points))
     check_largest(sets, lifted, item)
 
     def block(points: Tensor, rows: slice) -> Tensor:
         return function(*sets.block(rows).gather(points))
 
-    blocks = row_blocks(sets.n_sets, max(BLOCK_BYTES // row, 1))
-    blocks = cut_blocks(sets.sets.indptr.cpu().numpy(), blocks, BLOCK_BYTES // member)
+    blocks = row_blocks(sets.n_sets, max(most // row, 1))
+    blocks = cut_blocks(sets.sets.indptr.cpu().numpy(), blocks, most // member)
     if not torch.is_grad_enabled():
         return torch.cat([block(points, rows) for rows in blocks])
     options: Any = {"use_reentrant": False, "preserve_rng_state": False}  # nothing is drawn in a block
