@@ -91,6 +91,19 @@ def test_a_share_is_held_out_and_empty_cells_have_no_label(files, tmp_path):
     assert accuracy * 9 == pytest.approx(round(accuracy * 9))  # three of the fourteen of each class
 
 
+@pytest.mark.parametrize("family", ["multinomial", "gaussian"])
+def test_other_families(files, tmp_path, family):
+    model = tmp_path / "m"
+    if family == "multinomial":
+        counts = np.random.default_rng(0).poisson(1 + 2 * np.eye(4)[np.arange(N) % 3])
+        NODES.assign(**{f"f{j}": counts[:, j] for j in range(4)}).to_csv(tmp_path / "nodes.csv", index=False)
+    call_it = ["train", *files, "--label", "topic", "--split", "part", "-o", model, "--seed", 0, *SMALL, "--undirected"]
+    ok(*call_it, "--family", family, "--epochs", 40)
+    assert record_of(model)["results"]["test_accuracy"] > 0.6
+    ok("predict", *files, "--model", model, "-o", tmp_path / "p.csv")
+    assert len(pd.read_csv(tmp_path / "p.csv")) == N
+
+
 @pytest.mark.parametrize("suffix", [".tsv", ".parquet", ".npz"])
 def test_other_files_and_labels_of_numbers(tmp_path, suffix):
     numbers = NODES.assign(topic=[{"ape": 4, "bee": 7, "cat": 9}.get(name) for name in NODES["topic"]])
@@ -212,6 +225,7 @@ BROKEN = {
     "words among the features": (NODES.assign(colour="red"), ["--split", "part"], r"colour.*--drop"),
     "split not named": (NODES, [], r"part.*--drop"),
     "NaN": (changed("f1", 4, None), ["--split", "part"], r"feature 'f1'.*must not be missing, got none in row 4"),
+    "counts": (NODES, ["--split", "part", "--family", "multinomial"], r"Negative values in data: X must hold counts"),
     "head": (NODES, ["--split", "part", "--head", "tanh"], r"head must be one of .*, got 'tanh'"),
     "device": (NODES, ["--split", "part", "--device", "gpu"], r"device must be one of"),
     "log": (NODES, ["--split", "part", "--log", "rows.txt"], r"must end in .csv, .jsonl"),

@@ -46,6 +46,7 @@ def community_graph(n=60, seed=0):
 
 
 X, Y, A = community_graph()
+COUNTS = np.random.default_rng(0).poisson(1 + 1.5 * np.eye(5)[Y]).astype(np.float32)
 TRAIN, VAL, TEST = np.arange(0, 24), np.arange(24, 36), np.arange(36, 60)
 HIDDEN = np.where(np.isin(np.arange(60), TEST), -1, Y)  # what a user knows
 
@@ -55,6 +56,7 @@ HIDDEN = np.where(np.isin(np.arange(60), TEST), -1, Y)  # what a user knows
     [
         small(max_epochs=10, lr=0.1, head="nystrom"),
         small(max_epochs=10, lr=0.1, head="relu", init="random", n_em_iter=2, n_layers=2),
+        small(max_epochs=30, lr=0.1, family="multinomial"),
     ]
 )
 def test_scikit_learn_finds_no_fault(estimator, check):
@@ -171,16 +173,35 @@ def test_mini_batches_of_everything_train_on_what_the_whole_graph_trains_on():
         assert one["loss"] == pytest.approx(two["loss"], rel=1e-4)
 
 
-@pytest.mark.parametrize("family", ["diagonal-mixture", "von-mises-fisher"])
+@pytest.mark.parametrize("family", ["diagonal-mixture", "von-mises-fisher", "multinomial", "gaussian"])
 def test_other_families(family, tmp_path):
-    model = small(family=family, max_epochs=40).fit(X, HIDDEN, graph=A, val=VAL)
+    x = COUNTS if family == "multinomial" else X
+    model = small(family=family, max_epochs=40).fit(x, HIDDEN, graph=A, val=VAL)
     assert type(model.net_.convs[0].mixture).__name__ == "FamilyMixture"
-    assert (model.predict(X, graph=A)[TEST] == Y[TEST]).mean() > 0.6
+    assert (model.predict(x, graph=A)[TEST] == Y[TEST]).mean() > 0.6
     model.save(tmp_path / "m.safetensors")
     again = FisherClassifier.load(tmp_path / "m.safetensors")
-    np.testing.assert_array_equal(again.predict_proba(X, graph=A), model.predict_proba(X, graph=A))
-    with pytest.raises(ValueError, match="family must be one of 'gaussian-mixture', 'diagonal-mixture'"):
+    np.testing.assert_array_equal(again.predict_proba(x, graph=A), model.predict_proba(x, graph=A))
+
+
+def test_counts_of_documents():
+    """Sparse counts, deeper stacks, mini-batches; the first layer sees X and not its unit rows."""
+    x = sp.csr_array(COUNTS)
+    for options in ({}, {"n_layers": 2, "head": "relu"}, {"batch_size": 16, "n_layers": 2}):
+        model = small(family="multinomial", **options).fit(x, HIDDEN, graph=A, val=VAL)
+        sparse, dense = (model.predict_proba(points, graph=A) for points in (x, COUNTS))
+        np.testing.assert_allclose(sparse, dense, atol=1e-5)
+    assert model.net_.convs[0].mixture.trials == pytest.approx(float(x.sum()) / 60, rel=0.3)
+    assert not np.allclose(model.predict_proba(2 * x, graph=A), model.predict_proba(x, graph=A), atol=1e-3)
+
+
+def test_families_that_do_not_fit():
+    with pytest.raises(ValueError, match="family must be one of 'gaussian-mixture', 'gaussian', 'diagonal-mixture'"):
+        small(family="normal").fit(X, Y)
+    with pytest.raises(ValueError, match="Negative values in data: X must hold counts"):
         small(family="multinomial").fit(X, Y)
+    with pytest.raises(ValueError, match="at most 128 features, got 200"):
+        small(family="gaussian", dim=200).fit(X, Y)
 
 
 def test_structural_features():

@@ -11,7 +11,7 @@ pytest.importorskip("torch_geometric")
 import reference  # noqa: E402
 from fishergraph import kernel_map  # noqa: E402
 from fishergraph.nn import NystromMap  # noqa: E402
-from fishergraph.nn.kernel_map import LinearHead, ReluHead, inverse_sqrt  # noqa: E402
+from fishergraph.nn.kernel_map import LinearHead, ReluHead  # noqa: E402
 
 ROWS, D, DIM = 8, 6, 4
 
@@ -25,36 +25,6 @@ def rows(dtype=torch.float64):
 def make(dtype=torch.float64, **options):
     torch.manual_seed(0)
     return NystromMap(D, DIM, **options).to(dtype)
-
-
-def symmetric(values, seed=0):
-    """V diag(values) Vᵀ with random eigenvectors."""
-    g = torch.Generator().manual_seed(seed)
-    vectors = torch.linalg.qr(torch.randn(len(values), len(values), generator=g, dtype=torch.float64)).Q
-    return vectors @ torch.diag(torch.tensor(values, dtype=torch.float64)) @ vectors.T
-
-
-@pytest.mark.parametrize("values", [[0.3, 1.0, 2.0, 5.0], [1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 0.5, 0.5]])
-def test_inverse_sqrt_and_its_gradient(values):
-    matrix = symmetric(values)
-    root = inverse_sqrt(matrix)
-    np.testing.assert_allclose(root @ matrix @ root, np.eye(4), atol=1e-12)
-    check = lambda a: inverse_sqrt(0.5 * (a + a.T))  # noqa: E731
-    assert torch.autograd.gradcheck(check, (matrix.requires_grad_(),))
-
-
-def test_inverse_sqrt_of_a_matrix_that_is_not_of_full_rank():
-    factor = torch.randn(5, 2, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-    expected = reference.inverse_root((factor @ factor.T).numpy(), 1e-6)
-    np.testing.assert_allclose(inverse_sqrt(factor @ factor.T), expected, atol=1e-9)
-    assert torch.autograd.gradcheck(lambda b: inverse_sqrt(b @ b.T), (factor.requires_grad_(),))
-
-
-def test_inverse_sqrt_for_pytorch():
-    matrix = symmetric([0.3, 1.0, 2.0]).requires_grad_()
-    tests = ("test_schema", "test_faketensor", "test_autograd_registration")
-    torch.library.opcheck(torch.ops.fishergraph.inverse_sqrt, (matrix, 1e-6), test_utils=tests)
-    torch.testing.assert_close(inverse_sqrt(matrix), kernel_map.inverse_sqrt(matrix.detach()))
 
 
 @pytest.mark.parametrize("bandwidth", [0.7, 2.0])

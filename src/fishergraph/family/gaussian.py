@@ -17,7 +17,7 @@ from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
 from fishergraph.family.base import Family, join, split
-from fishergraph.family.special import pack, pack_products, symmetric_power, unpack
+from fishergraph.family.special import Spectral, pack, pack_products, symmetric_floor, symmetric_power, unpack
 
 # Eigenvalues of a covariance, in units of that of θ_0, are at least this.
 LEAST_VARIANCE = 1e-3
@@ -39,6 +39,8 @@ class Gaussian(Family):
 
     name: ClassVar[str] = "gaussian"
     theta: ClassVar[type] = GaussianTheta
+    # Where eigenvalues are found; a module has gradients for them.
+    spectral: ClassVar[Spectral] = Spectral(symmetric_power, symmetric_floor)
 
     def check_width(self, n_features: int) -> None:
         """Raise where points have too many features for a full covariance."""
@@ -95,7 +97,12 @@ class Gaussian(Family):
         d = theta_0.means.shape[-1]
         first = means[..., :d]
         covariances = unpack(means[..., d:], d) - first[..., :, None] * first[..., None, :]
-        return GaussianTheta(first + theta_0.origin, _bounded(covariances, theta_0.covariances), theta_0.origin)
+        return GaussianTheta(first + theta_0.origin, self._bounded(covariances, theta_0.covariances), theta_0.origin)
+
+    def _bounded(self, covariances: Any, known: Any) -> Any:
+        """The covariances with no eigenvalue below the least, measured in units of the known one."""
+        inverse, root = self.spectral.power(known, -0.5), self.spectral.power(known, 0.5)
+        return root @ self.spectral.floor(inverse @ covariances @ inverse, LEAST_VARIANCE) @ root
 
     def whole(self, points: Any) -> GaussianTheta:
         """The mean and the covariance of all points, and a thousandth of the mean variance, or one, on its diagonal."""
@@ -110,7 +117,7 @@ class Gaussian(Family):
 
     def whitened(self, theta: GaussianTheta, theta_0: GaussianTheta) -> Any:
         """(Σ_0^{-1/2} (μ − μ_0) ‖ Σ_0^{-1/2} (Σ − Σ_0) Σ_0^{-1/2} / √2): I = (Σ⁻¹, Σ⁻¹ ⊗ Σ⁻¹ / 2)."""
-        root = symmetric_power(theta_0.covariances, -0.5)
+        root = self.spectral.power(theta_0.covariances, -0.5)
         means = ((theta.means - theta_0.means)[..., None, :] @ root)[..., 0, :]
         return join([means, math.sqrt(0.5) * pack(root @ (theta.covariances - theta_0.covariances) @ root)])
 
@@ -118,15 +125,15 @@ class Gaussian(Family):
         """The θ whose `whitened` is φ."""
         _, d = theta_0.means.shape
         means, spread = split(phi, 1, d, d * (d + 1) // 2)
-        root = symmetric_power(theta_0.covariances, 0.5)
+        root = self.spectral.power(theta_0.covariances, 0.5)
         covariances = theta_0.covariances + math.sqrt(2.0) * (root @ unpack(spread, d) @ root)
         means = theta_0.means + (means[..., None, :] @ root)[..., 0, :]
-        return GaussianTheta(means, _bounded(covariances, theta_0.covariances), theta_0.origin)
+        return GaussianTheta(means, self._bounded(covariances, theta_0.covariances), theta_0.origin)
 
     def score(self, means: Any, mass: Any, theta_0: GaussianTheta, prior: float = 0.0) -> Any:
         """(Σ_0^{-1/2} (E x − μ_0) ‖ (Σ_0^{-1/2} E (x − μ_0)(x − μ_0)ᵀ Σ_0^{-1/2} − Id) / √2)."""
         d = theta_0.means.shape[-1]
-        root = symmetric_power(theta_0.covariances, -0.5)
+        root = self.spectral.power(theta_0.covariances, -0.5)
         first = means[..., :d]
         gap = first - (theta_0.means - theta_0.origin)
         # E (x − μ_0)(x − μ_0)ᵀ = E xxᵀ − E x E xᵀ + (E x − μ_0)(E x − μ_0)ᵀ
@@ -141,12 +148,3 @@ class Gaussian(Family):
         logs = xp.linalg.slogdet(p.covariances[0])[1] - xp.linalg.slogdet(q.covariances[0])[1]
         trace = xp.sum(precision * p.covariances[0])
         return xp.reshape(0.5 * (trace - gap.shape[0] - logs + gap @ precision @ gap), (1, 1))
-
-
-def _bounded(covariances: Any, known: Any) -> Any:
-    """The covariances with no eigenvalue below the least, measured in units of the known one."""
-    xp = array_namespace(covariances)
-    inverse, root = symmetric_power(known, -0.5), symmetric_power(known, 0.5)
-    values, vectors = xp.linalg.eigh(inverse @ covariances @ inverse)
-    values = xp.clip(values, min=LEAST_VARIANCE)
-    return root @ ((vectors * values[..., None, :]) @ xp.matrix_transpose(vectors)) @ root

@@ -127,7 +127,7 @@ class MultinomialMixture(Family):
         """((π − π_0)/√π_0 ‖ 2 √n̄ √π_0 (√q − √q_0)): I = n̄ π Id in the coordinates 2 √q."""
         xp = array_namespace(theta.probabilities)
         roots = 2 * math.sqrt(theta_0.trials) * xp.exp(0.5 * theta_0.log_weights)[:, None]
-        chords = roots * (xp.sqrt(theta.probabilities) - xp.sqrt(theta_0.probabilities))
+        chords = roots * (_root(theta.probabilities) - _root(theta_0.probabilities))
         return join([weight_block(xp.exp(theta.log_weights), theta_0.log_weights), chords])
 
     def unwhitened(self, phi: Any, theta_0: MultinomialTheta) -> Any:
@@ -153,6 +153,13 @@ class MultinomialMixture(Family):
         own, other = (self.natural(theta)[0] for theta in (p, q))
         entropies = xp.sum(p.probabilities * own, axis=-1)
         return p.trials * (entropies[:, None] - p.probabilities @ other.T)
+
+
+def _root(chances: Any) -> Any:
+    """√q, whose infinite slope at zero, of a word that is missing, is taken as zero."""
+    xp = array_namespace(chances)
+    live = chances > 0
+    return xp.where(live, xp.sqrt(xp.where(live, chances, xp.ones_like(chances))), xp.zeros_like(chances))
 
 
 def _normalised(counts: Any, known: Any) -> Any:

@@ -6,6 +6,7 @@ NumPy arrays and torch tensors, with their gradients, pass through the same line
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
@@ -143,3 +144,17 @@ def symmetric_power(matrices: Any, exponent: float, *, least: float = 0.0) -> An
     kept = values > least * values[..., -1:]
     powers = xp.where(kept, xp.where(kept, values, xp.ones_like(values)) ** exponent, xp.zeros_like(values))
     return (vectors * powers[..., None, :]) @ xp.matrix_transpose(vectors)
+
+
+def symmetric_floor(matrices: Any, least: float) -> Any:
+    """The symmetric matrices with their eigenvalues raised to at least `least`."""
+    xp = array_namespace(matrices)
+    values, vectors = xp.linalg.eigh(matrices)
+    return (vectors * xp.clip(values, min=least)[..., None, :]) @ xp.matrix_transpose(vectors)
+
+
+class Spectral(NamedTuple):
+    """Functions of symmetric matrices: M^exponent, and M with no eigenvalue below a number."""
+
+    power: Callable[[Any, float], Any]
+    floor: Callable[[Any, float], Any]

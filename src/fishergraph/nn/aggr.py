@@ -20,8 +20,8 @@ class FisherAggregation(Aggregation):
     ----------
     in_channels : width of the rows; −1 takes that of the first input.
     out_channels : None gives φ itself, (group, heads · num_anchors · in_channels).
-    num_anchors, num_em_steps, heads, **options : as in `FisherConv`. `counts=True` appends the soft counts, which a
-        readout of graphs wants: {x} and {x, x} have one mean.
+    num_anchors, num_em_steps, heads, **options : as in `FisherConv`, with `family` among them. `counts=True`
+        appends the soft counts, which a readout of graphs wants: {x} and {x, x} have one mean.
 
     Shapes
     ------

@@ -25,8 +25,8 @@ from fishergraph.estimators.model_file import (
     unpack_features,
     write_file,
 )
+from fishergraph.family import FAMILIES
 from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
-from fishergraph.nn.families import CHARTS
 from fishergraph.nn.history import History
 from fishergraph.nn.labels import UNLABELLED, check_split, given_rows, hold_out, read_labels
 from fishergraph.nn.lifted import check_whole, n_outputs
@@ -51,7 +51,8 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
     ----------
     n_layers, n_anchors, dim, n_em_iter : layers, components of a mixture, width of a layer, EM iterations.
     e_step, column_penalty, variance, prior, normalize : as in `FisherEmbedding`.
-    family : "gaussian-mixture", "diagonal-mixture" or "von-mises-fisher", as in `FisherConv`.
+    family : "gaussian-mixture", "diagonal-mixture", "von-mises-fisher", "gaussian" or "multinomial", as in `FisherConv`
+        and `FisherNet`: with the last one the first layer sees the counts in X.
     head : what makes a layer's output of φ: "nystrom", "relu" or "linear".
     jk : "cat", the classifier sees all layers, or "last".
     dropout : of the rows that enter a layer or the classifier.
@@ -244,7 +245,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         check_whole(self.multiset, self.batch_size)
         _checks.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
         _checks.look_up(_INITS, self.init, "init")
-        _checks.look_up({"gaussian-mixture": None, **CHARTS}, self.family, "family")
+        _checks.look_up(FAMILIES, self.family, "family")
         _checks.check_flag(self.undirected, "undirected")
         describe_structure(self.structure)
         for name, least in (("n_layers", 0), ("n_anchors", 1), ("dim", 1), ("n_em_iter", 0), ("max_epochs", 1)):
@@ -276,6 +277,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.positive_only = self.family == "multinomial"
         return tags
 
 

@@ -13,6 +13,7 @@ from torch_geometric.nn.dense.linear import Linear
 
 from fishergraph._checks import check_flag, check_integer, check_number, look_up
 from fishergraph.em.anchors import sample_size
+from fishergraph.family import choose_family
 from fishergraph.layer import sampled_points
 from fishergraph.multiset import LiftedSets
 from fishergraph.nn.families import make_mixture
@@ -55,11 +56,12 @@ class FisherConv(MessagePassing):
         responsibilities is then `sharpness` · log p. Before it has seen data "auto" is in_channels^{-1/2}.
     prior : κ ≥ 0, the weight of an anchor as one more member of its component.
     e_step, column_penalty : "posterior", "balanced" or "unbalanced", as in `em_means`.
-    normalize : divide the rows of x by their lengths first.
+    normalize : divide the rows of x by their lengths first; counts are left as they are.
     mixture_bias : learn log-weights of the components.
     counts : append the soft counts log(1 + mass) to φ.
-    family : "gaussian-mixture"; "diagonal-mixture" or "von-mises-fisher", which have no `variance`: weights, variances
-        and concentrations are trained; or a record of these, such as `DiagonalMixture(tangent="score")`.
+    family : "gaussian-mixture"; "diagonal-mixture", "von-mises-fisher", "multinomial" (x holds counts, none negative),
+        "gaussian" (one component of full covariance, at most 128 features), which have no `variance`: weights,
+        covariances, concentrations and probabilities are trained; or a record: `DiagonalMixture(tangent="score")`.
     add_self_loops : every node belongs to its own multiset, once, whether or not the edges say so.
     weights : None, `edge_weight` as it is; "uniform"; "symmetric", divided by the roots of both ends' degrees.
     slots : where members are made of several rows (`LiftedSets`), how many stand side by side in one, the `slots` of
@@ -119,7 +121,7 @@ class FisherConv(MessagePassing):
         self.weights = weights
         look_up(WEIGH, "edge" if weights is None else weights, "weights")
         self.slots = None if slots is None else check_integer(slots, "slots (or None)", least=1)
-        self.normalize = check_flag(normalize, "normalize")
+        self.normalize = check_flag(normalize, "normalize") and choose_family(family).support != "counts"
         self.dropout = check_number(dropout, "dropout", most=1.0)
         sources, targets = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
         self.mixture = make_mixture(

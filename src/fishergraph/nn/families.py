@@ -1,7 +1,4 @@
-"""Other families as modules: their parameters in coordinates that no gradient step can leave, and φ at them.
-
-    "diagonal-mixture"   logits of the weights, means, and log-variances
-    "von-mises-fisher"   logits of the weights, and κ u, any vector
+"""Other families as modules: their parameters in charts, and φ at them.
 
 The points' statistics t(x) take the place of the points in the operators of the engine room: one M-step serves all
 heads. Several iterations, and transport E-steps, run on the plain engine.
@@ -11,18 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from functools import wraps
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fishergraph._checks import look_up
+from fishergraph._checks import check_integer, look_up
 from fishergraph.em.learn import learn_family
 from fishergraph.family import Family, GaussianMixture, choose_family
-from fishergraph.family.diagonal_mixture import DiagonalMixtureTheta
-from fishergraph.family.special import mean_length
-from fishergraph.family.von_mises_fisher import VonMisesFisherTheta
+from fishergraph.nn.charts import CHARTS, Chart
 from fishergraph.nn.mixture import Mixture
 from fishergraph.ops import torch_plain
 from fishergraph.ops.torch_iterations import Iteration
@@ -30,41 +26,6 @@ from fishergraph.ops.torch_kernels import choose_engine, work_type
 from fishergraph.ops.torch_ops import attend
 from fishergraph.ops.torch_sets import TensorSets
 from fishergraph.ops.torch_transport import transport
-
-
-class Chart(NamedTuple):
-    """Coordinates of a family: how many blocks (anchor, feature) there are, θ of (log π, blocks), and the way back."""
-
-    n_blocks: int
-    theta: Callable[[Tensor, Tensor], Any]
-    blocks: Callable[[Any], Tensor]
-    start: Callable[[int], float]  # of the last block, by the number of features
-
-
-def _diagonal_theta(log_weights: Tensor, blocks: Tensor) -> DiagonalMixtureTheta:
-    return DiagonalMixtureTheta(log_weights, blocks[0], blocks[1].exp(), torch.zeros_like(blocks[0, 0]))
-
-
-def _direction_theta(log_weights: Tensor, blocks: Tensor) -> VonMisesFisherTheta:
-    """m = A(κ) u of the vectors κ u."""
-    wide = blocks[0].double()
-    kappa = torch.linalg.vector_norm(wide, dim=-1)
-    means = mean_length(wide.shape[-1], kappa)[1][..., None] * wide
-    return VonMisesFisherTheta(log_weights, means.to(blocks.dtype), kappa)
-
-
-CHARTS = {
-    "diagonal-mixture": Chart(
-        2, _diagonal_theta, lambda theta: torch.stack([theta.means, theta.variances.log()]), lambda d: -math.log(d)
-    ),
-    "von-mises-fisher": Chart(
-        1, _direction_theta, lambda theta: _natural(theta)[None], lambda d: 0.0
-    ),
-}  # fmt: skip
-
-
-def _natural(theta: VonMisesFisherTheta) -> Tensor:
-    return choose_family("von-mises-fisher").natural(theta)[0]
 
 
 def make_mixture(in_channels: int, num_anchors: int, *, family: Any = "gaussian-mixture", **options: Any) -> Mixture:
@@ -75,16 +36,29 @@ def make_mixture(in_channels: int, num_anchors: int, *, family: Any = "gaussian-
     return FamilyMixture(in_channels, num_anchors, family=chosen, **options)
 
 
+def _full_precision(method: Callable) -> Callable:
+    """The method outside autocast: second moments and eigenvalues want more than short floats."""
+
+    @wraps(method)
+    def run(self: FamilyMixture, rows: Tensor, *rest: Any) -> Any:
+        with torch.autocast(rows.device.type, enabled=False):
+            return method(self, rows, *rest)
+
+    return run
+
+
 class FamilyMixture(Mixture):
     """Densities of a family whose parameters are trained, and the embedding of multisets at them.
 
-    `anchors` has the shape (block, head, anchor, feature), `bias` (head, anchor): the logits of the weights.
+    `anchors` has the shape (block, head, anchor, feature), `bias` (head, anchor): the logits of the weights, if it has
+    any. The mean number of counts is a number that no gradient moves: `init_from_data` finds it, and it is kept with
+    the state.
     """
 
     def __init__(self, in_channels: int, num_anchors: int, *, family: Family, **options: Any):
         if options.pop("mixture_bias", False):
             raise ValueError(
-                f"the family {family.name!r} has weights of its own, got mixture_bias=True; leave mixture_bias=False."
+                f"mixture_bias belongs to the family 'gaussian-mixture', got it with {family.name!r}; leave it False."
             )
         if family.fisher != "approximate":
             raise ValueError(
@@ -94,14 +68,21 @@ class FamilyMixture(Mixture):
         if family.tangent == "score" and steps > 1:
             raise ValueError(f"tangent='score' is a gradient at θ_0 and takes num_em_steps=1, got {steps}; leave it 1.")
         chart = look_up(CHARTS, family.name, "family of a module (or 'gaussian-mixture' without options)")
-        self._chart_blocks = chart.n_blocks
-        super().__init__(in_channels, num_anchors, mixture_bias=True, **options)
-        self.family, self.chart = family, chart
-        self.reset_parameters()
+        self.family, self.trials = chart.trained(family), 1.0
+        options["normalize"] = options.get("normalize", True) and family.support != "counts"
+        weighted = "log_weights" in family.theta._fields  # type: ignore[attr-defined]
+        components = family.n_components(check_integer(num_anchors, "num_anchors", least=1))
+        super().__init__(in_channels, components, mixture_bias=weighted, **options)
 
-    def hold(self, name: str, shape: tuple[int, ...], in_channels: int) -> None:
-        """Register the parameters, with an axis of blocks before the heads."""
-        super().hold(name, (self._chart_blocks, *shape), in_channels)
+    @property
+    def chart(self) -> Chart:
+        """The coordinates of the parameters."""
+        return CHARTS[self.family.name]
+
+    def shape(self, in_channels: int) -> tuple[int, ...]:
+        """The parameters' shape, with an axis of blocks before the heads."""
+        self.family.check_width(in_channels)
+        return (self.chart.n_blocks(in_channels), *super().shape(in_channels))
 
     @property
     def out_channels(self) -> int:
@@ -112,14 +93,13 @@ class FamilyMixture(Mixture):
         return self.heads * (own + self.num_anchors * self.counts)
 
     def reset_parameters(self) -> None:
-        """Equal weights, means in random directions of about unit length, variances 1/d, concentrations √d."""
+        """Equal weights, and what the chart starts at; a point is one count until data say how many."""
         if self.bias is not None:
             nn.init.zeros_(self.bias)
-        if self.in_channels > 0 and hasattr(self, "chart"):
-            spread = self.in_channels**-0.5 if self._chart_blocks > 1 else 1.0
-            nn.init.normal_(self.anchors[0], std=spread)
-            if self._chart_blocks > 1:
-                nn.init.constant_(self.anchors[1], self.chart.start(self.in_channels))
+        if self.in_channels > 0:
+            with torch.no_grad():
+                self.chart.start(self.anchors)
+            self.trials = 1.0
 
     @torch.no_grad()
     def init_from_data(self, members: Tensor, rng: Any) -> None:
@@ -128,15 +108,24 @@ class FamilyMixture(Mixture):
         members = self.points(members).to(work_type(members.dtype))
         for h in range(self.heads):
             theta = learn_family(self.family, members, self.num_anchors, rng=rng)
+            blocks = self.chart.blocks(theta)
             # Fewer distinct points than anchors: the others lie on top of them.
-            again = torch.arange(self.num_anchors, device=members.device) % theta.log_weights.shape[0]
-            self.anchors[:, h] = self.chart.blocks(theta)[:, again].to(self.anchors.dtype)
-            self.bias[h] = theta.log_weights[again].to(self.bias.dtype)  # type: ignore[index]
+            again = torch.arange(self.num_anchors, device=members.device) % blocks.shape[1]
+            self.anchors[:, h] = blocks[:, again].to(self.anchors.dtype)
+            if self.bias is not None:
+                self.bias[h] = theta.log_weights[again].to(self.bias.dtype)
+            self.trials = float(getattr(theta, "trials", 1.0))
 
     def theta(self, h: int, dtype: torch.dtype) -> Any:
         """θ_0 of one head."""
-        assert self.bias is not None
-        return self.chart.theta(F.log_softmax(self.bias[h].to(dtype), dim=0), self.anchors[:, h].to(dtype))
+        log_weights = None if self.bias is None else F.log_softmax(self.bias[h].to(dtype), dim=0)
+        return self.chart.theta(log_weights, self.anchors[:, h].to(dtype), self.trials)
+
+    def points(self, x: Tensor) -> Tensor:
+        """The points that EM sees, as in `Mixture`; counts as they are, none of them negative."""
+        if self.family.support == "counts" and not torch.compiler.is_compiling():
+            self.family.check_points(x, "x")
+        return super().points(x)
 
     def rows(self, x: Tensor) -> Tensor:
         """t(x) of every row, which the M-step averages, (row, statistic)."""
@@ -157,6 +146,7 @@ class FamilyMixture(Mixture):
         phi = self(x, sets)
         return F.linear(phi, weight.to(phi.dtype))
 
+    @_full_precision
     def embedded(self, means: Tensor, mass: Tensor) -> Tensor:
         """φ of the means of t, (set, head · anchor, statistic), and the masses, (set, head · anchor)."""
         parts, p = [], self.num_anchors
@@ -164,7 +154,8 @@ class FamilyMixture(Mixture):
             own = slice(h * p, (h + 1) * p)
             theta = self.theta(h, means.dtype)
             parts.append(self.family.phi(means[:, own], mass[:, own].to(means.dtype), theta, prior=self.prior))
-        return torch.cat([*parts, torch.log1p(mass).to(means.dtype)] if self.counts else parts, dim=1)
+        phi = [torch.where(mass.sum(dim=1, keepdim=True) > 0, part, 0.0) for part in parts]
+        return torch.cat([*phi, torch.log1p(mass).to(means.dtype)] if self.counts else phi, dim=1)
 
     def mass(self, x: Tensor, sets: TensorSets) -> Tensor:
         """Σ a α of the last E-step, (set, head · anchor)."""
@@ -172,9 +163,14 @@ class FamilyMixture(Mixture):
 
     def attention(self, x: Tensor, sets: TensorSets) -> Tensor:
         """What each entry of each set counts for each anchor, (entry, head · anchor), as in `Mixture`."""
-        sets, rows = sets.cut(0, sets.n_sets), self.rows(x)
+        return self._shares(self.rows(x), sets.cut(0, sets.n_sets))
+
+    @_full_precision
+    def _shares(self, rows: Tensor, sets: TensorSets) -> Tensor:
+        """The attention of all heads."""
         return torch.cat([self._entry_shares(rows, sets, self._iterate(rows, sets, h)) for h in range(self.heads)], 1)
 
+    @_full_precision
     def _moments(self, rows: Tensor, sets: TensorSets) -> tuple[Tensor, Tensor]:
         """The means of t and the masses of all heads."""
         known = self.centres(rows.dtype)
@@ -213,6 +209,13 @@ class FamilyMixture(Mixture):
                 logs = F.log_softmax(scores, dim=1) if posterior else transport(
                     scores, sets.indptr, sets.weights, slack=self.slack
                 )  # fmt: skip
+
+    def get_extra_state(self) -> Tensor:
+        """The mean number of counts, which belongs to the words, as a tensor: files of tensors can keep it."""
+        return torch.tensor(self.trials, dtype=torch.float64)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        self.trials = float(state)
 
 
 def _entry_scores(rows: Tensor, sets: TensorSets, natural: Tensor, offsets: Tensor) -> Tensor:

@@ -48,6 +48,7 @@ class _Pass:
         rows = self._fill(x, lambda part: net._first(take_rows(x, _numbers(part, x.device)).to(self.device)))
         if net.input_map is not None or not len(net.convs):
             self._keep(rows, last=not len(net.convs))
+        rows = net.points(x, rows)
         for t, conv in enumerate(net.convs, 1):
             rows = self._fill(x, lambda part, conv=conv, rows=rows: self._layer(conv, rows, part))
             self._keep(rows, last=t == len(net.convs))

@@ -14,67 +14,7 @@ from fishergraph._checks import check_integer, check_number
 from fishergraph.em.kmeans import kmeans
 from fishergraph.nn.lazy import LazyChannels
 from fishergraph.nn.rows import as_scipy, is_sparse, row_norms, rows_times
-from fishergraph.ops.torch_ops import once_only
-
-# As in `kernel_map`: smaller eigenvalues are noise of the products.
-_CUTOFF = 1e-6
-
-
-@torch.library.custom_op("fishergraph::inverse_sqrt", mutates_args=())
-def _inverse_sqrt(matrix: Tensor, cutoff: float) -> tuple[Tensor, Tensor, Tensor]:
-    """A^{-1/2} on the span of the eigenvalues above cutoff · λ_max, and the eigenvalues and vectors of A."""
-    values, vectors = torch.linalg.eigh(matrix)
-    half = vectors * torch.where(values > cutoff * values[-1], values, torch.inf) ** -0.25
-    return half @ half.T, values, vectors.contiguous()
-
-
-@_inverse_sqrt.register_fake
-def _(matrix, cutoff):
-    return torch.empty_like(matrix), matrix.new_empty(matrix.shape[0]), torch.empty_like(matrix)
-
-
-@torch.library.custom_op("fishergraph::inverse_sqrt_backward", mutates_args=())
-def _inverse_sqrt_backward(grad: Tensor, values: Tensor, vectors: Tensor, cutoff: float) -> Tensor:
-    """∂L/∂A = V (D ∘ Vᵀ G V) Vᵀ, where D holds the divided differences of f(λ) = λ^{-1/2}, cut off.
-
-    −1 / (√λ_i √λ_j (√λ_i + √λ_j)) for two eigenvalues that are kept has no λ_i − λ_j in it: equal ones do no harm. One
-    that is kept and one that is cut give f(λ_i) / (λ_i − λ_j); two that are cut give zero.
-    """
-    kept = values > cutoff * values[-1]
-    roots = torch.where(kept, values, 1.0).sqrt()
-    both = -1 / (roots[:, None] * roots * (roots[:, None] + roots))
-    apart = torch.where(kept[:, None] ^ kept, values[:, None] - values, 1.0)
-    one = torch.where(kept, 1 / roots, 0.0)
-    mixed = (one[:, None] - one) / apart
-    differences = torch.where(kept[:, None] & kept, both, torch.where(kept[:, None] ^ kept, mixed, 0.0))
-    inner = vectors.T @ (0.5 * (grad + grad.T)) @ vectors
-    return vectors @ (differences * inner) @ vectors.T
-
-
-@_inverse_sqrt_backward.register_fake
-def _(grad, values, vectors, cutoff):
-    return torch.empty_like(grad)
-
-
-def _save(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.cutoff = inputs[1]
-    ctx.save_for_backward(output[1], output[2])
-    ctx.set_materialize_grads(False)
-
-
-def _gradient(ctx: Any, grad: Tensor | None, *_: Any):
-    if grad is None:
-        return None, None
-    return torch.ops.fishergraph.inverse_sqrt_backward(grad.contiguous(), *ctx.saved_tensors, ctx.cutoff), None
-
-
-_inverse_sqrt.register_autograd(_gradient, setup_context=_save)
-_inverse_sqrt_backward.register_autograd(once_only("the inverse root"), setup_context=lambda ctx, inputs, output: None)
-
-
-def inverse_sqrt(matrix: Tensor, cutoff: float = _CUTOFF) -> Tensor:
-    """A^{-1/2} of a symmetric positive semidefinite matrix, differentiable, also where eigenvalues coincide."""
-    return torch.ops.fishergraph.inverse_sqrt(matrix, cutoff)[0]
+from fishergraph.nn.spectral import inverse_sqrt
 
 
 class NystromMap(LazyChannels):

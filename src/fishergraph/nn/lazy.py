@@ -21,8 +21,13 @@ class LazyChannels(nn.Module):
         """Register the parameter, empty where the width is not known."""
         self.in_channels = in_channels if in_channels == -1 else check_integer(in_channels, "in_channels", least=1)
         self._waiting = (name, shape)
-        held: Any = nn.Parameter(torch.empty(*shape, in_channels)) if in_channels > 0 else UninitializedParameter()
+        known = in_channels > 0
+        held: Any = nn.Parameter(torch.empty(self.shape(in_channels))) if known else UninitializedParameter()
         self.register_parameter(name, held)
+
+    def shape(self, in_channels: int) -> tuple[int, ...]:
+        """The parameter's shape for an input of that width, which is its last axis."""
+        return (*self._waiting[1], in_channels)
 
     def expect(self, in_channels: int) -> None:
         """Make the parameter for such an input, or raise where the width is another than was promised."""
@@ -33,9 +38,9 @@ class LazyChannels(nn.Module):
                 f"x must have {self.in_channels} features, as {type(self).__name__} was made for, got {in_channels}; "
                 "pass in_channels=-1 to take the width of the first input."
             )
-        name, shape = self._waiting
+        shape = self.shape(in_channels)
         self.in_channels = in_channels
-        getattr(self, name).materialize((*shape, in_channels))
+        getattr(self, self._waiting[0]).materialize(shape)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

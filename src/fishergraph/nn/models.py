@@ -12,6 +12,7 @@ from torch_geometric.nn.resolver import aggregation_resolver
 
 from fishergraph._checks import check_flag, check_integer, check_number, look_up
 from fishergraph.em.anchors import sample_size
+from fishergraph.family import choose_family
 from fishergraph.nn.aggr import FisherAggregation
 from fishergraph.nn.conv import MAX_SAMPLES, FisherConv
 from fishergraph.nn.inference import run_by_layer
@@ -38,7 +39,8 @@ class FisherNet(nn.Module):
     head : ψ: "nystrom", the kernel's map, whose landmarks are trained; "relu", the paper's for large graphs; "linear".
     jk : "cat", all ψ_t side by side (Eq. 2), or "last".
     dropout : of the rows that enter a layer or the classifier.
-    input_map : ψ_0 of the rows of x; without it the first layer sees x, and ψ_0 is left out.
+    input_map : ψ_0 of the rows of x; without it the first layer sees x, and ψ_0 is left out. With "multinomial" as
+        family the first layer sees the counts x in either case, and behind it stand Gaussian mixtures.
     normalize : divide the rows of x, and the points of every layer, by their lengths.
     bandwidth : of the Nyström maps.
     pooling : a readout of graphs: the name of an aggregation of PyG, one of its modules, or "fisher".
@@ -90,14 +92,18 @@ class FisherNet(nn.Module):
         self.normalize = check_flag(normalize, "normalize")
         kind = look_up(HEADS, head, "head")
         maps = {"bandwidth": bandwidth} if head == "nystrom" else {}
+        family = options.get("family", "gaussian-mixture")
+        self.reads_counts = choose_family(family).support == "counts"
         self.input_map = kind(in_channels, hidden_channels, **maps) if check_flag(input_map, "input_map") else None
-        widths = [hidden_channels if input_map or t else in_channels for t in range(num_layers)]
+        mapped = input_map and not self.reads_counts
+        widths = [hidden_channels if mapped or t else in_channels for t in range(num_layers)]
         self.convs = nn.ModuleList(
             FisherConv(
                 width, hidden_channels, num_anchors, num_em_steps, head=head, bandwidth=bandwidth,
-                normalize=normalize, dropout=member_dropout, concat=False, **options,
+                normalize=normalize, dropout=member_dropout, concat=False,
+                **{**options, "family": "gaussian-mixture" if self.reads_counts and t else family},
             )
-            for width in widths
+            for t, width in enumerate(widths)
         )  # fmt: skip
         self.pooling = _readout(pooling, self._width())
         pooled = self._width() if pooling is None or (isinstance(pooling, str) and pooling != "fisher") else -1
@@ -129,7 +135,7 @@ class FisherNet(nn.Module):
         if isinstance(self.input_map, NystromMap):
             sample = rng.permutation(x.shape[0])[: sample_size(self.input_map.out_channels, MAX_SAMPLES, x.shape[0])]
             self.input_map.init_from_data(take_rows(rows, sample.sort().values), rng)
-        rows = rows if self.input_map is None else self.input_map(rows)
+        rows = self.points(x, rows if self.input_map is None else self.input_map(rows))
         edges = self._edges(edge_index, edge_weight, x.shape[0])
         for conv in self.convs:
             conv.init_from_data(rows, edges, None, seed=rng)
@@ -160,6 +166,7 @@ class FisherNet(nn.Module):
         seeds = None if self.pooling is not None else batch_size
         sizes = self._targets(seeds, x.shape[0], num_sampled_nodes_per_hop)
         edges = self._edges(edge_index, edge_weight, x.shape[0])
+        rows = self.points(x, rows)
         for n_targets, conv in zip(sizes, self.convs, strict=True):
             given = dropped(rows, self.dropout, self.training)
             if isinstance(edges, TensorSets):
@@ -178,6 +185,10 @@ class FisherNet(nn.Module):
         """ψ_0, or x itself where there is no input map."""
         rows = self._prepared(x)
         return rows if self.input_map is None else self.input_map(rows)
+
+    def points(self, x: Tensor, first: Tensor) -> Tensor:
+        """The points of the first layer: ψ_0, or x itself where it reads counts, which live there."""
+        return x.to_dense() if self.reads_counts and len(self.convs) else first
 
     def _prepared(self, x: Tensor) -> Tensor:
         """The rows of x as the input map sees them."""
