@@ -132,6 +132,7 @@ KINDS = {
     "prior": {"prior": 0.7, "counts": True},
     "variances": {"family": "diagonal-mixture", "head": "nystrom"},
     "directions": {"family": "von-mises-fisher", "num_em_steps": 2},
+    "covariances": {"family": "gaussian"},
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -147,11 +148,40 @@ def test_whatever_a_mixture_does_it_does_to_lifted_members(kind, lift):
     torch.testing.assert_close(conv((x, None), sets), other((lifted, None), plain), rtol=1e-12, atol=1e-12)
 
 
+@each_lift
+def test_counts_are_lifted_as_they_are(lift):
+    sets, x = tensor_sets(four_sets(lift)), torch.poisson(2 + 0 * sample(n=6))
+    conv = layer(sets, family="multinomial")
+    other = FisherConv(D * sets.slots, OUT, 3, family="multinomial").double().eval()
+    other.load_state_dict(conv.state_dict())
+    lifted, plain = sets.gather(x)
+    torch.testing.assert_close(conv((x, None), sets), other((lifted, None), plain), rtol=1e-12, atol=1e-12)
+    with pytest.raises(ValueError, match="must hold counts"):
+        conv((-x, None), sets)
+
+
+@pytest.mark.parametrize("rule", [Pairs(), Paths(2)], ids=str)
+def test_a_network_of_counts_agrees_with_the_estimator(rule):
+    x = np.random.default_rng(0).poisson(2.0, size=(N, D)).astype(np.float64)
+    model = FisherEmbedding(1, 2, 6, multiset=rule, family="multinomial", random_state=0).fit(x, graph=GRAPH)
+    sets, fitted = rule(GRAPH), model.stack_.layers[0]
+    net = FisherNet(D, 6, 1, num_anchors=2, bandwidth=model.bandwidth, family="multinomial", slots=sets.slots).double()
+    mixture = net.convs[0].mixture
+    with torch.no_grad():
+        mixture.anchors[0, 0] = torch.from_numpy(np.log(fitted.theta.probabilities))
+        mixture.bias[0] = torch.from_numpy(fitted.theta.log_weights)
+        mixture.trials = fitted.theta.trials
+        net.input_map.weight.copy_(torch.from_numpy(model.stack_.input_map.landmarks))
+        net.convs[0].head.weight.copy_(torch.from_numpy(fitted.kernel_map.landmarks))
+    found = net.eval()(torch.from_numpy(x), tensor_sets(sets)).detach()
+    assert_allclose(found, model.transform(x, graph=GRAPH), atol=1e-7)
+
+
 # ---------------------------------------------------------------------------------------- gradients
 
 
 @each_lift
-@pytest.mark.parametrize("kind", ["linear", "nystrom", "steps", "balanced", "prior", "variances"])
+@pytest.mark.parametrize("kind", ["linear", "nystrom", "steps", "balanced", "prior", "variances", "covariances"])
 @pytest.mark.parametrize("limit", [None, 200], ids=["whole", "blocks"])
 def test_gradcheck_through_the_lift(lift, kind, limit, monkeypatch):
     if limit is not None:
