@@ -349,3 +349,17 @@ def test_no_step_makes_a_covariance_singular():
     covariance = made.mixture.theta(0, torch.float64).covariances[0]
     assert float(torch.linalg.eigvalsh(covariance)[0]) > 0
     torch.testing.assert_close(covariance, covariance.T, rtol=1e-12, atol=0)
+
+
+@FAMILIES
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a card")
+def test_a_card_gives_what_the_cpu_gives(name):
+    x, made = points_of(name), conv(name, head="linear", prior=0.3, counts=True)
+    results = []
+    for device in ("cpu", "cuda"):
+        run = copy.deepcopy(made).to(device)
+        out = run(x.to(device), EDGES.to(device), WEIGHTS.to(device))
+        out.square().sum().backward()
+        results.append([out.detach().cpu(), *(p.grad.cpu() for p in run.parameters())])
+    for here, there in zip(*results, strict=True):
+        torch.testing.assert_close(there, here, atol=1e-6, rtol=1e-5)
