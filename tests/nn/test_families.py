@@ -352,7 +352,7 @@ def test_no_step_makes_a_covariance_singular():
 
 
 @FAMILIES
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a card")
+@pytest.mark.gpu
 def test_a_card_gives_what_the_cpu_gives(name):
     x, made = points_of(name), conv(name, head="linear", prior=0.3, counts=True)
     results = []
