@@ -234,3 +234,13 @@ def test_any_multiset_goes_with_any_family(multiset, family):
     assert np.isfinite(Z).all()
     assert len(Z) == 30
     assert np.abs(Z - Z[:1]).max() > 1e-3
+
+
+@pytest.mark.parametrize(("family", "alike"), [("diagonal-mixture", True), ("multinomial", False)])
+def test_counts_enter_tuples_as_they_are(family, alike):
+    """Twice the words are the same direction, and another count."""
+    X = np.random.default_rng(1).poisson(1.0, size=(30, 4)) + 1.0
+    graph, once_more = random_graph(), np.where(np.arange(30) % 2, 1.0, 3.0)[:, None]
+    model = FisherEmbedding(1, n_anchors=2, kernel="identity", multiset=Tuples(2, 1), family=family, random_state=0)
+    Z = [model.fit_transform(rows, graph=graph) for rows in (X, once_more * X)]
+    assert np.allclose(*Z, atol=1e-6) == alike

@@ -121,7 +121,12 @@ def _tuple_points(model: Any, rule: Tuples, X: Any, graph: Any) -> tuple[Any, An
             "and device='cuda' for the work on a card."
         )
     tuples = node_tuples(graph, rule.k, rule.s, weights=model.weights, max_tuples=rule.max_tuples)
-    return tuples.features(X, normalize=model.normalize), tuples.sets
+    return tuples.features(X, normalize=enters_unit(model)), tuples.sets
+
+
+def enters_unit(model: Any) -> bool:
+    """Whether the rows of tuples are divided by their lengths: counts are never."""
+    return model.normalize and choose_family(model.family).support != "counts"
 
 
 def tensor_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], str] = _checks.plain_row) -> Any:

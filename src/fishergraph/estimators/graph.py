@@ -15,7 +15,7 @@ from fishergraph import _checks
 from fishergraph.blocks import one_blas_thread
 from fishergraph.embedding import log_counts, root_shares
 from fishergraph.estimators.base import FisherTransformer
-from fishergraph.estimators.door import host_placed
+from fishergraph.estimators.door import enters_unit, host_placed
 from fishergraph.estimators.graph_input import NodeCode, fit_code
 from fishergraph.estimators.graph_stack import GraphSpec, fit_stages, run_stages
 from fishergraph.estimators.memory import check_memory
@@ -202,7 +202,7 @@ class FisherGraphEmbedding(FisherTransformer):
         if isinstance(rule, Tuples):
             options = {"weights": self.weights, "graph_ptr": graphs.graph_ptr, "max_tuples": rule.max_tuples}
             tuples = node_tuples(graphs.graph, rule.k, rule.s, **options)
-            rows, sets, members = tuples.features(rows, normalize=self.normalize), tuples.sets, tuples.graphs
+            rows, sets, members = tuples.features(rows, normalize=enters_unit(self)), tuples.sets, tuples.graphs
         else:
             sets, members = rule(graphs.graph, self.weights, self.n_jobs), node_sets(graphs.graph_ptr)
         X, sets, place = host_placed(self, rows, sets)
