@@ -351,6 +351,7 @@ PARAMS = {
     "schedule": ("step", "schedule must be one of"),
     "validation_fraction": (1.0, "validation_fraction must be a finite number of at least 0 and at most 0.9"),
     "dropout": (1.5, "dropout must be a finite number"),
+    "input_dropout": (1.5, "input_dropout must be a finite number"),
     "device": ("gpu", "device must be one of"),
     "lr": (0, "lr must be a finite number greater than 0"),
     "fan_out": ([3, 3, 3], "belongs to mini-batches|layers, got 3"),

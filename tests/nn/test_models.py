@@ -152,6 +152,22 @@ def test_dropout_is_for_training():
     assert not torch.equal(net(x, edges), net(x, edges))
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_input_dropout_leaves_features_out_in_training_alone(sparse):
+    x, edges, _ = graph()
+    x = (x * (x > 0)).to_sparse_csr() if sparse else x
+    net = make(input_dropout=0.5, n_layers=1)
+    torch.testing.assert_close(net(x, edges), make(n_layers=1)(x, edges))
+    net.train()
+    seen = []
+    net.input_map.register_forward_pre_hook(lambda _, given: seen.append(given[0].to_dense()))
+    for _ in range(200):
+        net(x, edges)
+    held = torch.stack(seen)[:, x.to_dense() != 0] != 0
+    assert abs(float(held.float().mean()) - 0.5) < 0.03
+    assert not held.all(dim=0).any()
+
+
 @pytest.mark.parametrize("pooling", ["mean", "max", "fisher"])
 def test_graphs(pooling):
     seed_everything(0)
@@ -225,6 +241,7 @@ def test_an_explainer_masks_its_edges():
         (lambda x, e: make(jk="max"), "must be one of 'cat', 'last'"),
         (lambda x, e: make(head="gelu"), "must be one of 'linear'"),
         (lambda x, e: make(dropout=-1), "dropout"),
+        (lambda x, e: make(input_dropout=2), "input_dropout must be a finite number"),
         (lambda x, e: FisherNet(D, 0, 2), "hidden_channels"),
         (lambda x, e: FisherNet(D, 4, -1), "num_layers"),
         (lambda x, e: FisherNet(D, 4, 1, sharpnes=1), "sharpnes"),

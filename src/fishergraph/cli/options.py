@@ -50,6 +50,7 @@ TRAIN_SETTINGS = {
     "head": "head",
     "jk": "jk",
     "dropout": "dropout",
+    "input_dropout": "input_dropout",
     "heads": "heads",
     "init": "init",
     "val_fraction": "validation_fraction",

@@ -91,6 +91,10 @@ Dropout = Annotated[
     float | None,
     option("--dropout", metavar="X", panel=_TRAINING, min=0, max=1, default="0.5", help="Share of entries left out."),
 ]
+InputDropout = Annotated[
+    float | None,
+    option("--input-dropout", metavar="X", panel=_TRAINING, min=0, max=1, default="0.0", help="The same of features."),
+]
 Epochs = Annotated[
     int | None, option("--epochs", metavar="N", panel=_TRAINING, min=1, default="500", help="The most epochs.")
 ]

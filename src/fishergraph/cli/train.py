@@ -62,6 +62,7 @@ def train(
     heads: training.Heads = None,
     init: training.Init = None,
     dropout: training.Dropout = None,
+    input_dropout: training.InputDropout = None,
     epochs: training.Epochs = None,
     lr: training.Lr = None,
     weight_decay: training.WeightDecay = None,

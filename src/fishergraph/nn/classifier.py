@@ -55,7 +55,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         and `FisherNet`: with the last one the first layer sees the counts in X.
     head : what makes a layer's output of φ: "nystrom", "relu" or "linear".
     jk : "cat", the classifier sees all layers, or "last".
-    dropout : of the rows that enter a layer or the classifier.
+    dropout, input_dropout : of the rows that enter a layer or the classifier, and of X itself.
     heads : mixtures side by side in a layer.
     multiset, weights, undirected, structure : as in `FisherEmbedding`.
     init : "data", anchors and landmarks by k-means; or "random".
@@ -104,6 +104,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         head: str = "nystrom",
         jk: str = "cat",
         dropout: float = 0.5,
+        input_dropout: float = 0.0,
         heads: int = 1,
         multiset: str | Rule = "neighbourhood",
         weights: str | None = None,
@@ -137,6 +138,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         self.head = head
         self.jk = jk
         self.dropout = dropout
+        self.input_dropout = input_dropout
         self.heads = heads
         self.multiset = multiset
         self.weights = weights
@@ -235,7 +237,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
             n_features, self.dim, self.n_layers, n_classes, num_anchors=self.n_anchors, num_em_steps=self.n_em_iter,
             head=self.head, jk=self.jk, dropout=self.dropout, normalize=self.normalize, heads=self.heads,
             variance=self.variance, prior=self.prior, e_step=self.e_step, column_penalty=self.column_penalty,
-            family=self.family, add_self_loops=False, slots=slots,
+            family=self.family, add_self_loops=False, slots=slots, input_dropout=self.input_dropout,
         )  # fmt: skip
 
     def _check_params(self) -> None:

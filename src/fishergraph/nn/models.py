@@ -39,6 +39,7 @@ class FisherNet(nn.Module):
     head : ψ: "nystrom", the kernel's map, whose landmarks are trained; "relu", the paper's for large graphs; "linear".
     jk : "cat", all ψ_t side by side (Eq. 2), or "last".
     dropout : of the rows that enter a layer or the classifier.
+    input_dropout : of x itself.
     input_map : ψ_0 of the rows of x; without it the first layer sees x, and ψ_0 is left out. With "multinomial" as
         family the first layer sees the counts x in either case, and behind it stand Gaussian mixtures.
     normalize : divide the rows of x, and the points of every layer, by their lengths.
@@ -72,6 +73,7 @@ class FisherNet(nn.Module):
         jk: str = "cat",
         dropout: float = 0.0,
         member_dropout: float = 0.0,
+        input_dropout: float = 0.0,
         input_map: bool = True,
         normalize: bool = True,
         bandwidth: float = 0.7,
@@ -82,13 +84,14 @@ class FisherNet(nn.Module):
         self.options = {
             "in_channels": in_channels, "hidden_channels": hidden_channels, "num_layers": num_layers,
             "out_channels": out_channels, "num_anchors": num_anchors, "num_em_steps": num_em_steps, "head": head,
-            "jk": jk, "dropout": dropout, "member_dropout": member_dropout, "input_map": input_map,
-            "normalize": normalize, "bandwidth": bandwidth, "pooling": pooling, **options,
+            "jk": jk, "dropout": dropout, "member_dropout": member_dropout, "input_dropout": input_dropout,
+            "input_map": input_map, "normalize": normalize, "bandwidth": bandwidth, "pooling": pooling, **options,
         }  # fmt: skip
         check_integer(hidden_channels, "hidden_channels", least=1)
         check_integer(num_layers, "num_layers", least=0)
         self.concat = look_up(_JK, jk, "jk")
         self.dropout = check_number(dropout, "dropout", most=1.0)
+        self.input_dropout = check_number(input_dropout, "input_dropout", most=1.0)
         self.normalize = check_flag(normalize, "normalize")
         kind = look_up(HEADS, head, "head")
         maps = {"bandwidth": bandwidth} if head == "nystrom" else {}
@@ -161,6 +164,7 @@ class FisherNet(nn.Module):
         check_rows(x)
         if num_sampled_nodes_per_hop is not None or (batch_size is not None and self.pooling is None):
             check_edges_alone(edge_index, "a sampled batch")
+        x = dropped(x, self.input_dropout, self.training)
         rows = self._first(x)
         blocks = [rows] if self.input_map is not None or not len(self.convs) else []
         seeds = None if self.pooling is not None else batch_size

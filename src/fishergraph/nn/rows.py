@@ -66,7 +66,12 @@ def unit_rows(x: Tensor) -> Tensor:
 
 
 def dropped(x: Tensor, share: float, training: bool) -> Tensor:
-    """Dropout. On a CPU, where drawing is the most of it, four entries share 64 drawn bits: shares in steps of 2⁻¹⁶."""
+    """Dropout, of sparse rows where they hold something.
+
+    On a CPU, where drawing is the most of it, four entries share 64 drawn bits: shares in steps of 2⁻¹⁶.
+    """
+    if is_sparse(x):
+        return with_values(x, dropped(x.values(), share, training)) if training and share > 0 else x
     if not training or share == 0 or share == 1 or x.device.type != "cpu" or torch.compiler.is_compiling():
         return F.dropout(x, share, training)
     bound = round(share * 2**16)
