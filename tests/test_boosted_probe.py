@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from contextlib import contextmanager
 
@@ -10,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from fishergraph.probes import BoostedProbe
+from fishergraph.probes import BoostedProbe, boosted
 
 pytest.importorskip("flaml.automl")
 pytest.importorskip("lightgbm")
@@ -49,7 +50,12 @@ def test_it_learns_what_a_line_cannot(tuner):
 @each_tuner
 def test_a_search_goes_on_from_small_trees(tuner):
     first, last = fitted(tuner, n_trials=1), fitted(tuner, n_trials=20)
-    assert (first.params_["n_estimators"], first.params_["num_leaves"], first.params_["max_bin"]) == (60, 15, 63)
+    assert (first.params_["n_estimators"], first.params_["num_leaves"], first.params_["max_bin"]) == (
+        len(TRAIN),
+        15,
+        63,
+    )
+    assert first.params_["extra_trees"] is True
     assert last.n_trials_ == 20
     assert last.val_score_ > first.val_score_
 
@@ -82,6 +88,30 @@ def test_seconds_end_a_search(tuner):
     probe = BoostedProbe(tuner, 1.0).fit(Z, Y, TRAIN, VAL)
     assert probe.n_trials_ >= 1
     assert probe.score(Z[TEST], Y[TEST]) > 0.5
+
+
+def test_a_trial_that_outlasts_the_budget_is_given_up(monkeypatch):
+    clock = itertools.count(step=60)
+    monkeypatch.setattr(boosted, "perf_counter", lambda: next(clock))  # a minute passes with every look
+    probe = BoostedProbe("optuna", 30.0, n_trials=4).fit(Z, Y, TRAIN, VAL)
+    assert probe.n_trials_ == 1  # the first is never given up: there is a result
+    assert probe.params_ == fitted("optuna", n_trials=1).params_
+
+
+@each_tuner
+@pytest.mark.parametrize("fit_on", ["train", "train+val"])
+def test_several_models_are_averaged(tuner, fit_on):
+    """As many as there are seeds, with the settings that one has."""
+    options = {"n_trials": 2, "fit_on": fit_on}
+    one, three = fitted(tuner, **options, random_state=7), fitted(tuner, **options, random_state=7, n_models=3)
+    assert (len(one.models_), len(three.models_)) == (1, 3)
+    assert one.params_ == three.params_
+    np.testing.assert_array_equal(three.models_[0].predict_proba(Z), one.predict_proba(Z))
+    expected = sum(model.predict_proba(Z) for model in three.models_) / 3
+    np.testing.assert_allclose(three.predict_proba(Z), expected)
+    assert np.abs(expected - one.predict_proba(Z)).max() > 1e-3  # the seeds do differ
+    if fit_on == "train":
+        assert three.val_score_ == pytest.approx(three.score(Z[VAL], Y[VAL]))
 
 
 @each_tuner
@@ -134,6 +164,7 @@ def test_it_is_a_scikit_learn_estimator():
         ({"time_budget": None}, "time_budget or n_trials must be set, got None for both"),
         ({"time_budget": 0}, r"time_budget \(or None\) must be a finite number greater than 0, got 0"),
         ({"n_trials": 0}, r"n_trials \(or None\) must be an integer of at least 1, got 0"),
+        ({"n_models": 0}, "n_models must be an integer of at least 1, got 0"),
         ({"fit_on": "test"}, "fit_on must be one of 'train', 'train\\+val', got 'test'"),
         ({"random_state": None}, "random_state must be an integer of at least 0, got None"),
         ({"time_budget": 1e-6}, "time_budget must last for one trial, got 1e-06 seconds"),

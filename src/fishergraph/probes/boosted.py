@@ -1,9 +1,10 @@
 """`BoostedProbe`: gradient-boosted trees (LightGBM), their settings chosen on validation accuracy by FLAML or Optuna.
 
-Both tuners look through one space, FLAML's own for LightGBM: trees, leaves, rows in a leaf, learning rate, bins, share
-of columns, and the two penalties. They differ in how: FLAML goes from a point to better ones near it (CFO), Optuna
-models the good and the bad settings by densities (TPE). Both start at settings that suit embeddings: small trees that
-see some fifty of the columns each, which is quick where columns and classes are many.
+Both tuners look through one space, FLAML's own for LightGBM (trees, leaves, rows in a leaf, learning rate, bins, share
+of columns, and the two penalties) and whether splits are at random thresholds (`extra_trees`). They differ in how:
+FLAML goes from a point to better ones near it (CFO), Optuna models the good and the bad settings by densities (TPE).
+Both start at settings that suit embeddings, where no column says much alone: small trees that see some fifty of the
+columns each and split them at random. That is quick where columns and classes are many.
 """
 
 from __future__ import annotations
@@ -32,22 +33,24 @@ class BoostedProbe(ClassifierMixin, BaseEstimator):
     time_budget   seconds that the search may take; None sets no limit
     n_trials      most settings that are tried; None sets no limit. One of the two limits must be set. With this one
                   alone a seed gives the same model on every machine; a budget of seconds tries more on a fast one.
+    n_models      how many models with the chosen settings, each with a seed of its own, are averaged in the end
     fit_on        "train" or "train+val": the rows on which the chosen settings are fitted in the end
     n_jobs        threads of LightGBM; None uses every core
     random_state  seed, a whole number
     verbose       show a progress bar; a callable is used as in `FisherEmbedding`
 
-    Fitted: `model_` (an LGBMClassifier), `params_` (its settings), `val_score_` (of these settings fitted on the
+    Fitted: `models_` (LGBMClassifiers), `params_` (their settings), `val_score_` (of these settings fitted on the
     training rows), `n_trials_` (how many were tried), `classes_`.
     """
 
     def __init__(
         self, tuner: str = "flaml", time_budget: float | None = 60.0, n_trials: int | None = None, *,
-        fit_on: str = "train", n_jobs: int | None = 1, random_state: int = 0, verbose: Any = False,
+        n_models: int = 1, fit_on: str = "train", n_jobs: int | None = 1, random_state: int = 0, verbose: Any = False,
     ):  # fmt: skip
         self.tuner = tuner
         self.time_budget = time_budget
         self.n_trials = n_trials
+        self.n_models = n_models
         self.fit_on = fit_on
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -57,6 +60,7 @@ class BoostedProbe(ClassifierMixin, BaseEstimator):
         """self, fitted on rows `train` of Z with the settings that are best on rows `val` (index arrays or masks)."""
         search = look_up(TUNERS, self.tuner, "tuner")
         limits = _check_limits(self.time_budget, self.n_trials)
+        check_integer(self.n_models, "n_models", least=1)
         refit = look_up(FIT_ON, self.fit_on, "fit_on")
         fixed = {
             "n_jobs": -1 if check_n_jobs(self.n_jobs) is None else self.n_jobs,
@@ -70,14 +74,23 @@ class BoostedProbe(ClassifierMixin, BaseEstimator):
         with _Watch(limits, self.verbose) as watch:
             self.params_ = search(rows, limits, fixed, watch)
         self.n_trials_ = watch.count
-        self.model_ = _classifier(self.params_, fixed).fit(rows.Z, rows.codes)
-        self.val_score_ = rows.accuracy(self.model_)
+        self.models_ = self._fitted(fixed, rows.Z, rows.codes)
+        self.val_score_ = rows.accuracy(self._chances)
         if refit:
             nodes = np.concatenate([train, val])
             self.classes_, codes = encode(y[nodes])
-            self.model_ = _classifier(self.params_, fixed).fit(_floats(Z[nodes]), codes)
+            self.models_ = self._fitted(fixed, _floats(Z[nodes]), codes)
         self.n_features_in_ = Z.shape[1]
         return self
+
+    def _fitted(self, fixed: dict[str, Any], Z: Any, codes: np.ndarray) -> list[Any]:
+        """The models with the chosen settings; the seed of the first is `random_state`."""
+        seeds = range(self.random_state, self.random_state + self.n_models)
+        return [_classifier(self.params_, {**fixed, "random_state": seed}).fit(Z, codes) for seed in seeds]
+
+    def _chances(self, Z: Any) -> np.ndarray:
+        """The mean of the models' probabilities, (row, class)."""
+        return np.mean([model.predict_proba(Z) for model in self.models_], axis=0)
 
     def predict(self, Z: Any) -> np.ndarray:
         """The most probable class of each row."""
@@ -87,7 +100,7 @@ class BoostedProbe(ClassifierMixin, BaseEstimator):
         """The class probabilities, (row, class); rows sum to 1."""
         check_is_fitted(self)
         Z = check_same_columns(check_embedding(Z), self.n_features_in_)
-        return np.asarray(self.model_.predict_proba(_floats(Z)))
+        return self._chances(_floats(Z))
 
 
 @dataclass(frozen=True)
@@ -108,10 +121,9 @@ class _Rows:
     val_y: np.ndarray
     classes: np.ndarray
 
-    def accuracy(self, model: Any) -> float:
-        """The accuracy on the validation rows of a model of class numbers."""
-        codes = np.asarray(model.predict(self.val_Z)).astype(np.intp)
-        return float(np.mean(self.classes[codes] == self.val_y))
+    def accuracy(self, chances: Callable[[Any], Any]) -> float:
+        """The accuracy on the validation rows of a function that gives the probabilities of the classes."""
+        return float(np.mean(self.classes[np.argmax(chances(self.val_Z), axis=1)] == self.val_y))
 
 
 class _Watch:
@@ -132,10 +144,17 @@ class _Watch:
     def trial(self, accuracy: float) -> None:
         """Count a trial."""
         self.count, self.best = self.count + 1, max(self.best, accuracy)
-        done = self.count if self.limits.trials else int(perf_counter() - self._start)
+        done = self.count if self.limits.trials else int(self._seconds())
         self._steps.set_postfix(best=self.best)
         self._steps.update(done - self._shown)
         self._shown = done
+
+    def late(self) -> bool:
+        """Whether the seconds are over and there is a trial to fall back on."""
+        return self.count > 0 and self.limits.seconds is not None and self._seconds() > self.limits.seconds
+
+    def _seconds(self) -> float:
+        return perf_counter() - self._start
 
 
 # The tuners: (rows, limits, fixed settings, watch) → the best settings.
@@ -147,9 +166,10 @@ def _flaml(rows: _Rows, limits: _Limits, fixed: dict[str, Any], watch: _Watch) -
     """The settings that FLAML finds; it may try a budget's first settings on a part of the rows."""
     _require_lightgbm()
     automl = require("flaml.automl", extra="automl").AutoML()
+    own = {"extra_trees": require("flaml.tune", extra="automl").choice([False, True])}
 
     def loss(X_val: Any, y_val: Any, estimator: Any, *_: Any, **__: Any) -> tuple[float, dict[str, float]]:
-        accuracy = rows.accuracy(estimator)
+        accuracy = rows.accuracy(estimator.predict_proba)
         watch.trial(accuracy)
         return 1 - accuracy, {"accuracy": accuracy}
 
@@ -158,8 +178,8 @@ def _flaml(rows: _Rows, limits: _Limits, fixed: dict[str, Any], watch: _Watch) -
         rows.Z, rows.codes, X_val=rows.val_Z, y_val=np.resize(rows.codes, len(rows.val_y)), task="classification",
         estimator_list=["lgbm"], metric=loss, eval_method="holdout", retrain_full=False, verbose=0, log_file_name="",
         time_budget=limits.seconds or -1, max_iter=limits.trials, sample=limits.seconds is not None,
-        seed=fixed["random_state"], n_jobs=fixed["n_jobs"], starting_points={"lgbm": _start(rows.Z.shape[1])},
-        custom_hp={"lgbm": {name: {"domain": value} for name, value in _FIXED.items()}},
+        seed=fixed["random_state"], n_jobs=fixed["n_jobs"], starting_points={"lgbm": _start(*rows.Z.shape)},
+        custom_hp={"lgbm": {name: {"domain": domain} for name, domain in {**_FIXED, **own}.items()}},
     )  # fmt: skip
     if automl.best_config is None:
         raise ValueError(
@@ -169,14 +189,19 @@ def _flaml(rows: _Rows, limits: _Limits, fixed: dict[str, Any], watch: _Watch) -
 
 
 def _optuna(rows: _Rows, limits: _Limits, fixed: dict[str, Any], watch: _Watch) -> dict[str, Any]:
-    """The settings that Optuna finds."""
+    """The settings that Optuna finds; a trial that the end of the budget meets is given up between two trees."""
     _require_lightgbm()
     optuna: Any = require("optuna", extra="automl")
     space = _space(len(rows.codes))
 
+    def stop(_: Any) -> None:
+        if watch.late():
+            raise optuna.TrialPruned
+
     def accuracy(trial: Any) -> float:
         settings = {name: draw(trial, name) for name, draw in space.items()}
-        found = rows.accuracy(_classifier(_named(settings), fixed).fit(rows.Z, rows.codes))
+        model = _classifier(_named(settings), fixed).fit(rows.Z, rows.codes, callbacks=[stop])
+        found = rows.accuracy(model.predict_proba)
         watch.trial(found)
         return found
 
@@ -184,7 +209,7 @@ def _optuna(rows: _Rows, limits: _Limits, fixed: dict[str, Any], watch: _Watch) 
         study = optuna.create_study(
             direction="maximize", sampler=optuna.samplers.TPESampler(seed=fixed["random_state"])
         )
-        study.enqueue_trial(_start(rows.Z.shape[1]))
+        study.enqueue_trial(_start(*rows.Z.shape))
         study.optimize(accuracy, n_trials=limits.trials, timeout=limits.seconds)
     return _named(study.best_params)
 
@@ -197,11 +222,12 @@ TUNERS: dict[str, Callable[[_Rows, _Limits, dict[str, Any], _Watch], dict[str, A
 _COLUMNS = 50  # that a tree sees at the start
 
 
-def _start(n_columns: int) -> dict[str, Any]:
-    """The settings at which both searches start, as FLAML names them."""
+def _start(n_rows: int, n_columns: int) -> dict[str, Any]:
+    """The settings at which both searches start, as FLAML names them; it takes no more trees than rows."""
     return {
-        "n_estimators": 60, "num_leaves": 15, "min_child_samples": 20, "learning_rate": 0.1, "log_max_bin": 6,
-        "colsample_bytree": max(0.05, min(1.0, _COLUMNS / n_columns)), "reg_alpha": 1 / 1024, "reg_lambda": 1.0,
+        "n_estimators": max(5, min(200, n_rows)), "num_leaves": 15, "min_child_samples": 20, "learning_rate": 0.1, "log_max_bin": 6,
+        "colsample_bytree": max(0.05, min(1.0, _COLUMNS / n_columns)), "reg_alpha": 1 / 1024, "reg_lambda": 10.0,
+        "extra_trees": True,
     }  # fmt: skip
 
 
@@ -220,6 +246,7 @@ def _space(n_rows: int) -> dict[str, Callable[[Any, str], Any]]:
         "learning_rate": real(1 / 1024, 1.0), "log_max_bin": whole(3, 11),
         "colsample_bytree": real(0.01, 1.0, log=False), "reg_alpha": real(1 / 1024, 1024),
         "reg_lambda": real(1 / 1024, 1024),
+        "extra_trees": lambda trial, name: trial.suggest_categorical(name, [False, True]),
     }  # fmt: skip
 
 
