@@ -111,9 +111,8 @@ _BOOSTED: Settings = {"probe": "lightgbm", "probe_options": {"time_budget": 600}
 _BRIEFLY = (Rung({"probe_options": {"time_budget": 60}}),)
 _SAMPLED: Settings = {"batch_size": 1024, "fan_out": [10, 10, 10], "epochs": 100, "patience": 20}
 _TORCH, _WALKS = (("torch_geometric", "torch"),), (("gensim", "baselines"),)
-# The sample is small enough for two cores and for steps on the whole graph: three seeds, no penalty, and fewer seconds
-# for LightGBM than a network takes to train there. A single model's accuracy varies by a point with its seed: five are
-# averaged, in the search too.
+# The sample is small enough for two cores and for steps on the whole graph: three seeds, and no penalty. The accuracy
+# of one boosted model varies by a point with its seed: five are averaged, in the search too.
 _SAMPLE_SEEDS = 3
 _SAMPLE_BOOSTED: Settings = {"probe": "lightgbm", "probe_options": {"time_budget": 150, "n_models": 5}}
 _SAMPLE_BRIEFLY = (Rung({"probe_options": {"time_budget": 30, "n_models": 5}}),)
