@@ -225,9 +225,9 @@ _COLUMNS = 50  # that a tree sees at the start
 def _start(n_rows: int, n_columns: int) -> dict[str, Any]:
     """The settings at which both searches start, as FLAML names them; it takes no more trees than rows."""
     return {
-        "n_estimators": max(5, min(200, n_rows)), "num_leaves": 15, "min_child_samples": 20, "learning_rate": 0.1, "log_max_bin": 6,
-        "colsample_bytree": max(0.05, min(1.0, _COLUMNS / n_columns)), "reg_alpha": 1 / 1024, "reg_lambda": 10.0,
-        "extra_trees": True,
+        "n_estimators": max(5, min(200, n_rows)), "num_leaves": 15, "min_child_samples": 20, "learning_rate": 0.1,
+        "log_max_bin": 6, "colsample_bytree": max(0.05, min(1.0, _COLUMNS / n_columns)), "reg_alpha": 1 / 1024,
+        "reg_lambda": 10.0, "extra_trees": True,
     }  # fmt: skip
 
 
