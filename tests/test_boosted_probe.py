@@ -115,23 +115,26 @@ def test_several_models_are_averaged(tuner, fit_on):
 
 
 @each_tuner
-def test_progress_counts_trials(tuner):
-    seen = []
+def test_progress_counts_trials_and_models(tuner):
+    seen = {}
 
     class Bar:
+        def __init__(self, title):
+            self.title = title
+
         def update(self, n):
-            seen.append(n)
+            seen[self.title][0] += n
 
         def set_postfix(self, **values):
             assert 0 <= values["best"] <= 1
 
     @contextmanager
     def bar(title, steps):
-        assert (title, steps) == ("tuning", 4)
-        yield Bar()
+        seen[title] = [0, steps]
+        yield Bar(title)
 
-    fitted(tuner, n_trials=4, verbose=bar)
-    assert sum(seen) == 4
+    fitted(tuner, n_trials=4, n_models=3, verbose=bar)
+    assert seen == {"tuning": [4, 4], "fitting": [3, 3]}
 
 
 @each_tuner

@@ -135,6 +135,14 @@ def test_neighbourhoods_do_not_tell_six_cycles_from_triangles_but_tuples_do():
     assert np.abs(tuples[0] - tuples[1]).max() > 0.1
 
 
+def test_counts_enter_tuples_as_they_are():
+    """Whether or not points are made unit vectors, a member has whole counts: its tags, its degrees, its type."""
+    graphs = [tagged(nx.gnp_random_graph(7, 0.4, seed=seed), seed) for seed in range(6)]
+    options = {"multiset": Tuples(k=2, s=1), "family": "multinomial", "n_layers": 1}
+    trials = [small(**options, normalize=unit).fit(graphs).stack_.layers[0].theta.trials for unit in (True, False)]
+    assert trials[0] == pytest.approx(trials[1])
+
+
 def test_two_copies_of_a_graph_are_told_from_one_by_counts_alone():
     twice = [nx.disjoint_union(graph, graph) for graph in LIST]
     counts, shares = (small(readout=readout).fit(LIST) for readout in ("counts", "shares"))

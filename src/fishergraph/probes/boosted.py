@@ -85,8 +85,12 @@ class BoostedProbe(ClassifierMixin, BaseEstimator):
 
     def _fitted(self, fixed: dict[str, Any], Z: Any, codes: np.ndarray) -> list[Any]:
         """The models with the chosen settings; the seed of the first is `random_state`."""
-        seeds = range(self.random_state, self.random_state + self.n_models)
-        return [_classifier(self.params_, {**fixed, "random_state": seed}).fit(Z, codes) for seed in seeds]
+        models = []
+        with progress_bar(self.verbose, unit="model")("fitting", self.n_models) as steps:
+            for seed in range(self.random_state, self.random_state + self.n_models):
+                models.append(_classifier(self.params_, {**fixed, "random_state": seed}).fit(Z, codes))
+                steps.update(1)
+        return models
 
     def _chances(self, Z: Any) -> np.ndarray:
         """The mean of the models' probabilities, (row, class)."""

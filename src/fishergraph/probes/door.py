@@ -80,5 +80,6 @@ def encode(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The classes that occur and each label's class number."""
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"train must hold at least two classes, got only {classes[0]!r}; add rows of another.")
+        only = classes.tolist()[0]
+        raise ValueError(f"train must hold at least two classes, got only {only!r}; add rows of another.")
     return classes, codes
