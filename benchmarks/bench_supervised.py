@@ -5,6 +5,8 @@ width, and mixture components or heads), from which the same points are drawn fo
 validation accuracy is trained with ten other seeds. The test nodes are looked at in those runs alone. All else is
 fixed: for ours what the paper says (Adam at 0.001, dropout 0.5, weights from the data), for GAT and GATv2 what GAT's
 authors say (Adam at 0.005, dropout 0.6). All share one loop: early stopping on validation accuracy.
+
+`--wide` tunes the learning rate and the dropout of the features (for attention: all of its dropout) as well.
 """
 
 from __future__ import annotations
@@ -22,12 +24,19 @@ from common import Rows, load, mean_std, parameters, parser, print_table, requir
 
 DATASETS = ("cora", "citeseer", "pubmed")
 MODELS = ("fisher", "gat", "gatv2")
-# The paper's: layers, hidden width, mixture components (heads).
-GRID = tuple(itertools.product((2, 3, 4), (16, 32, 64), (1, 2, 4, 8)))
+# The paper's; components are the heads of attention.
+SHAPES: dict[str, tuple] = {"layers": (2, 3, 4), "hidden": (16, 32, 64), "components": (1, 2, 4, 8)}
 FIXED: dict[str, dict[str, Any]] = {
-    "fisher": {"lr": 0.001, "dropout": 0.5, "weight_decay": 5e-4},
+    "fisher": {"lr": 0.001, "dropout": 0.5, "input_dropout": 0.0, "weight_decay": 5e-4},
     "gat": {"lr": 0.005, "dropout": 0.6, "weight_decay": 5e-4},
     "gatv2": {"lr": 0.005, "dropout": 0.6, "weight_decay": 5e-4},
+}
+# As many values for every model: the same numbers of points are drawn, and they have the same shapes and rates.
+RATES = (0.001, 0.005, 0.01)
+WIDE: dict[str, dict[str, tuple]] = {
+    "fisher": {"lr": RATES, "input_dropout": (0.0, 0.5)},
+    "gat": {"lr": RATES, "dropout": (0.5, 0.6)},
+    "gatv2": {"lr": RATES, "dropout": (0.5, 0.6)},
 }
 SEARCH_SEED = 1000
 
@@ -36,7 +45,9 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--datasets", nargs="*", default=list(DATASETS))
     options.add_argument("--models", nargs="*", default=list(MODELS), choices=MODELS)
+    options.add_argument("--wide", action="store_true", help="tune the learning rate and the dropout too")
     options.add_argument("--budget", type=int, default=12, help="points of the grid that are tried (default 12)")
+    options.add_argument("--search-seeds", type=int, default=1, help="seeds whose mean is compared (default 1)")
     options.add_argument("--seeds", type=int, default=10)
     options.add_argument("--epochs", type=int, default=600)
     options.add_argument("--patience", type=int, default=100)
@@ -46,28 +57,34 @@ def main() -> None:
     require("torch_geometric")
     if args.quick:
         args.datasets, args.budget, args.seeds, args.epochs = ["tiny"], 2, 2, 3
-    rows = Rows("supervised", args)
+    rows = Rows("supervised_wide" if args.wide else "supervised", args)
     with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
         pairs = list(itertools.product(args.datasets, args.models))
-        tried = run_all(
-            pool, args, rows, [(*pair, point, SEARCH_SEED) for pair in pairs for point in draw(args)], "grid"
-        )
+        seeds = range(SEARCH_SEED, SEARCH_SEED + args.search_seeds)
+        search = [(*pair, point, seed) for pair in pairs for point in draw(args, pair[1]) for seed in seeds]
+        tried = run_all(pool, args, rows, search, "grid")
         chosen = {pair: best([row for row in tried if (row["dataset"], row["model"]) == pair]) for pair in pairs}
         final = [(*pair, chosen[pair], seed) for pair in pairs for seed in range(args.seeds)]
         done = run_all(pool, args, rows, final, "final")
     summary(done)
 
 
-def draw(args: Namespace) -> list[tuple[int, int, int]]:
-    """The points of the grid that every model is tried at: the same for all."""
-    order = np.random.default_rng(0).permutation(len(GRID))
-    return [GRID[k] for k in order[: args.budget]]
+def draw(args: Namespace, model: str) -> list[dict[str, Any]]:
+    """The points of its grid that a model is tried at, as settings."""
+    axes = SHAPES | (WIDE[model] if args.wide else {})
+    grid = list(itertools.product(*axes.values()))
+    order = np.random.default_rng(0).permutation(len(grid))
+    return [FIXED[model] | dict(zip(axes, grid[k], strict=True)) for k in order[: args.budget]]
 
 
-def best(rows: list[dict[str, Any]]) -> tuple[int, int, int]:
-    """The point with the highest validation accuracy; of equal ones that with the fewest parameters."""
-    row = min(rows, key=lambda row: (-row["val"], row["parameters"]))
-    return row["layers"], row["hidden"], row["components"]
+def best(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The settings with the highest validation accuracy; of equal ones those with the fewest parameters."""
+    names = [*SHAPES, *FIXED[rows[0]["model"]]]
+    runs: dict[tuple, list[dict[str, Any]]] = {}
+    for row in rows:
+        runs.setdefault(tuple(row[name] for name in names), []).append(row)
+    mean = {point: float(np.mean([row["val"] for row in same])) for point, same in runs.items()}
+    return dict(zip(names, min(runs, key=lambda point: (-mean[point], runs[point][0]["parameters"])), strict=True))
 
 
 def run_all(pool: Any, args: Namespace, rows: Rows, jobs: list[tuple], stage: str) -> list[dict[str, Any]]:
@@ -79,8 +96,9 @@ def run_all(pool: Any, args: Namespace, rows: Rows, jobs: list[tuple], stage: st
         row = rows.add(**common, **future.result())
         done.append(row)
         test = f", test {row['test']:.4f}" if stage == "final" else ""
-        shape = (row["layers"], row["hidden"], row["components"])
-        print(f"  {row['dataset']} {row['model']} {shape} seed {row['seed']}: val {row['val']:.4f}{test}", flush=True)
+        print(
+            f"  {row['dataset']} {row['model']} {_text(row)} seed {row['seed']}: val {row['val']:.4f}{test}", flush=True
+        )
     return done
 
 
@@ -91,7 +109,7 @@ def read(name: str, folder: Path | None) -> Any:
 
 
 def run(
-    args: Namespace, dataset: str, model: str, point: tuple[int, int, int], seed: int, *, look_at_test: bool
+    args: Namespace, dataset: str, model: str, point: dict[str, Any], seed: int, *, look_at_test: bool
 ) -> dict[str, Any]:
     """One training: its accuracies, its best epoch and its seconds."""
     import torch
@@ -103,16 +121,14 @@ def run(
     nodes = dict(zip(("train", "val", "test"), (torch.as_tensor(part) for part in data.split()), strict=True))
     x, edges, y = tensors(data, args.device, dense=model != "fisher" or args.device != "cpu")
     net = build(model, x, edges, int(y.max()) + 1, point, seed).to(args.device)
-    fixed = FIXED[model]
     history = train(
         net, x, y, edges, train=nodes["train"], val=nodes["val"], epochs=args.epochs, patience=args.patience,
-        lr=fixed["lr"], weight_decay=fixed["weight_decay"], seed=seed,
+        lr=point["lr"], weight_decay=point["weight_decay"], seed=seed,
     )  # fmt: skip
     with torch.no_grad():
         right = (net(x, edges).argmax(dim=1) == y).float().cpu()
     return {
-        "dataset": dataset, "model": model, "layers": point[0], "hidden": point[1], "components": point[2],
-        "seed": seed, **fixed, "val": float(right[nodes["val"]].mean()),
+        "dataset": dataset, "model": model, **point, "seed": seed, "val": float(right[nodes["val"]].mean()),
         "test": float(right[nodes["test"]].mean()) if look_at_test else "",
         "best_epoch": history.best_epoch, "seconds": sum(row["seconds"] for row in history.rows),
         "parameters": parameters(net),
@@ -134,20 +150,26 @@ def tensors(data: Any, device: str, *, dense: bool) -> tuple[Any, Any, Any]:
     return x.to(device), edges.to(device), torch.from_numpy(data.y).to(device)
 
 
-def build(model: str, x: Any, edges: Any, n_classes: int, point: tuple[int, int, int], seed: int) -> Any:
+def build(model: str, x: Any, edges: Any, n_classes: int, point: dict[str, Any], seed: int) -> Any:
     """The network of that name at a point of the grid."""
     import torch
 
     from fishergraph.baselines.stacks import Stack
     from fishergraph.nn import FisherNet
 
-    layers, hidden, components = point
     torch.manual_seed(seed)
-    dropout = FIXED[model]["dropout"]
+    shape = (x.shape[1], point["hidden"], point["layers"], n_classes)
     if model != "fisher":
-        return Stack(model, x.shape[1], hidden, layers, n_classes, heads=components, dropout=dropout)
-    net = FisherNet(x.shape[1], hidden, layers, n_classes, num_anchors=components, dropout=dropout)
+        return Stack(model, *shape, heads=point["components"], dropout=point["dropout"])
+    dropout = {name: point[name] for name in ("dropout", "input_dropout")}
+    net = FisherNet(*shape, num_anchors=point["components"], **dropout)
     return net.to(x.device).init_from_data(x, edges, seed=seed)
+
+
+def _text(row: dict[str, Any]) -> str:
+    """The settings of a row that may differ within a search."""
+    names = [*SHAPES, "lr", "dropout", "input_dropout"]
+    return "/".join(f"{row[name]:g}" for name in names if name in row)
 
 
 def summary(rows: list[dict[str, Any]]) -> None:
@@ -155,11 +177,10 @@ def summary(rows: list[dict[str, Any]]) -> None:
     cells = []
     for dataset, model in dict.fromkeys((row["dataset"], row["model"]) for row in rows):
         runs = [row for row in rows if (row["dataset"], row["model"]) == (dataset, model)]
-        shape = "/".join(str(runs[0][key]) for key in ("layers", "hidden", "components"))
         seconds = float(np.median([row["seconds"] for row in runs]))
         accuracy = {key: mean_std([row[key] for row in runs], 100) for key in ("val", "test")}
-        cells.append((dataset, model, shape, accuracy["val"], accuracy["test"], seconds))
-    print_table(("graph", "model", "layers/hidden/components", "validation", "test", "seconds"), cells)
+        cells.append((dataset, model, _text(runs[0]), accuracy["val"], accuracy["test"], seconds))
+    print_table(("graph", "model", "layers/hidden/components/lr/dropout", "validation", "test", "seconds"), cells)
 
 
 if __name__ == "__main__":
