@@ -40,6 +40,13 @@ def test_wwl(steps):
     np.testing.assert_allclose(features(WWL(steps, rows=False)), expected, atol=1e-12)
 
 
+def test_wwl_with_scaled_columns():
+    counts = np.abs(X) * [1.0, 5.0, 0.0, 100.0, 0.01]  # one column is constant, and stays 0
+    scaled = np.where(counts.std(axis=0) > 0, (counts - counts.mean(axis=0)) / np.maximum(counts.std(axis=0), 1e-12), 0)
+    expected = reference.wwl(A.toarray(), scaled, 2)
+    np.testing.assert_allclose(features(WWL(2, rows=False, columns=True), counts), expected, atol=1e-12)
+
+
 @pytest.mark.parametrize("steps", [1, 3])
 def test_smoothings(steps):
     S = reference.symmetric_smoother(A.toarray())

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.preprocessing import StandardScaler
 
 from fishergraph._checks import check_flag, check_integer, check_number, look_up
 from fishergraph.baselines.base import Baseline
@@ -70,19 +71,22 @@ class WWL(Probed):
 
     n_iter      T; the width is (T + 1) times that of X
     rows        divide rows of X by their sums; None does it where X has no negative entry
+    columns     then give each column mean 0 and variance 1; with rows=False that is what the authors' code does
     """
 
     def __init__(
-        self, n_iter: int = 4, *, rows: bool | None = None, probe: Any = "logistic",
+        self, n_iter: int = 4, *, rows: bool | None = None, columns: bool = False, probe: Any = "logistic",
         probe_options: dict[str, Any] | None = None,
     ):  # fmt: skip
         self.n_iter = n_iter
         self.rows = rows
+        self.columns = columns
         self.probe = probe
         self.probe_options = probe_options
 
     def _features(self, task: Task, seed: int, progress: Any) -> np.ndarray:
-        blocks = [prepared_rows(task.X, self.rows)]
+        X = prepared_rows(task.X, self.rows)
+        blocks = [StandardScaler().fit_transform(X) if check_flag(self.columns, "columns") else X]
         mean = sp.diags_array(_power(task.A.sum(axis=1), -1.0)) @ task.A
         for _ in range(check_integer(self.n_iter, "n_iter", least=0)):
             blocks.append((blocks[-1] + mean @ blocks[-1]) / 2)
