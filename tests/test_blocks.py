@@ -23,17 +23,23 @@ def blas_threads():
     return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 
 
-@pytest.mark.parametrize(("n", "size"), [(0, 4), (1, 4), (4, 4), (9, 4), (1025, 512)])
-def test_blocks_cover_the_rows_once_and_begin_at_multiples(n, size):
+@pytest.mark.parametrize(
+    ("n", "size", "count"),
+    [(0, 4, 0), (1, 4, 1), (4, 4, 1), (5, 4, 2), (9, 4, 4), (1025, 512, 4), (3, 1, 3), (2708, 512, 6)],
+)
+def test_blocks_cover_the_rows_once_and_are_as_long_as_each_other(n, size, count):
     blocks = row_blocks(n, size)
     assert [row for block in blocks for row in range(n)[block]] == list(range(n))
-    assert all(block.start % size == 0 and block.stop - block.start <= size for block in blocks)
-    assert all(block.stop <= n for block in blocks)
+    assert len(blocks) == count
+    lengths = {block.stop - block.start for block in blocks}
+    assert all(0 < length <= size for length in lengths)
+    assert max(lengths, default=0) - min(lengths, default=0) <= 1
 
 
 def test_the_default_block_is_512_rows():
     assert BLOCK_ROWS == 512
-    assert row_blocks(513) == [slice(0, 512), slice(512, 513)]
+    assert row_blocks(512) == [slice(0, 512)]
+    assert row_blocks(513) == [slice(0, 256), slice(256, 513)]
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3, None])

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg
 
 import reference as ref
+from fishergraph.blocks import row_blocks
 from fishergraph.em.kmeans import unit_rows
 from fishergraph.kernel_map import (
     KERNELS,
@@ -15,6 +16,7 @@ from fishergraph.kernel_map import (
     exponential_kernel,
     fit_identity,
     fit_nystrom,
+    fit_nystrom_and_map,
     inverse_sqrt,
     nystrom,
 )
@@ -169,6 +171,22 @@ def test_psi_has_the_same_bits_at_any_number_of_threads():
     for other in maps[1:]:
         assert_array_equal(other.landmarks, maps[0].landmarks)
         assert_array_equal(other.root, maps[0].root)
+
+
+@pytest.mark.parametrize("shrinkage", [0.0, 0.01])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+def test_a_map_fitted_with_its_values_is_the_map_and_its_values(n_jobs, sparse, shrinkage):
+    data = np.maximum(np.random.default_rng(0).normal(size=(900, 40)), 0).astype(np.float32)
+    data[7] = 0
+    data = sp.csr_array(data) if sparse else data
+    blocks = row_blocks(900, 128)
+    given = {"bandwidth": 1.5, "shrinkage": shrinkage, "n_jobs": n_jobs}
+    alone = fit_nystrom(data, 32, rng=np.random.default_rng(1), **given)
+    psi, values = fit_nystrom_and_map(data, 32, blocks, rng=np.random.default_rng(1), **given)
+    assert_array_equal(psi.landmarks, alone.landmarks)
+    assert_array_equal(psi.root, alone.root)
+    assert_array_equal(values, np.concatenate([alone(data[rows]) for rows in blocks]))
 
 
 def test_the_identity_is_the_identity():

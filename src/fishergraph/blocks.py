@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -24,6 +24,7 @@ _CARD_BYTES = 128 * 2**20
 _CARD_ROWS = (1024, 65_536)
 
 T = TypeVar("T")
+B = TypeVar("B")
 _blas = {"depth": 0, "limits": None}
 _blas_lock = Lock()
 # Packages that bring a BLAS of their own: the loaded libraries are looked up again once one of them is imported.
@@ -31,8 +32,11 @@ _BLAS_PACKAGES = ("scipy.linalg", "torch")
 
 
 def row_blocks(n_rows: int, size: int = BLOCK_ROWS) -> list[slice]:
-    """The slices [0, size), [size, 2 size), … that cover `n_rows` rows."""
-    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+    """Slices of at most `size` rows that cover `n_rows` rows: all as long as each other, to a row, and an even number
+    of them where there are several, so that two threads end together."""
+    count = -(-n_rows // size)
+    count = min(count + count % 2, n_rows) if count > 1 else count
+    return [slice(n_rows * k // count, n_rows * (k + 1) // count) for k in range(count)]
 
 
 def cut_blocks(indptr: Any, blocks: list[slice], most_entries: int) -> list[slice]:
@@ -94,8 +98,8 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def map_blocks(
-    function: Callable[[slice], T],
-    blocks: list[slice],
+    function: Callable[[B], T],
+    blocks: Sequence[B],
     *,
     n_jobs: int | None = None,
     advance: Callable[[int], Any] | None = None,

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 
+from fishergraph.blocks import map_blocks
 from fishergraph.em.kmeans import kmeans
 
 # Eigenvalues of the landmarks' kernel matrix below this share of the largest are noise of float32 products.
@@ -46,9 +47,14 @@ def nystrom(products: Any, norms: Any, root: Any, bandwidth: float = 1.0) -> Any
     `products` are W x (row, landmark) with unit landmarks W; `norms` are ‖x‖ (row, 1); `root` is the inverse square
     root. A zero vector maps to zero.
     """
-    xp = array_namespace(products, norms, root)
+    return _kernels(products, norms, bandwidth) @ root
+
+
+def _kernels(products: Any, norms: Any, bandwidth: float) -> Any:
+    """‖x‖ κ(W x/‖x‖): the kernel of each row with each landmark."""
+    xp = array_namespace(products, norms)
     cosines = products / _one_where_zero(norms, xp)
-    return (norms * xp.exp((cosines - 1) / bandwidth**2)) @ root
+    return norms * xp.exp((cosines - 1) / bandwidth**2)
 
 
 def row_norms(x: Any) -> Any:
@@ -87,19 +93,24 @@ class NystromMap:
 
     def __call__(self, x: Any) -> Any:
         """ψ of the rows of a dense or CSR block, or of a tensor."""
-        if sp.issparse(x):
-            squares = np.asarray(x.multiply(x).sum(axis=1)).reshape(-1, 1)
-            norms = np.sqrt(squares).astype(self.root.dtype)
-        elif is_torch_array(x):
-            # One read of the block; a product with itself would write another one.
-            norms = array_namespace(x).linalg.vector_norm(x, axis=1, keepdims=True)
-        else:
-            norms = row_norms(x)
-        return nystrom(x @ self.landmarks.T, norms, self.root, self.bandwidth)
+        return _landmark_kernels(x, self.landmarks, self.bandwidth) @ self.root
 
     def moved(self, move: Callable[[Any], Any]) -> NystromMap:
         """The map with its arrays somewhere else."""
         return NystromMap(move(self.landmarks), move(self.root), self.bandwidth)
+
+
+def _landmark_kernels(x: Any, landmarks: Any, bandwidth: float) -> Any:
+    """The kernel of each row of a block with each landmark, (row, landmark)."""
+    if sp.issparse(x):
+        squares = np.asarray(x.multiply(x).sum(axis=1)).reshape(-1, 1)
+        norms = np.sqrt(squares).astype(landmarks.dtype)
+    elif is_torch_array(x):
+        # One read of the block; a product with itself would write another one.
+        norms = array_namespace(x).linalg.vector_norm(x, axis=1, keepdims=True)
+    else:
+        norms = row_norms(x)
+    return _kernels(x @ landmarks.T, norms, bandwidth)
 
 
 @dataclass(frozen=True)
@@ -147,12 +158,42 @@ def fit_nystrom(
 ) -> NystromMap:
     """The Nyström map with `dim` landmarks, found by spherical k-means on the sample's directions."""
     landmarks = kmeans(sample, dim, rng=rng, spherical=True, n_iter=n_iter, n_jobs=n_jobs, what="landmarks")
+    return NystromMap(landmarks, _landmark_root(landmarks, bandwidth, shrinkage), bandwidth)
+
+
+def fit_nystrom_and_map(
+    sample: Any, dim: int, blocks: list[slice], *, bandwidth: float, rng: Any, n_jobs: int | None, shrinkage: float
+) -> tuple[NystromMap, np.ndarray]:
+    """`fit_nystrom`, and ψ of the sample, made in these row blocks: the bits of the map's own.
+
+    One thread finds the root, which is a step that cannot be shared, while the others compare rows with landmarks.
+    """
+    landmarks = kmeans(sample, dim, rng=rng, spherical=True, n_jobs=n_jobs, what="landmarks")
+    mapped = np.empty((sample.shape[0], len(landmarks)), landmarks.dtype)
+
+    def compare(rows: slice | None) -> np.ndarray | None:
+        if rows is None:
+            return _landmark_root(landmarks, bandwidth, shrinkage)
+        mapped[rows] = _landmark_kernels(sample[rows], landmarks, bandwidth)
+        return None
+
+    root = map_blocks(compare, [None, *blocks], n_jobs=n_jobs)[0]
+    found = NystromMap(landmarks, root, bandwidth)
+
+    def finish(rows: slice) -> None:
+        mapped[rows] = mapped[rows] @ found.root
+
+    map_blocks(finish, blocks, n_jobs=n_jobs)
+    return found, mapped
+
+
+def _landmark_root(landmarks: Any, bandwidth: float, shrinkage: float) -> Any:
+    """κ(W Wᵀ)^{-1/2} of the landmarks, found in float64."""
     xp = array_namespace(landmarks)
     # A card may round the factors of float32 products, and the root magnifies what that would leave.
     exact = xp.astype(landmarks, xp.float64) if is_torch_array(landmarks) else landmarks
     gram = xp.exp((xp.astype(exact @ exact.T, xp.float64) - 1) / bandwidth**2)
-    root = inverse_sqrt(gram, shrinkage=shrinkage)
-    return NystromMap(landmarks, xp.astype(root, landmarks.dtype), bandwidth)
+    return xp.astype(inverse_sqrt(gram, shrinkage=shrinkage), landmarks.dtype)
 
 
 def fit_identity(sample: Any, dim: int, **_: Any) -> IdentityMap:

@@ -25,7 +25,7 @@ from fishergraph.embedding import append_counts, fisher_embedding
 from fishergraph.family import Family, GaussianMixture, exact_root, fisher_root
 from fishergraph.family.base import map_arrays
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
-from fishergraph.kernel_map import IdentityMap, KernelMap
+from fishergraph.kernel_map import IdentityMap, KernelMap, fit_nystrom, fit_nystrom_and_map
 from fishergraph.ops import choose_backend
 
 # The lifted points of a block on the CPU: more than this leaves its caches many times over.
@@ -122,11 +122,12 @@ class Layer:
 
 
 class Known(NamedTuple):
-    """What fitting a layer leaves for running it: what is seen of the points (`_seen`), and φ where the sample was all
-    rows."""
+    """What fitting a layer leaves for running it: what is seen of the points (`_seen`), and where the sample was all
+    rows φ, and ψ if it came with the map."""
 
     seen: Seen | None = None
     phi: Any = None
+    psi: Any = None
 
 
 def _seen(spec: LayerSpec, layer: Layer, points: Any, sets: Any, n_jobs: int | None) -> Seen | None:
@@ -169,11 +170,13 @@ def phi_blocks(spec: LayerSpec, sets: Any, n_features: int) -> list[slice]:
 
 
 def fit_layer(
-    spec: LayerSpec, points: Any, sets: Any, *, last: bool, rng: Any, n_jobs: int | None, reuse: Any = None
-) -> tuple[Layer, Known]:
+    spec: LayerSpec, points: Any, sets: Any, *, last: bool, rng: Any, n_jobs: int | None, reuse: Any = None,
+    runs: bool = False,
+) -> tuple[Layer, Known]:  # fmt: skip
     """The layer learned from a sample of members and a sample of rows, and what is known for running it.
 
-    φ of the sample is written over `reuse`, that of an earlier layer, where it has the shape.
+    φ of the sample is written over `reuse`, that of an earlier layer, where it has the shape. `runs` says that the
+    layer is run next on the same points.
     """
     spec.family.check_width(points.shape[1] * sets.slots)
     theta = _fit_theta(spec, points, sets, rng, n_jobs)
@@ -186,14 +189,13 @@ def fit_layer(
     rows = array_namespace(rows).sort(rows)
     whole = len(rows) == sets.n_sets
     phi = _sample_phi(spec, layer, points, seen, sets if whole else sets.take(rows), n_jobs, reuse)
-    kernel_map = spec.fit_map(
-        phi,
-        spec.dim,
-        bandwidth=spec.bandwidth,
-        shrinkage=spec.attention.shrinkage,
-        rng=rng,
-        n_jobs=n_jobs,
-    )
+    given: dict[str, Any] = {
+        "bandwidth": spec.bandwidth, "shrinkage": spec.attention.shrinkage, "rng": rng, "n_jobs": n_jobs,
+    }  # fmt: skip
+    if runs and whole and spec.fit_map is fit_nystrom and isinstance(phi, np.ndarray):
+        kernel_map, psi = fit_nystrom_and_map(phi, spec.dim, phi_blocks(spec, sets, points.shape[1]), **given)
+        return replace(layer, kernel_map=kernel_map), Known(seen, phi, psi)
+    kernel_map = spec.fit_map(phi, spec.dim, **given)
     return replace(layer, kernel_map=kernel_map), Known(seen, phi if whole else None)
 
 
@@ -274,14 +276,14 @@ def run_layer(
     advance: Callable[[int], Any] | None = None,
 ) -> None:
     """ψ(φ) of every row block, handed to `write(rows, block)`; the rows of a block are in cache when it is called."""
-    seen, whole = known
+    seen, phi, psi = known
     if seen is None:
         seen = _seen(spec, layer, points, sets, n_jobs)
 
     def block(rows: slice) -> None:
-        phi = whole[rows] if whole is not None else None
-        if phi is None:
-            phi = block_phi(spec, layer, points, seen, sets.block(rows))
-        write(rows, layer.kernel_map(phi))
+        if psi is not None:
+            return write(rows, psi[rows])
+        found = block_phi(spec, layer, points, seen, sets.block(rows)) if phi is None else phi[rows]
+        return write(rows, layer.kernel_map(found))
 
     map_blocks(block, phi_blocks(spec, sets, points.shape[1]), n_jobs=n_jobs, advance=advance)

@@ -149,6 +149,19 @@ def test_fewer_distinct_points_than_clusters_give_those_points(init, sparse):
     assert_allclose(centres[np.lexsort(centres.T)], distinct[np.lexsort(distinct.T)], rtol=1e-12)
 
 
+@pytest.mark.parametrize("n_distinct", [3, 90, 400])
+def test_points_that_differ_late_are_distinct_and_equal_ones_are_not(n_distinct):
+    distinct = np.zeros((n_distinct, 20))
+    distinct[:, -1] = np.arange(n_distinct)
+    distinct[::2, 0] = 1.0  # half of them share their first entries, and so does the other half
+    points = distinct[generator().permutation(np.repeat(np.arange(n_distinct), 4))]
+    points[points == 0] *= generator(1).choice([-1.0, 1.0], (points == 0).sum())  # −0.0 and 0.0 are one point
+    centres = kmeans(points, n_distinct, rng=generator(), n_iter=0)
+    assert_array_equal(centres[np.argsort(centres[:, -1])], distinct)
+    with pytest.warns(UserWarning, match=f"only {n_distinct} distinct points"):
+        assert len(kmeans(points, n_distinct + 1, rng=generator(), n_iter=0)) == n_distinct
+
+
 def test_fewer_distinct_directions_than_clusters():
     points = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 3.0], [0.0, 0.0]])
     with pytest.warns(UserWarning, match="landmarks.*only 2 distinct"):

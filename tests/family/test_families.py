@@ -172,7 +172,7 @@ def test_far_components_have_the_approximate_fisher_matrix(example):
     else:
         name = "anchors" if example.name == "gaussian-mixture" else "means"
         theta = theta._replace(**{name: 20 * getattr(theta, name)})
-    ratio = fisher_ratio(example.family, theta, np.random.default_rng(0), n_samples=200_000)
+    ratio = fisher_ratio(example.family, theta, np.random.default_rng(0), n_samples=800_000)
     other = copy.copy(example)
     object.__setattr__(other, "theta", theta)
     basis = tangent_basis(other)

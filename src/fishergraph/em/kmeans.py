@@ -19,6 +19,8 @@ from fishergraph.ops.place import device_kind
 # k-means++ over more points than this costs more than it brings (it reads all of them once per centre).
 _PLUSPLUS_POINTS = 16_384
 _CHUNKS = 8
+# Rows that are looked at together for more distinct ones.
+_MORE = 64
 _BLOCK = 2048
 # Columns of the random projection in which many clusters of long vectors are told apart.
 _SKETCH = 128
@@ -45,7 +47,8 @@ def kmeans(
     start = look_up(INITS, init, "init")
     if spherical:
         points = directions(points, n_jobs)
-    centres = start(points, n_clusters, rng)
+    chosen = start(points, n_clusters, rng)
+    centres = _dense(points[chosen])
     if len(centres) < n_clusters:
         warnings.warn(
             f"asked for {n_clusters} {what}, but the data hold only {len(centres)} distinct points: "
@@ -54,31 +57,33 @@ def kmeans(
         )
     if len(centres) == 0:  # nothing but zero vectors, which have no direction: any one will do
         return array_namespace(centres).eye(1, points.shape[1], dtype=centres.dtype, device=device_of(centres))
+    n_iter = n_iter if len(centres) > 1 or not spherical else 1
+    work = 0 if is_torch_array(points) else points.shape[0] * points.shape[1] * len(centres) * n_iter
     with one_blas_thread():
-        return _iterate(points, centres, spherical, n_iter if len(centres) > 1 or not spherical else 1, rng, n_jobs)
+        if work >= _SKETCH_WORK and points.shape[1] >= 4 * _SKETCH and len(centres) * n_iter >= 4 * _SKETCH:
+            return _iterate_sketched(points, centres, chosen, spherical, n_iter, rng, n_jobs)
+        for _ in range(n_iter):
+            centres = _lloyd(points, centres, points, centres, spherical, n_jobs)
+        return centres
 
 
-def _iterate(points: Any, centres: Any, spherical: bool, n_iter: int, rng: Any, n_jobs: int | None) -> Any:
-    """The centres after `n_iter` Lloyd iterations.
+def _iterate_sketched(
+    points: Any, centres: Any, chosen: Any, spherical: bool, n_iter: int, rng: Any, n_jobs: int | None
+) -> Any:
+    """The centres after `n_iter` Lloyd iterations from the chosen rows.
 
     Many clusters of many long vectors are told apart in a random projection, which keeps distances; only the last
     average is taken over the vectors themselves. Tensors are compared whole: a card multiplies fast.
     """
-    work = 0 if is_torch_array(points) else points.shape[0] * points.shape[1] * len(centres) * n_iter
-    if work < _SKETCH_WORK or points.shape[1] < 4 * _SKETCH or len(centres) * n_iter < 4 * _SKETCH:
-        for _ in range(n_iter):
-            centres = _lloyd(points, centres, points, centres, spherical, n_jobs)
-        return centres
-    projection = rng.standard_normal((points.shape[1], _SKETCH), dtype=np.float32).astype(points.dtype, copy=False)
-    project = (lambda rows: unit_rows(rows @ projection)) if spherical else (lambda rows: rows @ projection)
-    sketch, seen = np.empty((points.shape[0], _SKETCH), centres.dtype), project(centres)
-
-    whole, _ = stored(points)
+    signs = rng.integers(2, size=(points.shape[1], _SKETCH), dtype=np.int8)
+    projection = 2 * signs.astype(points.dtype) - 1
+    sketch, (whole, _) = np.empty((points.shape[0], _SKETCH), centres.dtype), stored(points)
 
     def fill(rows: slice) -> None:
-        sketch[rows] = project(whole[rows])
+        sketch[rows] = unit_rows(whole[rows] @ projection) if spherical else whole[rows] @ projection
 
     map_blocks(fill, row_blocks(points.shape[0], _block_size(points, centres)), n_jobs=n_jobs)
+    seen = sketch[chosen]
     for _ in range(n_iter - 1):
         seen = _lloyd(sketch, seen, sketch, seen, spherical, n_jobs)
     return _lloyd(sketch, seen, points, centres, spherical, n_jobs)
@@ -101,20 +106,26 @@ def _distinct(points: Any, order: Any, n: int) -> Any:
     """The first `n` row numbers along `order` whose rows differ from each other."""
     if is_torch_array(points):
         return _distinct_on_device(points, order, n)
-    seen: set[bytes] = set()
+    first: dict[bytes, Any] = {}  # the first row with these first entries: rows that differ early need no more looking
+    seen: set[bytes] = set()  # the rows that share theirs
     kept: list[int] = []
-    for start in range(0, len(order), n):
-        chunk = order[start : start + n]
-        rows = _dense(points[chunk]) + 0.0  # −0.0 and 0.0 are one point
-        if start == 0 and len({row[:16].tobytes() for row in rows}) == n:  # rows that differ early need no more looking
-            return chunk
+    looked_at = 0
+    while looked_at < len(order):
+        chunk = order[looked_at : looked_at + max(n - len(kept), _MORE)]
+        looked_at += len(chunk)
+        rows = _dense(points[chunk])
+        rows += 0.0  # −0.0 and 0.0 are one point
         for number, row in zip(chunk, rows, strict=True):
-            key = row.tobytes()
-            if key not in seen:
+            other = first.setdefault(row[:16].tobytes(), row)
+            if other is not row:
+                seen.add(other.tobytes())
+                key = row.tobytes()
+                if key in seen:
+                    continue
                 seen.add(key)
-                kept.append(int(number))
-                if len(kept) == n:
-                    return np.array(kept)
+            kept.append(int(number))
+            if len(kept) == n:
+                return np.array(kept)
     return np.array(kept, dtype=np.int64)
 
 
@@ -129,24 +140,24 @@ def _distinct_on_device(points: Any, order: Any, n: int) -> Any:
 
 
 def _random_start(points: Any, n_clusters: int, rng: Any) -> Any:
-    """Distinct rows, at random."""
-    return _dense(points[_distinct(points, rng.permutation(points.shape[0]), n_clusters)])
+    """The numbers of distinct rows, at random."""
+    return _distinct(points, rng.permutation(points.shape[0]), n_clusters)
 
 
 def _plusplus_start(points: Any, n_clusters: int, rng: Any) -> Any:
-    """k-means++ on at most 16,384 of the rows."""
+    """The numbers of rows that k-means++ takes, of at most 16,384 of them."""
     from sklearn.cluster import kmeans_plusplus
 
     rows = rng.permutation(points.shape[0])[: max(_PLUSPLUS_POINTS, n_clusters)]
     distinct = _distinct(points, rows, n_clusters)
     if len(distinct) < n_clusters:
-        return _dense(points[distinct])
+        return distinct
     sample = points[rows]
     # scikit-learn's takes NumPy arrays: a tensor's sample makes the one trip to the host.
     seen = np.asarray(sample.cpu()) if is_torch_array(sample) else sample
     with one_blas_thread():
         _, chosen = kmeans_plusplus(seen, n_clusters, random_state=int(rng.integers(2**31)))
-    return _dense(sample[chosen])
+    return rows[chosen]
 
 
 INITS: dict[str, Callable[[Any, int, Any], Any]] = {

@@ -67,7 +67,7 @@ def fit_stages(
         readouts.append(layer.moved(place.fetch))
         return block
 
-    input_map = fit_input_map(spec.nodes, X, streams[0])
+    input_map, _ = fit_input_map(spec.nodes, X, streams[0])
     output = _run(spec, input_map, X, sets, next_layer, _skipping(spec, read, readouts))
     return Stack(input_map, tuple(layers)).moved(place.fetch), tuple(readouts), output if want_output else None
 

@@ -156,7 +156,7 @@ class FisherSetEmbedding(FisherTransformer):
         check_memory(spec, X, sets, want_output=want_output)
         with one_blas_thread(), place.working():
             first, second = (place.stream(child) for child in seed.spawn(2))
-            input_map = fit_input_map(spec, X, first)
+            input_map, _ = fit_input_map(spec, X, first)
             points = input_points(spec, input_map, X)
             layer, output = fit_readout(spec, points, sets, second, dtype=X.dtype, want_output=want_output)
             self.stack_ = Stack(input_map, (layer,)).moved(place.fetch)

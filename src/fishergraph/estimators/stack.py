@@ -14,13 +14,13 @@ from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.kmeans import unit_rows
 from fishergraph.family import GaussianMixture
-from fishergraph.kernel_map import IdentityMap, KernelMap, fit_nystrom
+from fishergraph.kernel_map import IdentityMap, KernelMap, fit_nystrom, fit_nystrom_and_map
 from fishergraph.layer import Known, Layer, LayerSpec, fit_layer, phi_blocks, run_layer
 from fishergraph.ops import choose_backend
 from fishergraph.ops.place import NUMPY, Place
 
 # A block of rows that the input map sees at once: bag-of-words rows are never dense beyond it.
-_INPUT_ROWS = 4096
+_INPUT_ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -88,29 +88,31 @@ def fit_stack(
     The stack holds NumPy arrays wherever it was fitted.
     """
     streams = [spec.place.stream(child) for child in seed.spawn(spec.n_layers + 1)]
-    input_map = fit_input_map(spec, X, streams[0])
-    stack, output = _run(spec, input_map, X, sets, _Fitting(spec, sets, streams[1:]), want_output)
+    input_map, first = fit_input_map(spec, X, streams[0], runs=True)
+    fitting = _Fitting(spec, sets, streams[1:], want_output)
+    stack, output = _run(spec, input_map, X, sets, fitting, want_output, first)
     return stack.moved(spec.place.fetch), output
 
 
-def fit_input_map(spec: StackSpec, X: Any, rng: Any) -> KernelMap:
-    """ψ_0, learned from a sample of the rows of X."""
+def fit_input_map(spec: StackSpec, X: Any, rng: Any, *, runs: bool = False) -> tuple[KernelMap, Any]:
+    """ψ_0, learned from a sample of the rows of X, and its values where they came with it and `runs` says that all of
+    them come next, else None."""
     rows = rng.permutation(X.shape[0])[: sample_size(spec.layer.dim, spec.layer.max_samples, X.shape[0])]
-    return spec.fit_input(
-        _input_rows(spec, X, array_namespace(rows).sort(rows)),
-        spec.layer.dim,
-        bandwidth=spec.layer.bandwidth,
-        shrinkage=spec.layer.attention.shrinkage,
-        rng=rng,
-        n_jobs=spec.n_jobs,
-    )
+    sample = _input_rows(spec, X, array_namespace(rows).sort(rows))
+    given: dict[str, Any] = {
+        "bandwidth": spec.layer.bandwidth, "shrinkage": spec.layer.attention.shrinkage, "rng": rng,
+        "n_jobs": spec.n_jobs,
+    }  # fmt: skip
+    if runs and len(rows) == X.shape[0] and spec.fit_input is fit_nystrom and not spec.place.tensors:
+        return fit_nystrom_and_map(sample, spec.layer.dim, _input_blocks(spec, X), **given)
+    return spec.fit_input(sample, spec.layer.dim, **given), None
 
 
 def input_points(spec: StackSpec, input_map: KernelMap, X: Any) -> Any:
     """ψ_0 of all rows of X, as the points of a layer; X itself for counts."""
     if spec.reads_counts:
         return _count_points(spec, X)
-    return _run_input(spec, input_map, X, _Output(spec, X.shape[0], wanted=False))
+    return _run_input(spec, input_map, X, _Output(spec, X.shape[0], wanted=False), None)
 
 
 def _count_points(spec: StackSpec, X: Any) -> Any:
@@ -135,8 +137,8 @@ def run_stack(spec: StackSpec, stack: Stack, X: Any, sets: Any) -> Any:
 class _Fitting:
     """The source of layers while fitting: layer t is learned from the points that enter it."""
 
-    def __init__(self, spec: StackSpec, sets: Any, streams: list[Any]):
-        self.spec, self.sets, self.streams = spec, sets, streams
+    def __init__(self, spec: StackSpec, sets: Any, streams: list[Any], want_output: bool):
+        self.spec, self.sets, self.streams, self.want_output = spec, sets, streams, want_output
         self.phi: Any = None  # of the layer before, which has been run by then
 
     def __call__(self, t: int, points: Any):
@@ -148,6 +150,7 @@ class _Fitting:
             rng=self.streams[t - 1],
             n_jobs=self.spec.n_jobs,
             reuse=self.phi,
+            runs=t < self.spec.n_layers or self.want_output,
         )
         self.phi = known.phi
         return layer, known
@@ -159,11 +162,11 @@ def _input_rows(spec: StackSpec, X: Any, rows: Any) -> Any:
 
 
 def _run(
-    spec: StackSpec, input_map: KernelMap, X: Any, sets: Any, next_layer: Callable, want_output: bool
+    spec: StackSpec, input_map: KernelMap, X: Any, sets: Any, next_layer: Callable, want_output: bool, first: Any = None
 ) -> tuple[Stack, Any]:
     """One pass over ψ_0 … ψ_T. A layer is run once, right after it is known; the last one only if it is wanted."""
     blocks = _Output(spec, sets.n_sets, want_output, sets.slots)
-    points = _run_input(spec, input_map, X, blocks)
+    points = _run_input(spec, input_map, X, blocks, first)
     points = _count_points(spec, X) if spec.reads_counts and spec.n_layers > 0 else points
     layers: list[Layer] = []
     for t in range(1, spec.n_layers + 1):
@@ -180,13 +183,18 @@ def _run(
     return Stack(input_map, tuple(layers)), blocks.joined()
 
 
-def _run_input(spec: StackSpec, input_map: KernelMap, X: Any, blocks: _Output) -> Any:
-    """ψ_0 of all rows."""
+def _input_blocks(spec: StackSpec, X: Any) -> list[slice]:
+    """The row blocks of X."""
+    return row_blocks(X.shape[0], block_rows(spec.place.device, 4 * X.shape[1], _INPUT_ROWS))
+
+
+def _run_input(spec: StackSpec, input_map: KernelMap, X: Any, blocks: _Output, known: Any) -> Any:
+    """ψ_0 of all rows, known or not."""
     write, points = blocks.writer(0, input_map.n_outputs, X.dtype)
-    rows = row_blocks(X.shape[0], block_rows(spec.place.device, 4 * X.shape[1], _INPUT_ROWS))
+    rows = _input_blocks(spec, X)
 
     def block(part: slice) -> None:
-        write(part, input_map(_input_rows(spec, X, part)))
+        write(part, input_map(_input_rows(spec, X, part)) if known is None else known[part])
 
     with spec.progress("input map", len(rows)) as bar:
         map_blocks(block, rows, n_jobs=spec.n_jobs, advance=bar.update)
