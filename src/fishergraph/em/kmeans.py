@@ -75,8 +75,8 @@ def _iterate_sketched(
     Many clusters of many long vectors are told apart in a random projection, which keeps distances; only the last
     average is taken over the vectors themselves. Tensors are compared whole: a card multiplies fast.
     """
-    signs = rng.integers(2, size=(points.shape[1], _SKETCH), dtype=np.int8)
-    projection = 2 * signs.astype(points.dtype) - 1
+    bits = np.unpackbits(rng.integers(256, size=(points.shape[1], _SKETCH // 8), dtype=np.uint8), axis=1)
+    projection = 2 * bits.astype(points.dtype) - 1
     sketch, (whole, _) = np.empty((points.shape[0], _SKETCH), centres.dtype), stored(points)
 
     def fill(rows: slice) -> None:
