@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -151,8 +152,9 @@ def test_nothing_touches_the_global_random_state(path):
 # --- import fishergraph ---------------------------------------------------------------------------------
 
 
-def run_python(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+def run_python(code: str, **environment: str) -> str:
+    more = {"env": {**os.environ, **environment}}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, **more)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout
@@ -190,3 +192,17 @@ def test_an_unknown_name_lists_the_known_ones():
         _ = fishergraph.FisherEmbeding
     with pytest.raises(ImportError, match="FisherEmbeding"):
         exec("from fishergraph import FisherEmbeding")
+
+
+def test_the_first_embedding_compiles_no_transport(tmp_path):
+    """Half of what a newcomer would wait for, and the default never calls it."""
+    code = """
+import numpy as np, scipy.sparse as sp
+from fishergraph import FisherEmbedding
+from fishergraph.ops.numba_cpu import em_rows
+from fishergraph.ops.numba_transport import transport_row
+X, A = np.eye(6, dtype=np.float32), sp.csr_array(np.eye(6, k=1))
+FisherEmbedding(1, 2, 4, random_state=0).fit_transform(X, graph=A)
+print(len(em_rows.signatures), len(transport_row.signatures))
+"""
+    assert run_python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "1 0\n"

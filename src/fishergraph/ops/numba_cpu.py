@@ -113,8 +113,11 @@ def em_rows(
     The responsibilities of the first iteration belong to the point, or to the entry if `by_entry`; from the second on,
     and with a finite slack (Appendix C) from the first, to the pair (set, point). The denominators are
     totals · exp(shift). Returns what is left of the marginals' violation, zero where every transport converged.
+
+    `network` is the scratch of a transport. Where it is None there is none, and none is compiled: that takes as long as
+    all the rest.
     """
-    transported, unmet = slack < np.inf, 0.0
+    transported, unmet = network is not None, 0.0
     for v in range(len(indptr) - 1):
         start, stop = indptr[v], indptr[v + 1]
         for iteration in range(n_em_iter):
@@ -131,7 +134,7 @@ def em_rows(
                     _gather_logs(log_alpha, by_entry, indices, start, stop, logs)
             else:
                 _e_step_row(points, indices, start, stop, means[v], variance, logs)
-            if transported:
+            if network is not None:
                 _, left = transport_row(logs, weights, step, start, stop - start, slack, tolerance, max_iter, network)
                 unmet = max(unmet, left)
             if in_logs:
@@ -231,7 +234,8 @@ def fill_rows(
         readonly(points), readonly(responsibilities.log), readonly(responsibilities.plain), by_entry,
         readonly(indptr), readonly(indices), readonly(weights), step, readonly(anchors),
         dtype(prior), dtype(variance), n_em_iter, np.float64(slack), tolerance, max_iter, least_mass,
-        means, mass, totals, shift, logs, shares, np.empty(n_anchors, dtype), scratch(n_anchors),
+        means, mass, totals, shift, logs, shares, np.empty(n_anchors, dtype),
+        None if slack == np.inf else scratch(n_anchors),
     )  # fmt: skip
     if unmet > 0:
         warn_unmet(unmet, tolerance, max_iter)
