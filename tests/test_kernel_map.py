@@ -14,9 +14,9 @@ from fishergraph.kernel_map import (
     IdentityMap,
     NystromMap,
     exponential_kernel,
+    fit_and_map,
     fit_identity,
     fit_nystrom,
-    fit_nystrom_and_map,
     inverse_sqrt,
     nystrom,
 )
@@ -183,7 +183,7 @@ def test_a_map_fitted_with_its_values_is_the_map_and_its_values(n_jobs, sparse, 
     blocks = row_blocks(900, 128)
     given = {"bandwidth": 1.5, "shrinkage": shrinkage, "n_jobs": n_jobs}
     alone = fit_nystrom(data, 32, rng=np.random.default_rng(1), **given)
-    psi, values = fit_nystrom_and_map(data, 32, blocks, rng=np.random.default_rng(1), **given)
+    psi, values = fit_and_map(fit_nystrom, data, 32, blocks, rng=np.random.default_rng(1), **given)
     assert_array_equal(psi.landmarks, alone.landmarks)
     assert_array_equal(psi.root, alone.root)
     assert_array_equal(values, np.concatenate([alone(data[rows]) for rows in blocks]))

@@ -161,32 +161,6 @@ def fit_nystrom(
     return NystromMap(landmarks, _landmark_root(landmarks, bandwidth, shrinkage), bandwidth)
 
 
-def fit_nystrom_and_map(
-    sample: Any, dim: int, blocks: list[slice], *, bandwidth: float, rng: Any, n_jobs: int | None, shrinkage: float
-) -> tuple[NystromMap, np.ndarray]:
-    """`fit_nystrom`, and ψ of the sample, made in these row blocks: the bits of the map's own.
-
-    One thread finds the root, which is a step that cannot be shared, while the others compare rows with landmarks.
-    """
-    landmarks = kmeans(sample, dim, rng=rng, spherical=True, n_jobs=n_jobs, what="landmarks")
-    mapped = np.empty((sample.shape[0], len(landmarks)), landmarks.dtype)
-
-    def compare(rows: slice | None) -> np.ndarray | None:
-        if rows is None:
-            return _landmark_root(landmarks, bandwidth, shrinkage)
-        mapped[rows] = _landmark_kernels(sample[rows], landmarks, bandwidth)
-        return None
-
-    root = map_blocks(compare, [None, *blocks], n_jobs=n_jobs)[0]
-    found = NystromMap(landmarks, root, bandwidth)
-
-    def finish(rows: slice) -> None:
-        mapped[rows] = mapped[rows] @ found.root
-
-    map_blocks(finish, blocks, n_jobs=n_jobs)
-    return found, mapped
-
-
 def _landmark_root(landmarks: Any, bandwidth: float, shrinkage: float) -> Any:
     """κ(W Wᵀ)^{-1/2} of the landmarks, found in float64."""
     xp = array_namespace(landmarks)
@@ -211,6 +185,42 @@ def fit_standard(sample: Any, dim: int, **_: Any) -> StandardMap:
     varies = scale > 10 * xp.finfo(dense.dtype).eps * xp.abs(centre)
     scale = xp.where(varies, scale, xp.ones_like(scale))
     return StandardMap(xp.astype(centre, dense.dtype), xp.astype(scale, dense.dtype))
+
+
+def fit_and_map(
+    fit: Callable[..., KernelMap], sample: Any, dim: int, blocks: list[slice] | None, **given: Any
+) -> tuple[KernelMap, Any]:
+    """What `fit` gives, and ψ of the sample in these row blocks where it comes at less than the map's own price, else
+    None; without blocks it is not wanted."""
+    if blocks is None or fit is not fit_nystrom or is_torch_array(sample):
+        return fit(sample, dim, **given), None
+    return _nystrom_and_values(sample, dim, blocks, **given)
+
+
+def _nystrom_and_values(
+    sample: Any, dim: int, blocks: list[slice], *, bandwidth: float, rng: Any, n_jobs: int | None, shrinkage: float
+) -> tuple[NystromMap, np.ndarray]:
+    """`fit_nystrom`, and ψ of the sample with the bits of the map's own.
+
+    One thread finds the root, which is a step that cannot be shared, while the others compare rows with landmarks.
+    """
+    landmarks = kmeans(sample, dim, rng=rng, spherical=True, n_jobs=n_jobs, what="landmarks")
+    mapped = np.empty((sample.shape[0], len(landmarks)), landmarks.dtype)
+
+    def compare(rows: slice | None) -> np.ndarray | None:
+        if rows is None:
+            return _landmark_root(landmarks, bandwidth, shrinkage)
+        mapped[rows] = _landmark_kernels(sample[rows], landmarks, bandwidth)
+        return None
+
+    root = map_blocks(compare, [None, *blocks], n_jobs=n_jobs)[0]
+    found = NystromMap(landmarks, root, bandwidth)
+
+    def finish(rows: slice) -> None:
+        mapped[rows] = mapped[rows] @ found.root
+
+    map_blocks(finish, blocks, n_jobs=n_jobs)
+    return found, mapped
 
 
 KERNELS: dict[str, Callable[..., KernelMap]] = {"exp": fit_nystrom, "identity": fit_identity}

@@ -25,7 +25,7 @@ from fishergraph.embedding import append_counts, fisher_embedding
 from fishergraph.family import Family, GaussianMixture, exact_root, fisher_root
 from fishergraph.family.base import map_arrays
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
-from fishergraph.kernel_map import IdentityMap, KernelMap, fit_nystrom, fit_nystrom_and_map
+from fishergraph.kernel_map import IdentityMap, KernelMap, fit_and_map
 from fishergraph.ops import choose_backend
 
 # The lifted points of a block on the CPU: more than this leaves its caches many times over.
@@ -192,11 +192,9 @@ def fit_layer(
     given: dict[str, Any] = {
         "bandwidth": spec.bandwidth, "shrinkage": spec.attention.shrinkage, "rng": rng, "n_jobs": n_jobs,
     }  # fmt: skip
-    if runs and whole and spec.fit_map is fit_nystrom and isinstance(phi, np.ndarray):
-        kernel_map, psi = fit_nystrom_and_map(phi, spec.dim, phi_blocks(spec, sets, points.shape[1]), **given)
-        return replace(layer, kernel_map=kernel_map), Known(seen, phi, psi)
-    kernel_map = spec.fit_map(phi, spec.dim, **given)
-    return replace(layer, kernel_map=kernel_map), Known(seen, phi if whole else None)
+    blocks = phi_blocks(spec, sets, points.shape[1]) if runs and whole else None
+    kernel_map, psi = fit_and_map(spec.fit_map, phi, spec.dim, blocks, **given)
+    return replace(layer, kernel_map=kernel_map), Known(seen, phi if whole else None, psi)
 
 
 def _fit_theta(spec: LayerSpec, points: Any, sets: Any, rng: Any, n_jobs: int | None) -> Any:

@@ -14,7 +14,7 @@ from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.kmeans import unit_rows
 from fishergraph.family import GaussianMixture
-from fishergraph.kernel_map import IdentityMap, KernelMap, fit_nystrom, fit_nystrom_and_map
+from fishergraph.kernel_map import IdentityMap, KernelMap, fit_and_map, fit_nystrom
 from fishergraph.layer import Known, Layer, LayerSpec, fit_layer, phi_blocks, run_layer
 from fishergraph.ops import choose_backend
 from fishergraph.ops.place import NUMPY, Place
@@ -103,9 +103,8 @@ def fit_input_map(spec: StackSpec, X: Any, rng: Any, *, runs: bool = False) -> t
         "bandwidth": spec.layer.bandwidth, "shrinkage": spec.layer.attention.shrinkage, "rng": rng,
         "n_jobs": spec.n_jobs,
     }  # fmt: skip
-    if runs and len(rows) == X.shape[0] and spec.fit_input is fit_nystrom and not spec.place.tensors:
-        return fit_nystrom_and_map(sample, spec.layer.dim, _input_blocks(spec, X), **given)
-    return spec.fit_input(sample, spec.layer.dim, **given), None
+    blocks = _input_blocks(spec, X) if runs and len(rows) == X.shape[0] else None
+    return fit_and_map(spec.fit_input, sample, spec.layer.dim, blocks, **given)
 
 
 def input_points(spec: StackSpec, input_map: KernelMap, X: Any) -> Any:
