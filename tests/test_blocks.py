@@ -44,15 +44,32 @@ def test_the_default_block_is_512_rows():
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3, None])
 def test_results_come_in_block_order(n_jobs):
-    steps = []
-
     def slow_first(block):
         time.sleep(0.02 if block.start == 0 else 0)
         return block.start
 
-    blocks = row_blocks(50, 5)
-    assert map_blocks(slow_first, blocks, n_jobs=n_jobs, advance=steps.append) == list(range(0, 50, 5))
-    assert steps == [1] * 10
+    assert map_blocks(slow_first, row_blocks(50, 5), n_jobs=n_jobs) == list(range(0, 50, 5))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+def test_progress_is_told_to_the_callers_thread_and_counts_every_block(n_jobs):
+    told = []
+    map_blocks(
+        lambda _: time.sleep(0.002),
+        row_blocks(50, 5),
+        n_jobs=n_jobs,
+        advance=lambda n: told.append((threading.get_ident(), n)),
+    )
+    assert {thread for thread, _ in told} == {threading.get_ident()}
+    assert sum(n for _, n in told) == 10
+    assert min(n for _, n in told) > 0
+    assert len(told) == 10 or n_jobs > 1
+
+
+def test_the_callers_thread_works_too():
+    assert threading.get_ident() in map_blocks(
+        lambda _: time.sleep(0.002) or threading.get_ident(), row_blocks(20, 1), n_jobs=2
+    )
 
 
 def test_no_block_is_no_work():
@@ -81,6 +98,33 @@ def test_an_error_in_a_block_is_raised_and_blas_is_given_back(n_jobs):
     with pytest.raises(KeyError, match="five"):
         map_blocks(fail, row_blocks(30, 5), n_jobs=n_jobs)
     assert blas_threads() == before
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+def test_after_an_error_no_block_is_begun_and_the_first_error_is_raised(n_jobs):
+    begun = []
+
+    def fail(block):
+        begun.append(block.start)
+        time.sleep(0.02 if block.start == 0 else 0)  # so that the others fail before it
+        raise KeyError(block.start)
+
+    with pytest.raises(KeyError, match="^0$"):
+        map_blocks(fail, row_blocks(30, 1), n_jobs=n_jobs)
+    assert len(begun) <= n_jobs
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupted_caller_leaves_no_thread_behind(n_jobs):
+    before, done = threading.active_count(), []
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        map_blocks(lambda k: done.append(time.sleep(0.005)), range(100), n_jobs=n_jobs, advance=interrupt)
+    assert threading.active_count() == before
+    assert len(done) < 100
 
 
 def test_blas_is_held_inside_also_when_nested():

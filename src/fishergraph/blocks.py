@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any, TypeVar
 
 import joblib
@@ -104,21 +104,57 @@ def map_blocks(
     n_jobs: int | None = None,
     advance: Callable[[int], Any] | None = None,
 ) -> list[T]:
-    """`[function(block) for block in blocks]`, on threads, in block order; `advance(1)` is called after each."""
-    threads = min(n_threads(n_jobs), len(blocks))
-    advance = advance or (lambda _: None)
-    results: list[T] = []
+    """`[function(block) for block in blocks]`, on threads, in block order.
+
+    `advance(n)` is called in the caller's thread as blocks are done, n of them since the last call.
+    """
+    work = _Work(function, blocks, advance or (lambda _: None))
     with one_blas_thread():
-        if threads <= 1:
-            for block in blocks:
-                results.append(function(block))
-                advance(1)
-            return results
-        pool = ThreadPoolExecutor(threads)
+        return work.run(min(n_threads(n_jobs), len(blocks)))
+
+
+class _Work:
+    """Blocks that threads take, first come, first served. The caller's thread is one of them: with a future per block
+    it would be woken for each, and wait for the interpreter together with those that work."""
+
+    def __init__(self, function: Callable[[B], T], blocks: Sequence[B], advance: Callable[[int], Any]):
+        self.function, self.advance = function, advance
+        self.waiting = deque(enumerate(blocks))
+        self.results: dict[int, Any] = {}
+        self.failures: dict[int, BaseException] = {}
+        self.told = 0
+
+    def run(self, threads: int) -> list[Any]:
+        """The results in block order, or the error of the first block that failed."""
+        n_blocks, helpers = len(self.waiting), [Thread(target=self._take) for _ in range(threads - 1)]
+        for helper in helpers:
+            helper.start()
         try:
-            for result in pool.map(function, blocks):
-                results.append(result)
-                advance(1)
+            self._take(self._tell)
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-    return results
+            self.waiting.clear()  # nothing is left, unless the caller was interrupted
+            for helper in helpers:
+                helper.join()
+        if self.failures:
+            raise self.failures[min(self.failures)]
+        self._tell()
+        return [self.results[k] for k in range(n_blocks)]
+
+    def _take(self, tell: Callable[[], Any] = lambda: None) -> None:
+        while True:
+            try:
+                k, block = self.waiting.popleft()
+            except IndexError:
+                return
+            try:
+                self.results[k] = self.function(block)
+            except BaseException as error:
+                self.failures[k] = error
+                self.waiting.clear()
+            tell()
+
+    def _tell(self) -> None:
+        done = len(self.results)
+        if done > self.told:
+            self.advance(done - self.told)
+            self.told = done

@@ -21,21 +21,10 @@ from fishergraph.ops.numba_leaves import (
     squared_distance,
     sum_members,
 )
+from fishergraph.ops.numba_shares import normalise, plain_shares
 from fishergraph.ops.numba_transport import scratch, transport_row
 from fishergraph.ops.registry import Backend, Responsibilities
 from fishergraph.ops.transport_rules import MAX_ITER, default_tolerance, warn_unmet
-
-
-@compiled
-def _plain_shares(alpha, by_entry, indices, weights, step, start, stop, shares, mass):
-    """shares_ij = a_i α_ij of the members of one multiset, and their sum over the members."""
-    for j in range(len(mass)):
-        mass[j] = 0
-    for i in range(stop - start):
-        weight, row = weights[(start + i) * step], start + i if by_entry else indices[start + i]
-        for j in range(shares.shape[1]):
-            shares[i, j] = weight * alpha[row, j]
-            mass[j] += shares[i, j]
 
 
 @compiled
@@ -60,19 +49,16 @@ def _softmax_shares(logs, weights, step, start, stop, prior, shares, totals, shi
 
 
 @compiled
-def _divide(sums, totals, anchor_shares, anchors):
-    """μ_j = (sums_j + prior share · w_j) / total_j, in place; the anchor where nothing was summed."""
+def _add_anchors(means, totals, anchor_shares, anchors):
+    """μ_j += prior share · w_j / total_j; the anchor where nothing was summed."""
     for j in range(anchors.shape[0]):
-        row, anchor, total, anchor_share = sums[j], anchors[j], totals[j], anchor_shares[j]
-        if anchor_share > 0:
-            for k in range(len(row)):
-                row[k] += anchor_share * anchor[k]
-        if total > 0:
-            for k in range(len(row)):
-                row[k] /= total
-        else:
+        row, anchor, total, anchor_share = means[j], anchors[j], totals[j], anchor_shares[j]
+        if not total > 0:
             for k in range(len(row)):
                 row[k] = anchor[k]
+        elif anchor_share > 0:
+            for k in range(len(row)):
+                row[k] += anchor_share / total * anchor[k]
 
 
 @compiled
@@ -126,7 +112,7 @@ def em_rows(
                 # A constant of the member does not matter to the transport: the log-posterior serves as its score.
                 _gather_logs(log_alpha, by_entry, indices, start, stop, logs)
             elif iteration == 0:
-                _plain_shares(alpha, by_entry, indices, weights, step, start, stop, shares, mass[v])
+                plain_shares(alpha, by_entry, indices, weights, step, start, stop, shares, mass[v])
                 for j in range(anchors.shape[0]):
                     totals[v, j], shift[v, j], anchor_shares[j] = mass[v, j] + prior, 0, prior
                     in_logs = in_logs or not least_mass <= totals[v, j] < np.inf
@@ -141,8 +127,9 @@ def em_rows(
                 _softmax_shares(
                     logs, weights, step, start, stop, prior, shares, totals[v], shift[v], anchor_shares, mass[v]
                 )
+            normalise(shares, stop - start, totals[v])
             sum_members(points, indices, start, stop, shares, means[v], None)
-            _divide(means[v], totals[v], anchor_shares, anchors)
+            _add_anchors(means[v], totals[v], anchor_shares, anchors)
     return unmet
 
 

@@ -16,6 +16,9 @@ from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from fishergraph.ops.numba_codegen import INDEX, Members, Rows, as_index, ask_for, vector_tools
+from fishergraph.ops.place import LINE
+
 # "contract" only lets a·b + c be one instruction; infinities stay what they are.
 compiled: Any = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})  # pyright: ignore
 # "reassoc" also lets a sum run in lanes; for sums of finite products alone.
@@ -24,12 +27,10 @@ compiled_sum: Any = njit(nogil=True, cache=True, error_model="numpy", fastmath={
 # Two vectors of features times four anchors: 8 of 32 registers with AVX-512, 8 of 16 with half the lanes.
 LANES = 16 if llvm.get_host_cpu_features().get("avx512f") else 8
 WIDE, NARROW = 2 * LANES, 4
-# Bytes of the members of one pass over the tiles: they stay in the second cache, and requests do not pile up.
+# Bytes of the members of one pass over the tiles: they stay in the second cache.
 GROUP = 65536
-# Bytes asked for ahead of the current member; 4 to 32 kB measure alike.
-AHEAD = 8192
-
-_INDEX, _WORD = ir.IntType(64), ir.IntType(32)
+# How far ahead of the current member points are asked for, in bytes of points; 8 to 64 kB measure alike.
+AHEAD = 32768
 
 
 def readonly(array: np.ndarray) -> np.ndarray:
@@ -39,106 +40,60 @@ def readonly(array: np.ndarray) -> np.ndarray:
     return view
 
 
-class _Rows:
-    """The rows of a C-ordered array, in the code that is being generated."""
-
-    def __init__(self, context, builder, kind, value):
-        array = context.make_array(kind)(context, builder, value)
-        self.builder, self.data = builder, array.data
-        lengths = cgutils.unpack_tuple(builder, array.shape, kind.ndim)
-        self.length = lengths[-1]  # of the last axis
-        self.size = _INDEX(1)  # of one row
-        for length in lengths[1:]:
-            self.size = builder.mul(self.size, length)
-
-    def at(self, row, offset):
-        """A pointer to the element `offset` of a row."""
-        return self.builder.gep(self.data, [self.builder.add(self.builder.mul(row, self.size), offset)])
-
-
-def _wide_index(builder, value):
-    return builder.sext(value, _INDEX) if value.type.width < 64 else value
-
-
 @intrinsic
-def _prefetch(typingctx, array, row, offset):
+def prefetch(typingctx, array, row, offset):
     """Ask for the cache line of element `offset` of a row without waiting for it."""
 
     def codegen(context, builder, signature, args):
-        rows = _Rows(context, builder, signature.args[0], args[0])
-        byte = ir.IntType(8).as_pointer()
-        pointer = builder.bitcast(rows.at(_wide_index(builder, args[1]), args[2]), byte)
-        kind = ir.FunctionType(ir.VoidType(), [byte, _WORD, _WORD, _WORD])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        # for reading, kept in the second-level cache, data
-        builder.call(function, [pointer, _WORD(0), _WORD(2), _WORD(1)])
+        rows = Rows(context, builder, signature.args[0], args[0])
+        ask_for(builder, rows.at(as_index(builder, args[1]), args[2]))
         return context.get_dummy_value()
 
     return types.void(array, row, types.intp), codegen
 
 
 @compiled
-def prefetch_members(points, indices, first, last):
-    """Ask for the points of the entries first … last − 1."""
-    per_line = 64 // points.itemsize
-    size = points.strides[0] // points.itemsize
-    for entry in range(first, min(last, len(indices))):
-        for k in range(0, size, per_line):
-            _prefetch(points, indices[entry], k)  # pyright: ignore
-
-
-def _vector_tools(builder, real, lanes):
-    """(load, store, broadcast, fma) of vectors with so many lanes."""
-    vector, bits = ir.VectorType(real, lanes), 32 if isinstance(real, ir.FloatType) else 64
-    fma = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{lanes}f{bits}"
-    )
-    nothing, first = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(_WORD, lanes), None)
-
-    def load(pointer):
-        value = builder.load(builder.bitcast(pointer, vector.as_pointer()))
-        value.align = bits // 8  # rows start anywhere
-        return value
-
-    def store(value, pointer):
-        builder.store(value, builder.bitcast(pointer, vector.as_pointer())).align = bits // 8
-
-    def broadcast(value):
-        return builder.shuffle_vector(builder.insert_element(nothing, value, _WORD(0)), nothing, first)
-
-    return load, store, broadcast, lambda a, b, c: builder.call(fma, [a, b, c])
+def prefetch_member(points, indices, entry):
+    """Ask for the point of an entry, if there is such an entry."""
+    if entry < len(indices):
+        for k in range(0, points.strides[0] // points.itemsize, LINE // points.itemsize):
+            prefetch(points, indices[entry], k)  # pyright: ignore
 
 
 @intrinsic(prefer_literal=True)
 def _sum_tile(
-    typingctx, points, indices, shares, start, stop, begin, sums, centre, anchor, column, anchors, vectors, lanes
+    typingctx, points, indices, shares, start, stop, begin, sums, centre, ahead, anchor, column, anchors, vectors, lanes
 ):  # fmt: skip
     """sums_jk += Σ_e shares_ej (points_ejk − centre_jk) for a few anchors j and a tile of features k.
 
     Entry e reads the row e − begin of the shares, and the entry `begin` starts the sums at zero. Points of two axes
     are shared by the anchors, of three belong to them; likewise a centre of one axis or two; a centre of None is zero.
+    With each entry the tile asks for its own features of the entry `ahead` of it: a few lines at a time keep the memory
+    busy, where all the lines of a multiset at once would be more than a core can wait for, and are dropped.
     """
     n_anchors, n_lanes = anchors.literal_value, lanes.literal_value
-    tile = [(a, v * n_lanes) for a in range(n_anchors) for v in range(vectors.literal_value)]
+    width, per_line = vectors.literal_value * n_lanes, LINE * 8 // points.dtype.bitwidth
+    tile = [(a, k) for a in range(n_anchors) for k in range(0, width, n_lanes)]
+    lines = [(a, k) for a in range(n_anchors if points.ndim == 3 else 1) for k in range(0, width, per_line)]
 
     def codegen(context, builder, signature, args):
         kinds = signature.args
-        x, share, out = (_Rows(context, builder, kinds[i], args[i]) for i in (0, 2, 6))
-        index = context.make_array(kinds[1])(context, builder, args[1]).data
-        start, stop, begin, anchor, column = args[3], args[4], args[5], args[8], args[9]
-        load, store, broadcast, fma = _vector_tools(builder, x.data.type.pointee, n_lanes)
+        x, share, out = (Rows(context, builder, kinds[i], args[i]) for i in (0, 2, 6))
+        members = Members(context, builder, kinds[1], args[1])
+        start, stop, begin, ahead, anchor, column = args[3], args[4], args[5], *args[8:11]
+        load, store, broadcast, fma = vector_tools(builder, x.data.type.pointee, n_lanes)
 
-        def spread(first, step):
+        def spread(first, step, offsets=tile):
             """Pointers to the tile that begins at `first`; the next anchor's part is `step` further."""
-            return [builder.gep(first, [builder.add(builder.mul(step, _INDEX(a)), _INDEX(k))]) for a, k in tile]
+            return [builder.gep(first, [builder.add(builder.mul(step, INDEX(a)), INDEX(k))]) for a, k in offsets]
 
-        none, own_points = _INDEX(0), kinds[0].ndim == 3
+        none, own_points = INDEX(0), kinds[0].ndim == 3
         step = x.length if own_points else none
         begin_x = builder.add(builder.mul(anchor, step), column)
         targets = spread(out.at(anchor, column), out.length)
         centres = []
         if kinds[7] != types.none:
-            middle = _Rows(context, builder, kinds[7], args[7])
+            middle = Rows(context, builder, kinds[7], args[7])
             own = kinds[7].ndim == 2
             centres = spread(middle.at(anchor if own else none, column), middle.length if own else none)
         registers = [cgutils.alloca_once(builder, ir.VectorType(x.data.type.pointee, n_lanes)) for _ in tile]
@@ -150,11 +105,12 @@ def _sum_tile(
             with later:
                 for register, target in zip(registers, targets, strict=True):
                     builder.store(load(target), register)
-        with cgutils.for_range_slice(builder, start, stop, _INDEX(1)) as (entry, _):
-            member = _wide_index(builder, builder.load(builder.gep(index, [entry])))
+        with cgutils.for_range_slice(builder, start, stop, INDEX(1)) as (entry, _):
+            for pointer in spread(x.at(members.after(entry, ahead), begin_x), step, lines):
+                ask_for(builder, pointer)
             given = share.at(builder.sub(entry, begin), anchor)
-            factors = [broadcast(builder.load(builder.gep(given, [_INDEX(a)]))) for a in range(n_anchors)]
-            for t, pointer in enumerate(spread(x.at(member, begin_x), step)):
+            factors = [broadcast(builder.load(builder.gep(given, [INDEX(a)]))) for a in range(n_anchors)]
+            for t, pointer in enumerate(spread(x.at(members.of(entry), begin_x), step)):
                 value = builder.fsub(load(pointer), load(centres[t])) if centres else load(pointer)
                 builder.store(fma(factors[tile[t][0]], value, builder.load(registers[t])), registers[t])
         for register, target in zip(registers, targets, strict=True):
@@ -162,12 +118,12 @@ def _sum_tile(
         return context.get_dummy_value()
 
     integer = types.intp
-    numbers = (integer, integer, anchors, vectors, lanes)
+    numbers = (integer, integer, integer, anchors, vectors, lanes)
     return types.void(points, indices, shares, integer, integer, integer, sums, centre, *numbers), codegen
 
 
 @compiled
-def _sum_columns(points, indices, shares, start, stop, begin, sums, centre):
+def _sum_columns(points, indices, shares, start, stop, begin, sums, centre, ahead):
     """`_sum_tile` over all anchors and features: wide tiles, then narrow ones, then single features."""
     n_anchors, n_features = sums.shape
     j = 0
@@ -175,21 +131,21 @@ def _sum_columns(points, indices, shares, start, stop, begin, sums, centre):
         four, k = j + 4 <= n_anchors, 0
         while k + WIDE <= n_features:
             if four:
-                _sum_tile(points, indices, shares, start, stop, begin, sums, centre, j, k, 4, 2, LANES)  # pyright: ignore
+                _sum_tile(points, indices, shares, start, stop, begin, sums, centre, ahead, j, k, 4, 2, LANES)  # pyright: ignore
             else:
-                _sum_tile(points, indices, shares, start, stop, begin, sums, centre, j, k, 1, 2, LANES)  # pyright: ignore
+                _sum_tile(points, indices, shares, start, stop, begin, sums, centre, ahead, j, k, 1, 2, LANES)  # pyright: ignore
             k += WIDE
         while k + NARROW <= n_features:
             if four:
-                _sum_tile(points, indices, shares, start, stop, begin, sums, centre, j, k, 4, 1, NARROW)  # pyright: ignore
+                _sum_tile(points, indices, shares, start, stop, begin, sums, centre, ahead, j, k, 4, 1, NARROW)  # pyright: ignore
             else:
-                _sum_tile(points, indices, shares, start, stop, begin, sums, centre, j, k, 1, 1, NARROW)  # pyright: ignore
+                _sum_tile(points, indices, shares, start, stop, begin, sums, centre, ahead, j, k, 1, 1, NARROW)  # pyright: ignore
             k += NARROW
         while k < n_features:
             if four:
-                _sum_tile(points, indices, shares, start, stop, begin, sums, centre, j, k, 4, 1, 1)  # pyright: ignore
+                _sum_tile(points, indices, shares, start, stop, begin, sums, centre, ahead, j, k, 4, 1, 1)  # pyright: ignore
             else:
-                _sum_tile(points, indices, shares, start, stop, begin, sums, centre, j, k, 1, 1, 1)  # pyright: ignore
+                _sum_tile(points, indices, shares, start, stop, begin, sums, centre, ahead, j, k, 1, 1, 1)  # pyright: ignore
             k += 1
         j += 4 if four else 1
 
@@ -207,8 +163,7 @@ def sum_members(points, indices, start, stop, shares, sums, centre):
     ahead, group = AHEAD // stride + 1, GROUP // stride + 1
     for first in range(start, stop, group):
         last = min(first + group, stop)
-        prefetch_members(points, indices, first + ahead, last + ahead)
-        _sum_columns(points, indices, shares, first, last, start, sums, centre)
+        _sum_columns(points, indices, shares, first, last, start, sums, centre, ahead)
 
 
 @compiled_sum

@@ -14,7 +14,7 @@ from fishergraph.ops.numba_leaves import (
     four_distances,
     four_moments,
     moment,
-    prefetch_members,
+    prefetch_member,
     squared_distance,
     sum_members,
 )
@@ -173,7 +173,7 @@ def entry_gradients(
     """
     for v in range(len(bounds) - 1):
         for e in range(bounds[v], bounds[v + 1]):
-            prefetch_members(points, indices, e + ahead, e + ahead + 1)
+            prefetch_member(points, indices, e + ahead)
             u, weight = indices[e], weights[e * step]
             row, factor = e if by_entry else u, factors[v]
             _entry_moments(points[u], means[v], grad_means[v], moments)
@@ -201,7 +201,7 @@ def score_rows(points, means, bounds, indices, ahead, scores):
     n_anchors = means.shape[1]
     for v in range(len(bounds) - 1):
         for e in range(bounds[v], bounds[v + 1]):
-            prefetch_members(points, indices, e + ahead, e + ahead + 1)
+            prefetch_member(points, indices, e + ahead)
             x, row, j = points[indices[e]], scores[e], 0
             while j + 4 <= n_anchors:
                 row[j], row[j + 1], row[j + 2], row[j + 3] = four_distances(x, means[v], j)

@@ -3,6 +3,7 @@ made, drawn, and brought home; the mathematics does not know which it is."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -11,6 +12,18 @@ from typing import Any
 import numpy as np
 from array_api_compat import device as device_of
 from array_api_compat import is_torch_array
+
+LINE = 64  # bytes of a cache line
+
+
+def aligned_empty(shape: Any, dtype: Any) -> np.ndarray:
+    """`np.empty` at the beginning of a cache line: points are gathered in an eighth fewer lines if a row is a few whole
+    ones, as it is with sixteen columns of float32."""
+    template = np.empty(0, dtype)
+    size = template.itemsize * math.prod(shape)
+    memory = np.empty(size + LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    return memory[start : start + size].view(template.dtype).reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -30,7 +43,7 @@ class Place:
 
     device: str = "cpu"
     tensors: bool = False
-    empty: Callable[..., Any] = np.empty
+    empty: Callable[..., Any] = aligned_empty
     empty_output: Callable[..., Any] = np.empty
     put: Callable[[np.ndarray, Any], Any] = lambda array, dtype: array.astype(dtype, copy=False)
     fetch: Callable[[Any], np.ndarray] = lambda array: array

@@ -1,0 +1,85 @@
+"""The compiled leaves that give the members of one multiset their shares, four anchors to a vector register."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from fishergraph.ops.numba_codegen import INDEX, Members, Rows, ask_for, vector_tools
+from fishergraph.ops.numba_leaves import compiled
+
+# How many entries ahead of the current one responsibilities are asked for.
+_AHEAD = 64
+
+
+@intrinsic(prefer_literal=True)
+def _share_tile(typingctx, alpha, indices, by_entry, weights, step, start, stop, shares, mass, anchor, lanes):
+    """shares_ij = a_i α_ij and mass_j = Σ_i shares_ij for the anchors anchor … anchor + lanes − 1."""
+    n_lanes = lanes.literal_value
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        given, share, total = (Rows(context, builder, kinds[i], args[i]) for i in (0, 7, 8))
+        members = Members(context, builder, kinds[1], args[1])
+        weight_of = context.make_array(kinds[3])(context, builder, args[3]).data
+        _, _, by_entry, _, step, start, stop, _, _, anchor, _ = args
+        real = given.data.type.pointee
+        load, store, broadcast, _ = vector_tools(builder, real, n_lanes)
+        register = cgutils.alloca_once_value(builder, ir.Constant(ir.VectorType(real, n_lanes), None))
+        with cgutils.for_range_slice(builder, start, stop, INDEX(1)) as (entry, _):
+            ask_for(builder, given.at(members.after(entry, INDEX(_AHEAD)), anchor))
+            row = builder.select(by_entry, entry, members.of(entry))
+            weight = builder.load(builder.gep(weight_of, [builder.mul(entry, step)]))
+            value = builder.fmul(broadcast(weight), load(given.at(row, anchor)))
+            store(value, share.at(builder.sub(entry, start), anchor))
+            builder.store(builder.fadd(builder.load(register), value), register)
+        store(builder.load(register), total.at(INDEX(0), anchor))
+        return context.get_dummy_value()
+
+    integer = types.intp
+    given = (alpha, indices, types.boolean, weights, integer, integer, integer, shares, mass, integer, lanes)
+    return types.void(*given), codegen
+
+
+@intrinsic(prefer_literal=True)
+def _divide_tile(typingctx, shares, n_members, totals, anchor, lanes):
+    """shares_ij /= totals_j for the anchors anchor … anchor + lanes − 1; by one where the total is zero."""
+    n_lanes = lanes.literal_value
+
+    def codegen(context, builder, signature, args):
+        share, total = (Rows(context, builder, signature.args[i], args[i]) for i in (0, 2))
+        load, store, broadcast, _ = vector_tools(builder, share.data.type.pointee, n_lanes)
+        zero, one = (broadcast(ir.Constant(share.data.type.pointee, value)) for value in (0.0, 1.0))
+        divisor = load(total.at(INDEX(0), args[3]))
+        divisor = builder.select(builder.fcmp_ordered(">", divisor, zero), divisor, one)
+        with cgutils.for_range(builder, args[1]) as loop:
+            place = share.at(loop.index, args[3])
+            store(builder.fdiv(load(place), divisor), place)
+        return context.get_dummy_value()
+
+    return types.void(shares, types.intp, totals, types.intp, lanes), codegen
+
+
+@compiled
+def plain_shares(alpha, by_entry, indices, weights, step, start, stop, shares, mass):
+    """shares_ij = a_i α_ij of the members of one multiset, and their sum over the members."""
+    j = 0
+    while j + 4 <= len(mass):
+        _share_tile(alpha, indices, by_entry, weights, step, start, stop, shares, mass, j, 4)  # pyright: ignore
+        j += 4
+    while j < len(mass):
+        _share_tile(alpha, indices, by_entry, weights, step, start, stop, shares, mass, j, 1)  # pyright: ignore
+        j += 1
+
+
+@compiled
+def normalise(shares, n_members, totals):
+    """shares_ij /= total_j, so that the shares of an anchor sum to one; zeros stay zeros where nothing was summed."""
+    j = 0
+    while j + 4 <= len(totals):
+        _divide_tile(shares, n_members, totals, j, 4)  # pyright: ignore
+        j += 4
+    while j < len(totals):
+        _divide_tile(shares, n_members, totals, j, 1)  # pyright: ignore
+        j += 1
