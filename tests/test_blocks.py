@@ -109,7 +109,7 @@ def test_after_an_error_no_block_is_begun_and_the_first_error_is_raised(n_jobs):
         time.sleep(0.02 if block.start == 0 else 0)  # so that the others fail before it
         raise KeyError(block.start)
 
-    with pytest.raises(KeyError, match="^0$"):
+    with pytest.raises(KeyError, match=r"^0$"):
         map_blocks(fail, row_blocks(30, 1), n_jobs=n_jobs)
     assert len(begun) <= n_jobs
 

@@ -16,6 +16,7 @@ from fishergraph.multiset import Multisets
 from fishergraph.ops.numba_leaves import (
     compiled,
     four_products,
+    leaf,
     moment,
     readonly,
     squared_distance,
@@ -27,7 +28,7 @@ from fishergraph.ops.registry import Backend, Responsibilities
 from fishergraph.ops.transport_rules import MAX_ITER, default_tolerance, warn_unmet
 
 
-@compiled
+@leaf
 def _softmax_shares(logs, weights, step, start, stop, prior, shares, totals, shift, anchor_shares, mass):
     """shares_ij = a_i exp(log α_ij − h_j), where h_j is the largest log of the row; returns nothing that underflows.
 
@@ -48,7 +49,7 @@ def _softmax_shares(logs, weights, step, start, stop, prior, shares, totals, shi
         totals[j], shift[j], anchor_shares[j], mass[j] = total, highest, anchor_share, sum_mass
 
 
-@compiled
+@leaf
 def _add_anchors(means, totals, anchor_shares, anchors):
     """μ_j += prior share · w_j / total_j; the anchor where nothing was summed."""
     for j in range(anchors.shape[0]):
@@ -61,7 +62,7 @@ def _add_anchors(means, totals, anchor_shares, anchors):
                 row[k] += anchor_share / total * anchor[k]
 
 
-@compiled
+@leaf
 def _e_step_row(points, indices, start, stop, means, variance, logs):
     """log α_ij of the members of one multiset at that multiset's own means."""
     n_anchors = means.shape[0]
@@ -80,7 +81,7 @@ def _e_step_row(points, indices, start, stop, means, variance, logs):
             row[j] -= total
 
 
-@compiled
+@leaf
 def _gather_logs(log_alpha, by_entry, indices, start, stop, logs):
     """The log-responsibilities of the members of one multiset, side by side."""
     for i in range(stop - start):
@@ -101,7 +102,7 @@ def em_rows(
     totals · exp(shift). Returns what is left of the marginals' violation, zero where every transport converged.
 
     `network` is the scratch of a transport. Where it is None there is none, and none is compiled: that takes as long as
-    all the rest.
+    all the rest. Likewise `variance` is None where there is one iteration, whose responsibilities are given.
     """
     transported, unmet = network is not None, 0.0
     for v in range(len(indptr) - 1):
@@ -118,7 +119,7 @@ def em_rows(
                     in_logs = in_logs or not least_mass <= totals[v, j] < np.inf
                 if in_logs:
                     _gather_logs(log_alpha, by_entry, indices, start, stop, logs)
-            else:
+            elif variance is not None:
                 _e_step_row(points, indices, start, stop, means[v], variance, logs)
             if network is not None:
                 _, left = transport_row(logs, weights, step, start, stop - start, slack, tolerance, max_iter, network)
@@ -220,7 +221,8 @@ def fill_rows(
     unmet = em_rows(
         readonly(points), readonly(responsibilities.log), readonly(responsibilities.plain), by_entry,
         readonly(indptr), readonly(indices), readonly(weights), step, readonly(anchors),
-        dtype(prior), dtype(variance), n_em_iter, np.float64(slack), tolerance, max_iter, least_mass,
+        dtype(prior), None if n_em_iter == 1 else dtype(variance), n_em_iter,
+        np.float64(slack), tolerance, max_iter, least_mass,
         means, mass, totals, shift, logs, shares, np.empty(n_anchors, dtype),
         None if slack == np.inf else scratch(n_anchors),
     )  # fmt: skip

@@ -20,9 +20,13 @@ from fishergraph.ops.numba_codegen import INDEX, Members, Rows, as_index, ask_fo
 from fishergraph.ops.place import LINE
 
 # "contract" only lets a·b + c be one instruction; infinities stay what they are.
-compiled: Any = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})  # pyright: ignore
+_RULES: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+compiled: Any = njit(cache=True, **_RULES)
+# What compiled code alone calls is kept with its callers, and has no door for Python: a tenth of the first call's time.
+_RULES.update(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+leaf: Any = njit(**_RULES)
 # "reassoc" also lets a sum run in lanes; for sums of finite products alone.
-compiled_sum: Any = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc"})  # pyright: ignore
+leaf_sum: Any = njit(**{**_RULES, "fastmath": {"contract", "reassoc"}})
 
 # Two vectors of features times four anchors: 8 of 32 registers with AVX-512, 8 of 16 with half the lanes.
 LANES = 16 if llvm.get_host_cpu_features().get("avx512f") else 8
@@ -52,7 +56,7 @@ def prefetch(typingctx, array, row, offset):
     return types.void(array, row, types.intp), codegen
 
 
-@compiled
+@leaf
 def prefetch_member(points, indices, entry):
     """Ask for the point of an entry, if there is such an entry."""
     if entry < len(indices):
@@ -122,7 +126,7 @@ def _sum_tile(
     return types.void(points, indices, shares, integer, integer, integer, sums, centre, *numbers), codegen
 
 
-@compiled
+@leaf
 def _sum_columns(points, indices, shares, start, stop, begin, sums, centre, ahead):
     """`_sum_tile` over all anchors and features: wide tiles, then narrow ones, then single features."""
     n_anchors, n_features = sums.shape
@@ -150,7 +154,7 @@ def _sum_columns(points, indices, shares, start, stop, begin, sums, centre, ahea
         j += 4 if four else 1
 
 
-@compiled
+@leaf
 def sum_members(points, indices, start, stop, shares, sums, centre):
     """sums_j = Σ_i shares_ij (x_i − c_j) over the members start … stop − 1 of one multiset.
 
@@ -166,7 +170,7 @@ def sum_members(points, indices, start, stop, shares, sums, centre):
         _sum_columns(points, indices, shares, first, last, start, sums, centre, ahead)
 
 
-@compiled_sum
+@leaf_sum
 def four_products(x, centre, rows, j):
     """⟨x − c, rows_j⟩ … ⟨x − c, rows_{j+3}⟩."""
     one = two = three = four = x[0] - x[0]
@@ -179,7 +183,7 @@ def four_products(x, centre, rows, j):
     return one, two, three, four
 
 
-@compiled_sum
+@leaf_sum
 def four_moments(x, centres, rows, j):
     """⟨x − c_j, rows_j⟩ … ⟨x − c_{j+3}, rows_{j+3}⟩."""
     one = two = three = four = x[0] - x[0]
@@ -191,7 +195,7 @@ def four_moments(x, centres, rows, j):
     return one, two, three, four
 
 
-@compiled_sum
+@leaf_sum
 def four_distances(x, rows, j):
     """‖x − rows_j‖² … ‖x − rows_{j+3}‖²."""
     one = two = three = four = x[0] - x[0]
@@ -203,7 +207,7 @@ def four_distances(x, rows, j):
     return one, two, three, four
 
 
-@compiled_sum
+@leaf_sum
 def dot(x, y):
     """⟨x, y⟩."""
     total = x[0] - x[0]
@@ -212,7 +216,7 @@ def dot(x, y):
     return total
 
 
-@compiled_sum
+@leaf_sum
 def moment(x, centre, y):
     """⟨x − c, y⟩."""
     total = x[0] - x[0]
@@ -221,7 +225,7 @@ def moment(x, centre, y):
     return total
 
 
-@compiled_sum
+@leaf_sum
 def squared_distance(x, y):
     """‖x − y‖²."""
     square = x[0] - x[0]

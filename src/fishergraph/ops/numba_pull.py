@@ -13,6 +13,7 @@ from fishergraph.ops.numba_leaves import (
     dot,
     four_distances,
     four_moments,
+    leaf,
     moment,
     prefetch_member,
     squared_distance,
@@ -45,13 +46,13 @@ def set_factors(log_total, means, grad_means, grad_mass, log_prior, limit, facto
                     grad_anchors[j, k] += own * row[k]
 
 
-@compiled
+@leaf
 def _attention(alpha, log, inverse, log_total):
     """α/total = exp(log α − log total), by the logs where one of them leaves the range of the floats."""
     return alpha * inverse if inverse >= 0 and alpha < np.inf else np.exp(log - log_total)
 
 
-@compiled
+@leaf
 def _plain_shares(factors, sets, entries, weights, step, start, stop, shares, offsets):
     """shares_tj = a_t/total_vj over the sets v of one point, and offsets_j = Σ_t a_t (Q/total − ∂L/∂mass)_vj.
 
@@ -68,7 +69,7 @@ def _plain_shares(factors, sets, entries, weights, step, start, stop, shares, of
     return least >= 0
 
 
-@compiled
+@leaf
 def _log_shares(
     log, alpha, log_total, factors, grad_mass, sets, entries, weights, step, start, stop, shares, offsets
 ):  # fmt: skip
@@ -129,7 +130,7 @@ def pull_entries(centres, rows, by_entry, bounds, sets, entries, weights, step, 
         _add_anchors(sums, grad_points[u])
 
 
-@compiled
+@leaf
 def _add_anchors(sums, total):
     """total = Σ_j sums_j."""
     for k in range(len(total)):
@@ -150,7 +151,7 @@ def attention_logs(logs, log_total, bounds, result):
                 result[e, j] = logs[e, j] - total if total > -np.inf else total
 
 
-@compiled
+@leaf
 def _entry_moments(x, means, grad_means, moments):
     """moments_j = ⟨x − μ_j, G_j⟩."""
     n_anchors, j = len(moments), 0

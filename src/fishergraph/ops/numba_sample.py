@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fishergraph.counters import STEP, below, row_state
-from fishergraph.ops.numba_leaves import compiled, readonly
+from fishergraph.ops.numba_leaves import compiled, leaf, readonly
 
 
 def _index_type(n_nodes: int) -> type:
@@ -197,7 +197,7 @@ def _sample_hop(nodes, edges, first, last, start, indptr, indices, loops, fan_ou
     return found
 
 
-@compiled
+@leaf
 def _choose(row, after, size, state, chosen, begin):
     """Write `size` different numbers of row … after − 1, every subset equally likely, to chosen[begin:]."""
     count = after - row

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fishergraph.ops.numba_leaves import compiled
+from fishergraph.ops.numba_leaves import compiled, leaf
 from fishergraph.ops.transport_rules import FAR, GAP, GROWTH, NONE
 
 # Rows of the scratch behind the p × p conductances.
@@ -20,7 +20,7 @@ def scratch(n_anchors: int) -> np.ndarray:
     return np.empty((n_anchors + 7, n_anchors), np.float64)
 
 
-@compiled
+@leaf
 def _add_member(share, alpha, mass, network):
     """mass_j += b α_j and network_jk += b α_j α_k for k < j, of one member with the share b of the weight."""
     for j in range(len(mass)):
@@ -30,7 +30,7 @@ def _add_member(share, alpha, mass, network):
             network[j, k] += part * alpha[k]
 
 
-@compiled
+@leaf
 def _sweep(logs, weights, step, start, n_members, scale, total, network):
     """log α_ij ← log softmax_j(scale · (log α_ij + shift_j)); then the mass and the network of the new α."""
     p = logs.shape[1]
@@ -59,7 +59,7 @@ def _sweep(logs, weights, step, start, n_members, scale, total, network):
             _add_member(share, row, mass, network)
 
 
-@compiled
+@leaf
 def _solve(network, currents, fallback, least):
     """currents ← y with Σ_k W_jk (y_j − y_k) + leak_j y_j = current_j: an electrical network, node by node.
 
@@ -88,7 +88,7 @@ def _solve(network, currents, fallback, least):
             currents[k] = fallback[k]
 
 
-@compiled
+@leaf
 def _set_target(slack, network):
     """target_j = softmax_j(−slack · g_j), what the potentials ask for; returns p · max_j |m_j − target_j|."""
     p = network.shape[1]
@@ -105,7 +105,7 @@ def _set_target(slack, network):
     return violation
 
 
-@compiled
+@leaf
 def _newton_shift(slack, least, network):
     """shift_j, Sinkhorn's step and the damped rest of Newton's; returns whether both were small."""
     p = network.shape[1]
@@ -133,7 +133,7 @@ def _newton_shift(slack, least, network):
     return max(furthest, reach) <= FAR
 
 
-@compiled
+@leaf
 def _first_stage(logs, weights, step, start, n_members):
     """The power of `GROWTH` by which the scores are divided at first, so that none differs by more than the gap."""
     reach = 0.0
@@ -180,7 +180,7 @@ def transport_row(logs, weights, step, start, n_members, slack, tolerance, max_i
     return max_iter, 0.0 if violation <= tolerance and stage == 1 else violation
 
 
-@compiled
+@leaf
 def _centre(values, alpha):
     """values_j ← values_j − α_j Σ_k values_k. They then sum to zero: that gives the one of the largest α, exactly."""
     total, top, rest = 0.0, 0, 0.0
