@@ -210,14 +210,15 @@ def test_many_clusters_of_long_vectors_are_told_apart_in_a_projection(monkeypatc
     import fishergraph.em.kmeans as module
 
     rng = generator()
-    heads = rng.normal(size=(150, 600))
-    points = (heads[rng.integers(150, size=3000)] + 0.5 * rng.normal(size=(3000, 600))).astype(np.float32)
+    heads = rng.normal(size=(130, 520))
+    points = (heads[rng.integers(130, size=900)] + 0.5 * rng.normal(size=(900, 520))).astype(np.float32)
+    points[np.abs(points) < 1] = 0
     given = sp.csr_array(points) if sparse else points
     seen = unit_rows(points) if spherical else points
 
     def run(n_jobs=1):
         rng = np.random.default_rng(3)
-        return kmeans(given, 150, rng=rng, init="k-means++", spherical=spherical, n_jobs=n_jobs)
+        return kmeans(given, 130, rng=rng, init="k-means++", spherical=spherical, n_jobs=n_jobs)
 
     assert np.array_equal(run(), run(n_jobs=2))  # little work: no projection
     plain = run()
@@ -228,7 +229,7 @@ def test_many_clusters_of_long_vectors_are_told_apart_in_a_projection(monkeypatc
     full = run()
     np.testing.assert_array_equal(full, plain)
     assert not np.array_equal(projected, full)
-    assert ref.kmeans_objective(seen[::20], projected) < 1.1 * ref.kmeans_objective(seen[::20], full)
+    assert ref.kmeans_objective(seen[::8], projected) < 1.1 * ref.kmeans_objective(seen[::8], full)
     if spherical:
         np.testing.assert_allclose(np.linalg.norm(projected, axis=1), 1, rtol=1e-5)
 

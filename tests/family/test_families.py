@@ -329,6 +329,21 @@ def test_an_empty_set_has_no_tangent_vector(example):
         assert_allclose(choose_family(family.name, tangent=tangent).phi(means, mass, theta), 0, atol=1e-12)
 
 
+@pytest.mark.parametrize("tangent", ["estimate", "score"])
+@EXAMPLES
+def test_a_component_that_was_learned_without_mass_is_usable_in_float32(example, tangent):
+    """Parameters are learned in float64; float32 cannot divide by the root of float64's smallest weight."""
+    family, theta = choose_family(example.family.name, tangent=tangent), example.theta
+    means = family.mean_statistics(theta)[None]
+    mass = np.ones((1, len(theta[0])))
+    mass[0, 0] = 0 if mass.shape[1] > 1 else 1
+    learned = map_arrays(family.estimate(means, mass, theta, 0.0), lambda part: part[0] if part.ndim > 1 else part)
+    single = map_arrays(learned, lambda part: part.astype(np.float32))
+    with np.errstate(over="raise", invalid="raise"):
+        phi = family.phi(means.astype(np.float32), mass.astype(np.float32), single)
+    assert np.isfinite(phi).all()
+
+
 @EXAMPLES
 def test_float32_stays_float32(example):
     family, theta = example.family, map_arrays(example.theta, lambda part: part.astype(np.float32))

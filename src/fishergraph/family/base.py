@@ -28,6 +28,9 @@ Theta = TypeVar("Theta", bound=tuple)
 
 FISHERS = {"approximate": None, "exact": None}
 TANGENTS = {"estimate": None, "score": None}
+# The weight of a component without any mass: float32's smallest number, since parameters are learned in float64 and used
+# in float32, where the root of a smaller one could not be divided by.
+LEAST_WEIGHT = 2.0**-126
 
 
 @dataclass(frozen=True)
@@ -224,10 +227,10 @@ def shares(mass: Any, log_weights: Any, prior: float) -> Any:
 
 
 def log_shares(mass: Any, log_weights: Any, prior: float) -> Any:
-    """log π_j of `shares`; a component without any mass keeps the smallest number that has a log."""
+    """log π_j of `shares`; a component without any mass keeps the least weight."""
     found = shares(mass, log_weights, prior)
     xp = array_namespace(found)
-    return xp.log(xp.clip(found, min=float(xp.finfo(found.dtype).smallest_normal)))
+    return xp.log(xp.clip(found, min=LEAST_WEIGHT))
 
 
 def score_weights(mass: Any, log_weights: Any, prior: float) -> Any:
@@ -249,10 +252,10 @@ def weight_block(weights: Any, log_weights: Any) -> Any:
 
 
 def weights_of(block: Any, log_weights: Any) -> Any:
-    """log π of a block (…, anchor) that `weight_block` gives; negative weights become the smallest number."""
+    """log π of a block (…, anchor) that `weight_block` gives; negative weights become the least one."""
     xp = array_namespace(block)
     known = xp.exp(log_weights)
-    found = xp.clip(known + block * xp.sqrt(known), min=float(xp.finfo(known.dtype).smallest_normal))
+    found = xp.clip(known + block * xp.sqrt(known), min=LEAST_WEIGHT)
     return xp.log(found / xp.sum(found, axis=-1, keepdims=True))
 
 
