@@ -114,6 +114,18 @@ def test_after_an_error_no_block_is_begun_and_the_first_error_is_raised(n_jobs):
     assert len(begun) <= n_jobs
 
 
+def test_every_thread_has_the_callers_error_state():
+    barrier = threading.Barrier(2, timeout=20)
+
+    def divide(_):
+        barrier.wait()  # one block in each thread
+        with pytest.raises(FloatingPointError):
+            np.ones(2) / np.zeros(2)
+
+    with np.errstate(divide="raise"):
+        map_blocks(divide, range(2), n_jobs=2)
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_an_interrupted_caller_leaves_no_thread_behind(n_jobs):
     before, done = threading.active_count(), []

@@ -11,6 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import cache
 from threading import Lock, Thread
 from typing import Any, TypeVar
@@ -126,10 +127,12 @@ class _Work:
 
     def run(self, threads: int) -> list[Any]:
         """The results in block order, or the error of the first block that failed."""
-        n_blocks, helpers = len(self.waiting), [Thread(target=self._take) for _ in range(threads - 1)]
-        for helper in helpers:
-            helper.start()
+        n_blocks, helpers = len(self.waiting), []
         try:
+            for _ in range(threads - 1):
+                helper = Thread(target=copy_context().run, args=(self._take,))  # NumPy's error state is the caller's
+                helper.start()
+                helpers.append(helper)
             self._take(self._tell)
         finally:
             self.waiting.clear()  # nothing is left, unless the caller was interrupted

@@ -28,8 +28,8 @@ Theta = TypeVar("Theta", bound=tuple)
 
 FISHERS = {"approximate": None, "exact": None}
 TANGENTS = {"estimate": None, "score": None}
-# The weight of a component without any mass: float32's smallest number, since parameters that are learned in float64 are
-# used in float32, where the root of a smaller one could not be divided by.
+# The weight of a component without any mass: float32's smallest number. Parameters are learned in float64 and used in
+# float32, where the root of a smaller one could not be divided by.
 LEAST_WEIGHT = 2.0**-126
 
 
