@@ -21,12 +21,12 @@ from fishergraph.ops.place import LINE
 
 # "contract" only lets a·b + c be one instruction; infinities stay what they are.
 _RULES: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-compiled: Any = njit(cache=True, **_RULES)
 # What compiled code alone calls is kept with its callers, and has no door for Python: a tenth of the first call's time.
-_RULES.update(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-leaf: Any = njit(**_RULES)
+_INNER: dict[str, Any] = {**_RULES, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+compiled: Any = njit(cache=True, **_RULES)
+leaf: Any = njit(**_INNER)
 # "reassoc" also lets a sum run in lanes; for sums of finite products alone.
-leaf_sum: Any = njit(**{**_RULES, "fastmath": {"contract", "reassoc"}})
+leaf_sum: Any = njit(**{**_INNER, "fastmath": {"contract", "reassoc"}})
 
 # Two vectors of features times four anchors: 8 of 32 registers with AVX-512, 8 of 16 with half the lanes.
 LANES = 16 if llvm.get_host_cpu_features().get("avx512f") else 8
@@ -45,7 +45,7 @@ def readonly(array: np.ndarray) -> np.ndarray:
 
 
 @intrinsic
-def prefetch(typingctx, array, row, offset):
+def _prefetch(typingctx, array, row, offset):
     """Ask for the cache line of element `offset` of a row without waiting for it."""
 
     def codegen(context, builder, signature, args):
@@ -61,7 +61,7 @@ def prefetch_member(points, indices, entry):
     """Ask for the point of an entry, if there is such an entry."""
     if entry < len(indices):
         for k in range(0, points.strides[0] // points.itemsize, LINE // points.itemsize):
-            prefetch(points, indices[entry], k)  # pyright: ignore
+            _prefetch(points, indices[entry], k)  # pyright: ignore
 
 
 @intrinsic(prefer_literal=True)
