@@ -26,7 +26,8 @@ _INNER: dict[str, Any] = {**_RULES, "no_cpython_wrapper": True, "no_cfunc_wrappe
 compiled: Any = njit(cache=True, **_RULES)
 leaf: Any = njit(**_INNER)
 # "reassoc" also lets a sum run in lanes; for sums of finite products alone.
-leaf_sum: Any = njit(**{**_INNER, "fastmath": {"contract", "reassoc"}})
+_INNER_SUM: dict[str, Any] = {**_INNER, "fastmath": {"contract", "reassoc"}}
+leaf_sum: Any = njit(**_INNER_SUM)
 
 # Two vectors of features times four anchors: 8 of 32 registers with AVX-512, 8 of 16 with half the lanes.
 LANES = 16 if llvm.get_host_cpu_features().get("avx512f") else 8
