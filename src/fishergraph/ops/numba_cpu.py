@@ -51,7 +51,7 @@ def _softmax_shares(logs, weights, step, start, stop, prior, shares, totals, shi
 
 @leaf
 def _add_anchors(means, totals, anchor_shares, anchors):
-    """μ_j += prior share · w_j / total_j; the anchor where nothing was summed."""
+    """μ_j += prior share · w_j / total_j; the anchor where nothing was summed and μ_j is no number."""
     for j in range(anchors.shape[0]):
         row, anchor, total, anchor_share = means[j], anchors[j], totals[j], anchor_shares[j]
         if not total > 0:

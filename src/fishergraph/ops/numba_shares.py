@@ -44,15 +44,13 @@ def _share_tile(typingctx, alpha, indices, by_entry, weights, step, start, stop,
 
 @intrinsic(prefer_literal=True)
 def _divide_tile(typingctx, shares, n_members, totals, anchor, lanes):
-    """shares_ij /= totals_j for the anchors anchor … anchor + lanes − 1; by one where the total is zero."""
+    """shares_ij /= totals_j for the anchors anchor … anchor + lanes − 1."""
     n_lanes = lanes.literal_value
 
     def codegen(context, builder, signature, args):
         share, total = (Rows(context, builder, signature.args[i], args[i]) for i in (0, 2))
-        load, store, broadcast, _ = vector_tools(builder, share.data.type.pointee, n_lanes)
-        zero, one = (broadcast(ir.Constant(share.data.type.pointee, value)) for value in (0.0, 1.0))
+        load, store, *_ = vector_tools(builder, share.data.type.pointee, n_lanes)
         divisor = load(total.at(INDEX(0), args[3]))
-        divisor = builder.select(builder.fcmp_ordered(">", divisor, zero), divisor, one)
         with cgutils.for_range(builder, args[1]) as loop:
             place = share.at(loop.index, args[3])
             store(builder.fdiv(load(place), divisor), place)
@@ -75,7 +73,7 @@ def plain_shares(alpha, by_entry, indices, weights, step, start, stop, shares, m
 
 @leaf
 def normalise(shares, n_members, totals):
-    """shares_ij /= total_j, so that the shares of an anchor sum to one; zeros stay zeros where nothing was summed."""
+    """shares_ij /= total_j, so that the shares of an anchor sum to one; no numbers where nothing was summed."""
     j = 0
     while j + 4 <= len(totals):
         _divide_tile(shares, n_members, totals, j, 4)  # pyright: ignore
