@@ -1,5 +1,6 @@
 """Row blocks and threads: fixed borders, results in order, BLAS held and given back."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -160,6 +161,19 @@ def test_n_jobs_counts_threads(monkeypatch):
     assert n_threads(None) == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "no number")
     assert n_threads(None) == cores
+
+
+@pytest.mark.skipif(n_threads(-1) < 2 or not hasattr(os, "sched_setaffinity"), reason="needs two cores and Linux")
+def test_cores_that_are_taken_away_are_not_counted(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    cores = os.sched_getaffinity(0)
+    assert n_threads(None) > 1
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        assert n_threads(None) == 1
+    finally:
+        os.sched_setaffinity(0, cores)
+    assert n_threads(None) > 1
 
 
 def test_a_product_by_blocks_has_the_same_bits_at_any_number_of_threads():

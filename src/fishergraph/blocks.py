@@ -68,10 +68,16 @@ def n_threads(n_jobs: int | None) -> int:
     """The number of threads `n_jobs` asks for; None means every core this process may use."""
     if n_jobs is not None:
         return joblib.effective_n_jobs(n_jobs)
-    cores = joblib.cpu_count()
+    cores = _cores(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None)
     # joblib's worker processes share the cores among themselves through this variable.
     limit = os.environ.get("OMP_NUM_THREADS", "")
     return min(cores, int(limit)) if limit.isdigit() and int(limit) > 0 else cores
+
+
+@cache
+def _cores(allowed: int | None) -> int:
+    """The cores of a process that may run on `allowed` of them; reading a container's limits takes 0.1 ms."""
+    return joblib.cpu_count()
 
 
 @cache
@@ -111,7 +117,7 @@ def map_blocks(
     """
     work = _Work(function, blocks, advance or (lambda _: None))
     with one_blas_thread():
-        return work.run(min(n_threads(n_jobs), len(blocks)))
+        return work.run(min(n_threads(n_jobs), len(blocks)) if len(blocks) > 1 else 1)
 
 
 class _Work:
