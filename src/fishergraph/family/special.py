@@ -19,14 +19,6 @@ _NEWTON_STEPS = 6
 _LARGE_COUNT = 16
 
 
-class Bessel(NamedTuple):
-    """log (I_ν(κ) / κ^ν), and two ratios that stay finite at κ = 0: I_{ν+1} / (κ I_ν) and I_{ν+2} / (κ I_{ν+1})."""
-
-    log: Any
-    ratio: Any
-    next_ratio: Any
-
-
 def _series(order: float, kappa: Any) -> Any:
     """The corrections Σ_{k≥1} U_k(t) / ν^k of Debye's expansion (DLMF 10.41.10)."""
     xp = array_namespace(kappa)
@@ -53,25 +45,33 @@ def _debye(order: float, kappa: Any) -> tuple[Any, Any]:
     return log, xp.exp(step + second - first) / (order + 1 + next_root)
 
 
-def bessel(order: float, kappa: Any) -> Bessel:
-    """log (I_ν(κ) / κ^ν) and its ratios for κ ≥ 0 and any ν ≥ −1/2, by descending recurrence from a large order.
-
-    With g_ν = I_ν(κ) / κ^ν the recurrence is g_{ν−1} = 2ν g_ν + κ² g_{ν+1}: nothing is subtracted, nothing overflows.
-    """
+def bessel(order: float, kappa: Any) -> tuple[Any, Any]:
+    """log (I_ν(κ) / κ^ν), and I_{ν+1} / (κ I_ν), which stays finite at κ = 0, for κ ≥ 0 and any ν ≥ −1/2."""
     xp = array_namespace(kappa)
-    steps = max(0, math.ceil(_LARGE_ORDER - order))
-    high = order + steps
-    log, above = _debye(high + 1, kappa)  # g_{ν+1} is carried along with the ratio above it
-    ratio = above
-    for nu in range(steps + 1):
-        step = 2 * (high + 1 - nu) + kappa**2 * above
-        log, ratio, above = log + xp.log(step), above, 1 / step
-    return Bessel(log, above, ratio)
+    log, _, steps = _descent(order, kappa)
+    for step in steps:
+        log = log + xp.log(step)
+    return log, 1 / steps[-1]
+
+
+def _descent(order: float, kappa: Any) -> tuple[Any, Any, list[Any]]:
+    """(log g at a large order, the ratio above it, the factors from there down to g_ν) with g_ν = I_ν(κ) / κ^ν.
+
+    The recurrence is g_{ν−1} = 2ν g_ν + κ² g_{ν+1}: nothing is subtracted, nothing overflows.
+    """
+    high = order + max(0, math.ceil(_LARGE_ORDER - order)) + 1
+    log, above = _debye(high, kappa)
+    square, ratio, steps = kappa**2, above, []
+    for nu in range(round(high - order)):
+        steps.append(2 * (high - nu) + square * ratio)
+        ratio = 1 / steps[-1]
+    return log, above, steps
 
 
 def mean_length(n_features: int, kappa: Any) -> tuple[Any, Any, Any]:
     """A(κ) = I_{d/2}(κ) / I_{d/2−1}(κ), the length of the mean of a von Mises–Fisher density; A(κ)/κ; and A'(κ)."""
-    _, ratio, next_ratio = bessel(0.5 * n_features - 1, kappa)
+    _, above, steps = _descent(0.5 * n_features - 1, kappa)
+    ratio, next_ratio = 1 / steps[-1], 1 / steps[-2] if len(steps) > 1 else above
     return kappa * ratio, ratio, ratio * (1 - kappa**2 * (ratio - next_ratio))
 
 

@@ -80,7 +80,7 @@ class VonMisesFisherMixture(Family):
 
     def natural(self, theta: VonMisesFisherTheta) -> tuple[Any, Any]:
         """η = κ u and c = log π + log (κ^{d/2−1} / I_{d/2−1}(κ))."""
-        log, ratio, _ = bessel(0.5 * theta.means.shape[-1] - 1, _kappas(theta))
+        log, ratio = bessel(0.5 * theta.means.shape[-1] - 1, _kappas(theta))
         return theta.means / _like(ratio, theta.means)[..., None], theta.log_weights - _like(log, theta.means)
 
     def mean_statistics(self, theta: VonMisesFisherTheta) -> Any:
