@@ -178,6 +178,7 @@ class EMContract:
     seeds = range(10)
     degree = 10_000
     many: ClassVar = {"n": 6000, "n_sets": 1700}
+    jobs: ClassVar = (1, 2, 3)
 
     def pytest_generate_tests(self, metafunc):
         marks = metafunc.definition.iter_markers("parametrize")
@@ -418,7 +419,7 @@ class EMContract:
     def test_same_bits_again_and_at_any_number_of_threads(self, dtype, n_em_iter):
         problem = random_problem(**self.many, d=5).as_type(dtype)
         expected = self.means(problem, n_em_iter=n_em_iter)
-        for n_jobs in (1, 2, 3):
+        for n_jobs in self.jobs:
             got = self.means(problem, n_em_iter=n_em_iter, n_jobs=n_jobs)
             assert_array_equal(got.means, expected.means)
             assert_array_equal(got.mass, expected.mass)

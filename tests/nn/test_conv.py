@@ -153,7 +153,8 @@ def test_gradcheck(kind):
 
     values = [p.detach().clone() for p in conv.parameters()]
     inputs = [tensor.requires_grad_() for tensor in (x, weights, *values)]
-    assert torch.autograd.gradcheck(run, inputs, atol=1e-6, nondet_tol=1e-12)
+    every_entry = kind in ("linear", "nystrom")  # the others along random directions, which is much quicker
+    assert torch.autograd.gradcheck(run, inputs, atol=1e-6, nondet_tol=1e-12, fast_mode=not every_entry)
 
 
 def test_second_derivatives_by_the_plain_engine():

@@ -47,6 +47,7 @@ class TestTriton(TensorContract):
     seeds = range(1)
     degree = 150  # nineteen parts, more than one step of their merge takes
     many: ClassVar = {"n": 20, "n_sets": 8}
+    jobs: ClassVar = (2,)
 
     @pytest.fixture(autouse=True)
     def _small_hubs(self, monkeypatch):
