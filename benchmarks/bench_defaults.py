@@ -7,11 +7,15 @@ validation nodes are halved: one half chooses C, the other judges. amazon_comput
 train, 10 % choose C, and 3,000 others judge, in splits that bench_accuracy.py does not draw. Test nodes are never
 looked at.
 
+--public keeps the public training nodes of the Planetoid graphs instead: C is chosen on the public validation nodes,
+and the nodes in no set judge, in ten groups.
+
 Every setting sees the same splits and seeds. A row holds, for each graph, the mean accuracy, the mean gain over the
 first setting, pair by pair, and that gain's standard error, from the means of the splits.
 
 --study one changes one parameter of the defaults at a time; --study diffusion compares multisets, depths and weights of
-the blocks, all parameters that matter said in full, so that it means the same whatever the defaults are.
+the blocks, --study bandwidth that of the kernel, all parameters that matter said in full, so that they mean the same
+whatever the defaults are.
 """
 
 from __future__ import annotations
@@ -98,7 +102,9 @@ DIFFUSION: list[dict[str, Any]] = [
     _full(5, "neighbourhood", "symmetric"),
 ]
 
-STUDIES = {"one": ONE_AT_A_TIME, "diffusion": DIFFUSION}
+BANDWIDTH = [_full(5, "neighbourhood", None, bandwidth=sigma) for sigma in (1.5, 1.0, 1.1, 1.2, 1.3, 1.4, 1.75)]
+
+STUDIES = {"one": ONE_AT_A_TIME, "diffusion": DIFFUSION, "bandwidth": BANDWIDTH}
 
 # (graph, seed): the last embedding, as (its setting, its blocks)
 _DEEPEST: dict[tuple[str, int], tuple[Any, ...]] = {}
@@ -106,11 +112,20 @@ _DEEPEST: dict[tuple[str, int], tuple[Any, ...]] = {}
 Splits = list[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
-def selection_splits(data: GraphData, n_splits: int, first: int = 0) -> Splits:
+def selection_splits(data: GraphData, n_splits: int, first: int = 0, public: bool = False) -> Splits:
     """(train, choose C, judge) of splits first, first + 1, …, all outside the test set."""
+    if public and data.n_splits == 1:
+        return _public(data)
     if data.n_splits > 1:
         return [_halved(data, k) for k in range(min(n_splits, data.n_splits))]
     return [_drawn(data, seed) for seed in range(first, first + n_splits)]
+
+
+def _public(data: GraphData) -> Splits:
+    """The public training and validation nodes, and the nodes in no set in ten groups."""
+    train, val, test = data.split()
+    rest = np.setdiff1d(np.flatnonzero(data.y >= 0), np.concatenate([train, val, test]))
+    return [(train, val, group) for group in np.array_split(np.random.default_rng(0).permutation(rest), 10)]
 
 
 def _halved(data: GraphData, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -155,7 +170,8 @@ def embed(data: GraphData, setting: dict[str, Any], seed: int, args: Namespace) 
     key = (data.name, seed)
     if _DEEPEST.get(key, (None,))[0] != rest:
         same = [other["n_layers"] for other in DIFFUSION if {**other, **rest} == other]
-        model = FisherEmbedding(random_state=seed, n_jobs=args.threads, n_layers=max(same), **rest)
+        deepest = max([setting["n_layers"], *same])
+        model = FisherEmbedding(random_state=seed, n_jobs=args.threads, n_layers=deepest, **rest)
         Z = model.fit_transform(data.X, graph=data.graph)
         _DEEPEST[key] = (rest, np.split(Z, np.cumsum(model.stack_.widths)[:-1], axis=1))
     weights = setting["block_weights"] or [1.0] * (setting["n_layers"] + 1)
@@ -178,18 +194,19 @@ def main() -> None:
     options.add_argument("--splits", type=int, default=10)
     options.add_argument("--first-seed", type=int, default=0, help="others than 0 are seeds no choice was made on")
     options.add_argument("--first-split", type=int, default=0, help="likewise, for graphs whose splits are drawn")
+    options.add_argument("--public", action="store_true", help="public training nodes where a graph has them")
     options.add_argument("--only", type=int, nargs="*", help="numbers of the settings to judge beside the first")
     args = options.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     if args.quick:
         args.seeds, args.splits = 1, 2
     graphs = {"tiny": tiny_graph()} if args.quick else {name: load(name, args.data) for name in args.graphs}
-    splits = {name: selection_splits(data, args.splits, args.first_split) for name, data in graphs.items()}
+    splits = {name: selection_splits(data, args.splits, args.first_split, args.public) for name, data in graphs.items()}
     rows, table, base = Rows("defaults", args), [], {}
     settings = STUDIES[args.study][:2] if args.quick else STUDIES[args.study]
     for setting in settings if args.only is None else [settings[k] for k in (0, *args.only)]:
         row: dict[str, Any] = {"study": args.study, "change": str(setting)}
-        row |= {name: getattr(args, name) for name in ("first_seed", "seeds", "first_split", "splits")}
+        row |= {name: getattr(args, name) for name in ("first_seed", "seeds", "first_split", "splits", "public")}
         for name, data in graphs.items():
             scores = judge(data, setting, splits[name], args)
             mean, error = gain(scores, base.setdefault(name, scores))
