@@ -47,32 +47,29 @@ def _debye(order: float, kappa: Any) -> tuple[Any, Any]:
 
 def bessel(order: float, kappa: Any) -> tuple[Any, Any]:
     """log (I_ν(κ) / κ^ν), and I_{ν+1} / (κ I_ν), which stays finite at κ = 0, for κ ≥ 0 and any ν ≥ −1/2."""
-    xp = array_namespace(kappa)
-    log, _, steps = _descent(order, kappa)
-    for step in steps:
-        log = log + xp.log(step)
-    return log, 1 / steps[-1]
+    return _descent(order, kappa, logs=True)[:2]
 
 
-def _descent(order: float, kappa: Any) -> tuple[Any, Any, list[Any]]:
-    """(log g at a large order, the ratio above it, the factors from there down to g_ν) with g_ν = I_ν(κ) / κ^ν.
+def _descent(order: float, kappa: Any, *, logs: bool) -> tuple[Any, Any, Any]:
+    """(log g_ν, or None without `logs`; g_{ν+1} / g_ν; g_{ν+2} / g_{ν+1}) with g_ν = I_ν(κ) / κ^ν, from a large order.
 
     The recurrence is g_{ν−1} = 2ν g_ν + κ² g_{ν+1}: nothing is subtracted, nothing overflows.
     """
-    high = order + max(0, math.ceil(_LARGE_ORDER - order)) + 1
-    log, above = _debye(high, kappa)
-    square, ratio, steps = kappa**2, above, []
-    for nu in range(round(high - order)):
-        steps.append(2 * (high - nu) + square * ratio)
-        ratio = 1 / steps[-1]
-    return log, above, steps
+    xp = array_namespace(kappa)
+    n_steps = max(0, math.ceil(_LARGE_ORDER - order)) + 1
+    log, ratio = _debye(order + n_steps, kappa)
+    square, above = kappa**2, ratio
+    for k in range(n_steps):
+        step = 2 * (order + n_steps - k) + square * ratio
+        log = log + xp.log(step) if logs else None
+        ratio, above = 1 / step, ratio
+    return log, ratio, above
 
 
 def mean_length(n_features: int, kappa: Any) -> tuple[Any, Any, Any]:
     """A(κ) = I_{d/2}(κ) / I_{d/2−1}(κ), the length of the mean of a von Mises–Fisher density; A(κ)/κ; and A'(κ)."""
-    _, above, steps = _descent(0.5 * n_features - 1, kappa)
-    ratio, next_ratio = 1 / steps[-1], 1 / steps[-2] if len(steps) > 1 else above
-    return kappa * ratio, ratio, ratio * (1 - kappa**2 * (ratio - next_ratio))
+    _, ratio, above = _descent(0.5 * n_features - 1, kappa, logs=False)
+    return kappa * ratio, ratio, ratio * (1 - kappa**2 * (ratio - above))
 
 
 def concentration(n_features: int, length: Any) -> Any:
