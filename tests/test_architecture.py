@@ -28,7 +28,7 @@ ORDER = [
 TORCH = ("nn/", "ops/torch_", "ops/triton_", "baselines/")
 
 MODULE_LINES, FUNCTION_LINES, KERNEL_LINES = 300, 40, 80
-COMPILERS = {"compiled", "leaf", "leaf_sum", "njit", "intrinsic", "jit"}
+COMPILERS = {"compiled", "inlined", "leaf", "leaf_sum", "njit", "intrinsic", "jit"}
 
 
 def name_of(path: Path) -> str:

@@ -16,6 +16,7 @@ from fishergraph.multiset import Multisets
 from fishergraph.ops.numba_leaves import (
     compiled,
     four_products,
+    inlined,
     leaf,
     moment,
     readonly,
@@ -28,7 +29,7 @@ from fishergraph.ops.registry import Backend, Responsibilities
 from fishergraph.ops.transport_rules import MAX_ITER, default_tolerance, warn_unmet
 
 
-@leaf
+@inlined
 def _softmax_shares(logs, weights, step, start, stop, prior, shares, totals, shift, anchor_shares, mass):
     """shares_ij = a_i exp(log α_ij − h_j), where h_j is the largest log of the row; returns nothing that underflows.
 
@@ -49,7 +50,7 @@ def _softmax_shares(logs, weights, step, start, stop, prior, shares, totals, shi
         totals[j], shift[j], anchor_shares[j], mass[j] = total, highest, anchor_share, sum_mass
 
 
-@leaf
+@inlined
 def _add_anchors(means, totals, anchor_shares, anchors):
     """μ_j += prior share · w_j / total_j; the anchor where nothing was summed and μ_j is no number."""
     for j in range(anchors.shape[0]):
@@ -81,7 +82,7 @@ def _e_step_row(points, indices, start, stop, means, variance, logs):
             row[j] -= total
 
 
-@leaf
+@inlined
 def _gather_logs(log_alpha, by_entry, indices, start, stop, logs):
     """The log-responsibilities of the members of one multiset, side by side."""
     for i in range(stop - start):
@@ -140,13 +141,11 @@ def _posterior_rows(points, centre, anchors, halves, scale, logs, plain):
     n_anchors = anchors.shape[0]
     for i in range(points.shape[0]):
         row, share = logs[i], plain[i]
-        j = 0
-        while j + 4 <= n_anchors:
+        # With a j that begins at the literal 0 the leaf would be compiled a second time, for that value.
+        for j in range(0, n_anchors - 3, 4):
             row[j], row[j + 1], row[j + 2], row[j + 3] = four_products(points[i], centre, anchors, j)
-            j += 4
-        while j < n_anchors:
+        for j in range(n_anchors - n_anchors % 4, n_anchors):
             row[j] = moment(points[i], centre, anchors[j])
-            j += 1
         highest = -scale * np.inf
         for j in range(n_anchors):
             row[j] = (row[j] - halves[j]) * scale

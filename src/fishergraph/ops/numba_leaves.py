@@ -25,6 +25,8 @@ _RULES: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"c
 _INNER: dict[str, Any] = {**_RULES, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 compiled: Any = njit(cache=True, **_RULES)
 leaf: Any = njit(**_INNER)
+# A leaf that stands in one place of a loop is part of it from the start: a function of its own is optimised twice.
+inlined: Any = njit(inline="always", **_INNER)
 # "reassoc" also lets a sum run in lanes; for sums of finite products alone.
 _INNER_SUM: dict[str, Any] = {**_INNER, "fastmath": {"contract", "reassoc"}}
 leaf_sum: Any = njit(**_INNER_SUM)
@@ -127,7 +129,7 @@ def _sum_tile(
     return types.void(points, indices, shares, integer, integer, integer, sums, centre, *numbers), codegen
 
 
-@leaf
+@inlined
 def _sum_columns(points, indices, shares, start, stop, begin, sums, centre, ahead):
     """`_sum_tile` over all anchors and features: wide tiles, then narrow ones, then single features."""
     n_anchors, n_features = sums.shape
@@ -155,7 +157,7 @@ def _sum_columns(points, indices, shares, start, stop, begin, sums, centre, ahea
         j += 4 if four else 1
 
 
-@leaf
+@inlined
 def sum_members(points, indices, start, stop, shares, sums, centre):
     """sums_j = Σ_i shares_ij (x_i − c_j) over the members start … stop − 1 of one multiset.
 

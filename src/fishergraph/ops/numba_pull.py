@@ -154,13 +154,11 @@ def attention_logs(logs, log_total, bounds, result):
 @leaf
 def _entry_moments(x, means, grad_means, moments):
     """moments_j = ⟨x − μ_j, G_j⟩."""
-    n_anchors, j = len(moments), 0
-    while j + 4 <= n_anchors:
+    n_anchors = len(moments)
+    for j in range(0, n_anchors - 3, 4):
         moments[j], moments[j + 1], moments[j + 2], moments[j + 3] = four_moments(x, means, grad_means, j)
-        j += 4
-    while j < n_anchors:
+    for j in range(n_anchors - n_anchors % 4, n_anchors):
         moments[j] = moment(x, means[j], grad_means[j])
-        j += 1
 
 
 @compiled
@@ -203,13 +201,11 @@ def score_rows(points, means, bounds, indices, ahead, scores):
     for v in range(len(bounds) - 1):
         for e in range(bounds[v], bounds[v + 1]):
             prefetch_member(points, indices, e + ahead)
-            x, row, j = points[indices[e]], scores[e], 0
-            while j + 4 <= n_anchors:
+            x, row = points[indices[e]], scores[e]
+            for j in range(0, n_anchors - 3, 4):
                 row[j], row[j + 1], row[j + 2], row[j + 3] = four_distances(x, means[v], j)
-                j += 4
-            while j < n_anchors:
+            for j in range(n_anchors - n_anchors % 4, n_anchors):
                 row[j] = squared_distance(x, means[v, j])
-                j += 1
             for j in range(n_anchors):
                 row[j] /= -2
 

@@ -7,7 +7,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from fishergraph.ops.numba_codegen import INDEX, Members, Rows, ask_for, vector_tools
-from fishergraph.ops.numba_leaves import leaf
+from fishergraph.ops.numba_leaves import inlined
 
 # How many entries ahead of the current one responsibilities are asked for.
 _AHEAD = 64
@@ -59,7 +59,7 @@ def _divide_tile(typingctx, shares, n_members, totals, anchor, lanes):
     return types.void(shares, types.intp, totals, types.intp, lanes), codegen
 
 
-@leaf
+@inlined
 def plain_shares(alpha, by_entry, indices, weights, step, start, stop, shares, mass):
     """shares_ij = a_i α_ij of the members of one multiset, and their sum over the members."""
     j = 0
@@ -71,7 +71,7 @@ def plain_shares(alpha, by_entry, indices, weights, step, start, stop, shares, m
         j += 1
 
 
-@leaf
+@inlined
 def normalise(shares, n_members, totals):
     """shares_ij /= total_j, so that the shares of an anchor sum to one; no numbers where nothing was summed."""
     j = 0
