@@ -20,22 +20,22 @@ def quicken_the_interpreter():
 
     What a launch swaps it gives back and swaps again; what a device function swaps beyond that stays.
     """
-    from triton.runtime import interpreter
+    from triton.runtime.interpreter import InterpretedFunction, _patch_lang
 
     swapped = set()
 
     def call(self, *args, **kwargs):
         if self.fn not in swapped:
-            interpreter._patch_lang(self.fn)
+            _patch_lang(self.fn)
             swapped.add(self.fn)
         return self.rewrite()(*args, **kwargs)
 
-    interpreter.InterpretedFunction.__call__ = call
+    InterpretedFunction.__call__ = call
 
 
 if not CARD:
     os.environ.setdefault("TRITON_INTERPRET", "1")
-    with contextlib.suppress(ImportError, AttributeError):
+    with contextlib.suppress(ImportError):  # no triton, or one that is built otherwise
         quicken_the_interpreter()
 
 

@@ -25,7 +25,7 @@ _RULES: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"c
 _INNER: dict[str, Any] = {**_RULES, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 compiled: Any = njit(cache=True, **_RULES)
 leaf: Any = njit(**_INNER)
-# A leaf that stands in one place of a loop is part of it from the start: a function of its own is optimised twice.
+# A leaf that a loop calls in one or two places is part of it from the start: a function of its own is optimised twice.
 inlined: Any = njit(inline="always", **_INNER)
 # "reassoc" also lets a sum run in lanes; for sums of finite products alone.
 _INNER_SUM: dict[str, Any] = {**_INNER, "fastmath": {"contract", "reassoc"}}
