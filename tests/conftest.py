@@ -1,9 +1,13 @@
-"""Without a card the Triton kernels run under their interpreter: that has to be said before triton is imported."""
+"""What has to be said before NumPy, PyTorch and Triton are imported: threads, and the interpreter of the kernels."""
 
 import contextlib
 import os
 
 import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Tests run side by side, one for each core: threads in them would wait for each other.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 try:
     import torch
@@ -14,29 +18,12 @@ else:
     # Small tensors gain nothing from threads, and wait long for them where tests run side by side.
     torch.set_num_threads(1)
 
-
-def quicken_the_interpreter():
-    """Triton swaps its language for the interpreter's at every call of a device function; at the first is enough.
-
-    What a launch swaps it gives back and swaps again; what a device function swaps beyond that stays.
-    """
-    from triton.runtime.interpreter import InterpretedFunction, _patch_lang
-
-    swapped = set()
-
-    def call(self, *args, **kwargs):
-        if self.fn not in swapped:
-            _patch_lang(self.fn)
-            swapped.add(self.fn)
-        return self.rewrite()(*args, **kwargs)
-
-    InterpretedFunction.__call__ = call
-
-
-if not CARD:
+if not CARD:  # the Triton kernels run under their interpreter
     os.environ.setdefault("TRITON_INTERPRET", "1")
     with contextlib.suppress(ImportError):  # no triton, or one that is built otherwise
-        quicken_the_interpreter()
+        from quick_interpreter import quicken
+
+        quicken()
 
 
 def pytest_collection_modifyitems(items):

@@ -130,7 +130,8 @@ class Web:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        # A server looks whether to stop every half second, unless told otherwise.
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         asked = request.headers.get("Range")

@@ -287,8 +287,11 @@ def test_automatic_precision(name):
     assert all(bool(torch.isfinite(p.grad).all()) for p in made.parameters())
 
 
-@FAMILIES
-@pytest.mark.parametrize("options", [{}, {"num_em_steps": 2, "e_step": "balanced"}], ids=str)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [*((name, {}) for name in NAMES), ("diagonal-mixture", {"num_em_steps": 2, "e_step": "balanced"})],
+    ids=str,
+)
 def test_compile_sees_one_graph(name, options):
     x, made = points_of(name), conv(name, head="linear", **options)
     torch._dynamo.reset()

@@ -29,6 +29,8 @@ Fill = Callable[..., Any]
 def cut_rows(indptr: np.ndarray) -> tuple[list[slice], list[int]]:
     """(runs of rows with about TASK_ENTRIES entries each, the rows that are too large for one task)."""
     n_rows = len(indptr) - 1
+    if n_rows and indptr[-1] - indptr[0] + ROW_ENTRIES * n_rows <= min(TASK_ENTRIES, HUB_ENTRIES):
+        return [slice(0, n_rows)], []
     hubs = np.flatnonzero(np.diff(indptr) > HUB_ENTRIES)
     cost = indptr - indptr[0] + ROW_ENTRIES * np.arange(n_rows + 1)
     even = np.searchsorted(cost, np.arange(0, cost[-1], TASK_ENTRIES))
