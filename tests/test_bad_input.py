@@ -42,12 +42,32 @@ def refused(match: str, features=X, graph=A, error=ValueError, **changes) -> Non
 @pytest.mark.parametrize("node", [8, 100, -1])
 def test_an_endpoint_out_of_range(node):
     index = np.array([[0, 1, node], [1, 2, 3]])
-    if node < 0:
-        refused(
-            rf"endpoints must be nodes 0 to 3, got {node} in edge 2 \({node} -> 3, the first bad one\)", graph=index
-        )
-    else:  # without a number of nodes the edges decide it, and the rows of X disagree
-        refused(rf"one row per node of the graph, got 8 rows and {node + 1} nodes", graph=index)
+    words = rf"endpoints must be nodes 0 to 7, got {node} in edge 2 \({node} -> 3, the first bad one\)"
+    refused(words + ".* or pass X with a row per node", graph=index)
+    refused(words, graph=(index, np.ones(3)))
+
+
+def compressed(indices, indptr, shape=(8, 8)):
+    return sp.csr_array((np.ones(len(indices)), np.array(indices), np.array(indptr)), shape=shape)
+
+
+@pytest.mark.parametrize(
+    ("indices", "indptr", "words"),
+    [
+        ([0, 1, 2, 3, 4, 5, 6, 8], range(9), "indices must be < 8"),
+        ([0, 1, 2, 3, 4, 5, 6, 2**30], range(9), "indices must be < 8"),
+        ([0, 1, 2, 3, 4, 5, 6, -1], range(9), "indices must be >= 0"),
+        ([0, 1, 2, 3, 4, 5, 6, 7], [0, 9, 2, 3, 4, 5, 6, 7, 8], "indptr must be a non-decreasing"),
+    ],
+)
+def test_compressed_rows_that_point_outside(indices, indptr, words):
+    """SciPy builds such a matrix without a word, and compiled code would read past its end."""
+    words = rf"a sparse matrix whose indices lie inside its shape \(8, 8\), got one where {words}"
+    bad = compressed(indices, indptr)
+    for matrix in (bad, bad.T):
+        refused(f"graph must be {words}", graph=matrix)
+        refused(f"graph must be {words}", features=None, graph=matrix)
+        refused(f"X must be {words}", features=matrix)
 
 
 @pytest.mark.parametrize(("weight", "name"), [(-1.0, "-1"), (np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])
@@ -182,7 +202,7 @@ def test_counts_are_integers(name, value):
         ("sharpness", 1.1, "sharpness must be a finite number greater than 0 and at most 1, got 1.1"),
         ("prior", -0.1, "prior must be a finite number of at least 0"),
         ("prior", None, "prior must be a finite number of at least 0"),
-        ("bandwidth", 0.0, "bandwidth must be a finite number of at least 1e-06"),
+        ("bandwidth", 0.0, "bandwidth must be a finite number of at least 0.01"),
         ("bandwidth", np.nan, "bandwidth must be a finite number"),
         ("block_weights", [1, 2], "one weight per block, 3 for the input and 2 layers, got 2"),
         ("block_weights", [0, 0, 0], "at least one block, got zeros only"),

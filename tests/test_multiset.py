@@ -156,3 +156,11 @@ def test_a_graph_is_the_multiset_of_its_nodes():
 def test_borders_of_graphs_begin_with_zero_and_never_fall(ptr):
     with pytest.raises(ValueError, match="graph_ptr must hold whole numbers that begin with 0 and never fall"):
         node_sets(ptr)
+
+
+def test_symmetric_weights_have_the_precision_of_the_edges():
+    dense = np.random.default_rng(0).uniform(0.1, 1, size=(6, 6))
+    expected = dense / np.sqrt(np.outer(dense.sum(axis=1), dense.sum(axis=0)))
+    for scale in (1.0, 1e-250, 1e250):
+        sets = neighbourhoods(sp.csr_array(dense * scale), weights="symmetric")
+        np.testing.assert_allclose(sets.weights.reshape(6, 6), expected, rtol=1e-14)

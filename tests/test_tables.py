@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,63 @@ def put(folder: Path, name: str, content: str | bytes) -> Path:
 
 
 # --- edges ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ends", "ids"),
+    [
+        (("7", "8", "10"), None),
+        (("007", "008", "009"), ["007", "008", "009"]),  # as numbers they would lose their zeros
+        (("1", "01", "001"), ["001", "01", "1"]),  # or become one node
+        (("2024-01-01", "2024-01-02", "2024-01-03"), ["2024-01-01", "2024-01-02", "2024-01-03"]),
+        (("true", "12:30", "1e5"), ["12:30", "1e5", "true"]),
+        (("+1", "-0", "1.5"), ["+1", "-0", "1.5"]),
+        (("9223372036854775808", "1", "2"), ["1", "2", "9223372036854775808"]),
+        ((" 7", "8 ", "10"), None),  # spaces around numbers are no part of them
+    ],
+)
+def test_ids_of_text_files_are_kept_as_they_are_written(tmp_path, ends, ids):
+    a, b, c = ends
+    graph = as_graph(read_edges(put(tmp_path, "e.csv", f"source,target\n{a},{b}\n{b},{c}\n")))
+    assert graph.ids is not None
+    assert graph.ids.tolist() == (ids or [7, 8, 10])
+    rows = f"node,x\n{c},3\n{a},1\n{b},2\n"
+    known, X, _ = read_nodes(put(tmp_path, "n.tsv.gz", rows.replace(",", "\t")))
+    assert known.tolist() == ([10, 7, 8] if ids is None else [c, a, b])
+    same = as_graph(read_edges(tmp_path / "e.csv"), node_ids=known)
+    assert same.adjacency.toarray().tolist() == [[0, 0, 1], [0, 0, 0], [0, 1, 0]]
+    assert X.tolist() == [[3], [1], [2]]
+
+
+@pytest.mark.parametrize("nothing", ["", "NA", "nan"])
+def test_a_number_that_is_missing_is_no_name(tmp_path, nothing):
+    with pytest.raises(ValueError, match="column 'target' must not be missing, got none in row 1"):
+        as_graph(read_edges(put(tmp_path, "e.csv", f"source,target\n1,2\n2,{nothing}\n")))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_the_index_of_pandas_names_the_rows(tmp_path, suffix):
+    frame = pd.DataFrame({"f": [1.0, 2.0, 3.0]}, index=[2, 0, 1])
+    path = tmp_path / f"n{suffix}"
+    frame.to_csv(path) if suffix == ".csv" else frame.to_parquet(path)
+    ids, X, names = read_nodes(path)
+    assert (ids.tolist(), X.ravel().tolist(), names) == ([2, 0, 1], [1, 2, 3], ["f"])
+
+
+def test_rows_without_ids_are_numbered_and_a_column_of_numbers_is_asked_about(tmp_path):
+    path = put(tmp_path, "n.csv", "paper,f\n2,1\n1,2\n0,3\n")
+    with pytest.warns(UserWarning, match=r"no column id.*'paper', whole numbers that all differ.*id_column='paper'"):
+        ids, X, names = read_nodes(path)
+    assert (ids.tolist(), names, X.shape) == ([0, 1, 2], ["paper", "f"], (3, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_nodes(path, "paper")[0].tolist() == [2, 1, 0]
+        assert read_nodes(put(tmp_path, "m.csv", "0,1\n2,1\n2,2\n"))[2] == ["0", "1"]  # as pandas names columns
+
+
+def test_whole_numbers_of_any_size_are_features(tmp_path):
+    _, X, _ = read_nodes(put(tmp_path, "n.csv", "id,a\nx,9007199254740993\n"))
+    assert X[0, 0] == np.float32(2**53)
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -282,7 +340,9 @@ NODE_FILES = {
     "duplicate id": ("id,a\nx,1\ny,2\nx,3\n", {}, "column 'id'.*'x' again in row 2"),
     "duplicate number": ("id,a\n4,1\n4,2\n", {}, "column 'id'.*got 4 again in row 1"),
     "missing id": ("id,a\nx,1\n,2\n", {}, "column 'id'.*row 1"),
-    "float id": ("id,a\n1.5,1\n", {}, "column 'id'.*double"),
+    "no header": ("3,0.5\n4,1\n", {}, "must begin with a line of column names, got numbers only"),
+    "semicolons": ("id;a\nx;1\n", {}, "columns separated by commas, got the first line 'id;a'"),
+    "beyond float32": ("id,a\nx,1e39\n", {}, r"feature 'a' .*within ±3.4e38, got 1e\+39"),
     "no such id column": ("id,a\nx,1\n", {"id_column": "key"}, "column 'key', got id, a"),
     "no such column to drop": ("id,a\nx,1\n", {"drop": ["label"]}, "column 'label', got id, a"),
 }
@@ -293,6 +353,10 @@ def test_broken_node_files(tmp_path, case):
     content, options, pattern = NODE_FILES[case]
     with pytest.raises((ValueError, TypeError), match=pattern):
         read_nodes(put(tmp_path, "n.csv", content), **options)
+
+
+def csr_pieces(**changes):
+    return {"x_data": np.ones(2), "x_indices": [0, 1], "x_indptr": [0, 1, 1, 2], "x_shape": [3, 2], **changes}
 
 
 NPZ_FILES = {
@@ -312,6 +376,11 @@ NPZ_FILES = {
     "no features": (read_nodes, {"edge_index": np.zeros((2, 0), int)}, "'x', got edge_index"),
     "feature shape": (read_nodes, {"x": np.ones(3)}, r"x in .*got float64 of shape \(3,\)"),
     "feature kind": (read_nodes, {"x": np.array([["a"]])}, "x in .*got <U1"),
+    "beyond float32": (read_nodes, {"x": np.array([[1e39]])}, r"x in .*within ±3.4e38, got 1e\+39"),
+    "matrix outside": (read_nodes, csr_pieces(x_indices=[0, 99]), "x_indptr, x_shape in .*indices must be < 2"),
+    "matrix pointers": (read_nodes, csr_pieces(x_indptr=[0, 5, 1, 2]), "non-decreasing"),
+    "matrix shape": (read_nodes, csr_pieces(x_shape=[3, 2, 1]), "must make a CSR matrix, got too many values"),
+    "negative edge": (read_edges, {"edge_index": np.array([[0, -1], [1, 0]])}, "got -1 in edge 1"),
     "half a matrix": (read_nodes, {"x_data": np.ones(1)}, "'x_indices', got x_data"),
     "id shape": (read_nodes, {"x": np.ones((3, 1)), "ids": np.arange(2)}, r"ids.*\(3,\), got \(2,\)"),
     "name shape": (

@@ -105,8 +105,8 @@ def check_same_rows(n_rows: int, n_nodes: int) -> None:
     """Raise unless X has one row per node."""
     if n_rows != n_nodes:
         raise ValueError(
-            f"X must have one row per node of the graph, got {n_rows} rows and {n_nodes} nodes; "
-            "pass the features of all nodes, in the order of the graph's nodes."
+            f"X must have one row per node of the graph, got {n_rows} rows and {n_nodes} nodes; pass the features of "
+            "all nodes, in the graph's order, or as_graph(edges, n_nodes=…) where the last nodes have no edges."
         )
 
 
@@ -118,15 +118,23 @@ def row_labels(X: Any) -> np.ndarray | None:
 
 
 def check_same_order(labels: np.ndarray | None, ids: np.ndarray | None) -> None:
-    """Raise if the rows of X and the nodes of the graph have the same names in another order."""
-    if labels is None or ids is None or len(labels) != len(ids):
+    """Raise if the rows of X have the names of the graph's nodes in another order, or are named by other texts.
+
+    Nodes without ids are 0 … n - 1. Numbers that are others say nothing: a graph that was cut has those of its rows.
+    """
+    if labels is None or (ids is not None and len(labels) != len(ids)):
         return
-    rows, nodes = labels.tolist(), ids.tolist()
-    if rows != nodes and set(rows) == set(nodes):
-        raise ValueError(
-            f"X must have its rows in the order of the graph's nodes, which begin with {nodes[0]!r}, got {rows[0]!r} "
-            "first; pass X.loc[graph.ids], or the edge table itself, which is put in the order of X."
-        )
+    rows, nodes = labels.tolist(), list(range(len(labels))) if ids is None else ids.tolist()
+    same, texts = set(rows) == set(nodes), all(isinstance(name, str) for name in (*rows, *nodes))
+    if rows == nodes or not (same or texts):
+        return
+    at = next(k for k, (row, node) in enumerate(zip(rows, nodes, strict=True)) if row != node)
+    order = "X.sort_index()" if ids is None else "X.loc[graph.ids]"
+    advice = f"pass {order} or the edge table itself" if same else "give X the ids as its index"
+    raise ValueError(
+        f"X must have its rows in the order of the graph's nodes, of which number {at} is {nodes[at]!r}, got "
+        f"{rows[at]!r} there; {advice}, or X.reset_index(drop=True) if its rows are in that order."
+    )
 
 
 def check_scale(X: Any, *, normalize: bool, n_features: int | None = None) -> None:
@@ -246,6 +254,18 @@ def check_weights(weights: Any, n_edges: int, name_edge: Callable[[int], str]) -
             "(the first bad one); repair or drop such edges."
         )
     return weights
+
+
+def check_compressed(A: Any, what: str) -> None:
+    """Raise where compressed rows or columns point outside their sparse matrix: compiled code trusts them."""
+    if A.format in ("csr", "csc", "bsr"):
+        try:
+            A.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(
+                f"{what} must be a sparse matrix whose indices lie inside its shape {tuple(A.shape)}, got one where "
+                f"{str(error).rstrip('. ')}; build it again from its rows, columns and values."
+            ) from error
 
 
 def check_square(shape: tuple[int, ...]) -> int:

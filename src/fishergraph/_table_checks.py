@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,14 @@ def check_distinct(ids: Any, codes: np.ndarray, what: str) -> None:
         raise ValueError(f"{what} must be distinct, got {value!r} again in row {row}; drop repeated rows.")
 
 
+def positions(nodes: Sequence, what: str) -> dict[Any, int]:
+    """The row of every node; raises where one stands twice."""
+    position: dict[Any, int] = {}
+    codes = np.fromiter((position.setdefault(v, len(position)) for v in nodes), np.int64, len(nodes))
+    check_distinct(nodes, codes, what)
+    return position
+
+
 def check_edge_columns(names: list[str]) -> tuple[int, int, int | None]:
     """The positions of the source, target and weight columns of an edge table, found in any case."""
     folded = [name.strip().lower() for name in names]
@@ -44,6 +53,8 @@ def check_column(values: Any, what: str) -> pa.Array:
     try:
         arrow = isinstance(values, (pa.Array, pa.ChunkedArray))
         column = values if arrow else pa.array(values, from_pandas=True)
+    except OverflowError:
+        raise ValueError(f"{what} must hold numbers below 2**63, got a larger one; convert them to text.") from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         raise TypeError(f"{what} must hold values of one kind, got a mixture; convert them.") from None
     if isinstance(column, pa.ChunkedArray):
@@ -61,11 +72,16 @@ def check_column(values: Any, what: str) -> pa.Array:
 
 def check_ids(values: Any, what: str) -> pa.Array:
     """Node ids as one Arrow array of int64 or large_string, none of them missing."""
+    import pyarrow as pa
+
     column = check_column(values, what)
     kind = str(column.type)
     if len(column) and kind != "large_string" and not kind.startswith(("int", "uint")):
         raise TypeError(f"{what} must be integers or strings, got {kind}; convert it to int or str.")
-    return column if kind == "large_string" else column.cast("int64")
+    try:
+        return column if kind == "large_string" else column.cast("int64")
+    except pa.ArrowInvalid:
+        raise ValueError(f"{what} must hold numbers below 2**63, got a larger one; convert them to text.") from None
 
 
 def check_edge_table(table: Any) -> tuple[pa.Array, pa.Array, np.ndarray | None] | None:

@@ -88,14 +88,10 @@ def as_graph(obj: Any, *, undirected: bool = False, n_nodes: int | None = None, 
     """
     if n_nodes is not None:
         n_nodes = _checks.check_integer(n_nodes, "n_nodes", least=1)
-    graph = obj
-    if not isinstance(obj, Graph):
-        package = _package(obj)
-        if node_ids is not None and package not in _WITH_IDS:
-            raise ValueError(
-                f"node_ids belongs to edge tables and NetworkX, got it with {_type_name(obj)}; leave it out."
-            )
-        graph = _READERS[package](obj, n_nodes, node_ids)
+    undirected = _checks.check_flag(undirected, "undirected")
+    if node_ids is not None and not names_nodes(obj):
+        raise ValueError(f"node_ids belongs to edge tables and NetworkX, got it with {_type_name(obj)}; leave it out.")
+    graph = obj if isinstance(obj, Graph) else _READERS[_package(obj)](obj, n_nodes, node_ids)
     _checks.check_node_count(graph.n_nodes, n_nodes)
     return _symmetrise(graph) if undirected else graph
 
@@ -103,6 +99,11 @@ def as_graph(obj: Any, *, undirected: bool = False, n_nodes: int | None = None, 
 def names_nodes(obj: Any) -> bool:
     """Whether a graph object names its nodes, so that `node_ids` can put them in order."""
     return not isinstance(obj, Graph) and _package(obj) in _WITH_IDS
+
+
+def lists_edges(obj: Any) -> bool:
+    """Whether a graph object is a bare list of edges, which does not say how many nodes there are."""
+    return not isinstance(obj, Graph) and _package(obj) in ("numpy", "torch", "pair")
 
 
 def _package(obj: Any) -> str:
@@ -165,6 +166,7 @@ def _symmetrise(graph: Graph) -> Graph:
 def _read_scipy(A: Any, n_nodes: int | None, node_ids: None) -> Graph:
     if not sp.issparse(A):
         raise _unknown(A)
+    _checks.check_compressed(A, "graph")
     n = _checks.check_square(A.shape)
     _checks.check_node_count(n, n_nodes)
     if A.format == "csr" and A.has_canonical_format:
@@ -219,7 +221,7 @@ def _read_networkx(graph: Any, n_nodes: int | None, node_ids: Iterable | None) -
     nodes = list(graph) if node_ids is None else list(node_ids)
     if node_ids is None and set(nodes) == set(range(len(nodes))):
         nodes = list(range(len(nodes)))
-    position = _positions(nodes, "node_ids")
+    position = _table_checks.positions(nodes, "node_ids")
     if any((stranger := v) not in position for v in graph):
         raise ValueError(f"node_ids must hold every node of the graph, got none for {stranger!r}; add it.")
     edges = list(graph.edges(data="weight", default=1))
@@ -233,7 +235,7 @@ def _read_igraph(graph: Any, n_nodes: int | None, node_ids: None) -> Graph:
     if not hasattr(graph, "get_edgelist"):
         raise _unknown(graph)
     names = graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount())
-    _positions(names, "vertex names")
+    _table_checks.positions(names, "vertex names")
     ends = np.array(graph.get_edgelist(), dtype=np.int64)
     values = graph.es["weight"] if "weight" in graph.es.attributes() else np.ones(len(ends))
     values = [1 if w is None else w for w in values] if isinstance(values, list) else values
@@ -251,18 +253,10 @@ def _from_pairs(ends: np.ndarray, weights: np.ndarray, directed: bool, n_nodes: 
     return _assemble(source, target, weights, n_nodes, ids)
 
 
-def _positions(nodes: Sequence, what: str) -> dict[Any, int]:
-    """The row of every node; raises where one stands twice."""
-    position: dict[Any, int] = {}
-    codes = np.fromiter((position.setdefault(v, len(position)) for v in nodes), np.int64, len(nodes))
-    _table_checks.check_distinct(nodes, codes, what)
-    return position
-
-
 def _labels(nodes: Sequence) -> np.ndarray | None:
     """Ids as an array: integers, strings or objects; None where they are 0 … n - 1 in this order."""
     if all(isinstance(v, (int, np.integer)) for v in nodes):
-        ids = np.asarray(nodes)
+        ids = np.asarray(nodes) if all(-(2**63) <= v < 2**63 for v in nodes) else np.asarray(nodes, dtype=object)
         return None if np.array_equal(ids, np.arange(len(ids))) else ids
     if all(isinstance(v, str) for v in nodes):
         return np.asarray(nodes, dtype=np.str_)

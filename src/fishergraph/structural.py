@@ -39,14 +39,14 @@ def structural_features(graph: Any, kind: str = "projection", dim: int = 128, se
         dim: the number of features, for "degree" at most 32.
         seed: of the random projection and of the first vector of the eigensolver.
     """
-    build = look_up(_KINDS, kind, "kind")
+    build = look_up(_KINDS, kind, "a structure")
     width = describe_structure(kind, dim, seed)["width"]
     return build(as_graph(graph), width, check_integer(seed, "seed", least=0))
 
 
 def describe_structure(kind: str = "projection", dim: int = 128, seed: int = 0) -> dict[str, Any]:
     """What a run record needs to make the same features again; "width" is their number."""
-    look_up(_KINDS, kind, "kind")
+    look_up(_KINDS, kind, "a structure")
     dim = check_integer(dim, "dim", least=4 if kind == "projection" else 1)
     width = min(dim, MAX_BINS) if kind == "degree" else dim
     record: dict[str, Any] = {"kind": kind, "dim": dim, "width": width}

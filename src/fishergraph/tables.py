@@ -6,6 +6,7 @@ Files are CSV, TSV (either may be gzipped), Parquet or npz, told apart by the en
   and TSV may come without a header if they have two or three columns and the first line holds only numbers:
   source, target and weight. Names cannot be told from a header, so a file of names needs one.
 - A node file has a row per node: an id column and numeric features.
+- Ids of text files are numbers where every one is written as a number is printed, else text: 007 stays 007.
 - An npz file holds `edge_index` (2, E) in row numbers, optionally `edge_weight`; features as a dense `x` or
   as the pieces `x_data`, `x_indices`, `x_indptr`, `x_shape` of a CSR matrix; optionally `ids` and `names`.
   Without features, `ids` alone lists the nodes.
@@ -13,13 +14,11 @@ Files are CSV, TSV (either may be gzipped), Parquet or npz, told apart by the en
 
 from __future__ import annotations
 
-import csv
-import gzip
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,11 +28,11 @@ import scipy.sparse as sp
 from pyarrow.compute import SetLookupOptions, call_function
 
 from fishergraph import _checks, _file_checks, _table_checks
+from fishergraph._table_files import SUFFIXES, edge_header, entry, node_header, read_npz, read_table
 
 PathLike = str | os.PathLike
-ID_COLUMNS = ("id", "node", "node_id")
-SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".parquet": "", ".npz": ""}
-_READ_ERRORS = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, csv.Error)
+# The last three are how pandas writes an index without a name.
+ID_COLUMNS = ("id", "node", "node_id", "", "unnamed: 0", "__index_level_0__")
 _NUMBERS = ("int", "uint", "half", "float", "double", "bool", "decimal", "null")  # as Arrow names its types
 
 
@@ -98,10 +97,12 @@ def read_edges(path: PathLike) -> pa.Table:
     path = Path(path)
     suffix = _file_checks.check_suffix(path, SUFFIXES)
     if suffix == ".npz":
-        return _npz_edges(path, _read_npz(path))
-    table = _read_table(path, suffix, _edge_header)
-    _table_checks.check_edge_columns(table.column_names)
-    return table
+        return _npz_edges(path, read_npz(path))
+    return read_table(path, suffix, edge_header, _edge_ids)
+
+
+def _edge_ids(names: list[str]) -> list[str]:
+    return [names[k] for k in _table_checks.check_edge_columns(names)[:2]]
 
 
 def read_nodes(
@@ -109,23 +110,30 @@ def read_nodes(
 ) -> tuple[np.ndarray, np.ndarray | sp.csr_array, list[str]]:
     """The ids (n,), the float32 features (n, d), CSR where the file holds CSR, and the names of the features.
 
-    The ids are the column `id_column`, else the first of id, node and node_id (in any case) that is there,
-    else the row numbers. All other columns but those in `drop` are features, or of them those in `only`; a file of ids
-    alone gives d = 0.
+    The ids are the column `id_column`, else the first of id, node and node_id (in any case) that is there, else the
+    index that pandas wrote, else the row numbers. All other columns but those in `drop` are features, or of them those
+    in `only`; a file of ids alone gives d = 0.
     """
     path = Path(path)
     suffix = _file_checks.check_suffix(path, SUFFIXES)
     if suffix == ".npz":
-        return _npz_nodes(path, _read_npz(path))
-    table = _read_table(path, suffix, lambda fields: None)
-    names, drop = table.column_names, list(drop)
-    _check_columns(path, names, [*drop, *([] if id_column is None else [id_column])])
-    folded = {name.strip().lower(): name for name in reversed(names) if name not in drop}
-    key = id_column or next((folded[name] for name in ID_COLUMNS if name in folded), None)
-    ids = np.arange(len(table)) if key is None else _distinct_ids(table.column(key), f"column {key!r}")
-    pandas_index = [name for name in names if name.startswith("__index_level_")]
-    names = [name for name in names if name not in (*drop, *pandas_index, key)]
+        return _npz_nodes(path, read_npz(path))
+    drop = list(drop)
+
+    def key(names: list[str]) -> list[str]:
+        _check_columns(path, names, [*drop, *([] if id_column is None else [id_column])])
+        folded = {name.strip().lower(): name for name in reversed(names) if name not in drop}
+        known = [folded[name] for name in ID_COLUMNS if name in folded]
+        return known[:1] if id_column is None else [id_column]
+
+    table = read_table(path, suffix, node_header, key)
+    keys = key(table.column_names)
+    ids = _distinct_ids(table.column(keys[0]), f"column {keys[0]!r}") if keys else np.arange(len(table))
+    pandas_index = [name for name in table.column_names if name.startswith("__index_level_")]
+    names = [name for name in table.column_names if name not in (*drop, *pandas_index, *keys)]
     names = names if only is None else [name for name in names if name in set(only)]
+    if not keys and names:
+        _warn_of_numbers(path, names[0], table.column(names[0]))
     return ids, _features(path, table.select(names)), names
 
 
@@ -134,9 +142,9 @@ def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
     path = Path(path)
     suffix = _file_checks.check_suffix(path, SUFFIXES)
     if suffix == ".npz":
-        arrays = _read_npz(path)
-        return [_entry(path, arrays, name).tolist() for name in names]
-    table = _read_table(path, suffix, lambda fields: None)
+        arrays = read_npz(path)
+        return [entry(path, arrays, name).tolist() for name in names]
+    table = read_table(path, suffix, node_header, lambda names: [])
     _check_columns(path, table.column_names, names)
     return [[None if value == "" else value for value in table.column(name).to_pylist()] for name in names]
 
@@ -154,6 +162,16 @@ def _distinct_ids(column: Any, what: str) -> np.ndarray:
     return to_ids(keys)
 
 
+def _warn_of_numbers(path: Path, name: str, column: pa.ChunkedArray) -> None:
+    """Warn where the rows are numbered and the first column might have named them."""
+    if str(column.type).startswith(("int", "uint")) and 1 < len(column) == len(column.unique()):
+        warnings.warn(
+            f"'{path}' has no column id, node or node_id: its rows are the nodes 0, 1, …, and {name!r}, whole numbers "
+            f"that all differ, is a feature; if it holds the ids, say id_column={name!r} (--id-column for a command).",
+            stacklevel=3,
+        )
+
+
 def _features(path: Path, table: pa.Table) -> np.ndarray:
     """The columns of a table as (n, d) float32, none of them missing."""
     words = [field.name for field in table.schema if not str(field.type).startswith(_NUMBERS)]
@@ -164,88 +182,55 @@ def _features(path: Path, table: pa.Table) -> np.ndarray:
         )
     X = np.empty((len(table), table.num_columns), dtype=np.float32)
     for j, name in enumerate(table.column_names):
-        X[:, j] = _table_checks.check_column(table.column(j), f"feature {name!r} of '{path}'").cast(pa.float64())
+        what = f"feature {name!r} of '{path}'"
+        column = _table_checks.check_column(table.column(j), what).cast(pa.float64(), safe=False)
+        X[:, j] = _single(np.asarray(column), what)
     _checks.check_finite_rows(X, "the features")
     return X
 
 
-def _read_table(path: Path, suffix: str, header: Callable[[list[str]], list[str] | None]) -> pa.Table:
-    """A CSV, TSV or Parquet file; `header` gives the column names of a text file that starts with data."""
-    head = _file_checks.check_readable(path)
-    try:
-        if suffix == ".parquet":
-            table = pq.read_table(path, partitioning=cast(Any, None))
-        else:
-            _file_checks.check_text(path, head, zipped=suffix.endswith(".gz"))
-            table = _read_text(path, suffix, header)
-    except _READ_ERRORS as error:
-        raise _file_checks.unreadable(path, head, error) from error
-    repeated = [name for name, times in Counter(table.column_names).items() if times > 1]
-    if repeated:
-        raise ValueError(f"column names must differ, got {repeated[0]!r} twice in '{path}'; rename one.")
-    return table
-
-
-def _read_text(path: Path, suffix: str, header: Callable[[list[str]], list[str] | None]) -> pa.Table:
-    zipped = suffix.endswith(".gz")
-    with gzip.open(path, "rt", encoding="utf-8-sig") if zipped else path.open(encoding="utf-8-sig") as file:
-        fields = next(csv.reader(file, delimiter=SUFFIXES[suffix]), [])
-    read = pacsv.ReadOptions(block_size=1 << 24, column_names=header(fields))
-    return pacsv.read_csv(path, read, pacsv.ParseOptions(delimiter=SUFFIXES[suffix]))
-
-
-def _edge_header(fields: list[str]) -> list[str] | None:
-    """Column names for an edge file whose first line is data, that is two or three numbers."""
-    try:
-        numbers = [float(field) for field in fields]
-    except ValueError:
-        return None
-    return ["source", "target", "weight"][: len(numbers)] if 2 <= len(numbers) <= 3 else None
-
-
-def _read_npz(path: Path) -> dict[str, np.ndarray]:
-    head = _file_checks.check_readable(path)
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {key: file[key] for key in file.files}
-    except Exception as error:  # zipfile, zlib and NumPy each have errors of their own
-        raise _file_checks.unreadable(path, head, error) from error
-
-
-def _entry(path: Path, arrays: dict[str, np.ndarray], key: str, shape: tuple[int, ...] = ()) -> np.ndarray:
-    """An array of an npz file, of the given shape if there is one."""
-    if key not in arrays:
-        raise ValueError(f"'{path}' must hold an array {key!r}, got {', '.join(arrays) or 'none'}; add it.")
-    if shape and arrays[key].shape != shape:
-        raise ValueError(f"{key} in '{path}' must have shape {shape}, got {arrays[key].shape}; repair it.")
-    return arrays[key]
+def _single(values: np.ndarray, what: str) -> np.ndarray:
+    """Numbers in float32; those beyond its range are no infinities yet, and said to be what they are."""
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
+    beyond = np.isinf(single) & np.isfinite(values) if single.dtype != values.dtype else np.zeros(0, dtype=bool)
+    if beyond.any():
+        raise ValueError(f"{what} must lie within ±3.4e38, got {values[beyond][0]:g}; rescale it.")
+    return single
 
 
 def _npz_edges(path: Path, arrays: dict[str, np.ndarray]) -> pa.Table:
-    ends = _checks.check_edge_index(_entry(path, arrays, "edge_index"))
-    if "ids" in arrays:
-        _checks.check_endpoints(ends[0], ends[1], len(arrays["ids"]))
+    ends = _checks.check_edge_index(entry(path, arrays, "edge_index"))
+    n_nodes = len(np.atleast_1d(arrays["ids"])) if "ids" in arrays else int(ends.max(initial=-1)) + 1
+    _checks.check_endpoints(ends[0], ends[1], n_nodes)
     source, target = arrays["ids"][ends] if "ids" in arrays else ends
     columns = {"source": source, "target": target}
     if "edge_weight" in arrays:
-        columns["weight"] = _entry(path, arrays, "edge_weight", source.shape)
+        columns["weight"] = entry(path, arrays, "edge_weight", source.shape)
     return pa.table({name: pa.array(column) for name, column in columns.items()})
 
 
 def _npz_nodes(path: Path, arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, Any, list[str]]:
     if "x_data" in arrays:
         keys = ("x_data", "x_indices", "x_indptr", "x_shape")
-        data, indices, indptr, (n, d) = (_entry(path, arrays, key) for key in keys)
-        X = sp.csr_array((data.astype(np.float32), indices, indptr), shape=(int(n), int(d)))
+        data, indices, indptr, shape = (entry(path, arrays, key) for key in keys)
+        try:
+            n, d = (int(size) for size in shape)
+            X = sp.csr_array((_single(data, f"x_data in '{path}'"), indices, indptr), shape=(n, d))
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"{', '.join(keys)} in '{path}' must make a CSR matrix, got {error}; repair it."
+            ) from error
+        _checks.check_compressed(X, f"{', '.join(keys)} in '{path}'")
     else:
         bare = "x" not in arrays and "ids" in arrays  # ids alone, as in a table of ids
-        X = np.empty((len(arrays["ids"]), 0)) if bare else _entry(path, arrays, "x")
+        X = np.empty((len(arrays["ids"]), 0)) if bare else entry(path, arrays, "x")
         if X.ndim != 2 or X.dtype.kind not in "biuf":
             raise ValueError(f"x in '{path}' must be (n, d) numbers, got {X.dtype} of shape {X.shape}; repair it.")
-        X, (n, d) = np.ascontiguousarray(X, dtype=np.float32), X.shape
+        X, (n, d) = np.ascontiguousarray(_single(X, f"x in '{path}'")), X.shape
     _checks.check_finite_rows(X, "the features")
-    ids = _entry(path, arrays, "ids", (n,)) if "ids" in arrays else np.arange(n)
-    names = _entry(path, arrays, "names", (d,)) if "names" in arrays else [f"x{j}" for j in range(d)]
+    ids = entry(path, arrays, "ids", (n,)) if "ids" in arrays else np.arange(n)
+    names = entry(path, arrays, "names", (d,)) if "names" in arrays else [f"x{j}" for j in range(d)]
     return _distinct_ids(ids, "ids"), X, [str(name) for name in names]
 
 

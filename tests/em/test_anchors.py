@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
@@ -191,3 +192,28 @@ def test_a_large_sample_is_calibrated_on_a_part_of_it():
     points = np.random.default_rng(0).normal(size=(20_000, 3))
     variance = calibrate_variance(points, points[:4], 0.8)
     assert np.mean(entropy(posterior(points, points[:4], variance))) == pytest.approx(0.8 * np.log(4), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("points", "options", "sentence"),
+    [
+        (np.ones((4, 2)), {"n_anchors": 0}, "n_anchors must be an integer of at least 1, got 0"),
+        (np.ones((4, 2)), {"method": "em", "variance": -1.0}, "variance must be a finite number greater than 0"),
+        (np.ones((4, 2)), {"method": "means"}, "method must be one of 'kmeans', .* got 'means'"),
+        (np.ones(4), {}, r"points must be \(point, feature\) with at least one row, got shape \(4,\)"),
+        (np.ones((0, 2)), {}, r"at least one row, got shape \(0, 2\)"),
+        (np.full((4, 2), np.nan), {}, "points must hold finite numbers, got NaN in row 0"),
+        (sp.csr_array(np.eye(4)), {"method": "em"}, r"takes dense points, got a sparse matrix; pass points.toarray"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:asked for")
+def test_what_anchors_cannot_be_learned_from(points, options, sentence):
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        learn_anchors(points, **{"n_anchors": 2, "rng": 0, **options})
+
+
+def test_lists_and_whole_numbers_are_points():
+    rows = [[0, 1], [5, 6], [0, 2], [5, 7]]
+    known = learn_anchors(np.array(rows, float), 2, rng=0)
+    np.testing.assert_array_equal(learn_anchors(rows, 2, rng=0), known)
+    np.testing.assert_array_equal(learn_anchors(np.array(rows), 2, rng=0), known)

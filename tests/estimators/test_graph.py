@@ -320,3 +320,17 @@ def test_a_bad_number_is_named_by_its_node_and_graph():
     X[1, 0] = np.nan
     with pytest.raises(ValueError, match="node 1 of graph 1"):
         small().fit([(np.ones((4, 2)), nx.path_graph(4)), (X, nx.path_graph(3))])
+
+
+def test_a_fit_that_is_interrupted_leaves_the_model_as_it_was(monkeypatch):
+    paths, stars = [nx.path_graph(k) for k in (3, 4, 5)], [nx.star_graph(k) for k in (4, 5, 6)]
+    model = FisherGraphEmbedding(n_layers=1, n_anchors=2, dim=4).fit(paths)
+    known = model.transform(paths)
+
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fishergraph.estimators.graph.fit_stages", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(stars)
+    np.testing.assert_array_equal(model.transform(paths), known)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
 
 import reference as ref
 from fishergraph import FisherEmbedding, as_graph
@@ -366,3 +368,73 @@ def test_bags_of_words_are_never_dense():
     tracemalloc.stop()
     assert np.isfinite(Z).all()
     assert peak < 100e6
+
+
+# --- a fit that fails -----------------------------------------------------------------------------------
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was():
+    rng = np.random.default_rng(0)
+    X, A = rng.normal(size=(20, 6)), sp.random_array((20, 20), density=0.2, rng=rng, format="csr")
+    bad = X[:, :4].copy()
+    bad[3, 2] = np.nan
+    fresh = FisherEmbedding(n_layers=1, n_anchors=2, dim=5)
+    with pytest.raises(ValueError, match="NaN in row 3"):
+        fresh.fit(bad, graph=A)
+    with pytest.raises(NotFittedError):
+        fresh.transform(X, graph=A)
+    model = FisherEmbedding(n_layers=1, n_anchors=2, dim=5)
+    for features, other in ((X, bad), (None, None)):
+        Z = model.fit(features, graph=A).transform(features, graph=A)
+        with pytest.raises(ValueError, match=r"NaN in row 3|shape \(2, E\)"):
+            model.fit(other, graph=A if other is not None else np.zeros((3, 3)))
+        np.testing.assert_array_equal(model.transform(features, graph=A), Z)
+
+
+def test_a_fit_that_is_interrupted_leaves_the_model_as_it_was(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 6))
+    model = FisherEmbedding(n_layers=1, n_anchors=2, dim=5).fit(X)
+    Z = model.transform(X)
+
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fishergraph.estimators.node.fit_stack", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X[:, :4])
+    np.testing.assert_array_equal(model.transform(X), Z)
+
+
+# --- edges and names beside X -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("edges", [np.array([[0, 1], [1, 2]]), np.empty((2, 0), dtype=int)], ids=["some", "none"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_nodes_behind_the_last_edge_are_rows_of_X(edges, weighted):
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    graph = (edges, np.full(edges.shape[1], 2.0)) if weighted else edges
+    whole = as_graph(graph, n_nodes=5)
+    found = FisherEmbedding(n_layers=1, n_anchors=2, dim=3, random_state=0).fit_transform(X, graph=graph)
+    known = FisherEmbedding(n_layers=1, n_anchors=2, dim=3, random_state=0).fit_transform(X, graph=whole)
+    np.testing.assert_array_equal(found, known)
+
+
+def test_rows_and_nodes_of_other_names_or_another_order_are_refused():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(4, 3)))
+    numbers = as_graph(pd.DataFrame({"source": [0, 1, 2], "target": [1, 2, 3]}))
+    names = as_graph(pd.DataFrame({"source": list("abc"), "target": list("bcd")}))
+    model = FisherEmbedding(n_layers=1, n_anchors=2, dim=3, random_state=0)
+    with pytest.raises(ValueError, match=r"number 0 is 0, got 2 there; pass X\.sort_index\(\)"):
+        model.fit(X.iloc[[2, 0, 1, 3]], graph=numbers)
+    with pytest.raises(ValueError, match=r"number 1 is 'b', got 'c' there; pass X\.loc\[graph\.ids\]"):
+        model.fit(X.set_axis(list("acbd")), graph=names)
+    with pytest.raises(ValueError, match=r"number 0 is 'a', got 'v' there; give X the ids as its index"):
+        model.fit(X.set_axis(list("vbcd")), graph=names)
+    table = pd.DataFrame({"source": list("abc"), "target": list("bcd")})
+    with pytest.raises(ValueError, match="the index of X must hold every endpoint, got none for 'a'"):
+        model.fit(X.set_axis(list("vbcd")), graph=table)
+    Z = model.fit_transform(X, graph=names)
+    for index, graph in ((list("abcd"), names), ([10, 20, 30, 40], numbers), (list("wxyz"), numbers)):
+        np.testing.assert_array_equal(model.fit_transform(X.set_axis(index), graph=graph), Z)

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import sklearn
 import torch
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -377,3 +378,19 @@ def test_another_width_at_prediction():
     model = small(max_epochs=1).fit(X, HIDDEN, graph=A)
     with pytest.raises(ValueError, match="X has 4 features, but FisherClassifier is expecting 5 features"):
         model.predict(X[:, :4], graph=A)
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was():
+    model = small(max_epochs=3).fit(X, Y, graph=A)
+    known = model.predict_proba(X, graph=A)
+    words = np.array(["a", "b", "c", "d"])
+    for changes in ({"val": [1, 2, 99]}, {"val": np.arange(60)}):
+        with pytest.raises(ValueError, match=r"val must hold rows|must have a row to train on"):
+            model.fit(X[:, :4], words[np.arange(60) % 4], graph=A, **changes)
+    assert model.classes_.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(model.predict_proba(X, graph=A), known)
+    fresh = small()
+    with pytest.raises(ValueError, match="val must hold rows"):
+        fresh.fit(X, Y, graph=A, val=[99])
+    with pytest.raises(NotFittedError):
+        fresh.predict(X, graph=A)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
-from fishergraph._checks import look_up
+from fishergraph._checks import check_finite_rows, check_integer, check_number, look_up
 from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.e_step import entropy, log_softmax, posterior
 from fishergraph.em.kmeans import kmeans
@@ -58,7 +59,29 @@ def learn_anchors(
     init : "random" or "k-means++".
     """
     learn = look_up(METHODS, method, "method")
-    return learn(points, n_anchors, init, n_iter, variance, random_stream(rng, points), n_jobs)
+    n_anchors = check_integer(n_anchors, "n_anchors", least=1)
+    variance = check_number(variance, "variance", strict=True)
+    points = _rows(points, method)
+    anchors = learn(points, n_anchors, init, n_iter, variance, random_stream(rng, points), n_jobs)
+    xp = array_namespace(anchors)
+    if not bool(xp.all(xp.isfinite(anchors))):  # looked for in all points only where something went wrong
+        check_finite_rows(points, "points")
+    return anchors
+
+
+def _rows(points: Any, method: str) -> Any:
+    """The points as floats, (point, feature), at least one of them."""
+    sparse = sp.issparse(points)
+    if sparse and method == "em":
+        raise TypeError("method='em' takes dense points, got a sparse matrix; pass points.toarray().")
+    points = points if hasattr(points, "ndim") else np.asarray(points)
+    if points.ndim != 2 or points.shape[0] == 0:
+        raise ValueError(
+            f"points must be (point, feature) with at least one row, got shape {tuple(points.shape)}; pass such."
+        )
+    if not sparse and not array_namespace(points).isdtype(points.dtype, "real floating"):
+        return array_namespace(points).astype(points, array_namespace(points).float64)
+    return points
 
 
 def _plain(points, n_anchors, init, n_iter, variance, rng, n_jobs):

@@ -147,6 +147,8 @@ def em_means(
     prior = check_number(prior, "prior")
     n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0)
     slack = e_step_slack(e_step, column_penalty)
+    if not hasattr(multisets, "n_sets"):
+        raise TypeError(f"multisets must be Multisets, got {type(multisets).__name__}; pass neighbourhoods(graph).")
     if is_torch_array(points):
         from fishergraph.ops.torch_door import checked_em_means
 

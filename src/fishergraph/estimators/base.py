@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +23,23 @@ from fishergraph.multiset import makes_lifted
 from fishergraph.ops import choose_backend
 
 E = TypeVar("E", bound="FisherTransformer")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def all_or_nothing(fit: F) -> F:
+    """`fit`, which leaves the model as it was where it fails or is interrupted: fitted as before, or not at all."""
+
+    @wraps(fit)
+    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return whole  # type: ignore[return-value]
 
 
 class FisherTransformer(TransformerMixin, BaseEstimator):
@@ -83,7 +102,7 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
             attention=attention,
             fit_map=_checks.look_up(KERNELS, self.kernel, "kernel"),
             keeps_phi=self.kernel == "identity",
-            bandwidth=_checks.check_number(self.bandwidth, "bandwidth", least=1e-6, most=1e6),
+            bandwidth=_checks.check_number(self.bandwidth, "bandwidth", least=0.01, most=1e6),
             max_samples=_checks.check_integer(self.max_samples, "max_samples", least=1),
             backend=self.backend,
             device=device,

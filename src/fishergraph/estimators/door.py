@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from fishergraph import _checks
 from fishergraph._optional import require
 from fishergraph.family import choose_family
-from fishergraph.graph import as_graph, names_nodes
+from fishergraph.graph import as_graph, lists_edges, names_nodes
 from fishergraph.multiset import Tuples, choose_multiset, makes_lifted, node_tuples, singletons
 from fishergraph.ops import choose_backend
 from fishergraph.ops.place import NUMPY, Place
@@ -62,17 +62,35 @@ def host_door(model: Any, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, An
     if X is None and graph is None:
         raise ValueError("X or graph must be given, got None for both; pass features, a graph, or both.")
     if graph is not None:
-        labels = _checks.row_labels(X)
-        graph = as_graph(graph, undirected=model.undirected, node_ids=labels if names_nodes(graph) else None)
-        _checks.check_same_order(labels, graph.ids)
+        graph = _labelled_graph(X, graph, model.undirected)
     if X is None:
+        assert graph is not None
+        _checks.check_weight_scale(graph.weights, np.dtype(np.float32))
         X = structural_features(graph, model.structure, dim=model.dim, seed=model._structure_seed)
     X = host_rows(model, X, fitting=fitting)
     return _host_sets(model, X, graph)
 
 
+def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Any:
+    """The graph with its nodes in the order of X, where X and the graph name them."""
+    labels = _checks.row_labels(X)
+    known = {"node_ids": labels} if labels is not None and names_nodes(graph) else {}
+    n_rows = 0 if X is None else X.shape[0] if hasattr(X, "shape") else len(X)
+    if n_rows and lists_edges(graph):
+        known = {"n_nodes": n_rows}
+    try:
+        graph = as_graph(graph, undirected=undirected, **known)
+    except ValueError as error:  # its wording is that of a call of as_graph
+        said = str(error).replace("node_ids", "the index of X").replace("a larger n_nodes", "X with a row per node")
+        raise ValueError(said) from error
+    _checks.check_same_order(labels, graph.ids)
+    return graph
+
+
 def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], str] = _checks.plain_row) -> Any:
     """X as a C-ordered float matrix or CSR, with finite entries; `name_row(i)` names a row in an error."""
+    if sp.issparse(X):
+        _checks.check_compressed(X, "X")
     X = validate_data(
         model,
         X,

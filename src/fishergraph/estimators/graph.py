@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fishergraph import _checks
 from fishergraph.blocks import one_blas_thread
 from fishergraph.embedding import log_counts, root_shares
-from fishergraph.estimators.base import FisherTransformer
+from fishergraph.estimators.base import FisherTransformer, all_or_nothing
 from fishergraph.estimators.door import enters_unit, host_placed
 from fishergraph.estimators.graph_input import NodeCode, fit_code
 from fishergraph.estimators.graph_stack import GraphSpec, fit_stages, run_stages
@@ -184,6 +184,7 @@ class FisherGraphEmbedding(FisherTransformer):
         with one_blas_thread(), spec.nodes.place.working():
             return run_stages(spec, self.stack_, self.readouts_, X, sets, members)
 
+    @all_or_nothing
     def _fit(self, graphs: Any, *, want_output: bool) -> Any:
         spec = self._spec()
         seed = np.random.SeedSequence(self._seed_words())

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _checks
 from fishergraph.blocks import one_blas_thread
-from fishergraph.estimators.base import FisherTransformer
+from fishergraph.estimators.base import FisherTransformer, all_or_nothing
 from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.estimators.readout import fit_readout, run_readout
@@ -148,6 +148,7 @@ class FisherSetEmbedding(FisherTransformer):
             points = input_points(spec, stack.input_map, X)
             return run_readout(spec, stack.layers[0], points, sets, dtype=X.dtype)
 
+    @all_or_nothing
     def _fit(self, X: Any, weights: Any, *, want_output: bool) -> Any:
         spec = self._spec()
         seed = np.random.SeedSequence(self._seed_words())

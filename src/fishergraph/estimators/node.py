@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _checks
 from fishergraph.blocks import one_blas_thread
-from fishergraph.estimators.base import FisherTransformer
+from fishergraph.estimators.base import FisherTransformer, all_or_nothing
 from fishergraph.estimators.door import open_door
 from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.progress import progress_bar
@@ -174,6 +174,7 @@ class FisherEmbedding(FisherTransformer):
         with one_blas_thread(), place.working():
             return sets.pooled(run_stack(spec, self.stack_, X, sets))
 
+    @all_or_nothing
     def _fit(self, X: Any, graph: Any, *, want_output: bool) -> Any:
         spec = self._spec()
         words = self._seed_words()

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._checks import look_up
-from fishergraph.graph import Graph
+from fishergraph.graph import as_graph
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,14 @@ def node_sets(graph_ptr: Any) -> Multisets:
     return Multisets(indptr.astype(np.int64), singletons(int(indptr[-1])).indices, None, int(indptr[-1]))
 
 
-def neighbourhoods(graph: Graph, *, closed: bool = True, weights: str | None = None) -> Multisets:
+def neighbourhoods(graph: Any, *, closed: bool = True, weights: str | None = None) -> Multisets:
     """S_G(v) = N(v), with v itself when `closed` (added once, with weight one, where the graph has no self-loop).
 
-    `weights` None keeps the graph's own weights; "uniform" makes every member weigh one; "symmetric" divides them
-    by the square roots of both ends' degrees.
+    `graph` is anything that `as_graph` takes. `weights` None keeps the graph's own weights; "uniform" makes every
+    member weigh one; "symmetric" divides them by the square roots of both ends' degrees.
     """
     reweigh = look_up(WEIGHTS, weights if weights is not None else "edge", "weights")
+    graph = as_graph(graph)
     indptr, indices, edge_weights = graph.indptr, graph.indices, graph.weights
     if closed:
         indptr, indices, edge_weights = _add_missing_loops(indptr, indices, edge_weights)
@@ -129,10 +130,11 @@ def _symmetric(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | No
     """a_vu = w_vu / √(d_v d_u), with d_v the weight v receives and d_u the weight u sends."""
     received, sent = degrees(indptr, indices, weights)
     inverse_received, inverse_sent = inverse_sqrt_or_zero(received), inverse_sqrt_or_zero(sent)
-    # float32 once per entry: nothing of the size of the edges is held in float64.
-    scaled = inverse_sent.astype(np.float32)[indices]
-    scaled *= np.repeat(inverse_received.astype(np.float32), np.diff(indptr))
-    return scaled if weights is None else (scaled * weights).astype(weights.dtype, copy=False)
+    # In the precision of the weights, float32 where there are none: an entry takes no more memory than it has to.
+    kind = np.float32 if weights is None else weights.dtype
+    scaled = inverse_sent.astype(kind)[indices]
+    scaled *= np.repeat(inverse_received.astype(kind), np.diff(indptr))
+    return scaled if weights is None else scaled * weights
 
 
 def degrees(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from fishergraph import _checks
 from fishergraph._version import __version__
+from fishergraph.estimators.base import all_or_nothing
 from fishergraph.estimators.door import host_door
 from fishergraph.estimators.model_file import (
     given_params,
@@ -159,6 +160,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,

@@ -34,7 +34,7 @@ class NystromMap(LazyChannels):
     def __init__(self, in_channels: int, out_channels: int, *, bandwidth: float = 1.0):
         super().__init__()
         self.out_channels = check_integer(out_channels, "out_channels", least=1)
-        self.bandwidth = check_number(bandwidth, "bandwidth", least=1e-6, most=1e6)
+        self.bandwidth = check_number(bandwidth, "bandwidth", least=0.01, most=1e6)
         self.hold("weight", (out_channels,), in_channels)
         self.reset_parameters()
 
