@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from fishergraph import _table_files
 from fishergraph.graph import as_graph
 from fishergraph.tables import SUFFIXES, check_writable, read_edges, read_nodes, write_embedding
 
@@ -57,6 +58,18 @@ def test_ids_of_text_files_are_kept_as_they_are_written(tmp_path, ends, ids):
     same = as_graph(read_edges(tmp_path / "e.csv"), node_ids=known)
     assert same.adjacency.toarray().tolist() == [[0, 0, 1], [0, 0, 0], [0, 1, 0]]
     assert X.tolist() == [[3], [1], [2]]
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+def test_a_zero_that_leads_is_found_wherever_the_text_is_cut(tmp_path, monkeypatch, chunk, suffix):
+    monkeypatch.setattr(_table_files, "_CHUNK", chunk)
+    for text, leads in (
+        ("s,t\n10,20\n0,100\n", False), ("0,1\n1,0", False), ("s,t,w\n1,2,0.5\n3,0,-0.25\n", False),
+        ("s,t\n10,020\n", True), ("s,t\n07,2\n", True), ('s,t\n1,"01"\n', True), ("s,t\r\n1,2\r\n-01,2\r\n", True),
+        ("00,1\n", True),
+    ):  # fmt: skip
+        assert _table_files._zeros_lead(put(tmp_path, f"e{suffix}", text), suffix.endswith(".gz")) is leads, text
 
 
 @pytest.mark.parametrize("nothing", ["", "NA", "nan"])

@@ -19,6 +19,9 @@ from fishergraph import _file_checks
 
 SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".parquet": "", ".npz": ""}
 _READ_ERRORS = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, csv.Error)
+_CHUNK = 1 << 24  # bytes that are read at once
+# What may stand before the first digit of a number.
+_STARTS = np.frombuffer(b',\t\n\r" -+', np.uint8)
 # (the path, the fields of the first line) → the names of the columns, where that line is data
 Header = Callable[[Path, list[str]], list[str] | None]
 
@@ -44,15 +47,35 @@ def _read_text(path: Path, suffix: str, header: Header, ids: Callable[[list[str]
     _check_separator(path, fields, mark)
     given = header(path, fields)
     keys = ids(_distinct_names(path, given or fields))
-    table = pacsv.read_csv(
-        path,
-        pacsv.ReadOptions(block_size=1 << 24, column_names=given),
-        pacsv.ParseOptions(delimiter=mark),
-        pacsv.ConvertOptions(column_types=dict.fromkeys(keys, pa.string())),
-    )
+
+    def read(types: dict[str, pa.DataType]) -> pa.Table:
+        options = pacsv.ReadOptions(block_size=_CHUNK, column_names=given)
+        return pacsv.read_csv(
+            path, options, pacsv.ParseOptions(delimiter=mark), pacsv.ConvertOptions(column_types=types)
+        )
+
+    table = read({})
+    kinds = {str(table.column(key).type) for key in keys}
+    if kinds <= {"string", "null"} or (kinds <= {"int64", "string", "null"} and not _zeros_lead(path, zipped)):
+        return table
+    table = read(dict.fromkeys(keys, pa.string()))  # again, which takes longer, and few files need it
     for key in keys:
         table = table.set_column(table.column_names.index(key), key, cast(Any, _whole_numbers(table.column(key))))
     return table
+
+
+def _zeros_lead(path: Path, zipped: bool) -> bool:
+    """Whether some number begins with a zero that it would lose, as 007 does."""
+    before = b"\n"
+    with gzip.open(path) if zipped else path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            text = np.frombuffer(before + chunk, np.uint8)
+            zeros = np.flatnonzero(text[1:-1] == ord("0"))
+            digit = (text[zeros + 2] >= ord("0")) & (text[zeros + 2] <= ord("9"))
+            if np.isin(text[zeros[digit]], _STARTS).any():
+                return True
+            before = text[-2:].tobytes()
+    return False
 
 
 def _whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
