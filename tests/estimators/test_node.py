@@ -438,3 +438,23 @@ def test_rows_and_nodes_of_other_names_or_another_order_are_refused():
     Z = model.fit_transform(X, graph=names)
     for index, graph in ((list("abcd"), names), ([10, 20, 30, 40], numbers), (list("wxyz"), numbers)):
         np.testing.assert_array_equal(model.fit_transform(X.set_axis(index), graph=graph), Z)
+
+
+# --- nothing to tell nodes apart by -----------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:asked for:UserWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("changes", [{}, {"weights": "symmetric"}, {"n_anchors": 1}, {"backend": "torch"}], ids=str)
+def test_what_rounding_leaves_of_a_zero_is_no_direction(A, dtype, changes):
+    """All rows point one way, so φ is zero; its last bits, made as long as one, would be what later layers see."""
+    rows = np.outer(np.arange(1, N + 1), [1.0, 2.0, 3.0]).astype(dtype)
+    model = small(n_layers=3, **changes)
+    Z = model.fit_transform(rows, graph=A)
+    first, second, *later = np.split(Z, np.cumsum(model.stack_.widths)[:-1], axis=1)
+    assert np.abs(first).max() > 0.9
+    assert np.abs(second).max() < 4 * np.finfo(dtype).eps
+    assert not any(block.any() for block in later)
+    order = np.random.default_rng(0).permutation(N)
+    again = model.transform(rows[order], graph=A[order][:, order])
+    np.testing.assert_allclose(again, Z[order], rtol=0, atol=8 * np.finfo(dtype).eps)

@@ -118,7 +118,13 @@ Output = Annotated[
 ]
 IdColumn = Annotated[
     str | None,
-    option("--id-column", metavar="NAME", panel=_DATA, help="Column of the node ids.", default="id, node or node_id"),
+    option(
+        "--id-column",
+        metavar="NAME",
+        panel=_DATA,
+        help="Column of the node ids.",
+        default="id, node or node_id, else an index of pandas, else the row numbers",
+    ),
 ]
 Drop = Annotated[
     list[str] | None,

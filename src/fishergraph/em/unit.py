@@ -11,10 +11,11 @@ from array_api_compat import array_namespace, is_torch_array
 from fishergraph.blocks import map_blocks, row_blocks
 
 
-def unit_rows(points: Any) -> Any:
+def unit_rows(points: Any, *, least: float = 0.0) -> Any:
     """The rows divided by their lengths; a zero row stays zero. Dense, canonical CSR, or a tensor.
 
-    A row is divided by its largest entry first, so that no square can overflow or vanish.
+    A row is divided by its largest entry first, so that no square can overflow or vanish. Dense rows whose largest
+    entry is at most `least` are zero.
     """
     if sp.issparse(points):
         counts = np.diff(points.indptr)
@@ -27,10 +28,10 @@ def unit_rows(points: Any) -> Any:
     if not is_torch_array(points):
         from fishergraph.ops.numba_rows import unit_rows as compiled
 
-        return compiled(points)
+        return compiled(points, least)
     xp = array_namespace(points)
     largest = xp.linalg.vector_norm(points, ord=float("inf"), axis=1, keepdims=True)
-    scaled = points / xp.where(largest > 0, largest, xp.ones_like(largest))
+    scaled = points / xp.where(largest > least, largest, xp.full_like(largest, float("inf")))
     lengths = xp.linalg.vector_norm(scaled, axis=1, keepdims=True)
     scaled /= xp.where(lengths > 0, lengths, xp.ones_like(lengths))
     return scaled

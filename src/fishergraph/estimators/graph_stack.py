@@ -12,7 +12,7 @@ from array_api_compat import array_namespace
 
 from fishergraph.em.kmeans import unit_rows
 from fishergraph.estimators.readout import fit_readout, run_readout
-from fishergraph.estimators.stack import Stack, StackSpec, fit_input_map, input_points
+from fishergraph.estimators.stack import Stack, StackSpec, fit_input_map, input_points, noise_of
 from fishergraph.family.base import unit_normalize
 from fishergraph.layer import Known, Layer, fit_layer, phi_blocks, run_layer
 
@@ -122,7 +122,7 @@ def _next_points(spec: StackSpec, layer: Layer, known: Known, points: Any, sets:
     result = place.empty((sets.n_sets, layer.kernel_map.n_outputs), place.storage(dtype))
 
     def write(rows: slice, block: Any) -> None:
-        result[rows] = unit_rows(block) if spec.normalize else block
+        result[rows] = unit_rows(block, least=noise_of(block)) if spec.normalize else block
 
     asked = spec.layer_at(t)
     with spec.progress(f"layer {t}/{spec.n_layers}", len(phi_blocks(asked, sets, points.shape[1]))) as bar:

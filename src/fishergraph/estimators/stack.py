@@ -222,7 +222,7 @@ class _Output:
 
         def write(rows: slice, block: Any) -> None:
             if keep:
-                points[rows] = unit_rows(block) if unit else block
+                points[rows] = unit_rows(block, least=noise_of(block) if t > 0 else 0.0) if unit else block
             if target is not None:
                 target[rows] = block if scale == 1 else block * scale
 
@@ -245,6 +245,11 @@ class _Output:
             return result
         cut = result[:, : self.used]
         return array_namespace(cut).asarray(cut, copy=True)
+
+
+def noise_of(block: Any) -> float:
+    """What rounding leaves of a φ that is zero, beside points of length one: it must not become a direction."""
+    return 16 * float(array_namespace(block).finfo(block.dtype).eps)
 
 
 def asked_widths(spec: StackSpec, first: int, width: int, slots: int = 1) -> list[int]:

@@ -15,8 +15,8 @@ _SMALL, _LARGE = 1e-15, 1e15
 
 
 @_compiled
-def unit_rows_into(points, out):
-    """out_i = x_i / ‖x_i‖, zero for a zero row.
+def unit_rows_into(points, least, out):
+    """out_i = x_i / ‖x_i‖, zero for a row without an entry beyond ±least.
 
     A row is divided by its largest entry first: no square overflows or vanishes, and multiples of a unit vector all
     give that vector to the last bit.
@@ -26,7 +26,7 @@ def unit_rows_into(points, out):
         largest = x[0] - x[0]
         for k in range(len(x)):
             largest = max(largest, abs(x[k]))
-        divisor = largest if largest > 0 else largest + 1
+        divisor = largest if largest > least else points.dtype.type(np.inf)
         square = 0.0
         for k in range(len(x)):
             unit[k] = x[k] / divisor
@@ -88,9 +88,9 @@ def add_scaled_segments(rows, scales, labels, sums):
             row[k] += scale * x[k]
 
 
-def unit_rows(points: np.ndarray) -> np.ndarray:
-    """The rows divided by their lengths, in an array of their own."""
+def unit_rows(points: np.ndarray, least: float = 0.0) -> np.ndarray:
+    """The rows divided by their lengths, in an array of their own; zero where no entry is beyond ±least."""
     points = np.ascontiguousarray(points)
     out = np.empty_like(points)
-    unit_rows_into(points, out)
+    unit_rows_into(points, points.dtype.type(least), out)
     return out
