@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 import reference as ref
 from contracts import from_lists, members_of, random_problem
-from fishergraph import em_means
+from fishergraph import em_means, neighbourhoods
 
 torch = pytest.importorskip("torch")
 
@@ -86,3 +87,10 @@ def test_sets_without_members_give_the_anchors():
     got = em_means(problem.points, sets, problem.anchors, e_step="balanced")
     assert_allclose(got.means[[0, 2]], np.stack([problem.anchors] * 2))
     assert_allclose(got.means[1], np.repeat(problem.points[:1], 4, axis=0))
+
+
+def test_a_graph_is_no_multisets():
+    matrix = sp.csr_array(np.eye(4, k=1))
+    with pytest.raises(TypeError, match=r"multisets must be Multisets, got csr_array; pass neighbourhoods\(graph\)"):
+        em_means(np.eye(4), matrix, np.eye(4)[:2])
+    assert em_means(np.eye(4), neighbourhoods(matrix), np.eye(4)[:2]).means.shape == (4, 2, 4)

@@ -147,8 +147,6 @@ def em_means(
     prior = check_number(prior, "prior")
     n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0)
     slack = e_step_slack(e_step, column_penalty)
-    if not hasattr(multisets, "n_sets"):
-        raise TypeError(f"multisets must be Multisets, got {type(multisets).__name__}; pass neighbourhoods(graph).")
     if is_torch_array(points):
         from fishergraph.ops.torch_door import checked_em_means
 
@@ -200,6 +198,8 @@ def _array_means(
 
 def check_sets(sets: Multisets, n_rows: int) -> None:
     """Raise unless every member is one of the rows and every weight a share: compiled loops check nothing."""
+    if not isinstance(sets, Multisets):
+        raise TypeError(f"multisets must be Multisets, got {type(sets).__name__}; pass neighbourhoods(graph).")
     if sets.n_points != n_rows:
         raise ValueError(
             f"the multisets are over {sets.n_points} points, got {n_rows} rows; pass the points they were built for."
