@@ -440,6 +440,29 @@ def test_rows_and_nodes_of_other_names_or_another_order_are_refused():
         np.testing.assert_array_equal(model.fit_transform(X.set_axis(index), graph=graph), Z)
 
 
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"n_layers": 3}, "n_layers must be that of the fit, 2, got 3; fit again"),
+        ({"n_layers": 1}, "n_layers must be that of the fit, 2, got 1; fit again"),
+        ({"multiset": "paths"}, "points must be as wide as the anchors, 6, got 18 columns; fit again"),
+    ],
+)
+def test_parameters_that_no_longer_fit_what_was_learned(X, A, changes, sentence):
+    model = small(dim=6).fit(np.hstack([X, X**2]), graph=A).set_params(**changes)
+    with pytest.raises(ValueError, match=sentence):
+        model.transform(np.hstack([X, X**2]), graph=A)
+
+
+def test_tensors_and_edges_without_the_last_nodes(X):
+    torch = pytest.importorskip("torch")
+    edges, tensor = np.array([[0, 1], [1, 2]]), torch.tensor(X)
+    for multiset in ("neighbourhood", "hops"):
+        known = small(multiset=multiset).fit_transform(X, graph=edges)
+        found = small(multiset=multiset).fit_transform(tensor, graph=torch.tensor(edges))
+        assert found.shape == known.shape == (N, known.shape[1])
+
+
 # --- nothing to tell nodes apart by -----------------------------------------------------------------------
 
 

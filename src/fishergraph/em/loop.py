@@ -37,6 +37,11 @@ def first_responsibilities(
     n_jobs: int | None = None,
 ) -> Responsibilities:
     """The responsibilities of all points at the anchors, by row blocks, (point, anchor)."""
+    if points.shape[1] != anchors.shape[1]:  # compiled loops would read past the shorter ones
+        raise ValueError(
+            f"points must be as wide as the anchors, {anchors.shape[1]}, got {points.shape[1]} columns; "
+            "fit again where parameters were changed after the fit."
+        )
     xp = array_namespace(points, anchors)
     log = xp.empty((points.shape[0], len(anchors)), dtype=sum_dtype(points, anchors), device=device_of(points))
     plain = xp.empty_like(log)

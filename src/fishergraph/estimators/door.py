@@ -189,5 +189,5 @@ def _tensor_sets(model: Any, X: Any, graph: Any, device: Any) -> Any:
             *pair, X.shape[0], closed=_ON_DEVICE[model.multiset], weights=model.weights, undirected=model.undirected
         )
     if graph is not None:
-        graph = as_graph(graph, undirected=model.undirected)
+        graph = _labelled_graph(X, graph, model.undirected)
     return moved_sets(_host_sets(model, X, graph)[1], device)

@@ -127,6 +127,8 @@ def _count_points(spec: StackSpec, X: Any) -> Any:
 
 def run_stack(spec: StackSpec, stack: Stack, X: Any, sets: Any) -> Any:
     """The output of a fitted stack, (row, sum of the kept blocks' widths)."""
+    if len(stack.layers) != spec.n_layers:
+        raise ValueError(f"n_layers must be that of the fit, {len(stack.layers)}, got {spec.n_layers}; fit again.")
     stack = stack.moved(lambda array: spec.place.put(array, X.dtype))
     _, output = _run(spec, stack.input_map, X, sets, lambda t, points: (stack.layers[t - 1], Known()), True)
     assert output is not None
