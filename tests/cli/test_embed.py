@@ -139,6 +139,20 @@ def test_the_record_of_structural_features_makes_them_again(files, tmp_path):
     np.testing.assert_array_equal(model.transform(X, graph=graph), np.load(tmp_path / "z.npz")["x"])
 
 
+def test_a_model_of_structural_features_takes_no_others(files, tmp_path):
+    edges, nodes = files[:2]
+    model = tmp_path / "m.safetensors"
+    ok("embed", edges, "-o", tmp_path / "z.npz", "--save", model, "--dim", 4, "--layers", 1, "--seed", 0)
+    table = pd.read_csv(nodes)
+    pd.DataFrame({"id": table["id"], **dict.fromkeys("abcd", 1.0)}).to_csv(tmp_path / "n.csv", index=False)
+    arguments = ["embed", edges, "-n", tmp_path / "n.csv", "-o", tmp_path / "y.npz", "--model", model]
+    fails(
+        tmp_path, "was fitted on structural features and needs no others, got a node file with 4 features", *arguments
+    )
+    drop = [word for name in "abcd" for word in ("--drop", name)]
+    ok(*arguments, *drop)
+
+
 def test_id_column_and_drop(tmp_path):
     edges, nodes = graph_frames()
     nodes = nodes.rename(columns={"id": "paper"}).assign(label="red", year=1999)

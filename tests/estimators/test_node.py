@@ -454,6 +454,14 @@ def test_parameters_that_no_longer_fit_what_was_learned(X, A, changes, sentence)
         model.transform(np.hstack([X, X**2]), graph=A)
 
 
+def test_a_model_of_features_wants_features(tmp_path, A):
+    features = np.random.default_rng(0).normal(size=(N, 6))
+    small().fit(features, graph=A).save(tmp_path / "m.safetensors")
+    for model in (small().fit(features, graph=A), FisherEmbedding.load(tmp_path / "m.safetensors")):
+        with pytest.raises(ValueError, match="X must be given, as it was for the fit, got None"):
+            model.transform(None, graph=A)
+
+
 def test_tensors_and_edges_without_the_last_nodes(X):
     torch = pytest.importorskip("torch")
     edges, tensor = np.array([[0, 1], [1, 2]]), torch.tensor(X)

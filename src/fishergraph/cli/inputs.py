@@ -138,6 +138,11 @@ def match_features(job: Job, model: Any, inputs: Inputs) -> Any:
     given = [] if X is None else inputs.names
     width = len(given) or describe_structure(model.structure, model.dim)["width"]
     missing = [name for name in learned if name not in set(given)]
+    if given and getattr(model, "_structural", False):
+        raise ValueError(
+            f"'{job.model}' was fitted on structural features and needs no others, got a node file with {len(given)} "
+            "features; give ids alone, or leave the features out with --drop."
+        )
     if missing or width != model.n_features_in_:
         found = ", ".join(given[:10]) + (", …" if len(given) > 10 else "") or "no node features"
         want = f" ({', '.join(map(str, missing[:3]))} among them)" if missing else ""

@@ -30,6 +30,7 @@ def open_door(model: Any, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, An
     blocks. `model` is the estimator, whose parameters are checked.
     """
     if is_torch_array(X):
+        _same_source(model, X, fitting)
         X = tensor_rows(model, X, fitting=fitting)
         return tensor_placed(model, X, _tensor_sets(model, X, graph, X.device))
     return host_placed(model, *host_door(model, X, graph, fitting=fitting))
@@ -61,6 +62,7 @@ def host_door(model: Any, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, An
     """X as NumPy or CSR, and the multisets of the graph."""
     if X is None and graph is None:
         raise ValueError("X or graph must be given, got None for both; pass features, a graph, or both.")
+    _same_source(model, X, fitting)
     if graph is not None:
         graph = _labelled_graph(X, graph, model.undirected)
     if X is None:
@@ -69,6 +71,17 @@ def host_door(model: Any, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, An
         X = structural_features(graph, model.structure, dim=model.dim, seed=model._structure_seed)
     X = host_rows(model, X, fitting=fitting)
     return _host_sets(model, X, graph)
+
+
+def _same_source(model: Any, X: Any, fitting: bool) -> None:
+    """Remember whether features come with the graph or from it; raise where a model that had them gets none.
+
+    The other way round is allowed: a user may have computed the structural features.
+    """
+    if fitting:
+        model._structural = X is None
+    elif X is None and not getattr(model, "_structural", True):  # files of 0.1.0 do not say
+        raise ValueError("X must be given, as it was for the fit, got None; pass the features, or fit again without.")
 
 
 def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Any:

@@ -125,6 +125,8 @@ def pack_features(estimator: Any) -> dict[str, Any]:
         header["feature_names_in"] = list(estimator.feature_names_in_)
     if hasattr(estimator, "_structure_seed"):
         header["structure_seed"] = estimator._structure_seed
+    if hasattr(estimator, "_structural"):
+        header["structural"] = estimator._structural
     return header
 
 
@@ -135,3 +137,5 @@ def unpack_features(estimator: Any, header: dict[str, Any]) -> None:
         estimator.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
     if "structure_seed" in header:
         estimator._structure_seed = header["structure_seed"]
+    if "structural" in header:
+        estimator._structural = header["structural"]
