@@ -47,6 +47,12 @@ def test_an_endpoint_out_of_range(node):
     refused(words, graph=(index, np.ones(3)))
 
 
+@pytest.mark.parametrize("features", [np.float64(1), np.ones(3), 5, "x", []], ids=str)
+def test_what_is_no_matrix_beside_edges(features):
+    with pytest.raises(ValueError, match=r"Expected 2D array|at least one array or dtype|could not convert"):
+        small().fit(features, graph=np.array([[0, 1], [1, 2]]))
+
+
 def compressed(indices, indptr, shape=(8, 8)):
     return sp.csr_array((np.ones(len(indices)), np.array(indices), np.array(indptr)), shape=shape)
 

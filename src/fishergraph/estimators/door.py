@@ -87,10 +87,10 @@ def _same_source(model: Any, X: Any, fitting: bool) -> None:
 def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Any:
     """The graph with its nodes in the order of X, where X and the graph name them."""
     labels = _checks.row_labels(X)
-    known = {"node_ids": labels} if labels is not None and names_nodes(graph) else {}
-    n_rows = 0 if X is None else X.shape[0] if hasattr(X, "shape") else len(X)
-    if n_rows and lists_edges(graph):
-        known = {"n_nodes": n_rows}
+    known: dict[str, Any] = {"node_ids": labels} if labels is not None and names_nodes(graph) else {}
+    shape = np.shape(X) if isinstance(X, (list, tuple)) else getattr(X, "shape", ())
+    if len(shape) == 2 and shape[0] and lists_edges(graph):
+        known = {"n_nodes": shape[0]}
     try:
         graph = as_graph(graph, undirected=undirected, **known)
     except ValueError as error:  # its wording is that of a call of as_graph
