@@ -103,13 +103,19 @@ def names_nodes(obj: Any) -> bool:
 
 def lists_edges(obj: Any) -> bool:
     """Whether a graph object is a bare list of edges, which does not say how many nodes there are."""
-    return not isinstance(obj, Graph) and _package(obj) in ("numpy", "torch", "pair")
+    package = "" if isinstance(obj, Graph) else _package(obj)
+    bare = package == "torch_geometric" and not {"x", "num_nodes"} & set(getattr(obj, "keys", list)())
+    return bare or package in ("numpy", "torch", "pair")
 
 
 def _package(obj: Any) -> str:
     """The package an object comes from, found without importing it; a pair of arrays is a "pair"."""
     if isinstance(obj, tuple) and len(obj) == 2:
         return "pair"
+    if hasattr(obj, "detach") and hasattr(
+        obj, "layout"
+    ):  # a tensor, also one that another package derived, such as EdgeIndex
+        return "torch"
     for base in type(obj).__mro__:
         package = base.__module__.partition(".")[0]
         if package in _READERS:

@@ -489,3 +489,14 @@ def test_what_rounding_leaves_of_a_zero_is_no_direction(A, dtype, changes):
     order = np.random.default_rng(0).permutation(N)
     again = model.transform(rows[order], graph=A[order][:, order])
     np.testing.assert_allclose(again, Z[order], rtol=0, atol=8 * np.finfo(dtype).eps)
+
+
+def test_edges_of_pyg_that_do_not_say_how_many_nodes_there_are(X):
+    torch, pyg = pytest.importorskip("torch"), pytest.importorskip("torch_geometric")
+    edges = torch.tensor([[0, 1], [1, 2]])
+    known = small().fit_transform(X, graph=edges.numpy())
+    for graph in (pyg.data.Data(edge_index=edges), pyg.EdgeIndex(edges, sparse_size=(N, N))):
+        np.testing.assert_array_equal(small().fit_transform(X, graph=graph), known)
+    for graph in (pyg.data.Data(edge_index=edges, num_nodes=3), pyg.data.Data(x=torch.ones(3, 1), edge_index=edges)):
+        with pytest.raises(ValueError, match=f"one row per node of the graph, got {N} rows and 3 nodes"):
+            small().fit(X, graph=graph)
