@@ -53,6 +53,10 @@ def test_what_is_no_matrix_beside_edges(features):
         small().fit(features, graph=np.array([[0, 1], [1, 2]]))
 
 
+def test_weights_that_structural_features_cannot_hold():
+    refused(r"edge weights must lie between 1e-30 and 1e\+30 beside features in float32", features=None, graph=A * 1e39)
+
+
 def compressed(indices, indptr, shape=(8, 8)):
     return sp.csr_array((np.ones(len(indices)), np.array(indices), np.array(indptr)), shape=shape)
 

@@ -439,3 +439,20 @@ def test_a_subgraph_in_another_order_lists_its_members_in_order():
     cut = graph[order]
     assert all((np.diff(cut.indices[a:b]) > 0).all() for a, b in zip(cut.indptr[:-1], cut.indptr[1:], strict=True))
     np.testing.assert_array_equal(cut.adjacency.toarray(), graph.adjacency.toarray()[order][:, order])
+
+
+def test_ids_beyond_the_largest_integer_are_named_or_kept():
+    for source in (np.array([2**63 + 1, 2], dtype=np.uint64), np.array([2**70, 2], dtype=object)):
+        with pytest.raises(ValueError, match=r"column 'source' must hold numbers below 2\*\*63.*convert them to text"):
+            as_graph(pd.DataFrame({"source": source, "target": [1, 2]}))
+    ids = as_graph(nx.Graph([(2**63, 1), (1, 2**70)])).ids
+    assert ids is not None
+    assert ids.tolist() == [2**63, 1, 2**70]
+
+
+def test_flags_and_names_that_do_not_belong():
+    graph = as_graph(np.array([[0, 1], [1, 2]]))
+    with pytest.raises(ValueError, match="undirected must be True or False, got 'no'"):
+        as_graph(graph, undirected="no")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="node_ids belongs to edge tables and NetworkX, got it with fishergraph Graph"):
+        as_graph(graph, node_ids=[2, 1, 0])
