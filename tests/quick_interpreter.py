@@ -6,17 +6,17 @@ from math import prod
 
 from triton.language import core
 from triton.runtime import interpreter
-from triton.runtime.interpreter import InterpretedFunction, _patch_lang
+from triton.runtime.interpreter import InterpretedFunction, _get_np_dtype, _patch_lang, interpreter_builder
 
 
 def quicken() -> None:
     """A third of the time of a small kernel goes into what is kept here."""
     core.tensor.__init__ = _shared_shape
     InterpretedFunction.__call__ = _swapped_once()
-    interpreter._get_np_dtype = _by_names(interpreter._get_np_dtype)
+    interpreter._get_np_dtype = _by_names(_get_np_dtype)
     core.block_type.with_element_ty = _by_names(core.block_type.with_element_ty)
     # Offsets are checked for overflow at every sum; those of tests are small.
-    interpreter.interpreter_builder.options = replace(interpreter.interpreter_builder.options, sanitize_overflow=False)
+    interpreter_builder.options = replace(interpreter_builder.options, sanitize_overflow=False)
 
 
 def _swapped_once():

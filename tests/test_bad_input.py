@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +12,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fishergraph import FisherEmbedding, Paths
+from fishergraph import FisherEmbedding, FisherGraphEmbedding, FisherSetEmbedding, LogisticProbe, Paths, learn_anchors
+from fishergraph.baselines.features import SGC
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -59,6 +61,23 @@ def test_weights_that_structural_features_cannot_hold():
 
 def compressed(indices, indptr, shape=(8, 8)):
     return sp.csr_array((np.ones(len(indices)), np.array(indices), np.array(indptr)), shape=shape)
+
+
+DOORS = {
+    "sets": lambda bad: FisherSetEmbedding().fit((bad, np.array([0, 3, 8]))),
+    "graphs": lambda bad: FisherGraphEmbedding().fit([(bad, nx.path_graph(8))] * 2),
+    "probe": lambda bad: LogisticProbe().fit(bad, np.arange(8) % 2, [0, 1, 2, 3], [4, 5]),
+    "baseline": lambda bad: SGC().fit(bad, np.arange(8) % 2, graph=A, train=[0, 1, 2, 3], val=[4, 5]),
+    "anchors": lambda bad: learn_anchors(bad, 2, rng=0),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_looks_at_compressed_rows(door):
+    with pytest.raises(
+        ValueError, match=r"whose indices lie inside its shape \(8, 8\), got one where indices must be < 8"
+    ):
+        DOORS[door](compressed([0, 1, 2, 3, 4, 5, 6, 2**30], range(9)))
 
 
 @pytest.mark.parametrize(

@@ -390,6 +390,12 @@ NPZ_FILES = {
     "feature shape": (read_nodes, {"x": np.ones(3)}, r"x in .*got float64 of shape \(3,\)"),
     "feature kind": (read_nodes, {"x": np.array([["a"]])}, "x in .*got <U1"),
     "beyond float32": (read_nodes, {"x": np.array([[1e39]])}, r"x in .*within ±3.4e38, got 1e\+39"),
+    "matrix of text": (read_nodes, csr_pieces(x_data=np.array(["a", "b"])), "x_data in .*must hold numbers, got <U1"),
+    "matrix beyond float32": (
+        read_nodes,
+        csr_pieces(x_data=np.array([1.0, 1e39])),
+        r"^x_data in '.*, got 1e\+39; rescale",
+    ),
     "matrix outside": (read_nodes, csr_pieces(x_indices=[0, 99]), "x_indptr, x_shape in .*indices must be < 2"),
     "matrix pointers": (read_nodes, csr_pieces(x_indptr=[0, 5, 1, 2]), "non-decreasing"),
     "matrix shape": (read_nodes, csr_pieces(x_shape=[3, 2, 1]), "must make a CSR matrix, got too many values"),

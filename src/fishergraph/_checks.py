@@ -256,8 +256,8 @@ def check_weights(weights: Any, n_edges: int, name_edge: Callable[[int], str]) -
     return weights
 
 
-def check_compressed(A: Any, what: str) -> None:
-    """Raise where compressed rows or columns point outside their sparse matrix: compiled code trusts them."""
+def check_compressed(A: Any, what: str) -> Any:
+    """A sparse matrix as it came; raises where compressed rows or columns point outside: compiled code trusts them."""
     if A.format in ("csr", "csc", "bsr"):
         try:
             A.check_format(full_check=True)
@@ -266,6 +266,7 @@ def check_compressed(A: Any, what: str) -> None:
                 f"{what} must be a sparse matrix whose indices lie inside its shape {tuple(A.shape)}, got one where "
                 f"{str(error).rstrip('. ')}; build it again from its rows, columns and values."
             ) from error
+    return A
 
 
 def check_square(shape: tuple[int, ...]) -> int:

@@ -191,6 +191,8 @@ def _features(path: Path, table: pa.Table) -> np.ndarray:
 
 def _single(values: np.ndarray, what: str) -> np.ndarray:
     """Numbers in float32; those beyond its range are no infinities yet, and said to be what they are."""
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"{what} must hold numbers, got {values.dtype}; repair it.")
     with np.errstate(over="ignore"):
         single = values.astype(np.float32)
     beyond = np.isinf(single) & np.isfinite(values) if single.dtype != values.dtype else np.zeros(0, dtype=bool)
@@ -214,14 +216,13 @@ def _npz_nodes(path: Path, arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, A
     if "x_data" in arrays:
         keys = ("x_data", "x_indices", "x_indptr", "x_shape")
         data, indices, indptr, shape = (entry(path, arrays, key) for key in keys)
+        data, what = _single(data, f"x_data in '{path}'"), f"{', '.join(keys)} in '{path}'"
         try:
             n, d = (int(size) for size in shape)
-            X = sp.csr_array((_single(data, f"x_data in '{path}'"), indices, indptr), shape=(n, d))
+            X = sp.csr_array((data, indices, indptr), shape=(n, d))
         except (ValueError, TypeError) as error:
-            raise ValueError(
-                f"{', '.join(keys)} in '{path}' must make a CSR matrix, got {error}; repair it."
-            ) from error
-        _checks.check_compressed(X, f"{', '.join(keys)} in '{path}'")
+            raise ValueError(f"{what} must make a CSR matrix, got {error}; repair it.") from error
+        _checks.check_compressed(X, what)
     else:
         bare = "x" not in arrays and "ids" in arrays  # ids alone, as in a table of ids
         X = np.empty((len(arrays["ids"]), 0)) if bare else entry(path, arrays, "x")

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
-from fishergraph._checks import check_finite_rows, check_integer, check_number, look_up
+from fishergraph._checks import check_compressed, check_finite_rows, check_integer, check_number, look_up
 from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.e_step import entropy, log_softmax, posterior
 from fishergraph.em.kmeans import kmeans
@@ -74,14 +74,15 @@ def _rows(points: Any, method: str) -> Any:
     sparse = sp.issparse(points)
     if sparse and method == "em":
         raise TypeError("method='em' takes dense points, got a sparse matrix; pass points.toarray().")
-    points = points if hasattr(points, "ndim") else np.asarray(points)
+    points = check_compressed(points, "points") if sparse else points if hasattr(points, "ndim") else np.asarray(points)
     if points.ndim != 2 or points.shape[0] == 0:
         raise ValueError(
             f"points must be (point, feature) with at least one row, got shape {tuple(points.shape)}; pass such."
         )
-    if not sparse and not array_namespace(points).isdtype(points.dtype, "real floating"):
-        return array_namespace(points).astype(points, array_namespace(points).float64)
-    return points
+    if sparse:
+        return points
+    xp = array_namespace(points)
+    return points if xp.isdtype(points.dtype, "real floating") else xp.astype(points, xp.float64)
 
 
 def _plain(points, n_anchors, init, n_iter, variance, rng, n_jobs):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from fishergraph._checks import check_compressed
 from fishergraph.graph import Graph, as_graph
 from fishergraph.graphs.record import EdgeTags, Graphs
 
@@ -121,7 +122,7 @@ def _array(values: Any) -> np.ndarray:
 def _matrix(X: Any) -> Any:
     """Features as a float matrix, dense or CSR."""
     if X is None or sp.issparse(X):
-        return None if X is None else sp.csr_array(X)
+        return None if X is None else sp.csr_array(check_compressed(X, "features"))
     dense = _array(X.to_numpy() if hasattr(X, "to_numpy") else X)
     if dense.ndim != 2 or dense.dtype.kind not in "fiub":
         raise ValueError(

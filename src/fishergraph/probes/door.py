@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_finite_rows
+from fishergraph._checks import check_compressed, check_finite_rows
 
 FIT_ON = {"train": False, "train+val": True}  # whether the validation rows join the last fit
 
 
 def check_embedding(Z: Any) -> Any:
     """Z as a dense matrix or CSR array of finite numbers."""
-    Z = sp.csr_array(Z) if sp.issparse(Z) else np.asarray(Z)
+    Z = sp.csr_array(check_compressed(Z, "Z")) if sp.issparse(Z) else np.asarray(Z)
     if Z.ndim != 2 or Z.dtype.kind not in "fiub":
         raise ValueError(
             f"Z must be a matrix of numbers, one row a node, got shape {Z.shape} and dtype {Z.dtype}; "
