@@ -169,6 +169,14 @@ def test_infinities_of_both_signs():
     refused("got infinity in row 2", features=bad)
 
 
+@pytest.mark.parametrize("kind", [list, tuple, object, np.longdouble])
+def test_numbers_of_python_are_doubles(kind):
+    rows = kind(X.astype(np.float64).tolist()) if kind in (list, tuple) else X.astype(kind)
+    Z = small().fit_transform(rows, graph=A)
+    assert Z.dtype == np.float64
+    np.testing.assert_array_equal(Z, small().fit_transform(X.astype(np.float64), graph=A))
+
+
 def test_nothing_to_embed():
     refused("X or graph must be given, got None for both; pass features, a graph, or both", features=None, graph=None)
 

@@ -441,6 +441,18 @@ def test_a_subgraph_in_another_order_lists_its_members_in_order():
     np.testing.assert_array_equal(cut.adjacency.toarray(), graph.adjacency.toarray()[order][:, order])
 
 
+def test_node_numbers_that_do_not_count():
+    with pytest.raises(ValueError, match=r"count the nodes from 0, got node 1099511627776 without n_nodes; pass ids"):
+        as_graph(np.array([[0, 2**40], [1, 0]]))
+
+
+def test_weights_in_bfloat16():
+    import torch
+
+    graph = as_graph((torch.tensor([[0, 1], [1, 2]]), torch.tensor([2.0, 3.0], dtype=torch.bfloat16)))
+    np.testing.assert_array_equal(graph.weights, [2, 3])
+
+
 def test_ids_beyond_the_largest_integer_are_named_or_kept():
     for source in (np.array([2**63 + 1, 2], dtype=np.uint64), np.array([2**70, 2], dtype=object)):
         with pytest.raises(ValueError, match=r"column 'source' must hold numbers below 2\*\*63.*convert them to text"):

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph import _checks, _table_checks
+from fishergraph import _checks, _graph_checks, _table_checks
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ def as_graph(obj: Any, *, undirected: bool = False, n_nodes: int | None = None, 
     if node_ids is not None and not names_nodes(obj):
         raise ValueError(f"node_ids belongs to edge tables and NetworkX, got it with {_type_name(obj)}; leave it out.")
     graph = obj if isinstance(obj, Graph) else _READERS[_package(obj)](obj, n_nodes, node_ids)
-    _checks.check_node_count(graph.n_nodes, n_nodes)
+    _graph_checks.check_node_count(graph.n_nodes, n_nodes)
     return _symmetrise(graph) if undirected else graph
 
 
@@ -112,9 +112,7 @@ def _package(obj: Any) -> str:
     """The package an object comes from, found without importing it; a pair of arrays is a "pair"."""
     if isinstance(obj, tuple) and len(obj) == 2:
         return "pair"
-    if hasattr(obj, "detach") and hasattr(
-        obj, "layout"
-    ):  # a tensor, also one that another package derived, such as EdgeIndex
+    if hasattr(obj, "detach") and hasattr(obj, "layout"):  # a tensor, also a derived one, such as EdgeIndex
         return "torch"
     for base in type(obj).__mro__:
         package = base.__module__.partition(".")[0]
@@ -173,29 +171,29 @@ def _read_scipy(A: Any, n_nodes: int | None, node_ids: None) -> Graph:
     if not sp.issparse(A):
         raise _unknown(A)
     _checks.check_compressed(A, "graph")
-    n = _checks.check_square(A.shape)
-    _checks.check_node_count(n, n_nodes)
+    n = _graph_checks.check_square(A.shape)
+    _graph_checks.check_node_count(n, n_nodes)
     if A.format == "csr" and A.has_canonical_format:
         A = sp.csr_array(A)
 
         def name(i):
             return f"({np.searchsorted(A.indptr, i, side='right') - 1}, {A.indices[i]})"
 
-        data = _checks.check_weights(A.data, len(A.data), name)
+        data = _graph_checks.check_weights(A.data, len(A.data), name)
         return _from_csr(sp.csr_array((data, A.indices, A.indptr), shape=A.shape))
     A = A.tocoo()
-    data = _checks.check_weights(A.data, len(A.data), lambda i: f"({A.row[i]}, {A.col[i]})")
+    data = _graph_checks.check_weights(A.data, len(A.data), lambda i: f"({A.row[i]}, {A.col[i]})")
     return _assemble(A.col, A.row, data, n)
 
 
 def _read_edge_index(edge_index: Any, n_nodes: int | None, node_ids: None, weights: Any = None) -> Graph:
-    source, target = _checks.check_edge_index(_to_numpy(edge_index))
+    source, target = _graph_checks.check_edge_index(_to_numpy(edge_index))
     if n_nodes is None:
-        n_nodes = max(int(source.max()), int(target.max()), 0) + 1 if len(source) else 0
-    _checks.check_node_count(n_nodes, None)
-    _checks.check_endpoints(source, target, n_nodes)
+        n_nodes = _graph_checks.count_nodes(source, target)
+    _graph_checks.check_node_count(n_nodes, None)
+    _graph_checks.check_endpoints(source, target, n_nodes)
     if weights is not None:
-        weights = _checks.check_weights(_to_numpy(weights), len(source), lambda i: f"{source[i]} -> {target[i]}")
+        weights = _graph_checks.check_weights(_to_numpy(weights), len(source), lambda i: f"{source[i]} -> {target[i]}")
     return _assemble(source, target, weights, n_nodes)
 
 
@@ -204,7 +202,8 @@ def _to_numpy(array: Any) -> np.ndarray:
     if hasattr(array, "detach"):
         if str(array.layout) != "torch.strided":
             raise TypeError(f"graph must be a dense (2, E) tensor, got layout {array.layout}; pass its edge_index.")
-        array = array.detach().cpu().numpy()
+        array = array.detach().cpu()
+        array = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()  # NumPy lacks that type
     return np.asarray(array)
 
 
@@ -233,7 +232,7 @@ def _read_networkx(graph: Any, n_nodes: int | None, node_ids: Iterable | None) -
     edges = list(graph.edges(data="weight", default=1))
     ends = np.array([(position[u], position[v]) for u, v, _ in edges], dtype=np.int64)
     values = [weight for *_, weight in edges]
-    weights = _checks.check_weights(values, len(edges), lambda i: f"{edges[i][0]!r} -> {edges[i][1]!r}")
+    weights = _graph_checks.check_weights(values, len(edges), lambda i: f"{edges[i][0]!r} -> {edges[i][1]!r}")
     return _from_pairs(ends, weights, graph.is_directed(), len(nodes), _labels(nodes))
 
 
@@ -245,7 +244,9 @@ def _read_igraph(graph: Any, n_nodes: int | None, node_ids: None) -> Graph:
     ends = np.array(graph.get_edgelist(), dtype=np.int64)
     values = graph.es["weight"] if "weight" in graph.es.attributes() else np.ones(len(ends))
     values = [1 if w is None else w for w in values] if isinstance(values, list) else values
-    weights = _checks.check_weights(values, len(ends), lambda i: f"{names[ends[i, 0]]!r} -> {names[ends[i, 1]]!r}")
+    weights = _graph_checks.check_weights(
+        values, len(ends), lambda i: f"{names[ends[i, 0]]!r} -> {names[ends[i, 1]]!r}"
+    )
     return _from_pairs(ends, weights, graph.is_directed(), len(names), _labels(names))
 
 
@@ -279,9 +280,9 @@ def _read_table(table: Any, n_nodes: int | None, node_ids: Any) -> Graph:
         raise _unknown(table)
     source, target, weights = columns
     if weights is not None:
-        weights = _checks.check_weights(weights, len(source), lambda i: f"{columns[0][i]} -> {columns[1][i]}")
+        weights = _graph_checks.check_weights(weights, len(source), lambda i: f"{columns[0][i]} -> {columns[1][i]}")
     source, target, n, ids = factorise(source, target, node_ids=node_ids, n_nodes=n_nodes)
-    _checks.check_node_count(n, None)
+    _graph_checks.check_node_count(n, None)
     return _assemble(source, target, weights, n, ids)
 
 

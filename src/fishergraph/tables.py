@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 from pyarrow.compute import SetLookupOptions, call_function
 
-from fishergraph import _checks, _file_checks, _table_checks
+from fishergraph import _checks, _file_checks, _graph_checks, _table_checks
 from fishergraph._table_files import SUFFIXES, edge_header, entry, node_header, read_npz, read_table
 
 PathLike = str | os.PathLike
@@ -60,7 +60,7 @@ def _number_ids(values: np.ndarray, n_nodes: int | None) -> tuple[np.ndarray, in
     """Codes of integer ids, in sorted order, by counting where the ids are dense enough for it."""
     if n_nodes is not None:
         half = len(values) // 2
-        _checks.check_endpoints(values[:half], values[half:], n_nodes)
+        _graph_checks.check_endpoints(values[:half], values[half:], n_nodes)
         return values, n_nodes, None
     if len(values) and (values.min() < 0 or values.max() > 4 * len(values) + 1024):
         ids, codes = np.unique(values, return_inverse=True)
@@ -202,9 +202,9 @@ def _single(values: np.ndarray, what: str) -> np.ndarray:
 
 
 def _npz_edges(path: Path, arrays: dict[str, np.ndarray]) -> pa.Table:
-    ends = _checks.check_edge_index(entry(path, arrays, "edge_index"))
+    ends = _graph_checks.check_edge_index(entry(path, arrays, "edge_index"))
     n_nodes = len(np.atleast_1d(arrays["ids"])) if "ids" in arrays else int(ends.max(initial=-1)) + 1
-    _checks.check_endpoints(ends[0], ends[1], n_nodes)
+    _graph_checks.check_endpoints(ends[0], ends[1], n_nodes)
     source, target = arrays["ids"][ends] if "ids" in arrays else ends
     columns = {"source": source, "target": target}
     if "edge_weight" in arrays:

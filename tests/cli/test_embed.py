@@ -328,7 +328,7 @@ def test_a_wrong_config_is_a_wrong_call(files, tmp_path, text, pattern):
 
 
 def test_directed_in_a_config_is_the_other_side_of_undirected(files, tmp_path):
-    (tmp_path / "c.toml").write_text('directed = true\ndrop = "f0"')
+    (tmp_path / "c.toml").write_text('directed = true\ndrop = "f0"', encoding="utf-8-sig")  # as Windows saves it
     ok("embed", files[0], "-n", files[1], "-o", tmp_path / "z.csv", "--config", tmp_path / "c.toml", "--dim", 4)
     assert record_of(tmp_path / "z.csv")["parameters"]["undirected"] is False
 

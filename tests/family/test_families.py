@@ -162,6 +162,31 @@ def test_the_exact_matrix_by_sampling_is_that_by_quadrature():
     assert_allclose(sampled, exact, atol=0.02)
 
 
+def test_directions_on_a_line_are_two_signs():
+    family = FAMILIES["von-mises-fisher"]()
+    theta = family.theta(np.log([0.3, 0.7]), np.array([[0.6], [-0.2]]))
+    points = family.sample(theta, 200_000, np.random.default_rng(0))
+    assert set(points.ravel()) == {-1.0, 1.0}
+    assert_allclose(points.mean(), 0.3 * 0.6 - 0.7 * 0.2, atol=0.01)
+    # E[s sᵀ] of the whitened scores s, which are ((α − π)/√π ‖ α (x − m)/√(π (1 − m²))), over the two points.
+    expected = np.zeros((4, 4))
+    pi, m = np.array([0.3, 0.7]), np.array([0.6, -0.2])
+    for x in (-1.0, 1.0):
+        joint = pi * (1 + x * m) / 2
+        alpha = joint / joint.sum()
+        s = np.concatenate([(alpha - pi) / np.sqrt(pi), alpha * (x - m) / np.sqrt(pi * (1 - m**2))])
+        expected += joint.sum() * np.outer(s, s)
+    found = fisher_ratio(family, theta, np.random.default_rng(0), n_samples=400_000)
+    assert_allclose(found, expected, atol=0.02)
+
+
+def test_more_counts_than_an_integer_holds_can_be_drawn():
+    family = FAMILIES["multinomial"]()
+    theta = family.theta(np.zeros(1), np.array([[0.25, 0.75]]), 1e30)
+    points = family.sample(theta, 100, np.random.default_rng(0))
+    assert_allclose(points / points.sum(axis=1, keepdims=True), [[0.25, 0.75]] * 100, atol=1e-6)
+
+
 @MIXTURES
 def test_far_components_have_the_approximate_fisher_matrix(example):
     theta = example.theta

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_compressed, check_finite_rows, check_same_rows
+from fishergraph._checks import check_compressed, check_finite_rows
+from fishergraph._graph_checks import check_same_rows
 from fishergraph.graph import as_graph
 from fishergraph.probes.door import check_split
 

@@ -16,7 +16,7 @@ def load_config(ctx: typer.Context, path: Path | None) -> Path | None:
     if path is None or ctx.resilient_parsing:
         return path
     try:
-        entries = tomllib.loads(path.read_text(encoding="utf-8"))
+        entries = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise typer.BadParameter(f"'{path}' cannot be read ({error.strerror}).") from None
     except ValueError as error:  # of the TOML or of its encoding

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from array_api_compat import is_torch_array
 from sklearn.utils.validation import validate_data
 
-from fishergraph import _checks
+from fishergraph import _checks, _graph_checks
 from fishergraph._optional import require
 from fishergraph.family import choose_family
 from fishergraph.graph import as_graph, lists_edges, names_nodes
@@ -86,7 +86,7 @@ def _same_source(model: Any, X: Any, fitting: bool) -> None:
 
 def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Any:
     """The graph with its nodes in the order of X, where X and the graph name them."""
-    labels = _checks.row_labels(X)
+    labels = _graph_checks.row_labels(X)
     known: dict[str, Any] = {"node_ids": labels} if labels is not None and names_nodes(graph) else {}
     shape = np.shape(X) if isinstance(X, (list, tuple)) else getattr(X, "shape", ())
     if len(shape) == 2 and shape[0] and lists_edges(graph):
@@ -96,7 +96,7 @@ def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Any:
     except ValueError as error:  # its wording is that of a call of as_graph
         said = str(error).replace("node_ids", "the index of X").replace("a larger n_nodes", "X with a row per node")
         raise ValueError(said) from error
-    _checks.check_same_order(labels, graph.ids)
+    _graph_checks.check_same_order(labels, graph.ids)
     return graph
 
 
@@ -105,13 +105,7 @@ def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], st
     if sp.issparse(X):
         _checks.check_compressed(X, "X")
     X = validate_data(
-        model,
-        X,
-        reset=fitting,
-        accept_sparse="csr",
-        dtype=[np.float32, np.float64],
-        order="C",
-        ensure_all_finite=False,
+        model, X, reset=fitting, accept_sparse="csr", dtype=_float_types(X), order="C", ensure_all_finite=False
     )
     _checks.check_finite_rows(X, name_row=name_row)
     _checks.check_scale(X, normalize=model.normalize)
@@ -120,6 +114,12 @@ def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], st
         X.sum_duplicates()
     _check_support(model, X, name_row)
     return X
+
+
+def _float_types(X: Any) -> list[type]:
+    """The types X may keep; the first is for what has neither: float64 for Python's numbers, float32 for integers."""
+    wide = isinstance(X, (list, tuple)) or getattr(X, "dtype", None) in (object, np.longdouble)
+    return [np.float64, np.float32] if wide else [np.float32, np.float64]
 
 
 def _check_support(model: Any, X: Any, name_row: Callable[[int], str]) -> None:
@@ -133,7 +133,7 @@ def _host_sets(model: Any, X: Any, graph: Any) -> tuple[Any, Any]:
         return X, singletons(X.shape[0])
     if graph is None:
         graph = as_graph(sp.csr_array((X.shape[0], X.shape[0])))
-    _checks.check_same_rows(X.shape[0], graph.n_nodes)
+    _graph_checks.check_same_rows(X.shape[0], graph.n_nodes)
     _checks.check_weight_scale(graph.weights, X.dtype)
     rule = choose_multiset(model.multiset)
     if isinstance(rule, Tuples):

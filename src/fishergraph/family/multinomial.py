@@ -102,7 +102,8 @@ class MultinomialMixture(Family):
         labels = pick_components(theta.log_weights, n, rng)
         chances = np.asarray(theta.probabilities, dtype=np.float64)
         chances = chances / chances.sum(axis=1, keepdims=True)
-        return rng.multinomial(max(1, round(theta.trials)), chances[labels]).astype(np.float64)
+        trials = min(max(1, round(theta.trials)), 2**53)  # beyond it doubles are no counts
+        return rng.multinomial(trials, chances[labels]).astype(np.float64)
 
     def estimate(self, means: Any, mass: Any, theta_0: MultinomialTheta, prior: float = 0.0) -> Any:
         """q_w = E x_w / Σ_w E x_w, that of θ_0 where no member has a count, and π = the shares of the mass (Eq. 11)."""

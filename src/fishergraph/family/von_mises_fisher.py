@@ -96,6 +96,8 @@ class VonMisesFisherMixture(Family):
         from scipy.stats import uniform_direction, vonmises_fisher
 
         labels = pick_components(theta.log_weights, n, rng)
+        if theta.means.shape[-1] == 1:  # two directions, of which SciPy knows nothing
+            return np.where(rng.random((n, 1)) < 0.5 * (1 + theta.means[labels]), 1.0, -1.0)
         points, kappas = np.empty((n, theta.means.shape[-1])), self.concentrations(theta)
         for j, mean in enumerate(theta.means):
             rows, length = np.flatnonzero(labels == j), float(np.linalg.norm(mean))

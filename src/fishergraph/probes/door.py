@@ -9,6 +9,8 @@ import scipy.sparse as sp
 
 from fishergraph._checks import check_compressed, check_finite_rows
 
+_LARGEST = 1e100  # entries whose squares a model can add up
+
 FIT_ON = {"train": False, "train+val": True}  # whether the validation rows join the last fit
 
 
@@ -21,6 +23,9 @@ def check_embedding(Z: Any) -> Any:
             "pass an embedding."
         )
     check_finite_rows(Z, "Z")
+    largest = max(float(Z.max()), -float(Z.min())) if 0 not in Z.shape else 0.0
+    if largest > _LARGEST:
+        raise ValueError(f"Z must have entries of at most {_LARGEST:g}, got {largest:g}; rescale the embedding.")
     return Z
 
 
@@ -78,7 +83,11 @@ def _node_numbers(rows: Any, name: str, n_rows: int) -> np.ndarray:
 
 def encode(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The classes that occur and each label's class number."""
-    classes, codes = np.unique(labels, return_inverse=True)
+    try:
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError:  # they cannot be sorted
+        kinds = sorted({type(label).__name__ for label in labels.tolist()})
+        raise ValueError(f"y must hold labels of one type, got {' and '.join(kinds)}; convert them to one.") from None
     if len(classes) < 2:
         only = classes.tolist()[0]
         raise ValueError(f"train must hold at least two classes, got only {only!r}; add rows of another.")

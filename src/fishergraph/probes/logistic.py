@@ -235,7 +235,10 @@ def _dense(Z: Any, nodes: np.ndarray) -> np.ndarray:
 
 def _check_Cs(Cs: Any) -> np.ndarray:
     """The candidate values of C, ascending."""
-    values = PAPER_CS if Cs is None else np.atleast_1d(np.asarray(Cs, dtype=np.float64))
+    try:
+        values = PAPER_CS if Cs is None else np.atleast_1d(np.asarray(Cs, dtype=np.float64))
+    except (TypeError, ValueError):
+        values = np.empty(0)
     if values.ndim != 1 or values.size == 0 or not np.all(np.isfinite(values) & (values > 0)):
         raise ValueError(f"Cs must be a list of positive finite numbers, got {Cs!r}; pass such a list, or None.")
     return np.sort(values)

@@ -1,0 +1,137 @@
+"""The door for graphs: edges, weights and nodes are checked here, and their errors worded here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+# More nodes than this are counted only on request: their row offsets alone take 8 GiB.
+_MOST_NODES = 2**30
+
+
+def check_edge_index(edge_index: np.ndarray) -> np.ndarray:
+    """A (2, E) array of integers, as it came."""
+    if edge_index.ndim != 2 or edge_index.shape[0] != 2:
+        advice = "wrap an adjacency matrix as scipy.sparse.csr_array(A)"
+        if edge_index.ndim == 2 and edge_index.shape[1] == 2:
+            advice = "transpose it"
+        raise ValueError(f"edge_index must have shape (2, E), got {edge_index.shape}; {advice}.")
+    if edge_index.size == 0:  # np.array([[], []]) is float64, and harmless
+        return edge_index.astype(np.int64)
+    if edge_index.dtype.kind not in "iu":
+        raise TypeError(f"edge_index must hold integers, got {edge_index.dtype}; convert it with astype(int).")
+    return edge_index
+
+
+def count_nodes(source: np.ndarray, target: np.ndarray) -> int:
+    """The number of nodes of edges between 0 … n - 1: one more than the largest; ids that do not count are refused."""
+    if len(source) == 0:
+        return 0
+    largest = max(int(source.max()), int(target.max()), 0)
+    if largest >= _MOST_NODES:
+        raise ValueError(
+            f"edge_index must count the nodes from 0, got node {largest} without n_nodes; "
+            "pass ids as a table with columns source and target."
+        )
+    return largest + 1
+
+
+def check_endpoints(source: np.ndarray, target: np.ndarray, n_nodes: int) -> None:
+    """Raise if an endpoint is outside 0 … n_nodes - 1; the message names the first such edge."""
+    if len(source) == 0:
+        return
+    low, high = min(source.min(), target.min()), max(source.max(), target.max())
+    if low >= 0 and high < n_nodes:
+        return
+    bad = (source < 0) | (source >= n_nodes) | (target < 0) | (target >= n_nodes)
+    edge = int(np.flatnonzero(bad)[0])
+    ends = (int(source[edge]), int(target[edge]))
+    node = next(end for end in ends if not 0 <= end < n_nodes)
+    raise ValueError(
+        f"edge endpoints must be nodes 0 to {n_nodes - 1}, got {node} in edge {edge} "
+        f"({ends[0]} -> {ends[1]}, the first bad one); repair the edge or pass a larger n_nodes."
+    )
+
+
+def check_weights(weights: Any, n_edges: int, name_edge: Callable[[int], str]) -> np.ndarray:
+    """Edge weights as float32 or float64, finite and not negative; `name_edge(i)` names the i-th edge."""
+    weights = np.asarray(weights)
+    if weights.shape != (n_edges,):
+        raise ValueError(f"edge weights must have shape ({n_edges},), got {weights.shape}; pass one per edge.")
+    if weights.dtype.kind not in "biuf":
+        bad = next((i for i, w in enumerate(weights.tolist()) if not isinstance(w, Real)), None)
+        if bad is not None:
+            raise TypeError(
+                f"edge weights must be real numbers, got {weights[bad]!r} on edge {name_edge(bad)}; "
+                "convert the weights to numbers."
+            )
+        weights = weights.astype(np.float64)
+    single = weights.dtype.kind == "b" or weights.dtype in (np.float16, np.float32)
+    weights = weights.astype(np.float32 if single else np.float64, copy=False)
+    if n_edges and not (weights.min() >= 0 and weights.max() < np.inf):
+        bad = int(np.flatnonzero(~((weights >= 0) & (weights < np.inf)))[0])
+        raise ValueError(
+            f"edge weights must be finite and not negative, got {weights[bad]:g} on edge {name_edge(bad)} "
+            "(the first bad one); repair or drop such edges."
+        )
+    return weights
+
+
+def check_square(shape: tuple[int, ...]) -> int:
+    """The side of a square sparse matrix."""
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(
+            f"a sparse adjacency matrix must be square, got shape {tuple(shape)}; pass an (n, n) matrix, "
+            "and in cross-validation as_graph(matrix), which is cut to the fold's nodes on both sides."
+        )
+    return int(shape[0])
+
+
+def check_node_count(found: int, n_nodes: int | None) -> None:
+    """Raise for a graph without nodes, and where `n_nodes` is given and is not `found`."""
+    if n_nodes is not None and n_nodes != found:
+        raise ValueError(f"the graph has {found} nodes, got n_nodes={n_nodes}; pass the same number or leave it out.")
+    if found == 0:
+        raise ValueError("a graph must have at least one node, got none; pass its nodes, by n_nodes for example.")
+
+
+# --- a graph beside X ----------------------------------------------------------------------------------------------
+
+
+def check_same_rows(n_rows: int, n_nodes: int) -> None:
+    """Raise unless X has one row per node."""
+    if n_rows != n_nodes:
+        raise ValueError(
+            f"X must have one row per node of the graph, got {n_rows} rows and {n_nodes} nodes; pass the features of "
+            "all nodes, in the graph's order, or as_graph(edges, n_nodes=…) where the last nodes have no edges."
+        )
+
+
+def row_labels(X: Any) -> np.ndarray | None:
+    """The node ids a DataFrame carries as its index; None where the index only counts, or for plain arrays."""
+    index: Any = X.index if hasattr(X, "iloc") else None
+    counts = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
+    return None if index is None or counts else np.asarray(index)
+
+
+def check_same_order(labels: np.ndarray | None, ids: np.ndarray | None) -> None:
+    """Raise if the rows of X have the names of the graph's nodes in another order, or are named by other texts.
+
+    Nodes without ids are 0 … n - 1. Numbers that are others say nothing: a graph that was cut has those of its rows.
+    """
+    if labels is None or (ids is not None and len(labels) != len(ids)):
+        return
+    rows, nodes = labels.tolist(), list(range(len(labels))) if ids is None else ids.tolist()
+    same, texts = set(rows) == set(nodes), all(isinstance(name, str) for name in (*rows, *nodes))
+    if rows == nodes or not (same or texts):
+        return
+    at = next(k for k, (row, node) in enumerate(zip(rows, nodes, strict=True)) if row != node)
+    order = "X.sort_index()" if ids is None else "X.loc[graph.ids]"
+    advice = f"pass {order} or the edge table itself" if same else "give X the ids as its index"
+    raise ValueError(
+        f"X must have its rows in the order of the graph's nodes, of which number {at} is {nodes[at]!r}, got "
+        f"{rows[at]!r} there; {advice}, or X.reset_index(drop=True) if its rows are in that order."
+    )
