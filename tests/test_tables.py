@@ -19,7 +19,7 @@ from hypothesis.extra.numpy import arrays
 
 from fishergraph import _table_files
 from fishergraph.graph import as_graph
-from fishergraph.tables import SUFFIXES, check_writable, read_edges, read_nodes, write_embedding
+from fishergraph.tables import SUFFIXES, check_writable, read_columns, read_edges, read_nodes, write_embedding
 
 FORMATS = list(SUFFIXES)
 
@@ -58,6 +58,41 @@ def test_ids_of_text_files_are_kept_as_they_are_written(tmp_path, ends, ids):
     same = as_graph(read_edges(tmp_path / "e.csv"), node_ids=known)
     assert same.adjacency.toarray().tolist() == [[0, 0, 1], [0, 0, 0], [0, 1, 0]]
     assert X.tolist() == [[3], [1], [2]]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv.gz"])
+def test_blanks_after_the_marks_split_no_nodes(tmp_path, suffix):
+    mark = "," if suffix == ".csv" else "\t"
+    edges = 'source, target , weight\na, b,1\n b ,"a b", 2\na, "a b",3\n'.replace(",", mark)
+    graph = as_graph(read_edges(put(tmp_path, f"e{suffix}", edges)))
+    assert graph.ids.tolist() == ["a", "a b", "b"]
+    assert graph.adjacency.T.toarray().tolist() == [[0, 3, 1], [0, 0, 0], [0, 2, 0]]
+    nodes = "x0, id, x1\n1, b, 2\n3,a ,4\n".replace(",", mark)
+    ids, X, names = read_nodes(put(tmp_path, f"n{suffix}", nodes))
+    assert (ids.tolist(), X.tolist(), names) == (["b", "a"], [[1, 2], [3, 4]], ["x0", "x1"])
+    dates = "source, target\n 2024-01-01, 007\n007,2024-01-01\n".replace(",", mark)
+    assert as_graph(read_edges(put(tmp_path, f"d{suffix}", dates))).ids.tolist() == ["007", "2024-01-01"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (("3", "-1", "NA"), [3, -1, None]),
+        (("01", "1", ""), ["01", "1", None]),
+        (("2024-01-01", "null", "2024-01-02"), ["2024-01-01", None, "2024-01-02"]),
+        (("12:30", "12:31", "nan"), ["12:30", "12:31", None]),
+        (("98765432109876543210", "1", "2"), ["98765432109876543210", "1", "2"]),
+        (("True", "False", "1.50"), ["True", "False", "1.50"]),
+        (("True", "False", "True"), ["True", "False", "True"]),
+        (("1.50", "2.5", "NaN"), ["1.50", "2.5", None]),
+        ((" ape", "bee ", "NA"), ["ape", "bee", None]),
+    ],
+)
+def test_columns_are_kept_as_they_are_written(tmp_path, cells, values):
+    path = put(tmp_path, "n.csv", "id, label,x\n" + "".join(f"{k},{cell},0.5\n" for k, cell in enumerate(cells)))
+    assert read_columns(path, ["label"]) == [values]
+    with pytest.raises(ValueError, match="must have a column 'topic', got id, label, x"):
+        read_columns(path, ["topic"])
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 1000])
@@ -151,6 +186,15 @@ def test_an_npz_with_ids_speaks_in_ids(tmp_path):
     assert (X.shape, names) == ((3, 2), ["x0", "x1"])
 
 
+@pytest.mark.parametrize("ids", [None, ["a", "b", "c"]])
+def test_an_npz_may_list_every_edge_for_both_directions(tmp_path, ids):
+    arrays = {"edge_index": np.array([[0, 1, 2], [1, 2, 2]]), "edge_weight": np.array([2.0, 3.0, 5.0])}
+    arrays |= {} if ids is None else {"ids": np.array(ids)}
+    for undirected, expected in ((False, [[0, 2, 0], [0, 0, 3], [0, 0, 5]]), (True, [[0, 2, 0], [2, 0, 3], [0, 3, 5]])):
+        np.savez(tmp_path / "g.npz", **arrays, undirected=undirected)
+        assert as_graph(read_edges(tmp_path / "g.npz")).adjacency.T.toarray().tolist() == expected
+
+
 def test_edges_without_rows_are_legal(tmp_path):
     table = read_edges(put(tmp_path, "e.csv", "source,target\n"))
     assert as_graph(table, node_ids=["a", "b"]).n_edges == 0
@@ -221,6 +265,23 @@ def test_sparse_features_from_npz(tmp_path):
     assert len(names) == 7
 
 
+def test_what_a_sparse_matrix_of_an_npz_may_look_like(tmp_path):
+    pieces = csr_pieces(x_data=np.ones(3), x_indices=[1, 0, 1], x_indptr=[0, 3, 3, 3])
+    np.savez(tmp_path / "twice.npz", **pieces)  # a position twice, and not in order
+    _, X, _ = read_nodes(tmp_path / "twice.npz")
+    assert (X.indices.tolist(), X.data.tolist(), X.dtype) == ([0, 1], [1, 2], np.float32)  # type: ignore[union-attr]
+    np.savez(tmp_path / "zeros.npz", **csr_pieces(x_data=[], x_indices=[], x_indptr=[0, 0, 0, 0]))  # of float64
+    assert read_nodes(tmp_path / "zeros.npz")[1].toarray().tolist() == [[0, 0]] * 3  # type: ignore[union-attr]
+    np.savez(tmp_path / "both.npz", x=np.eye(2), **pieces)
+    np.testing.assert_array_equal(read_nodes(tmp_path / "both.npz")[1], np.eye(2))  # the dense one
+
+
+def test_the_features_that_count_may_be_named_by_an_iterator(tmp_path):
+    path = put(tmp_path, "n.csv", "id,a,b,c\nx,1,2,3\n")
+    assert read_nodes(path, only=(name for name in ("c", "id", "a")))[2] == ["a", "c"]
+    assert read_nodes(path, only=[])[2] == []
+
+
 # --- round trips ----------------------------------------------------------------------------------------
 
 
@@ -289,6 +350,19 @@ def test_an_embedding_holds_numbers(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize("suffix", [suffix for suffix in FORMATS if suffix != ".npz"])
+def test_blocks_of_rows_make_one_table(tmp_path, suffix):
+    table = pa.table({"a": [1, 2, 3], "b": ["x", "é", "z,y"]})
+    read = pd.read_parquet if suffix == ".parquet" else lambda path: pd.read_csv(path, sep=SUFFIXES[suffix])
+    path = tmp_path / f"t{suffix}"
+    for blocks in ([table], [table[:1], table[1:]], []):
+        with path.open("wb") as file:
+            _table_files.write_blocks(file, suffix, table.schema, iter(blocks))
+        found = read(path)
+        assert found.columns.tolist() == ["a", "b"]
+        assert found.to_numpy().tolist() == ([[1, "x"], [2, "é"], [3, "z,y"]] if blocks else [])
+
+
 # --- errors ---------------------------------------------------------------------------------------------
 
 HTML = "<!DOCTYPE html>\n<html><body>not found</body></html>"
@@ -345,6 +419,7 @@ def test_no_file_and_a_folder(tmp_path, read, suffix):
 
 
 NODE_FILES = {
+    "words in place of an id": ("name,x0\na,1\nb,2\n", {}, "columns name of .*--id-column.*--drop"),
     "words": ("id,a,colour,shape\n1,2,red,round\n", {}, r"colour, shape.*drop=\['colour', 'shape'\]"),
     "missing value": ("id,a,b\nx,1,2\ny,,3\n", {}, "feature 'a'.*row 1"),
     "nan value": ("id,a\nx,1\ny,2\nz,nan\n", {}, "feature 'a'.*row 2"),
@@ -386,7 +461,11 @@ NPZ_FILES = {
         {"edge_index": np.array([[0], [3]]), "ids": np.array(["a"])},
         "got 3 in edge 0",
     ),
-    "no features": (read_nodes, {"edge_index": np.zeros((2, 0), int)}, "'x', got edge_index"),
+    "no features": (
+        read_nodes,
+        {"edge_index": np.zeros((2, 0), int)},
+        "'x' or the pieces x_data, .*, got edge_index; add",
+    ),
     "feature shape": (read_nodes, {"x": np.ones(3)}, r"x in .*got float64 of shape \(3,\)"),
     "feature kind": (read_nodes, {"x": np.array([["a"]])}, "x in .*got <U1"),
     "beyond float32": (read_nodes, {"x": np.array([[1e39]])}, r"x in .*within ±3.4e38, got 1e\+39"),
@@ -398,7 +477,18 @@ NPZ_FILES = {
     ),
     "matrix outside": (read_nodes, csr_pieces(x_indices=[0, 99]), "x_indptr, x_shape in .*indices must be < 2"),
     "matrix pointers": (read_nodes, csr_pieces(x_indptr=[0, 5, 1, 2]), "non-decreasing"),
-    "matrix shape": (read_nodes, csr_pieces(x_shape=[3, 2, 1]), "must make a CSR matrix, got too many values"),
+    "matrix shape": (read_nodes, csr_pieces(x_shape=[3, 2, 1]), r"x_shape in .*must have shape \(2,\), got \(3,\)"),
+    "matrix cut": (
+        read_nodes,
+        csr_pieces(x_indptr=[0, 1, 1]),
+        "x_shape in .*must make a CSR matrix, got index pointer",
+    ),
+    "matrix of halves": (read_nodes, csr_pieces(x_indices=[0.5, 1.5]), "x_indices in .*whole numbers, got float64"),
+    "both directions": (
+        read_edges,
+        {"edge_index": np.array([[0], [1]]), "undirected": np.ones(2)},
+        r"undirected in .*must be true or false, got float64 of shape \(2,\)",
+    ),
     "negative edge": (read_edges, {"edge_index": np.array([[0, -1], [1, 0]])}, "got -1 in edge 1"),
     "half a matrix": (read_nodes, {"x_data": np.ones(1)}, "'x_indices', got x_data"),
     "id shape": (read_nodes, {"x": np.ones((3, 1)), "ids": np.arange(2)}, r"ids.*\(3,\), got \(2,\)"),

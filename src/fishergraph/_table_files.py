@@ -1,24 +1,25 @@
-"""Files of tables as they are read: text and Parquet as Arrow tables, npz as arrays."""
+"""Files of tables as they are read and written, text and Parquet, by way of Arrow tables."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
-from pyarrow.compute import SetLookupOptions, call_function
+from pyarrow.compute import ReplaceSubstringOptions, SetLookupOptions, call_function
 
 from fishergraph import _file_checks
+from fishergraph._npz_files import SUFFIXES
 
-SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".parquet": "", ".npz": ""}
 _READ_ERRORS = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, csv.Error)
+MISSING = tuple(pacsv.ConvertOptions().null_values)  # what stands for a missing value: nothing, NA, NaN, null, …
 _CHUNK = 1 << 24  # bytes that are read at once
 # What may stand before the first digit of a number.
 _STARTS = np.frombuffer(b',\t\n\r" -+', np.uint8)
@@ -27,7 +28,10 @@ Header = Callable[[Path, list[str]], list[str] | None]
 
 
 def read_table(path: Path, suffix: str, header: Header, ids: Callable[[list[str]], list[str]]) -> pa.Table:
-    """A CSV, TSV or Parquet file; `ids(names)` are the columns that hold ids, whose text is kept as it is written."""
+    """A CSV, TSV or Parquet file; `ids(names)` are the columns that hold ids, whose text is kept as it is written.
+
+    Blanks around a name or an id in a text file belong to neither.
+    """
     head = _file_checks.check_readable(path)
     try:
         if suffix == ".parquet":
@@ -46,22 +50,32 @@ def _read_text(path: Path, suffix: str, header: Header, ids: Callable[[list[str]
         fields = next((fields for fields in csv.reader(file, delimiter=mark) if fields), [])
     _check_separator(path, fields, mark)
     given = header(path, fields)
-    keys = ids(_distinct_names(path, given or fields))
+    names = _distinct_names(path, [name.strip() for name in given or fields])
+    places = [names.index(key) for key in ids(names)]
 
     def read(types: dict[str, pa.DataType]) -> pa.Table:
         options = pacsv.ReadOptions(block_size=_CHUNK, column_names=given)
-        return pacsv.read_csv(
-            path, options, pacsv.ParseOptions(delimiter=mark), pacsv.ConvertOptions(column_types=types)
-        )
+        parse, convert = pacsv.ParseOptions(delimiter=mark), pacsv.ConvertOptions(column_types=types)
+        return pacsv.read_csv(path, options, parse, convert).rename_columns(names)
 
-    table = read({})
-    kinds = {str(table.column(key).type) for key in keys}
-    if kinds <= {"string", "null"} or (kinds <= {"int64", "string", "null"} and not _zeros_lead(path, zipped)):
-        return table
-    table = read(dict.fromkeys(keys, pa.string()))  # again, which takes longer, and few files need it
-    for key in keys:
-        table = table.set_column(table.column_names.index(key), key, cast(Any, _whole_numbers(table.column(key))))
+    table, repair = read({}), _trimmed
+    kinds = {str(table.column(place).type) for place in places}
+    if not (kinds <= {"string", "null"} or (kinds <= {"int64", "string", "null"} and not _zeros_lead(path, zipped))):
+        # Again, which takes longer, and few files need it.
+        table, repair = read({(given or fields)[place]: pa.string() for place in places}), _whole_numbers
+    for place in places:
+        if str(table.column(place).type) == "string":
+            table = table.set_column(place, names[place], cast(Any, repair(table.column(place))))
     return table
+
+
+def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text without the blanks around it, and without the quotes that were none for the blanks before them."""
+    text = call_function("utf8_trim_whitespace", [column])
+    if call_function("all", [call_function("equal", [text, column])]).as_py() is not False:
+        return column
+    quoted = ReplaceSubstringOptions(r'^\s+"(.*)"\s*$', r"\1")
+    return call_function("utf8_trim_whitespace", [call_function("replace_substring_regex", [column], quoted)])
 
 
 def _zeros_lead(path: Path, zipped: bool) -> bool:
@@ -80,8 +94,8 @@ def _zeros_lead(path: Path, zipped: bool) -> bool:
 
 def _whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Text as int64 where nothing is lost, that is where every number is written as it would be printed: 7, not 007."""
-    text = call_function("utf8_trim_whitespace", [column])
-    nothing = SetLookupOptions(value_set=pa.array(pacsv.ConvertOptions().null_values))
+    column = text = _trimmed(column)
+    nothing = SetLookupOptions(value_set=pa.array(MISSING))
     text = call_function("if_else", [call_function("is_in", [text], nothing), pa.scalar(None, pa.string()), text])
     try:
         numbers = text.cast(pa.int64())
@@ -129,20 +143,16 @@ def node_header(path: Path, fields: list[str]) -> None:
         )
 
 
-def read_npz(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a file, none of them pickled."""
-    head = _file_checks.check_readable(path)
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {key: file[key] for key in file.files}
-    except Exception as error:  # zipfile, zlib and NumPy each have errors of their own
-        raise _file_checks.unreadable(path, head, error) from error
+# --- writing --------------------------------------------------------------------------------------------
 
 
-def entry(path: Path, arrays: dict[str, np.ndarray], key: str, shape: tuple[int, ...] = ()) -> np.ndarray:
-    """An array of an npz file, of the given shape if there is one."""
-    if key not in arrays:
-        raise ValueError(f"'{path}' must hold an array {key!r}, got {', '.join(arrays) or 'none'}; add it.")
-    if shape and arrays[key].shape != shape:
-        raise ValueError(f"{key} in '{path}' must have shape {shape}, got {arrays[key].shape}; repair it.")
-    return arrays[key]
+def write_blocks(file: IO[bytes], suffix: str, schema: pa.Schema, blocks: Iterable[pa.Table]) -> None:
+    """Write blocks of rows, one after the other, as one CSV, TSV or Parquet table into an open file."""
+    with pa.output_stream(file, compression="gzip" if suffix.endswith(".gz") else None) as sink:
+        if suffix == ".parquet":
+            writer = pq.ParquetWriter(sink, schema)
+        else:
+            writer = pacsv.CSVWriter(sink, schema, write_options=pacsv.WriteOptions(delimiter=SUFFIXES[suffix]))
+        with writer:
+            for block in blocks:
+                writer.write_table(block)

@@ -6,29 +6,29 @@ Files are CSV, TSV (either may be gzipped), Parquet or npz, told apart by the en
   and TSV may come without a header if they have two or three columns and the first line holds only numbers:
   source, target and weight. Names cannot be told from a header, so a file of names needs one.
 - A node file has a row per node: an id column and numeric features.
-- Ids of text files are numbers where every one is written as a number is printed, else text: 007 stays 007.
-- An npz file holds `edge_index` (2, E) in row numbers, optionally `edge_weight`; features as a dense `x` or
-  as the pieces `x_data`, `x_indices`, `x_indptr`, `x_shape` of a CSR matrix; optionally `ids` and `names`.
-  Without features, `ids` alone lists the nodes.
+- Ids of text files are numbers where every one is written as a number is printed, else text: 007 stays 007. Blanks
+  around an id or a name do not count.
+- An npz file holds `edge_index` (2, E) in row numbers, optionally `edge_weight` and `undirected`, true where every
+  edge stands for both directions; features as a dense `x` or as the pieces `x_data`, `x_indices`, `x_indptr`,
+  `x_shape` of a CSR matrix; optionally `ids` and `names`. Without features, `ids` alone lists the nodes.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 import scipy.sparse as sp
 from pyarrow.compute import SetLookupOptions, call_function
 
 from fishergraph import _checks, _file_checks, _graph_checks, _table_checks
-from fishergraph._table_files import SUFFIXES, edge_header, entry, node_header, read_npz, read_table
+from fishergraph._npz_files import SUFFIXES, entry, has_features, read_features, read_npz, single
+from fishergraph._table_files import MISSING, edge_header, node_header, read_table, write_blocks
 
 PathLike = str | os.PathLike
 # The last three are how pandas writes an index without a name.
@@ -130,23 +130,31 @@ def read_nodes(
     keys = key(table.column_names)
     ids = _distinct_ids(table.column(keys[0]), f"column {keys[0]!r}") if keys else np.arange(len(table))
     pandas_index = [name for name in table.column_names if name.startswith("__index_level_")]
-    names = [name for name in table.column_names if name not in (*drop, *pandas_index, *keys)]
-    names = names if only is None else [name for name in names if name in set(only)]
+    aside, wanted = {*drop, *pandas_index, *keys}, set(table.column_names if only is None else only)
+    names = [name for name in table.column_names if name in wanted and name not in aside]
     if not keys and names:
         _warn_of_numbers(path, names[0], table.column(names[0]))
-    return ids, _features(path, table.select(names)), names
+    return ids, _features(path, table.select(names), named=bool(keys)), names
 
 
 def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
-    """The values of some columns of a node file (of some arrays of an npz), None where a cell is empty."""
+    """The values of some columns of a node file (of some arrays of an npz), None where a cell is empty, NA or the like.
+
+    Text files have whole numbers where a column holds nothing else, each written as it is printed, and text elsewhere.
+    """
     path = Path(path)
     suffix = _file_checks.check_suffix(path, SUFFIXES)
     if suffix == ".npz":
         arrays = read_npz(path)
         return [entry(path, arrays, name).tolist() for name in names]
-    table = read_table(path, suffix, node_header, lambda names: [])
-    _check_columns(path, table.column_names, names)
-    return [[None if value == "" else value for value in table.column(name).to_pylist()] for name in names]
+
+    def wanted(found: list[str]) -> list[str]:
+        _check_columns(path, found, names)
+        return list(names)
+
+    table = read_table(path, suffix, node_header, wanted)
+    columns = [table.column(name).to_pylist() for name in names]
+    return [[None if value in MISSING else value for value in column] for column in columns]
 
 
 def _check_columns(path: Path, found: list[str], wanted: Sequence[str]) -> None:
@@ -172,33 +180,22 @@ def _warn_of_numbers(path: Path, name: str, column: pa.ChunkedArray) -> None:
         )
 
 
-def _features(path: Path, table: pa.Table) -> np.ndarray:
+def _features(path: Path, table: pa.Table, *, named: bool) -> np.ndarray:
     """The columns of a table as (n, d) float32, none of them missing."""
     words = [field.name for field in table.schema if not str(field.type).startswith(_NUMBERS)]
     if words:
+        advice = "" if named else "name the column of the ids by id_column (--id-column on the command line), "
         raise ValueError(
-            f"features must be numbers, got other values in the columns {', '.join(words)} of '{path}'; "
+            f"features must be numbers, got other values in the columns {', '.join(words)} of '{path}'; {advice}"
             f"leave labels out with drop={words!r} (--drop on the command line) and encode the rest."
         )
     X = np.empty((len(table), table.num_columns), dtype=np.float32)
     for j, name in enumerate(table.column_names):
         what = f"feature {name!r} of '{path}'"
         column = _table_checks.check_column(table.column(j), what).cast(pa.float64(), safe=False)
-        X[:, j] = _single(np.asarray(column), what)
-    _checks.check_finite_rows(X, "the features")
+        X[:, j] = single(np.asarray(column), what)
+    _checks.check_finite_rows(X, f"the features of '{path}'")
     return X
-
-
-def _single(values: np.ndarray, what: str) -> np.ndarray:
-    """Numbers in float32; those beyond its range are no infinities yet, and said to be what they are."""
-    if values.dtype.kind not in "biuf":
-        raise ValueError(f"{what} must hold numbers, got {values.dtype}; repair it.")
-    with np.errstate(over="ignore"):
-        single = values.astype(np.float32)
-    beyond = np.isinf(single) & np.isfinite(values) if single.dtype != values.dtype else np.zeros(0, dtype=bool)
-    if beyond.any():
-        raise ValueError(f"{what} must lie within ±3.4e38, got {values[beyond][0]:g}; rescale it.")
-    return single
 
 
 def _npz_edges(path: Path, arrays: dict[str, np.ndarray]) -> pa.Table:
@@ -209,27 +206,29 @@ def _npz_edges(path: Path, arrays: dict[str, np.ndarray]) -> pa.Table:
     columns = {"source": source, "target": target}
     if "edge_weight" in arrays:
         columns["weight"] = entry(path, arrays, "edge_weight", source.shape)
-    return pa.table({name: pa.array(column) for name, column in columns.items()})
+    table = pa.table({name: pa.array(column) for name, column in columns.items()})
+    if not _is_undirected(path, arrays):
+        return table
+    back = table.filter(pa.array(ends[0] != ends[1]))  # a self-loop has no other direction
+    back = back.rename_columns(["target", "source", *table.column_names[2:]])
+    return pa.concat_tables([table, back.select(table.column_names)])
+
+
+def _is_undirected(path: Path, arrays: dict[str, np.ndarray]) -> bool:
+    flag = arrays.get("undirected", np.array(False))
+    if flag.shape != () or flag.dtype != bool:
+        raise ValueError(
+            f"undirected in '{path}' must be true or false, got {flag.dtype} of shape {flag.shape}; repair it."
+        )
+    return bool(flag)
 
 
 def _npz_nodes(path: Path, arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, Any, list[str]]:
-    if "x_data" in arrays:
-        keys = ("x_data", "x_indices", "x_indptr", "x_shape")
-        data, indices, indptr, shape = (entry(path, arrays, key) for key in keys)
-        data, what = _single(data, f"x_data in '{path}'"), f"{', '.join(keys)} in '{path}'"
-        try:
-            n, d = (int(size) for size in shape)
-            X = sp.csr_array((data, indices, indptr), shape=(n, d))
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{what} must make a CSR matrix, got {error}; repair it.") from error
-        _checks.check_compressed(X, what)
+    if "ids" in arrays and not has_features(arrays):  # ids alone, as in a table of ids
+        X: Any = np.empty((len(arrays["ids"]), 0), dtype=np.float32)
     else:
-        bare = "x" not in arrays and "ids" in arrays  # ids alone, as in a table of ids
-        X = np.empty((len(arrays["ids"]), 0)) if bare else entry(path, arrays, "x")
-        if X.ndim != 2 or X.dtype.kind not in "biuf":
-            raise ValueError(f"x in '{path}' must be (n, d) numbers, got {X.dtype} of shape {X.shape}; repair it.")
-        X, (n, d) = np.ascontiguousarray(_single(X, f"x in '{path}'")), X.shape
-    _checks.check_finite_rows(X, "the features")
+        X = read_features(path, arrays)
+    n, d = X.shape
     ids = entry(path, arrays, "ids", (n,)) if "ids" in arrays else np.arange(n)
     names = entry(path, arrays, "names", (d,)) if "names" in arrays else [f"x{j}" for j in range(d)]
     return _distinct_ids(ids, "ids"), X, [str(name) for name in names]
@@ -264,20 +263,17 @@ def write_embedding(path: PathLike, ids: Any, Z: np.ndarray, names: Sequence[str
         if path.name.lower().endswith(".npz"):
             np.savez(file, ids=keys, x=Z, names=np.array(names, dtype=np.str_))
         else:
-            _write_table(file, _file_checks.check_suffix(path, SUFFIXES), keys, Z, names)
+            schema, blocks = _blocks(keys, Z, names)
+            write_blocks(file, _file_checks.check_suffix(path, SUFFIXES), schema, blocks)
 
 
-def _write_table(file: Any, suffix: str, ids: np.ndarray, Z: np.ndarray, names: list[str]) -> None:
-    """Write a table by blocks of rows, so that a memory-mapped Z is never read at once."""
+def _blocks(ids: np.ndarray, Z: np.ndarray, names: list[str]) -> tuple[pa.Schema, Iterator[pa.Table]]:
+    """The schema of a table and its blocks of rows, made one by one: a memory-mapped Z is never read at once."""
     kind = pa.from_numpy_dtype(Z.dtype)
     schema = pa.schema([("id", pa.array(ids[:1]).type), *((name, kind) for name in names)])
-    with pa.output_stream(file, compression="gzip" if suffix.endswith(".gz") else None) as sink:
-        if suffix == ".parquet":
-            writer = pq.ParquetWriter(sink, schema)
-        else:
-            writer = pacsv.CSVWriter(sink, schema, write_options=pacsv.WriteOptions(delimiter=SUFFIXES[suffix]))
-        with writer:
-            for start in range(0, len(Z), 65536):
-                rows = slice(start, start + 65536)
-                columns = np.ascontiguousarray(np.asarray(Z[rows]).T)
-                writer.write_table(pa.table([pa.array(ids[rows]), *map(pa.array, columns)], schema=schema))
+
+    def block(rows: slice) -> pa.Table:
+        columns = np.ascontiguousarray(np.asarray(Z[rows]).T)
+        return pa.table([pa.array(ids[rows]), *map(pa.array, columns)], schema=schema)
+
+    return schema, (block(slice(start, start + 65536)) for start in range(0, len(Z), 65536))

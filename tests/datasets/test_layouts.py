@@ -191,9 +191,12 @@ def saved(**arrays):
     return stream.getvalue()
 
 
-def saved_graph(n):
+def saved_graph(n, indices=(), indptr=None):
+    matrix = sp.csr_matrix((n, n))
+    pieces = (np.ones(len(indices)), np.array(indices, dtype=int), matrix.indptr if indptr is None else indptr)
+    matrix.data, matrix.indices, matrix.indptr = pieces
     stream = io.BytesIO()
-    sp.save_npz(stream, sp.coo_matrix((n, n)))
+    sp.save_npz(stream, matrix)
     return stream.getvalue()
 
 
@@ -219,6 +222,16 @@ BAD_REDDIT = {
         r"'node_types' of shape",
     ),
     "another graph": ("reddit_graph.npz", saved_graph(7), r"a matrix of shape \(30, 30\), got shape \(7, 7\)"),
+    "a graph that points outside": (
+        "reddit_graph.npz",
+        saved_graph(N, [N], np.minimum(np.arange(N + 1), 1)),
+        r"the matrix in '.*reddit_graph\.npz' must be a sparse matrix whose indices lie inside its shape \(30, 30\)",
+    ),
+    "a graph with pointers beyond it": (
+        "reddit_graph.npz",
+        saved_graph(N, [0], np.array([0, 9] + [1] * (N - 1))),
+        r"reddit_graph\.npz' must be a sparse matrix",
+    ),
 }
 
 
@@ -271,9 +284,10 @@ def test_shchur_as_pytorch_geometric_reads_it(tmp_path):
         ({"labels": DATA["y"][:5]}, r"an adjacency of shape \(5, 5\)"),
         ({"labels": DATA["x"]}, "integers in 'labels'"),
         ({"adj_indices": None}, "an array 'adj_indices'"),
-        ({"adj_indices": np.full(E, 99)}, "matching CSR pieces adj_data"),
+        ({"adj_indices": np.full(E, 99)}, "adj_data, .* must make a CSR matrix"),
+        ({"attr_shape": np.array([N, 1])}, r"attr_data, .* indices lie inside its shape \(30, 1\)"),
         ({"attr_data": None}, "an array 'attr_data'"),
-        ({"attr_shape": np.array([3, 5])}, "matching CSR pieces attr_data"),
+        ({"attr_shape": np.array([3, 5])}, "attr_data, .* must make a CSR matrix"),
         ({"labels": np.array([None] * N)}, "cannot be read"),
     ],
 )

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fishergraph.datasets import load_graph, npz, read_npz, write_npz
+from fishergraph import _npz_files
+from fishergraph.datasets import load_graph, npz, read_graph_npz, read_npz, write_npz
+from fishergraph.tables import read_nodes
 
 PLAIN = {
     "edge_index": np.array([[0, 1, 1, 3, 3], [1, 0, 2, 3, 2]]),
@@ -59,16 +61,18 @@ CSR = {"x": None, "x_data": np.ones(1), "x_indptr": np.array([0, 1, 1, 1, 1]), "
     ("changes", "message"),
     [
         ({"y": None}, "an array 'y'"),
-        ({"x": None}, "an array 'x_data'"),
+        ({"x": None}, "an array 'x' or the pieces x_data, x_indices, x_indptr, x_shape of a CSR matrix, got"),
         ({"y": np.array([0.0, 1.0, np.nan, 0.0])}, "integers in 'y'"),
         ({"edge_index": np.array([[0], [4]])}, "node numbers 0 to 3"),
         ({"edge_index": np.array([[0], [-1]])}, "node numbers 0 to 3"),
         ({"edge_index": np.array([0, 1])}, r"\(2, edge\)"),
         ({"x": np.ones((3, 2))}, "features of 4 nodes"),
         ({"x": np.full((4, 2), np.nan)}, "finite numbers.*NaN in row 0"),
-        ({"x": np.array(["a", "b", "c", "d"])}, "numbers in 'x'"),
-        ({**CSR, "x_indices": np.array([7])}, "matching CSR pieces"),
-        ({**CSR, "x_indices": np.array([0]), "x_shape": np.array([4])}, "matching CSR pieces"),
+        ({"x": np.array(["a", "b", "c", "d"])}, r"x in .* must be \(n, d\) numbers, got <U1 of shape \(4,\)"),
+        ({**CSR, "x_indices": np.array([7])}, r"x_shape in .* indices lie inside its shape \(4, 2\)"),
+        ({**CSR, "x_indices": np.array([0]), "x_shape": np.array([4])}, r"x_shape in .* must have shape \(2,\), got"),
+        ({"edge_index": np.ones((2, 3))}, r"edge_index in .* whole numbers of shape \(2, edge\), got float64"),
+        ({"edge_index": None}, "an array 'edge_index'"),
         ({"train_mask": np.ones(4)}, "'train_mask' of shape"),
         ({"ids": np.arange(3)}, "'ids' of shape"),
         ({"y": np.array([None, 1, 2, 3])}, "cannot be read"),
@@ -79,6 +83,46 @@ def test_a_misfit_names_the_file(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message) as caught:
         read_npz(path)
     assert str(path) in str(caught.value)
+
+
+BARE = {"edge_index": np.zeros((2, 0)), "y": np.arange(4), "graph_ptr": np.arange(5)}  # a graph, and a set of four
+BAD_FEATURES = {
+    "NaN": ({"x": np.array([[0.0], [1], [np.nan], [2]])}, "must hold finite numbers, got NaN in row 2"),
+    "infinity": ({"x": np.full((4, 1), np.inf)}, "must hold finite numbers, got infinity in row 0"),
+    "beyond float32": ({"x": np.full((4, 1), 1e39)}, r"x in .* must lie within ±3\.4e38, got 1e\+39; rescale it"),
+    "text": ({"x": np.full((4, 1), "a")}, r"x in .* must be \(n, d\) numbers, got <U1 of shape \(4, 1\)"),
+    "one axis": ({"x": np.ones(4)}, r"x in .* must be \(n, d\) numbers, got float64 of shape \(4,\)"),
+    "sparse beyond float32": (CSR | {"x_indices": np.array([0]), "x_data": np.array([-1e39])}, "x_data in .*±3.4e38"),
+    "sparse NaN": (CSR | {"x_indices": np.array([0]), "x_data": np.array([np.nan])}, "got NaN in row 0"),
+    "sparse text": (CSR | {"x_indices": np.array([0]), "x_data": np.array(["a"])}, "x_data in .*numbers, got <U1"),
+    "pointing outside": (CSR | {"x_indices": np.array([-1])}, "x_data, .* must be a sparse matrix whose indices lie"),
+    "half a matrix": ({"x_data": np.ones(1)}, "must hold an array 'x_indices'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FEATURES)
+@pytest.mark.filterwarnings("error")
+def test_every_reader_says_the_same_of_features(tmp_path, case):
+    changes, message = BAD_FEATURES[case]
+    path = write(tmp_path / "g.npz", **{**BARE, "x": None, **changes})
+    said = set()
+    for read in (read_nodes, read_npz, read_graph_npz):
+        with pytest.raises(ValueError, match=message) as caught:
+            read(path)
+        said.add(str(caught.value))
+    assert len(said) == 1
+    assert f"'{path}'" in said.pop()
+
+
+def test_every_reader_reads_the_same_features(tmp_path):
+    X = sp.csr_array(np.array([[0, 1.5], [2, 0], [0, 0], [1, 1]]))
+    for features in ({"x": np.asfortranarray(X.toarray())}, _npz_files.feature_arrays(X)):
+        path = write(tmp_path / "g.npz", **{**BARE, "x": None, **features})
+        for found in (read_nodes(path)[1], read_npz(path).X, read_graph_npz(path).graphs.X):
+            assert found.dtype == np.float32
+            assert sp.issparse(found) == ("x" not in features)
+            assert sp.issparse(found) or found.flags.c_contiguous  # type: ignore[union-attr]
+            np.testing.assert_array_equal(found.toarray() if sp.issparse(found) else found, X.toarray())
 
 
 @pytest.mark.parametrize("damage", ["text", "empty", "cut", "flipped", "npy"])

@@ -121,7 +121,7 @@ def test_bad_csr_indices_are_refused(tmp_path):
     matrix = sp.csr_matrix(np.eye(3, dtype=np.float32))
     matrix.indices[1] = 100
     write_small(tmp_path, allx=matrix)
-    with pytest.raises(ValueError, match=r"ind\.small\.allx"):
+    with pytest.raises(ValueError, match=r"ind\.small\.allx .*indices lie inside its shape \(3, 3\)"):
         read_planetoid(tmp_path, "small")
 
 
@@ -131,6 +131,12 @@ def test_bad_csr_indices_are_refused(tmp_path):
 def test_parts_that_do_not_fit(tmp_path, changes):
     write_small(tmp_path, **changes)
     with pytest.raises(ValueError, match=r"ind\.small\.\* must be the eight parts"):
+        read_planetoid(tmp_path, "small")
+
+
+def test_an_edge_to_no_node_names_the_file(tmp_path):
+    write_small(tmp_path, graph={0: [17]})
+    with pytest.raises(ValueError, match=r"ind\.small\.graph must hold node numbers 0 to 5, got 0 to 17"):
         read_planetoid(tmp_path, "small")
 
 

@@ -114,7 +114,9 @@ def test_a_split_of_ogb():
     [
         (pyg(y=None), "must have y, got Data without it"),
         (pyg(edge_index=None), "must have edge_index"),
-        (pyg(y=torch.ones(N, 3)), r"a label for each of its 30 nodes, got shapes \(2, 70\) and \(30, 3\)"),
+        (pyg(y=torch.ones(N, 3)), r"a label for each of its 30 nodes, got y of shape \(30, 3\)"),
+        (pyg(edge_index=torch.zeros(3, 4).long()), r"edge_index of data must be whole .*got int64 of shape \(3, 4\)"),
+        (pyg(edge_index=torch.tensor([[0.5], [1.0]])), "edge_index of data must be whole numbers .*got float32"),
         (pyg(edge_index=torch.tensor([[0], [99]])), "node numbers 0 to 29, got 0 to 99"),
         (pyg(x=torch.full((N, 2), torch.nan)), "the features of data must hold finite numbers, got NaN in row 0"),
         (HeteroData(), "to_homogeneous"),

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from fishergraph.datasets import load_graphs, read_graph_npz, read_tu
+from fishergraph import as_graphs
+from fishergraph.datasets import GraphSet, load_graphs, read_graph_npz, read_tu, tu, write_graph_npz
 from shared_data import needs_shared_data, shared_data
 
 FILES = {
@@ -39,6 +41,10 @@ def grakel_folder(name: str) -> Path:
     if not folder.is_dir():
         pytest.skip("this wheel of grakel carries no data")
     return folder
+
+
+def test_a_name_may_have_a_dot(tmp_path):
+    assert read_tu(write(tmp_path, "TINY.v2")).name == "TINY.v2"
 
 
 def test_a_small_set_is_read_as_it_is_written(tmp_path):
@@ -110,12 +116,21 @@ BROKEN = [
     ({"A": "1, 2\n2\n"}, "line 2 of TINY_A.txt must hold 2 numbers, got 1"),
     ({"A": "1, 2, 3\n"}, "line 1 of TINY_A.txt must hold 2 numbers, got 3"),
     ({"node_attributes": "1\n1,2\n1\n1\n1"}, "line 2 of .* must hold 1 numbers, as line 1 does, got 2"),
+    ({"graph_indicator": "1\n1\n1\n2\n9000000000\n"}, "must number the graphs from 1, .*, got number 9000000000"),
+    ({"edge_attributes": "2\n2\nnan\n3\n4\n4\n"}, "line 3 of TINY_edge_attributes.txt must hold finite numbers"),
     ({"graph_indicator": "1\n1\n1\n3\n3\n"}, "must number the graphs from 1, each with a node, got no node of graph 2"),
     ({"graph_indicator": "0\n1\n1\n1\n1\n"}, "got number 0"),
     ({"graph_indicator": ""}, "TINY_graph_indicator.txt must hold the graph of every node, got no line"),
     ({"graph_labels": "1\n"}, "TINY_graph_labels.txt must have 2 lines, one per graph, got 1"),
     ({"node_labels": "1\n1\n"}, "TINY_node_labels.txt must have 5 lines, one per node, got 2"),
     ({"node_attributes": "1\nx\n1\n1\n1"}, "line 2 of TINY_node_attributes.txt must hold numbers"),
+    ({"A": "1, 2\n\n2, 1\n"}, "line 2 of TINY_A.txt must hold whole numbers separated by commas, got ''"),
+    ({"node_labels": "1\n\n1\n1\n1\n"}, "line 2 of TINY_node_labels.txt must hold whole numbers"),
+    ({"node_labels": "1\n1\n0x1F\n1\n1\n"}, "line 3 of TINY_node_labels.txt must .*, got '0x1F'"),
+    ({"node_labels": "1\n1.5\n1\n1\n1\n"}, "line 2 of TINY_node_labels.txt must hold whole numbers"),
+    ({"node_labels": f"1\n{10**20}\n1\n1\n1\n"}, "line 2 of TINY_node_labels.txt must hold whole numbers"),
+    ({"node_attributes": "1\nNA\n1\n1\n1"}, "line 2 of TINY_node_attributes.txt must hold numbers"),
+    ({"node_attributes": "1\n1e39\n1\n1\n1"}, r"TINY_node_attributes.txt must lie within ±3.4e38, got 1e\+39"),
     ({"edge_labels": "1\n"}, "TINY_edge_labels.txt must have 6 lines, one per edge, got 1"),
 ]
 
@@ -124,6 +139,42 @@ BROKEN = [
 def test_a_broken_file_is_told_in_one_sentence(tmp_path, changes, sentence):
     with pytest.raises((ValueError, FileNotFoundError), match=sentence):
         read_tu(write(tmp_path, **changes))
+
+
+def test_lines_are_read_as_python_reads_them(tmp_path):
+    """Spaces, tabs, another end of line, blank lines at the end, and what Arrow does not take for a number."""
+    changes = {
+        "A": "1, 2\r\n 2 ,1\r\n2,\t3\r\n+3, 2\r\n4, 5\r\n005, 4\r\n \r\n\r\n",
+        "node_attributes": "-.5, 1\n1.5e0, 2\n2_5, 3\n3.5, 4\n4.5, 5.\n\n\n",
+        "graph_labels": "-1 \n 1",
+    }
+    found, plain = read_tu(write(tmp_path, **changes)), read_tu(write(tmp_path, "PLAIN"))
+    np.testing.assert_array_equal(found.graphs.graph.indices, plain.graphs.graph.indices)
+    assert found.graphs.X.tolist() == [[-0.5, 1], [1.5, 2], [25, 3], [3.5, 4], [4.5, 5]]
+    assert found.classes == ("-1", "1")
+
+
+def test_sound_files_are_not_read_line_by_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(tu, "_parsed_by_line", None)
+    more = {"A": FILES["A"].replace("\n", "\r\n") + "\n\n", "edge_attributes": "0.1\n2\n3\n1e-3\n4\n4\n"}
+    graphs = read_tu(write(tmp_path, **more)).graphs
+    assert graphs.graph.n_edges == 6
+    assert graphs.X.dtype == np.float32
+
+
+@pytest.mark.parametrize("kind", [int, float])
+def test_numbers_of_both_parsers_are_the_same_bits(kind):
+    rng = np.random.default_rng(0)
+    rows = (
+        rng.integers(-(2**62), 2**62, (200, 3))
+        if kind is int
+        else rng.normal(size=(200, 3)) * 10.0 ** rng.integers(-300, 300, (200, 3))
+    )
+    text = "\n".join(", ".join(map(repr, row)) for row in rows.tolist()).encode()
+    for table in (tu._parsed(text, kind, None), tu._parsed_by_line(text, "F.txt", kind, None)):
+        assert table is not None
+        assert table.dtype == rows.dtype
+        np.testing.assert_array_equal(table, rows)
 
 
 def test_a_file_that_is_no_zip(tmp_path):
@@ -202,6 +253,23 @@ def test_a_tag_that_all_share_is_none_and_folds_with_inner_splits_are_left(tmp_p
     assert len(found.folds) == 1
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_set_that_is_written_is_read_again(tmp_path, sparse):
+    X = np.array([[0, 0.5], [1, 0], [0, 0], [0, 2], [3, 4]], dtype=np.float32)
+    edges = np.array([[0, 1], [1, 0]])
+    parts = [sp.csr_array(X[:3]), sp.csr_array(X[3:])] if sparse else [X[:3], X[3:]]
+    graphs = as_graphs([(part, edges) for part in parts])
+    data = GraphSet("set", graphs, np.array([1, 0]), classes=("3", "7"))
+    write_graph_npz(data, tmp_path / "set.npz")
+    with np.load(tmp_path / "set.npz") as file:
+        assert ("x" in file.files) is not sparse  # what is sparse is not made dense
+    found = read_graph_npz(tmp_path / "set.npz")
+    assert sp.issparse(found.graphs.X) is sparse
+    np.testing.assert_array_equal(found.graphs.X.toarray() if sparse else found.graphs.X, X)
+    np.testing.assert_array_equal(found.graphs.graph.indices, graphs.graph.indices)
+    assert (found.y.tolist(), found.classes) == ([1, 0], ("3", "7"))
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
@@ -209,6 +277,10 @@ def test_a_tag_that_all_share_is_none_and_folds_with_inner_splits_are_left(tmp_p
         ({"y": np.array([1])}, r"'y' of shape \(2,\)"),
         ({"edge_index": np.array([[0], [9]])}, "node numbers 0 to 4"),
         ({"edge_index": np.array([[0], [4]])}, "edges inside one graph, got edge 0 from node 0 of graph 0 to graph 1"),
+        ({"edge_index": np.zeros((3, 2), int)}, r"edge_index in '.*set.npz' .* of shape \(2, edge\), got int64 of"),
+        ({"edge_tag": np.array([1]), "edge_tag_node": np.array([5])}, "edge_tag_node in .* node numbers 0 to 4, got 5"),
+        ({"edge_tag": np.array([1]), "edge_tag_node": np.array([1, 2])}, "'edge_tag' and 'edge_tag_node' of one shape"),
+        ({"x": np.ones((4, 2))}, r"features of 5 nodes, as many as there are, got shape \(4, 2\)"),
         ({"node_tag": np.array([1, 2])}, "'node_tag' of 5 nodes"),
         ({"fold1_test": np.array([0])}, "distinct graph numbers 0 to 1 in fold 1"),
         ({"adj_upper_bits": np.zeros(0, np.uint8)}, "4 bits in 'adj_upper_bits', got 0"),

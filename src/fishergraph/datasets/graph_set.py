@@ -2,9 +2,10 @@
 
 Arrays of a file: `graph_ptr` (graph + 1,), the first node of every graph; `y` (graph,); edges as `edge_index` (2, edge)
 over all nodes, in one direction or both, or for dense graphs as `adj_upper_bits`, the bits (`numpy.packbits`) of the
-upper triangles, n(n − 1)/2 per graph in the order of `numpy.triu_indices(n, 1)`; optionally `node_tag` (node,), `x`
-(node, feature), `edge_weight` (edge,), the tags of edges at their ends `edge_tag_node` and `edge_tag`, and folds as
-pairs `<name><k>_train`, `<name><k>_test` of graph numbers.
+upper triangles, n(n − 1)/2 per graph in the order of `numpy.triu_indices(n, 1)`; optionally `node_tag` (node,),
+features dense `x` (node, feature) or the CSR pieces `x_data, x_indices, x_indptr, x_shape`, `edge_weight` (edge,), the
+tags of edges at their ends `edge_tag_node` and `edge_tag`, and folds as pairs `<name><k>_train`, `<name><k>_test` of
+graph numbers.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._file_checks import replacing
-from fishergraph.datasets.npz import misfit, read_arrays, read_integers
-from fishergraph.datasets.prepare import undirected_graph
+from fishergraph._npz_files import feature_arrays, has_features
+from fishergraph.datasets.npz import misfit, read_arrays, read_edges, read_features, read_integers
+from fishergraph.datasets.prepare import check_nodes, undirected_graph
 from fishergraph.graph import as_graph
 from fishergraph.graphs import EdgeTags, Graphs
 
@@ -73,10 +75,9 @@ def read_graph_npz(path: str | Path, name: str | None = None) -> GraphSet:
     else:
         graph = as_graph(undirected_graph(sources, targets, n_nodes))
     tags = read_integers(arrays, "node_tag", where) if "node_tag" in arrays else None
-    X = np.ascontiguousarray(arrays["x"], dtype=np.float32) if "x" in arrays else None
-    for key, part in (("node_tag", tags), ("x", X)):
-        if part is not None and part.shape[0] != n_nodes:
-            raise misfit(where, f"{key!r} of {n_nodes} nodes", f"shape {part.shape}")
+    if tags is not None and tags.shape != (n_nodes,):
+        raise misfit(where, f"'node_tag' of {n_nodes} nodes", f"shape {tags.shape}")
+    X = read_features(arrays, n_nodes, where) if has_features(arrays) else None
     if tags is not None and (tags == tags[0]).all():
         tags = None
     folds = _folds(arrays, n_graphs, where)
@@ -90,8 +91,9 @@ def _edge_tags(arrays: dict[str, np.ndarray], n_nodes: int, where: str) -> EdgeT
     if "edge_tag" not in arrays:
         return None
     nodes, tags = (read_integers(arrays, key, where) for key in ("edge_tag_node", "edge_tag"))
-    if nodes.shape != tags.shape or (nodes.size and (nodes.min() < 0 or nodes.max() >= n_nodes)):
-        raise misfit(where, f"'edge_tag' and node numbers 0 to {n_nodes - 1} in 'edge_tag_node'", "others")
+    if nodes.shape != tags.shape:
+        raise misfit(where, "'edge_tag' and 'edge_tag_node' of one shape", f"{tags.shape} and {nodes.shape}")
+    check_nodes(f"edge_tag_node in '{where}'", n_nodes, nodes)
     return EdgeTags(nodes, tags)
 
 
@@ -108,7 +110,7 @@ def write_graph_npz(data: GraphSet, path: str | Path) -> None:
     if graphs.graph.weights is not None:
         arrays["edge_weight"] = upper.data
     if graphs.X is not None:
-        arrays["x"] = graphs.X.toarray() if sp.issparse(graphs.X) else graphs.X
+        arrays |= feature_arrays(graphs.X)
     if graphs.tags is not None:
         whole = graphs.tags.dtype.kind in "iu"  # texts become numbers, in the order of the texts
         arrays["node_tag"] = graphs.tags if whole else np.unique(graphs.tags, return_inverse=True)[1]
@@ -128,11 +130,7 @@ def _edges(arrays: dict[str, np.ndarray], graph_ptr: np.ndarray, where: str) -> 
     """The ends of all edges, each listed at least once; an edge stays inside its graph."""
     if "adj_upper_bits" in arrays:
         return _unpacked(arrays["adj_upper_bits"], graph_ptr, where)
-    edges = read_integers(arrays, "edge_index", where)
-    if edges.ndim != 2 or edges.shape[0] != 2:
-        raise misfit(where, "'edge_index' of shape (2, edge)", f"shape {edges.shape}")
-    if edges.size and (edges.min() < 0 or edges.max() >= graph_ptr[-1]):
-        raise misfit(where, f"node numbers 0 to {graph_ptr[-1] - 1} in 'edge_index'", f"{edges.min()} to {edges.max()}")
+    edges = read_edges(arrays, int(graph_ptr[-1]), where)
     check_inside(edges[0], edges[1], graph_ptr, where)
     return edges[0], edges[1]
 

@@ -1,6 +1,7 @@
 """Graphs stored as `<name>.npz`.
 
-Arrays of a file: `edge_index` (2, edge), in one direction or both; `y` (node,); features dense `x`
+Arrays of a file: `edge_index` (2, edge), in one direction or both, and `undirected`, true where it stands for
+both, which `load_graph` takes for granted and other readers do not; `y` (node,); features dense `x`
 (node, feature) or the CSR pieces `x_data, x_indices, x_indptr, x_shape`; optionally `train_mask, val_mask,
 test_mask` of shape (node,) or (split, node), `ids` (node,), `class_names` (class,), and the texts `licence`
 and `source`.
@@ -17,9 +18,9 @@ from typing import IO, Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_finite_rows
+from fishergraph import _npz_files
 from fishergraph._file_checks import replacing
-from fishergraph.datasets.prepare import undirected_graph
+from fishergraph.datasets.prepare import check_edge_index, undirected_graph
 from fishergraph.datasets.record import GraphData, Split
 
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -41,13 +42,14 @@ def read_npz_stream(stream: IO[bytes], name: str, where: str) -> GraphData:
         raise misfit(where, "'y' of shape (node,)", f"shape {y.shape}")
     n_nodes = y.shape[0]
     train, val, test = (_split(arrays, mask, n_nodes, where) for mask in MASKS)
+    sources, targets = read_edges(arrays, n_nodes, where)
     ids = arrays.get("ids")
     if ids is not None and ids.shape != (n_nodes,):
         raise misfit(where, f"'ids' of shape ({n_nodes},)", f"shape {ids.shape}")
     return GraphData(
         name=name,
-        X=read_features(arrays, n_nodes, where, "x", "x"),
-        graph=_graph(arrays, n_nodes, where),
+        X=read_features(arrays, n_nodes, where),
+        graph=undirected_graph(sources, targets, n_nodes),
         y=y,
         train=train,
         val=val,
@@ -114,47 +116,18 @@ def read_integers(arrays: dict[str, np.ndarray], key: str, where: str) -> np.nda
     return array.astype(np.int64)
 
 
-def _graph(arrays: dict[str, np.ndarray], n_nodes: int, where: str) -> sp.csr_array:
-    """The symmetric adjacency of `edge_index`."""
-    edges = read_integers(arrays, "edge_index", where)
-    if edges.ndim != 2 or edges.shape[0] != 2:
-        raise misfit(where, "'edge_index' of shape (2, edge)", f"shape {edges.shape}")
-    if edges.size and (edges.min() < 0 or edges.max() >= n_nodes):
-        raise misfit(where, f"node numbers 0 to {n_nodes - 1} in 'edge_index'", f"{edges.min()} to {edges.max()}")
-    return undirected_graph(edges[0], edges[1], n_nodes)
+def read_edges(arrays: dict[str, np.ndarray], n_nodes: int, where: str) -> np.ndarray:
+    """The ends of all edges, (2, edge) int64."""
+    edges = check_edge_index(f"edge_index in '{where}'", n_nodes, _array(arrays, "edge_index", where))
+    return edges.astype(np.int64, copy=False)
 
 
-def read_features(arrays: dict[str, np.ndarray], n_nodes: int, where: str, dense: str, pieces: str) -> Any:
-    """The features, (node, feature) float32: the array `dense`, else CSR from the four `pieces`_data, ….
-
-    Every value is finite.
-    """
-    if dense in arrays:
-        X: Any = arrays[dense]
-        if X.dtype.kind not in "fiub":
-            raise misfit(where, f"numbers in {dense!r}", f"dtype {X.dtype}")
-        X = np.ascontiguousarray(X, dtype=np.float32)
-    else:
-        X = read_csr(arrays, pieces, where)
-    if X.ndim != 2 or X.shape[0] != n_nodes:
-        raise misfit(where, f"features of {n_nodes} nodes, as many as have labels", f"shape {X.shape}")
-    check_finite_rows(X, f"the features of '{where}'")
+def read_features(arrays: dict[str, np.ndarray], n_nodes: int, where: str, dense: str = "x", pieces: str = "x") -> Any:
+    """The features, (node, feature) float32 and finite: the array `dense`, else CSR from the four `pieces`_data, …."""
+    X: Any = _npz_files.read_features(where, arrays, dense, pieces)
+    if X.shape[0] != n_nodes:
+        raise misfit(where, f"features of {n_nodes} nodes, as many as there are", f"shape {X.shape}")
     return X
-
-
-def read_csr(arrays: dict[str, np.ndarray], name: str, where: str) -> sp.csr_array:
-    """A CSR matrix of four arrays; every index is checked, since compiled code will trust them."""
-    data = _array(arrays, f"{name}_data", where)
-    indices, indptr, shape = (read_integers(arrays, f"{name}_{key}", where) for key in ("indices", "indptr", "shape"))
-    try:
-        pieces = (data.astype(np.float32), indices, indptr)
-        matrix = sp.csr_array(pieces, shape=(int(shape[0]), int(shape[1])))
-        matrix.check_format(full_check=True)
-    except (ValueError, TypeError, IndexError) as error:
-        names = ", ".join(f"{name}_{key}" for key in ("data", "indices", "indptr", "shape"))
-        raise misfit(where, f"matching CSR pieces {names}", str(error)) from error
-    matrix.sum_duplicates()
-    return matrix
 
 
 def _split(arrays: dict[str, np.ndarray], key: str, n_nodes: int, where: str) -> Split:
@@ -179,12 +152,9 @@ def write_npz(data: GraphData, path: str | Path) -> None:
     """Write a graph in the layout above, every edge once; the file appears complete or not at all."""
     path = Path(path)
     upper = sp.triu(data.graph, format="coo")
-    arrays: dict[str, Any] = {"edge_index": np.stack([upper.row, upper.col]), "y": data.y}
-    if sp.issparse(data.X):
-        arrays |= {f"x_{piece}": getattr(data.X, piece) for piece in ("data", "indices", "indptr")}
-        arrays["x_shape"] = np.array(data.X.shape)
-    else:
-        arrays["x"] = data.X
+    ends = np.stack([upper.row, upper.col])
+    arrays: dict[str, Any] = {"edge_index": ends, "undirected": np.array(True), "y": data.y}
+    arrays |= _npz_files.feature_arrays(data.X)
     for key, part in zip(MASKS, (data.train, data.val, data.test), strict=True):
         if part is not None:
             arrays[key] = _mask(part, data.n_nodes)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from fishergraph.datasets.archive import Members
-from fishergraph.datasets.prepare import undirected_graph
+from fishergraph.datasets.prepare import check_nodes, undirected_graph
 from fishergraph.datasets.record import GraphData
 
 BLOCK = 1 << 24  # bytes of text in memory at once
@@ -48,7 +48,7 @@ def read_ogb(path: str | Path, name: str | None = None) -> GraphData:
         if n_nodes < 1:
             raise _misfit(members.where("raw/num-node-list"), "a positive number", str(n_nodes))
         edges = _numbers(members, "raw/edge", np.int32 if n_nodes < 2**31 else np.int64, n_edges, width=2)
-        _check_nodes(edges, n_nodes, members.where("raw/edge"))
+        check_nodes(f"'{members.where('raw/edge')}'", n_nodes, edges)
         graph = undirected_graph(edges[:, 0], edges[:, 1], n_nodes)
         del edges
         y = _numbers(members, "raw/node-label", np.int64, n_nodes, width=1, missing=-1)[:, 0]
@@ -70,7 +70,7 @@ def _split(members: Members, part: str, n_nodes: int) -> np.ndarray | None:
     if member is None:
         return None
     nodes = _read(members, member, np.int64, None, 1, None)[:, 0]
-    _check_nodes(nodes, n_nodes, members.where(member))
+    check_nodes(f"'{members.where(member)}'", n_nodes, nodes)
     return np.sort(nodes)
 
 
@@ -88,11 +88,6 @@ def _class_names(members: Members) -> tuple[str, ...] | None:
         return tuple(names[k] for k in range(len(names)))
     except (*UNREADABLE, LookupError) as error:
         raise _misfit(members.where(member), "a number and a name per line", str(error)) from error
-
-
-def _check_nodes(nodes: np.ndarray, n_nodes: int, where: str) -> None:
-    if nodes.size and (nodes.min() < 0 or nodes.max() >= n_nodes):
-        raise _misfit(where, f"node numbers 0 to {n_nodes - 1}", f"{nodes.min()} to {nodes.max()}")
 
 
 def _misfit(where: str, expected: str, got: str) -> ValueError:

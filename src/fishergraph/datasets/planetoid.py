@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph.datasets.prepare import undirected_graph
+from fishergraph._checks import check_compressed
+from fishergraph.datasets.prepare import check_nodes, undirected_graph
 from fishergraph.datasets.record import GraphData
 from fishergraph.datasets.sources import PLANETOID_PARTS
 
@@ -90,8 +91,7 @@ def load_pickle(path: Path) -> Any:
 def _as_csr(pieces: dict[str, Any]) -> sp.csr_array:
     """The matrix of a pickled csr_matrix's attributes; every index is checked."""
     matrix = sp.csr_array((pieces["data"], pieces["indices"], pieces["indptr"]), shape=pieces["_shape"])
-    matrix.check_format(full_check=True)
-    return matrix
+    return check_compressed(matrix, "its matrix")
 
 
 def planetoid_names(folder: Path) -> list[str]:
@@ -162,7 +162,7 @@ def _assemble(name: str, parts: SimpleNamespace) -> GraphData:
     return GraphData(
         name=name,
         X=sp.csr_array(sp.coo_array((values, (rows, columns)), shape=(n_nodes, first.shape[1]))),
-        graph=_graph(parts.graph, n_nodes),
+        graph=_graph(parts.graph, n_nodes, file_name(name, "graph")),
         y=y,
         train=np.arange(n_train),
         val=np.arange(n_train, n_train + N_VALIDATION),
@@ -170,12 +170,11 @@ def _assemble(name: str, parts: SimpleNamespace) -> GraphData:
     )
 
 
-def _graph(neighbours: dict[int, list[int]], n_nodes: int) -> sp.csr_array:
+def _graph(neighbours: dict[int, list[int]], n_nodes: int, file: str) -> sp.csr_array:
     """The symmetric adjacency of neighbour lists, without self-loops."""
     counts = [len(targets) for targets in neighbours.values()]
     sources = np.repeat(np.array(list(neighbours), dtype=np.int64), counts)
     targets = np.array([target for row in neighbours.values() for target in row], dtype=np.int64)
-    if targets.size and (min(sources.min(), targets.min()) < 0 or max(sources.max(), targets.max()) >= n_nodes):
-        raise IndexError(f"the graph names nodes outside 0 to {n_nodes - 1}")
+    check_nodes(file, n_nodes, sources, targets)
     proper = sources != targets
     return undirected_graph(sources[proper], targets[proper], n_nodes)

@@ -55,6 +55,27 @@ def preparation_of(name: str) -> Preparation:
     return METHOD if source is None else source.preparation
 
 
+def check_nodes(what: str, n_nodes: int, *numbers: np.ndarray) -> None:
+    """Raise where arrays hold other node numbers than 0 … n_nodes − 1; `what` names their file."""
+    there = [part for part in numbers if part.size]
+    low, high = min((part.min() for part in there), default=0), max((part.max() for part in there), default=-1)
+    if low < 0 or high >= n_nodes:
+        raise ValueError(
+            f"{what} must hold node numbers 0 to {n_nodes - 1}, got {low} to {high}; repair it, or get it again."
+        )
+
+
+def check_edge_index(what: str, n_nodes: int, edges: np.ndarray) -> np.ndarray:
+    """Edges as they came, (2, edge) whole numbers of nodes; `what` names their file."""
+    whole = edges.dtype.kind in "iu" or edges.size == 0  # np.array([[], []]) is float64, and harmless
+    if edges.ndim != 2 or edges.shape[0] != 2 or not whole:
+        raise ValueError(
+            f"{what} must be whole numbers of shape (2, edge), got {edges.dtype} of shape {edges.shape}; repair it."
+        )
+    check_nodes(what, n_nodes, edges)
+    return edges
+
+
 def undirected_graph(sources: np.ndarray, targets: np.ndarray, n_nodes: int) -> sp.csr_array:
     """The symmetric 0/1 adjacency (csr_array, float32) of an edge list: max(A, Aᵀ), both directions, each edge once."""
     there = np.ones(len(sources), dtype=bool)  # a byte an edge, and edges listed twice stay one

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_finite_rows
-from fishergraph.datasets.prepare import undirected_graph
+from fishergraph._checks import check_compressed, check_finite_rows
+from fishergraph.datasets.prepare import check_edge_index, undirected_graph
 from fishergraph.datasets.record import GraphData, Split
 
 PROCESSED = ("processed/data.pt", "processed/geometric_data_processed.pt", "data.pt")
@@ -53,17 +53,13 @@ def from_pyg(obj: Any, name: str | None = None) -> GraphData:
     edges, y = (_numpy(data, key, name) for key in ("edge_index", "y"))
     n_nodes = int(data.num_nodes)
     y = y.reshape(-1) if y.size == n_nodes else y
-    if y.shape != (n_nodes,) or edges.ndim != 2 or edges.shape[0] != 2:
+    if y.shape != (n_nodes,):
         raise ValueError(
-            f"{name} must have edge_index of shape (2, edge) and a label for each of its {n_nodes} nodes, got shapes "
-            f"{edges.shape} and {y.shape}; choose one task, or another dataset."
+            f"{name} must have a label for each of its {n_nodes} nodes, got y of shape {y.shape}; choose one task, or "
+            "another dataset."
         )
-    if edges.size and (edges.min() < 0 or edges.max() >= n_nodes):
-        raise ValueError(
-            f"edge_index of {name} must hold node numbers 0 to {n_nodes - 1}, got {edges.min()} to {edges.max()}; "
-            "repair it."
-        )
-    graph = undirected_graph(edges[0], edges[1], n_nodes)
+    sources, targets = check_edge_index(f"edge_index of {name}", n_nodes, edges)
+    graph = undirected_graph(sources, targets, n_nodes)
     labels = np.where(np.isfinite(y), y, -1).astype(np.int64)
     train, val, test = _splits(obj, data, n_nodes)
     return GraphData(name, _features(data, n_nodes, name), graph, labels, train, val, test, source=name)
@@ -109,7 +105,7 @@ def _features(data: Any, n_nodes: int, name: str) -> Any:
     else:
         x = x.detach().cpu().to_sparse_csr()
         pieces = (x.values().float().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
-        X = sp.csr_array(pieces, shape=tuple(x.shape))
+        X = check_compressed(sp.csr_array(pieces, shape=tuple(x.shape)), f"x of {name}")
     check_finite_rows(X, f"the features of {name}")
     return X
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+from fishergraph._checks import check_compressed
 from fishergraph.datasets.archive import Members
 from fishergraph.datasets.npz import UNREADABLE, misfit, read_arrays, read_features, read_integers
-from fishergraph.datasets.prepare import undirected_graph
+from fishergraph.datasets.prepare import check_nodes, undirected_graph
 from fishergraph.datasets.record import GraphData
 
 DATA, GRAPH = ((f"reddit_{what}.npz", f"raw/reddit_{what}.npz") for what in ("data", "graph"))
@@ -49,16 +50,15 @@ def _adjacency(members: Members, member: str, n_nodes: int) -> sp.csr_array:
     where = members.where(member)
     try:
         with members.open(member, seekable=True) as stream:
-            matrix = sp.load_npz(stream).tocoo()
+            matrix = sp.load_npz(stream)
     except (*UNREADABLE, AttributeError) as error:
         raise ValueError(
             f"{where} must be a sparse matrix as SciPy saves it, but it cannot be read ({error}); replace it."
         ) from error
     if matrix.shape != (n_nodes, n_nodes):
         raise misfit(where, f"a matrix of shape ({n_nodes}, {n_nodes})", f"shape {matrix.shape}")
+    matrix = check_compressed(matrix, f"the matrix in '{where}'").tocoo()
     rows, columns = matrix.row, matrix.col
     del matrix  # a gigabyte of ones
-    for ends in (rows, columns):
-        if ends.size and (ends.min() < 0 or ends.max() >= n_nodes):
-            raise misfit(where, f"node numbers 0 to {n_nodes - 1}", f"{ends.min()} to {ends.max()}")
+    check_nodes(f"'{where}'", n_nodes, rows, columns)
     return undirected_graph(rows, columns, n_nodes)

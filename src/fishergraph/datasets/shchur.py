@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fishergraph.datasets.npz import misfit, npz_keys, read_arrays, read_csr, read_features, read_integers
+from fishergraph._npz_files import read_csr
+from fishergraph.datasets.npz import misfit, npz_keys, read_arrays, read_features, read_integers
 from fishergraph.datasets.prepare import undirected_graph
 from fishergraph.datasets.record import GraphData
 
@@ -31,7 +32,7 @@ def read_shchur(path: str | Path, name: str | None = None) -> GraphData:
     y = read_integers(arrays, "labels", where)
     if y.ndim != 1 or y.size == 0:
         raise misfit(where, "'labels' of shape (node,)", f"shape {y.shape}")
-    adjacency = read_csr(arrays, "adj", where).tocoo()
+    adjacency = read_csr(where, arrays, "adj").tocoo()
     if adjacency.shape != (len(y), len(y)):
         raise misfit(where, f"an adjacency of shape ({len(y)}, {len(y)})", f"shape {adjacency.shape}")
     proper = (adjacency.row != adjacency.col) & (adjacency.data != 0)

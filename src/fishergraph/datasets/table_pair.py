@@ -16,10 +16,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._file_checks import check_folder, check_suffix, replacing
+from fishergraph._npz_files import SUFFIXES
 from fishergraph.datasets.prepare import undirected_graph
 from fishergraph.datasets.record import GraphData, Split
 
-TABLES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".parquet": ""}
+TABLES = {suffix: mark for suffix, mark in SUFFIXES.items() if suffix != ".npz"}
 _WORDS = ("train", "val", "test")
 CELLS = 1 << 22  # of a block of rows in memory
 
@@ -115,7 +116,7 @@ def _columns(path: Path) -> list[str]:
         if suffix == ".parquet":
             return pq.read_schema(path).names
         with gzip.open(path, "rt", newline="") if suffix.endswith(".gz") else path.open(newline="") as file:
-            return next(csv.reader(file, delimiter=TABLES[suffix]), [])
+            return [name.strip() for name in next(csv.reader(file, delimiter=TABLES[suffix]), [])]
     except (OSError, EOFError, ValueError, csv.Error, pa.ArrowException):
         return []
 
@@ -158,23 +159,14 @@ def _split_columns(data: GraphData) -> dict[str, Any]:
 
 def _write(path: Path, columns: dict[str, Any], n_rows: int, X: Any = None) -> None:
     """Write a table by blocks of rows; a column is a function of the rows. The file appears complete or not at all."""
-    import pyarrow as pa
-    import pyarrow.csv as pacsv
-    import pyarrow.parquet as pq
+    from fishergraph._table_files import write_blocks
 
-    suffix = check_suffix(path, TABLES)
     width = 0 if X is None else X.shape[1]
     step = max(CELLS // (width + len(columns)), 1)
-    first = _block(columns, slice(0, 1), X)
-    packing = "gzip" if suffix.endswith(".gz") else None
-    with replacing(path) as part, part.open("wb") as file, pa.output_stream(file, compression=packing) as sink:
-        if suffix == ".parquet":
-            writer = pq.ParquetWriter(sink, first.schema)
-        else:
-            writer = pacsv.CSVWriter(sink, first.schema, write_options=pacsv.WriteOptions(delimiter=TABLES[suffix]))
-        with writer:
-            for start in range(0, n_rows, step):
-                writer.write_table(_block(columns, slice(start, min(start + step, n_rows)), X))
+    schema = _block(columns, slice(0, 1), X).schema
+    blocks = (_block(columns, slice(start, min(start + step, n_rows)), X) for start in range(0, n_rows, step))
+    with replacing(path) as part, part.open("wb") as file:
+        write_blocks(file, check_suffix(path, TABLES), schema, blocks)
 
 
 def _block(columns: dict[str, Any], rows: slice, X: Any) -> Any:

@@ -15,11 +15,13 @@ from 1:
 from __future__ import annotations
 
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fishergraph._npz_files import single
 from fishergraph.datasets.graph_set import GraphSet
 from fishergraph.graph import as_graph
 from fishergraph.graphs import EdgeTags, Graphs
@@ -34,7 +36,7 @@ def read_tu(path: str | Path, name: str | None = None) -> GraphSet:
     Edges are made undirected; parallel lines are one edge. Features are float32.
     """
     path = Path(path)
-    name = name or path.stem
+    name = name or path.name.removesuffix(".zip")
     texts = _texts(path, name)
     graph_of, graph_ptr, order = _nodes(texts, name)
     place = np.empty_like(order)
@@ -72,18 +74,18 @@ def holds_tu(path: Path) -> bool:
         return any(member.endswith("_graph_indicator.txt") for member in archive.namelist())
 
 
-def _texts(path: Path, name: str) -> dict[str, str]:
+def _texts(path: Path, name: str) -> dict[str, bytes]:
     """The texts of a set's files by the part of the name behind NAME_."""
     wanted = {f"{name}_{part}.txt": part for part in (*_NEEDED, *_OPTIONAL)}
-    texts: dict[str, str] = {}
+    texts: dict[str, bytes] = {}
     if path.is_dir():
-        texts = {part: (path / file).read_text() for file, part in wanted.items() if (path / file).is_file()}
+        texts = {part: (path / file).read_bytes() for file, part in wanted.items() if (path / file).is_file()}
     elif path.is_file():
         try:
             with zipfile.ZipFile(path) as archive:
                 members = {Path(member).name: member for member in archive.namelist()}
-                texts = {wanted[f]: archive.read(members[f]).decode() for f in wanted if f in members}
-        except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
+                texts = {wanted[f]: archive.read(members[f]) for f in wanted if f in members}
+        except (zipfile.BadZipFile, NotImplementedError, zlib.error) as error:
             raise ValueError(
                 f"{path} must be a zip file of text files, got one unread ({error}); replace it."
             ) from None
@@ -96,45 +98,80 @@ def _texts(path: Path, name: str) -> dict[str, str]:
     return texts
 
 
-def _lines(text: str, file: str, kind: type, n_lines: int | None, what: str, width: int | None = None) -> np.ndarray:
+def _lines(text: bytes, file: str, kind: type, n_lines: int | None, what: str, width: int | None = None) -> np.ndarray:
     """The numbers of a file, (line, column); every line has `width` of them, or as many as the first."""
-    rows = text.rstrip().split("\n") if text.strip() else []
-    table = []
-    for number, row in enumerate(rows, 1):
-        try:
-            table.append([kind(cell) for cell in row.split(",")])
-        except ValueError:
-            noun = "whole numbers" if kind is int else "numbers"
-            raise ValueError(
-                f"line {number} of {file} must hold {noun} separated by commas, got {row!r}; repair it."
-            ) from None
-        if len(table[-1]) != (width or len(table[0])):
-            expected = f"{width} numbers" if width else f"{len(table[0])} numbers, as line 1 does"
-            raise ValueError(f"line {number} of {file} must hold {expected}, got {len(table[-1])}; repair it.")
+    text = text.rstrip()
+    table = _parsed(text, kind, width)
+    table = _parsed_by_line(text, file, kind, width) if table is None else table
     if n_lines is not None and len(table) != n_lines:
         raise ValueError(
             f"{file} must have {n_lines} lines, one per {what}, got {len(table)}; the file is cut short or another's."
         )
-    shape = (len(table), len(table[0]) if table else width or 1)
-    return np.array(table, dtype=np.int64 if kind is int else np.float64).reshape(shape)
+    return table
 
 
-def _nodes(texts: dict[str, str], name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _parsed(text: bytes, kind: type, width: int | None) -> np.ndarray | None:
+    """The numbers of a file, (line, column), by Arrow; None where it cannot read them."""
+    import pyarrow as pa
+    import pyarrow.csv as pacsv
+
+    dtype = np.dtype(np.int64 if kind is int else np.float64)
+    width = width or text.count(b",", 0, text.find(b"\n") if b"\n" in text else None) + 1
+    if not text:
+        return np.empty((0, width), dtype)
+    if b"x" in text or b"X" in text:  # 0x1F, which is a number to Arrow alone
+        return None
+    names = [str(j) for j in range(width)]
+    types = dict.fromkeys(names, pa.from_numpy_dtype(dtype))
+    try:
+        columns = pacsv.read_csv(
+            pa.BufferReader(text),
+            pacsv.ReadOptions(column_names=names),
+            pacsv.ParseOptions(quote_char=False, ignore_empty_lines=False),
+            pacsv.ConvertOptions(column_types=types, null_values=[]),
+        ).columns
+    except pa.ArrowInvalid:
+        return None
+    table = np.empty((len(columns[0]), width), dtype)
+    for j, column in enumerate(columns):
+        np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks], out=table[:, j])  # to_numpy loads pandas
+    return table
+
+
+def _parsed_by_line(text: bytes, file: str, kind: type, width: int | None) -> np.ndarray:
+    """The numbers of a file, (line, column), as Python reads them; the error names the first line that has others."""
+    rows: list[list[np.number]] = []
+    number = np.int64 if kind is int else np.float64
+    for k, line in enumerate(text.decode(errors="replace").split("\n"), 1):
+        try:
+            rows.append([number(cell) for cell in line.split(",")])
+        except (ValueError, OverflowError):
+            noun = "whole numbers" if kind is int else "numbers"
+            raise ValueError(
+                f"line {k} of {file} must hold {noun} separated by commas, got {line!r}; repair it."
+            ) from None
+        if len(rows[-1]) != (width or len(rows[0])):
+            expected = f"{width} numbers" if width else f"{len(rows[0])} numbers, as line 1 does"
+            raise ValueError(f"line {k} of {file} must hold {expected}, got {len(rows[-1])}; repair it.")
+    return np.array(rows)
+
+
+def _nodes(texts: dict[str, bytes], name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(graph of every line's node, graph_ptr, the lines in the order of their graphs)."""
     file = f"{name}_graph_indicator.txt"
     graph_of = _lines(texts["graph_indicator"], file, int, None, "node")
     if graph_of.size == 0:
         raise ValueError(f"{file} must hold the graph of every node, got no line; write it again.")
     numbers = graph_of[:, 0] - 1
-    sizes = np.bincount(np.maximum(numbers, 0))
-    wrong = numbers.min() < 0
-    if wrong or (sizes == 0).any():
-        got = f"number {numbers.min() + 1}" if wrong else f"no node of graph {np.flatnonzero(sizes == 0)[0] + 1}"
+    wrong = numbers[(numbers < 0) | (numbers >= len(numbers))]  # of more graphs than nodes some have none
+    sizes = np.bincount(np.clip(numbers, 0, len(numbers)))
+    if len(wrong) or (sizes == 0).any():
+        got = f"number {wrong[0] + 1}" if len(wrong) else f"no node of graph {np.flatnonzero(sizes == 0)[0] + 1}"
         raise ValueError(f"{file} must number the graphs from 1, each with a node, got {got}; repair it.")
     return numbers, np.concatenate([[0], np.cumsum(sizes)]), np.argsort(numbers, kind="stable")
 
 
-def _edges(texts: dict[str, str], name: str, graph_of: np.ndarray) -> np.ndarray:
+def _edges(texts: dict[str, bytes], name: str, graph_of: np.ndarray) -> np.ndarray:
     """(edge, 2): the ends of every line as node numbers from 0; an edge stays inside its graph."""
     file = f"{name}_A.txt"
     edges = _lines(texts["A"], file, int, None, "edge", width=2)
@@ -155,11 +192,12 @@ def _edges(texts: dict[str, str], name: str, graph_of: np.ndarray) -> np.ndarray
     return edges
 
 
-def _node_values(texts: dict[str, str], name: str, part: str, kind: type, order: np.ndarray) -> np.ndarray | None:
+def _node_values(texts: dict[str, bytes], name: str, part: str, kind: type, order: np.ndarray) -> np.ndarray | None:
     if part not in texts:
         return None
-    values = _lines(texts[part], f"{name}_{part}.txt", kind, len(order), "node")[order]
-    return values.astype(np.float32) if kind is float else values
+    file = f"{name}_{part}.txt"
+    values = _lines(texts[part], file, kind, len(order), "node")[order]
+    return single(values, file) if kind is float else values
 
 
 def _tags(columns: np.ndarray | None) -> np.ndarray | None:
@@ -169,7 +207,7 @@ def _tags(columns: np.ndarray | None) -> np.ndarray | None:
     return np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
 
 
-def _edge_tags(texts: dict[str, str], name: str, edges: np.ndarray) -> EdgeTags | None:
+def _edge_tags(texts: dict[str, bytes], name: str, edges: np.ndarray) -> EdgeTags | None:
     """The tags of edges at the ends they point to; where the file lists one direction, at both."""
     if "edge_labels" not in texts:
         return None
@@ -180,10 +218,16 @@ def _edge_tags(texts: dict[str, str], name: str, edges: np.ndarray) -> EdgeTags 
     return EdgeTags(ends[first, 1], tags[first])
 
 
-def _weights(texts: dict[str, str], name: str, n_edges: int) -> np.ndarray:
+def _weights(texts: dict[str, bytes], name: str, n_edges: int) -> np.ndarray:
     """Edge attributes of one column that are not negative; else every edge weighs one."""
     if "edge_attributes" in texts:
         values = _lines(texts["edge_attributes"], f"{name}_edge_attributes.txt", float, n_edges, "edge")
+        if not np.isfinite(values).all():
+            bad = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+            raise ValueError(
+                f"line {bad + 1} of {name}_edge_attributes.txt must hold finite numbers, got {values[bad].tolist()}; "
+                "repair it."
+            )
         if values.shape[1] == 1 and (values >= 0).all():
             return values[:, 0].astype(np.float32)
     return np.ones(n_edges, dtype=np.float32)
