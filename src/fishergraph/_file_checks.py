@@ -37,10 +37,11 @@ def check_readable(path: Path) -> bytes:
 
 def check_folder(path: Path) -> None:
     """Raise if a file cannot be written at `path`."""
-    if path.is_dir():
+    if os.path.isdir(path):
         raise IsADirectoryError(f"the output must be a file, got the folder '{path}'; name a file in it.")
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise FileNotFoundError(f"the folder of '{path}' must exist, got no '{path.parent}'; create it first.")
+    _check_name(path)
     try:
         writable = os.access(path.parent, os.W_OK)
         tempfile.TemporaryFile(dir=path.parent).close()  # some file systems answer yes and then refuse
@@ -50,10 +51,22 @@ def check_folder(path: Path) -> None:
         raise PermissionError(f"the folder '{path.parent}' must be writable, got one that is not; choose another.")
 
 
+def _check_name(path: Path) -> None:
+    """Raise for a name that the file system does not take, such as one of too many letters."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise OSError(
+            f"a file must have a name that can be written, got '{path.name}' ({error.strerror}); choose a shorter one."
+        ) from None
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A new path in the same folder, moved onto `path` at the end and removed if the work fails."""
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    part = path.with_name(f".{uuid.uuid4().hex}.part")  # of its own length: `path` may have the longest name there is
     try:
         yield part
         os.replace(part, path)

@@ -20,7 +20,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     """The folder and the text of one run."""
-    folder = tmp_path_factory.mktemp("demo") / "new" / "folder"
+    folder = tmp_path_factory.mktemp("demo") / "new" / "folder[v2]"  # brackets are markup to some printers
     result = runner.invoke(app, ["demo", "-o", str(folder)])
     assert result.exit_code == 0, result.output
     return folder, result.stdout

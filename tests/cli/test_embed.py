@@ -221,7 +221,8 @@ def test_the_e_step_the_device_and_the_precision_are_options(files, tmp_path):
     fails(
         tmp_path, "precision on the CPU must be 'float32'", *arguments, "-o", tmp_path / "y.csv", "--precision", "tf32"
     )
-    fails(tmp_path, "device must be one of 'cpu'.*got 'gpu'", *saved, "-o", tmp_path / "y.csv", "--device", "gpu")
+    wrong("device must be one of 'cpu'.*got 'gpu'", *saved, "-o", tmp_path / "y.csv", "--device", "gpu")
+    wrong("'half' is not one of float32, tf32, bf16", *arguments, "-o", tmp_path / "y.csv", "--precision", "half")
 
 
 def test_the_family_and_its_metric_are_options(files, tmp_path):
@@ -243,7 +244,7 @@ def test_the_family_and_its_metric_are_options(files, tmp_path):
 @pytest.mark.skipif(CARD, reason="needs a machine without a card")
 def test_a_card_that_is_not_there_is_one_sentence(files, tmp_path):
     arguments = ["embed", files[0], "-n", files[1], "-o", tmp_path / "y.csv", "--device", "cuda", *SMALL]
-    fails(tmp_path, "error: device='cuda' needs a CUDA card", *arguments)
+    fails(tmp_path, "error: --device cuda needs a CUDA card", *arguments)
 
 
 def test_a_seed_is_drawn_and_recorded(files, tmp_path):
@@ -317,6 +318,8 @@ def test_a_config_file_answers_and_the_command_line_wins(files, tmp_path):
         ("layers = true", "'--layers'"),
         ("variance = 'big'", "big"),
         ("layers = ", "not TOML"),
+        ("em_iter = 1\nem-iter = 2", "'em_iter' and 'em-iter' in .* are one option"),
+        ("directed = true\nundirected = true", "'directed' and 'undirected' in .* are one option"),
         (None, "cannot be read"),
     ],
 )
@@ -493,6 +496,16 @@ def test_an_unwritable_output_is_found_before_the_work(files, tmp_path, monkeypa
     fails(tmp_path, pattern, "embed", files[0], "-o", paths["-o"], "--save", paths["--save"])
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="asks the file system for its longest name")
+def test_names_as_long_as_the_file_system_takes_them(files, tmp_path, monkeypatch):
+    arguments = ["embed", files[0], "-n", files[1], *SMALL, "-q"]
+    out = tmp_path / ("z" * (os.pathconf(tmp_path, "PC_NAME_MAX") - len(".npz.run.json")) + ".npz")
+    ok(*arguments, "-o", out)
+    assert out.with_name(out.name + ".run.json").is_file()
+    monkeypatch.setattr(embed_module, "make_estimator", None)  # which is not called
+    fails(tmp_path, "name that can be written.*shorter", *arguments, "-o", out.with_name("z" + out.name))
+
+
 def test_an_unexpected_error_points_to_debug(files, tmp_path, monkeypatch):
     def break_down(*args, **kwargs):
         raise RuntimeError("the\nroof leaks")
@@ -566,6 +579,43 @@ def test_the_command_as_people_call_it(files, tmp_path):
     assert broken.returncode == 1
     assert broken.stderr.count("\n") == 1
     assert command("embed", "edges.csv", cwd=tmp_path).returncode == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a reader who leaves is seen otherwise there")
+@pytest.mark.parametrize("arguments", [["data", "list"], ["data", "info", "cora"], ["--version"]])
+def test_a_reader_who_leaves_is_no_failure(arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    line = [sys.executable, "-m", "fishergraph", *arguments]
+    done = subprocess.run(line, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert done.stderr == ""
+    if arguments[0] == "data":
+        assert done.returncode == 0
+
+
+def test_an_interrupt_while_commands_are_imported():
+    code = (
+        "import sys; from importlib.abc import MetaPathFinder\n"
+        "class Stop(MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'typer': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Stop())\n"
+        "from fishergraph.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_messages_speak_of_options():
+    from fishergraph.cli.wording import in_options
+
+    assert in_options("got batch_size=8 with multiset='pairs'") == "got --batch-size 8 with --multiset pairs"
+    assert in_options("set normalize=False.") == "set --no-normalize."
+    assert in_options("undirected=False, counts=True") == "--directed, --counts"
+    assert in_options("num_neighbors=[5, 4] and n_nodes") == "--fan-out 5,4 and --nodes"
+    kept = "a column 'batch_size' of weights, my_batch_size, n_nodes_in, '/home/n_nodes/batch_size/e.csv'"
+    assert in_options(kept) == kept
 
 
 def test_version_and_a_light_start():

@@ -12,6 +12,8 @@ from labelled_graph import NODES, SMALL, TOPIC, N, write_tables
 pytest.importorskip("torch_geometric")
 
 from fishergraph import FisherEmbedding
+from fishergraph.cli.labels import write_predictions
+from fishergraph.tables import SUFFIXES
 
 
 @pytest.fixture
@@ -48,7 +50,11 @@ def test_predictions_keep_the_ids_and_columns_are_found_by_name(files, trained, 
 def test_a_model_asks_for_its_features(files, trained, tmp_path):
     NODES.drop(columns="f2").to_csv(tmp_path / "nodes.csv", index=False)
     arguments = ["predict", *files, "--model", trained, "-o", tmp_path / "p.csv"]
-    fails(tmp_path, r"must be the 4 that '.*' was fitted with \(f2 among them\), got f0, f1, f3", *arguments)
+    fails(
+        tmp_path,
+        r"must be the 4 that '.*' was fitted with \(f2 among them\), got f0, f1, f3; rename columns\.$",
+        *arguments,
+    )
 
 
 def test_other_models(files, tmp_path):
@@ -57,6 +63,25 @@ def test_other_models(files, tmp_path):
     fails(tmp_path, "must hold a FisherClassifier, got a FisherEmbedding", *arguments, tmp_path / "e")
     fails(tmp_path, "a model file is expected at", *arguments, tmp_path / "absent")
     fails(tmp_path, "truncated or foreign", *arguments, files[0])
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("chances", [False, True])
+def test_predictions_in_every_format(tmp_path, suffix, chances):
+    ids, predicted, classes = np.array([7, 9]), np.array(["no", "yes"], dtype=object), np.array(["no", "yes"])
+    proba = np.array([[0.75, 0.25], [0.5, 0.5]]) if chances else None
+    path = tmp_path / f"p{suffix}"
+    write_predictions(path, ids, predicted, classes, proba)
+    if suffix == ".npz":
+        with np.load(path) as file:
+            found = {key: file[key].tolist() for key in file.files}
+        more = {"classes": ["no", "yes"], "proba": [[0.75, 0.25], [0.5, 0.5]]} if chances else {}
+        assert found == {"ids": [7, 9], "prediction": ["no", "yes"], **more}
+    else:
+        table = pd.read_parquet(path) if suffix == ".parquet" else pd.read_csv(path, sep=SUFFIXES[suffix])
+        more = {"p_no": [0.75, 0.5], "p_yes": [0.25, 0.5]} if chances else {}
+        assert table.to_dict("list") == {"id": [7, 9], "prediction": ["no", "yes"], **more}
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
 def test_a_wrong_call(tmp_path):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from commands import call, fails, ok
+from commands import call, fails, ok, wrong
 from fishergraph.cli.run import FIGURES
 from fishergraph.experiments.rows import read_rows
 from fishergraph.experiments.studies import STUDIES
@@ -41,7 +41,7 @@ def test_a_study_prints_its_table(tmp_path):
 
 
 def test_an_unknown_name_lists_the_known(tmp_path):
-    fails(tmp_path, "a study must be one of 'modes', .* got 'shfit'", "simulate", "shfit", "-o", tmp_path / "new")
+    wrong("a study must be one of 'modes', .* got 'shfit'", "simulate", "shfit", "-o", tmp_path / "new")
     assert not (tmp_path / "new").exists()
     result = call("run", "figure9")
     assert result.exit_code == 2

@@ -159,7 +159,7 @@ def test_multisets_of_subgraphs(multiset, files, tmp_path):
     if multiset != "hops":
         fails(
             tmp_path,
-            "needs a multiset of nodes, got batch_size=8 with",
+            "needs a multiset of nodes, got --batch-size 8 with --multiset",
             *arguments,
             "-o",
             tmp_path / "n",
@@ -170,10 +170,12 @@ def test_multisets_of_subgraphs(multiset, files, tmp_path):
 
 def test_a_config_file(files, tmp_path):
     (tmp_path / "c.toml").write_text(
-        'label = "topic"\nsplit = "part"\nlr = 0.02\nepochs = 3\nlayers = 2\ndirected = true'
+        'label = "topic"\nsplit = "part"\nlr = 0.02\nepochs = 3\nlayers = 2\ndirected = true\nfan-out = [5]'
+        "\nbatch_size = 8"
     )
     ok("train", *files, "-o", tmp_path / "m", "--config", tmp_path / "c.toml", *SMALL[:2])
     parameters = record_of(tmp_path / "m")["parameters"]
+    assert parameters["fan_out"] == 5
     assert (parameters["lr"], parameters["max_epochs"], parameters["n_layers"]) == (0.02, 3, 1)
 
 
@@ -204,6 +206,91 @@ def test_the_help_shows_the_defaults_of_the_classifier():
             assert default in (None, False), f"show the default of --{option}"
 
 
+def test_the_choices_are_those_of_the_library():
+    from fishergraph._checks import check_device
+    from fishergraph.cli import options, options_train
+    from fishergraph.nn import classifier, history, kernel_map, models, training
+
+    assert set(options_train.HEADS) == set(kernel_map.HEADS)
+    assert set(options_train.JKS) == set(models._JK)
+    assert set(options_train.INITS) == set(classifier._INITS)
+    assert set(options_train.SCHEDULES) == set(training._SCHEDULES)
+    assert options_train.LOGS == history.SUFFIXES
+    for name in options.PRECISIONS:
+        check_device("cuda", name)
+
+
+# --- labels ---------------------------------------------------------------------------------------------
+
+
+def train_on(tmp_path, topics, *options):
+    """Predictions, as text, of a model that was trained on these labels."""
+    NODES.drop(columns=["part", "topic"]).assign(topic=topics).to_csv(tmp_path / "nodes.csv", index=False)
+    arguments = [tmp_path / "edges.csv", "-n", tmp_path / "nodes.csv"]
+    EDGES.to_csv(arguments[0], index=False)
+    ok("train", *arguments, "--label", "topic", "-o", tmp_path / "m", *SMALL, "--epochs", 30, "--undirected", *options)
+    ok("predict", *arguments, "--model", tmp_path / "m", "-o", tmp_path / "p.csv")
+    return pd.read_csv(tmp_path / "p.csv", dtype=str, keep_default_na=False)["prediction"].to_numpy()
+
+
+def test_minus_one_is_a_class_like_any_other(tmp_path):
+    truth = np.arange(N) % 3 - 1
+    found = train_on(tmp_path, truth, "--seed", 0)
+    assert record_of(tmp_path / "m")["classes"] == ["-1", "0", "1"]
+    assert set(found) == {"-1", "0", "1"}
+    assert (found == truth.astype(str)).mean() > 0.7
+    classes = FisherClassifier.load(tmp_path / "m").classes_
+    assert classes.tolist() == [-1, 0, 1]
+    assert classes.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["01", "1", "2"],
+        ["2024-01-01", "2024-01-02", "2024-02-01"],
+        ["12:30", "12:31", "9:00"],
+        ["12345678901234567890", "12345678901234567891", "7"],
+        ["False", "True", "maybe"],
+        ["False", "True"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_classes_are_kept_as_they_are_written(tmp_path, words):
+    truth = np.array(words)[np.arange(N) % len(words)]
+    found = train_on(tmp_path, truth, "--seed", 0)
+    assert record_of(tmp_path / "m")["classes"] == sorted(words)
+    assert set(found) == set(words)
+
+
+def test_usual_marks_are_no_labels_in_any_column(tmp_path):
+    for words in (["4", "7", "9"], ["ape", "bee", "cat"]):
+        topics = ["NA", "null", "NaN", "", *(words[k % 3] for k in range(4, N))]
+        train_on(tmp_path, topics, "--seed", 0)
+        assert record_of(tmp_path / "m")["classes"] == words
+
+
+def test_the_masks_of_an_npz_split_it(tmp_path):
+    row = {name: k for k, name in enumerate(NODES["id"])}
+    ends = np.array([[row[name] for name in EDGES[column]] for column in ("source", "target")])
+    y = np.arange(N) % 3
+    masks = {f"{part}_mask": (NODES["part"] == part).to_numpy() for part in ("train", "val", "test")}
+    X = NODES[[f"f{j}" for j in range(4)]].to_numpy()
+    np.savez(tmp_path / "g.npz", edge_index=ends, x=X, y=y, **masks)
+    arguments = ["train", tmp_path / "g.npz", "--label", "y", "--seed", 0, "--undirected"]
+    ok(*arguments, *SMALL, "--epochs", 20, "-o", tmp_path / "a")
+    record = record_of(tmp_path / "a")
+    assert record["input"]["split"] == "train_mask, val_mask, test_mask"
+    assert "test_accuracy" in record["results"]
+    np.savez(tmp_path / "g.npz", edge_index=ends, x=X, y=np.where(masks["test_mask"], (y + 1) % 3, y), **masks)
+    ok(*arguments, *SMALL, "--epochs", 20, "-o", tmp_path / "b")
+    one, two = (FisherClassifier.load(tmp_path / name).net_.state_dict() for name in "ab")
+    assert all(torch.equal(one[name], two[name]) for name in one), "test labels were trained on"
+    fails(
+        tmp_path, "--val-fraction chooses .*, got train_mask", *arguments, "-o", tmp_path / "c", "--val-fraction", 0.2
+    )
+
+
 # --- failures -------------------------------------------------------------------------------------------
 
 
@@ -214,7 +301,7 @@ def changed(column, row, value):
 BROKEN = {
     "no label": (NODES.assign(topic=None), [], r"class of at least one row, got none"),
     "label column": (NODES.rename(columns={"topic": "t"}), [], r"must have a column 'topic', got id, f0"),
-    "continuous": (NODES.assign(topic=NODES["f0"] + 0.123), [], r"Unknown label type: continuous; y must hold classes"),
+    "continuous": (NODES.assign(topic=NODES["f0"] + 0.123), [], r"hold classes, got numbers such as -?\d\.\d+; bin"),
     "split word": (changed("part", 5, "dev"), ["--split", "part"], r"val, test or nothing, got 'dev' in row 5"),
     "no training row": (NODES.assign(part="test"), ["--split", "part"], r"'train' for some labelled rows, got none"),
     "class in test alone": (
@@ -226,8 +313,6 @@ BROKEN = {
     "split not named": (NODES, [], r"part.*--drop"),
     "NaN": (changed("f1", 4, None), ["--split", "part"], r"feature 'f1'.*must not be missing, got none in row 4"),
     "counts": (NODES, ["--split", "part", "--family", "multinomial"], r"Negative values in data: X must hold counts"),
-    "head": (NODES, ["--split", "part", "--head", "tanh"], r"head must be one of .*, got 'tanh'"),
-    "device": (NODES, ["--split", "part", "--device", "gpu"], r"device must be one of"),
     "log": (NODES, ["--split", "part", "--log", "rows.txt"], r"must end in .csv, .jsonl"),
     "resume": (NODES, ["--split", "part", "--checkpoint", "c", "--seed", "0", "--resume"], r"a checkpoint is expected"),
 }  # fmt: skip
@@ -276,6 +361,11 @@ def test_a_loss_that_is_not_finite(files, tmp_path, monkeypatch):
         (["--label", "topic", "-o", "m", "--lr", "0"], "greater than 0"),
         (["--label", "topic", "-o", "m", "--fan-out", "5,x"], "neither a number nor numbers"),
         (["--label", "topic", "-o", "m", "--amp", "int8"], "'int8' is not one of bf16, fp16"),
+        (["--label", "topic", "-o", "m", "--head", "tanh"], "'tanh' is not one of nystrom, relu, linear"),
+        (["--label", "topic", "-o", "m", "--jk", "max"], "'max' is not one of cat, last"),
+        (["--label", "topic", "-o", "m", "--init", "zeros"], "'zeros' is not one of data, random"),
+        (["--label", "topic", "-o", "m", "--schedule", "step"], "'step' is not one of cosine, plateau"),
+        (["--label", "topic", "-o", "m", "--device", "gpu"], "device must be one of 'cpu'"),
         (["--label", "topic", "-o", "m", "--drop", "x"], "need a node table"),
     ],
 )
@@ -283,6 +373,24 @@ def test_a_wrong_call(arguments, pattern, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     wrong(pattern, "train", "e.csv", *arguments)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_npz_that_is_none(tmp_path):
+    arguments = ["--label", "y", "-o", tmp_path / "m"]
+    fails(
+        tmp_path,
+        "a file was expected at .*absent.npz', got nothing there",
+        "train",
+        tmp_path / "absent.npz",
+        *arguments,
+    )
+    (tmp_path / "fake.npz").write_bytes(b"some text")
+    fails(tmp_path, "must be what its name says", "train", tmp_path / "fake.npz", *arguments)
+
+
+def test_messages_speak_of_options(files, tmp_path):
+    arguments = ["train", *files, "--label", "topic", "--split", "part", "-o", tmp_path / "m", *SMALL]
+    fails(tmp_path, "error: --fan-out belongs to mini-batches, got no --batch-size;", *arguments, "--fan-out", 3)
 
 
 def test_a_node_file_is_needed(files, tmp_path):
@@ -300,6 +408,11 @@ def test_unwritable_outputs_are_found_before_the_work(files, tmp_path, monkeypat
         paths = {"-o": tmp_path / "m", option: tmp_path / "absent" / "x.csv"}
         flat = [part for pair in paths.items() for part in pair]
         fails(tmp_path, "the folder of .* must exist", *arguments, *flat)
+    fails(tmp_path, "must end in .png, .svg, .pdf", *arguments, "-o", tmp_path / "m", "--plot", tmp_path / "c.txt")
+    fails(tmp_path, "must end in .csv, .jsonl", *arguments, "-o", tmp_path / "m", "--log", tmp_path / "c.txt")
+    fails(tmp_path, "that can be written.*choose a shorter one", *arguments, "-o", tmp_path / ("m" * 250))
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    fails(tmp_path, "pip install", *arguments, "-o", tmp_path / "m", "--plot", tmp_path / "c.png")
     fails(tmp_path, "every file must have its own path", *arguments, "-o", files[0])
     fails(tmp_path, "every file must have its own path", *arguments, "-o", tmp_path / "m", "--log", tmp_path / "m")
 

@@ -8,7 +8,6 @@ import pytest
 
 from fishergraph.experiments.rows import read_rows, remaining, row_key
 from fishergraph.experiments.studies import STUDIES
-from fishergraph.experiments.study import range_table
 
 ROOT = Path(__file__).parents[2]
 ROWS = ROOT / "results" / "simulations.jsonl"
@@ -39,6 +38,22 @@ def test_the_rows_come_from_one_commit_without_changes():
     commits = {row["git"] for row in read_rows(ROWS)}
     assert len(commits) == 1
     assert not commits.pop().endswith("+")
+
+
+_ENDS = (("median", "median"), ("low", "high"))
+
+
+def range_table(records) -> str:
+    """A table in Markdown: for each study and curve, where the medians lie over all values, and the bands."""
+    lines = ["| study | curve | values | medians | bands |", "|---|---|---|---|---|"]
+    groups = {}
+    for record in records:
+        groups.setdefault((record["study"], record["curve"]), []).append(record)
+    for (study, curve), group in groups.items():
+        ends = [(min(r[low] for r in group), max(r[high] for r in group)) for low, high in _ENDS]
+        spans = [f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}" for low, high in ends]
+        lines.append(f"| {study} | {curve} | {len(group)} | {' | '.join(spans)} |")
+    return "\n".join(lines)
 
 
 def test_the_table_of_the_page_is_that_of_the_rows(records):

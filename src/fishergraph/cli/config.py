@@ -24,11 +24,17 @@ def load_config(ctx: typer.Context, path: Path | None) -> Path | None:
     params = {name: param for param in ctx.command.params for name in (*param.opts, *param.secondary_opts)}
     known = {name[2:]: param for name, param in params.items() if name.startswith("--") and name[2:] not in _NOT_KEYS}
     answers: dict[str, Any] = {}
+    said: dict[Any, str] = {}  # by which key
     for key, value in entries.items():
         param = known.get(key.replace("_", "-"))
         if param is None or isinstance(value, dict):
             what = "a table, which" if isinstance(value, dict) else "a key that"
             raise typer.BadParameter(f"{key!r} in '{path}' is {what} is not known; keys are {', '.join(known)}.")
+        if param.name in said:
+            raise typer.BadParameter(
+                f"{said[param.name]!r} and {key!r} in '{path}' are one option: leave one of them out."
+            )
+        said[param.name] = key
         answers[str(param.name)] = _answer(param, key, value)
     ctx.default_map = {**(ctx.default_map or {}), **answers}
     return path
@@ -40,4 +46,4 @@ def _answer(param: Any, key: str, value: Any) -> Any:
         value = (not value) if isinstance(value, bool) else value
     if getattr(param, "multiple", False):
         return [str(entry) for entry in (value if isinstance(value, list) else [value])]
-    return str(value)
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 import warnings
@@ -11,6 +12,8 @@ from time import perf_counter
 from typing import Any
 
 import typer
+
+from fishergraph.cli.wording import in_options
 
 _WORDED = (
     ValueError,
@@ -32,11 +35,37 @@ def explained(*, debug: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         say("interrupted; no file was left half-written.")
         raise SystemExit(130) from None
+    except BrokenPipeError:  # the reader of stdout has left, as `head` does
+        _print_no_more()
+        raise SystemExit(0) from None
     except Exception as error:
         if debug:
             traceback.print_exc()
         say(f"error: {_sentence(error)}")
         raise SystemExit(1) from None
+
+
+def flush() -> None:
+    """Print what is left to print, if anybody reads it."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _print_no_more()
+
+
+def _print_no_more() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def printer(**options: Any) -> Any:
+    """A console of Rich for stdout, without colours of its own; a reader who leaves is left to `explained`."""
+    from rich.console import Console
+
+    class Printer(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Printer(highlight=False, **options)
 
 
 def say(line: str) -> None:
@@ -49,7 +78,7 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return f"the work must fit into memory, got {text}; use a smaller --dim or a larger machine."
     if isinstance(error, OSError) or (isinstance(error, _WORDED) and _raised_here(error)):
-        return text
+        return in_options(text)
     return f"unexpected {type(error).__name__}: {text}; add --debug to see where it comes from."
 
 
@@ -65,7 +94,7 @@ def one_line_warnings() -> Iterator[list[str]]:
     shown: list[str] = []
 
     def show(message: Any, *args: Any, **kwargs: Any) -> None:
-        text = " ".join(str(message).split())
+        text = in_options(" ".join(str(message).split()))
         if text not in shown:
             shown.append(text)
             say(f"warning: {text}")

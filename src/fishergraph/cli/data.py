@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fishergraph.cli.choices import wrong_call
 from fishergraph.cli.console import explained
 
 data_app = typer.Typer(
@@ -59,7 +60,8 @@ def fetch_data(
     with explained(debug=debug):
         from fishergraph.datasets import BUNDLED, check_names, fetch
 
-        check_names(names)
+        with wrong_call():
+            check_names(names)
         for name in names:
             paths = [] if name in BUNDLED else fetch(name, data_home=data, verbose=_Bar if _shown(quiet) else False)
             if not quiet:

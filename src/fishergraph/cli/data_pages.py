@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
+from fishergraph.cli.console import printer
 from fishergraph.datasets import BUNDLED, find_graph, find_graphs, is_graph_set, load_graph, load_graphs
 from fishergraph.datasets.folders import data_folders, existing_folders, npz_files
 from fishergraph.datasets.formats import FORMATS
@@ -43,9 +43,9 @@ def show_list(home: Path | None) -> None:
     console.print(f"Looked in {looked}. Downloads go to the last.", soft_wrap=True)
 
 
-def _console() -> Console:
-    console = Console(highlight=False, markup=False)  # a path may have brackets
-    return console if console.is_terminal else Console(highlight=False, markup=False, width=200)
+def _console() -> Any:
+    console = printer(markup=False)  # a path may have brackets
+    return console if console.is_terminal else printer(markup=False, width=200)
 
 
 def _table(title: str, *columns: str) -> Table:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fishergraph.cli.console import explained
+from fishergraph.cli.console import explained, printer
 from fishergraph.cli.record import Clock
 
 PICTURE, EMBEDDING = "cora.png", "cora_embedding.parquet"
@@ -52,13 +52,11 @@ class Steps:
     """The lines of the demo: what was done and the seconds it took, with a spinner while it lasts."""
 
     def __init__(self):
-        from rich.console import Console
-
-        self.console, self.clock = Console(highlight=False), Clock()
+        self.console, self.clock = printer(), Clock()
 
     @contextmanager
     def step(self, doing: str) -> Iterator[list[str]]:
-        """A step; the body appends to the list what it found out."""
+        """A step; the body appends to the list what it found out, as Rich's markup."""
         found: list[str] = []
         with self.console.status(f"{doing} …"), self.clock.stage(doing):
             yield found
@@ -68,6 +66,8 @@ class Steps:
 
 def run_demo(folder: Path, seed: int, jobs: int | None) -> None:
     """Load, embed, score, write, draw."""
+    from rich.markup import escape
+
     picture, table = _prepare(folder)
     steps = Steps()
     steps.console.print("\n[bold]fishergraph[/bold] on Cora: papers, their words and their citations\n")
@@ -94,10 +94,10 @@ def run_demo(folder: Path, seed: int, jobs: int | None) -> None:
         from fishergraph.tables import write_embedding
 
         write_embedding(table, cora.ids, Z, estimator.get_feature_names_out().tolist())
-        found.append(str(table))
+        found.append(escape(str(table)))
     with steps.step("draw the picture") as found:
         title = f"Cora embedded by fishergraph without labels; a linear probe is {accuracy:.1%} right"
-        found.append(_draw(Z, cora, seed, title, picture))
+        found.append(escape(_draw(Z, cora, seed, title, picture)))
     steps.console.print(f"\n  {steps.clock.total():.1f} s in all.\n")
     steps.console.print(NEXT + "\n", soft_wrap=True)
 
@@ -121,7 +121,7 @@ def _draw(Z: Any, cora: Any, seed: int, title: str, path: Path) -> str:
     try:
         require("matplotlib", extra="plots")
     except ImportError:
-        return "left out, it needs Matplotlib: pip install 'fishergraph\\[plots]'"
+        return "left out, it needs Matplotlib: pip install 'fishergraph[plots]'"
     from fishergraph.experiments.tsne import tsne_map
     from fishergraph.plots import scatter
 

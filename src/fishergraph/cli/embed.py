@@ -129,7 +129,7 @@ def run_embed(job: EmbedJob) -> None:
                 say(hint)
             X = inputs.X
             if job.model is not None:
-                X = match_features(job, estimator, inputs)
+                X = match_features(job, estimator, inputs, advice=", or leave some out with --drop")
                 vars(estimator).pop("feature_names_in_", None)  # X is a plain array, and its columns are in order
             bar.expect(estimator.n_layers + 1)
             with clock.stage("embed"):
@@ -191,7 +191,7 @@ def _facts(
     parameters = estimator.get_params(deep=False)
     structure = None
     if inputs.X is None:
-        structure = describe_structure(estimator.structure, estimator.dim, estimator._structure_seed)
+        structure = describe_structure(estimator.structure, estimator.dim, estimator.structure_seed_)
     return {
         "seed": seed,
         "parameters": {key: value for key, value in parameters.items() if key not in ("verbose", "random_state")},

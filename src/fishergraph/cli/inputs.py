@@ -109,10 +109,13 @@ def _lists_nodes(path: Path) -> bool:
     """Whether an edge file is an npz that holds the nodes too."""
     if path.suffix.lower() != ".npz":
         return False
-    import numpy as np
+    from fishergraph._file_checks import check_readable, unreadable
+    from fishergraph.datasets.npz import npz_keys
 
-    with np.load(path, allow_pickle=False) as file:
-        return not {"x", "x_data", "ids"}.isdisjoint(file.files)
+    head, keys = check_readable(path), npz_keys(path)
+    if not keys:
+        raise unreadable(path, head, "other bytes")
+    return not {"x", "x_data", "ids"}.isdisjoint(keys)
 
 
 def one_way_hint(job: Job, graph: Graph) -> str | None:
@@ -129,26 +132,30 @@ def one_way_hint(job: Job, graph: Graph) -> str | None:
     )
 
 
-def match_features(job: Job, model: Any, inputs: Inputs) -> Any:
-    """The features in the order in which a saved model learned them; None where they come from the edges."""
+def match_features(job: Job, model: Any, inputs: Inputs, *, advice: str = "") -> Any:
+    """The features in the order in which a saved model learned them; None where they come from the edges.
+
+    `advice` is what the command offers for features that are too many.
+    """
     from fishergraph.structural import describe_structure
 
     X: Any = inputs.X
     learned = list(getattr(model, "feature_names_in_", []))
     given = [] if X is None else inputs.names
     width = len(given) or describe_structure(model.structure, model.dim)["width"]
-    missing = [name for name in learned if name not in set(given)]
-    if given and getattr(model, "_structural", False):
+    there = set(given)
+    missing = [name for name in learned if name not in there]
+    if given and getattr(model, "structural_", False):
         raise ValueError(
             f"'{job.model}' was fitted on structural features and needs no others, got a node file with {len(given)} "
-            "features; give ids alone, or leave the features out with --drop."
+            f"features; give ids alone{advice}."
         )
     if missing or width != model.n_features_in_:
         found = ", ".join(given[:10]) + (", …" if len(given) > 10 else "") or "no node features"
         want = f" ({', '.join(map(str, missing[:3]))} among them)" if missing else ""
         raise ValueError(
             f"the features must be the {model.n_features_in_} that '{job.model}' was fitted with{want}, got {found}; "
-            "rename columns, or leave some out with --drop."
+            f"rename columns{advice}."
         )
     if X is None or not learned or learned == given:
         return X

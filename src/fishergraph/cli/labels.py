@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,15 +11,22 @@ if TYPE_CHECKING:
     import numpy as np
 
 _PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test", "": ""}
+_MASKS = {"train_mask": "train", "val_mask": "val", "test_mask": "test"}
+_WHOLE = re.compile(r"(0|-?[1-9]\d{0,17})(\.0)?")  # as int64 prints it, or as pandas writes it beside empty cells
 
 
 @dataclass(frozen=True)
 class Labels:
-    """The classes of the nodes, None where there is none, and where the file splits them, the rows of each part."""
+    """The classes of the nodes, by number, and where the file splits them, the rows of each part.
 
-    y: np.ndarray  # (node,), object
-    val: np.ndarray | None  # row numbers; None leaves the choice to the estimator
-    test: np.ndarray | None  # row numbers
+    Numbers, so that −1 is a class like any other: in `FisherClassifier` it marks nodes without a label.
+    """
+
+    y: np.ndarray  # (node,), object: the number of the class, or None
+    classes: np.ndarray  # whole numbers, or texts
+    split: str | None = None  # what names the parts
+    val: np.ndarray | None = None  # row numbers; None leaves the choice to the estimator
+    test: np.ndarray | None = None  # row numbers
 
     @property
     def known(self) -> np.ndarray:
@@ -40,47 +48,117 @@ class Labels:
 
 
 def read_labels(path: Path, label: str, split: str | None) -> Labels:
-    """The labels of a node file; with a split, rows of no part have none."""
-    import numpy as np
-
+    """The labels of a node file; with a split, a column or the masks of an npz, rows of no part have none."""
     from fishergraph.tables import read_columns
 
-    values, *parts = read_columns(path, [label] if split is None else [label, split])
-    y = np.empty(len(values), dtype=object)
-    y[:] = [_label(value) for value in values]
-    if split is None:
-        return Labels(y, None, None)
-    named = np.array([_part(value, row, split, path) for row, value in enumerate(parts[0])])
-    y[named == ""] = None
+    keys = _masks(path) if split is None else [split]
+    cells, *parts = read_columns(path, [label, *keys])
+    if any(isinstance(cell, (list, dict)) for cell in cells):
+        raise ValueError(f"{label!r} in '{path}' must hold one class per row, got several; name another column.")
+    words = _words(cells, unlabelled=path.suffix.lower() == ".npz")
+    if keys:
+        where = f"column {split!r} of '{path}'" if split else f"the masks of '{path}'"
+        named = _marked(keys, parts, len(words), path) if split is None else _named(parts[0], where)
+        words = [word if part else None for word, part in zip(words, named, strict=True)]
+        if not any(word is not None and part == "train" for word, part in zip(words, named, strict=True)):
+            raise ValueError(f"{where} must say 'train' for some labelled rows, got none; mark them.")
+    y, classes = _numbered(words, f"column {label!r} of '{path}'")
+    if not keys:
+        return Labels(y, classes)
+    rows = _rows(y, named, classes, where)
+    val = None if split is None and "val_mask" not in keys else rows["val"]
+    return Labels(y, classes, ", ".join(keys), val, rows["test"])
+
+
+def _words(cells: list[Any], *, unlabelled: bool) -> list[str | None]:
+    """Every cell as text, None where it is empty; where −1 is `unlabelled`, as in `FisherClassifier`, there too."""
+    from fishergraph._table_files import MISSING
+
+    marks = set(MISSING)
+    words = [str(cell).lower() if isinstance(cell, bool) else str(cell).strip() for cell in cells]
+    if unlabelled and cells and not isinstance(cells[0], str) and set(cells) != {-1, 1}:
+        marks |= {"-1", "-1.0"}
+    return [None if cell is None or word in marks else word for cell, word in zip(cells, words, strict=True)]
+
+
+def _numbered(words: list[str | None], what: str) -> tuple[np.ndarray, np.ndarray]:
+    """(the number of every row's class, the classes): whole numbers where all of them are, else texts, in order."""
+    import numpy as np
+
+    known = {word for word in words if word is not None}
+    if not known:
+        raise ValueError(f"{what} must hold the class of at least one row, got none; label the rows to train on.")
+    whole = all(_WHOLE.fullmatch(word) for word in known)
+    if not whole and all(map(_is_number, known)) and (broken := [word for word in known if float(word) % 1]):
+        raise ValueError(f"{what} must hold classes, got numbers such as {min(broken)}; bin them into classes.")
+    value = {word: int(word.removesuffix(".0")) if whole else word for word in known}
+    classes = np.unique(list(value.values()))
+    number = {one: k for k, one in enumerate(classes.tolist())}
+    y = np.full(len(words), None)
+    y[:] = [None if word is None else number[value[word]] for word in words]
+    return y, classes
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return float(word) == float(word)
+    except ValueError:
+        return False
+
+
+def _rows(y: np.ndarray, named: np.ndarray, classes: np.ndarray, where: str) -> dict[str, np.ndarray]:
+    """The labelled rows of each part; every class has some in train."""
+    import numpy as np
+
     rows = {part: np.flatnonzero((named == part) & (y != None)) for part in ("train", "val", "test")}  # noqa: E711
-    if not len(rows["train"]):
-        raise ValueError(f"column {split!r} of '{path}' must say 'train' for some labelled rows, got none; mark them.")
+    known = set(y[rows["train"]])
     for part in ("val", "test"):
-        strange = [value for value in y[rows[part]] if value not in set(y[rows["train"]])]
+        strange = [k for k in y[rows[part]] if k not in known]
         if strange:
             raise ValueError(
-                f"class {strange[0]!r} must have a training node, got it in {part} and not in train (column {split!r} "
-                f"of '{path}'); move some of its rows to train, or empty their labels."
+                f"class {classes[strange[0]].item()!r} must have a training node, got it in {part} and not in train "
+                f"({where}); move some of its rows to train, or empty their labels."
             )
-    return Labels(y, rows["val"], rows["test"])
+    return rows
 
 
-def _label(value: Any) -> Any:
-    """A cell: empty ones have no label, true and false are names, and 3.0 is 3."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return None if value != value else int(value) if value.is_integer() else value
-    return value
+def _named(cells: list[Any], where: str) -> np.ndarray:
+    """The part of every row, as a column says it."""
+    import numpy as np
+
+    words = ["" if cell is None else str(cell).strip().lower() for cell in cells]
+    strange = next((row for row, word in enumerate(words) if word not in _PARTS), None)
+    if strange is not None:
+        got = f"{cells[strange]!r} in row {strange}"
+        raise ValueError(f"{where} must say train, val, test or nothing, got {got}; repair it.")
+    return np.array([_PARTS[word] for word in words])
 
 
-def _part(value: Any, row: int, split: str, path: Path) -> str:
-    word = "" if value is None else str(value).strip().lower()
-    if word not in _PARTS:
-        raise ValueError(
-            f"column {split!r} of '{path}' must say train, val, test or nothing, got {value!r} in row {row}; repair it."
-        )
-    return _PARTS[word]
+def _masks(path: Path) -> list[str]:
+    """The masks that an npz file holds."""
+    if path.suffix.lower() != ".npz":
+        return []
+    from fishergraph.datasets.npz import npz_keys
+
+    keys = npz_keys(path)
+    return [name for name in _MASKS if name in keys]
+
+
+def _marked(names: list[str], masks: list[Any], n_rows: int, path: Path) -> np.ndarray:
+    """The part of every row, as the masks of an npz say it; of several splits, the first."""
+    import numpy as np
+
+    named = np.full(n_rows, "", dtype="<U5")
+    for name, values in zip(names, masks, strict=True):
+        mask = np.asarray(values)
+        mask = mask[0] if mask.ndim == 2 else mask
+        if mask.dtype != bool or mask.shape != (n_rows,):
+            raise ValueError(
+                f"{name} in '{path}' must be true or false for each of {n_rows} rows, got {mask.dtype} of shape "
+                f"{mask.shape}; repair it."
+            )
+        named[mask] = _MASKS[name]
+    return named
 
 
 def write_predictions(path: Path, ids: np.ndarray, predicted: np.ndarray, classes: np.ndarray, proba: Any) -> None:
@@ -89,7 +167,7 @@ def write_predictions(path: Path, ids: np.ndarray, predicted: np.ndarray, classe
     import pyarrow as pa
 
     from fishergraph._file_checks import check_suffix, replacing
-    from fishergraph.tables import SUFFIXES
+    from fishergraph._table_files import SUFFIXES, write_blocks
 
     suffix = check_suffix(path, SUFFIXES)
     chances = {} if proba is None else {f"p_{label}": proba[:, k] for k, label in enumerate(classes)}
@@ -99,23 +177,10 @@ def write_predictions(path: Path, ids: np.ndarray, predicted: np.ndarray, classe
             np.savez(file, ids=_plain(ids), prediction=_plain(predicted), **extra)
             return
         columns = {"id": _plain(ids), "prediction": _plain(predicted), **chances}
-        _write_table(file, suffix, pa.table({name: pa.array(column) for name, column in columns.items()}))
+        table = pa.table({name: pa.array(column) for name, column in columns.items()})
+        write_blocks(file, suffix, table.schema, [table])
 
 
 def _plain(values: np.ndarray) -> np.ndarray:
     """Objects as strings."""
     return values.astype(str) if values.dtype == object else values
-
-
-def _write_table(file: Any, suffix: str, table: Any) -> None:
-    import pyarrow as pa
-    import pyarrow.csv as pacsv
-    import pyarrow.parquet as pq
-
-    from fishergraph.tables import SUFFIXES
-
-    with pa.output_stream(file, compression="gzip" if suffix.endswith(".gz") else None) as sink:
-        if suffix == ".parquet":
-            pq.write_table(table, sink)
-        else:
-            pacsv.write_csv(table, sink, pacsv.WriteOptions(delimiter=SUFFIXES[suffix]))

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fishergraph.cli.choices import device, one_of, structure
 from fishergraph.cli.config import load_config
 
 # option: parameter of both estimators
@@ -70,17 +71,7 @@ def given(params: Mapping[str, Any], settings: Mapping[str, str]) -> dict[str, A
     return {settings[key]: value for key, value in params.items() if key in settings and value is not None}
 
 
-def _structure(name: str | None) -> str | None:
-    if name is not None:
-        from fishergraph.structural import describe_structure
-
-        try:
-            describe_structure(name)
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
-    return name
-
-
+PRECISIONS = ("float32", "tf32", "bf16")
 _DATA, _RUN = "Data", "Run"
 
 
@@ -140,7 +131,7 @@ Structure = Annotated[
         "--structure",
         metavar="NAME",
         panel=_DATA,
-        callback=_structure,
+        callback=structure,
         default="projection",
         help="Features for nodes without any: projection, degree or spectral.",
     ),
@@ -162,11 +153,26 @@ Jobs = Annotated[
     ),
 ]
 Device = Annotated[
-    str | None, option("--device", metavar="NAME", panel=_RUN, default="cpu", help="cpu, cuda, or cuda:1 and so on.")
+    str | None,
+    option(
+        "--device",
+        metavar="NAME",
+        panel=_RUN,
+        callback=device,
+        default="cpu",
+        help="cpu, cuda, or cuda:1 and so on.",
+    ),
 ]
 Precision = Annotated[
     str | None,
-    option("--precision", metavar="NAME", panel=_RUN, default="float32", help="Of products on a card: tf32 or bf16."),
+    option(
+        "--precision",
+        metavar="NAME",
+        panel=_RUN,
+        callback=one_of(*PRECISIONS),
+        default="float32",
+        help="Of products on a card: tf32 or bf16.",
+    ),
 ]
 Save = Annotated[
     Path | None, option("--save", metavar="FILE", panel=_RUN, help="Write the fitted model (safetensors) here.")

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
+from fishergraph.cli.choices import one_in
 from fishergraph.cli.options import option
 
 _METHOD = "Method"
-
-
-def one_of(module: str, table: str) -> Callable[[str | None], str | None]:
-    """A callback that admits the names of a table of the library, which is imported only when there is one to check."""
-
-    def check(name: str | None) -> str | None:
-        known = () if name is None else tuple(getattr(import_module(module), table))
-        if name is not None and name not in known:
-            raise typer.BadParameter(f"{name!r} is not one of {', '.join(known)}.")
-        return name
-
-    return check
 
 
 def _variance(text: Any) -> float | str | None:
@@ -65,7 +52,7 @@ EStep = Annotated[
         "--e-step",
         metavar="NAME",
         panel=_METHOD,
-        callback=one_of("fishergraph.em.e_step", "E_STEPS"),
+        callback=one_in("fishergraph.em.e_step", "E_STEPS"),
         default="posterior",
         help="posterior, balanced (every anchor has its share of every set) or unbalanced (a penalty for it).",
     ),
@@ -117,7 +104,7 @@ AnchorMethod = Annotated[
         "--anchor-method",
         metavar="NAME",
         panel=_METHOD,
-        callback=one_of("fishergraph.em.anchors", "METHODS"),
+        callback=one_in("fishergraph.em.anchors", "METHODS"),
         default="kmeans",
         help="kmeans, spherical, em or random.",
     ),
@@ -128,7 +115,7 @@ Multiset = Annotated[
         "--multiset",
         metavar="NAME",
         panel=_METHOD,
-        callback=one_of("fishergraph.multiset", "MULTISETS"),
+        callback=one_in("fishergraph.multiset", "MULTISETS"),
         default="neighbourhood",
         help="neighbourhood (with the node itself), open-neighbourhood, hops, pairs, paths, tuples, or by diffusion: "
         "ppr, heat, s2gc.",
@@ -140,7 +127,7 @@ Weights = Annotated[
         "--weights",
         metavar="NAME",
         panel=_METHOD,
-        callback=one_of("fishergraph.multiset", "WEIGHTS"),
+        callback=one_in("fishergraph.multiset", "WEIGHTS"),
         default="edge",
         help="edge (as given), uniform, or symmetric (by the roots of both degrees).",
     ),
@@ -151,7 +138,7 @@ Kernel = Annotated[
         "--kernel",
         metavar="NAME",
         panel=_METHOD,
-        callback=one_of("fishergraph.kernel_map", "KERNELS"),
+        callback=one_in("fishergraph.kernel_map", "KERNELS"),
         default="exp",
         help="exp or identity.",
     ),
@@ -173,7 +160,7 @@ Attention = Annotated[
         "--attention",
         metavar="NAME",
         panel=_METHOD,
-        callback=one_of("fishergraph.layer", "ATTENTIONS"),
+        callback=one_in("fishergraph.layer", "ATTENTIONS"),
         default="posterior",
         help="posterior (the paper's equations) or reference (the authors' code).",
     ),
@@ -184,7 +171,7 @@ Family = Annotated[
         "--family",
         metavar="NAME",
         panel=_METHOD,
-        callback=one_of("fishergraph.family", "FAMILIES"),
+        callback=one_in("fishergraph.family", "FAMILIES"),
         default="gaussian-mixture",
         help="gaussian-mixture, diagonal-mixture, gaussian, von-mises-fisher (directions) or multinomial (counts).",
     ),
@@ -195,7 +182,7 @@ Fisher = Annotated[
         "--fisher",
         metavar="NAME",
         panel=_METHOD,
-        callback=one_of("fishergraph.family.base", "FISHERS"),
+        callback=one_in("fishergraph.family.base", "FISHERS"),
         default="approximate",
         help="The Fisher matrix: approximate (in closed form) or exact.",
     ),
@@ -206,7 +193,7 @@ Tangent = Annotated[
         "--tangent",
         metavar="NAME",
         panel=_METHOD,
-        callback=one_of("fishergraph.family.base", "TANGENTS"),
+        callback=one_in("fishergraph.family.base", "TANGENTS"),
         default="estimate",
         help="The tangent vector: estimate (the paper's) or score (the Fisher vector).",
     ),

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fishergraph.cli.choices import one_of
 from fishergraph.cli.options import option
 from fishergraph.cli.options_method import positive
 
@@ -24,10 +25,10 @@ def _fan_out(text: Any) -> Any:
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-def _amp(name: str | None) -> str | None:
-    if name is not None and name not in ("bf16", "fp16"):
-        raise typer.BadParameter(f"{name!r} is not one of bf16, fp16.")
-    return name
+# The names that training takes; a test compares them with the library's, which needs torch.
+HEADS, JKS, INITS = ("nystrom", "relu", "linear"), ("cat", "last"), ("data", "random")
+SCHEDULES, AMPS = ("cosine", "plateau"), ("bf16", "fp16")
+LOGS, PLOTS = (".csv", ".jsonl"), (".png", ".svg", ".pdf")
 
 
 ModelOutput = Annotated[
@@ -46,13 +47,21 @@ Predictions = Annotated[
 Label = Annotated[
     str,
     option(
-        "--label", metavar="NAME", panel=_DATA, help="Column of the classes; empty cells are nodes without a label."
+        "--label",
+        metavar="NAME",
+        panel=_DATA,
+        help="Column of the classes, which are kept as they are written; nodes whose cell is empty, NA, NaN or null "
+        "have no label, nor have those of -1 in an .npz.",
     ),
 ]
 Split = Annotated[
     str | None,
     option(
-        "--split", metavar="NAME", panel=_DATA, help="Column that says train, val or test; empty cells are neither."
+        "--split",
+        metavar="NAME",
+        panel=_DATA,
+        help="Column that says train, val or test; empty cells are neither.",
+        default="the train_mask, val_mask and test_mask of an .npz that has them",
     ),
 ]
 ValFraction = Annotated[
@@ -74,18 +83,39 @@ Layers = Annotated[
 Dim = Annotated[int | None, option("--dim", metavar="N", panel=_METHOD, min=1, default="64", help="Width of a layer.")]
 Head = Annotated[
     str | None,
-    option("--head", metavar="NAME", panel=_METHOD, default="nystrom", help="A layer's map: nystrom, relu or linear."),
+    option(
+        "--head",
+        metavar="NAME",
+        panel=_METHOD,
+        callback=one_of(*HEADS),
+        default="nystrom",
+        help="A layer's map: nystrom, relu or linear.",
+    ),
 ]
 Jk = Annotated[
     str | None,
-    option("--jk", metavar="NAME", panel=_METHOD, default="cat", help="The classifier sees all layers (cat) or last."),
+    option(
+        "--jk",
+        metavar="NAME",
+        panel=_METHOD,
+        callback=one_of(*JKS),
+        default="cat",
+        help="The classifier sees all layers (cat) or last.",
+    ),
 ]
 Heads = Annotated[
     int | None, option("--heads", metavar="N", panel=_METHOD, min=1, default="1", help="Mixtures side by side.")
 ]
 Init = Annotated[
     str | None,
-    option("--init", metavar="NAME", panel=_METHOD, default="data", help="Anchors by k-means (data), or random."),
+    option(
+        "--init",
+        metavar="NAME",
+        panel=_METHOD,
+        callback=one_of(*INITS),
+        default="data",
+        help="Anchors by k-means (data), or random.",
+    ),
 ]
 Dropout = Annotated[
     float | None,
@@ -112,7 +142,13 @@ Patience = Annotated[
 ]
 Schedule = Annotated[
     str | None,
-    option("--schedule", metavar="NAME", panel=_TRAINING, help="Of the learning rate: cosine or plateau."),
+    option(
+        "--schedule",
+        metavar="NAME",
+        panel=_TRAINING,
+        callback=one_of(*SCHEDULES),
+        help="Of the learning rate: cosine or plateau.",
+    ),
 ]
 BatchSize = Annotated[
     int | None,
@@ -130,7 +166,7 @@ FanOut = Annotated[
 ]
 Amp = Annotated[
     str | None,
-    option("--amp", metavar="NAME", panel=_TRAINING, callback=_amp, help="Products in bf16, or in fp16."),
+    option("--amp", metavar="NAME", panel=_TRAINING, callback=one_of(*AMPS), help="Products in bf16, or in fp16."),
 ]
 Checkpoint = Annotated[
     Path | None,

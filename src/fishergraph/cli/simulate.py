@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fishergraph.cli.console import Bar, explained
+from fishergraph.cli.choices import wrong_call
+from fishergraph.cli.console import Bar, explained, printer
 
 if TYPE_CHECKING:
     from fishergraph.experiments.study import Study
@@ -41,17 +42,32 @@ def simulate(
         from fishergraph.experiments.studies import STUDIES, choose_study
 
         wanted = list(STUDIES) if names == ["all"] else names
-        studies = [choose_study(name, quick=quick) for name in wanted]
+        with wrong_call():
+            studies = [choose_study(name, quick=quick) for name in wanted]
         _show(fill_studies(studies, output_folder(output, quick), quiet=quiet))
 
 
 def output_folder(output: Path | None, quick: bool) -> Path:
     """The folder that was asked for, made where it is missing."""
-    folder = output or (Path("results") / "quick" if quick else Path("results"))
+    folder = _folder(output, quick)
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"the output must be a folder, got the file '{folder}'; name another with -o.")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def results_folder(results: Path | None, quick: bool) -> Path:
+    """The folder that rows are read from; it must be there."""
+    folder = _folder(results, quick)
+    if not folder.is_dir():
+        raise NotADirectoryError(
+            f"the results must be a folder, got none at '{folder}'; name another with -o, or use fishergraph run first."
+        )
+    return folder
+
+
+def _folder(path: Path | None, quick: bool) -> Path:
+    return path or (Path("results") / "quick" if quick else Path("results"))
 
 
 def fill_studies(studies: Sequence[Study], folder: Path, *, quiet: bool) -> list[dict[str, Any]]:
@@ -68,7 +84,6 @@ def fill_studies(studies: Sequence[Study], folder: Path, *, quiet: bool) -> list
 
 
 def _show(records: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("study", "value", "curve", "median", "band", "repeats", box=None, pad_edge=False)
@@ -76,4 +91,4 @@ def _show(records: list[dict[str, Any]]) -> None:
         value = "" if record["value"] is None else f"{record['value']:.4g}"
         numbers = f"{record['median']:.4g}", f"{record['low']:.4g} … {record['high']:.4g}", str(record["repeats"])
         table.add_row(record["study"], value, record["curve"], *numbers)
-    Console(highlight=False).print(table)
+    printer().print(table)

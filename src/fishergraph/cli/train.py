@@ -134,7 +134,7 @@ def _check_call(job: TrainJob) -> None:
 def run_train(job: TrainJob) -> None:
     """Check, read, train, write."""
     clock, bar = Clock(), Bar(quiet=job.quiet)
-    check_outputs(job, job.checkpoint, job.log, job.plot)
+    _check_outputs(job)
     with one_line_warnings() as warned:
         with bar:
             with clock.stage("import"):
@@ -151,7 +151,7 @@ def run_train(job: TrainJob) -> None:
             with clock.stage("write"):
                 results = _write(job, estimator, inputs, labels)
         clock.seconds["total"] = clock.total()
-        facts = _facts(job, estimator, inputs, results)
+        facts = _facts(job, estimator, inputs, labels, results)
         write_record(
             record_path(job.output), surroundings(clock) | facts | {"warnings": warned, "seconds": clock.seconds}
         )
@@ -160,6 +160,19 @@ def run_train(job: TrainJob) -> None:
     if results["interrupted"]:
         say(f"interrupted; the best model so far, of epoch {results['best_epoch']}, is in '{job.output}'.")
         raise SystemExit(130)
+
+
+def _check_outputs(job: TrainJob) -> None:
+    """Raise for a file that cannot be written, before there is anything to write."""
+    from fishergraph._file_checks import check_suffix
+    from fishergraph._optional import require
+
+    check_outputs(job, job.checkpoint, job.log, job.plot)
+    for path, suffixes in ((job.log, training.LOGS), (job.plot, training.PLOTS)):
+        if path is not None:
+            check_suffix(path, suffixes)
+    if job.plot is not None:
+        require("matplotlib", extra="plots")
 
 
 def make_estimator(job: TrainJob, bar: Bar) -> FisherClassifier:
@@ -185,6 +198,10 @@ def read_labelled(job: TrainJob) -> tuple[Inputs, Labels]:
         raise ValueError(f"train needs a node file with the column {job.label!r}, got none; name it with --nodes.")
     columns = [job.label] if job.split is None else [job.label, job.split]
     labels = read_labels(path, job.label, job.split)
+    if labels.val is not None and "validation_fraction" in job.settings:
+        raise ValueError(
+            f"--val-fraction chooses validation nodes, got {labels.split} in '{path}', which name them; leave it out."
+        )
     table = path.suffix.lower() != ".npz"
     inputs = read_inputs(replace(job, drop=[*job.drop, *columns]) if table else job)
     return inputs, labels
@@ -209,6 +226,7 @@ def _write(job: TrainJob, estimator: Any, inputs: Inputs, labels: Labels) -> dic
     results |= {name: best[name] for name in ("loss", "train_accuracy", "val_accuracy", "val_loss")}
     if labels.test is not None and len(labels.test):
         results["test_accuracy"] = estimator.score(inputs.X, labels.tested, graph=inputs.graph)
+    estimator.classes_ = labels.classes  # in the place of their numbers
     if inputs.X is not None:
         estimator.feature_names_in_ = np.array(inputs.names, dtype=object)
     estimator.save(job.output)
@@ -219,19 +237,22 @@ def _write(job: TrainJob, estimator: Any, inputs: Inputs, labels: Labels) -> dic
     return results
 
 
-def _facts(job: TrainJob, estimator: FisherClassifier, inputs: Inputs, results: dict[str, Any]) -> dict[str, Any]:
+def _facts(
+    job: TrainJob, estimator: FisherClassifier, inputs: Inputs, labels: Labels, results: dict[str, Any]
+) -> dict[str, Any]:
     """The part of the record that is this command's own."""
     from fishergraph.structural import describe_structure
 
     parameters = estimator.get_params(deep=False)
     structure = None
     if inputs.X is None:
-        structure = describe_structure(estimator.structure, estimator.dim, estimator._structure_seed)
+        structure = describe_structure(estimator.structure, estimator.dim, estimator.structure_seed_)
     return {
         "seed": estimator.random_state,
         "parameters": {key: value for key, value in parameters.items() if key not in ("verbose", "random_state")},
         "config": job.config,
-        "input": inputs.facts | {"id_column": job.id_column, "drop": job.drop, "label": job.label, "split": job.split},
+        "input": inputs.facts
+        | {"id_column": job.id_column, "drop": job.drop, "label": job.label, "split": labels.split},
         "structural_features": structure,
         "classes": [str(label) for label in estimator.classes_],
         "results": results,

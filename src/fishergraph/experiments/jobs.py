@@ -17,7 +17,6 @@ import numpy as np
 
 from fishergraph.baselines import baseline
 from fishergraph.datasets import GraphData, load_graph
-from fishergraph.estimators import FisherEmbedding
 from fishergraph.experiments.memory import peak_memory, reset_peak
 from fishergraph.experiments.plan import FINAL, Column
 from fishergraph.experiments.rows import Cell, new_row
@@ -138,11 +137,7 @@ def fit_nested(job: Job, known: Known) -> list[Answer]:
     depths = [cell.parameters["settings"]["n_layers"] for cell in job.cells]
     deepest = job.cells[int(np.argmax(depths))]
     model: Any = baseline(deepest.parameters["method"], **deepest.parameters["settings"])
-    options = {"n_jobs": 1, "device": job.device, **(model.options or {})}
-    stack = FisherEmbedding(
-        model.n_layers, model.n_anchors, model.dim, attention=model.attention, bandwidth=model.bandwidth,
-        random_state=deepest.seed, **options,
-    )  # fmt: skip
+    stack = model.embedding(deepest.seed, n_jobs=1, device=job.device)
     Z = stack.fit_transform(known.X, graph=known.graph)
     ends = np.cumsum(stack.stack_.widths)
     answers = []

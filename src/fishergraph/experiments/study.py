@@ -59,19 +59,3 @@ def values_of(rows: Iterable[Row], cells: Iterable[Cell]) -> list[dict[str, Any]
     found = {row_key(row): row["values"] for row in rows}
     keys = [cell.key for cell in cells]
     return [found[key] for key in keys] if found.keys() >= set(keys) else []
-
-
-def range_table(records: Iterable[Row]) -> str:
-    """A table in Markdown: for each study and curve, where the medians lie over all values, and the bands."""
-    lines = ["| study | curve | values | medians | bands |", "|---|---|---|---|---|"]
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for record in records:
-        groups.setdefault((record["study"], record["curve"]), []).append(record)
-    for (study, curve), group in groups.items():
-        ends = [(min(r[low] for r in group), max(r[high] for r in group)) for low, high in _ENDS]
-        spans = [f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}" for low, high in ends]
-        lines.append(f"| {study} | {curve} | {len(group)} | {' | '.join(spans)} |")
-    return "\n".join(lines)
-
-
-_ENDS = (("median", "median"), ("low", "high"))

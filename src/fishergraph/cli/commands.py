@@ -1,0 +1,67 @@
+"""All commands, under one name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fishergraph._version import __version__
+from fishergraph.cli.console import explained, flush
+from fishergraph.cli.data import data_app
+from fishergraph.cli.demo import demo
+from fishergraph.cli.embed import embed
+from fishergraph.cli.predict import predict
+from fishergraph.cli.run import report_app, run_app
+from fishergraph.cli.simulate import simulate
+from fishergraph.cli.train import train
+
+app = typer.Typer(
+    name="fishergraph",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("embed")(embed)
+app.command("train")(train)
+app.command("predict")(predict)
+app.command("demo")(demo)
+app.command("simulate")(simulate)
+app.add_typer(run_app, name="run")
+app.add_typer(report_app, name="report")
+app.add_typer(data_app, name="data")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fishergraph {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    """Embed or classify the nodes of a graph with the geometry of a statistical manifold.
+
+    [bold]fishergraph demo[/bold]   shows it on a graph that comes along.
+
+    [bold]fishergraph embed edges.csv --nodes nodes.csv -o embedding.parquet[/bold]   embeds yours, without labels.
+
+    [bold]fishergraph data list[/bold]   shows the graphs that can be had by name.
+
+    [bold]fishergraph train edges.csv --nodes nodes.csv --label topic -o model.safetensors[/bold]   learns from labels.
+    """
+
+
+def run() -> None:
+    """Run the command line; leaves with one of the exit codes."""
+    try:
+        with explained(debug=False):
+            app()
+    finally:
+        flush()
