@@ -12,7 +12,15 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fishergraph import FisherEmbedding, FisherGraphEmbedding, FisherSetEmbedding, LogisticProbe, Paths, learn_anchors
+from fishergraph import (
+    FisherEmbedding,
+    FisherGraphEmbedding,
+    FisherSetEmbedding,
+    LogisticProbe,
+    Paths,
+    as_graph,
+    learn_anchors,
+)
 from fishergraph.baselines.features import SGC
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -56,7 +64,8 @@ def test_what_is_no_matrix_beside_edges(features):
 
 
 def test_weights_that_structural_features_cannot_hold():
-    refused(r"edge weights must lie between 1e-30 and 1e\+30 beside features in float32", features=None, graph=A * 1e39)
+    message = r"edge weights must lie between 1e-30 and 1e\+30 beside features in float32"
+    refused(message, features=None, graph=A * 1e39, dim=4)
 
 
 def compressed(indices, indptr, shape=(8, 8)):
@@ -177,6 +186,36 @@ def test_numbers_of_python_are_doubles(kind):
     np.testing.assert_array_equal(Z, small().fit_transform(X.astype(np.float64), graph=A))
 
 
+def test_a_frame_of_polars_keeps_its_type():
+    frame = pytest.importorskip("polars").DataFrame(X.astype(np.float64))
+    assert small().fit_transform(frame, graph=A).dtype == np.float64
+    assert small().fit_transform(frame.cast(pytest.importorskip("polars").Float32), graph=A).dtype == np.float32
+
+
+def test_counts_are_not_divided_by_their_lengths():
+    refused("X must have a largest entry between", features=np.abs(X) * np.float32(1e37), family="multinomial")
+
+
+def test_ids_of_a_table_beside_rows_without_names():
+    edges = pd.DataFrame({"source": list("hgfedcba"), "target": list("gfedcbah")})
+    message = "X must name its rows beside an edge table with ids of its own .'a' is one., got rows without names; pass"
+    for rows in (X, pd.DataFrame(X), sp.csr_array(X)):
+        refused(message, features=rows, graph=edges)
+    named = pd.DataFrame(X, index=list("hgfedcba"))
+    Z = small().fit_transform(named, graph=edges)
+    np.testing.assert_array_equal(Z, small().fit_transform(X, graph=as_graph(edges, node_ids=list("hgfedcba"))))
+    small().fit(X, graph=pd.DataFrame({"source": range(8), "target": [1, 2, 3, 4, 5, 6, 7, 0]}))  # these count
+
+
+@pytest.mark.parametrize("graph", [A, as_graph(A), np.array([[0, 1, 2], [1, 2, 3]]), nx.path_graph(8)], ids=type)
+def test_a_graph_in_the_place_of_y(graph):
+    for call in (small().fit, small().fit_transform):
+        with pytest.raises(TypeError, match=r"y must be labels, or be left out, got .*a graph; pass it"):
+            call(X, graph)
+    small().fit(X, np.arange(8))
+    small().fit(X[:2], np.zeros((2, 3)))  # labels of two rows
+
+
 def test_nothing_to_embed():
     refused("X or graph must be given, got None for both; pass features, a graph, or both", features=None, graph=None)
 
@@ -185,7 +224,7 @@ def test_extreme_features_without_normalisation():
     for scale in (1e20, 1e-20):
         for kind in (np.asarray, sp.csr_array):
             refused(
-                r"between 1e-16 and 1e\+16 with normalize=False, got .*; rescale X, or set normalize=True",
+                r"between 1e-16 and 1e\+16 where its rows are not normalised, got .*; rescale X, or set",
                 features=kind(X * np.float32(scale)),
                 normalize=False,
             )

@@ -367,6 +367,7 @@ ERRORS = {
     "networkx none": (lambda: as_graph(_nx(None)), r"real numbers, got None on edge 'p' -> 'q'"),
     "table weight": (lambda: as_graph(TABLE.assign(weight=[1.0, -3.0])), "got -3 on edge b -> c"),
     "table weight missing": (lambda: as_graph(TABLE.assign(weight=[1.0, np.nan])), "column 'weight'.*row 1"),
+    "table weight one text": (lambda: as_graph(TABLE.assign(weight=["1.5", "x"])), "got 'x' on edge b -> c"),
     "table weight text": (lambda: as_graph(TABLE.assign(weight=["x", "y"])), "got 'x' on edge a -> b"),
     "weight shape": (lambda: as_graph((EDGES, WEIGHTS[:2])), r"shape \(5,\), got \(2,\)"),
     "float edge_index": (lambda: as_graph(EDGES * 1.0), "integers, got float64"),

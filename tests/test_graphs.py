@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.utils import _safe_indexing
@@ -149,12 +150,18 @@ BAD = [
     ),
     ([(np.ones((3, 2)), PATH)], "graph 0 of the list cannot be read: .*4 nodes"),
     ([([1, 2], PATH)], r"tags must hold one tag for each of the 4 nodes, got shape \(2,\)"),
-    ([([0.5, 1, 2, 3], PATH)], "tags must be whole numbers or texts, got float64"),
+    ([([0.5, 1, 2, 3], PATH)], r"tags must be whole numbers .* or texts, got 0.5 at node 0 \(the first bad one\)"),
     ([(["a"] * 4, PATH), ([1] * 5, CYCLE)], "numbers in all graphs or texts in all, got both"),
     ([{"X": np.eye(4)}], "a dictionary must have 'graph'"),
     ([{"graph": PATH, "edge_tags": [1]}], "edge_tags need a graph given as a"),
     ([(np.array([["a"]] * 4), PATH)], "features must be a matrix of numbers"),
     ([as_graphs([PATH, CYCLE])], "Graphs in a list must hold one graph each, got 2"),
+    (as_graphs([PATH, CYCLE])[[]], "graphs must hold at least one graph, got an empty list"),
+    ([([1.0, np.inf, 0, 0], PATH)], "got inf at node 1"),
+    ([(np.array([0, 2**63, 1, 2], np.uint64), PATH)], "got 9223372036854775808 at node 1"),
+    ([(np.array(["C", 2.5, "N", "C"], object), PATH)], "got 2.5 at node 1"),
+    ([(np.array(["2020-01-01"] * 4, "datetime64[ns]"), PATH)], "tags must be whole numbers .* at node 0"),
+    ([(["C"], np.array([[0, 1], [1, 2]]))], "graph 0 .* got 1 in edge 0 .* pass features or tags of all nodes"),
 ]
 
 
@@ -169,3 +176,70 @@ def test_tags_at_some_nodes_only():
     graph.nodes[1]["label"] = "C"
     with pytest.raises(ValueError, match="tags must be there for every node, got none at node 0"):
         as_graphs([graph])
+
+
+# --- features and tags in other clothes -------------------------------------------------------------------
+
+
+def with_attribute(values: list, name: str = "x") -> nx.Graph:
+    graph = nx.path_graph(len(values))
+    nx.set_node_attributes(graph, dict(enumerate(values)), name)
+    return graph
+
+
+def test_a_number_at_every_node_is_one_feature():
+    np.testing.assert_array_equal(as_graphs([with_attribute([1.0, 2.0, 3.0])]).X, [[1], [2], [3]])
+
+
+@pytest.mark.parametrize(
+    ("values", "node"), [(["a", "b"], 0), ([[1, 2], [1]], 1), ([[1, 2], [1, [2, 3]]], 1), ([1.0, "b"], 1)]
+)
+def test_an_attribute_that_is_no_vector_is_named_by_graph_and_node(values, node):
+    with pytest.raises(ValueError, match=rf"graph 1 of the list cannot be read: features must .* at node {node} "):
+        as_graphs([with_attribute([1.0, 2.0]), with_attribute(values)])
+
+
+@pytest.mark.parametrize("as_dictionary", [False, True])
+def test_tags_count_the_nodes_of_a_bare_list_of_edges(as_dictionary):
+    edges, tags = np.array([[0, 1], [1, 0]]), ["a", "b", "c"]
+    graphs = as_graphs([{"graph": edges, "tags": tags} if as_dictionary else (tags, edges)])
+    assert graphs.n_nodes == 3
+    assert graphs.tags.tolist() == tags
+
+
+@pytest.mark.parametrize("tags", [np.array(["C", "N", "CC", "N"], object), pd.Series(["C", "N", "CC", "N"])])
+def test_texts_may_be_objects(tags):
+    found = as_graphs([(tags, PATH)]).tags
+    assert found.dtype.kind == "U"
+    assert found.tolist() == ["C", "N", "CC", "N"]
+    assert as_graphs([(np.array([3, 1, 2, 0], object), PATH)]).tags.tolist() == [3, 1, 2, 0]
+
+
+def bonds(edge_tags) -> list[tuple[int, object]]:
+    return sorted(zip(edge_tags.nodes.tolist(), edge_tags.tags.tolist(), strict=True))
+
+
+def test_a_graph_without_edges_lacks_no_tags_of_edges():
+    tagged = nx.path_graph(2)
+    nx.set_edge_attributes(tagged, "double", "label")
+    none = np.empty((2, 0), int)
+    graphs = as_graphs([nx.empty_graph(2), tagged])
+    assert bonds(graphs.edge_tags) == [(2, "double"), (3, "double")]
+    assert as_graphs([{"graph": none, "X": np.eye(2), "edge_tags": []}]).edge_tags is None
+    assert as_graphs([PATH, nx.empty_graph(2)]).edge_tags is None
+    with pytest.raises(ValueError, match="got tags of edges in graph 1 and none in graph 0"):
+        as_graphs([PATH, tagged])
+
+
+def test_undirected_edges_have_their_tags_at_both_ends():
+    edges = np.array([[0, 1, 2, 3], [1, 0, 1, 3]])  # one is listed both ways, one is not, one is a loop
+    entry = {"graph": edges, "edge_tags": [5, 5, 6, 7]}
+    assert bonds(as_graphs([entry]).edge_tags) == [(0, 5), (1, 5), (1, 6), (3, 7)]
+    assert bonds(as_graphs([entry], undirected=True).edge_tags) == [(0, 5), (1, 5), (1, 6), (2, 6), (3, 7)]
+    directed = nx.DiGraph([(0, 1, {"label": 5})])
+    assert bonds(as_graphs([directed], undirected=True).edge_tags) == [(0, 5), (1, 5)]
+    for given in (as_graphs([entry]), [as_graphs([entry])]):
+        with pytest.raises(ValueError, match="give undirected=True to as_graphs"):
+            as_graphs(given, undirected=True)
+    both = as_graphs([entry], undirected=True)
+    assert bonds(as_graphs(both, undirected=True).edge_tags) == bonds(both.edge_tags)

@@ -1,14 +1,17 @@
 """Room 5: the Nyström map against the reference and the kernel it stands for; inverse roots; any array library."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg
+from sklearn.preprocessing import StandardScaler
 
 import reference as ref
 from fishergraph.blocks import row_blocks
-from fishergraph.em.kmeans import unit_rows
+from fishergraph.em.unit import unit_rows
 from fishergraph.kernel_map import (
     KERNELS,
     IdentityMap,
@@ -17,6 +20,7 @@ from fishergraph.kernel_map import (
     fit_and_map,
     fit_identity,
     fit_nystrom,
+    fit_standard,
     inverse_sqrt,
     nystrom,
 )
@@ -251,3 +255,16 @@ def test_a_zero_vector_has_finite_gradients():
     exponential_kernel(y, torch.tensor(W)).sum().backward()
     assert torch.isfinite(y.grad).all()
     assert (y.grad[1:] != 0).any()
+
+
+def test_sparse_rows_are_standardised_by_blocks():
+    """Against scikit-learn's scaler; the rows are never dense all at once."""
+    rows = sp.random_array((20_000, 400), density=1e-3, rng=np.random.default_rng(0), format="csr", dtype=np.float32)
+    tracemalloc.start()
+    found = fit_standard(rows, 0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    expected = StandardScaler().fit(rows.toarray().astype(np.float64))
+    assert_allclose(found.centre, expected.mean_, rtol=1e-5)
+    assert_allclose(found.scale, expected.scale_, rtol=1e-5)
+    assert peak < 20_000 * 400 * 4

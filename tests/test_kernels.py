@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import SVC
 
@@ -141,3 +142,21 @@ def test_the_kernel_of_graphs_is_the_inner_product_of_their_embeddings():
     np.testing.assert_array_equal(square, square.T)
     np.testing.assert_allclose(np.diag(square), 1)
     assert np.linalg.eigvalsh(square)[0] > -1e-9
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+def test_a_table_as_scikit_learns_output_changes_nothing(container):
+    model = FisherSetEmbedding(3, random_state=0).fit(SETS[:20])
+    K = set_kernel(SETS[:20], embedding=model)
+    with sklearn.config_context(transform_output=container):
+        np.testing.assert_array_equal(set_kernel(SETS[:20], embedding=model), K)
+        assert node_kernel(X[:9], embedding=nodes()).shape == (9, 9)
+        assert graph_kernel([nx.path_graph(3), nx.path_graph(4)]).shape == (2, 2)
+    np.testing.assert_array_equal(set_kernel(SETS[:20], embedding=model.set_output(transform=container)), K)
+
+
+def test_what_belongs_to_no_argument_is_told():
+    with pytest.raises(ValueError, match="other_weights must come with other"):
+        set_kernel(SETS[:5], other_weights=[np.ones(6)] * 5)
+    with pytest.raises(TypeError, match="embedding must be a FisherSetEmbedding, got FisherEmbedding"):
+        set_kernel(SETS[:5], embedding=nodes())

@@ -26,11 +26,18 @@ def look_up(table: Mapping[str, T], name: Any, what: str) -> T:
     raise ValueError(f"{what} must be one of {known}, got {name!r}; choose one of these names.")
 
 
-def check_integer(value: Any, name: str, *, least: int) -> int:
-    """`value` as an int of at least `least`."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}; pass such a number.")
+def check_integer(value: Any, name: str, *, least: int, most: float = math.inf) -> int:
+    """`value` as an int from `least` to `most`."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        bound = f"of at least {least}" + (f" and at most {most}" if most < math.inf else "")
+        raise ValueError(f"{name} must be an integer {bound}, got {value!r}; pass such a number.")
     return int(value)
+
+
+def check_seed(value: Any, name: str = "seed") -> int:
+    """`value` as a seed, a number that every generator can hold."""
+    return check_integer(value, name, least=0, most=2**64 - 1)
 
 
 def check_number(value: Any, name: str, *, least: float = 0.0, most: float = np.inf, strict: bool = False) -> float:
@@ -117,8 +124,8 @@ def check_scale(X: Any, *, normalize: bool, n_features: int | None = None) -> No
     bound = 1e16 if xp.finfo(values.dtype).bits == 32 else 1e150
     if largest != 0 and not 1 / bound <= largest <= bound:
         raise ValueError(
-            f"X must have a largest entry between {1 / bound:g} and {bound:g} with normalize=False, got {largest:g}; "
-            "rescale X, or set normalize=True."
+            f"X must have a largest entry between {1 / bound:g} and {bound:g} where its rows are not normalised, got "
+            f"{largest:g}; rescale X, or set normalize=True, which leaves counts alone."
         )
 
 
@@ -148,8 +155,10 @@ def check_finite_rows(
     values, indptr = (X.data, X.indptr) if sp.issparse(X) else (X, indptr)
     xp = array_namespace(values)
     # One reduction finds the sunny case; the row is looked for only when there is a bad one.
+    # A tensor is added up in its own type: PyTorch would make a wider copy of it, and overflow only takes the long way.
+    wide = {"dtype": np.float64} if isinstance(values, np.ndarray) else {}
     with np.errstate(over="ignore", invalid="ignore"):  # of the sum, where it is not finite
-        total = float(xp.sum(values, dtype=xp.float64))
+        total = float(xp.sum(values, **wide))
     if np.isfinite(total) or bool(xp.all(xp.isfinite(values))):
         return
     position = [int(index[0]) for index in xp.nonzero(~xp.isfinite(values))]
@@ -158,6 +167,24 @@ def check_finite_rows(
     raise ValueError(
         f"{name} must hold finite numbers, got {kind} in {name_row(row)} (the first bad one); "
         "fill or drop such rows, with sklearn.impute.SimpleImputer for example."
+    )
+
+
+def check_within(
+    values: Any, what: str, bound: float, *, indptr: Any = None, name_row: Callable[[int], str] = plain_row
+) -> None:
+    """Raise where an entry lies outside ±bound or is NaN; the message begins with `what` and names the first bad row.
+
+    Compressed rows are given by their values and their `indptr`.
+    """
+    xp = array_namespace(values)
+    if 0 in values.shape or max(float(xp.max(values)), -float(xp.min(values))) <= bound:
+        return
+    position = [int(index[0]) for index in xp.nonzero(~(xp.abs(values) <= bound))]
+    row = position[0] if indptr is None else int((indptr <= position[0]).sum()) - 1
+    raise ValueError(
+        f"{what} must lie between {-bound:.3g} and {bound:.3g}, got {float(values[tuple(position)]):g} in "
+        f"{name_row(row)} (the first bad one); rescale such rows, or fit again on numbers of their size."
     )
 
 

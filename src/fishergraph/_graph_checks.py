@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from numbers import Real
 from typing import Any
@@ -62,8 +63,9 @@ def check_weights(weights: Any, n_edges: int, name_edge: Callable[[int], str]) -
     if weights.shape != (n_edges,):
         raise ValueError(f"edge weights must have shape ({n_edges},), got {weights.shape}; pass one per edge.")
     if weights.dtype.kind not in "biuf":
-        bad = next((i for i, w in enumerate(weights.tolist()) if not isinstance(w, Real)), None)
-        if bad is not None:
+        strange = [i for i, w in enumerate(weights.tolist()) if not isinstance(w, Real)]
+        if strange:
+            bad = next((i for i in strange if not _reads_as_number(weights[i])), strange[0])
             raise TypeError(
                 f"edge weights must be real numbers, got {weights[bad]!r} on edge {name_edge(bad)}; "
                 "convert the weights to numbers."
@@ -78,6 +80,14 @@ def check_weights(weights: Any, n_edges: int, name_edge: Callable[[int], str]) -
             "(the first bad one); repair or drop such edges."
         )
     return weights
+
+
+def _reads_as_number(value: Any) -> bool:
+    """Whether a value is the text of a number."""
+    try:
+        return isinstance(value, str) and math.isfinite(float(value))
+    except ValueError:
+        return False
 
 
 def check_square(shape: tuple[int, ...]) -> int:
@@ -115,6 +125,16 @@ def row_labels(X: Any) -> np.ndarray | None:
     index: Any = X.index if hasattr(X, "iloc") else None
     counts = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
     return None if index is None or counts else np.asarray(index)
+
+
+def check_counted(ids: np.ndarray | None) -> None:
+    """Raise where nodes have ids and nothing says which row of X belongs to which."""
+    if ids is not None:
+        raise ValueError(
+            f"X must name its rows beside an edge table with ids of its own ({ids.tolist()[0]!r} is one), got rows "
+            "without names; pass a DataFrame with the ids as its index, or graph=as_graph(edges, node_ids=…) with the "
+            "ids in the rows' order."
+        )
 
 
 def check_same_order(labels: np.ndarray | None, ids: np.ndarray | None) -> None:

@@ -207,10 +207,6 @@ def _to_numpy(array: Any) -> np.ndarray:
     return np.asarray(array)
 
 
-def _read_pair(pair: tuple, n_nodes: int | None, node_ids: None) -> Graph:
-    return _read_edge_index(pair[0], n_nodes, None, pair[1])
-
-
 def _read_pyg(data: Any, n_nodes: int | None, node_ids: None) -> Graph:
     edge_index = getattr(data, "edge_index", None)
     if edge_index is None:
@@ -287,7 +283,7 @@ def _read_table(table: Any, n_nodes: int | None, node_ids: Any) -> Graph:
 
 
 _READERS: dict[str, Callable[[Any, int | None, Any], Graph]] = {
-    "pair": _read_pair,
+    "pair": lambda pair, n_nodes, _: _read_edge_index(pair[0], n_nodes, None, pair[1]),
     "scipy": _read_scipy,
     "numpy": _read_edge_index,
     "torch": _read_edge_index,

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 
-from fishergraph.blocks import map_blocks
+from fishergraph.blocks import map_blocks, row_blocks
 from fishergraph.em.kmeans import kmeans
 
 # Eigenvalues of the landmarks' kernel matrix below this share of the largest are noise of float32 products.
@@ -139,7 +139,8 @@ class StandardMap:
         return self.centre.shape[0]
 
     def __call__(self, x: Any) -> Any:
-        return ((x.toarray() if sp.issparse(x) else x) - self.centre) / self.scale
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # `check_standard` tells it
+            return ((x.toarray() if sp.issparse(x) else x) - self.centre) / self.scale
 
     def moved(self, move: Callable[[Any], Any]) -> StandardMap:
         """The map with its arrays somewhere else."""
@@ -177,14 +178,24 @@ def fit_identity(sample: Any, dim: int, **_: Any) -> IdentityMap:
 
 def fit_standard(sample: Any, dim: int, **_: Any) -> StandardMap:
     """The map that standardises the sample's features; one that does not vary is only centred."""
-    dense = sample.toarray() if sp.issparse(sample) else sample
-    xp = array_namespace(dense)
-    wide = xp.astype(dense, xp.float64)
-    centre, scale = xp.mean(wide, axis=0), xp.std(wide, axis=0)
-    # What is left of a constant after rounding is no scale.
-    varies = scale > 10 * xp.finfo(dense.dtype).eps * xp.abs(centre)
+    xp, n_rows = array_namespace(sample.data if sp.issparse(sample) else sample), sample.shape[0]
+
+    def wide(rows: slice) -> Any:
+        """Rows in float64, dense."""
+        return xp.astype(sample[rows].toarray() if sp.issparse(sample) else sample[rows], xp.float64)
+
+    def mean(function: Callable[[Any], Any]) -> Any:
+        """The mean over the rows of a function of them, by blocks."""
+        return sum(xp.sum(function(wide(rows)), axis=0) for rows in row_blocks(n_rows, 4096)) / n_rows
+
+    first = wide(slice(0, 1))[0]  # beside it a constant is zero to the last bit
+    centre = first + mean(lambda block: block - first)
+    scale = xp.sqrt(mean(lambda block: (block - centre) ** 2))
+    # What rounding leaves of a constant is no scale, nor is what the type cannot hold.
+    info = xp.finfo(sample.dtype)
+    varies = scale > float(info.eps) * xp.abs(centre) + float(info.smallest_normal)
     scale = xp.where(varies, scale, xp.ones_like(scale))
-    return StandardMap(xp.astype(centre, dense.dtype), xp.astype(scale, dense.dtype))
+    return StandardMap(xp.astype(centre, sample.dtype), xp.astype(scale, sample.dtype))
 
 
 def fit_and_map(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from array_api_compat import array_namespace
+import numpy as np
+from array_api_compat import array_namespace, is_array_api_obj
 from array_api_compat import device as device_of
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph._checks import check_flag, check_n_jobs
 from fishergraph.blocks import map_blocks, row_blocks
-from fishergraph.em.kmeans import unit_rows
+from fishergraph.em.unit import unit_rows
 from fishergraph.estimators import FisherEmbedding, FisherGraphEmbedding, FisherSetEmbedding
 
 
@@ -41,7 +42,7 @@ def node_kernel(
     Within one graph, cut the matrix: `SVC(kernel="precomputed").fit(K[train][:, train], y[train])`, then
     `.predict(K[test][:, train])`.
     """
-    model = FisherEmbedding(random_state=0) if embedding is None else embedding
+    model = _chosen(FisherEmbedding, embedding)
     second = None if other is None and other_graph is None else (other, {"graph": other_graph})
     return _kernel(model, (X, {"graph": graph}), second, cosine, n_jobs)
 
@@ -77,7 +78,11 @@ def set_kernel(
     >>> svm.predict(set_kernel(test, train, embedding=embedding)).shape
     (40,)
     """
-    model = FisherSetEmbedding(random_state=0) if embedding is None else embedding
+    model = _chosen(FisherSetEmbedding, embedding)
+    if other is None and other_weights is not None:
+        raise ValueError(
+            "other_weights must come with other, the sets they belong to, got them alone; pass other too, or weights."
+        )
     second = None if other is None else (other, {"weights": other_weights})
     return _kernel(model, (sets, {"weights": weights}), second, cosine, n_jobs)
 
@@ -98,8 +103,18 @@ def graph_kernel(
     embedding : `FisherGraphEmbedding(random_state=0)` by default; see `node_kernel`.
     cosine, n_jobs : as in `node_kernel`.
     """
-    model = FisherGraphEmbedding(random_state=0) if embedding is None else embedding
+    model = _chosen(FisherGraphEmbedding, embedding)
     return _kernel(model, (graphs, {}), None if other is None else (other, {}), cosine, n_jobs)
+
+
+def _chosen(kind: type, embedding: Any) -> Any:
+    """The embedding of a kernel: the one that is given, which must be of the kind, or a new one."""
+    if embedding is not None and not isinstance(embedding, kind):
+        raise TypeError(
+            f"embedding must be a {kind.__name__}, got {type(embedding).__name__}; pass one, or use the kernel "
+            "function that goes with it."
+        )
+    return kind(random_state=0) if embedding is None else embedding
 
 
 def _kernel(model: Any, first: Any, second: Any, cosine: bool, n_jobs: int | None) -> Any:
@@ -116,6 +131,7 @@ def _kernel(model: Any, first: Any, second: Any, cosine: bool, n_jobs: int | Non
 
 def _wide(Z: Any, cosine: bool) -> Any:
     """The embedding in float64, in which products of it keep their sign; as unit vectors where asked for."""
+    Z = Z if is_array_api_obj(Z) else np.asarray(Z)  # a table, where scikit-learn's output is set to one
     xp = array_namespace(Z)
     Z = xp.astype(Z, xp.float64)
     return unit_rows(Z) if cosine else Z

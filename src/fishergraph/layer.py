@@ -20,7 +20,7 @@ from fishergraph.em.anchors import calibrate_variance, learn_anchors, sample_mem
 from fishergraph.em.e_step import posterior, published_code
 from fishergraph.em.learn import learn_family
 from fishergraph.em.loop import sum_dtype
-from fishergraph.em.moments import Seen, block_mass, block_moments, see
+from fishergraph.em.moments import Seen, block_mass, block_moments, gather_entries, held_statistics, see
 from fishergraph.embedding import append_counts, fisher_embedding
 from fishergraph.family import Family, GaussianMixture, exact_root, fisher_root
 from fishergraph.family.base import map_arrays
@@ -131,16 +131,22 @@ class Known(NamedTuple):
 
 
 def _seen(spec: LayerSpec, layer: Layer, points: Any, sets: Any, n_jobs: int | None) -> Seen | None:
-    """Statistics and responsibilities of all points; None where members are lifted, whose own are found by blocks."""
-    if sets.lifted:
+    """Statistics and responsibilities of all points; None where those of members are found by blocks."""
+    if _by_members(spec, sets, points.shape[1]):
         return None
     return see(spec.family, points, layer.theta, e_step=spec.attention.e_step, n_jobs=n_jobs)
+
+
+def _by_members(spec: LayerSpec, sets: Any, n_features: int) -> bool:
+    """Whether a row block gathers its members, and sees those alone: they are lifted, or have wide statistics."""
+    plain = isinstance(spec.family, GaussianMixture)
+    return sets.lifted or not (plain or held_statistics(spec.family, sets.n_points, n_features))
 
 
 def block_phi(spec: LayerSpec, layer: Layer, points: Any, seen: Seen | None, sets: Any) -> Any:
     """φ of the multisets of one row block (Eq. 13, 18), (set, coordinate [+ anchor])."""
     if seen is None:
-        points, sets = sets.gather(points)
+        points, sets = sets.gather(points) if sets.lifted else gather_entries(points, sets)
         seen = see(spec.family, points, layer.theta, e_step=spec.attention.e_step, n_jobs=1)
     backend = choose_backend(spec.backend, device=spec.device, n_em_iter=spec.n_em_iter, slack=spec.slack)
     steps: dict[str, Any] = {"prior": spec.prior, "n_em_iter": spec.n_em_iter, "slack": spec.slack}
@@ -160,10 +166,11 @@ def block_phi(spec: LayerSpec, layer: Layer, points: Any, seen: Seen | None, set
 
 def phi_blocks(spec: LayerSpec, sets: Any, n_features: int) -> list[slice]:
     """The row blocks of a layer whose points have that many features; members that are gathered are counted too."""
-    width = 4 * n_features * sets.slots
-    blocks = row_blocks(sets.n_sets, block_rows(spec.device, 4 * spec.family.width(spec.n_anchors, width // 4)))
+    lifted = n_features * sets.slots
+    width = 4 * spec.family.n_statistics(lifted)
+    blocks = row_blocks(sets.n_sets, block_rows(spec.device, 4 * spec.family.width(spec.n_anchors, lifted)))
     gathered = spec.n_em_iter > 1 and not isinstance(spec.family, GaussianMixture)
-    if not (sets.lifted or gathered):
+    if not (gathered or _by_members(spec, sets, n_features)):
         return blocks
     indptr = np.asarray(to_device((sets.sets if sets.lifted else sets).indptr, "cpu"))
     return cut_blocks(indptr, blocks, block_rows(spec.device, width, _LIFTED_BYTES // width))
@@ -180,7 +187,7 @@ def fit_layer(
     """
     spec.family.check_width(points.shape[1] * sets.slots)
     theta = _fit_theta(spec, points, sets, rng, n_jobs)
-    identity = IdentityMap(_phi_width(spec, theta))
+    identity = IdentityMap(phi_width(spec, theta))
     layer = Layer(theta, identity, _fit_root(spec, theta, rng))
     seen = _seen(spec, layer, points, sets, n_jobs)
     if spec.keeps_phi or (last and not spec.attention.maps_last):
@@ -235,7 +242,7 @@ def sampled_points(points: Any, sets: Any, n_anchors: int, max_samples: int, rng
     return sets.points_alone(alone) if sets.lifted else alone
 
 
-def _phi_width(spec: LayerSpec, theta: Any) -> int:
+def phi_width(spec: LayerSpec, theta: Any) -> int:
     """The columns of φ; θ may have fewer components than were asked for."""
     n_anchors, n_statistics = spec.family.mean_statistics(theta).shape
     if spec.masses is not None:

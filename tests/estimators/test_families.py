@@ -5,7 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 import reference_families as ref
-from fishergraph import FisherEmbedding
+from fishergraph import FisherEmbedding, layer
+from fishergraph.em import moments
+from fishergraph.em.learn import learn_family
 from fishergraph.em.unit import unit_rows
 from fishergraph.family import FAMILIES, DiagonalMixture, MultinomialMixture
 
@@ -173,3 +175,38 @@ def test_degenerate_features(name):
         for normalize in (True, False):
             Z = model(name, normalize=normalize, n_em_iter=2).fit_transform(X, graph=GRAPH)
             assert np.isfinite(Z).all()
+
+
+@pytest.mark.parametrize("backend", ["numba", "torch"])
+@pytest.mark.parametrize("n_em_iter", [1, 2])
+def test_wide_statistics_are_those_of_each_blocks_members(backend, n_em_iter, monkeypatch):
+    """Where the statistics of all points are too many, those of the members of a row block are made for it."""
+    if backend == "torch":
+        pytest.importorskip("torch")
+    X = np.random.default_rng(1).normal(size=(N, 6))
+    options = {"kernel": "identity", "backend": backend, "n_em_iter": n_em_iter}
+    expected = model("gaussian", **options).fit_transform(X, graph=GRAPH)
+    assert moments.held_statistics(FAMILIES["gaussian"](), N, 6) == N * 27
+    monkeypatch.setattr(moments, "_MOST_HELD", 26 * N)
+    assert moments.held_statistics(FAMILIES["gaussian"](), N, 6) == 0
+    assert moments.held_statistics(FAMILIES["diagonal-mixture"](), N, 6) == N * 12  # hardly more than the points
+    sizes, see = [], layer.see
+
+    def counted(family, points, *rest, **options):
+        sizes.append(len(points))
+        return see(family, points, *rest, **options)
+
+    monkeypatch.setattr(layer, "see", counted)
+    monkeypatch.setattr(layer, "_LIFTED_BYTES", 4 * 27 * 30)  # thirty members to a block
+    got = model("gaussian", **options).fit_transform(X, graph=GRAPH)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
+    assert max(sizes) <= 30 < N
+    assert sum(sizes) == GRAPH.nnz + N
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_family_knows_how_many_statistics_points_have(name):
+    family = FAMILIES[name]()
+    theta = learn_family(family, COUNTS.astype(np.float64), 2, rng=np.random.default_rng(0))
+    assert family.mean_statistics(theta).shape[1] == family.n_statistics(5)
+    assert family.n_features(family.n_statistics(5)) == 5

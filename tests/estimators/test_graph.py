@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 import reference as ref
 import reference_graphs as ref_graphs
-from fishergraph import FisherEmbedding, FisherGraphEmbedding, Tuples, as_graphs
+from fishergraph import FisherEmbedding, FisherGraphEmbedding, Paths, Tuples, as_graphs
 from fishergraph.em.kmeans import unit_rows
 from fishergraph.estimators.graph_input import cores_of
 
@@ -252,6 +252,13 @@ def test_unseen_tags_and_degrees():
     assert np.isfinite(model.transform([star, strange])).all()
 
 
+def test_an_unseen_tag_has_no_direction_and_is_none():
+    model = small(inputs="tags", family="von-mises-fisher").fit(LIST)
+    strange = nx.path_graph(2)
+    nx.set_node_attributes(strange, 77, "label")
+    assert np.isfinite(model.transform([strange])).all()
+
+
 def test_core_numbers_enter_where_they_are_asked_for():
     clique_with_tail = nx.disjoint_union(nx.complete_graph(4), nx.empty_graph(2))
     clique_with_tail.add_edges_from([(3, 4), (4, 4)])  # a tail with a self-loop, and a node alone
@@ -281,6 +288,13 @@ def test_features_are_standardised_with_what_fit_saw():
         ),
         ({"inputs": ("features",)}, "graphs must have features, got none"),
         ({"inputs": ()}, "name at least one"),
+        ({"inputs": None}, "inputs .* must be one of .* got None"),
+        ({"inputs": 3}, "inputs .* must be one of .* got 3"),
+        ({"graph_family": "multinomial"}, "a readout sees ψ, got 'multinomial', a family of counts, at stage 0"),
+        (
+            {"graph_family": "multinomial", "family": "multinomial"},
+            "a readout sees ψ, got 'multinomial', a family of counts, at stage 1",
+        ),
         ({"inputs": ("tags", "tags")}, "distinct names"),
         ({"readout": "sum"}, "readout must be one of 'counts', 'shares', 'means', 'both', got 'sum'"),
         ({"graph_anchors": 0}, "graph_anchors must be an integer of at least 1, got 0"),
@@ -334,3 +348,75 @@ def test_a_fit_that_is_interrupted_leaves_the_model_as_it_was(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         model.fit(stars)
     np.testing.assert_array_equal(model.transform(paths), known)
+
+
+EDGES = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])
+FEATURES = [(np.random.default_rng(k).normal(size=(3, 2)), EDGES) for k in range(6)]
+
+
+def test_counts_must_be_counts():
+    with pytest.raises(ValueError, match=r"the nodes must hold counts of at least 0 .* in node \d of graph \d"):
+        small(family="multinomial").fit(FEATURES)
+    counts = small(n_layers=0, inputs="tags", family="multinomial", graph_family="multinomial", readout="means")
+    assert np.isfinite(counts.fit_transform(LIST)).all()
+
+
+@pytest.mark.parametrize(
+    ("scale", "sentence"),
+    [
+        (1e39, r"features must lie between .* in node 1 of graph 0"),
+        (1e30, r"features, standardised as in fit, must lie between .* in node 0 of graph 0"),
+    ],
+)
+def test_features_far_outside_the_scale_of_fit(scale, sentence):
+    model = small().fit(FEATURES)
+    with pytest.raises(ValueError, match=sentence):
+        model.transform([(scale * X, edges) for X, edges in FEATURES])
+    assert np.isfinite(model.transform([(1e9 * X, edges) for X, edges in FEATURES])).all()
+
+
+def test_features_beyond_float32_are_told_by_fit():
+    with pytest.raises(ValueError, match=r"features must lie between .* in node \d of graph 2"):
+        small().fit([*FEATURES[:2], (1e39 * FEATURES[2][0], EDGES)])
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "sentence"),
+    [
+        ({}, {"n_layers": 3}, "n_layers must be that of the fit, 2, got 3"),
+        ({}, {"n_layers": 1}, "n_layers must be that of the fit, 2, got 1"),
+        ({}, {"readout": "means"}, "readout must be that of the fit"),
+        ({"graph_kernel": "exp"}, {"readout": "both"}, "readout must be that of the fit"),
+        ({}, {"family": "diagonal-mixture"}, "family must be that of the fit"),
+        ({}, {"graph_family": "diagonal-mixture"}, "graph_family must be that of the fit"),
+        ({}, {"counts": False}, "counts must be that of the fit"),
+        ({}, {"fisher": "exact"}, "fisher must be that of the fit"),
+        ({"block_weights": (0, 1, 1)}, {"block_weights": None}, r"the stages of the fit, \[1, 2\], got \[0, 1, 2\]"),
+        ({}, {"multiset": Tuples(k=2)}, "multiset must be that of the fit"),
+    ],
+)
+def test_parameters_that_shape_the_stages_are_those_of_the_fit(first, then, sentence):
+    model = small(**first).fit(LIST).set_params(**then)
+    with pytest.raises(ValueError, match=sentence):
+        model.transform(LIST)
+
+
+def test_graphs_without_edges_beside_tags_of_edges():
+    tagged_edges = nx.path_graph(3)
+    nx.set_edge_attributes(tagged_edges, "double", "label")
+    model = small().fit([tagged_edges, nx.empty_graph(2)])
+    assert model.code_.parts == ("edge-tags", "degrees")
+    assert np.isfinite(model.transform([nx.empty_graph(3)])).all()
+    alone = as_graphs([tagged_edges, nx.empty_graph(2)])[[1]]
+    assert small().fit(alone).code_.parts == ("degrees",)
+
+
+def test_weights_of_paths_are_checked():
+    with pytest.raises(ValueError, match=r"edge weights must lie between .* got 1e\+40"):
+        small(multiset=Paths(2)).fit([(EDGES, np.full(4, 1e20))] * 3)
+
+
+def test_tuples_in_parameters_come_back_as_tuples(tmp_path):
+    model = small(inputs=("tags", "cores"), block_weights=(0, 2, 1)).fit(LIST)
+    model.save(tmp_path / "model.safetensors")
+    assert FisherGraphEmbedding.load(tmp_path / "model.safetensors").get_params() == model.get_params()

@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference as ref
 from fishergraph import DiagonalMixture, FisherEmbedding, FisherSetEmbedding, Multisets, em_means, fisher_embedding
+from fishergraph.kernel_map import fit_standard
 
 rng = np.random.default_rng(0)
 SETS = [rng.normal(size=(n, 3)) for n in (5, 2, 7, 4, 1, 30)]
@@ -194,6 +195,12 @@ def test_flat_weights_and_weights_by_set():
     expected = small().fit_transform(SETS, weights=WEIGHTS)
     np.testing.assert_array_equal(small().fit_transform(SETS, weights=np.concatenate(WEIGHTS)), expected)
     np.testing.assert_array_equal(small().fit_transform((POINTS, INDPTR), weights=np.concatenate(WEIGHTS)), expected)
+    np.testing.assert_array_equal(small().fit_transform(SETS, weights=pd.Series(WEIGHTS)), expected)
+    np.testing.assert_array_equal(small().fit_transform(SETS, weights=np.concatenate(WEIGHTS).tolist()), expected)
+    three = [SETS[0][:2], np.empty((0, 3)), SETS[1][:1]]  # as many members as sets
+    np.testing.assert_array_equal(
+        small().fit_transform(three, weights=[1.0, 2.0, 3.0]), small().fit_transform(three, weights=[[1, 2], [], [3]])
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
@@ -365,6 +372,9 @@ def test_counts_are_read_as_they_are():
         ((np.ones((4, 2)), [0, 3, 2, 4]), "rise from 0"),
         ((np.ones((4, 2)), [0.0, 4.0]), "got 0.0 … 4.0 of float64"),
         ((np.ones((4, 2)), [4]), "one more than there are sets"),
+        ([np.ones((2, 3)), [[1, 2, 3], [1, 2]]], "got rows of several lengths in set 1"),
+        ([np.ones((2, 3)), np.array([["a", "b", "c"]])], "got texts, dates or missing values in column 0 of set 1"),
+        ([], "X must hold at least one set, got an empty list"),
     ],
 )
 def test_sets_that_are_none(sets, message):
@@ -404,10 +414,13 @@ def test_other_features_than_fitted():
         ([*WEIGHTS[:-1], -WEIGHTS[-1]], r"finite and not negative, got -.* in row 0 of set 5"),
         ([*WEIGHTS[:1], np.array([1, np.nan]), *WEIGHTS[2:]], r"got nan in row 1 of set 1"),
         (np.full(49, 1e-320), "member weights must lie between"),
+        ([np.ones(5), np.ones(44)], "one array per set, got 2 for 6 sets"),
+        (2.0, "one number per member, got a float"),
+        (["heavy"] * 49, "one number per member, got a list"),
     ],
 )
 def test_weights_that_are_none(weights, message):
-    with pytest.raises(ValueError, match=message) as error:
+    with pytest.raises((ValueError, TypeError), match=message) as error:
         small().fit(SETS, weights=weights)
     one_sentence(error)
 
@@ -432,3 +445,100 @@ def test_tensors_and_arrays_do_not_mix():
     with pytest.raises(TypeError, match="all tensors or all arrays") as error:
         small().fit([SETS[0], torch.from_numpy(SETS[1])])
     one_sentence(error)
+
+
+# --- tables, and what is gone through once --------------------------------------------------------------
+
+FRAMES = [pd.DataFrame(s, columns=list("abc")) for s in SETS]
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, lambda s, columns: pl.DataFrame(s, schema=columns)])
+def test_columns_of_tables_are_compared(table):
+    frames = [table(s, columns=list("abc")) for s in SETS]
+    model = small().fit(frames)
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    np.testing.assert_array_equal(model.transform(frames), small().fit_transform(SETS))
+    with pytest.raises(ValueError, match="Feature names must be in the same order as they were in fit"):
+        model.transform([frame[["c", "b", "a"]] for frame in frames])
+    with pytest.raises(
+        ValueError, match=r"same columns in the same order, got .* in set 0 and \['b', 'a', 'c'\] in set 1"
+    ):
+        small().fit([frames[0], frames[1][["b", "a", "c"]]])
+    assert not hasattr(model.fit(SETS), "feature_names_in_")
+
+
+@pytest.mark.parametrize("value", ["text", pd.Timestamp("2020-01-01"), pd.NA])
+def test_a_column_without_numbers_is_named(value):
+    frames = [frame.copy() for frame in FRAMES]
+    frames[2]["b"] = value
+    with pytest.raises(ValueError, match="in column 'b' of set 2; encode, fill or drop it") as error:
+        small().fit(frames)
+    one_sentence(error)
+
+
+def test_sets_may_be_gone_through_once():
+    expected = small().fit_transform(SETS)
+    named = dict(enumerate(SETS))
+    for given in ((s for s in SETS), map(np.asarray, SETS), named.values()):
+        np.testing.assert_array_equal(small().fit_transform(given), expected)
+
+
+def test_dictionaries_and_groups_are_told_what_to_pass():
+    table = pd.DataFrame(POINTS, columns=list("abc")).assign(k=np.repeat(range(6), np.diff(INDPTR)))
+    for given in (dict(enumerate(SETS)), table.groupby("k"), list(table.groupby("k")), list(table.groupby(["k"]))):
+        with pytest.raises(TypeError, match=r"X must be a list of sets.*for _, frame in groups\]") as error:
+            small().fit(given)
+        one_sentence(error)
+
+
+# --- scales, and parameters after fit -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_values_far_outside_the_scale_of_fit(dtype):
+    rise = 1e24 if dtype == "float32" else 1e200
+    tiny = [(s / np.sqrt(rise)).astype(dtype) for s in SETS]
+    model = small(kernel="exp").fit(tiny)
+    far = [tiny[0], (SETS[1] * np.sqrt(rise)).astype(dtype)]
+    with pytest.raises(ValueError, match=r"standardised as in fit, must lie between .* in row 0 of set 1") as error:
+        model.transform(far)
+    one_sentence(error)
+    assert np.isfinite(model.transform([1000 * s for s in tiny])).all()
+    np.testing.assert_array_equal(model.transform([[], []]), 0)
+
+
+@pytest.mark.parametrize("family", ["diagonal-mixture", "gaussian"])
+def test_squares_have_half_the_range(family):
+    sets = [s.astype(np.float32) for s in SETS]
+    model = FisherSetEmbedding(3, 4, family=family, random_state=0).fit(sets)
+    assert np.isfinite(model.transform([np.float32(1e6) * s for s in sets])).all()
+    with pytest.raises(ValueError, match="standardised as in fit"):
+        model.transform([np.float32(1e10) * s for s in sets])
+
+
+def test_counts_too_large_to_be_added_up():
+    model = FisherSetEmbedding(3, family="multinomial", normalize=True)
+    with pytest.raises(ValueError, match="where its rows are not normalised, got 1e"):
+        model.fit([np.full((2, 3), 1e37, np.float32)] * 4)
+
+
+def test_an_empty_set_has_no_member_that_is_zero():
+    model = FisherSetEmbedding(3, family="von-mises-fisher", random_state=0).fit(SETS)
+    np.testing.assert_array_equal(model.transform([np.empty((0, 3))]), 0)
+
+
+@pytest.mark.parametrize("change", [{"family": "diagonal-mixture"}, {"fisher": "exact"}, {"counts": False}])
+def test_parameters_that_shape_the_layer_are_those_of_the_fit(change):
+    model = small().fit(SETS).set_params(**change)
+    with pytest.raises(ValueError, match=f"{next(iter(change))} must be that of the fit") as error:
+        model.transform(SETS)
+    one_sentence(error)
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, sp.csr_array])
+def test_a_scale_is_what_a_type_can_tell_from_rounding(wrap):
+    seconds = (1.6e9 + np.random.default_rng(0).uniform(0, 1800, size=5000)).astype(np.float32)
+    columns = [seconds, np.full(5000, 0.1, np.float32), np.full(5000, 3e9, np.float32), np.zeros(5000, np.float32)]
+    scale = fit_standard(wrap(np.stack(columns, axis=1)), 0).scale
+    np.testing.assert_allclose(scale, [520, 1, 1, 1], rtol=0.05)
+    np.testing.assert_array_equal(fit_standard(wrap(np.full((9000, 1), 0.1)), 0).scale, 1)

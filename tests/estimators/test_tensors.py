@@ -11,6 +11,7 @@ import scipy.sparse as sp
 torch = pytest.importorskip("torch")
 
 from fishergraph import FisherEmbedding, LogisticProbe, as_graph  # noqa: E402
+from fishergraph._checks import check_finite_rows  # noqa: E402
 from fishergraph.datasets import load_graph  # noqa: E402
 from fishergraph.multiset import PageRank, neighbourhoods  # noqa: E402
 from fishergraph.ops import torch_device  # noqa: E402
@@ -237,6 +238,12 @@ def test_rows_are_what_they_are_taken_from(X):
         assert torch.equal(rows[picks], tensor[picks])
 
 
+def test_a_sum_that_overflows_is_not_taken_for_an_infinity():
+    check_finite_rows(torch.full((10, 4), 3e38))
+    with pytest.raises(ValueError, match="got infinity in row 3"):
+        check_finite_rows(torch.full((10, 4), 3e38).index_fill(0, torch.tensor([3]), torch.inf))
+
+
 def test_a_run_that_cannot_fit_is_refused_with_numbers(X, A, monkeypatch):
     monkeypatch.setattr(torch_device, "free_bytes", lambda device: 10**6)
     with pytest.raises(MemoryError, match=r"90 rows need about 0\.3 GB on the device .*got 0\.0 GB free; lower dim"):
@@ -364,7 +371,7 @@ def test_bad_tensors_are_refused(X):
     refused(r"X must have the shape \(node, feature\)", x[:0])
     refused("Complex data not supported", x.to(torch.complex64))
     refused("X must be dense or sparse CSR, got layout torch.sparse_coo", x.to_sparse(), TypeError)
-    refused("between 1e-16 and 1e.16 with normalize=False, got 1e.30", x * 0 + 1e30, normalize=False)
+    refused("between 1e-16 and 1e.16 where its rows are not normalised, got 1e.30", x * 0 + 1e30, normalize=False)
     model = small().fit(x)
     with pytest.raises(ValueError, match="X has 4 features, but FisherEmbedding is expecting 5"):
         model.transform(x[:, :4])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from array_api_compat import array_namespace
 from numpy.testing import assert_allclose
+from scipy import stats
 
 from family_examples import MIXED, SINGLE
 from fishergraph.em.learn import em_step, learn_family
@@ -178,6 +179,23 @@ def test_directions_on_a_line_are_two_signs():
         expected += joint.sum() * np.outer(s, s)
     found = fisher_ratio(family, theta, np.random.default_rng(0), n_samples=400_000)
     assert_allclose(found, expected, atol=0.02)
+
+
+@pytest.mark.parametrize("trials", [0.4, 1.35, 2.0])
+def test_the_exact_fisher_matrix_of_counts_whose_mean_number_is_no_integer(trials):
+    """Points have ⌊n̄⌋ or ⌈n̄⌉ counts, n̄ on average; E[s sᵀ] by adding up all of them."""
+    family, pi, q = FAMILIES["multinomial"](), np.array([0.3, 0.7]), np.array([[0.7, 0.2, 0.1], [0.2, 0.3, 0.5]])
+    expected, low = np.zeros((8, 8)), math.floor(trials)
+    for n, chance in ((low, low + 1 - trials), (low + 1, trials - low)):
+        for x in (np.array([a, b, n - a - b]) for a in range(n + 1) for b in range(n - a + 1)):
+            joint = pi * [stats.multinomial(n, row).pmf(x) for row in q]
+            alpha = joint / joint.sum()
+            scores = alpha[:, None] * (x - n * q) / np.sqrt(trials * pi[:, None] * q)
+            s = np.concatenate([(alpha - pi) / np.sqrt(pi), scores.ravel()])
+            expected += chance * joint.sum() * np.outer(s, s)
+    theta = family.theta(np.log(pi), q, trials)
+    found = fisher_ratio(family, theta, np.random.default_rng(0), n_samples=400_000)
+    assert_allclose(found, expected, atol=0.01)
 
 
 def test_more_counts_than_an_integer_holds_can_be_drawn():

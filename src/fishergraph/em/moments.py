@@ -23,6 +23,8 @@ from fishergraph.ops import Backend, Responsibilities, choose_backend
 from fishergraph.ops.place import device_kind
 
 _ROWS = 4096
+# Numbers that the statistics of all points may be, where these are much wider than the points.
+_MOST_HELD = 2**26
 
 
 class Seen(NamedTuple):
@@ -30,6 +32,14 @@ class Seen(NamedTuple):
 
     statistics: Any
     alpha: Responsibilities
+
+
+def held_statistics(family: Family, n_points: int, n_features: int) -> int:
+    """How many numbers the statistics of all points are where `see` makes them; 0 where they are too many, and those of
+    the members of each row block are made instead, or where the points are their own statistics."""
+    width = family.n_statistics(n_features)
+    many = width > 2 * n_features and n_points * width > _MOST_HELD
+    return 0 if many or isinstance(family, GaussianMixture) else n_points * width
 
 
 def see(family: Family, points: Any, theta: Any, *, e_step: Any = posterior, n_jobs: int | None = None) -> Seen:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from fishergraph import _checks, _graph_checks
 from fishergraph._optional import require
 from fishergraph.family import choose_family
-from fishergraph.graph import as_graph, lists_edges, names_nodes
+from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
 from fishergraph.multiset import Tuples, choose_multiset, makes_lifted, node_tuples, singletons
 from fishergraph.ops import choose_backend
 from fishergraph.ops.place import NUMPY, Place
@@ -67,10 +67,19 @@ def host_door(model: Any, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, An
         graph = _labelled_graph(X, graph, model.undirected)
     if X is None:
         assert graph is not None
-        _checks.check_weight_scale(graph.weights, np.dtype(np.float32))
-        X = structural_features(graph, model.structure, dim=model.dim, seed=model._structure_seed)
+        X = structural_features(graph, model.structure, dim=model.dim, seed=model.structure_seed_)
     X = host_rows(model, X, fitting=fitting)
     return _host_sets(model, X, graph)
+
+
+def check_no_graph(y: Any, X: Any) -> None:
+    """Raise where a graph came in the place of y, which nothing looks at."""
+    package = type(y).__module__.partition(".")[0]
+    shape: Any = getattr(y, "shape", ())
+    square = sp.issparse(y) and shape[0] == shape[1]
+    pairs = len(shape) == 2 and shape[0] == 2 != getattr(X, "shape", (0,))[0]
+    if isinstance(y, Graph) or package in ("networkx", "igraph", "torch_geometric") or square or pairs:
+        raise TypeError(f"y must be labels, or be left out, got {type(y).__name__}, a graph; pass it as graph=….")
 
 
 def _same_source(model: Any, X: Any, fitting: bool) -> None:
@@ -79,14 +88,14 @@ def _same_source(model: Any, X: Any, fitting: bool) -> None:
     The other way round is allowed: a user may have computed the structural features.
     """
     if fitting:
-        model._structural = X is None
-    elif X is None and not getattr(model, "_structural", True):  # files of 0.1.0 do not say
+        model.structural_ = X is None
+    elif X is None and not getattr(model, "structural_", True):  # files of 0.1.0 do not say
         raise ValueError("X must be given, as it was for the fit, got None; pass the features, or fit again without.")
 
 
 def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Any:
     """The graph with its nodes in the order of X, where X and the graph name them."""
-    labels = _graph_checks.row_labels(X)
+    labels, table = _graph_checks.row_labels(X), hasattr(graph, "columns")
     known: dict[str, Any] = {"node_ids": labels} if labels is not None and names_nodes(graph) else {}
     shape = np.shape(X) if isinstance(X, (list, tuple)) else getattr(X, "shape", ())
     if len(shape) == 2 and shape[0] and lists_edges(graph):
@@ -96,6 +105,8 @@ def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Any:
     except ValueError as error:  # its wording is that of a call of as_graph
         said = str(error).replace("node_ids", "the index of X").replace("a larger n_nodes", "X with a row per node")
         raise ValueError(said) from error
+    if table and X is not None and labels is None:
+        _graph_checks.check_counted(graph.ids)
     _graph_checks.check_same_order(labels, graph.ids)
     return graph
 
@@ -108,7 +119,7 @@ def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], st
         model, X, reset=fitting, accept_sparse="csr", dtype=_float_types(X), order="C", ensure_all_finite=False
     )
     _checks.check_finite_rows(X, name_row=name_row)
-    _checks.check_scale(X, normalize=model.normalize)
+    _checks.check_scale(X, normalize=enters_unit(model))
     if sp.issparse(X):
         X = sp.csr_array(X, copy=not X.has_canonical_format)
         X.sum_duplicates()
@@ -118,7 +129,8 @@ def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], st
 
 def _float_types(X: Any) -> list[type]:
     """The types X may keep; the first is for what has neither: float64 for Python's numbers, float32 for integers."""
-    wide = isinstance(X, (list, tuple)) or getattr(X, "dtype", None) in (object, np.longdouble)
+    columns = {str(kind).lower() for kind in getattr(X, "dtypes", ())}  # scikit-learn looks at pandas' alone
+    wide = isinstance(X, (list, tuple)) or getattr(X, "dtype", None) in (object, np.longdouble) or "float64" in columns
     return [np.float64, np.float32] if wide else [np.float32, np.float64]
 
 
@@ -168,7 +180,7 @@ def tensor_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], 
     _checks.check_feature_count(model, X.shape[1], fitting)
     values, sparse = (X, False) if str(X.layout) == "torch.strided" else (X.values(), True)
     _checks.check_finite_rows(values, indptr=X.crow_indices() if sparse else None, name_row=name_row)
-    _checks.check_scale(values, normalize=model.normalize, n_features=X.shape[1])
+    _checks.check_scale(values, normalize=enters_unit(model), n_features=X.shape[1])
     _check_support(model, X, name_row)
     return X
 

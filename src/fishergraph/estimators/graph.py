@@ -16,10 +16,11 @@ from fishergraph.blocks import one_blas_thread
 from fishergraph.embedding import log_counts, root_shares
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing
 from fishergraph.estimators.door import enters_unit, host_placed
-from fishergraph.estimators.graph_input import NodeCode, fit_code
+from fishergraph.estimators.graph_input import NodeCode, fit_code, name_node
 from fishergraph.estimators.graph_stack import GraphSpec, fit_stages, run_stages
 from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.progress import progress_bar
+from fishergraph.estimators.readout import check_standard
 from fishergraph.estimators.stack import StackSpec
 from fishergraph.estimators.state import pack_code, pack_layer, unpack_code, unpack_layer
 from fishergraph.family import Family, choose_family
@@ -200,19 +201,25 @@ class FisherGraphEmbedding(FisherTransformer):
         """(nodes, their multisets, those of the graphs, spec) where the work is done."""
         _checks.check_weight_scale(graphs.graph.weights, np.dtype(np.float32))
         rows, rule = code(graphs), choose_multiset(self.multiset)
+        if spec.nodes.reads_counts:  # a zero row, of a tag that fit has not seen, is no direction and says nothing
+            spec.nodes.layer.family.check_points(rows, "the nodes", name_node(graphs))
+        for part in (spec.nodes, spec.readout) if code.standard is not None else ():
+            check_standard(part, rows, name_node(graphs))
         if isinstance(rule, Tuples):
             options = {"weights": self.weights, "graph_ptr": graphs.graph_ptr, "max_tuples": rule.max_tuples}
             tuples = node_tuples(graphs.graph, rule.k, rule.s, **options)
             rows, sets, members = tuples.features(rows, normalize=enters_unit(self)), tuples.sets, tuples.graphs
         else:
             sets, members = rule(graphs.graph, self.weights, self.n_jobs), node_sets(graphs.graph_ptr)
+        if sets.lifted:  # a path weighs the product of its edges
+            _checks.check_weight_scale(sets.weights, np.dtype(np.float32))
         X, sets, place = host_placed(self, rows, sets)
         if place.tensors:
             from fishergraph.ops.torch_graph import moved_sets
 
             members: Any = moved_sets(members, X.device)
         spec = spec.at(place)
-        check_memory(spec.nodes, X, sets, want_output=False)
+        check_memory(spec.nodes, X, sets, want_output=False, beside=2 * spec.readout.layer.n_anchors * X.shape[0])
         return X, sets, members, spec
 
     def _spec(self) -> GraphSpec:
@@ -241,10 +248,21 @@ class FisherGraphEmbedding(FisherTransformer):
             fit_map=_checks.look_up(KERNELS, self.graph_kernel, "graph_kernel"),
             keeps_phi=self.graph_kernel == "identity",
             masses=alone,
-            family=choose_family(self.graph_family),
+            family=self._readout_family(nodes),
             counts=counts,
         )
         return GraphSpec(nodes, replace(nodes, layer=readout), _checks.check_flag(self.unit_blocks, "unit_blocks"))
+
+    def _readout_family(self, nodes: StackSpec) -> Family:
+        """The family of the readouts; ψ has no counts, the nodes of stage 0 may have."""
+        family = choose_family(self.graph_family)
+        real = [t for t, weight in enumerate(nodes.block_weights) if weight > 0 and (t > 0 or not nodes.reads_counts)]
+        if family.support == "counts" and real:
+            raise ValueError(
+                f"graph_family must be a family of real vectors, since a readout sees ψ, got {family.name!r}, a family "
+                f"of counts, at stage {real[0]}; use 'gaussian-mixture'."
+            )
+        return family
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The column names phi0_0, phi0_1, …, phi1_0, …: stage and position; psi with a kernel map."""

@@ -10,15 +10,17 @@ unit vector of log(1 + number of edges with the tag) at the node.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from fishergraph import _checks
-from fishergraph.em.kmeans import unit_rows
-from fishergraph.graphs import Graphs
+from fishergraph.blocks import row_blocks
+from fishergraph.em.unit import unit_rows
+from fishergraph.family.support import stored_entries
+from fishergraph.graphs import NO_EDGE_TAGS, Graphs
 from fishergraph.kernel_map import StandardMap, fit_standard
 
 
@@ -40,6 +42,8 @@ class NodeCode:
 
     def __call__(self, graphs: Graphs) -> Any:
         """The coded nodes, (node, column) float32: CSR where no part is dense."""
+        if graphs.edge_tags is None and graphs.graph.n_edges == 0:
+            graphs = replace(graphs, edge_tags=NO_EDGE_TAGS)
         for part in self.parts:
             PARTS[part].check(graphs)
         coded = [PARTS[part].code(self, graphs) for part in self.parts]
@@ -50,10 +54,12 @@ class NodeCode:
 
 def fit_code(graphs: Graphs, inputs: Any) -> NodeCode:
     """The code of the nodes of these graphs; `inputs` is "auto", all there is and the degrees, or names of parts."""
+    if graphs.edge_tags is not None and not len(graphs.edge_tags.tags):
+        graphs = replace(graphs, edge_tags=None)
     if isinstance(inputs, str) and inputs == "auto":
         parts = tuple(name for name, part in PARTS.items() if part.auto and part.known(graphs))
     else:
-        parts = (inputs,) if isinstance(inputs, str) else tuple(inputs)
+        parts = tuple(inputs) if isinstance(inputs, (list, tuple, np.ndarray)) else (inputs,)
         for name in parts:
             _checks.look_up(PARTS, name, "inputs (or 'auto')").check(graphs)
     if not parts or len(set(parts)) != len(parts):
@@ -63,7 +69,7 @@ def fit_code(graphs: Graphs, inputs: Any) -> NodeCode:
         )
     learned: dict[str, Any] = {}
     if "features" in parts:
-        learned["standard"] = fit_standard(_dense(graphs), 0)
+        learned["standard"] = fit_standard(_checked(graphs), 0)
     if "tags" in parts:
         learned["tags"] = np.unique(np.asarray(graphs.tags))
     if "degrees" in parts:
@@ -113,24 +119,35 @@ class _Part:
 
 def _features(code: NodeCode, graphs: Graphs) -> np.ndarray:
     standard: Any = code.standard
-    dense = _dense(graphs)
-    if dense.shape[1] != standard.n_outputs:
+    X = _checked(graphs)
+    if X.shape[1] != standard.n_outputs:
         raise ValueError(
-            f"graphs must have {standard.n_outputs} features, as in fit, got {dense.shape[1]}; pass the same kind."
+            f"graphs must have {standard.n_outputs} features, as in fit, got {X.shape[1]}; pass the same kind."
         )
-    return (standard(dense) / np.sqrt(dense.shape[1])).astype(np.float32)
+    out = np.empty(X.shape, np.float32)
+    for rows in row_blocks(len(out)):
+        out[rows] = standard(X[rows]) / np.sqrt(X.shape[1])
+    return out
 
 
-def _dense(graphs: Graphs) -> np.ndarray:
-    """The features, checked."""
+def name_node(graphs: Graphs) -> Callable[[int], str]:
+    """row number → how an error calls it."""
 
-    def name_row(row: int) -> str:
+    def name(row: int) -> str:
         number = int(np.searchsorted(graphs.graph_ptr, row, side="right")) - 1
         return f"node {row - graphs.graph_ptr[number]} of graph {number}"
 
-    _checks.check_finite_rows(graphs.X, name_row=name_row)
-    dense = graphs.X.toarray() if sp.issparse(graphs.X) else graphs.X
-    return np.asarray(dense, dtype=np.float32)
+    return name
+
+
+def _checked(graphs: Graphs) -> Any:
+    """The features in float32, dense or CSR, all of them finite."""
+    X: Any = graphs.X
+    _checks.check_finite_rows(X, name_row=name_node(graphs))
+    values, indptr = stored_entries(X)
+    most = float(np.finfo(np.float32).max)
+    _checks.check_within(values, "features", most, indptr=indptr, name_row=name_node(graphs))
+    return X.astype(np.float32, copy=False) if sp.issparse(X) else np.asarray(X, dtype=np.float32)
 
 
 def _one_hot(columns: np.ndarray, known: np.ndarray, n_columns: int) -> sp.csr_array:
@@ -141,7 +158,7 @@ def _one_hot(columns: np.ndarray, known: np.ndarray, n_columns: int) -> sp.csr_a
 
 def _find(values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(place among the known, whether it is there) of every value; texts are compared with texts."""
-    if values.dtype.kind != known.dtype.kind:
+    if len(values) and values.dtype.kind != known.dtype.kind:
         raise ValueError(
             f"tags must be {'texts' if known.dtype.kind == 'U' else 'whole numbers'}, as in fit, got {values.dtype}; "
             "convert them."

@@ -10,9 +10,18 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from fishergraph.em.kmeans import unit_rows
+from fishergraph.em.unit import unit_rows
 from fishergraph.estimators.readout import fit_readout, run_readout
-from fishergraph.estimators.stack import Stack, StackSpec, fit_input_map, input_points, noise_of
+from fishergraph.estimators.stack import (
+    Stack,
+    StackSpec,
+    check_same,
+    check_same_layer,
+    fit_input_map,
+    input_points,
+    map_inputs,
+    noise_of,
+)
 from fishergraph.family.base import unit_normalize
 from fishergraph.layer import Known, Layer, fit_layer, phi_blocks, run_layer
 
@@ -74,6 +83,7 @@ def fit_stages(
 
 def run_stages(spec: GraphSpec, stack: Stack, readouts: tuple, X: Any, sets: Any, members: Any) -> Any:
     """The output of fitted stages, (graph, column)."""
+    _check_same(spec, stack, readouts, X.shape[1])
 
     def put(array: Any) -> Any:
         return spec.nodes.place.put(array, X.dtype)
@@ -85,6 +95,24 @@ def run_stages(spec: GraphSpec, stack: Stack, readouts: tuple, X: Any, sets: Any
 
     stack = stack.moved(put)
     return _run(spec, stack.input_map, X, sets, lambda t, _: (stack.layers[t - 1], Known()), _skipping(spec, read))
+
+
+def _check_same(spec: GraphSpec, stack: Stack, readouts: tuple, width: int) -> None:
+    """Raise where stages were fitted with other parameters than these, as far as they shape them."""
+    check_same(spec.nodes, stack)
+    if width != map_inputs(stack.input_map):
+        raise ValueError(
+            f"multiset must be that of the fit, for rows of {map_inputs(stack.input_map)} columns, got rows of "
+            f"{width}; set it back, or fit again."
+        )
+    kept = [t for t, readout in enumerate(readouts) if readout is not None]
+    asked = [t for t, weight in enumerate(spec.weights) if weight > 0]
+    if kept != asked:
+        raise ValueError(
+            f"block_weights must keep the stages of the fit, {kept}, got {asked}; set it back, or fit again."
+        )
+    for t in kept:
+        check_same_layer(spec.readout.layer, readouts[t], ("graph_family", "graph_family", "readout"))
 
 
 def _skipping(spec: GraphSpec, read: Callable[[int, Any], Any], readouts: list | None = None) -> Callable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fishergraph.em.anchors import sample_size
+from fishergraph.em.moments import held_statistics
 from fishergraph.estimators.stack import StackSpec, asked_widths, kept_widths
 
 # A block of φ and what is computed from it, and what libraries take for themselves.
@@ -13,8 +14,11 @@ _BLOCKS = 256 * 2**20
 _LARGEST_SET = 4 * 2**30
 
 
-def check_memory(spec: StackSpec, X: Any, sets: Any, *, want_output: bool) -> None:
-    """Raise where the arrays of a run would not fit on the device: X and the graph may come in blocks, points not."""
+def check_memory(spec: StackSpec, X: Any, sets: Any, *, want_output: bool, beside: int = 0) -> None:
+    """Raise where the arrays of a run would not fit on the device: X and the graph may come in blocks, points not.
+
+    `beside` are further numbers that a run holds.
+    """
     if sets.lifted:
         widths = asked_widths(spec, 0, spec.input_width(X.shape[1]), sets.slots)[:-1]
         check_largest(sets, sets.slots * max(widths, default=0), X.dtype.itemsize)
@@ -22,6 +26,7 @@ def check_memory(spec: StackSpec, X: Any, sets: Any, *, want_output: bool) -> No
     if free is None:
         return
     points, output = needed_bytes(spec, X, sets)
+    points += beside * X.dtype.itemsize
     on_device = want_output and spec.place.empty_output is spec.place.empty
     needed = points + (output if on_device else 0)
     if needed <= free:
@@ -47,7 +52,8 @@ def check_largest(sets: Any, width: int, itemsize: int) -> None:
 
 
 def needed_bytes(spec: StackSpec, X: Any, sets: Any) -> tuple[int, int]:
-    """(working arrays, output): two layers' points, the responsibilities, k-means' sample with a copy, and blocks.
+    """(working arrays, output): two layers' points, their responsibilities and statistics, k-means' sample with a copy,
+    and blocks.
 
     X has the points, and the sets are embedded.
     """
@@ -57,6 +63,8 @@ def needed_bytes(spec: StackSpec, X: Any, sets: Any) -> tuple[int, int]:
     widths = [*asked_widths(spec, 0, first, slots)[:-1], 0]  # the last layer's are no points
     pairs = [one + two for one, two in zip(widths, [*widths[1:], 0], strict=True)]
     points = X.shape[0] * (max(pairs) * short + 2 * layer.n_anchors * size)
+    if not sets.lifted:
+        points += max(held_statistics(layer.family, X.shape[0], width) for width in widths) * size
     phi = layer.family.width(layer.n_anchors, slots * max(widths)) + layer.n_anchors * layer.counts
     sample = sample_size(layer.dim, layer.max_samples, n_rows) * max(phi, X.shape[1]) * size
     output = n_rows * sum(kept_widths(spec, 0, first, slots)) * size

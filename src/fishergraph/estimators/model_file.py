@@ -16,6 +16,9 @@ from fishergraph.multiset import RULES, Rule
 
 FORMAT_VERSION = 1
 
+# The records that parameters may be.
+_RECORDS = {record.__name__: record for record in (*RULES, *FAMILIES.values())}
+
 
 class Kind(NamedTuple):
     """A kind of file: the name of its format, what people call it, and the function that writes it."""
@@ -102,6 +105,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple, np.ndarray)):
         return [_plain(entry) for entry in value]
     if isinstance(value, (Rule, Family)):
+        if type(value) not in _RECORDS.values():
+            raise ValueError(
+                f"a record in a model file must be one of {', '.join(_RECORDS)}, got {type(value).__name__}, which "
+                "load could not find; keep the model with pickle or joblib."
+            )
         return {"record": type(value).__name__, **{name: _plain(entry) for name, entry in asdict(value).items()}}
     return value
 
@@ -112,10 +120,11 @@ def given_params(header: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_from_plain(entry) for entry in value)
     if not isinstance(value, dict):
         return value
-    records = {record.__name__: record for record in (*RULES, *FAMILIES.values())}
-    return records[value["record"]](**{name: entry for name, entry in value.items() if name != "record"})
+    return _RECORDS[value["record"]](**{name: _from_plain(entry) for name, entry in value.items() if name != "record"})
 
 
 def pack_features(estimator: Any) -> dict[str, Any]:
@@ -123,10 +132,10 @@ def pack_features(estimator: Any) -> dict[str, Any]:
     header: dict[str, Any] = {"n_features_in": int(estimator.n_features_in_)}
     if hasattr(estimator, "feature_names_in_"):
         header["feature_names_in"] = list(estimator.feature_names_in_)
-    if hasattr(estimator, "_structure_seed"):
-        header["structure_seed"] = estimator._structure_seed
-    if hasattr(estimator, "_structural"):
-        header["structural"] = estimator._structural
+    if hasattr(estimator, "structure_seed_"):
+        header["structure_seed"] = estimator.structure_seed_
+    if hasattr(estimator, "structural_"):
+        header["structural"] = estimator.structural_
     return header
 
 
@@ -136,6 +145,6 @@ def unpack_features(estimator: Any, header: dict[str, Any]) -> None:
     if "feature_names_in" in header:
         estimator.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
     if "structure_seed" in header:
-        estimator._structure_seed = header["structure_seed"]
+        estimator.structure_seed_ = header["structure_seed"]
     if "structural" in header:
-        estimator._structural = header["structural"]
+        estimator.structural_ = header["structural"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,11 @@ from fishergraph.blocks import one_blas_thread
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing
 from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.progress import progress_bar
-from fishergraph.estimators.readout import fit_readout, run_readout
+from fishergraph.estimators.readout import check_standard, fit_readout, run_readout
 from fishergraph.estimators.set_door import open_sets
-from fishergraph.estimators.stack import Stack, StackSpec, fit_input_map, input_points
+from fishergraph.estimators.stack import Stack, StackSpec, check_same, fit_input_map, input_points
 from fishergraph.family import Family
-from fishergraph.kernel_map import INPUT_MAPS
+from fishergraph.kernel_map import INPUT_MAPS, KernelMap, StandardMap
 
 
 class FisherSetEmbedding(FisherTransformer):
@@ -140,25 +141,26 @@ class FisherSetEmbedding(FisherTransformer):
         """The embedding of the sets, (set, column). Nothing is learned; an empty set is a row of zeros."""
         check_is_fitted(self)
         spec = self._spec()
-        X, sets, place = open_sets(self, X, weights, fitting=False)
+        check_same(spec, self.stack_)
+        X, sets, place, name_row = open_sets(self, X, weights, fitting=False)
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=True)
         with one_blas_thread(), place.working():
             stack = self.stack_.moved(lambda array: place.put(array, X.dtype))
-            points = input_points(spec, stack.input_map, X)
+            points = _points(spec, stack.input_map, X, sets, name_row)
             return run_readout(spec, stack.layers[0], points, sets, dtype=X.dtype)
 
     @all_or_nothing
     def _fit(self, X: Any, weights: Any, *, want_output: bool) -> Any:
         spec = self._spec()
         seed = np.random.SeedSequence(self._seed_words())
-        X, sets, place = open_sets(self, X, weights, fitting=True)
+        X, sets, place, name_row = open_sets(self, X, weights, fitting=True)
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=want_output)
         with one_blas_thread(), place.working():
             first, second = (place.stream(child) for child in seed.spawn(2))
             input_map, _ = fit_input_map(spec, X, first)
-            points = input_points(spec, input_map, X)
+            points = _points(spec, input_map, X, sets, name_row)
             layer, output = fit_readout(spec, points, sets, second, dtype=X.dtype, want_output=want_output)
             self.stack_ = Stack(input_map, (layer,)).moved(place.fetch)
         return output
@@ -181,3 +183,11 @@ class FisherSetEmbedding(FisherTransformer):
         check_is_fitted(self)
         name = "phi" if self.kernel == "identity" else "psi"
         return np.array([f"{name}_{k}" for k in range(self.stack_.widths[-1])], dtype=object)
+
+
+def _points(spec: StackSpec, input_map: KernelMap, X: Any, sets: Any, name_row: Callable[[int], str]) -> Any:
+    """The members as the points of the layer; fit may have seen numbers of another size."""
+    points = input_points(spec, input_map, X)
+    if isinstance(input_map, StandardMap) and not spec.reads_counts and sets.n_entries:
+        check_standard(spec, points, name_row)
+    return points

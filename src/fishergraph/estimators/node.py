@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from fishergraph import _checks
 from fishergraph.blocks import one_blas_thread
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing
-from fishergraph.estimators.door import open_door
+from fishergraph.estimators.door import check_no_graph, open_door
 from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.estimators.stack import StackSpec, fit_stack, run_stack
@@ -73,6 +73,7 @@ class FisherEmbedding(FisherTransformer):
     Attributes
     ----------
     stack_ : the fitted input map and layers.
+    structural_, structure_seed_ : whether the features came from the graph, and the seed of such features.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
     Examples
@@ -152,16 +153,19 @@ class FisherEmbedding(FisherTransformer):
         """Learn the input map, anchors and landmarks from the rows of X and the graph on them.
 
         X is dense or CSR, (node, feature), or None for structural features of the graph. `graph` is anything that
-        `as_graph` takes; None makes every row its own multiset. `y` is not looked at.
+        `as_graph` takes; None makes every row its own multiset. `y` is not looked at. Row v of X belongs to node v;
+        the ids of an edge table meet the index of a DataFrame, or stand in the order of `as_graph(graph).ids`.
 
         X may be a torch tensor, dense or sparse CSR, on the `device`: then so is what is returned, and `graph` may be
         a (2, E) tensor (or a pair with weights) beside it, or `TensorSets`, which are the multisets themselves.
         """
+        check_no_graph(y, X)
         self._fit(X, graph, want_output=False)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, *, graph: Any = None) -> Any:
         """`fit(X, graph=graph).transform(X, graph=graph)`, bit for bit, in one pass."""
+        check_no_graph(y, X)
         return self._fit(X, graph, want_output=True)
 
     def transform(self, X: Any, *, graph: Any = None) -> Any:
@@ -178,7 +182,7 @@ class FisherEmbedding(FisherTransformer):
     def _fit(self, X: Any, graph: Any, *, want_output: bool) -> Any:
         spec = self._spec()
         words = self._seed_words()
-        self._structure_seed = words[0]
+        self.structure_seed_ = words[0]
         X, sets, place = open_door(self, X, graph, fitting=True)
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=want_output)

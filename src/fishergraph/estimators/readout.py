@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from array_api_compat import array_namespace
+
+from fishergraph._checks import check_within
 from fishergraph.estimators.stack import StackSpec
 from fishergraph.layer import Known, Layer, fit_layer, phi_blocks, run_layer
+
+
+def check_standard(spec: StackSpec, points: Any, name_row: Callable[[int], str]) -> None:
+    """Raise where standardised points leave the range of the layers: fit has seen numbers of another size."""
+    squares = not spec.normalize and spec.layer.family.n_statistics(2) > 2
+    digits = 140 if array_namespace(points).finfo(points.dtype).bits == 64 else 14
+    bound = 10.0 ** (digits // 2 if squares else digits)
+    check_within(points, "features, standardised as in fit,", bound, name_row=name_row)
 
 
 def fit_readout(

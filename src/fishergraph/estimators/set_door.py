@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence, ValuesView
 from typing import Any
 
 import numpy as np
@@ -16,40 +16,88 @@ from fishergraph.multiset import Multisets
 from fishergraph.ops.place import Place
 
 
-def open_sets(model: Any, X: Any, weights: Any, *, fitting: bool) -> tuple[Any, Any, Place]:
-    """(points, multisets, place): the only place where the sets are looked at. `model` is the estimator."""
-    points, indptr = gather_sets(X)
+def open_sets(model: Any, X: Any, weights: Any, *, fitting: bool) -> tuple[Any, Any, Place, Callable[[int], str]]:
+    """(points, multisets, place, row number → how an error calls it): the only place where the sets are looked at.
+
+    `model` is the estimator.
+    """
+    points, indptr, columns = gather_sets(X)
     if indptr is not None and points.shape[0] == 0:
         points = _no_members(model, points, fitting)
+    name_row = _name_row(indptr)
     check_rows = tensor_rows if is_torch_array(points) else host_rows
-    points = check_rows(model, points, fitting=fitting, name_row=_name_row(indptr))
+    points = check_rows(model, _with_columns(points, columns), fitting=fitting, name_row=name_row)
     if indptr is None:
         indptr = np.arange(points.shape[0] + 1)
     sets = _member_sets(indptr, weights, points)
     if not is_torch_array(points):
-        return host_placed(model, points, sets)
+        return *host_placed(model, points, sets), name_row
     from fishergraph.ops.torch_graph import moved_sets
 
-    return tensor_placed(model, points, moved_sets(sets, points.device))
+    return *tensor_placed(model, points, moved_sets(sets, points.device)), name_row
 
 
-def gather_sets(X: Any) -> tuple[Any, np.ndarray | None]:
-    """(points, indptr): the members of all sets one below the other, and where each set begins.
+def gather_sets(X: Any) -> tuple[Any, np.ndarray | None, list | None]:
+    """(points, indptr, columns): the members of all sets one below the other, where each set begins, and what the
+    columns of sets that are tables are called.
 
     `indptr` is None for a matrix, whose rows are sets of one point each.
     """
+    X = _listed(X)
     if isinstance(X, tuple) and len(X) == 2 and _ndim(X[0]) == 2 and _ndim(X[1]) == 1:
         points = X[0] if hasattr(X[0], "shape") else np.asarray(X[0])
-        return points, _check_indptr(X[1], points.shape[0])
+        return points, _check_indptr(X[1], points.shape[0]), None
     if _ndim(X) == 3:
         X = list(X)  # sets of one size
     if _ndim(X) == 1:
         X = getattr(X, "to_numpy", lambda: X)()  # a column of a table
     if not _lists_sets(X):
-        return X, None
+        return X, None, None
+    columns = _check_columns(X)
     sets = [_as_set(entry, number) for number, entry in enumerate(X)]
     sizes = np.array([entry.shape[0] for entry in sets], dtype=np.int64)
-    return _stacked(sets), np.concatenate([[0], np.cumsum(sizes)])
+    return _stacked(sets), np.concatenate([[0], np.cumsum(sizes)]), columns
+
+
+def _listed(X: Any) -> Any:
+    """X, of which something to go through once has become a list."""
+    X = list(X) if isinstance(X, (Iterator, ValuesView)) else X
+    if isinstance(X, (list, tuple)) and len(X) == 0:
+        raise ValueError("X must hold at least one set, got an empty list; pass a list of (member, feature) matrices.")
+    arrays = hasattr(X, "shape") or hasattr(X, "__array__") or (isinstance(X, Sequence) and not isinstance(X, str))
+    pairs = isinstance(X, list) and any(isinstance(e, tuple) and len(e) == 2 and _ndim(e[1]) == 2 for e in X)
+    if not arrays or pairs:
+        got = "pairs with a matrix each" if pairs else type(X).__name__
+        raise TypeError(
+            f"X must be a list of sets, an array or (points, indptr), got {got}; pass list(X.values()) of a "
+            "dictionary, and [frame.to_numpy() for _, frame in groups] of groups."
+        )
+    return X
+
+
+def _check_columns(X: Any) -> list | None:
+    """The columns of the tables among the sets, which must be the same, or None."""
+    tables = [
+        (k, list(e.columns)) for k, e in enumerate(X) if hasattr(e, "to_numpy") and len(getattr(e, "columns", ()))
+    ]
+    for number, found in tables[1:]:
+        if found != tables[0][1]:
+            raise ValueError(
+                f"all sets must have the same columns in the same order, got {tables[0][1]} in set {tables[0][0]} and "
+                f"{found} in set {number}; choose and order them, frame[columns]."
+            )
+    return tables[0][1] if tables else None
+
+
+def _with_columns(points: Any, names: list | None) -> Any:
+    """The members as a table, whose columns scikit-learn compares with those of fit; pandas keeps the type."""
+    if names is None or not isinstance(points, np.ndarray) or points.shape[1] != len(names):
+        return points
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        return points
+    return DataFrame(points, columns=names)
 
 
 def _ndim(entry: Any) -> int:
@@ -80,9 +128,16 @@ def _lists_sets(X: Any) -> bool:
 
 def _as_set(entry: Any, number: int) -> Any:
     """One set as a matrix of any kind; an empty list has no members."""
+    names = list(getattr(entry, "columns", ()))
     if hasattr(entry, "to_numpy"):
         entry = entry.to_numpy()
-    matrix = entry if sp.issparse(entry) or is_torch_array(entry) else np.asarray(entry)
+    try:
+        matrix = entry if sp.issparse(entry) or is_torch_array(entry) else np.asarray(entry)
+    except ValueError:
+        raise ValueError(
+            f"a set must have the shape (member, feature), got rows of several lengths in set {number}; "
+            "give all members the same features."
+        ) from None
     if matrix.ndim == 1 and matrix.shape[0] == 0:
         return np.empty((0, 0), dtype=np.float32)
     if matrix.ndim != 2:
@@ -90,7 +145,22 @@ def _as_set(entry: Any, number: int) -> Any:
             f"a set must have the shape (member, feature), got shape {tuple(matrix.shape)} in set {number}; "
             "reshape it, a single vector with x[None]."
         )
-    return matrix
+    return _numbers(matrix, number, names) if isinstance(matrix, np.ndarray) else matrix
+
+
+def _numbers(matrix: np.ndarray, number: int, names: list) -> np.ndarray:
+    """A set as numbers; a column of something else is named."""
+    if matrix.dtype.kind in "fiub":
+        return matrix
+    for column, values in enumerate(matrix.T):
+        try:
+            values.astype(np.float64, casting="unsafe" if matrix.dtype.kind in "OUS" else "safe")
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"a set must hold numbers, got texts, dates or missing values in column "
+                f"{names[column] if names else column!r} of set {number}; encode, fill or drop it."
+            ) from None
+    return matrix.astype(np.float64)
 
 
 def _stacked(sets: list[Any]) -> Any:
@@ -123,7 +193,8 @@ def _no_members(model: Any, points: Any, fitting: bool) -> Any:
     if sp.issparse(points):
         points = points.toarray()
     xp = array_namespace(points)
-    return xp.zeros((1, points.shape[1] or model.n_features_in_), dtype=xp.float32, device=device_of(points))
+    kind = points.dtype if xp.isdtype(points.dtype, "real floating") else xp.float32
+    return xp.ones((1, points.shape[1] or model.n_features_in_), dtype=kind, device=device_of(points))
 
 
 def _check_indptr(indptr: Any, n_points: int) -> np.ndarray:
@@ -167,18 +238,7 @@ def _member_sets(indptr: np.ndarray, weights: Any, points: Any) -> Multisets:
 
 def _check_weights(weights: Any, indptr: np.ndarray) -> np.ndarray:
     """One finite weight, not negative, per member: a flat array, or one array per set."""
-    if not hasattr(weights, "shape") or (isinstance(weights, np.ndarray) and weights.dtype.kind == "O"):
-        parts = [np.asarray(part, dtype=np.float64).ravel() for part in weights]
-        sizes = np.diff(indptr)
-        if len(parts) == len(sizes):
-            bad = next((k for k, part in enumerate(parts) if len(part) != sizes[k]), None)
-            if bad is not None:
-                raise ValueError(
-                    f"weights must hold one number per member, got {len(parts[bad])} for the {sizes[bad]} members of "
-                    f"set {bad}; pass one array per set."
-                )
-        weights = np.concatenate(parts) if parts else np.zeros(0)
-    values = np.asarray(weights.cpu() if is_torch_array(weights) else weights, dtype=np.float64)
+    values = _flat_weights(weights, np.diff(indptr))
     if values.shape != (int(indptr[-1]),):
         raise ValueError(
             f"weights must hold one number for each of the {indptr[-1]} members, got shape {values.shape}; pass one "
@@ -191,3 +251,34 @@ def _check_weights(weights: Any, indptr: np.ndarray) -> np.ndarray:
             "(the first bad one); repair or drop such members."
         )
     return values
+
+
+def _flat_weights(weights: Any, sizes: np.ndarray) -> np.ndarray:
+    """The weights of all members, in a row: as they came, or of one array per set, each of its set's size."""
+    try:
+        if getattr(weights, "ndim", 0) == 1 and _host(weights).dtype.kind in "fiub":
+            return _host(weights).astype(np.float64)
+        parts = [_host(part).astype(np.float64) for part in weights]
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"weights must be one array of numbers per set, or one number per member, got a {type(weights).__name__} "
+            "that is neither; pass such numbers."
+        ) from None
+    if all(part.ndim == 0 for part in parts):
+        return np.array(parts, dtype=np.float64)
+    if len(parts) != len(sizes):
+        raise ValueError(
+            f"weights must hold one array per set, got {len(parts)} for {len(sizes)} sets; pass as many as sets, or "
+            "one flat array of all members."
+        )
+    wrong = next((k for k, part in enumerate(parts) if part.size != sizes[k]), None)
+    if wrong is not None:
+        raise ValueError(
+            f"weights must hold one number per member, got {parts[wrong].size} for the {sizes[wrong]} members of "
+            f"set {wrong}; pass one array per set."
+        )
+    return np.concatenate([part.ravel() for part in parts])
+
+
+def _host(values: Any) -> np.ndarray:
+    return np.asarray(values.cpu() if is_torch_array(values) else values)

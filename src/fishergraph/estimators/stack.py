@@ -12,10 +12,10 @@ from array_api_compat import array_namespace
 
 from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.anchors import sample_size
-from fishergraph.em.kmeans import unit_rows
+from fishergraph.em.unit import unit_rows
 from fishergraph.family import GaussianMixture
-from fishergraph.kernel_map import IdentityMap, KernelMap, fit_and_map, fit_nystrom
-from fishergraph.layer import Known, Layer, LayerSpec, fit_layer, phi_blocks, run_layer
+from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, fit_and_map, fit_nystrom
+from fishergraph.layer import Known, Layer, LayerSpec, fit_layer, phi_blocks, phi_width, run_layer
 from fishergraph.ops import choose_backend
 from fishergraph.ops.place import NUMPY, Place
 
@@ -127,12 +127,37 @@ def _count_points(spec: StackSpec, X: Any) -> Any:
 
 def run_stack(spec: StackSpec, stack: Stack, X: Any, sets: Any) -> Any:
     """The output of a fitted stack, (row, sum of the kept blocks' widths)."""
-    if len(stack.layers) != spec.n_layers:
-        raise ValueError(f"n_layers must be that of the fit, {len(stack.layers)}, got {spec.n_layers}; fit again.")
+    check_same(spec, stack)
+    widths = asked_widths(spec, 0, stack.widths[0], sets.slots)
+    if any(found > asked for found, asked in zip(stack.widths, widths, strict=True)):
+        raise ValueError("dim and n_anchors must be those of the fit, got smaller ones; set them back, or fit again.")
     stack = stack.moved(lambda array: spec.place.put(array, X.dtype))
     _, output = _run(spec, stack.input_map, X, sets, lambda t, points: (stack.layers[t - 1], Known()), True)
     assert output is not None
     return output
+
+
+def check_same(spec: StackSpec, stack: Stack) -> None:
+    """Raise where a stack was fitted with other parameters than these, as far as they shape it."""
+    if len(stack.layers) != spec.n_layers:
+        raise ValueError(f"n_layers must be that of the fit, {len(stack.layers)}, got {spec.n_layers}; fit again.")
+    for t, layer in enumerate(stack.layers, 1):
+        check_same_layer(spec.layer_at(t), layer, ("family", "fisher", "counts"))
+
+
+def check_same_layer(spec: LayerSpec, layer: Layer, names: tuple[str, str, str]) -> None:
+    """Raise where a layer has another θ, Fisher matrix or φ than these parameters ask for; `names` are theirs."""
+    known = isinstance(layer.theta, spec.family.theta)
+    same = [known, (layer.root is None) == (spec.family.fisher != "exact")]
+    same.append(known and phi_width(spec, layer.theta) == map_inputs(layer.kernel_map))
+    if not all(same):
+        wrong = names[same.index(False)]
+        raise ValueError(f"{wrong} must be that of the fit, got another one; set it back, or fit again.")
+
+
+def map_inputs(kernel_map: KernelMap) -> int:
+    """The width of the rows that a map takes."""
+    return kernel_map.landmarks.shape[1] if isinstance(kernel_map, NystromMap) else kernel_map.n_outputs
 
 
 class _Fitting:

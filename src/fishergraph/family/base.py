@@ -72,6 +72,10 @@ class Family:
     def check_width(self, n_features: int) -> None:
         """Raise where points of so many features are too many for the family."""
 
+    def n_statistics(self, n_features: int) -> int:
+        """The number of statistics of points that have so many features."""
+        return n_features
+
     def n_features(self, n_statistics: int) -> int:
         """The number of features of points that have so many statistics."""
         return n_statistics

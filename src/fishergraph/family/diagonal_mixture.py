@@ -47,6 +47,10 @@ class DiagonalMixture(Family):
     name: ClassVar[str] = "diagonal-mixture"
     theta: ClassVar[type] = DiagonalMixtureTheta
 
+    def n_statistics(self, n_features: int) -> int:
+        """2d."""
+        return 2 * n_features
+
     def n_features(self, n_statistics: int) -> int:
         """s / 2."""
         return n_statistics // 2

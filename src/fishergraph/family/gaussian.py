@@ -54,6 +54,10 @@ class Gaussian(Family):
         """One, however many anchors are asked for."""
         return 1
 
+    def n_statistics(self, n_features: int) -> int:
+        """d (d + 3) / 2."""
+        return n_features * (n_features + 3) // 2
+
     def n_features(self, n_statistics: int) -> int:
         """d with d (d + 3) / 2 = s."""
         return (math.isqrt(9 + 8 * n_statistics) - 3) // 2

@@ -98,11 +98,12 @@ class MultinomialMixture(Family):
         return theta.trials * theta.probabilities
 
     def sample(self, theta: MultinomialTheta, n: int, rng: Any) -> Any:
-        """n points of p_θ of n̄ counts each, rounded, (point, feature)."""
+        """n points of p_θ, (point, feature); the number of their counts is n̄ on average, next to it up or down."""
         labels = pick_components(theta.log_weights, n, rng)
         chances = np.asarray(theta.probabilities, dtype=np.float64)
         chances = chances / chances.sum(axis=1, keepdims=True)
-        trials = min(max(1, round(theta.trials)), 2**53)  # beyond it doubles are no counts
+        most = min(theta.trials, 2.0**53)  # beyond it doubles are no counts
+        trials = np.floor(most + rng.random(n)).astype(np.int64)
         return rng.multinomial(trials, chances[labels]).astype(np.float64)
 
     def estimate(self, means: Any, mass: Any, theta_0: MultinomialTheta, prior: float = 0.0) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
@@ -37,7 +36,6 @@ def first_zero_row(points: Any) -> int | None:
     if indptr is None:
         empty = ~xp.any(entries != 0, axis=1)
     else:
-        counted = np.concatenate([[0], np.cumsum(np.asarray(xp.astype(entries != 0, xp.int64).tolist()))])
-        offsets = np.asarray(indptr.tolist())
-        empty = counted[offsets[1:]] == counted[offsets[:-1]]
-    return int(array_namespace(empty).nonzero(empty)[0][0]) if bool(empty.any()) else None
+        filled = xp.cumulative_sum(xp.astype(entries != 0, xp.int64), include_initial=True)
+        empty = filled[indptr[1:]] == filled[indptr[:-1]]
+    return int(xp.nonzero(empty)[0][0]) if bool(xp.any(empty)) else None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._checks import check_compressed
-from fishergraph.graph import Graph, as_graph
+from fishergraph.graph import Graph, as_graph, lists_edges
 from fishergraph.graphs.record import EdgeTags, Graphs
 
 
@@ -25,8 +26,11 @@ class Entry(NamedTuple):
 def read_entry(entry: Any, names: dict[str, str], undirected: bool) -> Entry:
     """One entry of the list, checked for itself."""
     read = next((reader for known, reader in _READERS if known(entry)), _read_plain)
-    graph, X, tags, edge_tags = read(entry, names)
-    graph = as_graph(graph, undirected=undirected, n_nodes=None if X is None else _n_rows(X))
+    graph, X, tags, edge_tags = read(entry, names, undirected)
+    try:
+        graph = as_graph(graph, undirected=undirected, n_nodes=_known_nodes(graph, X, tags))
+    except ValueError as error:  # its wording is that of a call of as_graph
+        raise ValueError(str(error).replace("a larger n_nodes", "features or tags of all nodes")) from error
     if tags is not None:
         tags = _check_tags(tags, graph.n_nodes, "tags", "node")
     if X is not None and _n_rows(X) != graph.n_nodes:
@@ -36,17 +40,36 @@ def read_entry(entry: Any, names: dict[str, str], undirected: bool) -> Entry:
     return Entry(graph, X, tags, edge_tags)
 
 
-def _read_plain(entry: Any, names: dict[str, str]) -> tuple:
+def _known_nodes(graph: Any, X: Any, tags: Any) -> int | None:
+    """The number of nodes, where features say it, or tags beside a bare list of edges."""
+    if X is not None:
+        return _n_rows(X)
+    return len(tags) if np.ndim(tags) > 0 and len(tags) and lists_edges(graph) else None
+
+
+def _read_plain(entry: Any, names: dict[str, str], undirected: bool) -> tuple:
     return entry, None, None, None
 
 
-def _read_graphs(entry: Graphs, names: dict[str, str]) -> tuple:
+def _read_graphs(entry: Graphs, names: dict[str, str], undirected: bool) -> tuple:
     if len(entry) != 1:
         raise ValueError(f"Graphs in a list must hold one graph each, got {len(entry)}; pass them without the list.")
+    entry = undirected_graphs(entry) if undirected else entry
     return entry.graph, entry.X, entry.tags, entry.edge_tags
 
 
-def _read_dictionary(entry: dict, names: dict[str, str]) -> tuple:
+def undirected_graphs(graphs: Graphs) -> Graphs:
+    """The graphs with the reverse of every edge; tags of edges do not say where their edges come from."""
+    both = as_graph(graphs.graph, undirected=True)
+    if graphs.edge_tags is not None and len(graphs.edge_tags.tags) and both.n_edges > graphs.graph.n_edges:
+        raise ValueError(
+            "undirected=True takes Graphs with tags of edges where every edge has its reverse, got edges in one "
+            "direction; give undirected=True to as_graphs, where the list is read."
+        )
+    return replace(graphs, graph=both)
+
+
+def _read_dictionary(entry: dict, names: dict[str, str], undirected: bool) -> tuple:
     known = ("graph", "X", "tags", "edge_tags")
     if "graph" not in entry or set(entry) - set(known):
         raise ValueError(
@@ -54,25 +77,25 @@ def _read_dictionary(entry: dict, names: dict[str, str]) -> tuple:
         )
     edge_tags = entry.get("edge_tags")
     if edge_tags is not None:
-        edge_tags = _given_edge_tags(entry["graph"], edge_tags)
+        edge_tags = _given_edge_tags(entry["graph"], edge_tags, undirected)
     return entry["graph"], _matrix(entry.get("X")), entry.get("tags"), edge_tags
 
 
-def _read_pair(entry: tuple, names: dict[str, str]) -> tuple:
+def _read_pair(entry: tuple, names: dict[str, str], undirected: bool) -> tuple:
     data, graph = entry
     if len(getattr(data, "shape", np.shape(data))) == 1:
         return graph, None, data, None
     return graph, _matrix(data), None, None
 
 
-def _read_pyg(data: Any, names: dict[str, str]) -> tuple:
+def _read_pyg(data: Any, names: dict[str, str], undirected: bool) -> tuple:
     X, tags, edge_tags = (getattr(data, names[key], None) for key in ("features", "tags", "edge_tags"))
     edge_tags = None if names["edge_tags"] == names["tags"] else edge_tags  # nodes and edges share one name space here
-    ends = None if edge_tags is None else _given_edge_tags(data.edge_index, edge_tags)
+    ends = None if edge_tags is None else _given_edge_tags(data.edge_index, edge_tags, undirected)
     return data, _matrix(X), None if tags is None else _array(tags), ends
 
 
-def _read_networkx(graph: Any, names: dict[str, str]) -> tuple:
+def _read_networkx(graph: Any, names: dict[str, str], undirected: bool) -> tuple:
     nodes = list(graph)
     if set(nodes) == set(range(len(nodes))):
         nodes = list(range(len(nodes)))  # the rows of `as_graph`
@@ -82,10 +105,10 @@ def _read_networkx(graph: Any, names: dict[str, str]) -> tuple:
     ends = None
     if edges:
         row = {node: k for k, node in enumerate(nodes)}
-        pairs = [(row[v], tag) for _, v, tag in edges]
-        pairs += [] if graph.is_directed() else [(row[u], tag) for u, v, tag in edges if u != v]
-        ends = EdgeTags(np.array([k for k, _ in pairs]), _check_tags([t for _, t in pairs], len(pairs), "tags", "edge"))
-    return graph, None if X is None else np.stack([np.asarray(x) for x in X]), tags, ends
+        pairs = np.array([(row[u], row[v]) for u, v, _ in edges]).T
+        values = _check_tags([tag for *_, tag in edges], len(edges), "tags", "edge")
+        ends = _tags_at_ends(pairs, values, undirected or not graph.is_directed())
+    return graph, None if X is None else _vectors(nodes, X), tags, ends
 
 
 def _node_attribute(graph: Any, nodes: list, name: str, what: str) -> list | None:
@@ -97,15 +120,42 @@ def _node_attribute(graph: Any, nodes: list, name: str, what: str) -> list | Non
     return values if nodes and not missing else None
 
 
-def _given_edge_tags(edges: Any, tags: Any) -> EdgeTags:
-    """Tags beside a (2, E) edge index: each belongs to the end its edge points to."""
+def _vectors(nodes: list, values: list) -> np.ndarray:
+    """An attribute of the nodes as features, (node, feature); a number is one feature."""
+    rows = []
+    for node, value in zip(nodes, values, strict=True):
+        try:
+            row = np.atleast_1d(_array(value))
+        except ValueError:  # nested lists of several lengths
+            row = np.array([None])
+        rows.append(row)
+        if row.ndim != 1 or row.dtype.kind not in "fiub" or row.shape != rows[0].shape:
+            raise ValueError(
+                f"features must be numbers, or vectors of numbers that have one length, got shape {row.shape} and "
+                f"dtype {row.dtype} at node {node!r} (the first bad one); make them alike, and read texts as tags."
+            )
+    return np.stack(rows)
+
+
+def _given_edge_tags(edges: Any, tags: Any, undirected: bool) -> EdgeTags:
+    """Tags beside a (2, E) edge index."""
     ends = _array(edges[0] if isinstance(edges, tuple) else edges)
     if ends.ndim != 2 or ends.shape[0] != 2:
         raise ValueError("edge_tags need a graph given as a (2, E) edge index, got another kind; pass edge_index.")
-    return EdgeTags(ends[1], _check_tags(tags, ends.shape[1], "edge_tags", "edge"))
+    return _tags_at_ends(ends, _check_tags(tags, ends.shape[1], "edge_tags", "edge"), undirected)
 
 
-_READERS: list[tuple[Callable[[Any], bool], Callable[[Any, dict[str, str]], tuple]]] = [
+def _tags_at_ends(edges: np.ndarray, tags: np.ndarray, both: bool) -> EdgeTags:
+    """Each tag at the end that its edge points to; with `both` also at the other, unless the reverse is listed."""
+    source, target = edges.astype(np.int64, copy=False)
+    if not both:
+        return EdgeTags(target, tags)
+    n_nodes = 1 + edges.max(initial=0)
+    alone = (source != target) & ~np.isin(target * n_nodes + source, source * n_nodes + target)
+    return EdgeTags(np.concatenate([target, source[alone]]), np.concatenate([tags, tags[alone]]))
+
+
+_READERS: list[tuple[Callable[[Any], bool], Callable[[Any, dict[str, str], bool], tuple]]] = [
     (lambda entry: isinstance(entry, Graphs), _read_graphs),
     (lambda entry: isinstance(entry, dict), _read_dictionary),
     # (edge_index, weights) is a graph of `as_graph`; everything else in two parts is node data and a graph.
@@ -144,10 +194,20 @@ def _check_tags(tags: Any, n: int, name: str, what: str) -> np.ndarray:
         raise ValueError(
             f"{name} must hold one tag for each of the {n} {what}s, got shape {array.shape}; pass so many."
         )
-    if array.dtype.kind == "f" and np.array_equal(array, np.rint(array)):
-        array = array.astype(np.int64)
-    if array.dtype.kind not in "iuUb":
+    texts = array.dtype.kind == "U" or (array.dtype.kind == "O" and n > 0 and isinstance(array[0], str))
+    values = [] if array.dtype.kind in "ibU" else list(array)  # the others have to be looked at
+    wrong = next((k for k, tag in enumerate(values) if not _is_tag(tag, texts)), None)
+    if wrong is not None:
         raise ValueError(
-            f"{name} must be whole numbers or texts, got {array.dtype}; numbers with a comma are features."
+            f"{name} must be whole numbers below 2**63 or texts, got {array.tolist()[wrong]!r} at {what} {wrong} (the "
+            "first bad one); convert them, and pass numbers with a comma as features."
         )
-    return array if array.dtype.kind == "U" else array.astype(np.int64)
+    return array.astype(np.str_ if texts else np.int64, copy=False)
+
+
+def _is_tag(tag: Any, text: bool) -> bool:
+    """Whether a tag is a text, or a whole number that 64 bits hold."""
+    if text:
+        return isinstance(tag, str)
+    number = isinstance(tag, (int, float, np.integer, np.floating))
+    return number and bool(-(2**63) <= tag < 2**63) and tag == int(tag)

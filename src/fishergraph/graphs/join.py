@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph.graph import Graph, as_graph
-from fishergraph.graphs.entries import Entry, read_entry
-from fishergraph.graphs.record import EdgeTags, Graphs, offsets
+from fishergraph.graph import Graph
+from fishergraph.graphs.entries import Entry, read_entry, undirected_graphs
+from fishergraph.graphs.record import NO_EDGE_TAGS, EdgeTags, Graphs, offsets
 
 _DATASET = "torch_geometric.data.dataset"
 
@@ -31,7 +30,8 @@ def as_graphs(
     undirected : add the reverse of every edge.
     """
     if isinstance(graphs, Graphs):
-        return replace(graphs, graph=as_graph(graphs.graph, undirected=True)) if undirected else graphs
+        _check_some(len(graphs))
+        return undirected_graphs(graphs) if undirected else graphs
     names = {"features": features, "tags": tags, "edge_tags": edge_tags}
     entries = []
     for number, entry in enumerate(_listed(graphs)):
@@ -39,8 +39,7 @@ def as_graphs(
             entries.append(read_entry(entry, names, undirected))
         except (ValueError, TypeError) as error:
             raise type(error)(f"graph {number} of the list cannot be read: {error}") from None
-    if not entries:
-        raise ValueError("graphs must hold at least one graph, got an empty list; pass a list of graphs.")
+    _check_some(len(entries))
     sizes = np.array([entry.graph.n_nodes for entry in entries])
     graph_ptr = offsets(sizes)
     return Graphs(
@@ -48,8 +47,21 @@ def as_graphs(
         graph_ptr,
         _joined_features(_all_or_none(entries, "X", "features")),
         _joined_tags(_all_or_none(entries, "tags", "tags")),
-        _joined_edge_tags(_all_or_none(entries, "edge_tags", "tags of edges"), graph_ptr),
+        _joined_edge_tags(_all_or_none(_tagged(entries), "edge_tags", "tags of edges"), graph_ptr),
     )
+
+
+def _check_some(n_graphs: int) -> None:
+    if n_graphs == 0:
+        raise ValueError("graphs must hold at least one graph, got an empty list; pass a list of graphs.")
+
+
+def _tagged(entries: list[Entry]) -> list[Entry]:
+    """The entries, of which those without edges have all the tags they can have where others have some."""
+    if all(entry.edge_tags is None for entry in entries):
+        return entries
+    full = [entry.edge_tags is not None or entry.graph.n_edges > 0 for entry in entries]
+    return [e if known else e._replace(edge_tags=NO_EDGE_TAGS) for e, known in zip(entries, full, strict=True)]
 
 
 def _listed(graphs: Any) -> Any:
@@ -117,6 +129,8 @@ def _joined_tags(parts: list[Any] | None) -> np.ndarray | None:
 def _joined_edge_tags(parts: list[Any] | None, graph_ptr: np.ndarray) -> EdgeTags | None:
     if parts is None:
         return None
-    nodes = np.concatenate([part.nodes + start for part, start in zip(parts, graph_ptr, strict=False)])
-    tags = _joined_tags([part.tags for part in parts])
-    return None if tags is None else EdgeTags(nodes.astype(np.int64), tags)
+    placed = [(part.nodes + start, part.tags) for part, start in zip(parts, graph_ptr, strict=False) if len(part.tags)]
+    if not placed:
+        return None
+    tags = _joined_tags([tags for _, tags in placed])
+    return None if tags is None else EdgeTags(np.concatenate([nodes for nodes, _ in placed]), tags)

@@ -23,6 +23,9 @@ class EdgeTags(NamedTuple):
     tags: np.ndarray
 
 
+NO_EDGE_TAGS = EdgeTags(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Graphs:
     """Several graphs as one disjoint union.
