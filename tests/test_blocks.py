@@ -5,12 +5,14 @@ import subprocess
 import sys
 import threading
 import time
+from functools import cache
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
-from fishergraph.blocks import BLOCK_ROWS, map_blocks, n_threads, one_blas_thread, row_blocks
+from fishergraph import blocks
+from fishergraph.blocks import BLOCK_ROWS, map_blocks, n_threads, one_blas_thread, per_thread, row_blocks
 
 
 @pytest.fixture(autouse=True)
@@ -186,15 +188,30 @@ def test_a_product_by_blocks_has_the_same_bits_at_any_number_of_threads():
     assert np.array_equal(results[0], results[2])
 
 
-def test_holding_blas_is_cheap():
-    """It happens in every call; a search for the libraries each time took longer than a small call's work."""
-    with one_blas_thread():
-        pass
-    start = time.process_time()
-    for _ in range(100):
+def test_blas_is_looked_for_once(monkeypatch):
+    """It is held in every call; a search for the libraries each time took longer than a small call's work."""
+    searches = []
+    monkeypatch.setattr(blocks, "_libraries", cache(blocks._libraries.__wrapped__))
+    monkeypatch.setattr(blocks, "ThreadpoolController", lambda: searches.append(1) or ThreadpoolController())
+    for _ in range(10):
         with one_blas_thread():
             pass
-    assert time.process_time() - start < 0.1
+    assert searches == [1]
+
+
+def test_every_thread_has_scratch_of_its_own():
+    made, meet = [], threading.Barrier(2)
+    own = per_thread(lambda: made.append(object()) or made[-1])
+
+    def twice(_: slice) -> object:
+        meet.wait(10)
+        first = own()
+        assert own() is first
+        return first
+
+    one, two = map_blocks(twice, [slice(0, 1), slice(1, 2)], n_jobs=2)
+    assert one is not two
+    assert len(made) == 2
 
 
 def test_a_blas_that_is_loaded_later_is_held_too():

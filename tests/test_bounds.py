@@ -114,7 +114,8 @@ def test_the_complexity_is_tight_to_the_root_of_two(kind):
         ({"scores": [[1.0], [2.0], [3.0]]}, "flat arrays of one length"),
         ({"diagonal": [1.0, -1.0, 1.0]}, "not negative"),
         ({"scores": [1.0, np.nan, 1.0]}, "scores must be finite"),
-        ({"margin": 0.0}, "margin must be a finite number greater than 0"),
+        ({"margin": 0.0}, "margin must be a finite number of at least 1e-100"),
+        ({"norm": 1e308}, "norm must be a finite number .* at most 1e.100"),
         ({"delta": 0.0}, "delta"),
         ({"norm": -1.0}, "norm"),
         ({"chosen": 1}, "chosen must be True or False"),
@@ -151,6 +152,15 @@ def test_the_constant_of_theorem_4_5_holds_and_is_attained(seed, p, d, with_matr
 def test_the_constant_of_the_mixture_is_its_root():
     assert lipschitz_constant(np.zeros((4, 7))) == 0.5
     assert lipschitz_constant(np.zeros((4, 7)), fisher_root=-3.0) == 3.0
+
+
+@pytest.mark.parametrize("anchors", [np.zeros(4), np.zeros((0, 3)), np.full((2, 2), np.nan)])
+def test_what_are_no_anchors(anchors):
+    for call in (lipschitz_constant, lambda points: set_lipschitz_constant(points, variance=1.0, radius=1.0)):
+        with pytest.raises(ValueError, match="anchors must"):
+            call(anchors)
+    with pytest.raises(ValueError, match=r"a number or a matrix of shape \(6, 6\), got shape \(3, 3\)"):
+        lipschitz_constant(np.zeros((2, 3)), fisher_root=np.eye(3))
 
 
 def phi(members, anchors, variance, prior):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC, LinearSVC
 
@@ -92,14 +93,29 @@ def test_progress_is_told():
         ({"Cs": []}, "must each hold at least one candidate"),
         ({"Cs": [-1.0]}, "Cs must be a finite number greater than 0"),
         ({"inner": 1}, "inner must be an integer of at least 2"),
-        ({"embeddings": RING[:5]}, r"one row for each of the 120 labels, got shape \(5, 2\)"),
+        ({"embeddings": RING[:5]}, r"one row for each label, got 5 rows and labels of shape \(120,\)"),
         ({"embeddings": {}}, "embeddings must hold at least one embedding"),
         ({"embeddings": np.full((120, 2), np.nan)}, "NaN"),
-        ({"folds": [([0, 1], [1, 2])]}, "fold 0 must hold distinct row numbers from 0 to 119"),
-        ({"folds": [([0, 1], [500])]}, "fold 0 must hold distinct row numbers"),
+        ({"embeddings": 1e200 * RING}, "embedding must have entries of at most 1e.100, got"),
+        ({"folds": [([0, 1], [1, 2])]}, "in fold 0 train and test must be disjoint, got 1 common rows"),
+        ({"folds": [([0, 1], [500])]}, "in fold 0 test must hold row numbers from 0 to 119"),
+        ({"folds": []}, r"folds must hold at least one pair \(train, test\), got none"),
+        ({"folds": [(np.arange(9), [70])]}, "in fold 0 train must hold at least two classes"),
+        ({"folds": [FOLDS[0], (np.arange(58, 62), np.arange(9))], "inner": 4}, "fold 1 must have a class with"),
+        ({"y": np.where(np.arange(120) == 3, None, Y.astype(object))}, "in fold 0 y must hold a label .* in row 3"),
+        ({"random_state": -1}, "random_state must be an integer of at least 0"),
     ],
 )
 def test_bad_input(changes, sentence):
     given = {"embeddings": RING, "y": Y, "folds": FOLDS, **changes}
     with pytest.raises(ValueError, match=sentence):
         nested_scores(**given)
+    if isinstance(given["embeddings"], np.ndarray):
+        with pytest.raises(ValueError, match=sentence):
+            inner_scores(given.pop("embeddings"), **given)
+
+
+def test_sparse_rows_are_the_same_problem():
+    options = {"inner": 2, "Cs": [1.0], "gammas": [1.0]}
+    dense, sparse = (nested_scores(Z, Y, FOLDS[:2], **options).test for Z in (RING, sp.csr_array(RING)))
+    np.testing.assert_array_equal(dense, sparse)

@@ -108,6 +108,8 @@ def test_pyplot_and_the_backend_are_left_alone():
         ([[0, 1], [np.nan, 1]], [0, 1], {}, "coordinates.*NaN in row 1"),
         (np.eye(2), [0, 1], {"names": ["zero"]}, "a name for each of the labels 0, 1"),
         (np.eye(2), [0, 1], {"names": {"0": "zero"}}, "a name for each"),
+        (np.eye(2), [-1, 1], {"names": ["neg", "pos"]}, "a name for each of the labels -1, 1"),
+        (np.eye(2), np.array(["a", None], dtype=object), {}, "labels must be of one type"),
         (np.eye(2), [0, 1], {"path": "z.docx"}, "docx"),
     ],
 )

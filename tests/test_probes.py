@@ -1,8 +1,8 @@
 """The logistic probe: scikit-learn's minimiser, found in the span of the training rows."""
 
-import time
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -189,6 +189,7 @@ TRAIN, VAL = np.arange(100), np.arange(100, 300)
         ({"y": np.zeros(300, dtype=int)}, "at least two classes"),
         ({"y": np.where(np.arange(300) == 7, np.nan, np.arange(300) % 3)}, "got none in row 7"),
         ({"y": np.array([None] * 300)}, "got none in row 0"),
+        ({"y": np.array([pd.NA, *range(299)], dtype=object)}, "got none in row 0"),
         ({"y": np.array(["a", 1, 2.5] * 100, dtype=object)}, "labels of one type, got float and int and str"),
         ({"Z": np.full((300, 2), 1e200)}, "entries of at most 1e\\+100, got 1e\\+200"),
         ({"Cs": "many"}, "Cs must be a list of positive"),
@@ -216,16 +217,13 @@ def test_another_embedding_is_refused():
         probe.predict(Z[:, 1:])
 
 
-def test_cora_grid_is_exact_and_fast():
+def test_cora_grid_is_exact():
     cora = load_graph("cora")
     Z = two_hop(cora)
-    start = time.perf_counter()
     probe = LogisticProbe().fit(Z, cora.y, cora.train, cora.val)
-    elapsed = time.perf_counter() - start
     twin = sklearn_twin(Z, cora.y, cora.train, probe.C_)
     np.testing.assert_array_equal(probe.predict(Z), twin.predict(Z))
     assert probe.score(Z[cora.test], cora.y[cora.test]) > 0.75
-    assert elapsed < 5, f"the grid took {elapsed:.1f} s; about 0.2 s is usual"
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -38,11 +40,14 @@ def test_finite_deterministic_and_of_the_stated_width(kind, graph, dim, seed):
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_global_state(kind):
     graph = as_graph(nx.karate_club_graph())
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    before: Any = np.random.get_state()  # noqa: NPY002
     first = structural_features(graph, kind, seed=3)
+    after: Any = np.random.get_state()  # noqa: NPY002
+    np.testing.assert_array_equal(before[1], after[1])
+    assert before[2:] == after[2:]
     np.random.seed(0)  # noqa: NPY002
     np.testing.assert_array_equal(first, structural_features(graph, kind, seed=3))
-    np.random.set_state(("MT19937", before, 624))  # noqa: NPY002
+    np.random.set_state(before)  # noqa: NPY002
 
 
 def test_the_seed_matters_for_the_projection():
@@ -52,8 +57,19 @@ def test_the_seed_matters_for_the_projection():
 
 def test_nodes_without_edges_are_zero():
     graph = as_graph(np.array([[0], [1]]), n_nodes=3)
-    assert not structural_features(graph, "projection", 16)[2].any()
+    for kind in ("projection", "spectral"):
+        features = structural_features(graph, kind, 16)
+        assert not features[2].any()
+        assert features[:2].any(axis=1).all()
     assert structural_features(graph, "degree", 8)[2].tolist() == [1, 0, 0, 0, 0, 0, 0, 0]
+
+
+def test_weights_and_seeds_beyond_the_numbers_inside():
+    heavy = sp.csr_array(np.array([[0, 1e100], [1e100, 0]]))
+    with pytest.raises(ValueError, match="edge weights must lie between 1e-30 and 1e"):
+        structural_features(heavy)
+    with pytest.raises(ValueError, match="seed must be an integer of at least 0 and at most 18446744073709551615"):
+        structural_features(as_graph(np.eye(2, dtype=int)), seed=2**64)
 
 
 # --- projection -----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
-from threading import Lock, Thread
+from threading import Lock, Thread, local
 from typing import Any, TypeVar
 
 import joblib
@@ -118,6 +118,18 @@ def map_blocks(
     work = _Work(function, blocks, advance or (lambda _: None))
     with one_blas_thread():
         return work.run(min(n_threads(n_jobs), len(blocks)) if len(blocks) > 1 else 1)
+
+
+def per_thread(make: Callable[[], T]) -> Callable[[], T]:
+    """A function that gives every thread its own `make()`, made when it first asks: scratch that blocks leave clean."""
+    kept = local()
+
+    def own() -> T:
+        if not hasattr(kept, "value"):
+            kept.value = make()
+        return kept.value
+
+    return own
 
 
 class _Work:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fishergraph._checks import check_flag, check_number
+from fishergraph._checks import check_finite_rows, check_flag, check_number
 from fishergraph.family import fisher_root as mixture_root
 
 # The smallest radius that is looked at, 2^-60 in units of 1/√K: below it the complexity vanishes in rounding.
@@ -66,9 +66,9 @@ def margin_bound(
     0.36
     """
     scores, labels, squares = _check_samples(scores, y, diagonal)
-    margin = check_number(margin, "margin", strict=True)
+    margin = check_number(margin, "margin", least=1e-100, most=1e100)
     delta = check_number(delta, "delta", strict=True, most=1.0)
-    radius = check_number(norm, "norm") / margin
+    radius = check_number(norm, "norm", most=1e100) / margin
     error = float(np.mean(labels * scores < margin))
     spread, n = math.sqrt(float(np.mean(squares))), len(scores)
     if not check_flag(chosen, "chosen"):
@@ -112,13 +112,28 @@ def _check_samples(scores: Any, y: Any, diagonal: Any) -> tuple[np.ndarray, np.n
     return scores, labels, squares
 
 
+def _check_anchors(anchors: Any) -> np.ndarray:
+    """The anchors, (anchor, feature) in float64, at least one of them and all finite."""
+    points = np.asarray(anchors, dtype=np.float64)
+    if points.ndim != 2 or 0 in points.shape:
+        raise ValueError(f"anchors must be of shape (anchor, feature), got {points.shape}; pass at least one as a row.")
+    check_finite_rows(points, "anchors")
+    return points
+
+
 def lipschitz_constant(anchors: Any, *, fisher_root: Any = None) -> float:
     """‖I(θ_0)^{1/2}‖_2, with which φ is Lipschitz in the parameters (Theorem 4.5); it is attained.
 
     ‖φ(p_θ) − φ(p_θ')‖ ≤ ‖I(θ_0)^{1/2}‖_2 ‖θ − θ'‖. `anchors` (anchor, feature) are θ_0; `fisher_root` is a number or a
     matrix over the flattened (anchor, feature) axes, p^{-1/2} by default, as in `fisher_embedding`.
     """
-    root = np.asarray(mixture_root(len(anchors)) if fisher_root is None else fisher_root, dtype=np.float64)
+    points = _check_anchors(anchors)
+    root = np.asarray(mixture_root(len(points)) if fisher_root is None else fisher_root, dtype=np.float64)
+    if root.shape not in ((), (points.size, points.size)):
+        raise ValueError(
+            f"fisher_root must be a number or a matrix of shape {(points.size, points.size)}, got shape {root.shape}; "
+            "pass a root over the flattened anchors."
+        )
     return float(abs(root)) if root.ndim == 0 else float(np.linalg.norm(root, 2))
 
 
@@ -142,6 +157,6 @@ def set_lipschitz_constant(anchors: Any, *, variance: float, radius: float) -> f
     """
     variance = check_number(variance, "variance", strict=True)
     radius = check_number(radius, "radius")
-    points = np.asarray(anchors, dtype=np.float64)
+    points = _check_anchors(anchors)
     reach = np.linalg.norm(points[:, None] - points[None], axis=2).max(axis=1)  # (anchor,)
     return float(np.sqrt(np.mean((1 + radius * reach / variance) ** 2)))

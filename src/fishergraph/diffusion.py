@@ -14,14 +14,10 @@ are walked for a row, however large the graph is (the bound of Andersen, Chung a
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
-from fishergraph.blocks import map_blocks, row_blocks
-
-compiled: Any = njit(nogil=True, cache=True)  # pyright: ignore
+from fishergraph.blocks import map_blocks, per_thread, row_blocks
+from fishergraph.counters import compiled
 
 # Terms of a series at most; a slower one is cut here, and its tail is part of the error.
 _MOST_TERMS = 10_000
@@ -179,10 +175,11 @@ def diffuse(
     limits = np.divide(tolerance, tails, out=np.full(len(tails), np.inf), where=tails > 0)
     operator = (indptr, indices, weights, left * right, right, series, limits, n if members is None else members)
 
+    # Of the size of the graph, where a block sees a small part of it; every row leaves the masses at zero.
+    scratch = per_thread(lambda: (*(np.zeros(n) for _ in range(3)), *(np.empty(n, indices.dtype) for _ in range(3))))
+
     def push(rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        # Zeros of the system cost nothing until they are touched; the threads share none of them.
-        masses, lists = [np.zeros(n) for _ in range(3)], [np.empty(n, indices.dtype) for _ in range(3)]
-        sizes, out, out_weights = _push_block(rows.start, rows.stop, *operator, (*masses, *lists))
+        sizes, out, out_weights = _push_block(rows.start, rows.stop, *operator, scratch())
         return sizes, out, out_weights.astype(np.float32 if weights is None else weights.dtype)
 
     parts = map_blocks(push, row_blocks(n), n_jobs=n_jobs)

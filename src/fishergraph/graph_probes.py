@@ -14,16 +14,21 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.svm import SVC, LinearSVC
 from threadpoolctl import threadpool_limits
 
-from fishergraph._checks import check_finite_rows, check_integer, check_number, look_up
+from fishergraph._checks import check_integer, check_number, look_up
+from fishergraph.probes.door import check_embedding, check_split, encode
 
 # Steps of a support vector machine's solver. One that has not ended by then has a C far too large for its kernel.
 _MAX_STEPS = 300_000
+
+CS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+GAMMAS = (0.1, 0.3, 1.0, 2.0)
 
 
 @dataclass(frozen=True)
@@ -65,8 +70,8 @@ def nested_scores(
     folds: Sequence[tuple[Any, Any]],
     *,
     probes: Sequence[str] = ("rbf-svm",),
-    Cs: Sequence[float] = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0),
-    gammas: Sequence[float] = (0.1, 0.3, 1.0, 2.0),
+    Cs: Sequence[float] = CS,
+    gammas: Sequence[float] = GAMMAS,
     inner: int = 5,
     repeats: int = 1,
     random_state: int = 0,
@@ -89,15 +94,12 @@ def nested_scores(
     named = dict(embeddings) if isinstance(embeddings, Mapping) else {"embedding": embeddings}
     y, named = _check_rows(named, y)
     candidates = _candidates(named, probes, Cs, gammas)
-    parts = RepeatedStratifiedKFold(
-        n_splits=check_integer(inner, "inner", least=2),
-        n_repeats=check_integer(repeats, "repeats", least=1),
-        random_state=check_integer(random_state, "random_state", least=0),
-    )
+    parts = _parts(inner, repeats, random_state)
+    checked = _check_folds(folds, y, inner)
     choices = []
     with threadpool_limits(1, user_api="blas"):
-        for number, (train, test) in enumerate(folds):
-            choices.append(_one_fold(named, y, *_check_fold(train, test, y, number), candidates, parts))
+        for number, (train, test) in enumerate(checked):
+            choices.append(_one_fold(named, y, train, test, candidates, parts))
             if progress is not None:
                 progress(number, choices[-1])
     return NestedScores(tuple(choices))
@@ -108,21 +110,22 @@ def inner_scores(
     y: Any,
     folds: Sequence[tuple[Any, Any]],
     *,
+    probes: Sequence[str] = ("rbf-svm",),
+    Cs: Sequence[float] = CS,
+    gammas: Sequence[float] = GAMMAS,
     inner: int = 5,
     repeats: int = 1,
     random_state: int = 0,
-    **grid: Any,
 ) -> np.ndarray:
     """The best inner accuracy of one embedding in every fold, (fold,); the test parts are not looked at.
 
-    This is what embeddings are compared by. `grid` as in `nested_scores`: probes, Cs, gammas.
+    This is what embeddings are compared by. The parameters are those of `nested_scores`.
     """
-    grid = {"probes": ("rbf-svm",), "Cs": (0.3, 1.0, 3.0, 10.0, 30.0, 100.0), "gammas": (0.1, 0.3, 1.0, 2.0), **grid}
     y, named = _check_rows({"embedding": Z}, y)
-    candidates = _candidates(named, **grid)
-    parts = RepeatedStratifiedKFold(n_splits=inner, n_repeats=repeats, random_state=random_state)
+    candidates = _candidates(named, probes, Cs, gammas)
+    parts = _parts(inner, repeats, random_state)
+    trains = [train for train, _ in _check_folds(folds, y, inner)]
     with threadpool_limits(1, user_api="blas"):
-        trains = [_check_fold(train, test, y, number)[0] for number, (train, test) in enumerate(folds)]
         return np.array([_best(named, y, train, candidates, parts)[1] for train in trains])
 
 
@@ -236,31 +239,47 @@ def _candidates(named: dict, probes: Sequence[str], Cs: Sequence[float], gammas:
     return found
 
 
+def _parts(inner: int, repeats: int, random_state: int) -> RepeatedStratifiedKFold:
+    """The parts of the inner cross-validation."""
+    return RepeatedStratifiedKFold(
+        n_splits=check_integer(inner, "inner", least=2),
+        n_repeats=check_integer(repeats, "repeats", least=1),
+        random_state=check_integer(random_state, "random_state", least=0, most=2**32 - 1),
+    )
+
+
 def _check_rows(named: dict[str, Any], y: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Labels, and embeddings as finite float64 matrices with a row per label."""
     y = np.asarray(y)
     checked = {}
     for name, Z in named.items():
-        rows = np.asarray(Z, dtype=np.float64)
-        if rows.ndim != 2 or rows.shape[0] != len(y):
+        rows = check_embedding(Z, name)
+        if y.shape != rows.shape[:1]:
             raise ValueError(
-                f"{name} must have one row for each of the {len(y)} labels, got shape {rows.shape}; pass an embedding."
+                f"{name} must have one row for each label, got {rows.shape[0]} rows and labels of shape {y.shape}; "
+                "pass an embedding and its labels."
             )
-        check_finite_rows(rows, name)
-        checked[name] = rows
+        checked[name] = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
     if not checked:
         raise ValueError("embeddings must hold at least one embedding, got none; pass a matrix.")
     return y, checked
 
 
-def _check_fold(train: Any, test: Any, y: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """The row numbers of one fold, disjoint and in range."""
-    train, test = np.asarray(train), np.asarray(test)
-    both = np.concatenate([train, test])
-    sound = both.dtype.kind in "iu" and len(train) and len(test) and both.min() >= 0 and both.max() < len(y)
-    if not sound or len(np.unique(both)) != len(both):
-        raise ValueError(
-            f"fold {number} must hold distinct row numbers from 0 to {len(y) - 1} in train and test, got others; "
-            "correct the folds."
-        )
-    return train, test
+def _check_folds(folds: Any, y: np.ndarray, inner: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The row numbers of every fold: labelled and disjoint, with enough training rows to choose inside."""
+    checked = []
+    for number, (train, test) in enumerate(folds):
+        try:
+            _, train, test = check_split(y, train, test, len(y), names=("train", "test"), what="row")
+            codes = encode(y[train])[1]
+        except ValueError as error:
+            raise ValueError(f"in fold {number} {error}") from None
+        if np.bincount(codes).max() < inner:
+            raise ValueError(
+                f"fold {number} must have a class with at least inner = {inner} training rows, got at most "
+                f"{np.bincount(codes).max()}; lower inner, or correct the folds."
+            )
+        checked.append((train, test))
+    if not checked:
+        raise ValueError("folds must hold at least one pair (train, test), got none; pass the rows of some.")
+    return checked

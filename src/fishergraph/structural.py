@@ -19,7 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, eigsh, lobpcg
 
-from fishergraph._checks import check_integer, look_up
+from fishergraph._checks import check_integer, check_seed, check_weight_scale, look_up
+from fishergraph.counters import STEP, mix
 from fishergraph.graph import Graph, as_graph
 
 N_POWERS = 3  # steps of the walk in "projection"
@@ -41,7 +42,9 @@ def structural_features(graph: Any, kind: str = "projection", dim: int = 128, se
     """
     build = look_up(_KINDS, kind, "a structure")
     width = describe_structure(kind, dim, seed)["width"]
-    return build(as_graph(graph), width, check_integer(seed, "seed", least=0))
+    graph = as_graph(graph)
+    check_weight_scale(graph.weights, np.dtype(np.float32))
+    return build(graph, width, check_seed(seed))
 
 
 def describe_structure(kind: str = "projection", dim: int = 128, seed: int = 0) -> dict[str, Any]:
@@ -51,7 +54,7 @@ def describe_structure(kind: str = "projection", dim: int = 128, seed: int = 0) 
     width = min(dim, MAX_BINS) if kind == "degree" else dim
     record: dict[str, Any] = {"kind": kind, "dim": dim, "width": width}
     if kind != "degree":
-        record["seed"] = check_integer(seed, "seed", least=0)
+        record["seed"] = check_seed(seed)
     if kind == "projection":
         record |= {"n_powers": N_POWERS, "sparsity": SPARSITY, "degree_scale": DEGREE_SCALE}
     return record
@@ -64,13 +67,13 @@ def _projection(graph: Graph, dim: int, seed: int) -> np.ndarray:
     """[0.1 · log-degrees | mean over k of normalise(Pᵏ L R)], P = D⁻¹A, L = diag(d^-1/2), R very sparse."""
     A = sp.csr_array(graph.adjacency, dtype=np.float32)
     incoming, outgoing = _degrees(A)
-    P = sp.csr_array(sp.diags_array(_power(incoming, -1.0).astype(np.float32)) @ A)
+    P = sp.csr_array(sp.diags_array(power_or_zero(incoming, -1.0).astype(np.float32)) @ A)
     degrees = np.log1p(np.stack([incoming, outgoing], axis=1))  # (node, 2)
     neighbours = P @ degrees[:, :1].astype(np.float32)  # (node, 1)
     out = np.zeros((graph.n_nodes, dim), dtype=np.float32)
     out[:, :2], out[:, 2:3] = DEGREE_SCALE * degrees, DEGREE_SCALE * neighbours
     reach = random_rows(graph.n_nodes, dim - 3, seed)  # (node, dim - 3)
-    reach *= _power(outgoing, -0.5).astype(np.float32)[:, None]
+    reach *= power_or_zero(outgoing, -0.5).astype(np.float32)[:, None]
     for _ in range(N_POWERS):
         reach = P @ reach
         out[:, 3:] += _unit_rows(reach) / N_POWERS
@@ -83,23 +86,16 @@ def random_rows(n: int, dim: int, seed: int) -> np.ndarray:
     Entry (i, j) is a hash of (seed, i, j), so the matrix of a larger graph begins with the same rows.
     """
     out = np.empty((n, dim), dtype=np.float32)
-    golden = np.uint64(0x9E3779B97F4A7C15)
-    start = _mix(np.array([seed], dtype=np.uint64) + golden)
-    columns = np.arange(1, dim + 1, dtype=np.uint64) * golden
+    scramble = mix.py_func  # on arrays NumPy needs no compilation
+    start = scramble(np.array([seed], dtype=np.uint64) + STEP)
+    columns = np.arange(1, dim + 1, dtype=np.uint64) * STEP
     for first in range(0, n, BLOCK):
         rows = np.arange(first, min(first + BLOCK, n), dtype=np.uint64)
-        bits = _mix(_mix((rows + np.uint64(1)) * golden ^ start)[:, None] + columns)  # (row, column)
+        bits = scramble(scramble((rows + np.uint64(1)) * STEP ^ start)[:, None] + columns)  # (row, column)
         sixth = (bits >> np.uint64(32)) * np.uint64(2 * SPARSITY) >> np.uint64(32)  # 0 … 5, equally likely
         sign = (sixth == 0).astype(np.float32) - (sixth == 1).astype(np.float32)
         out[first : first + BLOCK] = np.float32(SPARSITY**0.5) * sign
     return out
-
-
-def _mix(x: np.ndarray) -> np.ndarray:
-    """The finalizer of SplitMix64: a bijection of 64-bit words whose every bit depends on all bits of x."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 def _degrees(A: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
@@ -107,15 +103,17 @@ def _degrees(A: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
     return A.sum(axis=1, dtype=np.float64), A.sum(axis=0, dtype=np.float64)
 
 
-def _power(degrees: np.ndarray, exponent: float) -> np.ndarray:
-    """degrees ** exponent, and 0 where the degree is 0."""
-    return np.where(degrees > 0, np.where(degrees > 0, degrees, 1.0) ** exponent, 0.0)
+def power_or_zero(values: np.ndarray, exponent: float) -> np.ndarray:
+    """values^exponent, and 0 where a value is 0."""
+    found = np.zeros_like(values)
+    np.power(values, exponent, out=found, where=values > 0)
+    return found
 
 
 def _unit_rows(X: np.ndarray) -> np.ndarray:
     """Rows of length 1; a zero row stays zero."""
     norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
-    return X * _power(norms, -1.0).astype(np.float32)[:, None]
+    return X * power_or_zero(norms, -1.0).astype(np.float32)[:, None]
 
 
 # --- degree ---------------------------------------------------------------------------------------------
@@ -136,11 +134,13 @@ def _degree(graph: Graph, dim: int, seed: int) -> np.ndarray:
 def _spectral(graph: Graph, dim: int, seed: int) -> np.ndarray:
     """√(n/k) times the k leading eigenvectors of D^-1/2 (A + Aᵀ) D^-1/2, then zeros up to `dim`.
 
-    The rows have mean square length 1. A sign is fixed by the first entry of at least half the largest size.
+    The rows have mean square length 1 where every node has an edge. A sign is fixed by the first entry of at least
+    half the largest size.
     """
     A = sp.csr_array(graph.adjacency, dtype=np.float64)
     S = A + A.T
-    scale = sp.diags_array(_power(_degrees(S)[0], -0.5))
+    degrees = _degrees(S)[0]
+    scale = sp.diags_array(power_or_zero(degrees, -0.5))
     S = sp.csr_array(scale @ S @ scale)
     n, k = graph.n_nodes, min(dim, graph.n_nodes)
     vectors = _dense_leading(S, k) if n <= max(DENSE_NODES, k + 1) else _sparse_leading(S, k, seed)
@@ -149,6 +149,7 @@ def _spectral(graph: Graph, dim: int, seed: int) -> np.ndarray:
     vectors = vectors * np.sign(vectors[first, np.arange(k)])
     out = np.zeros((n, dim), dtype=np.float32)
     out[:, :k] = vectors * np.sqrt(n / k)
+    out[degrees == 0] = 0  # of a node without edges the vectors of the null space say nothing
     return out
 
 

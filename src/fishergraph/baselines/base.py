@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph._checks import check_integer
+from fishergraph._checks import check_seed
 from fishergraph.baselines.door import Task, open_task
 
 
@@ -36,7 +36,7 @@ class Baseline(ABC, BaseEstimator):
         seed      of everything random
         progress  True shows bars; a callable is used as in `FisherEmbedding(verbose=…)`
         """
-        seed = check_integer(seed, "seed", least=0)
+        seed = check_seed(seed)
         task = open_task(self, X, y, graph, train, val)
         self.classes_ = task.classes
         self.proba_ = self._run(task, seed, progress)

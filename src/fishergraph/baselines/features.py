@@ -22,6 +22,7 @@ from fishergraph.baselines.base import Baseline
 from fishergraph.baselines.door import Task
 from fishergraph.estimators import FisherEmbedding
 from fishergraph.probes import PROBES
+from fishergraph.structural import power_or_zero
 
 
 class Probed(Baseline):
@@ -87,7 +88,7 @@ class WWL(Probed):
     def _features(self, task: Task, seed: int, progress: Any) -> np.ndarray:
         X = prepared_rows(task.X, self.rows)
         blocks = [StandardScaler().fit_transform(X) if check_flag(self.columns, "columns") else X]
-        mean = sp.diags_array(_power(task.A.sum(axis=1), -1.0)) @ task.A
+        mean = sp.diags_array(power_or_zero(task.A.sum(axis=1), -1.0)) @ task.A
         for _ in range(check_integer(self.n_iter, "n_iter", least=0)):
             blocks.append((blocks[-1] + mean @ blocks[-1]) / 2)
         return np.hstack(blocks)
@@ -175,9 +176,12 @@ class FIE(Probed):
         self.probe_options = probe_options
 
     def _features(self, task: Task, seed: int, progress: Any) -> np.ndarray:
-        own = {"attention": self.attention, "bandwidth": self.bandwidth, "random_state": seed, "verbose": progress}
-        model = FisherEmbedding(self.n_layers, self.n_anchors, self.dim, **{**own, **(self.options or {})})
-        return model.fit_transform(task.X, graph=task.A)
+        return self.embedding(seed, verbose=progress).fit_transform(task.X, graph=task.A)
+
+    def embedding(self, seed: int, **given: Any) -> FisherEmbedding:
+        """The estimator of these settings; `options` go before what is given."""
+        own = {"attention": self.attention, "bandwidth": self.bandwidth, "random_state": seed, **given}
+        return FisherEmbedding(self.n_layers, self.n_anchors, self.dim, **{**own, **(self.options or {})})
 
 
 # The mathematics.
@@ -187,7 +191,7 @@ def smoother(A: sp.csr_array) -> sp.csr_array:
     """S = D̃^-½ (A + I) D̃^-½; self-loops that A has already are not added to."""
     loops = sp.csr_array(sp.diags_array((A.diagonal() == 0).astype(A.dtype)))
     closed = A + loops
-    root = sp.diags_array(_power(closed.sum(axis=1), -0.5))
+    root = sp.diags_array(power_or_zero(closed.sum(axis=1), -0.5))
     return sp.csr_array(root @ closed @ root)
 
 
@@ -196,11 +200,4 @@ def prepared_rows(X: Any, rows: bool | None) -> np.ndarray:
     X = X.toarray() if sp.issparse(X) else X
     if rows is None:
         rows = bool(X.min(initial=0.0) >= 0)
-    return X * _power(X.sum(axis=1), -1.0)[:, None] if check_flag(rows, "rows (or None)") else X
-
-
-def _power(values: np.ndarray, exponent: float) -> np.ndarray:
-    """values^exponent, and 0 where a value is 0."""
-    found = np.zeros_like(values)
-    np.power(values, exponent, out=found, where=values > 0)
-    return found
+    return X * power_or_zero(X.sum(axis=1), -1.0)[:, None] if check_flag(rows, "rows (or None)") else X

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fishergraph._checks import check_integer, check_number, look_up
-from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph._checks import check_integer, check_number, check_seed, look_up
+from fishergraph.blocks import map_blocks, per_thread, row_blocks
 from fishergraph.counters import STEP, below, compiled, row_state
 from fishergraph.graph import Graph
 from fishergraph.multiset.members import WEIGHTS, Multisets
@@ -22,8 +22,8 @@ def _next_ring(indptr, indices, queue, first, last, v, stamp):
         u = queue[i]
         for e in range(indptr[u], indptr[u + 1]):
             w = indices[e]
-            if stamp[w] != v:
-                stamp[w] = v
+            if stamp[w] != v + 1:
+                stamp[w] = v + 1
                 queue[end] = w
                 end += 1
     return end
@@ -31,12 +31,12 @@ def _next_ring(indptr, indices, queue, first, last, v, stamp):
 
 @compiled
 def _reach_block(start, stop, indptr, indices, k, decay, members, key, stamp, queue):
-    """(sizes, members, weights) of the rows start … stop − 1, nearest first; `stamp` (node,) holds no row of these."""
+    """(sizes, members, weights) of the rows start … stop − 1, nearest first; no `stamp` (node,) is a v + 1 of them."""
     sizes = np.empty(stop - start, np.int64)
     out, out_weights = np.empty(32 * (stop - start), indices.dtype), np.empty(32 * (stop - start), np.float64)
     filled = 0
     for v in range(start, stop):
-        stamp[v], queue[0] = v, v
+        stamp[v], queue[0] = v + 1, v
         first, last, size, weight, state = 0, 1, 0, 1.0, row_state(key, v)
         for hop in range(k + 1):
             kept = min(last - first, members - size)
@@ -86,7 +86,7 @@ class Hops(Rule):
         check_number(self.decay, "decay", strict=True, most=1.0)
         if self.members is not None:
             check_integer(self.members, "members (or None)", least=1)
-        check_integer(self.seed, "seed", least=0)
+        check_seed(self.seed)
 
     def __call__(self, graph: Graph, weights: str | None = None, n_jobs: int | None = None) -> Multisets:
         """The nodes within k hops of every node, nearest first."""
@@ -95,10 +95,12 @@ class Hops(Rule):
         n, members = graph.n_nodes, graph.n_nodes if self.members is None else self.members
         dtype = np.float32 if graph.weights is None else graph.weights.dtype
 
+        # Of the size of the graph, where a block sees a small part of it.
+        scratch = per_thread(lambda: (np.zeros(n, graph.indices.dtype), np.empty(n, graph.indices.dtype)))
+
         def reach(rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            stamp, queue = np.full(n, -1, graph.indices.dtype), np.empty(n, graph.indices.dtype)
             arrays = (graph.indptr, graph.indices, self.k, float(self.decay), members, np.uint64(self.seed))
-            sizes, out, out_weights = _reach_block(rows.start, rows.stop, *arrays, stamp, queue)
+            sizes, out, out_weights = _reach_block(rows.start, rows.stop, *arrays, *scratch())
             return sizes, out, out_weights.astype(dtype)
 
         parts = map_blocks(reach, row_blocks(n), n_jobs=n_jobs)

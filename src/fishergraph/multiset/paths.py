@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fishergraph._checks import check_integer
+from fishergraph._checks import check_integer, check_seed
 from fishergraph.blocks import map_blocks, row_blocks
 from fishergraph.graph import Graph
 from fishergraph.multiset.lifted import LiftedSets, own_entries
@@ -48,7 +48,7 @@ class Paths(Rule):
         if self.max_paths is not None:
             check_integer(self.max_paths, "max_paths (or None)", least=1)
         check_integer(self.max_total, "max_total", least=1)
-        check_integer(self.seed, "seed", least=0)
+        check_seed(self.seed)
 
     def __call__(self, graph: Graph, weights: str | None = None, n_jobs: int | None = None) -> LiftedSets:
         """The paths of every node, and in `totals` how many there are: counted, or estimated where they are drawn."""

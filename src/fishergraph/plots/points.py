@@ -119,7 +119,12 @@ def check_points(coordinates: Any, labels: Any) -> tuple[np.ndarray, np.ndarray,
     if labels.shape != (len(points),):
         raise ValueError(f"labels must have shape ({len(points)},), got {labels.shape}; pass one label per point.")
     check_finite_rows(points, "coordinates")
-    classes, codes = np.unique(labels, return_inverse=True)
+    try:
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError:  # they cannot be sorted
+        raise ValueError(
+            "labels must be of one type, got several, or some that are missing; pass labels.astype(str), for example."
+        ) from None
     return points, classes, codes
 
 
@@ -129,8 +134,9 @@ def legend_names(classes: np.ndarray, names: Sequence[str] | Mapping[Any, str] |
     if names is None:
         return [str(value) for value in values]
     try:
-        return [str(names[value]) for value in values]
-    except (KeyError, IndexError, TypeError):
+        found = names if isinstance(names, Mapping) else dict(enumerate(names))  # -1 is not the last of a list
+        return [str(found[value]) for value in values]
+    except (KeyError, TypeError):
         raise ValueError(
             f"names must hold a name for each of the labels {', '.join(map(repr, values))}, got {names!r}; add it."
         ) from None

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph._checks import check_integer, check_n_jobs, check_number, look_up
+from fishergraph._checks import check_integer, check_n_jobs, check_number, check_seed, look_up
 from fishergraph._optional import require
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.probes.door import FIT_ON, check_embedding, check_same_columns, check_split, encode
@@ -64,7 +64,7 @@ class BoostedProbe(ClassifierMixin, BaseEstimator):
         refit = look_up(FIT_ON, self.fit_on, "fit_on")
         fixed = {
             "n_jobs": -1 if check_n_jobs(self.n_jobs) is None else self.n_jobs,
-            "random_state": check_integer(self.random_state, "random_state", least=0),
+            "random_state": check_seed(self.random_state, "random_state"),
             **_FIXED,
         }
         Z = check_embedding(Z)

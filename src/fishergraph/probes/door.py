@@ -14,18 +14,18 @@ _LARGEST = 1e100  # entries whose squares a model can add up
 FIT_ON = {"train": False, "train+val": True}  # whether the validation rows join the last fit
 
 
-def check_embedding(Z: Any) -> Any:
+def check_embedding(Z: Any, name: str = "Z") -> Any:
     """Z as a dense matrix or CSR array of finite numbers."""
-    Z = sp.csr_array(check_compressed(Z, "Z")) if sp.issparse(Z) else np.asarray(Z)
+    Z = sp.csr_array(check_compressed(Z, name)) if sp.issparse(Z) else np.asarray(Z)
     if Z.ndim != 2 or Z.dtype.kind not in "fiub":
         raise ValueError(
-            f"Z must be a matrix of numbers, one row a node, got shape {Z.shape} and dtype {Z.dtype}; "
+            f"{name} must be a matrix of numbers, one row a node, got shape {Z.shape} and dtype {Z.dtype}; "
             "pass an embedding."
         )
-    check_finite_rows(Z, "Z")
+    check_finite_rows(Z, name)
     largest = max(float(Z.max()), -float(Z.min())) if 0 not in Z.shape else 0.0
     if largest > _LARGEST:
-        raise ValueError(f"Z must have entries of at most {_LARGEST:g}, got {largest:g}; rescale the embedding.")
+        raise ValueError(f"{name} must have entries of at most {_LARGEST:g}, got {largest:g}; rescale the embedding.")
     return Z
 
 
@@ -39,26 +39,33 @@ def check_same_columns(Z: Any, n_features: int) -> Any:
 
 
 def check_split(
-    y: Any, train: Any, val: Any, n_rows: int, *, what: str = "row of Z"
+    y: Any, train: Any, val: Any, n_rows: int, *, what: str = "row of Z", names: tuple[str, str] = ("train", "val")
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The labels and the node numbers of the training and validation rows."""
     y = np.asarray(y)
     if y.shape != (n_rows,):
         raise ValueError(f"y must have shape ({n_rows},), a label per {what}, got {y.shape}; pass such labels.")
-    train, val = _node_numbers(train, "train", n_rows), _node_numbers(val, "val", n_rows)
+    train, val = (_node_numbers(rows, name, n_rows) for rows, name in zip((train, val), names, strict=True))
     shared = np.intersect1d(train, val)
     if shared.size:
         raise ValueError(
-            f"train and val must be disjoint, got {shared.size} common rows, {shared[0]} the first; "
+            f"{names[0]} and {names[1]} must be disjoint, got {shared.size} common rows, {shared[0]} the first; "
             "remove them from one of the two."
         )
     for nodes in (train, val):
-        missing = nodes[[label is None or label != label for label in y[nodes].tolist()]]
+        missing = nodes[[_is_missing(label) for label in y[nodes].tolist()]]
         if missing.size:
             raise ValueError(
-                f"y must hold a label for every row of train and val, got none in row {missing[0]}; drop it."
+                f"y must hold a label for every row of {names[0]} and {names[1]}, got none in row {missing[0]}; "
+                "drop it."
             )
     return y, train, val
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN, or pandas' NA, of which nobody can say that it equals itself."""
+    same = label == label
+    return label is None or not (isinstance(same, (bool, np.bool_)) and same)
 
 
 def _node_numbers(rows: Any, name: str, n_rows: int) -> np.ndarray:
