@@ -1,6 +1,5 @@
 """The logistic probe: scikit-learn's minimiser, found in the span of the training rows."""
 
-
 import numpy as np
 import pandas as pd
 import pytest

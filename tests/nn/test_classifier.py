@@ -128,6 +128,24 @@ def test_labels_and_what_is_none(y, classes, codes):
     assert numbers.tolist() == codes
 
 
+def test_a_score_of_one_class_knows_which_labels_there_are():
+    """−1 and 1 are all there is: the first marks rows without a label where it is no class of the model."""
+    model = small(max_epochs=2).fit(X, Y, graph=A)
+    only = np.where(Y == 1, 1, -1)
+    assert model.score(X, only, graph=A) == pytest.approx((model.predict(X, graph=A) == 1)[Y == 1].mean())
+    signs = small(max_epochs=2).fit(X, only, graph=A)
+    below = np.full(len(Y), -1)
+    assert signs.score(X, below, graph=A) == pytest.approx((signs.predict(X, graph=A) == -1).mean())
+
+
+def test_nobody_held_out_and_labels_of_two_kinds():
+    assert small(max_epochs=2).fit(X, Y, graph=A, val=[]).n_iter_ == 2
+    mixed = np.where(Y == 1, "one", Y.astype(object))
+    for y in (mixed, mixed[::-1]):
+        with pytest.raises(ValueError, match="all numbers or all strings, got both; convert the numbers to strings"):
+            small().fit(X, y, graph=A)
+
+
 def test_score_counts_labelled_rows_and_their_weights():
     model = small().fit(X, HIDDEN, graph=A, val=VAL)
     right = model.predict(X, graph=A) == Y

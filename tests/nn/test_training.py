@@ -9,13 +9,16 @@ from functools import partial
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from torch import nn
 from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GCN
 from torch_geometric.nn.dense.linear import Linear
 
 from fishergraph.multiset import Multisets
+from fishergraph.nn.conv import FisherConv
 from fishergraph.nn.history import COLUMNS, History
 from fishergraph.nn.loader import CSRNeighborLoader
 from fishergraph.nn.models import FisherNet
@@ -38,6 +41,8 @@ def community_graph():
 
 
 DATA = community_graph()
+LABELLED = torch.arange(N)
+NAMED = torch.cat([DATA["train"], DATA["val"]])
 
 
 def net(seed=0, **options):
@@ -268,11 +273,43 @@ def test_a_checkpoint_that_does_not_fit(tmp_path):
         fit(net(), epochs=2, lr=0.1, checkpoint=path, resume=True)
     with pytest.raises(ValueError, match=r"must hold the weights of this model, got .*; build the model as it was"):
         fit(net(num_anchors=3), epochs=2, checkpoint=path, resume=True)
+    for changes, what in (
+        ({"x": DATA["x"] + 1}, "data_checksum"),
+        ({"edge_index": DATA["edge_index"].flip(0)}, "data_checksum"),
+        ({"train": DATA["val"], "val": DATA["train"][:16]}, "n_train"),
+        ({"val": torch.cat([DATA["val"][1:], LABELLED[~torch.isin(LABELLED, NAMED)][:1]])}, "split_checksum"),
+    ):
+        with pytest.raises(ValueError, match=f"must come from a run with {what}="):
+            fit(net(), epochs=2, checkpoint=path, resume=True, **changes)
+    for other, what in ((net(dropout=0.1), r"model\.dropout='0.1', got '0.3'"), (net().double(), "dtype=")):
+        with pytest.raises(ValueError, match=f"must come from a run with {what}"):
+            fit(other, epochs=2, checkpoint=path, resume=True)
     path.write_bytes(b"\0" * 100)
     with pytest.raises(ValueError, match="must be a checkpoint written by train, got a truncated or foreign file"):
         fit(net(), checkpoint=path, resume=True)
     with pytest.raises(FileNotFoundError, match="the folder of"):
         fit(net(), checkpoint=tmp_path / "absent" / "c")
+
+
+def test_a_checkpoint_of_short_floats(tmp_path):
+    path, model = tmp_path / "c", net().bfloat16()
+    fit(model, epochs=2, checkpoint=path)
+    assert {tensor.dtype for tensor in model.parameters()} == {torch.bfloat16}
+    resumed, whole = net(1).bfloat16(), net().bfloat16()
+    assert numbers(fit(resumed, epochs=4, checkpoint=path, resume=True)) == numbers(fit(whole, epochs=4))
+    assert same(weights(resumed), weights(whole))
+
+
+def test_a_disk_that_is_full_does_not_cost_the_weights(tmp_path, monkeypatch):
+    def full(path, snapshot):
+        raise OSError("no space left")
+
+    monkeypatch.setattr("fishergraph.nn.loop.write_snapshot", full)
+    model, whole = net(), net()
+    with pytest.raises(OSError, match="no space"):
+        fit(model, epochs=20, checkpoint=tmp_path / "c", checkpoint_every=100)
+    assert fit(whole, epochs=20).best_epoch < 20
+    assert same(weights(model), weights(whole))
 
 
 # --- the ends of a run ----------------------------------------------------------------------------------
@@ -397,10 +434,65 @@ def test_a_loader_of_ones_own():
 
 def test_a_loader_without_features():
     data = Data(y=DATA["y"], edge_index=DATA["edge_index"], batch_size=4)
-    with pytest.raises(ValueError, match=r"must have x, y and edge_index, got none of x; give the loader the features"):
+    with pytest.raises(ValueError, match=r"must have x, y, edge_index and batch_size, .* got none of x; pass"):
         fit(net(), loader=[data])
     with pytest.raises(ValueError, match="a loader must have features"):
         CSRNeighborLoader(Data(edge_index=DATA["edge_index"], num_nodes=N), [4])
+
+
+def test_loaders_that_are_no_neighbour_loaders():
+    data = Data(x=DATA["x"], y=DATA["y"], edge_index=DATA["edge_index"])
+    with pytest.raises(ValueError, match="number of their seeds, got a batch of whole graphs; pass a NeighborLoader"):
+        fit(net(), loader=DataLoader([data]))
+    with pytest.raises(ValueError, match="got none of batch_size"):
+        fit(net(), loader=[data])
+    with pytest.raises(ValueError, match="batches in every epoch, got none in epoch 1; pass the loader itself"):
+        fit(net(), loader=[])
+    loader = CSRNeighborLoader(data, [4, 4], input_nodes=DATA["train"], batch_size=10)
+    with pytest.raises(ValueError, match="batches in every epoch, got none in epoch 2"):
+        fit(net(), loader=iter(loader))
+    data.y = torch.full((N,), -1)
+    with pytest.raises(ValueError, match="the seeds of a batch must have labels, got -1"):
+        fit(net(), loader=CSRNeighborLoader(data, [4, 4], batch_size=10))
+
+
+class Own(nn.Module):
+    """A model of one's own, which knows nothing of hops."""
+
+    def __init__(self, out=C):
+        super().__init__()
+        self.layer = FisherConv(D, out)
+
+    def forward(self, x, edge_index, edge_weight=None):
+        return self.layer(x, edge_index, edge_weight)
+
+
+def test_a_model_of_ones_own_in_mini_batches():
+    history = fit(Own(), epochs=30, batch_size=10, num_neighbors=[8], edge_weight=torch.ones(360))
+    assert history.best["val_accuracy"] > 0.6
+    with pytest.raises(ValueError, match=r"model must give a row of 3 logits for each node.*got shape \(24, 2\)"):
+        fit(Own(2))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("form", ["edges", "sparse", "sets"])
+@pytest.mark.parametrize("rule", [None, "symmetric"])
+def test_batches_of_all_neighbours_are_the_whole_graph(form, rule):
+    """Loops and weights are those of the whole graph: one batch of all training nodes is a full step."""
+    weights = torch.linspace(0.5, 2, 360)
+    sets = tensor_sets(DATA["edge_index"], n_sets=N, n_points=N, weights=weights)
+    adjacency = torch.sparse_csr_tensor(sets.indptr, sets.indices, sets.weights, (N, N))
+    edges = {"edges": DATA["edge_index"], "sparse": adjacency, "sets": sets}[form]
+    given = {"edge_index": edges, "edge_weight": weights if form == "edges" else None}
+    whole = fit(net(weights=rule, dropout=0.0), epochs=3, **given)
+    batched = fit(net(weights=rule, dropout=0.0), epochs=3, batch_size=24, num_neighbors=np.int64(-1), **given)
+    assert batched.column("loss") == pytest.approx(whole.column("loss"), rel=1e-4)
+
+
+def test_features_of_another_type():
+    x, model = DATA["x"].double(), net()
+    assert fit(model, epochs=2, x=x).column("loss") == fit(net(), epochs=2).column("loss")
+    assert model(x, DATA["edge_index"]).dtype == torch.float32
 
 
 # --- bad input ------------------------------------------------------------------------------------------
@@ -412,7 +504,6 @@ def changed(name, row, value):
     return {name: tensor}
 
 
-LABELLED = torch.arange(N)
 BAD = {
     "label out of range": (changed("y", 7, 3), r"labels must be -1 \(none\) or 0 to 2.*, got 3 in row 7"),
     "label below": (changed("y", 7, -2), r"got -2 in row 7"),
@@ -452,6 +543,15 @@ BAD = {
     "hops": ({"batch_size": 5, "num_neighbors": [3]}, r"a number for each of the 2 layers, got 1"),
     "hops without batches": ({"num_neighbors": [3, 3]}, r"num_neighbors belongs to mini-batches, got no batch_size"),
     "card": ({"device": "cuda:99"}, r"cuda"),
+    "no card": ({"device": "gpu"}, r"device must be one of 'cpu', 'cuda', .*got 'gpu'"),
+    "no labels": ({"y": None}, r"y must be the class numbers of the nodes, got None"),
+    "names": ({"y": ["a"] * N}, r"y must be the class numbers of the nodes, got list"),
+    "no training nodes": ({"train": None}, r"train must be a mask or a list of node numbers, got None"),
+    "all nodes": ({"train": "all"}, r"train must be a mask or a list of node numbers, got 'all'"),
+    "no edges": ({"edge_index": None}, r"edge_index must be a \(2, edge\) tensor.*got None"),
+    "edges of SciPy": ({"edge_index": sp.eye_array(N, format="csr")}, r"edge_index must be .* got csr_array"),
+    "sparse triples": ({"x": DATA["x"].to_sparse_coo()}, r"dense or sparse CSR, got .*to_sparse_csr\(\)"),
+    "all neighbours": ({"batch_size": 5, "num_neighbors": "all"}, r"num_neighbors must be a list .* got 'all'"),
 }  # fmt: skip
 
 
@@ -465,6 +565,13 @@ def test_bad_input_is_one_sentence(case):
     assert str(error.value).count("\n") == 0
     assert str(error.value).endswith(".")
     assert same(weights(model), before)
+
+
+def test_models_that_cannot_be_trained():
+    with pytest.raises(TypeError, match="model must be a torch module, got NoneType"):
+        fit(None)
+    with pytest.raises(ValueError, match="model must have parameters to train, got none"):
+        fit(net().requires_grad_(False))
 
 
 def test_a_model_without_a_classifier():

@@ -13,7 +13,7 @@ from fishergraph.em.transport import transport as plain_transport
 from fishergraph.multiset import Multisets
 from fishergraph.ops import Responsibilities
 from fishergraph.ops.numba_cpu import fill_rows
-from fishergraph.ops.numba_transport import scratch, transport_row, transport_row_backward
+from fishergraph.ops.numba_transport import scratch, transport_row
 from fishergraph.ops.transport_rules import MAX_ITER, default_tolerance
 
 torch = pytest.importorskip("torch")
@@ -335,25 +335,6 @@ def test_the_gradient_of_a_weight_of_zero(slack):
         weights[1] = weight
         values.append(np.sum(upstream * ref.transport(scores, weights, math.inf if slack == 0 else 1 / slack)))
     assert_allclose(found[1], (4 * values[1] - values[2] - 3 * values[0]) / 2e-5, rtol=1e-5, atol=1e-7)
-
-
-@SLACKS
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("scale", [1.0, 50.0])
-def test_compiled_gradients_are_those_of_the_tensors(slack, weighted, scale):
-    problem = example(5, scale=scale, weighted=weighted)
-    scores, indptr, weights = problem
-    upstream = np.random.default_rng(2).normal(size=scores.shape)
-    logs, expected = tensor_gradients(problem, slack, upstream)
-    got, own = upstream.copy(), np.zeros(len(scores) if weighted else 0)
-    given = weights if weighted else np.ones(1)
-    for start, stop in pairwise(indptr):
-        transport_row_backward(
-            logs[start:stop], got[start:stop], given, int(weighted), start, stop - start, slack, own, scratch(5)
-        )
-    assert_allclose(got, expected[0], rtol=1e-9, atol=1e-9)
-    if weighted:
-        assert_allclose(own, expected[1], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

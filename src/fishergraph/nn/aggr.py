@@ -9,6 +9,9 @@ from torch_geometric.nn.aggr import Aggregation
 
 from fishergraph.nn.families import make_mixture
 from fishergraph.nn.kernel_map import LinearHead
+from fishergraph.nn.lazy import check_options
+from fishergraph.nn.mixture import Mixture
+from fishergraph.nn.rows import as_given
 from fishergraph.nn.sets import group_sets
 from fishergraph.ops.place import random_stream
 
@@ -41,6 +44,7 @@ class FisherAggregation(Aggregation):
         **options: Any,
     ):
         super().__init__()
+        check_options(FisherAggregation, options, FisherAggregation, make_mixture, Mixture)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.mixture = make_mixture(in_channels, num_anchors, heads=heads, num_em_steps=num_em_steps, **options)
         self.head = None if out_channels is None else LinearHead(self.mixture.out_channels, out_channels, bias=bias)
@@ -70,9 +74,9 @@ class FisherAggregation(Aggregation):
         self.mixture.expect(x.shape[1])
         sets = group_sets(index, ptr, x.shape[0], dim_size)  # type: ignore[arg-type]
         if self.head is None:
-            return self.mixture(x, sets)
+            return as_given(self.mixture(x, sets), x)
         self.head.expect(self.mixture.out_channels)
-        return self.head.finish(self.mixture.linear(x, sets, self.head.projection))
+        return self.head.finish(as_given(self.mixture.linear(x, sets, self.head.projection), x))
 
     def __repr__(self) -> str:
         mixture = self.mixture

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Batch as GraphBatch
 from torch_geometric.data import Data
 
 from fishergraph.nn.loader import CSRNeighborLoader
 from fishergraph.nn.training_door import Task
+from fishergraph.ops.torch_edges import tensor_sets
 from fishergraph.ops.torch_sets import TensorSets
 
 
@@ -54,12 +56,14 @@ class Sampled:
     task: Task  # on the host
     loader: Callable[[int], Iterable[Any]]
     device: torch.device
+    whole: bool = False  # the edges of a batch are multisets that the model made of the whole graph
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """The batches of an epoch, each brought to the device."""
         for data in self.loader(epoch):
-            data = _checked(data).to(self.device, non_blocking=True)
-            yield Batch(lambda model, data=data: _call_batch(model, data), data.y[: data.batch_size].long())
+            data = data.to(self.device, non_blocking=True)
+            y = data.y[: data.batch_size].long()
+            yield Batch(lambda model, data=data: _call_batch(model, data, self.whole), y)
 
     def logits(self, model: Any) -> Tensor:
         """The logits of all nodes, layer by layer; a model that cannot do that is given the whole graph."""
@@ -69,9 +73,18 @@ class Sampled:
         return inference(task.x, task.edge_index, task.edge_weight, device=self.device)
 
 
-def sampled(task: Task, hops: list[int], batch_size: int, *, device: torch.device, seed: int) -> Sampled:
-    """Steps on `batch_size` training nodes with up to hops[k] neighbours at distance k, drawn by seed and epoch."""
+def sampled(model: Any, task: Task, hops: list[int], batch_size: int, *, device: torch.device, seed: int) -> Sampled:
+    """Steps on `batch_size` training nodes with up to hops[k] neighbours at distance k, drawn by seed and epoch.
+
+    A model that makes multisets of edges makes them of all edges: a batch has the loops and weights of the whole graph.
+    """
     source: Any = task.edge_index
+    whole = hasattr(model, "sets") and len(getattr(model, "convs", ())) > 0  # as a FisherNet does
+    if whole:
+        with torch.no_grad():
+            source = model.sets(source, task.edge_weight, task.n_nodes)
+    elif getattr(source, "layout", torch.strided) != torch.strided:
+        source = tensor_sets(source)
     beside: dict[str, Any] = {"x": task.x, "y": task.y}
     if not isinstance(source, TensorSets):
         weights = {} if task.edge_weight is None else {"edge_weight": task.edge_weight}
@@ -87,25 +100,49 @@ def sampled(task: Task, hops: list[int], batch_size: int, *, device: torch.devic
         loader.epoch = epoch
         return loader
 
-    return Sampled(task, batches, device)
+    return Sampled(task, batches, device, whole)
+
+
+def given_batches(loader: Iterable[Any], epoch: int) -> Iterator[Any]:
+    """The batches of somebody's loader, each of them looked at."""
+    data = None
+    for data in loader:
+        yield _checked(data)
+    if data is None:
+        raise ValueError(
+            f"a loader must give batches in every epoch, got none in epoch {epoch}; pass the loader itself, not an "
+            "iterator over it, with at least one node."
+        )
 
 
 def _checked(data: Any) -> Any:
-    missing = [name for name in ("x", "y", "edge_index") if getattr(data, name, None) is None]
-    if missing:
+    missing = [name for name in ("x", "y", "edge_index", "batch_size") if getattr(data, name, None) is None]
+    if missing or isinstance(data, GraphBatch):
+        got = f"none of {', '.join(missing)}" if missing else "a batch of whole graphs"
         raise ValueError(
-            f"the batches of a loader must have x, y and edge_index, got none of {', '.join(missing)}; "
-            "give the loader the features and labels of the nodes."
+            f"the batches of a loader must have x, y, edge_index and batch_size, the number of their seeds, got {got}; "
+            "pass a NeighborLoader of a graph with features and labels."
         )
+    if bool((data.y[: data.batch_size] < 0).any()):
+        raise ValueError("the seeds of a batch must have labels, got -1 in y; give the loader labelled input_nodes.")
     return data
 
 
-def _call_batch(model: Any, data: Any) -> Tensor:
-    """The logits of a batch's first nodes, its seeds; what a model does not need of the hops is left out."""
-    options = {
-        "edge_weight": getattr(data, "edge_weight", None),
+def _call_batch(model: Any, data: Any, whole: bool) -> Tensor:
+    """The logits of a batch's first nodes, its seeds; what a model does not need of the hops is left out.
+
+    Where the edges are `whole`, they are multisets already, with loops and weights.
+    """
+    edges, weights = data.edge_index, getattr(data, "edge_weight", None)
+    if whole:
+        edges, weights = tensor_sets(edges, weights=weights), None
+    hops = {
         "num_sampled_nodes_per_hop": getattr(data, "num_sampled_nodes", None),
         "num_sampled_edges_per_hop": getattr(data, "num_sampled_edges", None),
+        "batch_size": data.batch_size,
     }
-    given = {name: value for name, value in options.items() if value is not None}
-    return model(data.x, data.edge_index, **given, batch_size=data.batch_size)[: data.batch_size]
+    known = signature(model.forward).parameters
+    takes_all = any(parameter.kind == parameter.VAR_KEYWORD for parameter in known.values())
+    given = {name: value for name, value in hops.items() if value is not None and (takes_all or name in known)}
+    given |= {} if weights is None else {"edge_weight": weights}
+    return model(data.x, edges, **given)[: data.batch_size]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,9 @@ from torch import Tensor, nn
 
 from fishergraph._version import __version__
 from fishergraph.estimators.model_file import Kind, foreign, read_file, write_file
+from fishergraph.multiset import LiftedSets
 from fishergraph.nn.history import History
+from fishergraph.ops.torch_sets import TensorSets
 
 CHECKPOINT = Kind("fishergraph-checkpoint", "a checkpoint", "train")
 
@@ -102,14 +107,49 @@ def restore(run: Run, snapshot: Snapshot) -> None:
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:
     """Write a snapshot; the file appears whole or not at all."""
-    arrays = {name: tensor.cpu().contiguous().numpy() for name, tensor in snapshot.tensors.items()}
-    write_file(path, {"fishergraph": __version__, **snapshot.facts}, arrays, CHECKPOINT)
+    # NumPy has no bfloat16: such tensors are kept as float32, under a list of their names.
+    short = [name for name, tensor in snapshot.tensors.items() if tensor.dtype == torch.bfloat16]
+    wide = snapshot.tensors | {name: snapshot.tensors[name].float() for name in short}
+    arrays = {name: tensor.cpu().contiguous().numpy() for name, tensor in wide.items()}
+    write_file(path, {"fishergraph": __version__, "bfloat16": short, **snapshot.facts}, arrays, CHECKPOINT)
+
+
+def describe_model(model: nn.Module) -> dict[str, str]:
+    """What must be the same where a run is resumed: the class, the type, and where it says them the arguments."""
+    config = model.config() if hasattr(model, "config") else {}  # type: ignore[operator]
+    arguments = {f"model.{name}": re.sub(" at 0x[0-9a-f]+", "", repr(value)) for name, value in config.items()}
+    return {"model": type(model).__name__, "dtype": str(next(model.parameters()).dtype), **arguments}
+
+
+def checksum(*values: Any) -> int:
+    """A number that other features, labels, edges or nodes would change."""
+    found = 0
+    for value in values:
+        for tensor in _parts(value):
+            whole = tensor.detach().cpu().contiguous()
+            found = zlib.crc32(f"{whole.dtype} {tuple(whole.shape)}".encode(), found)
+            found = zlib.crc32(whole.view(torch.uint8).numpy().data if whole.numel() else b"", found)
+    return found
+
+
+def _parts(value: Any) -> Iterator[Tensor]:
+    """The dense tensors that a value is made of."""
+    if isinstance(value, LiftedSets):
+        yield from (*_parts(value.sets), torch.as_tensor(value.subgraphs))
+    elif isinstance(value, TensorSets):
+        yield from (part for part in (value.indptr, value.indices, value.weights) if part is not None)
+    elif isinstance(value, Tensor) and value.layout == torch.strided:
+        yield getattr(value, "as_tensor", lambda: value)()
+    elif isinstance(value, Tensor):
+        rows = value if value.layout == torch.sparse_csr else value.to_sparse_csr()
+        yield from (rows.crow_indices(), rows.col_indices(), rows.values())
 
 
 def read_snapshot(path: Path, run: Run) -> Snapshot:
     """The snapshot of a file, if it belongs to such a run."""
     facts, arrays = read_file(path, CHECKPOINT)
     tensors = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
+    tensors |= {name: tensors[name].bfloat16() for name in facts.get("bfloat16", ()) if name in tensors}
     snapshot = Snapshot(tensors, facts)
     mine = {name: tuple(tensor.shape) for name, tensor in run.model.state_dict().items()}
     theirs = {name: tuple(tensor.shape) for name, tensor in snapshot.part("model.").items()}
@@ -122,7 +162,7 @@ def read_snapshot(path: Path, run: Run) -> Snapshot:
             f"{mine.get(name, 'none')} here; build the model as it was, or set resume=False."
         )
     for key, value in run.settings.items():
-        if facts["settings"].get(key) != value:
+        if facts["settings"].get(key, value) != value:  # older files say less
             raise ValueError(
                 f"'{path}' must come from a run with {key}={value!r}, got {facts['settings'].get(key)!r}; "
                 "pass the settings of that run, or set resume=False."

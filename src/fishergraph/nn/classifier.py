@@ -180,7 +180,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         """
         self._check_params()
         words = check_random_state(self.random_state).randint(0, 2**31 - 1, size=3)
-        self._structure_seed, seed, split_seed = (int(word) for word in words)
+        self.structure_seed_, seed, split_seed = (int(word) for word in words)
         x, sets = self._open(X, graph, fitting=True)
         n_nodes, slots = n_outputs(sets), sets.slots if sets.lifted else None
         self.classes_, codes = read_labels(y, n_nodes)
@@ -214,7 +214,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, graph: Any = None) -> float:
         """The share of the rows with a label in y that are classified as it says."""
         predicted = self.predict(X, graph=graph)
-        classes, codes = read_labels(y, len(predicted))
+        classes, codes = read_labels(y, len(predicted), self.classes_)
         rows = np.flatnonzero(codes != UNLABELLED)
         weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
         return float(accuracy_score(classes[codes[rows]], predicted[rows], sample_weight=weight))

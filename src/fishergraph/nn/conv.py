@@ -18,12 +18,12 @@ from fishergraph.layer import sampled_points
 from fishergraph.multiset import LiftedSets
 from fishergraph.nn.families import make_mixture
 from fishergraph.nn.kernel_map import HEADS, NystromMap
+from fishergraph.nn.lazy import check_options, check_widths
 from fishergraph.nn.lifted import by_blocks, check_edges_alone, expect_rows, lift_width, lifted_sets, rows_to_lift
-from fishergraph.nn.rows import check_rows, is_sparse
-from fishergraph.nn.sets import edge_sets, listed_edges
+from fishergraph.nn.rows import as_given, check_rows, is_sparse
+from fishergraph.nn.sets import edge_sets, graph_size, listed_edges
 from fishergraph.ops.place import random_stream
 from fishergraph.ops.torch_graph import WEIGH
-from fishergraph.ops.torch_sets import TensorSets
 
 Pair = tuple[Tensor, Tensor | None]
 
@@ -111,6 +111,7 @@ class FisherConv(MessagePassing):
         backend: str | None = None,
         **kwargs: Any,
     ):
+        check_options(FisherConv, kwargs, FisherConv, MessagePassing)
         super().__init__(aggr="add", node_dim=0, **kwargs)
         if self.flow != "source_to_target":
             raise ValueError(f"flow must be 'source_to_target', got {self.flow!r}; pass edge_index.flip(0) instead.")
@@ -123,7 +124,7 @@ class FisherConv(MessagePassing):
         self.slots = None if slots is None else check_integer(slots, "slots (or None)", least=1)
         self.normalize = check_flag(normalize, "normalize") and choose_family(family).support != "counts"
         self.dropout = check_number(dropout, "dropout", most=1.0)
-        sources, targets = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
+        sources, targets = check_widths(in_channels)
         self.mixture = make_mixture(
             lift_width(sources, slots), num_anchors, heads=heads, num_em_steps=num_em_steps, variance=variance,
             sharpness=sharpness, prior=prior, e_step=e_step, column_penalty=column_penalty, counts=counts,
@@ -159,7 +160,7 @@ class FisherConv(MessagePassing):
         source, target = x if isinstance(x, tuple) else (x, x)
         self._expect(source)
         rng = random_stream(seed, source)
-        sets = self.sets(edge_index, edge_weight, self._size(source, target, edge_index, None))
+        sets = self.sets(edge_index, edge_weight, graph_size(source, target, edge_index, None))
         points = self._points(source)
         self.mixture.init_from_data(sampled_points(points, sets, self.num_anchors, MAX_SAMPLES, rng), rng)
         if isinstance(self.head, NystromMap):
@@ -179,7 +180,7 @@ class FisherConv(MessagePassing):
         """The output for every target."""
         source, target = x if isinstance(x, (tuple, list)) else (x, x)
         self._expect(source)
-        size = self._size(source, target, edge_index, size)
+        size = graph_size(source, target, edge_index, size)
         sets = None
         if self.is_explained() or return_attention_weights:
             check_edges_alone(edge_index, "what explains a layer")
@@ -188,8 +189,9 @@ class FisherConv(MessagePassing):
         else:
             sets = self.sets(edge_index, edge_weight, size)
             z = self._fused(source, self._thinned(sets))
+        z = as_given(z, source)
         if self.residual is not None:
-            z = z + self.residual(_own_rows(target, size[1]))
+            z = z + self.residual(_own_rows(target))
         if not return_attention_weights:
             return z
         sets = self.sets(edge_index, edge_weight, size) if sets is None else sets
@@ -205,19 +207,6 @@ class FisherConv(MessagePassing):
         expect_rows(self.mixture, source.shape[1], self.slots)
         if self.head is not None:
             self.head.expect(self.mixture.out_channels)
-
-    def _size(self, source: Tensor, target: Tensor | None, edge_index: Any, size: Any) -> tuple[int, int]:
-        """(points, sets), from what is known of the targets."""
-        if size is not None:
-            return int(size[0]), int(size[1])
-        if target is not None:
-            return source.shape[0], target.shape[0]
-        if isinstance(edge_index, (TensorSets, LiftedSets)):
-            return source.shape[0], edge_index.n_sets
-        known = getattr(edge_index, "sparse_size", lambda: (None, None))()[1]
-        if getattr(edge_index, "layout", torch.strided) != torch.strided:
-            known = edge_index.shape[0]
-        return source.shape[0], source.shape[0] if known is None else int(known)
 
     def sets(self, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> Any:
         """The multisets of `size` = (points, sets) that this layer makes of the edges; lifted ones stay lifted."""
@@ -247,7 +236,8 @@ class FisherConv(MessagePassing):
             root = head.root()  # once for all row blocks
             return self._over(lambda points, sets: head(self.mixture(points, sets), root), points, sets)
         weight = head.projection
-        return head.finish(self._over(lambda points, sets: self.mixture.linear(points, sets, weight), points, sets))
+        z = self._over(lambda points, sets: self.mixture.linear(points, sets, weight), points, sets)
+        return head.finish(as_given(z, source))
 
     def _points(self, source: Tensor) -> Tensor:
         """What the mixture is given, or what is lifted for it."""
@@ -274,9 +264,9 @@ class FisherConv(MessagePassing):
         steps = self.propagate(edges, x=(rows, None), alpha=alpha, size=size)
         # Whoever masks messages moves the means; the masses are those of all members.
         phi = self.mixture.embedded(steps + self.mixture.centres(steps.dtype), self.mixture.mass(source, sets))
-        if self.head is None:
-            return phi
-        return self.head.finish(phi if self.head.projection is None else F.linear(phi, self.head.projection))
+        if self.head is None or self.head.projection is None:
+            return phi if self.head is None else self.head.finish(phi)
+        return self.head.finish(as_given(F.linear(phi, self.head.projection.to(phi.dtype)), source))
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         """α_e (t_e − E t_j), (edge, anchor, statistic), with t_e − E t_j = x_e − w_j for the Gaussian mixture.
@@ -292,8 +282,8 @@ class FisherConv(MessagePassing):
         )
 
 
-def _own_rows(target: Tensor | None, n_sets: int) -> Tensor:
+def _own_rows(target: Tensor | None) -> Tensor:
     """The targets' own features, which a residual needs."""
     if target is None:
         raise ValueError("residual=True needs the features of the targets, got None; pass x as (x_source, x_target).")
-    return target[:n_sets]
+    return target

@@ -130,7 +130,9 @@ class FamilyMixture(Mixture):
     def rows(self, x: Tensor) -> Tensor:
         """t(x) of every row, which the M-step averages, (row, statistic)."""
         points = self.points(x)
-        return self.family.statistics(points.to(work_type(points.dtype)), self.theta(0, work_type(points.dtype)))
+        found = self.family.statistics(points.to(work_type(points.dtype)), self.theta(0, work_type(points.dtype)))
+        # A direction of what is no number would be none, as that of a zero row.
+        return found.masked_fill(~torch.isfinite(points.detach().sum(dim=1, keepdim=True)), torch.nan)
 
     def centres(self, dtype: torch.dtype) -> Tensor:
         """E[t] at θ_0 of all heads, (head · anchor, statistic)."""
@@ -154,7 +156,8 @@ class FamilyMixture(Mixture):
             own = slice(h * p, (h + 1) * p)
             theta = self.theta(h, means.dtype)
             parts.append(self.family.phi(means[:, own], mass[:, own].to(means.dtype), theta, prior=self.prior))
-        phi = [torch.where(mass.sum(dim=1, keepdim=True) > 0, part, 0.0) for part in parts]
+        total = mass.sum(dim=1, keepdim=True).to(means.dtype)
+        phi = [torch.where(total > 0, part, 0 * total) for part in parts]  # what is no number stays none
         return torch.cat([*phi, torch.log1p(mass).to(means.dtype)] if self.counts else phi, dim=1)
 
     def mass(self, x: Tensor, sets: TensorSets) -> Tensor:

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fishergraph._checks import check_integer
 from fishergraph.blocks import row_blocks
 from fishergraph.nn.lifted import own_block, pooled
-from fishergraph.nn.rows import take_rows
+from fishergraph.nn.rows import check_rows, take_rows
 
 _ROWS = 65_536
 
@@ -22,11 +23,15 @@ def run_by_layer(
     """The output of the network for every node; its mode is left as it was."""
     if net.pooling is not None:
         raise ValueError("inference is for nodes, got a network with pooling; call it on batches of graphs instead.")
-    training, size = net.training, _ROWS if batch_size is None else int(batch_size)
+    check_rows(x)
+    training, x = net.training, net.typed(x)
+    size = _ROWS if batch_size is None else check_integer(batch_size, "batch_size", least=1)
     device = next(net.parameters()).device if device is None else torch.device(device)
     sets = net.sets(edge_index, edge_weight, x.shape[0])
     net.eval()
     try:
+        if x.shape[0] == 0:
+            return net(x.to(device), None if sets is None else sets.to(device)).to(x.device)
         out = _Pass(net, sets, row_blocks(x.shape[0], size), device, progress or (lambda n: None)).run(x)
         return pooled(out, edge_index)  # means of logits are logits of means
     finally:
@@ -79,8 +84,10 @@ class _Pass:
             return
         columns = slice(self.used, self.used + rows.shape[1])
         self.used = columns.stop
-        weight = net.classifier.weight[:, columns].to(rows)
-        self.logits = rows @ weight.T if self.logits is None else self.logits.addmm_(rows, weight.T)
+        weight = net.classifier.weight[:, columns].to(rows.device)
+        rows = rows.to(weight.dtype)  # autocast gives some layers in another type than others
+        with torch.autocast(rows.device.type, enabled=False):
+            self.logits = rows @ weight.T if self.logits is None else self.logits.addmm_(rows, weight.T)
 
 
 def _numbers(part: slice, device: Any) -> Tensor:

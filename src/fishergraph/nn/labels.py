@@ -11,10 +11,11 @@ from sklearn.utils.validation import column_or_1d
 UNLABELLED = -1
 
 
-def read_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """(classes, codes): the classes in order, and for each row the number of its class, or −1 where it has none.
 
-    A row has no label where y is −1 (numbers), None or NaN. Where −1 and 1 are all there is, they are two classes.
+    A row has no label where y is −1 (numbers), None or NaN. Where −1 and 1 are all there is, they are two classes;
+    where the classes are known already, −1 is one if it is among them.
     """
     if y is None:
         raise ValueError("FisherClassifier requires y to be passed, but the target y is None; pass a label per row.")
@@ -23,14 +24,21 @@ def read_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"y must have one label for each of the {n_rows} rows of X, got {len(y)}; pass as many.")
     labelled = ~_missing(y)
     known = y[labelled]
-    if known.dtype == object and len({isinstance(value, str) for value in known}) == 1:
-        known = known if isinstance(known[0], str) else np.array(known.tolist())  # numbers with None among them
+    texts = {isinstance(value, str) for value in known} if known.dtype == object else set()
+    if len(texts) == 2:
+        raise ValueError(
+            "Unknown label type: y must hold classes that are all numbers or all strings, got both; "
+            "convert the numbers to strings."
+        )
+    if texts == {False}:
+        known = np.array(known.tolist())  # numbers with None among them
     if len(known) and (kind := type_of_target(known)) not in ("binary", "multiclass"):
         raise ValueError(
-            f"Unknown label type: {kind}; y must hold classes, all of them numbers or all strings, such as "
-            f"{known[0]!r} is not; bin numbers into classes, and convert mixed labels to strings."
+            f"Unknown label type: {kind}; y must hold classes, whole numbers or strings, got {known.tolist()[0]!r} and "
+            "others; bin numbers into classes."
         )
-    if known.dtype.kind in "iuf" and set(np.unique(known).tolist()) != {-1, 1}:
+    two = set(np.unique(known).tolist()) == {-1, 1} if known_classes is None else UNLABELLED in list(known_classes)
+    if known.dtype.kind in "iuf" and not two:
         marked = known == UNLABELLED
         labelled[np.flatnonzero(labelled)[marked]] = False
         known = known[~marked]
@@ -67,6 +75,7 @@ def hold_out(codes: np.ndarray, fraction: float, seed: int) -> np.ndarray:
 def given_rows(val: Any, n_rows: int) -> np.ndarray:
     """Row numbers, of a mask or of numbers."""
     val = np.asarray(val)
+    val = val if val.size else np.zeros(0, dtype=np.int64)  # nobody is held out
     mask = val.dtype == bool
     if val.ndim != 1 or val.dtype.kind not in "biu" or (mask and len(val) != n_rows):
         raise ValueError(

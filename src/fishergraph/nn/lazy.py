@@ -1,14 +1,36 @@
-"""Modules that learn the width of their input from the first batch, where it was given as −1."""
+"""What modules are made with: widths, which the first batch decides where they are −1, and options by name."""
 
 from __future__ import annotations
 
+from inspect import Parameter, signature
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
 from fishergraph._checks import check_integer
+
+
+def check_widths(in_channels: Any) -> tuple[Any, Any]:
+    """(sources, targets): the widths of x, given as one or as a pair."""
+    pair = tuple(in_channels) if isinstance(in_channels, (tuple, list)) else (in_channels, in_channels)
+    if len(pair) != 2 or not isinstance(pair[0], (int, np.integer)):
+        raise ValueError(
+            f"in_channels must be a width (-1 takes that of the first input) or a pair of them, got {in_channels!r}; "
+            "pass the number of features of x."
+        )
+    return pair
+
+
+def check_options(owner: type, options: dict[str, Any], *makers: Any) -> None:
+    """Raise for an option that none of the makers takes by its name."""
+    taken = [p for maker in makers for p in signature(maker).parameters.values() if p.kind == Parameter.KEYWORD_ONLY]
+    known = sorted({parameter.name for parameter in taken})
+    for name in options:
+        if name not in known:
+            raise TypeError(f"{owner.__name__} takes the options {', '.join(known)}, got {name!r}; choose one.")
 
 
 class LazyChannels(nn.Module):

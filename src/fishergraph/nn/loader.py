@@ -17,7 +17,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 from torch_geometric.loader import NeighborLoader
 
-from fishergraph._checks import check_flag, check_integer
+from fishergraph._checks import check_flag, check_integer, check_seed
 from fishergraph.nn.loader_door import check_fan_outs, check_input_nodes, open_source
 from fishergraph.nn.rows import is_sparse
 from fishergraph.ops.numba_sample import sample_neighbourhood
@@ -79,7 +79,7 @@ class CSRNeighborLoader:
         self.num_neighbors = check_fan_outs(num_neighbors)
         self.batch_size = check_integer(batch_size, "batch_size", least=1)
         self.shuffle, self.drop_last = check_flag(shuffle, "shuffle"), check_flag(drop_last, "drop_last")
-        self.seed = check_integer(seed, "seed", least=0)
+        self.seed = check_seed(seed)
         self.num_workers = check_integer(num_workers, "num_workers", least=0)
         self.prefetch_factor = check_integer(prefetch_factor, "prefetch_factor", least=1)
         # As in PyTorch's loader, there is nothing to pin for where there is no card.

@@ -43,6 +43,7 @@ class Loop:
     def __init__(self, run: Run, source: FullBatch | NearBatch | Sampled, plan: Plan):
         self.state, self.source, self.task, self.plan = run, source, source.task, plan
         self.good: Snapshot = take_snapshot(run)
+        self.n_classes = int(source.task.y.max()) + 1
 
     def run(self) -> History:
         """The history of all epochs; the model has the best weights at the end, whichever end it is."""
@@ -92,7 +93,7 @@ class Loop:
         for batch in self.source.batches(number):
             state.optimizer.zero_grad(set_to_none=True)
             with torch.autocast(state.device.type, dtype=precision, enabled=precision is not None):
-                logits = batch.logits(state.model)
+                logits = self._checked(batch.logits(state.model))
             loss = F.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), batch.y)
             state.scaler.scale(loss).backward()
             if look:  # scaled gradients may overflow: such a step is left out
@@ -101,6 +102,15 @@ class Loop:
             state.scaler.update()
             total, count = total + loss.detach() * len(batch.y), count + len(batch.y)
         return total / max(count, 1)
+
+    def _checked(self, logits: Tensor) -> Tensor:
+        """The logits, if there is one for each class."""
+        if logits.ndim != 2 or logits.shape[1] < self.n_classes:
+            raise ValueError(
+                f"model must give a row of {self.n_classes} logits for each node, one per class in y, got shape "
+                f"{tuple(logits.shape)}; give it that many outputs."
+            )
+        return logits
 
     @torch.no_grad()
     def _measures(self) -> list[Tensor]:
@@ -152,8 +162,8 @@ class Loop:
 
     def _end(self) -> None:
         """Give the model its best weights; leave the checkpoint of the last whole epoch."""
-        if self.plan.checkpoint is not None:
-            write_snapshot(self.plan.checkpoint, self.good)
         model, best = self.state.model, self.state.best
         model.load_state_dict(best or self.good.part("model."))
         model.eval()
+        if self.plan.checkpoint is not None:  # at last: a disk that is full must not cost the weights
+            write_snapshot(self.plan.checkpoint, self.good)

@@ -135,7 +135,7 @@ class Mixture(LazyChannels):
             return torch.zeros(sets.n_entries, self.num_anchors, dtype=work_type(points.dtype), device=points.device)
         known = last.logs if last.by_entry else last.logs[sets.indices]
         total = last.log_total[sets.rows]
-        share = torch.where(total > -torch.inf, torch.exp(known - total), 0.0)
+        share = torch.where(total == -torch.inf, 0.0, torch.exp(known - total))
         return share if sets.weights is None else share * sets.weights[:, None]
 
     def rows(self, x: Tensor) -> Tensor:

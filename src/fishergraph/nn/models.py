@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn.aggr import Aggregation
+from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.resolver import aggregation_resolver
 
@@ -17,9 +18,10 @@ from fishergraph.nn.aggr import FisherAggregation
 from fishergraph.nn.conv import MAX_SAMPLES, FisherConv
 from fishergraph.nn.inference import run_by_layer
 from fishergraph.nn.kernel_map import HEADS, NystromMap
+from fishergraph.nn.lazy import check_options
 from fishergraph.nn.lifted import check_edges_alone, pooled
 from fishergraph.nn.rows import check_rows, dropped, take_rows, unit_rows
-from fishergraph.nn.sets import narrow
+from fishergraph.nn.sets import check_groups, narrow
 from fishergraph.ops.place import random_stream
 from fishergraph.ops.torch_sets import TensorSets
 
@@ -81,6 +83,7 @@ class FisherNet(nn.Module):
         **options: Any,
     ):
         super().__init__()
+        check_options(FisherNet, options, FisherNet, FisherConv, MessagePassing)
         self.options = {
             "in_channels": in_channels, "hidden_channels": hidden_channels, "num_layers": num_layers,
             "out_channels": out_channels, "num_anchors": num_anchors, "num_em_steps": num_em_steps, "head": head,
@@ -109,7 +112,8 @@ class FisherNet(nn.Module):
             for t, width in enumerate(widths)
         )  # fmt: skip
         self.pooling = _readout(pooling, self._width())
-        pooled = self._width() if pooling is None or (isinstance(pooling, str) and pooling != "fisher") else -1
+        pooled = self._width() if pooling is None or isinstance(pooling, str) else -1
+        pooled = self.pooling.mixture.out_channels if pooling == "fisher" else pooled
         self.classifier = None if out_channels is None else Linear(pooled, out_channels)
 
     def _width(self) -> int:
@@ -132,18 +136,22 @@ class FisherNet(nn.Module):
         self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None, *, seed: int = 0
     ) -> FisherNet:
         """self, with anchors and landmarks learned layer by layer without labels, in one pass (Section 4.5)."""
-        training, rng = self.training, random_stream(seed, x)
+        check_rows(x)
+        training, rng, x = self.training, random_stream(seed, x), self.typed(x)
         self.eval()
-        rows = self._prepared(x)
-        if isinstance(self.input_map, NystromMap):
-            sample = rng.permutation(x.shape[0])[: sample_size(self.input_map.out_channels, MAX_SAMPLES, x.shape[0])]
-            self.input_map.init_from_data(take_rows(rows, sample.sort().values), rng)
-        rows = self.points(x, rows if self.input_map is None else self.input_map(rows))
-        edges = self._edges(edge_index, edge_weight, x.shape[0])
-        for conv in self.convs:
-            conv.init_from_data(rows, edges, None, seed=rng)
-            rows = conv(rows, edges)
-        return self.train(training)
+        try:
+            rows = self._prepared(x)
+            if isinstance(self.input_map, NystromMap):
+                n_rows = sample_size(self.input_map.out_channels, MAX_SAMPLES, x.shape[0])
+                self.input_map.init_from_data(take_rows(rows, rng.permutation(x.shape[0])[:n_rows].sort().values), rng)
+            rows = self.points(x, rows if self.input_map is None else self.input_map(rows))
+            edges = self._edges(edge_index, edge_weight, x.shape[0])
+            for conv in self.convs:
+                conv.init_from_data(rows, edges, None, seed=rng)
+                rows = conv(rows, edges)
+        finally:
+            self.train(training)
+        return self
 
     def forward(
         self,
@@ -164,7 +172,7 @@ class FisherNet(nn.Module):
         check_rows(x)
         if num_sampled_nodes_per_hop is not None or (batch_size is not None and self.pooling is None):
             check_edges_alone(edge_index, "a sampled batch")
-        x = dropped(x, self.input_dropout, self.training)
+        x = dropped(self.typed(x), self.input_dropout, self.training)
         rows = self._first(x)
         blocks = [rows] if self.input_map is not None or not len(self.convs) else []
         seeds = None if self.pooling is not None else batch_size
@@ -196,7 +204,11 @@ class FisherNet(nn.Module):
 
     def _prepared(self, x: Tensor) -> Tensor:
         """The rows of x as the input map sees them."""
-        return unit_rows(x) if self.normalize else x
+        return unit_rows(x, self.options.get("backend")) if self.normalize else x
+
+    def typed(self, x: Tensor) -> Tensor:
+        """x in the type of the parameters."""
+        return x.to(next((parameter.dtype for parameter in self.parameters()), x.dtype))
 
     def _edges(self, edge_index: Any, edge_weight: Tensor | None, n_nodes: int) -> Any:
         """The multisets, found once for all layers; or the edges as they are, where an explainer wants to see them."""
@@ -221,6 +233,7 @@ class FisherNet(nn.Module):
 
     def _read_out(self, z: Tensor, batch: Tensor | None, n_graphs: int | None) -> Tensor:
         index = torch.zeros(z.shape[0], dtype=torch.int64, device=z.device) if batch is None else batch
+        check_groups(index, z.shape[0], "batch")
         return self.pooling(z, index, dim_size=n_graphs)  # type: ignore[misc]
 
     def inference(

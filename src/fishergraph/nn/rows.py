@@ -10,7 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fishergraph.ops.torch_kernels import choose_engine, work_type
 from fishergraph.ops.torch_sets import TensorSets
+from fishergraph.ops.torch_unit import largest_entries
+from fishergraph.ops.torch_unit import unit_rows as unit_vectors
 
 
 def is_sparse(x: Tensor) -> bool:
@@ -32,12 +35,26 @@ def rows_times(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def row_norms(x: Tensor) -> Tensor:
-    """‖x‖, (row, 1), with a gradient of zero where x is zero."""
-    if is_sparse(x):
-        lengths = torch.diff(x.crow_indices())
-        return torch.segment_reduce(x.values().square(), "sum", lengths=lengths, initial=0).sqrt()[:, None]
-    squares = x.square().sum(dim=1, keepdim=True)
-    return torch.where(squares > 0, torch.where(squares > 0, squares, 1.0).sqrt(), 0.0)
+    """‖x‖, (row, 1), with a gradient of zero where x is zero. No square overflows or vanishes."""
+    if not is_sparse(x):
+        scales = largest_entries(x)
+        return scales * torch.linalg.vector_norm(x / scales, dim=1, keepdim=True)
+    scaled, scales = _scaled(x)
+    return (scales * _lengths(scaled))[:, None]
+
+
+def _scaled(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Sparse rows divided by their largest entries, and these, (row,); one for a zero row."""
+    counts = torch.diff(x.crow_indices())
+    largest = torch.segment_reduce(x.values().detach().abs(), "max", lengths=counts, initial=0)
+    scales = torch.where(largest > 0, largest, 1.0)
+    return with_values(x, x.values() / torch.repeat_interleave(scales, counts)), scales
+
+
+def _lengths(x: Tensor) -> Tensor:
+    """‖x‖ of sparse rows, (row,)."""
+    squares = torch.segment_reduce(x.values().square(), "sum", lengths=torch.diff(x.crow_indices()), initial=0)
+    return torch.where(squares == 0, 0.0, torch.where(squares == 0, 1.0, squares).sqrt())
 
 
 def as_tensor(X: Any) -> Tensor:
@@ -56,13 +73,16 @@ def as_scipy(x: Tensor) -> sp.csr_array:
     return sp.csr_array(tuple(arrays), shape=tuple(x.shape))
 
 
-def unit_rows(x: Tensor) -> Tensor:
-    """The rows divided by their lengths; a zero row stays zero."""
+def unit_rows(x: Tensor, backend: str | None = None) -> Tensor:
+    """The rows divided by their lengths; a zero row stays zero. No square overflows or vanishes."""
     if not is_sparse(x):
-        return F.normalize(x, dim=1)
-    norms = row_norms(x).ravel()
-    scales = torch.where(norms > 0, 1 / norms, 0.0)
-    return with_values(x, x.values() * torch.repeat_interleave(scales, torch.diff(x.crow_indices())))
+        wide = x.to(work_type(x.dtype))
+        # The kernels of the CPU add in float64, those of a card do not.
+        return unit_vectors(choose_engine(backend, wide) if wide.device.type == "cpu" else "torch", wide).to(x.dtype)
+    x, _ = _scaled(x)
+    lengths = _lengths(x)
+    lengths = torch.where(lengths == 0, 1.0, lengths)
+    return with_values(x, x.values() / torch.repeat_interleave(lengths, torch.diff(x.crow_indices())))
 
 
 def dropped(x: Tensor, share: float, training: bool) -> Tensor:
@@ -74,7 +94,7 @@ def dropped(x: Tensor, share: float, training: bool) -> Tensor:
         return with_values(x, dropped(x.values(), share, training)) if training and share > 0 else x
     if not training or share == 0 or share == 1 or x.device.type != "cpu" or torch.compiler.is_compiling():
         return F.dropout(x, share, training)
-    bound = round(share * 2**16)
+    bound = min(round(share * 2**16), 2**16 - 1)  # a share below one leaves something
     draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     kept = (draws.view(torch.int16)[: x.numel()] >= bound - 2**15).view(x.shape)
     return (x * kept).mul_(2**16 / (2**16 - bound))
@@ -88,6 +108,13 @@ def check_rows(x: Any) -> None:
             f"x must be a float tensor of shape (node, feature), got {got}; "
             "pass the features of the nodes, or structural_features(graph) where there are none."
         )
+    if x.layout not in (torch.strided, torch.sparse_csr):
+        raise ValueError(f"x must be dense or sparse CSR, got {x.layout}; convert it with x.to_sparse_csr().")
+
+
+def as_given(z: Tensor, x: Tensor) -> Tensor:
+    """z in the type of x, as PyG's layers give it; under autocast in the one it has."""
+    return z if torch.is_autocast_enabled(x.device.type) else z.to(x.dtype)
 
 
 def take_rows(x: Tensor, rows: Tensor) -> Tensor:

@@ -1,4 +1,8 @@
-"""From `edge_index` to multisets: sorted once for each graph, and remembered for as long as the edges live."""
+"""From `edge_index` to multisets: sorted once for each graph, and remembered for as long as the edges live.
+
+A tensor that was written to is read again. PyTorch does not see what is written past it, through `.numpy()` or
+`.data`: pass a clone of such edges.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,11 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import add_remaining_self_loops
 
-from fishergraph._checks import look_up
+from fishergraph._checks import check_integer, look_up
+from fishergraph.multiset import LiftedSets
 from fishergraph.ops.torch_edges import tensor_sets
 from fishergraph.ops.torch_graph import WEIGH
-from fishergraph.ops.torch_sets import TensorSets, check_range, check_sets, check_values, unpack
+from fishergraph.ops.torch_sets import TensorSets, check_range, check_sets, check_values, outside_inference, unpack
 
 # Graphs whose sets are remembered; the oldest is forgotten first.
 _MOST = 16
@@ -45,9 +50,9 @@ def edge_sets(
     """
     weigh = look_up(WEIGH, "edge" if weights is None else weights, "weights")
     if isinstance(edge_index, TensorSets):
-        sets = edge_index if edge_weight is None else check_sets(edge_index.weighted(edge_weight))
+        sets = edge_index if edge_weight is None else edge_index.weighted(edge_weight)
         _check_counts(sets, n_points, n_sets)
-        return sets
+        return sets if torch.compiler.is_compiling() else check_sets(sets)
     if getattr(edge_index, "layout", torch.strided) != torch.strided:
         given = tensor_sets(edge_index)
         _check_counts(given, n_points, n_sets)
@@ -62,7 +67,36 @@ def edge_sets(
     if torch.is_grad_enabled():
         _ = edges.sets.transpose  # found here, it is remembered with the edges
     sets = edges.sets.weighted(_entry_weights(edge_weight, edges, len(sources)))
-    return sets if weights is None else sets.weighted(weigh(sets))
+    sets = sets if weights is None else sets.weighted(weigh(sets))
+    object.__setattr__(sets, "weighed", True)  # the weights were looked at above
+    return sets
+
+
+def graph_size(source: Tensor, target: Tensor | None, edge_index: Any, size: Any) -> tuple[int, int]:
+    """(points, sets): the rows of x; where x has none for the targets, what `size` or the edges say of them."""
+    asked = _pair(size)
+    rows = source.shape[0], None if target is None else target.shape[0]
+    for what, number, found in zip(("sources", "targets"), asked, rows, strict=True):
+        if number is not None and found is not None and number != found:
+            raise ValueError(f"size must have {found} {what}, the rows of x, got {number}; pass these, or no size.")
+    known = rows[1] if asked[1] is None else asked[1]
+    if known is None and isinstance(edge_index, (TensorSets, LiftedSets)):
+        known = edge_index.n_sets
+    elif known is None and getattr(edge_index, "layout", torch.strided) != torch.strided:
+        known = edge_index.shape[0]
+    elif known is None:
+        known = getattr(edge_index, "sparse_size", lambda: (None, None))()[1]
+    return rows[0], rows[0] if known is None else int(known)
+
+
+def _pair(size: Any) -> tuple[int | None, int | None]:
+    """The numbers of sources and targets, None where they are not said."""
+    if size is None:
+        return None, None
+    if not isinstance(size, (tuple, list)) or len(size) != 2:
+        raise ValueError(f"size must be None or a pair (sources, targets), got {size!r}; leave it out where x says it.")
+    first, second = (None if n is None else check_integer(n, "size", least=0) for n in size)
+    return first, second
 
 
 def listed_edges(
@@ -83,14 +117,28 @@ def group_sets(index: Tensor | None, ptr: Tensor | None, n_rows: int, n_groups: 
     """The rows of every group as a multiset over the rows: those that `index` sends there, or ptr[g] … ptr[g+1] − 1."""
     if ptr is not None and not torch.compiler.is_compiling():
         sets = TensorSets(ptr.long(), torch.arange(n_rows, device=ptr.device), None, n_rows)
-        _ = sets.sound
+        if sets.sound and (int(ptr[0]), int(ptr[-1])) != (0, n_rows):
+            raise ValueError(
+                f"ptr must rise from 0 to the {n_rows} rows of x, got {int(ptr[0])} to {int(ptr[-1])}; count all rows."
+            )
         return sets
     if ptr is not None:
         groups = torch.arange(n_groups, device=ptr.device)
         index = torch.repeat_interleave(groups, torch.diff(ptr), output_size=n_rows)
-    assert index is not None  # PyG's base class sees to it
+    check_groups(index, n_rows, "index")
+    assert index is not None
     numbers = torch.arange(n_rows, device=index.device)
     return _find(index, numbers, index.long(), n_rows, n_groups, False).sets
+
+
+def check_groups(index: Any, n_rows: int, name: str) -> None:
+    """Raise unless `index` says of each row to which group it belongs."""
+    whole = isinstance(index, Tensor) and not (index.is_floating_point() or index.is_complex())
+    if not whole or index.dtype == torch.bool or index.shape != (n_rows,):
+        got = f"{index.dtype} of {tuple(index.shape)}" if isinstance(index, Tensor) else type(index).__name__
+        raise ValueError(
+            f"{name} must hold one whole number for each of the {n_rows} rows, got {got}; pass the group of every row."
+        )
 
 
 def narrow(sets: TensorSets, n_sets: int, n_points: int) -> TensorSets:
@@ -98,7 +146,17 @@ def narrow(sets: TensorSets, n_sets: int, n_points: int) -> TensorSets:
     if (n_sets, n_points) == (sets.n_sets, sets.n_points):
         return sets
     part = sets.cut(0, n_sets)
-    return TensorSets(part.indptr, part.indices, part.weights, n_points)
+    own = TensorSets(part.indptr, part.indices, part.weights, n_points)
+    if torch.compiler.is_compiling():
+        return own
+    last = int(part.indices.max()) if len(part.indices) else -1
+    if last >= n_points:
+        raise ValueError(
+            f"a batch must be sampled by hops: the {n_sets} nodes of a layer must have neighbours among the first "
+            f"{n_points}, got {last}; pass the numbers that the loader gave with the batch, or none."
+        )
+    own.__dict__.update(sound=True, weighed=True)  # as those they were cut from
+    return own
 
 
 def _ends(edge_index: Any) -> tuple[Tensor, Tensor]:
@@ -134,6 +192,8 @@ def _entry_weights(edge_weight: Tensor | None, edges: Edges, n_edges: int) -> Te
     """The weights in the order of the entries; one for an added loop."""
     if edge_weight is None:
         return None
+    if not isinstance(edge_weight, Tensor):
+        raise TypeError(f"edge_weight must be a tensor, got {type(edge_weight).__name__}; use torch.as_tensor.")
     edge_weight = edge_weight.squeeze(-1) if edge_weight.ndim == 2 else edge_weight
     if edge_weight.shape != (n_edges,) or not edge_weight.is_floating_point():
         raise ValueError(
@@ -148,6 +208,7 @@ def _entry_weights(edge_weight: Tensor | None, edges: Edges, n_edges: int) -> Te
 _known: dict[tuple, tuple[Any, Edges]] = {}  # of an edge_index: a weak reference to it, and its sets
 
 
+@outside_inference
 def _find(edge_index: Any, sources: Tensor, targets: Tensor, n_points: int, n_sets: int, loops: bool) -> Edges:
     """The sets of these edges: remembered where the very same tensor was seen before and has not been written to."""
     if torch.compiler.is_compiling():
@@ -155,8 +216,11 @@ def _find(edge_index: Any, sources: Tensor, targets: Tensor, n_points: int, n_se
         sets = unpack(parts, None, n_points)
         sets.__dict__["rows"] = rows
         return Edges(sets, order)
-    version = None if edge_index.is_inference() else edge_index._version
-    key = (id(edge_index), version, n_points, n_sets, loops)
+    plain = plain_edges(edge_index)
+    if plain.is_inference() or sources.is_inference():  # nobody counts what is written to such tensors
+        return _sorted_edges(sources, targets, n_points, n_sets, loops)
+    place = plain.data_ptr() if plain.layout == torch.strided else None
+    key = (id(edge_index), place, plain._version, n_points, n_sets, loops)
     seen = _known.get(key)
     if seen is not None and seen[0]() is edge_index:
         return seen[1]

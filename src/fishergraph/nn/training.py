@@ -7,17 +7,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
-from fishergraph._checks import check_flag, check_integer, check_number, look_up
+from fishergraph._checks import check_device, check_flag, check_integer, check_number, check_seed, look_up
 from fishergraph._file_checks import check_folder
 from fishergraph.estimators.progress import progress_bar
-from fishergraph.nn.batches import FullBatch, Sampled, sampled
-from fishergraph.nn.checkpoint import Run, read_snapshot, restore
+from fishergraph.nn.batches import FullBatch, Sampled, given_batches, sampled
+from fishergraph.nn.checkpoint import Run, checksum, describe_model, read_snapshot, restore
 from fishergraph.nn.history import History, check_log
 from fishergraph.nn.lifted import check_edges_alone
+from fishergraph.nn.loader_door import check_fan_outs
 from fishergraph.nn.loop import AMP, Loop, Plan
 from fishergraph.nn.near import NearBatch, near_batch
 from fishergraph.nn.training_door import Task, model_option, open_task
@@ -68,14 +70,15 @@ def train(
         validation accuracy has not risen for a third of `patience`.
     batch_size : training nodes in a step; None takes the whole graph at once.
     num_neighbors : with batch_size, how many neighbours are sampled at each distance: a number, or one per layer.
-    loader : batches of one's own instead, as PyG's `NeighborLoader` gives them.
+    loader : batches of one's own instead, as PyG's `NeighborLoader` gives them. Weights that hang on degrees
+        (weights="symmetric") are then those of a batch; with batch_size they are those of the whole graph.
     near : compute what the training and validation nodes hear and nothing else, a fraction of the work where few nodes
         have labels; the numbers are those of the whole graph, but for the draws of dropout. For `FisherNet`.
     amp : True or "bf16", or "fp16" with scaled gradients: the precision of products in training.
     device : where the work is done; None where the model is.
     seed : of dropout and sampling; the caller's random state is left as it was.
-    checkpoint : a file from which `resume=True` goes on as if nothing had happened; written every `checkpoint_every`
-        epochs, at the end, at Ctrl-C, and before an error.
+    checkpoint : a file from which `resume=True` goes on as if nothing had happened, with the same model, data and
+        split; written every `checkpoint_every` epochs, at the end, at Ctrl-C, and before an error.
     log : a .csv or .jsonl file with a row per epoch.
     progress : True shows a bar; a callable is used as in `FisherEmbedding(verbose=…)`.
 
@@ -93,11 +96,15 @@ def train(
         "schedule": schedule,
         "batch_size": batch_size,
         "amp": _amp(amp),
-        "seed": check_integer(seed, "seed", least=0),
+        "seed": check_seed(seed),
         "n_nodes": task.n_nodes,
         "n_train": len(task.train),
         "n_val": len(task.val),
+        **describe_model(model),
     }
+    if plan.checkpoint is not None:
+        settings["data_checksum"] = checksum(task.x, task.y, task.edge_index, task.edge_weight)
+        settings["split_checksum"] = checksum(task.train, task.val)
     with own_randomness(place, seed):
         if any(isinstance(parameter, UninitializedParameter) for parameter in model.parameters()):
             with torch.no_grad():  # widths of −1 are those of the first input
@@ -130,6 +137,7 @@ def _given(checkpoint: Path | None) -> Path:
 def _device(model: nn.Module, device: Any) -> torch.device:
     if device is None:
         return next(iter(model.parameters())).device
+    check_device(str(device), "float32")
     return find_device(str(device))
 
 
@@ -153,26 +161,27 @@ def _source(
     if loader is not None:
         if batch_size is not None or num_neighbors is not None:
             raise ValueError("a loader has its own batches, got batch_size or num_neighbors too; leave them out.")
-        return Sampled(task, lambda epoch: loader, device)
+        return Sampled(task, lambda epoch: given_batches(loader, epoch), device)
     if batch_size is None:
         if num_neighbors is not None:
             raise ValueError("num_neighbors belongs to mini-batches, got no batch_size; pass it, or leave both out.")
         return near_batch(model, task.to(device)) if near else FullBatch(task.to(device))
     n_layers = model_option(model, "num_layers")
-    if isinstance(num_neighbors, int) or num_neighbors is None:
+    if num_neighbors is None or isinstance(num_neighbors, (int, np.integer)):
         if n_layers is None:
             raise ValueError(
                 f"num_neighbors must list a number per layer where the model does not say how many it has, got "
                 f"{num_neighbors!r}; pass for instance [10, 10]."
             )
         num_neighbors = [10 if num_neighbors is None else num_neighbors] * n_layers
+    num_neighbors = check_fan_outs(num_neighbors)
     if n_layers is not None and len(num_neighbors) != n_layers:
         raise ValueError(
             f"num_neighbors must have a number for each of the {n_layers} layers, got {len(num_neighbors)}; "
             "pass that many."
         )
     return sampled(
-        task, list(num_neighbors), check_integer(batch_size, "batch_size", least=1), device=device, seed=seed
+        model, task, num_neighbors, check_integer(batch_size, "batch_size", least=1), device=device, seed=seed
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from fishergraph._checks import check_finite_rows
 from fishergraph.multiset import LiftedSets, Multisets
@@ -45,7 +45,12 @@ def _moved(value: Any, device: torch.device) -> Any:
 
 def open_task(model: Any, x: Any, y: Any, edge_index: Any, edge_weight: Any, train: Any, val: Any) -> Task:
     """The task, or the sentence that says what is wrong with it."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a torch module, got {type(model).__name__}; build a FisherNet, for example.")
+    if not any(weight.requires_grad for weight in model.parameters()):
+        raise ValueError("model must have parameters to train, got none; unfreeze some with .requires_grad_().")
     x = _features(x, model_option(model, "in_channels"))
+    x = x.to(next((weight.dtype for weight in model.parameters() if weight.is_floating_point()), x.dtype))
     edges, weights = _edges(edge_index, edge_weight, x.shape[0])
     n_nodes = n_outputs(edges) if isinstance(edges, LiftedSets) else x.shape[0]
     n_classes = model_option(model, "out_channels")
@@ -65,13 +70,11 @@ def model_option(model: Any, name: str) -> Any:
 
 def _features(x: Any, in_channels: int | None) -> Tensor:
     """Features (node, feature) in floats, finite, as wide as the model expects."""
-    if x is None:
-        raise ValueError("x must be the features of the nodes, got None; pass a (node, feature) tensor.")
-    x = torch.as_tensor(x)
+    x = _tensor(x, "x", "the features of the nodes")
     if x.ndim != 2 or x.layout not in (torch.strided, torch.sparse_csr) or not x.is_floating_point():
         raise ValueError(
             f"x must be floats in the shape (node, feature), dense or sparse CSR, got {x.dtype} of {tuple(x.shape)} "
-            f"({x.layout}); convert it with .float()."
+            f"({x.layout}); convert it with .float(), or .to_sparse_csr()."
         )
     if in_channels is not None and in_channels not in (-1, x.shape[1]):
         raise ValueError(
@@ -83,9 +86,18 @@ def _features(x: Any, in_channels: int | None) -> Tensor:
     return x
 
 
+def _tensor(value: Any, name: str, what: str) -> Tensor:
+    """The value as a tensor, if it is anything that can be one."""
+    try:
+        return torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        got = repr(value) if value is None or isinstance(value, str) else type(value).__name__
+        raise TypeError(f"{name} must be {what}, got {got}; pass them as a tensor.") from None
+
+
 def _labels(y: Any, n_nodes: int, n_classes: int | None) -> Tensor:
     """Labels (node,) in int64 on the host, −1 or a class number."""
-    y = torch.as_tensor(y).cpu()
+    y = _tensor(y, "y", "the class numbers of the nodes").cpu()
     if y.shape != (n_nodes,) or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
         raise ValueError(
             f"y must hold one whole number for each of the {n_nodes} nodes, got {y.dtype} of {tuple(y.shape)}; "
@@ -105,7 +117,7 @@ def _labels(y: Any, n_nodes: int, n_classes: int | None) -> Tensor:
 
 def _nodes(nodes: Any, n_nodes: int, name: str) -> Tensor:
     """Node numbers on the host, from a mask or from numbers, each once."""
-    nodes = torch.as_tensor(nodes).cpu()
+    nodes = _tensor(nodes, name, "a mask or a list of node numbers").cpu()
     if nodes.dtype == torch.bool:
         if nodes.shape != (n_nodes,):
             raise ValueError(
@@ -156,7 +168,7 @@ def _check_split(y: Tensor, train: Tensor, val: Tensor) -> None:
 
 def _edges(edge_index: Any, edge_weight: Any, n_nodes: int) -> tuple[Any, Tensor | None]:
     """Edges among these nodes, kept in the form in which they came."""
-    weights = None if edge_weight is None else torch.as_tensor(edge_weight)
+    weights = None if edge_weight is None else _tensor(edge_weight, "edge_weight", "one number for each edge")
     if isinstance(edge_index, (Multisets, LiftedSets)):
         edge_index = tensor_sets(edge_index)
     grouped = isinstance(edge_index, (TensorSets, LiftedSets))
@@ -168,6 +180,6 @@ def _edges(edge_index: Any, edge_weight: Any, n_nodes: int) -> tuple[Any, Tensor
                 f"over {sets.n_points}; pass the edges of these nodes."
             )
         return edge_index, weights
-    edge_index = torch.as_tensor(edge_index)
+    edge_index = _tensor(edge_index, "edge_index", "a (2, edge) tensor, a sparse tensor or multisets")
     check_edges(getattr(edge_index, "as_tensor", lambda: edge_index)(), weights, n_nodes)
     return edge_index, weights

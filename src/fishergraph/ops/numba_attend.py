@@ -137,7 +137,7 @@ def _join_parts(parts: list[list[np.ndarray]], anchors: np.ndarray, prior: float
     highest = np.where(np.isneginf(highest), 0.0, highest)
     shares, own = totals * np.exp(shift - highest), np.exp(log_prior - highest)
     total = shares.sum(axis=0) + own
-    filled = total > 0
+    filled = ~(total <= 0)  # what is no number stays none
     numerator = (shares[..., None] * means).sum(axis=0) + own[..., None] * anchors
     joined = np.where(filled[..., None], numerator / np.where(filled, total, 1)[..., None], anchors)
     return [joined, mass.sum(axis=0), total, highest]

@@ -40,6 +40,8 @@ def _softmax_shares(logs, weights, step, start, stop, prior, shares, totals, shi
         for i in range(stop - start):
             if weights[(start + i) * step] > 0:
                 highest = max(highest, logs[i, j])
+        if highest == -np.inf:  # nobody: what is no number must stay none, and −∞ − −∞ would be one more
+            highest = prior - prior
         anchor_share = np.exp(np.log(prior) - highest) if prior > 0 else prior
         total, sum_mass = anchor_share, prior - prior
         for i in range(stop - start):
@@ -52,10 +54,10 @@ def _softmax_shares(logs, weights, step, start, stop, prior, shares, totals, shi
 
 @inlined
 def _add_anchors(means, totals, anchor_shares, anchors):
-    """μ_j += prior share · w_j / total_j; the anchor where nothing was summed and μ_j is no number."""
+    """μ_j += prior share · w_j / total_j; the anchor where nothing was summed. A total that is no number keeps none."""
     for j in range(anchors.shape[0]):
         row, anchor, total, anchor_share = means[j], anchors[j], totals[j], anchor_shares[j]
-        if not total > 0:
+        if total <= 0:
             for k in range(len(row)):
                 row[k] = anchor[k]
         elif anchor_share > 0:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from fishergraph._checks import check_finite_rows
 from fishergraph.multiset import Multisets
 from fishergraph.ops.torch_edges import tensor_sets
 from fishergraph.ops.torch_em import em_means
@@ -55,6 +56,8 @@ def _check_float_matrix(tensor: Tensor, name: str) -> None:
             f"{name} must be a float matrix of shape (rows, features), got {tensor.dtype} of shape "
             f"{tuple(tensor.shape)}; reshape or cast it."
         )
+    if tensor.device.type == "cpu" and not torch.compiler.is_compiling():  # on a card a look would be a wait
+        check_finite_rows(tensor.detach(), name)
 
 
 def _check_device(tensor: Tensor, like: Tensor, name: str) -> None:
@@ -89,5 +92,5 @@ def _check_sets(sets: Any, points: Tensor) -> TensorSets:
     _check_device(sets.indptr, points, "the multisets")
     check_weights(sets)
     if sets.device.type != "meta":  # without numbers there is nothing to check, and no engine
-        _ = sets.sound
+        _ = sets.sound, torch.compiler.is_compiling() or sets.weighed
     return sets

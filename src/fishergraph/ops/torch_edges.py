@@ -55,7 +55,7 @@ def _check_count(name: str, asked: int | None, found: int) -> None:
 def _from_compressed(edges: Any, weights: Tensor | None) -> TensorSets:
     """Of sets that know their own sizes."""
     if isinstance(edges, TensorSets):
-        return edges if weights is None else check_sets(edges.weighted(weights))
+        return check_sets(edges if weights is None else edges.weighted(weights))
     if isinstance(edges, Multisets):
         arrays = [
             None if a is None else torch.from_numpy(_own(a)) for a in (edges.indptr, edges.indices, edges.weights)

@@ -113,7 +113,8 @@ def _symmetric(sets: TensorSets) -> Tensor:
     given = None if sets.weights is None else sets.weights[flipped.entries]
     sent = _received(flipped.sets.weighted(given))
     kind = torch.float32 if sets.weights is None else torch.promote_types(sets.weights.dtype, torch.float32)
-    left, right = (torch.where(d > 0, d.rsqrt(), 0.0).to(kind) for d in (received, sent))
+    # The inner one for the gradient: the slope of 1/√d at zero is no number, and 0 · NaN is none either.
+    left, right = (torch.where(d > 0, torch.where(d > 0, d, 1.0).rsqrt(), 0.0).to(kind) for d in (received, sent))
     scaled = right[sets.indices.long()] * left[sets.rows]
     return scaled if sets.weights is None else (scaled * sets.weights).to(sets.weights.dtype)
 

@@ -148,6 +148,6 @@ def entry_terms(
     """exp(log α_ej − log_total_vj)(⟨x_e, G_vj⟩ − Q_vj) + α_ej g_vj, (entry, anchor): what a_e multiplies."""
     known = logs if by_entry else logs[sets.indices]
     total = log_total[sets.rows]
-    share = torch.where(total > -torch.inf, torch.exp(bounded(known - total)), 0.0)
+    share = torch.where(total == -torch.inf, 0.0, torch.exp(bounded(known - total)))
     terms = share * (dots - inner[sets.rows])
     return terms if grad_mass is None else terms + torch.exp(known) * grad_mass[sets.rows]

@@ -27,7 +27,7 @@ def attend(
     shares = weights * torch.exp(bounded(entry_logs - shift[sets.rows]))
     own = torch.exp(shift.new_tensor(prior).log() - shift)  # the anchor is one more member, with weight κ
     whole = _sum_sets(shares, sets) + own
-    filled = whole > 0
+    filled = ~(whole <= 0)  # what is no number stays none
     safe = torch.where(filled, whole, torch.ones_like(whole))
     x = points[members].to(logs.dtype)
     sums = torch.stack([_sum_sets(shares[:, j, None] * x, sets) for j in range(anchors.shape[0])], dim=1)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -13,6 +13,19 @@ from torch import Tensor
 
 # A set with more members than this is a hub: it is cut into parts of this size, so that no program waits for one row.
 HUB = 96
+
+
+def outside_inference(function: Callable) -> Callable:
+    """The function outside inference mode: what it finds is kept, and a training may ask for it later."""
+
+    @wraps(function)
+    def run(*given: Any) -> Any:
+        if torch.compiler.is_compiling() or not torch.is_inference_mode_enabled():
+            return function(*given)
+        with torch.inference_mode(False):
+            return function(*given)
+
+    return run
 
 
 class Transpose(NamedTuple):
@@ -92,9 +105,7 @@ class TensorSets:
         other = TensorSets(
             self.indptr[start : stop + 1], self.indices, self.weights, self.n_points, whole, self._first + start
         )
-        if "sound" in self.__dict__:
-            other.__dict__["sound"] = True
-        return other
+        return self._told(other, "sound", "weighed")
 
     def take(self, rows: Tensor) -> TensorSets:
         """The sets of the given rows, in that order (copied)."""
@@ -108,8 +119,11 @@ class TensorSets:
     def weighted(self, weights: Tensor | None) -> TensorSets:
         """The same sets with other weights; what is known of their shape is kept."""
         other = TensorSets(self.indptr, self.indices, weights, self.n_points, self._whole, self._first)
-        known = ("sound", "transpose", "rows", "hubs", "n_entries")
-        for name in known:
+        return self._told(other, "sound", "transpose", "rows", "hubs", "n_entries")
+
+    def _told(self, other: TensorSets, *names: str) -> TensorSets:
+        """The other sets, which now know what these know under such names."""
+        for name in names:
             if name in self.__dict__:
                 object.__setattr__(other, name, self.__dict__[name])  # a way that every compiler of PyTorch knows
         return other
@@ -119,12 +133,13 @@ class TensorSets:
         if torch.empty(0, device=device).device == self.device:
             return self
         weights = None if self.weights is None else self.weights.to(device)
-        return TensorSets(self.indptr.to(device), self.indices.to(device), weights, self.n_points)
+        other = TensorSets(self.indptr.to(device), self.indices.to(device), weights, self.n_points)
+        return self._told(other, "sound", "weighed")
 
     def prepare(self) -> TensorSets:
         """These sets, with all that kernels and gradients ask for found now, as `torch.compile` wants it."""
         for sets in (self, self.transpose.sets):
-            _ = sets.sound, sets.n_entries, sets.rows, sets.hubs
+            _ = sets.sound, sets.weighed, sets.n_entries, sets.rows, sets.hubs
         return self
 
     @cached_property
@@ -152,12 +167,22 @@ class TensorSets:
         return True
 
     @cached_property
+    def weighed(self) -> bool:
+        """True, or an error: there is one weight for each entry, finite and not negative, or there are none."""
+        check_weights(self)
+        if self.weights is not None:
+            check_values(self.weights)
+        return True
+
+    @cached_property
+    @outside_inference
     def rows(self) -> Tensor:
         """The set of every entry, (entry,), int64."""
         sizes = torch.diff(self.indptr)
         return torch.repeat_interleave(torch.arange(self.n_sets, device=self.device), sizes, output_size=self.n_entries)
 
     @cached_property
+    @outside_inference
     def transpose(self) -> Transpose:
         """The entries in the order of their points (a stable sort, so the order is the same everywhere)."""
         first, last = int(self.indptr[0]), int(self.indptr[-1])
@@ -170,6 +195,7 @@ class TensorSets:
         return Transpose(sets, order if first == 0 else order + first)
 
     @cached_property
+    @outside_inference
     def hubs(self) -> Hubs:
         """The sets of more than `HUB` members, cut into parts."""
         if self._whole is not None:
@@ -248,10 +274,7 @@ def check_range(numbers: Tensor, given: int | None, what: str) -> int:
 
 def check_sets(sets: TensorSets) -> TensorSets:
     """The sets themselves, or an error that says what is wrong with their shape or their weights."""
-    _ = sets.sound
-    check_weights(sets)
-    if sets.weights is not None:
-        check_values(sets.weights)
+    _ = sets.sound, sets.weighed
     return sets
 
 
@@ -259,7 +282,7 @@ def check_values(weights: Tensor) -> None:
     """Raise unless the weights are finite and not negative."""
     if not bool((torch.isfinite(weights) & (weights >= 0)).all()):
         raise ValueError(
-            f"weights must be finite and at least 0, got minimum {float(weights.min()):g}; clip or drop them."
+            f"weights must be finite and at least 0, got minimum {float(weights.detach().min()):g}; clip or drop them."
         )
 
 

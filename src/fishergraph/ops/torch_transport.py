@@ -200,7 +200,12 @@ def _centre(values: Tensor, alpha: Tensor) -> Tensor:
     schema="(Tensor gradient, Tensor logs, Tensor indptr, Tensor? weights, float slack) -> (Tensor, Tensor)",
 )
 def _transport_backward(gradient, logs, indptr, weights, slack):
-    """∂L/∂s, (entry, anchor), and ∂L/∂a, (entry,); the formulas stand at `numba_transport.transport_row_backward`."""
+    """∂L/∂s, (entry, anchor), and ∂L/∂a, (entry,), from L_ij = ∂L/∂log α_ij of every multiset.
+
+    With E_ij = L_ij − α_ij Σ_k L_ik, c_j = Σ_i E_ij and Σ_k W_jk (y_j − y_k) + slack m_j y_j = c_j, where
+    W_jk = Σ_i b_i α_ij α_ik and b_i = a_i / A: ∂L/∂s_ij = E_ij − b_i α_ij (y_j − ⟨α_i, y⟩) and
+    ∂L/∂a_i = (⟨m, y⟩ − ⟨α_i, y⟩) / A.
+    """
     scores = torch.empty_like(logs)
     own = logs.new_empty(logs.shape[0])
     for entries, rows, n_sets in _chunks(indptr, logs.shape[1]):

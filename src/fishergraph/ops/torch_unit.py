@@ -13,8 +13,15 @@ from fishergraph.ops.torch_ops import once_only
 def unit_rows(engine: str, x: Tensor) -> Tensor:
     """x_i / ‖x_i‖ of every row, with a gradient; a zero row stays zero, and passes none on."""
     if engine == "torch":
-        return F.normalize(x, dim=1)
+        return F.normalize(x / largest_entries(x), dim=1)
     return torch.ops.fishergraph.unit_rows(x, engine)[0]
+
+
+def largest_entries(x: Tensor) -> Tensor:
+    """max_k |x_ik|, (row, 1), or one for a zero row: divided by it, no square overflows or vanishes."""
+    x = x.detach()
+    largest = torch.maximum(x.amax(dim=1, keepdim=True), -x.amin(dim=1, keepdim=True))
+    return torch.where(largest > 0, largest, 1.0)
 
 
 @torch.library.custom_op("fishergraph::unit_rows", mutates_args=(), schema="(Tensor x, str engine) -> (Tensor, Tensor)")

@@ -61,7 +61,7 @@ def _finish(
         # The anchor is one more member, with weight κ; a product κ · exp(−shift) could be 0 · ∞.
         own = tl.exp(tl.log(prior) - shifts[j])
         whole = totals[j] + own
-        filled = whole > 0
+        filled = whole != 0  # also where it is no number, which stays none
         known = tl.zeros_like(sums[j])
         if OFFSET | (own > 0) | (whole <= 0):  # elsewhere the anchor counts for nothing, and need not be read
             known = load_row(w, anchor + j, features, D, D, BLOCK, KIND)

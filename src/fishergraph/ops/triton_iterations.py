@@ -191,7 +191,8 @@ def _em_merge(
         total += tl.sum(tl.load(part_total + where, mask=part < last, other=0.0), axis=0)
     known = load_row(w, anchor, features, D, D, BLOCK, KIND)
     whole = total + prior
-    mean = tl.where(whole > 0, (sums + prior * known) / tl.where(whole > 0, whole, 1.0), known)
+    # A total that is no number stays none.
+    mean = tl.where(whole != 0, (sums + prior * known) / tl.where(whole != 0, whole, 1.0), known)
     at = tl.load(hub_rows + hub).to(tl.int64) * P + anchor
     store_row(out, at, features, mean + load_row(centre, 0, features, D, D, BLOCK, KIND), D, BLOCK)
     tl.store(mass + at, total)

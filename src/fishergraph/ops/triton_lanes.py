@@ -128,7 +128,7 @@ def divide(sums, totals, own, w, features, lanes, anchors, D: tl.constexpr, BLOC
             LANES: tl.constexpr, KIND: tl.constexpr):  # fmt: skip
     """(own_j w_j + sums_j) / (own_j + total_j), relative to the origin like w; the anchor where nothing was summed."""
     whole = totals + own
-    filled = whole > 0
+    filled = whole != 0  # also where it is no number, which stays none
     inverse = 1 / tl.where(filled, whole, 1.0)
     # Registers are short: the anchors are read where they count alone.
     if tl.max(tl.where((anchors < P) & ((own > 0) | (whole <= 0)), 1, 0), axis=0) > 0:

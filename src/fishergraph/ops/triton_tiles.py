@@ -107,7 +107,7 @@ def attend_tiles(
         cells, mask = where[:, None] * D + features[None, :], own[:, None] & inside[None, :]
         prior = tl.load(numbers)
         whole = totals + prior
-        filled = whole > 0
+        filled = whole != 0  # also where it is no number, which stays none
         inverse = 1 / tl.where(filled, whole, 1.0)
         if PRIOR:
             known = tl.load(w + (anchor + column)[:, None] * D + features[None, :], mask=mask, other=0.0).to(KIND)
