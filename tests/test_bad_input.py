@@ -198,22 +198,35 @@ def test_counts_are_not_divided_by_their_lengths():
 
 def test_ids_of_a_table_beside_rows_without_names():
     edges = pd.DataFrame({"source": list("hgfedcba"), "target": list("gfedcbah")})
-    message = "X must name its rows beside an edge table with ids of its own .'a' is one., got rows without names; pass"
+    message = "X must name its rows beside an edge table whose ids are not the numbers 0 to 7 of these, got the id 'a'"
     for rows in (X, pd.DataFrame(X), sp.csr_array(X)):
         refused(message, features=rows, graph=edges)
     named = pd.DataFrame(X, index=list("hgfedcba"))
     Z = small().fit_transform(named, graph=edges)
     np.testing.assert_array_equal(Z, small().fit_transform(X, graph=as_graph(edges, node_ids=list("hgfedcba"))))
     small().fit(X, graph=pd.DataFrame({"source": range(8), "target": [1, 2, 3, 4, 5, 6, 7, 0]}))  # these count
+    gaps = pd.DataFrame({"source": [0, 1, 3], "target": [1, 3, 6]})  # and these, where some rows have no edge
+    expected = small().fit_transform(X, graph=as_graph(gaps, n_nodes=8))
+    for rows in (X, pd.DataFrame(X)):
+        np.testing.assert_array_equal(small().fit_transform(rows, graph=gaps), expected)
+    refused("the numbers 0 to 7 of these, got the id 9", graph=gaps + 3)
 
 
-@pytest.mark.parametrize("graph", [A, as_graph(A), np.array([[0, 1, 2], [1, 2, 3]]), nx.path_graph(8)], ids=type)
+INDEX = np.array([[0, 1, 2], [1, 2, 3]])
+TABLE = pd.DataFrame({"source": [0, 1], "target": [2, 3]})
+
+
+@pytest.mark.parametrize(
+    "graph", [A, as_graph(A), INDEX, (INDEX, np.ones(3)), INDEX.tolist(), TABLE, nx.path_graph(8)], ids=type
+)
 def test_a_graph_in_the_place_of_y(graph):
     for call in (small().fit, small().fit_transform):
-        with pytest.raises(TypeError, match=r"y must be labels, or be left out, got .*a graph; pass it"):
+        with pytest.raises(TypeError, match=r"y must be labels, .*, got .*; pass a graph as graph="):
             call(X, graph)
     small().fit(X, np.arange(8))
-    small().fit(X[:2], np.zeros((2, 3)))  # labels of two rows
+    small().fit(X, list("abcdefgh"))
+    for rows in (X[:2], X[:2].tolist(), sp.csr_array(X[:2]), pd.DataFrame(X[:2])):
+        small().fit(rows, np.zeros((2, 3)))  # labels of two rows
 
 
 def test_nothing_to_embed():

@@ -70,6 +70,8 @@ def test_blanks_after_the_marks_split_no_nodes(tmp_path, suffix):
     nodes = "x0, id, x1\n1, b, 2\n3,a ,4\n".replace(",", mark)
     ids, X, names = read_nodes(put(tmp_path, f"n{suffix}", nodes))
     assert (ids.tolist(), X.tolist(), names) == (["b", "a"], [[1, 2], [3, 4]], ["x0", "x1"])
+    quoted = '"id", "x 0"\n"b", 2\n"a", 4\n'.replace(",", mark)
+    assert read_nodes(put(tmp_path, f"q{suffix}", quoted))[2] == ["x 0"]
     dates = "source, target\n 2024-01-01, 007\n007,2024-01-01\n".replace(",", mark)
     assert as_graph(read_edges(put(tmp_path, f"d{suffix}", dates))).ids.tolist() == ["007", "2024-01-01"]
 
@@ -419,8 +421,8 @@ def test_no_file_and_a_folder(tmp_path, read, suffix):
 
 
 NODE_FILES = {
-    "words in place of an id": ("name,x0\na,1\nb,2\n", {}, "columns name of .*--id-column.*--drop"),
-    "words": ("id,a,colour,shape\n1,2,red,round\n", {}, r"colour, shape.*drop=\['colour', 'shape'\]"),
+    "words in place of an id": ("name,x0\na,1\nb,2\n", {}, "columns 'name' of .*--id-column.*--drop"),
+    "words": ("id,a,colour,shape\n1,2,red,round\n", {}, r"'colour', 'shape'.*drop=\['colour', 'shape'\]"),
     "missing value": ("id,a,b\nx,1,2\ny,,3\n", {}, "feature 'a'.*row 1"),
     "nan value": ("id,a\nx,1\ny,2\nz,nan\n", {}, "feature 'a'.*row 2"),
     "all missing": ("id,a\nx,\ny,\n", {}, "feature 'a'.*row 0"),

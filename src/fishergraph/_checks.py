@@ -36,7 +36,7 @@ def check_integer(value: Any, name: str, *, least: int, most: float = math.inf) 
 
 
 def check_seed(value: Any, name: str = "seed") -> int:
-    """`value` as a seed, a number that every generator can hold."""
+    """`value` as a seed of 64 bits."""
     return check_integer(value, name, least=0, most=2**64 - 1)
 
 

@@ -127,14 +127,16 @@ def row_labels(X: Any) -> np.ndarray | None:
     return None if index is None or counts else np.asarray(index)
 
 
-def check_counted(ids: np.ndarray | None) -> None:
-    """Raise where nodes have ids and nothing says which row of X belongs to which."""
-    if ids is not None:
-        raise ValueError(
-            f"X must name its rows beside an edge table with ids of its own ({ids.tolist()[0]!r} is one), got rows "
-            "without names; pass a DataFrame with the ids as its index, or graph=as_graph(edges, node_ids=…) with the "
-            "ids in the rows' order."
-        )
+def check_counted(ids: np.ndarray, n_rows: int) -> None:
+    """Raise where the ids of nodes are no numbers of rows, and nothing else says which row of X belongs to which."""
+    if ids.dtype.kind in "iu" and ids.min() >= 0 and ids.max() < n_rows:
+        return
+    strange = next(name for name in ids.tolist() if not (isinstance(name, int) and 0 <= name < n_rows))
+    raise ValueError(
+        f"X must name its rows beside an edge table whose ids are not the numbers 0 to {n_rows - 1} of these, got the "
+        f"id {strange!r}; pass a DataFrame with the ids as its index, or graph=as_graph(edges, node_ids=…) with the "
+        "ids in the rows' order."
+    )
 
 
 def check_same_order(labels: np.ndarray | None, ids: np.ndarray | None) -> None:

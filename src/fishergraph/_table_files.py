@@ -19,7 +19,7 @@ from fishergraph import _file_checks
 from fishergraph._npz_files import SUFFIXES
 
 _READ_ERRORS = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, csv.Error)
-MISSING = tuple(pacsv.ConvertOptions().null_values)  # what stands for a missing value: nothing, NA, NaN, null, …
+MISSING = frozenset(pacsv.ConvertOptions().null_values)  # what stands for a missing value: nothing, NA, NaN, null, …
 _CHUNK = 1 << 24  # bytes that are read at once
 # What may stand before the first digit of a number.
 _STARTS = np.frombuffer(b',\t\n\r" -+', np.uint8)
@@ -50,7 +50,7 @@ def _read_text(path: Path, suffix: str, header: Header, ids: Callable[[list[str]
         fields = next((fields for fields in csv.reader(file, delimiter=mark) if fields), [])
     _check_separator(path, fields, mark)
     given = header(path, fields)
-    names = _distinct_names(path, [name.strip() for name in given or fields])
+    names = _distinct_names(path, [_bare(name) for name in given or fields])
     places = [names.index(key) for key in ids(names)]
 
     def read(types: dict[str, pa.DataType]) -> pa.Table:
@@ -67,6 +67,12 @@ def _read_text(path: Path, suffix: str, header: Header, ids: Callable[[list[str]
         if str(table.column(place).type) == "string":
             table = table.set_column(place, names[place], cast(Any, repair(table.column(place))))
     return table
+
+
+def _bare(name: str) -> str:
+    """The name of a column without blanks around it, and without quotes that were none for the blanks before them."""
+    bare = name.strip()
+    return bare[1:-1] if name[:1].isspace() and len(bare) > 1 and bare[0] == bare[-1] == '"' else bare
 
 
 def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -95,7 +101,7 @@ def _zeros_lead(path: Path, zipped: bool) -> bool:
 def _whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Text as int64 where nothing is lost, that is where every number is written as it would be printed: 7, not 007."""
     column = text = _trimmed(column)
-    nothing = SetLookupOptions(value_set=pa.array(MISSING))
+    nothing = SetLookupOptions(value_set=pa.array(sorted(MISSING)))
     text = call_function("if_else", [call_function("is_in", [text], nothing), pa.scalar(None, pa.string()), text])
     try:
         numbers = text.cast(pa.int64())

@@ -138,9 +138,10 @@ def read_nodes(
 
 
 def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
-    """The values of some columns of a node file (of some arrays of an npz), None where a cell is empty, NA or the like.
+    """The values of some columns of a node file (of some arrays of an npz), None where one is missing.
 
-    Text files have whole numbers where a column holds nothing else, each written as it is printed, and text elsewhere.
+    Text files have whole numbers where a column holds nothing else, each written as it is printed, and text elsewhere;
+    there a cell is missing where it is empty or says NA or the like.
     """
     path = Path(path)
     suffix = _file_checks.check_suffix(path, SUFFIXES)
@@ -154,6 +155,16 @@ def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
 
     table = read_table(path, suffix, node_header, wanted)
     columns = [table.column(name).to_pylist() for name in names]
+    if suffix == ".parquet":  # which has nulls, so that NA is a word like any other
+        return [[None if value == "" else value for value in column] for column in columns]
+    for name, column in zip(names, columns, strict=True):
+        marks = sorted({value for value in column if value in MISSING} - {""})
+        if marks:
+            warnings.warn(
+                f"column {name!r} of '{path}' says {' and '.join(map(repr, marks))} in some rows, which have no value "
+                "then; if it is one, write another word.",
+                stacklevel=2,
+            )
     return [[None if value in MISSING else value for value in column] for column in columns]
 
 
@@ -186,8 +197,8 @@ def _features(path: Path, table: pa.Table, *, named: bool) -> np.ndarray:
     if words:
         advice = "" if named else "name the column of the ids by id_column (--id-column on the command line), "
         raise ValueError(
-            f"features must be numbers, got other values in the columns {', '.join(words)} of '{path}'; {advice}"
-            f"leave labels out with drop={words!r} (--drop on the command line) and encode the rest."
+            f"features must be numbers, got other values in the columns {', '.join(map(repr, words))} of '{path}'; "
+            f"{advice}leave labels out with drop={words!r} (--drop on the command line) and encode the rest."
         )
     X = np.empty((len(table), table.num_columns), dtype=np.float32)
     for j, name in enumerate(table.column_names):

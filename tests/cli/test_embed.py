@@ -290,7 +290,7 @@ def test_a_saved_model_asks_for_its_features(files, tmp_path, columns):
     edges, nodes = files
     ok("embed", edges, "-n", nodes, "-o", tmp_path / "a.npz", "--save", tmp_path / "m", *SMALL)
     pd.read_csv(nodes).assign(g=1.0)[columns].to_csv(nodes, index=False)
-    fails(tmp_path, "f2 among them", "embed", edges, "-n", nodes, "--model", tmp_path / "m", "-o", tmp_path / "b.npz")
+    fails(tmp_path, "'f2' among them", "embed", edges, "-n", nodes, "--model", tmp_path / "m", "-o", tmp_path / "b.npz")
 
 
 def test_a_config_file_answers_and_the_command_line_wins(files, tmp_path):
@@ -592,6 +592,16 @@ def test_a_reader_who_leaves_is_no_failure(arguments):
     assert done.stderr == ""
     if arguments[0] == "data":
         assert done.returncode == 0
+
+
+def test_the_work_goes_on_where_nobody_reads_what_is_said(files, tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    line = [sys.executable, "-m", "fishergraph", "embed", files[0], "-n", files[1], "-o", tmp_path / "z.csv", *SMALL]
+    done = subprocess.run([str(word) for word in line], stderr=writer, stdout=writer, check=False)
+    os.close(writer)
+    assert done.returncode == 0
+    assert (tmp_path / "z.csv").is_file()
 
 
 def test_an_interrupt_while_commands_are_imported():

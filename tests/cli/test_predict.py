@@ -52,7 +52,7 @@ def test_a_model_asks_for_its_features(files, trained, tmp_path):
     arguments = ["predict", *files, "--model", trained, "-o", tmp_path / "p.csv"]
     fails(
         tmp_path,
-        r"must be the 4 that '.*' was fitted with \(f2 among them\), got f0, f1, f3; rename columns\.$",
+        r"must be the 4 that '.*' was fitted with \('f2' among them\), got 'f0', 'f1', 'f3'; rename columns\.$",
         *arguments,
     )
 

@@ -286,9 +286,29 @@ def test_the_masks_of_an_npz_split_it(tmp_path):
     ok(*arguments, *SMALL, "--epochs", 20, "-o", tmp_path / "b")
     one, two = (FisherClassifier.load(tmp_path / name).net_.state_dict() for name in "ab")
     assert all(torch.equal(one[name], two[name]) for name in one), "test labels were trained on"
-    fails(
-        tmp_path, "--val-fraction chooses .*, got train_mask", *arguments, "-o", tmp_path / "c", "--val-fraction", 0.2
+    ok(*arguments, *SMALL, "--epochs", 20, "-o", tmp_path / "c", "--val-fraction", 0.5)  # goes before the mask
+    assert record_of(tmp_path / "c")["parameters"]["validation_fraction"] == 0.5
+    np.savez(
+        tmp_path / "g.npz", edge_index=ends, x=X, y=y, **{name: mask.astype(np.uint8) for name, mask in masks.items()}
     )
+    ok(*arguments, *SMALL, "--epochs", 20, "-o", tmp_path / "d")
+    one, two = (FisherClassifier.load(tmp_path / name).net_.state_dict() for name in "ad")
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    np.savez(tmp_path / "g.npz", edge_index=ends, x=X, y=y, test_mask=masks["test_mask"])
+    ok(*arguments, *SMALL, "--epochs", 20, "-o", tmp_path / "e")  # without a train_mask there is no split
+    assert record_of(tmp_path / "e")["input"]["split"] is None
+
+
+def test_na_is_a_class_where_files_have_nulls(files, tmp_path):
+    table = NODES.assign(topic=["NA" if k % 2 else "cat" for k in range(N)])
+    table.to_csv(tmp_path / "n.csv", index=False)
+    table.to_parquet(tmp_path / "n.parquet")
+    arguments = ["train", files[0], "--label", "topic", "--drop", "part", *SMALL, "--epochs", 2]
+    ok(*arguments, "-n", tmp_path / "n.parquet", "-o", tmp_path / "a")
+    assert FisherClassifier.load(tmp_path / "a").classes_.tolist() == ["NA", "cat"]
+    result = call(*arguments, "-n", tmp_path / "n.csv", "-o", tmp_path / "b")
+    assert "column 'topic' of" in result.output
+    assert "says 'NA' in some rows, which have no value" in result.output
 
 
 # --- failures -------------------------------------------------------------------------------------------

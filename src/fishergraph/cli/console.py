@@ -36,7 +36,7 @@ def explained(*, debug: bool) -> Iterator[None]:
         say("interrupted; no file was left half-written.")
         raise SystemExit(130) from None
     except BrokenPipeError:  # the reader of stdout has left, as `head` does
-        _print_no_more()
+        _print_no_more(sys.stdout)
         raise SystemExit(0) from None
     except Exception as error:
         if debug:
@@ -50,11 +50,11 @@ def flush() -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _print_no_more()
+        _print_no_more(sys.stdout)
 
 
-def _print_no_more() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _print_no_more(stream: Any) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def printer(**options: Any) -> Any:
@@ -69,8 +69,11 @@ def printer(**options: Any) -> Any:
 
 
 def say(line: str) -> None:
-    """One line on stderr."""
-    print(" ".join(line.split()), file=sys.stderr)
+    """One line on stderr; where nobody reads it the work goes on."""
+    try:
+        print(" ".join(line.split()), file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        _print_no_more(sys.stderr)
 
 
 def _sentence(error: Exception) -> str:

@@ -151,8 +151,8 @@ def match_features(job: Job, model: Any, inputs: Inputs, *, advice: str = "") ->
             f"features; give ids alone{advice}."
         )
     if missing or width != model.n_features_in_:
-        found = ", ".join(given[:10]) + (", …" if len(given) > 10 else "") or "no node features"
-        want = f" ({', '.join(map(str, missing[:3]))} among them)" if missing else ""
+        found = ", ".join(map(repr, given[:10])) + (", …" if len(given) > 10 else "") or "no node features"
+        want = f" ({', '.join(map(repr, missing[:3]))} among them)" if missing else ""
         raise ValueError(
             f"the features must be the {model.n_features_in_} that '{job.model}' was fitted with{want}, got {found}; "
             f"rename columns{advice}."

@@ -72,13 +72,10 @@ def read_labels(path: Path, label: str, split: str | None) -> Labels:
 
 def _words(cells: list[Any], *, unlabelled: bool) -> list[str | None]:
     """Every cell as text, None where it is empty; where −1 is `unlabelled`, as in `FisherClassifier`, there too."""
-    from fishergraph._table_files import MISSING
-
-    marks = set(MISSING)
-    words = [str(cell).lower() if isinstance(cell, bool) else str(cell).strip() for cell in cells]
+    missing: set[Any] = {None, ""}
     if unlabelled and cells and not isinstance(cells[0], str) and set(cells) != {-1, 1}:
-        marks |= {"-1", "-1.0"}
-    return [None if cell is None or word in marks else word for cell, word in zip(cells, words, strict=True)]
+        missing.add(-1)
+    return [None if cell in missing or cell != cell else str(cell).strip() for cell in cells]
 
 
 def _numbered(words: list[str | None], what: str) -> tuple[np.ndarray, np.ndarray]:
@@ -141,7 +138,7 @@ def _masks(path: Path) -> list[str]:
     from fishergraph.datasets.npz import npz_keys
 
     keys = npz_keys(path)
-    return [name for name in _MASKS if name in keys]
+    return [name for name in _MASKS if name in keys and "train_mask" in keys]
 
 
 def _marked(names: list[str], masks: list[Any], n_rows: int, path: Path) -> np.ndarray:
@@ -152,12 +149,12 @@ def _marked(names: list[str], masks: list[Any], n_rows: int, path: Path) -> np.n
     for name, values in zip(names, masks, strict=True):
         mask = np.asarray(values)
         mask = mask[0] if mask.ndim == 2 else mask
-        if mask.dtype != bool or mask.shape != (n_rows,):
+        if mask.dtype.kind not in "biu" or mask.shape != (n_rows,) or not np.isin(mask, (0, 1)).all():
             raise ValueError(
                 f"{name} in '{path}' must be true or false for each of {n_rows} rows, got {mask.dtype} of shape "
                 f"{mask.shape}; repair it."
             )
-        named[mask] = _MASKS[name]
+        named[mask.astype(bool)] = _MASKS[name]
     return named
 
 

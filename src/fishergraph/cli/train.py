@@ -199,9 +199,12 @@ def read_labelled(job: TrainJob) -> tuple[Inputs, Labels]:
     columns = [job.label] if job.split is None else [job.label, job.split]
     labels = read_labels(path, job.label, job.split)
     if labels.val is not None and "validation_fraction" in job.settings:
-        raise ValueError(
-            f"--val-fraction chooses validation nodes, got {labels.split} in '{path}', which name them; leave it out."
-        )
+        if job.split is not None:
+            raise ValueError(
+                f"--val-fraction chooses validation nodes, got {labels.split} in '{path}', which names them; leave one "
+                "of the two out."
+            )
+        labels = replace(labels, val=None)  # what is said goes before a mask of the file
     table = path.suffix.lower() != ".npz"
     inputs = read_inputs(replace(job, drop=[*job.drop, *columns]) if table else job)
     return inputs, labels

@@ -74,12 +74,22 @@ def host_door(model: Any, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, An
 
 def check_no_graph(y: Any, X: Any) -> None:
     """Raise where a graph came in the place of y, which nothing looks at."""
-    package = type(y).__module__.partition(".")[0]
-    shape: Any = getattr(y, "shape", ())
-    square = sp.issparse(y) and shape[0] == shape[1]
-    pairs = len(shape) == 2 and shape[0] == 2 != getattr(X, "shape", (0,))[0]
-    if isinstance(y, Graph) or package in ("networkx", "igraph", "torch_geometric") or square or pairs:
-        raise TypeError(f"y must be labels, or be left out, got {type(y).__name__}, a graph; pass it as graph=….")
+    if y is None:
+        return
+    package, length = type(y).__module__.partition(".")[0], _length(y)
+    square = sp.issparse(y) and y.shape[0] == y.shape[1]
+    other = X is not None and None not in (length, _length(X)) and length != _length(X)
+    if isinstance(y, Graph) or package in ("networkx", "igraph", "torch_geometric") or square or other:
+        raise TypeError(
+            f"y must be labels, one for each row of X, or be left out, got {type(y).__name__}, which are none; "
+            "pass a graph as graph=…."
+        )
+
+
+def _length(values: Any) -> int | None:
+    """The number of rows of an array, a matrix, a table or a list."""
+    shape: Any = getattr(values, "shape", None)
+    return shape[0] if shape else len(values) if isinstance(values, (list, tuple)) else None
 
 
 def _same_source(model: Any, X: Any, fitting: bool) -> None:
@@ -95,18 +105,21 @@ def _same_source(model: Any, X: Any, fitting: bool) -> None:
 
 def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Any:
     """The graph with its nodes in the order of X, where X and the graph name them."""
-    labels, table = _graph_checks.row_labels(X), hasattr(graph, "columns")
+    labels, rows = _graph_checks.row_labels(X), _length(X)
     known: dict[str, Any] = {"node_ids": labels} if labels is not None and names_nodes(graph) else {}
-    shape = np.shape(X) if isinstance(X, (list, tuple)) else getattr(X, "shape", ())
-    if len(shape) == 2 and shape[0] and lists_edges(graph):
-        known = {"n_nodes": shape[0]}
+    if rows and lists_edges(graph):
+        known = {"n_nodes": rows}
+    table = graph if labels is None and hasattr(graph, "columns") else None
     try:
         graph = as_graph(graph, undirected=undirected, **known)
+        if (
+            rows and table is not None and graph.ids is not None
+        ):  # some rows have no edge, or the ids are no row numbers
+            _graph_checks.check_counted(graph.ids, rows)
+            graph = as_graph(table, undirected=undirected, n_nodes=rows)
     except ValueError as error:  # its wording is that of a call of as_graph
         said = str(error).replace("node_ids", "the index of X").replace("a larger n_nodes", "X with a row per node")
         raise ValueError(said) from error
-    if table and X is not None and labels is None:
-        _graph_checks.check_counted(graph.ids)
     _graph_checks.check_same_order(labels, graph.ids)
     return graph
 
@@ -129,8 +142,10 @@ def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], st
 
 def _float_types(X: Any) -> list[type]:
     """The types X may keep; the first is for what has neither: float64 for Python's numbers, float32 for integers."""
-    columns = {str(kind).lower() for kind in getattr(X, "dtypes", ())}  # scikit-learn looks at pandas' alone
-    wide = isinstance(X, (list, tuple)) or getattr(X, "dtype", None) in (object, np.longdouble) or "float64" in columns
+    # Of the types of columns scikit-learn looks at pandas' alone, and there not at objects.
+    columns = getattr(X, "dtypes", getattr(getattr(X, "schema", None), "types", ()))
+    wide = isinstance(X, (list, tuple)) or getattr(X, "dtype", None) in (object, np.longdouble)
+    wide = wide or not {"float64", "double", "object"}.isdisjoint(str(kind).lower() for kind in columns)
     return [np.float64, np.float32] if wide else [np.float32, np.float64]
 
 

@@ -154,7 +154,8 @@ class FisherEmbedding(FisherTransformer):
 
         X is dense or CSR, (node, feature), or None for structural features of the graph. `graph` is anything that
         `as_graph` takes; None makes every row its own multiset. `y` is not looked at. Row v of X belongs to node v;
-        the ids of an edge table meet the index of a DataFrame, or stand in the order of `as_graph(graph).ids`.
+        where the nodes of an edge table have ids, the index of a DataFrame X names its rows. For X = None, or beside
+        `as_graph(table)`, the rows are those of `as_graph(table).ids`.
 
         X may be a torch tensor, dense or sparse CSR, on the `device`: then so is what is returned, and `graph` may be
         a (2, E) tensor (or a pair with weights) beside it, or `TensorSets`, which are the multisets themselves.

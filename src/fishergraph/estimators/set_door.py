@@ -91,7 +91,9 @@ def _check_columns(X: Any) -> list | None:
 
 def _with_columns(points: Any, names: list | None) -> Any:
     """The members as a table, whose columns scikit-learn compares with those of fit; pandas keeps the type."""
-    if names is None or not isinstance(points, np.ndarray) or points.shape[1] != len(names):
+    if names is None or not all(isinstance(name, str) for name in names):
+        return points
+    if not isinstance(points, np.ndarray) or points.shape[1] != len(names):
         return points
     try:
         from pandas import DataFrame

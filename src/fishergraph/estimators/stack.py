@@ -130,7 +130,7 @@ def run_stack(spec: StackSpec, stack: Stack, X: Any, sets: Any) -> Any:
     check_same(spec, stack)
     widths = asked_widths(spec, 0, stack.widths[0], sets.slots)
     if any(found > asked for found, asked in zip(stack.widths, widths, strict=True)):
-        raise ValueError("dim and n_anchors must be those of the fit, got smaller ones; set them back, or fit again.")
+        raise ValueError("dim must be that of the fit, got a smaller one; set it back, or fit again.")
     stack = stack.moved(lambda array: spec.place.put(array, X.dtype))
     _, output = _run(spec, stack.input_map, X, sets, lambda t, points: (stack.layers[t - 1], Known()), True)
     assert output is not None

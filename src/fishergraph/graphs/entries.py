@@ -195,14 +195,23 @@ def _check_tags(tags: Any, n: int, name: str, what: str) -> np.ndarray:
             f"{name} must hold one tag for each of the {n} {what}s, got shape {array.shape}; pass so many."
         )
     texts = array.dtype.kind == "U" or (array.dtype.kind == "O" and n > 0 and isinstance(array[0], str))
-    values = [] if array.dtype.kind in "ibU" else list(array)  # the others have to be looked at
-    wrong = next((k for k, tag in enumerate(values) if not _is_tag(tag, texts)), None)
+    wrong = _first_wrong(array, texts)
     if wrong is not None:
         raise ValueError(
             f"{name} must be whole numbers below 2**63 or texts, got {array.tolist()[wrong]!r} at {what} {wrong} (the "
             "first bad one); convert them, and pass numbers with a comma as features."
         )
     return array.astype(np.str_ if texts else np.int64, copy=False)
+
+
+def _first_wrong(array: np.ndarray, texts: bool) -> int | None:
+    """The place of the first entry that is no tag."""
+    if array.dtype.kind in "ibU":
+        return None
+    if array.dtype.kind in "uf":
+        good = (array < 2.0**63) & (array >= -(2.0**63)) & (array == np.rint(array))
+        return None if good.all() else int(np.argmin(good))
+    return next((k for k, tag in enumerate(array) if not _is_tag(tag, texts)), None)
 
 
 def _is_tag(tag: Any, text: bool) -> bool:
