@@ -14,8 +14,8 @@ Every setting sees the same splits and seeds. A row holds, for each graph, the m
 first setting, pair by pair, and that gain's standard error, from the means of the splits.
 
 --study one changes one parameter of the defaults at a time; --study diffusion compares multisets, depths and weights of
-the blocks, --study bandwidth that of the kernel, all parameters that matter said in full, so that they mean the same
-whatever the defaults are.
+the blocks, --study bandwidth that of the kernel, --study walks a first layer that hears the whole graph: there all
+parameters that matter are said in full, so that they mean the same whatever the defaults are.
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ ONE_AT_A_TIME: list[dict[str, Any]] = [
 
 def _full(n_layers: int, multiset: Any, weights: str | None = "symmetric", first: float = 1.0, **more: Any) -> dict:
     """A setting of the second study; `first` is the weight of ψ_0 beside layers of weight one."""
-    blocks = None if first == 1.0 else (first, *[1.0] * n_layers)
-    base = {"n_anchors": 4, "dim": 256, "bandwidth": 1.5, "sharpness": 0.9}
+    walks = more.get("teleport") is not None  # one block more
+    blocks = None if first == 1.0 else (first, *[1.0] * (n_layers + walks))
+    base = {"n_anchors": 4, "dim": 256, "bandwidth": 1.5, "sharpness": 0.9, "teleport": None}
     return {**base, "n_layers": n_layers, "multiset": multiset, "weights": weights, "block_weights": blocks, **more}
 
 
@@ -104,7 +105,19 @@ DIFFUSION: list[dict[str, Any]] = [
 
 BANDWIDTH = [_full(5, "neighbourhood", None, bandwidth=sigma) for sigma in (1.5, 1.0, 1.1, 1.2, 1.3, 1.4, 1.75)]
 
-STUDIES = {"one": ONE_AT_A_TIME, "diffusion": DIFFUSION, "bandwidth": BANDWIDTH}
+WALKS = [
+    _full(5, "neighbourhood", None),  # the defaults before there were walks
+    *(_full(depth, "neighbourhood", None, teleport=0.1) for depth in (3, 2, 1, 0)),
+    _full(2, "neighbourhood", None, 0.3, teleport=0.1),
+    _full(2, "neighbourhood", None, 0.0, teleport=0.1),
+    *(_full(depth, "neighbourhood", None, teleport=0.05) for depth in (2, 1)),
+    *(_full(depth, "neighbourhood", None, teleport=0.2) for depth in (2, 1)),
+    _full(2, "neighbourhood", None, teleport=0.1, bandwidth=1.0),
+    _full(2, "neighbourhood", None, teleport=0.1, sharpness=0.7),
+    _full(2, "neighbourhood", None, teleport=0.1, n_anchors=1),
+]
+
+STUDIES = {"one": ONE_AT_A_TIME, "diffusion": DIFFUSION, "bandwidth": BANDWIDTH, "walks": WALKS}
 
 # (graph, seed): the last embedding, as (its setting, its blocks)
 _DEEPEST: dict[tuple[str, int], tuple[Any, ...]] = {}
@@ -169,12 +182,12 @@ def embed(data: GraphData, setting: dict[str, Any], seed: int, args: Namespace) 
     rest = {name: value for name, value in setting.items() if name not in shape}
     key = (data.name, seed)
     if _DEEPEST.get(key, (None,))[0] != rest:
-        same = [other["n_layers"] for other in DIFFUSION if {**other, **rest} == other]
+        same = [other["n_layers"] for other in (*DIFFUSION, *WALKS) if {**other, **rest} == other]
         deepest = max([setting["n_layers"], *same])
         model = FisherEmbedding(random_state=seed, n_jobs=args.threads, n_layers=deepest, **rest)
         Z = model.fit_transform(data.X, graph=data.graph)
         _DEEPEST[key] = (rest, np.split(Z, np.cumsum(model.stack_.widths)[:-1], axis=1))
-    weights = setting["block_weights"] or [1.0] * (setting["n_layers"] + 1)
+    weights = setting["block_weights"] or [1.0] * (setting["n_layers"] + 1 + (setting["teleport"] is not None))
     blocks = zip(weights, _DEEPEST[key][1], strict=False)
     return np.hstack([np.float32(np.sqrt(weight)) * block for weight, block in blocks if weight > 0])
 

@@ -234,8 +234,9 @@ def neighbourhoods(n_anchors: int, seed: int, threads: int) -> dict[str, Any]:
     """Test accuracy on nodes whose neighbourhoods have one mean."""
     data = equal_mean_graph(seed=seed)
     model = FisherEmbedding(
-        1, n_anchors, kernel="identity", normalize=False, sharpness=0.5, random_state=seed, n_jobs=threads
-    )
+        1, n_anchors, kernel="identity", normalize=False, sharpness=0.5, teleport=None, random_state=seed,
+        n_jobs=threads,
+    )  # fmt: skip
     start = time.perf_counter()
     Z = model.fit_transform(data.X, graph=data.graph)
     seconds = time.perf_counter() - start

@@ -396,6 +396,33 @@ def step_average(operator, steps, root):
     return root * np.eye(len(operator)) + (1.0 - root) / steps * sum(powers)
 
 
+def walk_means(points, sets, teleport, n_steps):
+    """(set, feature): μ_v = Σ_u π_v(u) b_u x_u / Σ_u π_v(u) b_u with b_u = (Σ_v a_vu)^-½, or 1 where that sum is zero.
+
+    π_v = α Σ_{k<K} (1 − α)^k e_v P^k + (1 − α)^K e_v P^K, where P moves to a member u of set v with probability
+    a_vu / Σ_u a_vu; where a set has no weight the walk is lost.
+    """
+    points, n = np.asarray(points, dtype=np.float64), len(sets)
+    move, heard = np.zeros((n, n)), np.zeros(n)
+    for v, members in enumerate(sets):
+        total = math.fsum(a for _, a in members)
+        for u, a in members:
+            heard[u] += a
+            if total > 0:
+                move[v, u] += a / total
+    ends, under_way = np.zeros((n, n)), np.eye(n)
+    for _ in range(n_steps):
+        ends += teleport * under_way
+        under_way = (1 - teleport) * under_way @ move
+    ends += under_way
+    weights = np.array([1.0 if total == 0 else total**-0.5 for total in heard])
+    means = np.zeros(points.shape)
+    for v in range(n):
+        shares = ends[v] * weights
+        means[v] = shares @ points / math.fsum(shares)
+    return means
+
+
 def exponential_kernel(x, y, bandwidth=1.0):
     """‖x‖ ‖y‖ exp((⟨x̂, ŷ⟩ − 1) / bandwidth²), the dot-product kernel of ψ; 0 when x or y is 0."""
     norms = float(np.linalg.norm(x)) * float(np.linalg.norm(y))

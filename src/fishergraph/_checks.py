@@ -92,13 +92,13 @@ def check_feature_count(model: Any, n_features: int, fitting: bool) -> None:
 
 
 def check_block_weights(weights: Any, n_blocks: int) -> tuple[float, ...]:
-    """One non-negative weight per block ψ_0 … ψ_T, at least one of them positive; None is all ones."""
+    """One non-negative weight per block of the output, at least one of them positive; None is all ones."""
     if weights is None:
         return (1.0,) * n_blocks
     values = np.asarray(weights, dtype=object).ravel()
     if len(values) != n_blocks:
         raise ValueError(
-            f"block_weights must hold one weight per block, {n_blocks} for the input and {n_blocks - 1} layers, "
+            f"block_weights must hold one weight per block, {n_blocks} for the input, walks if any, and layers, "
             f"got {len(values)}; pass that many."
         )
     checked = tuple(check_number(value, "a block weight") for value in values)

@@ -147,6 +147,41 @@ class StandardMap:
         return StandardMap(move(self.centre), move(self.scale))
 
 
+@dataclass(frozen=True)
+class ProjectionMap:
+    """ψ(x) = V x with orthonormal rows V, (direction, feature)."""
+
+    directions: Any
+
+    @property
+    def n_outputs(self) -> int:
+        return self.directions.shape[0]
+
+    def __call__(self, x: Any) -> Any:
+        return x @ self.directions.T
+
+    def moved(self, move: Callable[[Any], Any]) -> ProjectionMap:
+        """The map with its directions somewhere else."""
+        return ProjectionMap(move(self.directions))
+
+
+def fit_projection(sample: Any, n_directions: int, rng: Any) -> ProjectionMap:
+    """The map to about the leading principal directions of the sample, which has more columns than that.
+
+    The directions span (XᵀX)² Ω with random signs Ω: a randomised range, of which only the span is asked.
+    """
+    n_features = sample.shape[1]
+    bits = rng.integers(2, size=n_features * n_directions)
+    xp = array_namespace(bits)
+    span = xp.astype(xp.reshape(bits, (n_features, n_directions)), sample.dtype)
+    del bits
+    span *= 2
+    span -= 1
+    for _ in range(2):
+        span = xp.linalg.qr(sample.T @ (sample @ span))[0]
+    return ProjectionMap(xp.asarray(span.T, copy=True))
+
+
 def fit_nystrom(
     sample: Any,
     dim: int,

@@ -21,6 +21,7 @@ from fishergraph.em.e_step import posterior, published_code
 from fishergraph.em.learn import learn_family
 from fishergraph.em.loop import sum_dtype
 from fishergraph.em.moments import Seen, block_mass, block_moments, gather_entries, held_statistics, see
+from fishergraph.em.unit import noise_of, unit_rows
 from fishergraph.embedding import append_counts, fisher_embedding
 from fishergraph.family import Family, GaussianMixture, exact_root, fisher_root
 from fishergraph.family.base import map_arrays
@@ -45,6 +46,7 @@ class Attention:
     unit_points: bool  # whether `normalize` reaches the points of a layer, or the rows of X alone
     fisher_root: Callable[[int], float]
     has_variance: bool
+    walks: bool  # whether the first layer may hear the whole graph
     maps_last: bool  # whether the last layer has a ψ
     shrinkage: float  # of ψ's inverse root
 
@@ -57,6 +59,7 @@ ATTENTIONS = {
         unit_points=True,
         fisher_root=fisher_root,
         has_variance=True,
+        walks=True,
         maps_last=True,
         shrinkage=0.0,
     ),
@@ -67,6 +70,7 @@ ATTENTIONS = {
         unit_points=False,
         fisher_root=lambda _: 1.0,
         has_variance=False,
+        walks=False,
         maps_last=False,
         shrinkage=1e-2,
     ),
@@ -95,6 +99,7 @@ class LayerSpec:
     slack: float = math.inf  # of the E-step: ∞ is the posterior, 0 is balanced
     family: Family = UNIT_MIXTURE
     masses: Callable[[Any], Any] | None = None  # φ is this function of the masses alone, (set, anchor) → (set, anchor)
+    unit_phi: bool = False  # φ is divided by its length
 
 
 @dataclass(frozen=True)
@@ -156,7 +161,8 @@ def block_phi(spec: LayerSpec, layer: Layer, points: Any, seen: Seen | None, set
     counts = mass if spec.counts else None
     if isinstance(spec.family, GaussianMixture) and spec.family.plain:
         root = spec.attention.fisher_root(len(layer.anchors))
-        return fisher_embedding(means, layer.anchors, fisher_root=root, mass=counts, overwrite=True)
+        phi = fisher_embedding(means, layer.anchors, fisher_root=root, mass=counts, overwrite=True)
+        return unit_rows(phi, least=noise_of(phi)) if spec.unit_phi else phi
     phi = spec.family.phi(means, mass, layer.theta, root=layer.root, prior=spec.prior)
     xp = array_namespace(phi)
     # Rounding leaves something of an empty set, which a power or a unit length would make large.

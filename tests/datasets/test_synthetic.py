@@ -50,7 +50,7 @@ def test_on_neighbourhoods_the_mixture_sees_what_the_mean_does_not():
     assert np.abs([s.mean(axis=0) for s in neighbours]).max() < 1e-6
     scores = {}
     for p in (1, 8):
-        model = FisherEmbedding(1, p, kernel="identity", normalize=False, sharpness=0.5, random_state=0)
+        model = FisherEmbedding(1, p, kernel="identity", normalize=False, sharpness=0.5, teleport=None, random_state=0)
         Z = model.fit_transform(data.X, graph=data.graph)
         seen = np.concatenate([data.train, data.val])
         scores[p] = probe().fit(Z[seen], data.y[seen]).score(Z[data.test], data.y[data.test])

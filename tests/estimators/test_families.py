@@ -22,7 +22,7 @@ GRAPH = GRAPH + GRAPH.T
 
 def model(family="gaussian-mixture", **options):
     given = {"n_layers": 1, "n_anchors": 3, "dim": 12, "random_state": 0, "n_jobs": 1, "family": family}
-    return FisherEmbedding(**{**given, **options})
+    return FisherEmbedding(**{**given, "teleport": None, **options})
 
 
 def closed_sets():

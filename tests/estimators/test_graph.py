@@ -71,7 +71,8 @@ def test_node_stages_are_those_of_fisher_embedding():
     """The points of the last stage are ψ_T of the union: a readout with one component and "means" is their mean."""
     model = small(readout="means", graph_anchors=1, prior=0.0, inputs="tags")
     Z = model.fit_transform(LIST)
-    nodes = FisherEmbedding(2, 3, 16, sharpness=model.sharpness, counts=True, bandwidth=model.bandwidth, random_state=0)
+    given = {"sharpness": model.sharpness, "counts": True, "bandwidth": model.bandwidth, "teleport": None}
+    nodes = FisherEmbedding(2, 3, 16, **given, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         nodes.fit(model.code_(GRAPHS).toarray(), graph=GRAPHS.graph)

@@ -87,7 +87,7 @@ def test_sets_that_are_neighbourhoods_give_what_the_node_estimator_gives():
     A = sp.random_array((40, 40), density=0.15, rng=np.random.default_rng(5), format="csr") + sp.eye_array(40)
     A.data[:] = 1
     X = np.random.default_rng(6).normal(size=(40, 3))
-    model = FisherEmbedding(n_layers=1, n_anchors=3, kernel="identity", normalize=False, variance=0.5, random_state=0)
+    model = FisherEmbedding(1, 3, kernel="identity", normalize=False, variance=0.5, teleport=None, random_state=0)
     Z = model.fit_transform(X, graph=A)[:, 3:]
     layer = model.stack_.layers[0]
     sets = small(input_map="identity", variance=0.5, prior=0.0, counts=False).fit(X)

@@ -75,7 +75,7 @@ def test_scikit_learn_finds_no_fault(estimator, check):
 
 
 def test_clone_copies_parameters_and_forgets_the_fit(X, A):
-    model = small(block_weights=[0, 1, 2], variance=0.5, multiset=PageRank(members=3)).fit(X, graph=A)
+    model = small(block_weights=[0, 1, 2, 1], variance=0.5, multiset=PageRank(members=3)).fit(X, graph=A)
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     assert not hasattr(copy, "stack_")
@@ -85,7 +85,7 @@ def test_clone_copies_parameters_and_forgets_the_fit(X, A):
 def test_get_and_set_params():
     model = FisherEmbedding()
     params = model.get_params()
-    assert (params["n_layers"], params["n_anchors"], params["dim"]) == (5, 4, 256)
+    assert (params["n_layers"], params["n_anchors"], params["dim"]) == (2, 4, 256)
     assert model.set_params(dim=7, prior=1.0) is model
     assert (model.dim, model.prior) == (7, 1.0)
     with pytest.raises(ValueError, match="Invalid parameter 'n_anchor'"):
@@ -120,12 +120,12 @@ def test_fit_returns_the_estimator(X, A):
 def test_feature_names_say_block_and_position(X, A):
     model = small().fit(X, graph=A)
     names = model.get_feature_names_out()
-    assert list(names) == [f"{block}_{k}" for block in ("psi0", "psi1", "psi2") for k in range(4)]
+    assert list(names) == [f"{block}_{k}" for block in ("psi0", "walk", "psi1", "psi2") for k in range(4)]
     assert len(names) == model.transform(X, graph=A).shape[1]
 
 
 def test_feature_names_leave_out_blocks_of_weight_zero(X, A):
-    model = small(block_weights=[1, 0, 1]).fit(X, graph=A)
+    model = small(block_weights=[1, 0, 0, 1]).fit(X, graph=A)
     assert list(model.get_feature_names_out()) == [f"psi{t}_{k}" for t in (0, 2) for k in range(4)]
 
 
@@ -157,7 +157,7 @@ def test_polars_output_and_polars_input(X, A):
 
 def test_pandas_output_without_features(A):
     Z = small().set_output(transform="pandas").fit_transform(None, graph=A)
-    assert Z.shape == (40, 12)
+    assert Z.shape == (40, 16)
 
 
 def test_columns_in_another_order_are_refused(X, A):
@@ -264,7 +264,7 @@ def test_a_finished_graph_in_another_order_is_refused(named):
     with pytest.raises(ValueError, match=r"rows in the order of the graph's nodes.*pass X\.loc\[graph\.ids\]"):
         small().fit(frame, graph=graph)
     back = small().fit_transform(frame.loc[graph.ids], graph=graph)
-    assert back.shape == (40, 12)
+    assert back.shape == (40, 16)
 
 
 def test_a_name_without_features_is_an_error(named):

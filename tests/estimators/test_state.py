@@ -65,7 +65,7 @@ def one_sentence(error) -> str:
         {"kernel": "identity"},
         {"n_layers": 0},
         {"n_em_iter": 2, "counts": True, "prior": 0.5, "variance": np.float32(0.25)},
-        {"block_weights": np.array([0.0, 1.0, 2.0]), "dim": np.int64(3)},
+        {"block_weights": np.array([0.0, 1.0, 2.0, 1.0]), "dim": np.int64(3)},
         {"random_state": np.random.RandomState(3)},
         {"multiset": "heat", "weights": "symmetric"},
         {"multiset": PageRank(teleport=np.float64(0.2), members=np.int64(5))},
@@ -94,7 +94,7 @@ def test_a_model_of_structure_keeps_its_seed(tmp_path, structure, random_state):
 
 
 def test_parameters_come_back(tmp_path):
-    model = small(variance=0.5, weights="symmetric", undirected=True, block_weights=(1, 0, 2), n_jobs=1)
+    model = small(variance=0.5, weights="symmetric", undirected=True, block_weights=(1, 0, 2, 1), n_jobs=1)
     model.fit(X, graph=A).save(tmp_path / "m.safetensors")
     again = FisherEmbedding.load(str(tmp_path / "m.safetensors"))
     assert again.get_params() == model.get_params()

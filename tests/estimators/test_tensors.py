@@ -68,12 +68,14 @@ VARIANTS = [
     {"kernel": "identity"},
     {"normalize": False, "variance": 0.5},
     {"n_em_iter": 3, "counts": True, "prior": 0.5},
-    {"anchor_method": "spherical", "block_weights": [0, 1, 2]},
+    {"anchor_method": "spherical", "block_weights": [0, 1, 2, 1]},
     {"anchor_method": "em", "weights": "symmetric"},
     {"anchor_method": "random", "multiset": "open-neighbourhood"},
     {"multiset": "ppr"},
     {"undirected": True, "weights": "uniform"},
     {"n_layers": 0},
+    {"teleport": None},
+    {"teleport": 0.5, "normalize": False, "multiset": "hops"},
     {"n_em_iter": 0},
 ]
 
@@ -316,7 +318,7 @@ def test_distinct_rows_are_found_in_order():
 def test_constant_features(A, device):
     Z = small(device=device).fit_transform(torch.ones(N, 4, device=device), graph=A)
     assert torch.isfinite(Z).all()
-    assert Z.shape == (N, 3)
+    assert Z.shape == (N, 4)
 
 
 @each_device
@@ -341,7 +343,7 @@ def test_an_empty_open_graph(X, device):
     x = torch.from_numpy(X).to(device)
     edges = torch.zeros(2, 0, dtype=torch.int64, device=device)
     Z = small(device=device, multiset="open-neighbourhood").fit_transform(x, graph=edges)
-    assert torch.count_nonzero(Z[:, 8:]) == 0
+    assert torch.count_nonzero(Z[:, 16:]) == 0
 
 
 @each_device

@@ -108,7 +108,7 @@ def test_a_layer_agrees_with_the_estimator():
     """The same anchors, variance and landmarks give the columns of `FisherEmbedding`'s layer."""
     x, edges, _ = graph()
     A = as_graph(edges.numpy(), n_nodes=N)
-    model = FisherEmbedding(2, 3, 4, random_state=0).fit(x.numpy(), graph=A)
+    model = FisherEmbedding(2, 3, 4, teleport=None, random_state=0).fit(x.numpy(), graph=A)
     Z = model.transform(x.numpy(), graph=A)
     psi0, expected = (torch.from_numpy(Z[:, 4 * t : 4 * t + 4]) for t in (0, 1))
     layer = model.stack_.layers[0]

@@ -103,7 +103,7 @@ def test_a_network_agrees_with_the_estimator(rule, normalize):
     """ψ_0 … ψ_T side by side, of tuples the means over those that begin with a node."""
     x, hidden = sample(torch.float32).numpy(), 6
     options = {"bandwidth": 0.9, "normalize": normalize, "multiset": rule}
-    model = FisherEmbedding(2, 3, hidden, random_state=0, **options).fit(x, graph=GRAPH)
+    model = FisherEmbedding(2, 3, hidden, teleport=None, random_state=0, **options).fit(x, graph=GRAPH)
     Z = model.transform(x, graph=GRAPH)
     sets, points = rule(GRAPH), x
     if isinstance(rule, Tuples):

@@ -124,9 +124,7 @@ def test_larger_subgraphs_tell_graphs_apart_that_neighbourhoods_do_not(pair, mul
 
 def tuple_blocks(adjacency, labels, k, s, n_layers):
     """ψ_0 … ψ_T of every tuple."""
-    model = FisherEmbedding(
-        n_layers, n_anchors=4, dim=64, normalize=False, counts=True, variance=1.0, n_jobs=1, kernel="exp"
-    )
+    model = FisherEmbedding(n_layers, 4, 64, normalize=False, counts=True, variance=1.0, n_jobs=1, teleport=None)
     tuples = node_tuples(as_graph(sp.csr_array(adjacency)), k, s)
     points = tuples.features(np.eye(2)[labels])
     with warnings.catch_warnings():

@@ -121,7 +121,7 @@ def test_two_copies_of_a_graph_have_two_copies_of_the_embedding(graph, name):
 def test_a_block_sees_one_step_further_than_the_one_before(graph):
     """ψ_t(v) depends on the nodes within t steps of v, and on no other."""
     X, A = graph
-    model = fitted(graph)
+    model = fitted(graph, teleport=None)
     changed = X.copy()
     changed[0] = -changed[0]
     before, after = (blocks_of(model, model.transform(x, graph=A)) for x in (X, changed))

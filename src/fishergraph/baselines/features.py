@@ -180,7 +180,13 @@ class FIE(Probed):
 
     def embedding(self, seed: int, **given: Any) -> FisherEmbedding:
         """The estimator of these settings; `options` go before what is given."""
-        own = {"attention": self.attention, "bandwidth": self.bandwidth, "random_state": seed, **given}
+        own = {
+            "attention": self.attention,
+            "bandwidth": self.bandwidth,
+            "random_state": seed,
+            "teleport": None,
+            **given,
+        }
         return FisherEmbedding(self.n_layers, self.n_anchors, self.dim, **{**own, **(self.options or {})})
 
 

@@ -16,6 +16,7 @@ import typer
 from fishergraph.cli.choices import device, one_of, structure
 from fishergraph.cli.config import load_config
 
+NONE = object()  # None that was asked for: an option that is not given is None too
 # option: parameter of both estimators
 _SHARED = {
     "layers": "n_layers",
@@ -37,6 +38,7 @@ _SHARED = {
 SETTINGS = {
     **_SHARED,
     "sharpness": "sharpness",
+    "teleport": "teleport",
     "counts": "counts",
     "anchor_method": "anchor_method",
     "kernel": "kernel",
@@ -67,8 +69,9 @@ TRAIN_SETTINGS = {
 
 
 def given(params: Mapping[str, Any], settings: Mapping[str, str]) -> dict[str, Any]:
-    """The parameters of an estimator that were given, by their names there."""
-    return {settings[key]: value for key, value in params.items() if key in settings and value is not None}
+    """The parameters of an estimator that were given, by their names there; what was given as `NONE` is None."""
+    known = {settings[key]: value for key, value in params.items() if key in settings and value is not None}
+    return {name: None if value is NONE else value for name, value in known.items()}
 
 
 PRECISIONS = ("float32", "tf32", "bf16")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from fishergraph.cli.choices import one_in
-from fishergraph.cli.options import option
+from fishergraph.cli.options import NONE, option
 
 _METHOD = "Method"
 
@@ -25,6 +25,19 @@ def _variance(text: Any) -> float | str | None:
     return value
 
 
+def _teleport(text: Any) -> Any:
+    """The teleport: a number from 0.01 to 1, or "none"."""
+    if text is None or text == "none":
+        return text if text is None else NONE
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.01 <= value <= 1:
+        raise typer.BadParameter(f"{text!r} is neither 'none' nor a number from 0.01 to 1.")
+    return value
+
+
 def positive(value: float | None) -> float | None:
     """The value, if it is a finite number above zero."""
     if value is not None and not 0 < value < float("inf"):
@@ -34,7 +47,7 @@ def positive(value: float | None) -> float | None:
 
 Layers = Annotated[
     int | None,
-    option("--layers", metavar="N", panel=_METHOD, min=0, default="5", help="Layers; 0 is the input map alone."),
+    option("--layers", metavar="N", panel=_METHOD, min=0, default="2", help="Layers; 0 is the input maps alone."),
 ]
 Anchors = Annotated[
     int | None,
@@ -130,6 +143,18 @@ Weights = Annotated[
         callback=one_in("fishergraph.multiset", "WEIGHTS"),
         default="edge",
         help="edge (as given), uniform, or symmetric (by the roots of both degrees).",
+    ),
+]
+Teleport = Annotated[
+    str | None,
+    option(
+        "--teleport",
+        metavar="X",
+        panel=_METHOD,
+        callback=_teleport,
+        default="0.1",
+        help="Features enter as means over the whole graph too, by walks that end with this probability at each step; "
+        "none: as they are alone.",
     ),
 ]
 Kernel = Annotated[

@@ -37,6 +37,11 @@ def unit_rows(points: Any, *, least: float = 0.0) -> Any:
     return scaled
 
 
+def noise_of(block: Any) -> float:
+    """What rounding leaves of a φ that is zero, beside points of length one: it must not become a direction."""
+    return 16 * float(array_namespace(block).finfo(block.dtype).eps)
+
+
 def row_lengths(points: Any) -> Any:
     """‖x_i‖ of every row, (row,)."""
     if sp.issparse(points):

@@ -21,7 +21,7 @@ from fishergraph.estimators.graph_stack import GraphSpec, fit_stages, run_stages
 from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.estimators.readout import check_standard
-from fishergraph.estimators.stack import StackSpec
+from fishergraph.estimators.stack_spec import StackSpec
 from fishergraph.estimators.state import pack_code, pack_layer, unpack_code, unpack_layer
 from fishergraph.family import Family, choose_family
 from fishergraph.graphs import Graphs, as_graphs

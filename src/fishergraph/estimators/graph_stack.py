@@ -10,18 +10,10 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from fishergraph.em.unit import unit_rows
+from fishergraph.em.unit import noise_of, unit_rows
 from fishergraph.estimators.readout import fit_readout, run_readout
-from fishergraph.estimators.stack import (
-    Stack,
-    StackSpec,
-    check_same,
-    check_same_layer,
-    fit_input_map,
-    input_points,
-    map_inputs,
-    noise_of,
-)
+from fishergraph.estimators.stack import check_same, check_same_layer, fit_input_map, input_points, map_inputs
+from fishergraph.estimators.stack_spec import Stack, StackSpec
 from fishergraph.family.base import unit_normalize
 from fishergraph.layer import Known, Layer, fit_layer, phi_blocks, run_layer
 

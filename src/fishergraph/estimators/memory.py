@@ -6,7 +6,8 @@ from typing import Any
 
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.moments import held_statistics
-from fishergraph.estimators.stack import StackSpec, asked_widths, kept_widths
+from fishergraph.em.walks import TILE
+from fishergraph.estimators.stack_spec import StackSpec, asked_widths, kept_widths
 
 # A block of φ and what is computed from it, and what libraries take for themselves.
 _BLOCKS = 256 * 2**20
@@ -63,6 +64,9 @@ def needed_bytes(spec: StackSpec, X: Any, sets: Any) -> tuple[int, int]:
     widths = [*asked_widths(spec, 0, first, slots)[:-1], 0]  # the last layer's are no points
     pairs = [one + two for one, two in zip(widths, [*widths[1:], 0], strict=True)]
     points = X.shape[0] * (max(pairs) * short + 2 * layer.n_anchors * size)
+    if spec.walks:  # what is walked, with three tiles of it, stands beside what layer 1 gives
+        walked = spec.walk_width(X.shape[1])
+        points = max(points, X.shape[0] * (widths[1] * short + (walked + 3 * TILE + 4) * size))
     if not sets.lifted:
         points += max(held_statistics(layer.family, X.shape[0], width) for width in widths) * size
     phi = layer.family.width(layer.n_anchors, slots * max(widths)) + layer.n_anchors * layer.counts

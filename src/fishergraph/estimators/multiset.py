@@ -15,7 +15,8 @@ from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.estimators.readout import check_standard, fit_readout, run_readout
 from fishergraph.estimators.set_door import open_sets
-from fishergraph.estimators.stack import Stack, StackSpec, check_same, fit_input_map, input_points
+from fishergraph.estimators.stack import check_same, fit_input_map, input_points
+from fishergraph.estimators.stack_spec import Stack, StackSpec
 from fishergraph.family import Family
 from fishergraph.kernel_map import INPUT_MAPS, KernelMap, StandardMap
 

@@ -13,9 +13,10 @@ from fishergraph.estimators.base import FisherTransformer, all_or_nothing
 from fishergraph.estimators.door import check_no_graph, open_door
 from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.progress import progress_bar
-from fishergraph.estimators.stack import StackSpec, fit_stack, run_stack
+from fishergraph.estimators.stack import fit_stack, run_stack
+from fishergraph.estimators.stack_spec import StackSpec
 from fishergraph.family import Family
-from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
+from fishergraph.multiset import WEIGHTS, Rule, choose_multiset, makes_lifted
 from fishergraph.structural import describe_structure
 
 
@@ -24,11 +25,12 @@ class FisherEmbedding(FisherTransformer):
 
     Each layer takes the multiset of every node's neighbours, projects it onto a Gaussian mixture by EM that starts at
     anchors learned from the data, and maps the whitened tangent vector by a Nyström map of the exponential kernel.
-    The output is the concatenation ψ_0 … ψ_T, whose inner product is the multilayer kernel (Eq. 2).
+    The output is the concatenation ψ_0 … ψ_T, whose inner product is the multilayer kernel (Eq. 2). Features enter as
+    they are (ψ_0) and as the mean over the whole graph that walks from each node give (`teleport`).
 
     Parameters
     ----------
-    n_layers : number of layers T; 0 gives the input map alone.
+    n_layers : number of layers T; 0 gives the input maps alone.
     n_anchors : number of mixture components p of a layer.
     dim : width of every ψ_t (fewer where the data hold fewer distinct points).
     normalize : divide the rows of X, and the points of every layer, by their lengths.
@@ -55,11 +57,17 @@ class FisherEmbedding(FisherTransformer):
         with parameters: `PageRank(teleport=0.05)`, `Hops(k=3, decay=0.5)`, `Paths(length=3)`, `Tuples(k=3, s=1)`.
     weights : None, the graph's own weights; "uniform"; "symmetric", divided by the roots of both ends' degrees. A
         diffusion walks along them: the random walk of the first two, D^-½ A D^-½ for the third.
+    teleport : the first layer stands on walked features, and the map of these is a block of the output: the mean of
+        the rows of X over the whole graph, weighted by where a walk from the node ends that ends with this probability
+        at each step (personalised PageRank). None: it stands on ψ_0, and there is no such block, as in any case where
+        members are subgraphs, where X holds counts for `family="multinomial"`, and with `attention="reference"`.
+        Where neighbours differ more than they agree (heterophily), None may serve better.
     undirected : add the reverse of every edge.
     structure : features for `X=None`: "projection", "degree" or "spectral".
     kernel : "exp" or "identity" (φ itself; widths then grow by p per layer).
     bandwidth : σ of the exponential kernel.
-    block_weights : one weight per block ψ_0 … ψ_T in Eq. 2; 0 leaves a block out. None weighs all equally.
+    block_weights : one weight per block in Eq. 2: ψ_0, the walked features if there are any, ψ_1 … ψ_T; 0 leaves a
+        block out. None weighs all equally.
     max_samples : most points that k-means looks at.
     device : "cpu", "cuda" or "cuda:1". On a card the whole fit and transform run there; X may be a tensor on it (so is
         the result then), or a NumPy or CSR matrix, which is read in blocks. Random draws differ from the CPU's.
@@ -86,7 +94,7 @@ class FisherEmbedding(FisherTransformer):
 
     def __init__(
         self,
-        n_layers: int = 5,
+        n_layers: int = 2,
         n_anchors: int = 4,
         dim: int = 256,
         *,
@@ -105,6 +113,7 @@ class FisherEmbedding(FisherTransformer):
         tangent: str = "estimate",
         multiset: str | Rule = "neighbourhood",
         weights: str | None = None,
+        teleport: float | None = 0.1,
         undirected: bool = False,
         structure: str = "projection",
         kernel: str = "exp",
@@ -136,6 +145,7 @@ class FisherEmbedding(FisherTransformer):
         self.tangent = tangent
         self.multiset = multiset
         self.weights = weights
+        self.teleport = teleport
         self.undirected = undirected
         self.structure = structure
         self.kernel = kernel
@@ -201,6 +211,12 @@ class FisherEmbedding(FisherTransformer):
         describe_structure(self.structure)  # an unknown kind is found even where X is given
         n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0)
         layer = self._layer_spec()
+        teleport = self.teleport
+        if teleport is not None:
+            teleport = _checks.check_number(teleport, "teleport (or None)", least=0.01, most=1.0)
+        if not layer.attention.walks or layer.family.support == "counts" or makes_lifted(self.multiset):
+            teleport = None
+        n_layers += teleport is not None
         return StackSpec(
             layer=layer,
             fit_input=layer.fit_map,
@@ -209,11 +225,15 @@ class FisherEmbedding(FisherTransformer):
             block_weights=_checks.check_block_weights(self.block_weights, n_layers + 1),
             n_jobs=_checks.check_n_jobs(self.n_jobs),
             progress=progress_bar(self.verbose),
+            teleport=teleport,
         )
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The column names psi0_0, psi0_1, …, psi1_0, …: block and position in it."""
+        """The column names psi0_0, psi0_1, …, walk_0, …, psi1_0, …: block and position in it."""
         check_is_fitted(self)
         widths, weights = self.stack_.widths, self._spec().block_weights
-        kept = [(t, width) for t, (width, weight) in enumerate(zip(widths, weights, strict=True)) if weight > 0]
-        return np.array([f"psi{t}_{k}" for t, width in kept for k in range(width)], dtype=object)
+        names = [f"psi{t}" for t in range(len(widths))]
+        if self.stack_.walk_map is not None:
+            names = [names[0], "walk", *names[1:-1]]
+        kept = [(name, width) for name, width, weight in zip(names, widths, weights, strict=True) if weight > 0]
+        return np.array([f"{name}_{k}" for name, width in kept for k in range(width)], dtype=object)

@@ -8,7 +8,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from fishergraph._checks import check_within
-from fishergraph.estimators.stack import StackSpec
+from fishergraph.estimators.stack_spec import StackSpec
 from fishergraph.layer import Known, Layer, fit_layer, phi_blocks, run_layer
 
 

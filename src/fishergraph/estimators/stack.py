@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,72 +11,16 @@ from array_api_compat import array_namespace
 
 from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.anchors import sample_size
-from fishergraph.em.unit import unit_rows
-from fishergraph.family import GaussianMixture
-from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, fit_and_map, fit_nystrom
+from fishergraph.em.unit import noise_of, unit_rows
+from fishergraph.em.walks import walk_means, walk_tiles
+from fishergraph.estimators.stack_spec import Stack, StackSpec, asked_widths, kept_widths
+from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, fit_and_map, fit_projection
 from fishergraph.layer import Known, Layer, LayerSpec, fit_layer, phi_blocks, phi_width, run_layer
+from fishergraph.multiset import singletons
 from fishergraph.ops import choose_backend
-from fishergraph.ops.place import NUMPY, Place
 
 # A block of rows that the input map sees at once: bag-of-words rows are never dense beyond it.
 _INPUT_ROWS = 1024
-
-
-@dataclass(frozen=True)
-class Stack:
-    """The fitted state: the input map ψ_0 and the layers."""
-
-    input_map: KernelMap
-    layers: tuple[Layer, ...]
-
-    @property
-    def widths(self) -> list[int]:
-        """The number of columns of ψ_0, …, ψ_T."""
-        return [self.input_map.n_outputs, *(layer.kernel_map.n_outputs for layer in self.layers)]
-
-    def moved(self, move: Callable[[Any], Any]) -> Stack:
-        """The stack with its arrays somewhere else."""
-        return Stack(self.input_map.moved(move), tuple(layer.moved(move) for layer in self.layers))
-
-
-@dataclass(frozen=True)
-class StackSpec:
-    """What is asked of the stack: the layers' spec, their number, the block weights, and how work is run and shown."""
-
-    layer: LayerSpec
-    n_layers: int
-    normalize: bool
-    block_weights: tuple[float, ...]  # one per block; zero leaves the block out
-    fit_input: Callable[..., KernelMap]  # ψ_0
-    n_jobs: int | None
-    progress: Callable[[str, int], Any]  # (title, steps) → a context manager whose value has update(n)
-    place: Place = NUMPY
-
-    @property
-    def reads_counts(self) -> bool:
-        """Whether the first layer sees X itself: counts live there, not in ψ_0."""
-        return self.layer.family.support == "counts"
-
-    def layer_at(self, t: int) -> LayerSpec:
-        """What is asked of layer t; behind a layer of counts stand Gaussian mixtures."""
-        return replace(self.layer, family=GaussianMixture()) if self.reads_counts and t > 1 else self.layer
-
-    def input_width(self, n_features: int) -> int:
-        """The most columns that ψ_0 can have."""
-        return self.layer.dim if self.fit_input is fit_nystrom else n_features
-
-    def at(self, place: Place) -> StackSpec:
-        """The same work somewhere else; a device is fed by one thread."""
-        if not place.tensors:
-            return replace(self, place=place)
-        name = self.layer.backend or ("torch" if place.device == "cpu" else None)
-        backend = choose_backend(name, device=place.device, n_em_iter=self.layer.n_em_iter)
-        if not backend.tensors:
-            raise ValueError(
-                f"backend={name!r} takes NumPy arrays, got tensors; leave backend=None, or pass X as a NumPy array."
-            )
-        layer = replace(self.layer, device=place.device, backend=backend.name)
-        return replace(self, place=place, n_jobs=1, layer=layer)
 
 
 def fit_stack(
@@ -89,40 +32,71 @@ def fit_stack(
     """
     streams = [spec.place.stream(child) for child in seed.spawn(spec.n_layers + 1)]
     input_map, first = fit_input_map(spec, X, streams[0], runs=True)
-    fitting = _Fitting(spec, sets, streams[1:], want_output)
-    stack, output = _run(spec, input_map, X, sets, fitting, want_output, first)
+    walk_map = _fit_walk_map(spec, X, streams[0]) if spec.walks else None
+    stack, output = _run(
+        spec, (input_map, walk_map), X, sets, _Fitting(spec, streams[1:], want_output), want_output, first
+    )
     return stack.moved(spec.place.fetch), output
 
 
 def fit_input_map(spec: StackSpec, X: Any, rng: Any, *, runs: bool = False) -> tuple[KernelMap, Any]:
     """ψ_0, learned from a sample of the rows of X, and its values where they came with it and `runs` says that all of
     them come next, else None."""
-    rows = rng.permutation(X.shape[0])[: sample_size(spec.layer.dim, spec.layer.max_samples, X.shape[0])]
-    sample = _input_rows(spec, X, array_namespace(rows).sort(rows))
+    sample = _input_sample(spec, X, rng)
     given: dict[str, Any] = {
         "bandwidth": spec.layer.bandwidth, "shrinkage": spec.layer.attention.shrinkage, "rng": rng,
         "n_jobs": spec.n_jobs,
     }  # fmt: skip
-    blocks = _input_blocks(spec, X) if runs and len(rows) == X.shape[0] else None
+    blocks = _input_blocks(spec, X) if runs and sample.shape[0] == X.shape[0] else None
     return fit_and_map(spec.fit_input, sample, spec.layer.dim, blocks, **given)
+
+
+def _fit_walk_map(spec: StackSpec, X: Any, rng: Any) -> KernelMap:
+    """What the features go through before they are walked: the leading directions of wide ones."""
+    width = spec.walk_width(X.shape[1])
+    return IdentityMap(width) if width == X.shape[1] else fit_projection(_input_sample(spec, X, rng), width, rng)
+
+
+def _input_sample(spec: StackSpec, X: Any, rng: Any) -> Any:
+    """Rows of X that maps of X are learned from."""
+    rows = rng.permutation(X.shape[0])[: sample_size(spec.layer.dim, spec.layer.max_samples, X.shape[0])]
+    return _input_rows(spec, X, array_namespace(rows).sort(rows))
 
 
 def input_points(spec: StackSpec, input_map: KernelMap, X: Any) -> Any:
     """ψ_0 of all rows of X, as the points of a layer; X itself for counts."""
     if spec.reads_counts:
-        return _count_points(spec, X)
+        return _dense_points(spec, X, IdentityMap(X.shape[1]))
     return _run_input(spec, input_map, X, _Output(spec, X.shape[0], wanted=False), None)
 
 
-def _count_points(spec: StackSpec, X: Any) -> Any:
-    """X as the dense points of a layer."""
-    points, as_is = spec.place.empty(X.shape, X.dtype), IdentityMap(X.shape[1])
+def _dense_points(spec: StackSpec, X: Any, as_points: KernelMap, *, unit: bool = False) -> Any:
+    """The rows of X, unit vectors or as they are, through a map: the dense points of a layer."""
+    points = spec.place.empty((X.shape[0], as_points.n_outputs), X.dtype)
 
     def fill(rows: slice) -> None:
-        points[rows] = as_is(X[rows])
+        points[rows] = as_points(unit_rows(X[rows]) if unit else X[rows])
 
     map_blocks(fill, row_blocks(X.shape[0], _INPUT_ROWS), n_jobs=spec.n_jobs)
     return points
+
+
+def _walked_points(spec: StackSpec, walk_map: KernelMap, X: Any, sets: Any) -> Any:
+    """The means of all multisets of the whole graph, (row, direction)."""
+    points = _dense_points(spec, X, walk_map, unit=spec.normalize)
+    backend = choose_backend(spec.layer.backend, device=spec.layer.device, n_em_iter=1)
+    with spec.progress("walking", len(walk_tiles(points.shape[1]))) as bar:
+        return walk_means(points, sets, spec.teleport or 0.0, backend=backend, n_jobs=spec.n_jobs, advance=bar.update)
+
+
+def _alone(spec: StackSpec, sets: Any) -> Any:
+    """As many multisets of one member each."""
+    alone = singletons(sets.n_sets)
+    if not spec.place.tensors:
+        return alone
+    from fishergraph.ops.torch_graph import moved_sets
+
+    return moved_sets(alone, sets.device)
 
 
 def run_stack(spec: StackSpec, stack: Stack, X: Any, sets: Any) -> Any:
@@ -132,15 +106,19 @@ def run_stack(spec: StackSpec, stack: Stack, X: Any, sets: Any) -> Any:
     if any(found > asked for found, asked in zip(stack.widths, widths, strict=True)):
         raise ValueError("dim must be that of the fit, got a smaller one; set it back, or fit again.")
     stack = stack.moved(lambda array: spec.place.put(array, X.dtype))
-    _, output = _run(spec, stack.input_map, X, sets, lambda t, points: (stack.layers[t - 1], Known()), True)
+    maps = stack.input_map, stack.walk_map
+    _, output = _run(spec, maps, X, sets, lambda t, points, sets: (stack.layers[t - 1], Known()), True)
     assert output is not None
     return output
 
 
 def check_same(spec: StackSpec, stack: Stack) -> None:
     """Raise where a stack was fitted with other parameters than these, as far as they shape it."""
-    if len(stack.layers) != spec.n_layers:
-        raise ValueError(f"n_layers must be that of the fit, {len(stack.layers)}, got {spec.n_layers}; fit again.")
+    if spec.walks != (stack.walk_map is not None):
+        raise ValueError("teleport must be a number or None as in the fit, got the other; set it back, or fit again.")
+    fitted, asked = len(stack.layers) - spec.walks, spec.n_layers - spec.walks
+    if fitted != asked:
+        raise ValueError(f"n_layers must be that of the fit, {fitted}, got {asked}; fit again.")
     for t, layer in enumerate(stack.layers, 1):
         check_same_layer(spec.layer_at(t), layer, ("family", "fisher", "counts"))
 
@@ -163,15 +141,15 @@ def map_inputs(kernel_map: KernelMap) -> int:
 class _Fitting:
     """The source of layers while fitting: layer t is learned from the points that enter it."""
 
-    def __init__(self, spec: StackSpec, sets: Any, streams: list[Any], want_output: bool):
-        self.spec, self.sets, self.streams, self.want_output = spec, sets, streams, want_output
+    def __init__(self, spec: StackSpec, streams: list[Any], want_output: bool):
+        self.spec, self.streams, self.want_output = spec, streams, want_output
         self.phi: Any = None  # of the layer before, which has been run by then
 
-    def __call__(self, t: int, points: Any):
+    def __call__(self, t: int, points: Any, sets: Any):
         layer, known = fit_layer(
             self.spec.layer_at(t),
             points,
-            self.sets,
+            sets,
             last=t == self.spec.n_layers,
             rng=self.streams[t - 1],
             n_jobs=self.spec.n_jobs,
@@ -188,25 +166,31 @@ def _input_rows(spec: StackSpec, X: Any, rows: Any) -> Any:
 
 
 def _run(
-    spec: StackSpec, input_map: KernelMap, X: Any, sets: Any, next_layer: Callable, want_output: bool, first: Any = None
-) -> tuple[Stack, Any]:
+    spec: StackSpec, maps: tuple[KernelMap, KernelMap | None], X: Any, sets: Any, next_layer: Callable,
+    want_output: bool, first: Any = None,
+) -> tuple[Stack, Any]:  # fmt: skip
     """One pass over ψ_0 … ψ_T. A layer is run once, right after it is known; the last one only if it is wanted."""
+    input_map, walk_map = maps
     blocks = _Output(spec, sets.n_sets, want_output, sets.slots)
     points = _run_input(spec, input_map, X, blocks, first)
-    points = _count_points(spec, X) if spec.reads_counts and spec.n_layers > 0 else points
+    if spec.reads_counts and spec.n_layers > 0:
+        points = _dense_points(spec, X, IdentityMap(X.shape[1]))
+    if walk_map is not None:
+        points = _walked_points(spec, walk_map, X, sets)
     layers: list[Layer] = []
     for t in range(1, spec.n_layers + 1):
-        layer, known = next_layer(t, points)
+        members = _alone(spec, sets) if walk_map is not None and t == 1 else sets
+        layer, known = next_layer(t, points, members)
         layers.append(layer)
         if t < spec.n_layers or want_output:
             write, result = blocks.writer(t, layer.kernel_map.n_outputs, X.dtype)
             asked = spec.layer_at(t)
-            steps = len(phi_blocks(asked, sets, points.shape[1]))
-            with spec.progress(f"layer {t}/{spec.n_layers}", steps) as bar:
+            steps = len(phi_blocks(asked, members, points.shape[1]))
+            with spec.progress(spec.title(t), steps) as bar:
                 run = {"known": known, "n_jobs": spec.n_jobs, "advance": bar.update}
-                run_layer(asked, layer, points, sets, write, **run)
+                run_layer(asked, layer, points, members, write, **run)
             points = result
-    return Stack(input_map, tuple(layers)), blocks.joined()
+    return Stack(input_map, tuple(layers), walk_map), blocks.joined()
 
 
 def _input_blocks(spec: StackSpec, X: Any) -> list[slice]:
@@ -240,7 +224,8 @@ class _Output:
 
     def writer(self, t: int, width: int, dtype: Any) -> tuple[Callable[[slice, Any], None], Any]:
         """(write(rows, block), points): where block t goes, and the points it is for the next layer, if any."""
-        keep, place = t < self.spec.n_layers and not (t == 0 and self.spec.reads_counts), self.spec.place
+        skips = t == 0 and (self.spec.reads_counts or self.spec.walks)  # the first layer sees X itself
+        keep, place = t < self.spec.n_layers and not skips, self.spec.place
         points = place.empty((self.n_rows if keep else 0, width), place.storage(dtype))
         weight = self.spec.block_weights[t] if self.wanted else 0.0
         target = self._columns(t, width, dtype) if weight > 0 else None
@@ -272,26 +257,3 @@ class _Output:
             return result
         cut = result[:, : self.used]
         return array_namespace(cut).asarray(cut, copy=True)
-
-
-def noise_of(block: Any) -> float:
-    """What rounding leaves of a φ that is zero, beside points of length one: it must not become a direction."""
-    return 16 * float(array_namespace(block).finfo(block.dtype).eps)
-
-
-def asked_widths(spec: StackSpec, first: int, width: int, slots: int = 1) -> list[int]:
-    """The most columns that ψ_first … ψ_T can have, when ψ_first has `width` and a member is `slots` points wide."""
-    widths = [width]
-    for t in range(first + 1, spec.n_layers + 1):
-        identity = spec.layer.keeps_phi or (t == spec.n_layers and not spec.layer.attention.maps_last)
-        layer = spec.layer_at(t)
-        grown = layer.family.width(layer.n_anchors, slots * widths[-1]) + layer.n_anchors * layer.counts
-        widths.append(grown if identity else spec.layer.dim)
-    return widths
-
-
-def kept_widths(spec: StackSpec, first: int, width: int, slots: int = 1) -> list[int]:
-    """Those of the blocks that are kept."""
-    weights = spec.block_weights[first:]
-    widths = asked_widths(spec, first, width, slots)
-    return [width for width, weight in zip(widths, weights, strict=True) if weight > 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,9 +18,9 @@ from fishergraph.estimators.model_file import (
     unpack_features,
     write_file,
 )
-from fishergraph.estimators.stack import Stack
+from fishergraph.estimators.stack_spec import Stack
 from fishergraph.family import FAMILIES, family_of
-from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, StandardMap
+from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, ProjectionMap, StandardMap
 from fishergraph.layer import Layer
 
 E = TypeVar("E")
@@ -35,6 +36,7 @@ def save_state(estimator: Any, path: str | Path) -> None:
         "params": plain_params(estimator),
         **pack_features(estimator),
         "input_map": _pack_map(stack.input_map, "input", arrays),
+        "walk_map": None if stack.walk_map is None else _pack_map(stack.walk_map, "walk", arrays),
         "layers": [pack_layer(layer, f"layer{t}", arrays) for t, layer in enumerate(stack.layers, 1)],
         **estimator._pack_more(arrays),
     }
@@ -47,10 +49,15 @@ def load_state(cls: type[E], path: str | Path) -> E:
 
 
 def _restore(cls: type[E], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> E:
-    estimator: Any = cls(**given_params(header))
+    params = given_params(header)
+    if "teleport" in signature(cls).parameters:
+        params.setdefault("teleport", None)  # files from before there were walks
+    estimator: Any = cls(**params)
     unpack_features(estimator, header)
     layers = tuple(unpack_layer(entry, f"layer{t}", arrays) for t, entry in enumerate(header["layers"], 1))
-    estimator.stack_ = Stack(_unpack_map(header["input_map"], "input", arrays), layers)
+    walk = header.get("walk_map")
+    walk_map = None if walk is None else _unpack_map(walk, "walk", arrays)
+    estimator.stack_ = Stack(_unpack_map(header["input_map"], "input", arrays), layers, walk_map)
     estimator._unpack_more(header, arrays)
     return estimator
 
@@ -64,6 +71,9 @@ def _pack_map(kernel_map: KernelMap, name: str, arrays: dict[str, np.ndarray]) -
         arrays[f"{name}.centre"] = np.ascontiguousarray(kernel_map.centre)
         arrays[f"{name}.scale"] = np.ascontiguousarray(kernel_map.scale)
         return {"kind": "standardize"}
+    if isinstance(kernel_map, ProjectionMap):
+        arrays[f"{name}.directions"] = np.ascontiguousarray(kernel_map.directions)
+        return {"kind": "projection"}
     return {"kind": "identity", "n_outputs": kernel_map.n_outputs}
 
 
@@ -72,6 +82,8 @@ def _unpack_map(entry: dict[str, Any], name: str, arrays: dict[str, np.ndarray])
         return NystromMap(arrays[f"{name}.landmarks"], arrays[f"{name}.root"], entry["bandwidth"])
     if entry["kind"] == "standardize":
         return StandardMap(arrays[f"{name}.centre"], arrays[f"{name}.scale"])
+    if entry["kind"] == "projection":
+        return ProjectionMap(arrays[f"{name}.directions"])
     return IdentityMap(entry["n_outputs"])
 
 

@@ -108,6 +108,7 @@ def concentration(logs: np.ndarray, sets: Multisets) -> float:
 def _layer_input(dataset: str, dim: int, seed: int) -> tuple[np.ndarray, Multisets]:
     """ψ_0 of a graph's nodes as unit vectors, float64, and the closed neighbourhoods."""
     data = load_graph(dataset)
-    psi = FisherEmbedding(n_layers=0, dim=dim, random_state=seed, n_jobs=1).fit_transform(data.X, graph=data.graph)
+    model = FisherEmbedding(n_layers=0, dim=dim, teleport=None, random_state=seed, n_jobs=1)
+    psi = model.fit_transform(data.X, graph=data.graph)
     sets = neighbourhoods(as_graph(data.graph), weights="uniform")
     return unit_rows(np.ascontiguousarray(psi, dtype=np.float64)), sets

@@ -40,7 +40,8 @@ def map_work(cell: Cell) -> dict[str, Any]:
 
 
 def _unsupervised(data: GraphData, method: str, settings: dict[str, Any], seed: int) -> np.ndarray:
-    Z = FisherEmbedding(**settings, random_state=seed, n_jobs=1).fit_transform(data.X, graph=data.graph)
+    model = FisherEmbedding(**settings, teleport=None, random_state=seed, n_jobs=1)  # the paper's layers
+    Z = model.fit_transform(data.X, graph=data.graph)
     return Z[:, -WIDTH:]  # ψ_T
 
 

@@ -108,10 +108,7 @@ def _with_loops(edges: _Edges, n_nodes: int) -> _Edges:
 
 def _symmetric(sets: TensorSets) -> Tensor:
     """a_vu = w_vu / √(d_v d_u), with d_v the weight v receives and d_u the weight u sends."""
-    received = _received(sets)
-    flipped = sets.transpose
-    given = None if sets.weights is None else sets.weights[flipped.entries]
-    sent = _received(flipped.sets.weighted(given))
+    received, sent = _received(sets), sent_weights(sets)
     kind = torch.float32 if sets.weights is None else torch.promote_types(sets.weights.dtype, torch.float32)
     # The inner one for the gradient: the slope of 1/√d at zero is no number, and 0 · NaN is none either.
     left, right = (torch.where(d > 0, torch.where(d > 0, d, 1.0).rsqrt(), 0.0).to(kind) for d in (received, sent))
@@ -125,6 +122,12 @@ def _received(sets: TensorSets) -> Tensor:
     if sets.weights is None:
         return sizes.double()
     return torch.segment_reduce(sets.weights.double(), "sum", lengths=sizes, initial=0.0)
+
+
+def sent_weights(sets: TensorSets) -> Tensor:
+    """Σ_v w_vu, float64: the weight with which every point is a member."""
+    flipped = sets.transpose
+    return _received(flipped.sets.weighted(None if sets.weights is None else sets.weights[flipped.entries]))
 
 
 WEIGH = {"edge": lambda sets: sets.weights, "uniform": lambda sets: None, "symmetric": _symmetric}

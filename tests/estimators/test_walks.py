@@ -1,0 +1,237 @@
+"""Walked features: what they are, where they are left out, and that they keep the house rules."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+import reference as ref
+from contracts import members_of
+from fishergraph import FisherEmbedding, as_graph, neighbourhoods
+from fishergraph.em.walks import walk_steps
+from fishergraph.estimators import model_file
+from fishergraph.kernel_map import IdentityMap, ProjectionMap
+
+N = 60
+pytestmark = pytest.mark.filterwarnings("ignore:asked for:UserWarning")
+
+
+def small(**changes) -> FisherEmbedding:
+    return FisherEmbedding(**{"n_layers": 2, "n_anchors": 3, "dim": 6, "random_state": 0, **changes})
+
+
+@pytest.fixture(scope="module")
+def X() -> np.ndarray:
+    return np.random.default_rng(1).normal(size=(N, 5))
+
+
+@pytest.fixture(scope="module")
+def A() -> sp.csr_array:
+    """A directed, weighted graph with loops and nodes without members."""
+    A = sp.random_array((N, N), density=0.04, rng=np.random.default_rng(2), format="csr")
+    A.data += 0.1
+    return A
+
+
+def path(n: int) -> sp.csr_array:
+    line = sp.diags_array(np.ones(n - 1), offsets=1, shape=(n, n))
+    return sp.csr_array(line + line.T)
+
+
+@pytest.mark.parametrize("teleport", [0.1, 0.5])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_the_block_is_the_map_of_walked_rows(X, A, teleport, normalize):
+    """Nyström(unit(μ_v − w)) with μ of the reference, w their mean, the landmarks those that were learned."""
+    model = small(teleport=teleport, normalize=normalize)
+    Z = model.fit_transform(X, graph=A)
+    rows = np.array([ref.unit(x) for x in X]) if normalize else X
+    walked = ref.walk_means(rows, members_of(neighbourhoods(as_graph(A))), teleport, walk_steps(teleport))
+    layer = model.stack_.layers[0]
+    assert_allclose(layer.anchors, walked.mean(axis=0, keepdims=True), atol=1e-12)
+    phi = walked - walked.mean(axis=0)
+    phi = np.array([ref.unit(x) for x in phi]) if normalize else phi
+    known = ref.nystrom(phi, layer.kernel_map.landmarks, 1.5, cutoff=1e-6)
+    assert_allclose(Z[:, 6:12], known, atol=1e-8)
+
+
+def test_it_hears_nodes_far_away(X):
+    other = X.copy()
+    other[6] = -other[6]
+    graph, far = path(N), np.s_[:1]
+    walks, plain = small(n_layers=0).fit(X, graph=graph), small(n_layers=1, teleport=None).fit(X, graph=graph)
+    assert_array_equal(plain.transform(X, graph=graph)[far], plain.transform(other, graph=graph)[far])
+    one, two = walks.transform(X, graph=graph)[far], walks.transform(other, graph=graph)[far]
+    assert np.abs(one - two).max() > 1e-4
+    assert_array_equal(one[:, :5], two[:, :5])  # ψ_0 is the node's own
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("width", [5, 400])
+def test_one_pass_the_same_bits_at_any_number_of_threads(A, width, sparse):
+    X = np.random.default_rng(3).random((N, width)) * (np.random.default_rng(4).random((N, width)) < 0.3)
+    X = sp.csr_array(X) if sparse else X
+    Z = small(n_jobs=1).fit_transform(X, graph=A)
+    model = small(n_jobs=3).fit(X, graph=A)
+    assert_array_equal(Z, model.transform(X, graph=A))
+    assert isinstance(model.stack_.walk_map, IdentityMap if width == 5 else ProjectionMap)
+    assert np.isfinite(Z).all()
+
+
+def test_wide_features_keep_their_products(A):
+    """X of rank 20 loses nothing in 256 directions, so the walks see the same geometry."""
+    rng = np.random.default_rng(5)
+    base, basis = rng.normal(size=(N, 20)), np.linalg.qr(rng.normal(size=(400, 20)))[0]
+    model = small().fit(base @ basis.T, graph=A)
+    directions = model.stack_.walk_map.directions
+    assert directions.shape == (256, 400)
+    assert_allclose(directions @ directions.T, np.eye(256), atol=1e-10)
+    assert_allclose(directions.T @ (directions @ basis), basis, atol=1e-8)
+    narrow = small().fit(base, graph=A).stack_.layers[0].anchors
+    assert_allclose(np.linalg.norm(model.stack_.layers[0].anchors), np.linalg.norm(narrow), atol=1e-8)
+
+
+def test_directions_are_those_of_most_variance():
+    rng = np.random.default_rng(6)
+    X = (rng.normal(size=(500, 300)) * np.geomspace(1, 1e-4, 300)) @ np.linalg.qr(rng.normal(size=(300, 300)))[0]
+    V = small(normalize=False).fit(X, graph=sp.csr_array((500, 500))).stack_.walk_map.directions
+    best = np.linalg.svd(X, compute_uv=False)[256:]
+    assert np.linalg.norm(X - X @ V.T @ V) < 1.5 * np.linalg.norm(best)
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [{"multiset": "pairs"}, {"multiset": "paths"}, {"attention": "reference"}, {"family": "multinomial"}],
+)
+def test_where_it_is_left_out(X, A, left_out):
+    counts = np.round(np.abs(3 * X)) + 1
+    one = small(**left_out).fit_transform(counts, graph=A)
+    assert_array_equal(one, small(**left_out, teleport=None).fit_transform(counts, graph=A))
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {"family": "diagonal-mixture"}, {"e_step": "balanced"}, {"n_em_iter": 3}, {"counts": True}, {"prior": 0.5},
+        {"anchor_method": "spherical"}, {"anchor_method": "random"}, {"fisher": "exact"}, {"n_anchors": 1},
+    ],
+)  # fmt: skip
+def test_it_has_one_component_whatever_the_others_have(X, A, kept):
+    one = small(n_layers=0).fit_transform(X, graph=A)
+    assert_array_equal(small(n_layers=0, **kept).fit_transform(X, graph=A), one)
+    assert np.isfinite(small(**kept).fit_transform(X, graph=A)).all()
+
+
+def test_no_iteration_no_phi(X, A):
+    Z = small(n_em_iter=0).fit_transform(X, graph=A)
+    assert (Z[:, small(n_layers=0, teleport=None).fit_transform(X, graph=A).shape[1] :] == 0).all()
+
+
+def test_the_identity_keeps_phi(X, A):
+    model = small(kernel="identity")
+    Z = model.fit_transform(X, graph=A)
+    assert Z.shape == (N, 5 + 5 + 3 * 5 + 9 * 5)
+    assert_allclose(np.linalg.norm(Z[:, 5:10], axis=1), 1)
+    wide = np.random.default_rng(7).normal(size=(N, 300))
+    assert small(kernel="identity", n_layers=1).fit_transform(wide, graph=A).shape == (N, 300 + 256 + 3 * 256)
+
+
+def test_a_renumbered_graph_has_renumbered_rows(X, A):
+    model, order = small().fit(X, graph=A), np.random.default_rng(8).permutation(N)
+    mixed = model.transform(X[order], graph=sp.csr_array(A[order][:, order]))
+    assert_allclose(mixed, model.transform(X, graph=A)[order], atol=1e-7)
+
+
+def test_another_graph_and_new_nodes(X, A):
+    model = small().fit(X, graph=A)
+    assert model.transform(X[:10], graph=path(10)).shape == (10, model.get_feature_names_out().size)
+    assert np.isfinite(model.transform(np.vstack([X, X]), graph=sp.block_diag([A, A], format="csr"))).all()
+
+
+@pytest.mark.parametrize("graph", [None, sp.csr_array((N, N))])
+def test_without_edges_a_row_is_its_own(X, graph):
+    Z = small().fit_transform(X, graph=graph)
+    assert np.isfinite(Z).all()
+    model = small().fit(X, graph=graph)
+    assert_allclose(model.transform(X[:1], graph=None if graph is None else sp.csr_array((1, 1))), Z[:1], atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_that_agree_are_zeros(A, dtype):
+    Z = small().fit_transform(np.full((N, 5), 0.3, dtype), graph=A)
+    assert (Z[:, 1:] == 0).all()
+    assert Z.dtype == dtype
+
+
+@pytest.mark.parametrize("teleport", [0, 0.001, -0.1, 1.5, np.nan, "0.1", True])
+def test_bad_values(X, A, teleport):
+    with pytest.raises(ValueError, match=r"teleport \(or None\) must be .* got .*; "):
+        small(teleport=teleport).fit(X, graph=A)
+
+
+def test_changed_after_fit(X, A):
+    for one, other in ((0.1, None), (None, 0.1)):
+        model = small(teleport=one).fit(X, graph=A).set_params(teleport=other)
+        with pytest.raises(ValueError, match=r"teleport must be .* as in the fit, got the other; "):
+            model.transform(X, graph=A)
+
+
+@pytest.mark.parametrize("width", [5, 300])
+def test_files(tmp_path, A, width):
+    X, file = np.random.default_rng(9).normal(size=(N, width)).astype(np.float32), tmp_path / "model.safetensors"
+    model = small().fit(X, graph=A)
+    model.save(file)
+    assert_array_equal(FisherEmbedding.load(file).transform(X, graph=A), model.transform(X, graph=A))
+
+
+def test_files_from_before_there_were_walks(tmp_path, X, A):
+    file = tmp_path / "model.safetensors"
+    model = small(teleport=None).fit(X, graph=A)
+    model.save(file)
+    header, arrays = model_file.read_file(file)
+    header = json.loads(json.dumps(header))
+    del header["params"]["teleport"], header["walk_map"]
+    model_file.write_file(file, header, arrays)
+    old = FisherEmbedding.load(file)
+    assert old.teleport is None
+    assert_array_equal(old.transform(X, graph=A), model.transform(X, graph=A))
+
+
+def test_blocks_have_names_and_weights(X, A):
+    model = small(block_weights=[1, 4, 0, 0.25])
+    Z, plain = model.fit_transform(X, graph=A), small().fit_transform(X, graph=A)
+    names = [name.partition("_")[0] for name in small().fit(X, graph=A).get_feature_names_out()]
+    assert list(dict.fromkeys(names)) == ["psi0", "walk", "psi1", "psi2"]
+    assert list(dict.fromkeys(n.partition("_")[0] for n in model.get_feature_names_out())) == ["psi0", "walk", "psi2"]
+    parts = {name: plain[:, np.array(names) == name] for name in names}
+    assert_allclose(Z, np.hstack([parts["psi0"], 2 * parts["walk"], 0.5 * parts["psi2"]]), rtol=1e-12)
+    with pytest.raises(ValueError, match=r"block_weights must .*4.*got"):
+        small(block_weights=[1, 1, 1]).fit(X, graph=A)
+
+
+def test_layers_changed_after_fit(X, A):
+    with pytest.raises(ValueError, match=r"n_layers must be that of the fit, 2, got 3; fit again"):
+        small().fit(X, graph=A).set_params(n_layers=3).transform(X, graph=A)
+
+
+def test_progress_names_the_walks(X, A):
+    told: list[str] = []
+
+    class Part:
+        def __init__(self, title, steps):
+            told.append(title)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            return None
+
+        def update(self, n):
+            return None
+
+    small(verbose=Part).fit_transform(X, graph=A)
+    assert told == ["input map", "walking", "walks", "layer 1/2", "layer 2/2"]
