@@ -77,16 +77,17 @@ def _dense_points(spec: StackSpec, X: Any, as_points: KernelMap, *, unit: bool =
     def fill(rows: slice) -> None:
         points[rows] = as_points(unit_rows(X[rows]) if unit else X[rows])
 
-    map_blocks(fill, row_blocks(X.shape[0], _INPUT_ROWS), n_jobs=spec.n_jobs)
+    map_blocks(fill, _input_blocks(spec, X), n_jobs=spec.n_jobs)
     return points
 
 
 def _walked_points(spec: StackSpec, walk_map: KernelMap, X: Any, sets: Any) -> Any:
     """The means of all multisets of the whole graph, (row, direction)."""
+    assert spec.teleport is not None
     points = _dense_points(spec, X, walk_map, unit=spec.normalize)
     backend = choose_backend(spec.layer.backend, device=spec.layer.device, n_em_iter=1)
     with spec.progress("walking", len(walk_tiles(points.shape[1]))) as bar:
-        return walk_means(points, sets, spec.teleport or 0.0, backend=backend, n_jobs=spec.n_jobs, advance=bar.update)
+        return walk_means(points, sets, spec.teleport, backend=backend, n_jobs=spec.n_jobs, advance=bar.update)
 
 
 def _alone(spec: StackSpec, sets: Any) -> Any:

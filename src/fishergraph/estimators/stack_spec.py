@@ -77,7 +77,7 @@ class StackSpec:
     def layer_at(self, t: int) -> LayerSpec:
         """What is asked of layer t; behind a layer of counts stand Gaussian mixtures.
 
-        After a walk every row is the mean of its multiset already: one component, whose anchor is the mean of all.
+        After a walk every row is the mean of its multiset already: one component, whose anchor is the mean of a sample.
         """
         if self.walks and t == 1:
             return replace(
