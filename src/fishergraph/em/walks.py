@@ -41,6 +41,11 @@ def walk_tiles(n_columns: int) -> list[slice]:
     return [slice(start, min(start + TILE, n_columns)) for start in range(0, n_columns, TILE)]
 
 
+def walk_passes(n_columns: int, teleport: float) -> int:
+    """How often the edges are passed over: for every tile, and once more for the masses."""
+    return (1 + len(walk_tiles(n_columns))) * walk_steps(teleport)
+
+
 def walk_means(
     points: Any,
     sets: Any,
@@ -52,15 +57,14 @@ def walk_means(
 ) -> Any:
     """μ_v of every multiset v, (set, feature), written over the points; there are as many sets as points.
 
-    `advance` hears of every tile.
+    `advance` hears of every pass.
     """
     xp = array_namespace(points)
     weights = xp.asarray(_member_weights(sets), dtype=points.dtype, device=device_of(points))[:, None]
-    walk = _Walk(sets, teleport, backend, n_jobs)
+    walk = _Walk(sets, teleport, backend, n_jobs, advance)
     mass = walk(weights)
     for columns in walk_tiles(points.shape[1]):
         points[:, columns] = walk(points[:, columns] * weights) / mass
-        advance(1)
     return points
 
 
@@ -79,14 +83,15 @@ def _member_weights(sets: Any) -> Any:
 class _Walk:
     """h_K of h_0 = `start`, h_k+1 = (1 − α) P h_k + α `start`; an empty multiset ends its walk."""
 
-    def __init__(self, sets: Any, teleport: float, backend: Backend, n_jobs: int | None):
-        self.sets, self.teleport, self.backend, self.n_jobs = sets, teleport, backend, n_jobs
+    def __init__(self, sets: Any, teleport: float, backend: Backend, n_jobs: int | None, advance: Callable[[int], Any]):
+        self.sets, self.teleport, self.backend, self.n_jobs, self.advance = sets, teleport, backend, n_jobs, advance
 
     def __call__(self, start: Any) -> Any:
         here, there = start, None
         for _ in range(walk_steps(self.teleport)):
             after = array_namespace(start).empty_like(start) if there is None else there
             self._step(start, here, after)
+            self.advance(1)
             here, there = after, None if here is start else here
         return here
 

@@ -12,7 +12,7 @@ from array_api_compat import array_namespace
 from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.unit import noise_of, unit_rows
-from fishergraph.em.walks import walk_means, walk_tiles
+from fishergraph.em.walks import walk_means, walk_passes
 from fishergraph.estimators.stack_spec import Stack, StackSpec, asked_widths, kept_widths
 from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, fit_and_map, fit_projection
 from fishergraph.layer import Known, Layer, LayerSpec, fit_layer, phi_blocks, phi_width, run_layer
@@ -86,7 +86,7 @@ def _walked_points(spec: StackSpec, walk_map: KernelMap, X: Any, sets: Any) -> A
     assert spec.teleport is not None
     points = _dense_points(spec, X, walk_map, unit=spec.normalize)
     backend = choose_backend(spec.layer.backend, device=spec.layer.device, n_em_iter=1)
-    with spec.progress("walking", len(walk_tiles(points.shape[1]))) as bar:
+    with spec.progress("walking", walk_passes(points.shape[1], spec.teleport)) as bar:
         return walk_means(points, sets, spec.teleport, backend=backend, n_jobs=spec.n_jobs, advance=bar.update)
 
 
