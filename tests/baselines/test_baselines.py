@@ -210,3 +210,8 @@ def test_a_network_without_a_hidden_layer_says_so():
     model = PROBLEM.fit("gcn", n_layers=1)
     with pytest.raises(ValueError, match="n_layers of a network with hidden rows must be an integer of at least 2"):
         model.last_hidden(PROBLEM.X, PROBLEM.graph)
+
+
+def test_fie_is_the_paper_s_and_walks_on_request():
+    assert baseline("fie").embedding(0).teleport is None
+    assert baseline("fie", options={"teleport": 0.2}).embedding(0).teleport == 0.2

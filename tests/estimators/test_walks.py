@@ -13,7 +13,7 @@ import reference as ref
 from contracts import members_of
 from fishergraph import FisherEmbedding, as_graph, neighbourhoods
 from fishergraph.em.walks import walk_steps
-from fishergraph.estimators import model_file
+from fishergraph.estimators import model_file, stack_spec
 from fishergraph.kernel_map import IdentityMap, ProjectionMap
 
 N = 60
@@ -92,6 +92,13 @@ def test_wide_features_keep_their_products(A):
     assert_allclose(directions.T @ (directions @ basis), basis, atol=1e-8)
     narrow = small().fit(base, graph=A).stack_.layers[0].anchors
     assert_allclose(np.linalg.norm(model.stack_.layers[0].anchors), np.linalg.norm(narrow), atol=1e-8)
+
+
+@pytest.mark.parametrize(("most", "directions"), [(2**26, 256), (400 * 100, 100), (1, 64)])
+def test_very_wide_features_have_fewer_directions(A, monkeypatch, most, directions):
+    monkeypatch.setattr(stack_spec, "_MOST_NUMBERS", most)
+    model = small(n_layers=0).fit(np.random.default_rng(10).normal(size=(N, 400)), graph=A)
+    assert model.stack_.walk_map.n_outputs == directions
 
 
 def test_directions_are_those_of_most_variance():
