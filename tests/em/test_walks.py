@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import reference as ref
 from contracts import members_of
+from directed_graph import directed_graph
 from fishergraph import as_graph
 from fishergraph.em import walks
 from fishergraph.em.walks import TILE, walk_means, walk_passes, walk_steps, walk_tiles
@@ -27,9 +28,7 @@ def means(points, sets, teleport=0.2, *, backend="numba", n_jobs=1) -> np.ndarra
 
 def directed(seed: int = 0, n: int = N, density: float = 0.06) -> Multisets:
     """Closed neighbourhoods of a directed graph with weights."""
-    A = sp.random_array((n, n), density=density, rng=np.random.default_rng(seed), format="csr")
-    A.data += 0.1
-    return neighbourhoods(as_graph(A))
+    return neighbourhoods(as_graph(directed_graph(n, density, seed)))
 
 
 @pytest.fixture

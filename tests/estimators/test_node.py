@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 import reference as ref
+from directed_graph import directed_graph
 from fishergraph import FisherEmbedding, as_graph
 from fishergraph.multiset import HeatKernel, PageRank, StepAverage, neighbourhoods
 
@@ -30,10 +31,7 @@ def X() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def A() -> sp.csr_array:
-    """A directed, weighted graph with loops and nodes without members."""
-    A = sp.random_array((N, N), density=0.04, rng=np.random.default_rng(2), format="csr")
-    A.data += 0.1
-    return A
+    return directed_graph(N)
 
 
 def widths(model: FisherEmbedding) -> list[int]:

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 torch = pytest.importorskip("torch")
 
+from directed_graph import directed_graph  # noqa: E402
 from fishergraph import FisherEmbedding, LogisticProbe, as_graph  # noqa: E402
 from fishergraph._checks import check_finite_rows  # noqa: E402
 from fishergraph.datasets import load_graph  # noqa: E402
@@ -42,10 +43,7 @@ def X() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def A() -> sp.csr_array:
-    """A directed, weighted graph with loops and nodes without members."""
-    A = sp.random_array((N, N), density=0.04, rng=np.random.default_rng(2), format="csr")
-    A.data += 0.1
-    return A
+    return directed_graph(N)
 
 
 def edge_list(A, device="cpu"):

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import reference as ref
 from contracts import members_of
+from directed_graph import directed_graph
 from fishergraph import FisherEmbedding, as_graph, neighbourhoods
 from fishergraph.em.walks import walk_steps
 from fishergraph.estimators import model_file, stack_spec
@@ -31,10 +32,7 @@ def X() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def A() -> sp.csr_array:
-    """A directed, weighted graph with loops and nodes without members."""
-    A = sp.random_array((N, N), density=0.04, rng=np.random.default_rng(2), format="csr")
-    A.data += 0.1
-    return A
+    return directed_graph(N)
 
 
 def path(n: int) -> sp.csr_array:
