@@ -397,7 +397,7 @@ def step_average(operator, steps, root):
 
 
 def walk_means(points, sets, teleport, n_steps):
-    """(set, feature): μ_v = Σ_u π_v(u) b_u x_u / Σ_u π_v(u) b_u with b_u = (Σ_v a_vu)^-½, or 1 where that sum is zero.
+    """(set, feature): μ_v = Σ_u π_v(u) b_u x_u / Σ_u π_v(u) b_u, b_u = (Σ_v a_vu)^-½; a sum of zero counts as the mean.
 
     π_v = α Σ_{k<K} (1 − α)^k e_v P^k + (1 − α)^K e_v P^K, where P moves to a member u of set v with probability
     a_vu / Σ_u a_vu; where a set has no weight the walk is lost.
@@ -415,7 +415,8 @@ def walk_means(points, sets, teleport, n_steps):
         ends += teleport * under_way
         under_way = (1 - teleport) * under_way @ move
     ends += under_way
-    weights = np.array([1.0 if total == 0 else total**-0.5 for total in heard])
+    usual = math.fsum(heard) / max(np.count_nonzero(heard), 1) or 1.0
+    weights = np.array([(total or usual) ** -0.5 for total in heard])
     means = np.zeros(points.shape)
     for v in range(n):
         shares = ends[v] * weights

@@ -166,20 +166,24 @@ class ProjectionMap:
 
 
 def fit_projection(sample: Any, n_directions: int, rng: Any) -> ProjectionMap:
-    """The map to about the leading principal directions of the sample, which has more columns than that.
+    """The map to about the leading principal directions of the sample; fewer where it has fewer, or fewer rows.
 
-    The directions span (XᵀX)² Ω with random signs Ω: a randomised range, of which only the span is asked.
+    The directions span Xᵀ Q with Q a randomised range of (X Xᵀ)², found on the side of the rows: a sample has few, and
+    features may be many.
     """
-    n_features = sample.shape[1]
-    bits = rng.integers(2, size=n_features * n_directions)
+    n_rows = sample.shape[0]
+    bits = rng.integers(2, size=n_rows * min(n_directions, n_rows))
     xp = array_namespace(bits)
-    span = xp.astype(xp.reshape(bits, (n_features, n_directions)), sample.dtype)
-    del bits
-    span *= 2
-    span -= 1
+    rows = xp.astype(xp.reshape(bits, (n_rows, -1)), sample.dtype)
+    rows *= 2
+    rows -= 1
     for _ in range(2):
-        span = xp.linalg.qr(sample.T @ (sample @ span))[0]
-    return ProjectionMap(xp.asarray(span.T, copy=True))
+        rows = xp.linalg.qr(sample @ (sample.T @ rows))[0]
+    span = sample.T @ rows  # (feature, direction)
+    values, vectors = xp.linalg.eigh(xp.astype(span.T @ span, xp.float64))
+    kept = values > 16 * float(xp.finfo(sample.dtype).eps) * values[-1]
+    whiten = vectors[:, kept] / xp.sqrt(values[kept])
+    return ProjectionMap(xp.astype(whiten, sample.dtype).T @ span.T)
 
 
 def fit_nystrom(

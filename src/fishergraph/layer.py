@@ -16,7 +16,7 @@ from array_api_compat import array_namespace, to_device
 from array_api_compat import device as device_of
 
 from fishergraph.blocks import block_rows, cut_blocks, map_blocks, row_blocks
-from fishergraph.em.anchors import calibrate_variance, learn_anchors, sample_members, sample_size
+from fishergraph.em.anchors import calibrate_variance, learn_anchors, mean_anchor, sample_members, sample_size
 from fishergraph.em.e_step import posterior, published_code
 from fishergraph.em.learn import learn_family
 from fishergraph.em.loop import sum_dtype
@@ -31,7 +31,6 @@ from fishergraph.ops import choose_backend
 
 # The lifted points of a block on the CPU: more than this leaves its caches many times over.
 _LIFTED_BYTES = 16 * 2**20
-
 
 # The family of the paper's equations.
 UNIT_MIXTURE = GaussianMixture()
@@ -162,7 +161,7 @@ def block_phi(spec: LayerSpec, layer: Layer, points: Any, seen: Seen | None, set
     if isinstance(spec.family, GaussianMixture) and spec.family.plain:
         root = spec.attention.fisher_root(len(layer.anchors))
         phi = fisher_embedding(means, layer.anchors, fisher_root=root, mass=counts, overwrite=True)
-        return unit_rows(phi, least=noise_of(phi)) if spec.unit_phi else phi
+        return unit_rows(phi, least=8 * noise_of(phi)) if spec.unit_phi else phi  # a walk rounds at each step
     phi = spec.family.phi(means, mass, layer.theta, root=layer.root, prior=spec.prior)
     xp = array_namespace(phi)
     # Rounding leaves something of an empty set, which a power or a unit length would make large.
@@ -218,6 +217,8 @@ def _fit_theta(spec: LayerSpec, points: Any, sets: Any, rng: Any, n_jobs: int | 
         members = xp.astype(members, xp.float32)
     if not isinstance(spec.family, GaussianMixture):
         return learn_family(spec.family, members, spec.n_anchors, rng=rng, n_jobs=n_jobs)
+    if spec.anchor_method == "mean":
+        return GaussianMixtureTheta(mean_anchor(members), 1.0)
     method = spec.attention.anchor_method or spec.anchor_method
     anchors = learn_anchors(members, spec.n_anchors, method=method, rng=rng, n_jobs=n_jobs)
     if isinstance(spec.variance, float):
@@ -276,16 +277,9 @@ _NOTHING = Known()
 
 
 def run_layer(
-    spec: LayerSpec,
-    layer: Layer,
-    points: Any,
-    sets: Any,
-    write: Callable[[slice, Any], None],
-    *,
-    known: Known = _NOTHING,
-    n_jobs: int | None = None,
-    advance: Callable[[int], Any] | None = None,
-) -> None:
+    spec: LayerSpec, layer: Layer, points: Any, sets: Any, write: Callable[[slice, Any], None], *,
+    known: Known = _NOTHING, n_jobs: int | None = None, advance: Callable[[int], Any] | None = None,
+) -> None:  # fmt: skip
     """ψ(φ) of every row block, handed to `write(rows, block)`; the rows of a block are in cache when it is called."""
     seen, phi, psi = known
     if seen is None:

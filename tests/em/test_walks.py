@@ -94,6 +94,15 @@ def test_on_an_undirected_graph_they_are_means_of_the_symmetric_operator(points)
     assert_allclose(means(points, sets), both[:, :-1] / both[:, -1:], rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("closed", [False, True])
+def test_the_unit_of_the_weights_does_not_matter(points, closed):
+    """Some nodes are nobody's members in open neighbourhoods."""
+    sets = neighbourhoods(as_graph(directed_graph(N, 0.03)), closed=closed)
+    other = Multisets(sets.indptr, sets.indices, 1e4 * sets.weights, N)
+    assert closed or len(np.unique(sets.indices)) < N
+    assert_allclose(means(points, other), means(points, sets), rtol=0, atol=1e-12)
+
+
 def test_a_node_alone_keeps_its_row(points):
     assert_allclose(means(points, singletons(N)), points, rtol=1e-14)
     empty = Multisets(np.zeros(N + 1, np.int64), np.zeros(0, np.int32), None, N)

@@ -85,18 +85,19 @@ def test_wide_features_keep_their_products(A):
     base, basis = rng.normal(size=(N, 20)), np.linalg.qr(rng.normal(size=(400, 20)))[0]
     model = small().fit(base @ basis.T, graph=A)
     directions = model.stack_.walk_map.directions
-    assert directions.shape == (256, 400)
-    assert_allclose(directions @ directions.T, np.eye(256), atol=1e-10)
+    assert directions.shape == (20, 400)
+    assert_allclose(directions @ directions.T, np.eye(20), atol=1e-10)
     assert_allclose(directions.T @ (directions @ basis), basis, atol=1e-8)
     narrow = small().fit(base, graph=A).stack_.layers[0].anchors
     assert_allclose(np.linalg.norm(model.stack_.layers[0].anchors), np.linalg.norm(narrow), atol=1e-8)
 
 
 @pytest.mark.parametrize(("most", "directions"), [(2**26, 256), (400 * 100, 100), (1, 64)])
-def test_very_wide_features_have_fewer_directions(A, monkeypatch, most, directions):
+def test_very_wide_features_have_fewer_directions(monkeypatch, most, directions):
     monkeypatch.setattr(stack_spec, "_MOST_NUMBERS", most)
-    model = small(n_layers=0).fit(np.random.default_rng(10).normal(size=(N, 400)), graph=A)
-    assert model.stack_.walk_map.n_outputs == directions
+    X = np.random.default_rng(10).normal(size=(500, 400))
+    assert small(n_layers=0).fit(X).stack_.walk_map.n_outputs == directions
+    assert small(n_layers=0).fit(X[:30]).stack_.walk_map.n_outputs == 30
 
 
 def test_directions_are_those_of_most_variance():
@@ -122,11 +123,13 @@ def test_where_it_is_left_out(X, A, left_out):
     [
         {"family": "diagonal-mixture"}, {"e_step": "balanced"}, {"n_em_iter": 3}, {"counts": True}, {"prior": 0.5},
         {"anchor_method": "spherical"}, {"anchor_method": "random"}, {"fisher": "exact"}, {"n_anchors": 1},
+        {"variance": 0.5},
     ],
 )  # fmt: skip
 def test_it_has_one_component_whatever_the_others_have(X, A, kept):
-    one = small(n_layers=0).fit_transform(X, graph=A)
-    assert_array_equal(small(n_layers=0, **kept).fit_transform(X, graph=A), one)
+    for normalize in (True, kept == {"anchor_method": "spherical"}):
+        one = small(n_layers=0, normalize=normalize).fit_transform(X, graph=A)
+        assert_array_equal(small(n_layers=0, normalize=normalize, **kept).fit_transform(X, graph=A), one)
     assert np.isfinite(small(**kept).fit_transform(X, graph=A)).all()
 
 
@@ -141,7 +144,7 @@ def test_the_identity_keeps_phi(X, A):
     assert Z.shape == (N, 5 + 5 + 3 * 5 + 9 * 5)
     assert_allclose(np.linalg.norm(Z[:, 5:10], axis=1), 1)
     wide = np.random.default_rng(7).normal(size=(N, 300))
-    assert small(kernel="identity", n_layers=1).fit_transform(wide, graph=A).shape == (N, 300 + 256 + 3 * 256)
+    assert small(kernel="identity", n_layers=1).fit_transform(wide, graph=A).shape == (N, 300 + N + 3 * N)
 
 
 def test_a_renumbered_graph_has_renumbered_rows(X, A):
@@ -165,8 +168,12 @@ def test_without_edges_a_row_is_its_own(X, graph):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rows_that_agree_are_zeros(A, dtype):
-    Z = small().fit_transform(np.full((N, 5), 0.3, dtype), graph=A)
+@pytest.mark.parametrize("n", [N, 3000])
+@pytest.mark.parametrize("teleport", [0.01, 0.1, 1.0])
+def test_rows_that_agree_are_zeros(dtype, n, teleport):
+    """What walks and means round is no direction."""
+    row = np.random.default_rng(11).random(6).astype(dtype)
+    Z = small(teleport=teleport).fit_transform(np.tile(row, (n, 1)), graph=directed_graph(n, density=6 / n))
     assert (Z[:, 1:] == 0).all()
     assert Z.dtype == dtype
 
@@ -180,8 +187,10 @@ def test_bad_values(X, A, teleport):
 def test_changed_after_fit(X, A):
     for one, other in ((0.1, None), (None, 0.1)):
         model = small(teleport=one).fit(X, graph=A).set_params(teleport=other)
-        with pytest.raises(ValueError, match=r"teleport must be .* as in the fit, got the other; "):
+        with pytest.raises(ValueError, match=r"must be walked or not as in the fit, got the other, which teleport.*; "):
             model.transform(X, graph=A)
+        with pytest.raises(ValueError, match=r"must be walked or not as in the fit, got the other, which teleport.*; "):
+            model.get_feature_names_out()
 
 
 @pytest.mark.parametrize("width", [5, 300])

@@ -132,7 +132,8 @@ def run_embed(job: EmbedJob) -> None:
             if job.model is not None:
                 X = match_features(job, estimator, inputs, advice=", or leave some out with --drop")
                 vars(estimator).pop("feature_names_in_", None)  # X is a plain array, and its columns are in order
-            bar.expect(estimator.n_layers + (1 if estimator.teleport is None else 3))
+            spec = estimator._spec()
+            bar.expect(1 + spec.n_layers + spec.walks)
             with clock.stage("embed"):
                 step = estimator.fit_transform if job.model is None else estimator.transform
                 Z = step(X, graph=inputs.graph)

@@ -29,6 +29,12 @@ def sample_size(n_centres: int, max_samples: int, n_available: int) -> int:
     return min(n_available, max_samples, max(_LEAST_SAMPLE, _SAMPLES_PER_CENTRE * n_centres))
 
 
+def mean_anchor(points: Any) -> Any:
+    """The mean of the points as the only anchor, (1, feature): exactly they, where all agree, and no rounding."""
+    xp, first = array_namespace(points), points[:1]
+    return first + xp.astype(xp.mean(xp.astype(points - first, xp.float64), axis=0, keepdims=True), points.dtype)
+
+
 def sample_members(sets: Any, size: int, rng: Any) -> Any:
     """Points drawn from the union of the multisets: a point counts once for every set it belongs to (Section 4.5)."""
     start, n_entries = int(sets.indptr[0]), sets.n_entries

@@ -69,7 +69,7 @@ def walk_means(
 
 
 def _member_weights(sets: Any) -> Any:
-    """d_u^-½, (point,); one where u is nobody's member."""
+    """d_u^-½, (point,); of the mean d where u is nobody's member."""
     if isinstance(sets, Multisets):
         sent: Any = degrees(sets.indptr, sets.indices, sets.weights)[1]
     else:
@@ -77,7 +77,9 @@ def _member_weights(sets: Any) -> Any:
 
         sent = sent_weights(sets)
     xp = array_namespace(sent)
-    return 1 / xp.sqrt(xp.where(sent > 0, sent, xp.ones_like(sent)))
+    heard = int(xp.sum(xp.astype(sent > 0, xp.int64)))
+    usual = float(xp.sum(sent)) / heard if heard else 1.0
+    return 1 / xp.sqrt(xp.where(sent > 0, sent, xp.full_like(sent, usual)))
 
 
 class _Walk:

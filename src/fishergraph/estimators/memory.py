@@ -67,6 +67,7 @@ def needed_bytes(spec: StackSpec, X: Any, sets: Any) -> tuple[int, int]:
     if spec.walks:  # what is walked, with three tiles of it, stands beside what layer 1 gives
         walked = spec.walk_width(X.shape[1])
         points = max(points, X.shape[0] * (widths[1] * short + (walked + 3 * TILE + 4) * size))
+        points += 2 * walked * X.shape[1] * size * (walked < X.shape[1])  # directions, and what they are made of
     if not sets.lifted:
         points += max(held_statistics(layer.family, X.shape[0], width) for width in widths) * size
     phi = layer.family.width(layer.n_anchors, slots * max(widths)) + layer.n_anchors * layer.counts

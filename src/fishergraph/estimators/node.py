@@ -13,7 +13,7 @@ from fishergraph.estimators.base import FisherTransformer, all_or_nothing
 from fishergraph.estimators.door import check_no_graph, open_door
 from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.progress import progress_bar
-from fishergraph.estimators.stack import fit_stack, run_stack
+from fishergraph.estimators.stack import check_same, fit_stack, run_stack
 from fishergraph.estimators.stack_spec import StackSpec
 from fishergraph.family import Family
 from fishergraph.multiset import WEIGHTS, Rule, choose_multiset, makes_lifted
@@ -231,7 +231,9 @@ class FisherEmbedding(FisherTransformer):
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The column names psi0_0, psi0_1, …, walk_0, …, psi1_0, …: block and position in it."""
         check_is_fitted(self)
-        widths, weights = self.stack_.widths, self._spec().block_weights
+        spec = self._spec()
+        check_same(spec, self.stack_)
+        widths, weights = self.stack_.widths, spec.block_weights
         names = [f"psi{t}" for t in range(len(widths))]
         if self.stack_.walk_map is not None:
             names = [names[0], "walk", *names[1:-1]]

@@ -116,7 +116,10 @@ def run_stack(spec: StackSpec, stack: Stack, X: Any, sets: Any) -> Any:
 def check_same(spec: StackSpec, stack: Stack) -> None:
     """Raise where a stack was fitted with other parameters than these, as far as they shape it."""
     if spec.walks != (stack.walk_map is not None):
-        raise ValueError("teleport must be a number or None as in the fit, got the other; set it back, or fit again.")
+        raise ValueError(
+            "features must be walked or not as in the fit, got the other, which teleport, multiset, attention and "
+            "family decide; set these back, or fit again."
+        )
     fitted, asked = len(stack.layers) - spec.walks, spec.n_layers - spec.walks
     if fitted != asked:
         raise ValueError(f"n_layers must be that of the fit, {fitted}, got {asked}; fit again.")

@@ -13,8 +13,8 @@ from fishergraph.layer import Layer, LayerSpec
 from fishergraph.ops import choose_backend
 from fishergraph.ops.place import NUMPY, Place
 
-# A walk carries as many directions of wide features as two blocks have columns, and at least so many; but no more
-# numbers than this together, so that there are fewer directions where there are more than 131,072 features.
+# A walk carries as many directions of wide features as two blocks have columns, and at least so many; but where they
+# would be more numbers than this together, beyond 131,072 features with the defaults, as many as that, and at least 64.
 _LEAST_DIRECTIONS = 256
 _MOST_NUMBERS = 2**26
 
@@ -81,8 +81,8 @@ class StackSpec:
         """
         if self.walks and t == 1:
             return replace(
-                self.layer, n_anchors=1, family=GaussianMixture(), anchor_method="kmeans", variance=1.0, prior=0.0,
-                counts=False, slack=math.inf, n_em_iter=min(self.layer.n_em_iter, 1), unit_phi=self.normalize,
+                self.layer, n_anchors=1, anchor_method="mean", family=GaussianMixture(), prior=0.0, counts=False,
+                slack=math.inf, n_em_iter=min(self.layer.n_em_iter, 1), unit_phi=self.normalize,
             )  # fmt: skip
         return replace(self.layer, family=GaussianMixture()) if self.reads_counts and t > 1 else self.layer
 
