@@ -17,8 +17,7 @@ from pathlib import Path
 from threading import Thread
 
 SECONDS = 10.0  # a case that takes longer hangs
-# The first case of a worker waits for imports, and a case may be the first to compile a loop.
-FIRST_SECONDS = 120.0
+START_SECONDS = 120.0  # what a worker may take to import everything
 _HERE = Path(__file__).parent
 
 
@@ -55,9 +54,10 @@ def _one_worker(suite: str, seeds: list[int], seconds: float, gigabytes: int) ->
         reader.start()
         label, done = "", 0
         try:
+            lines.get(timeout=START_SECONDS)  # the worker is ready
             while done < len(seeds):
                 try:
-                    line = lines.get(timeout=FIRST_SECONDS if done == 0 else seconds)
+                    line = lines.get(timeout=seconds)
                 except queue.Empty:
                     yield Verdict(suite, seeds[done], label, "fault", f"hang: no answer within {seconds:g} s")
                     return

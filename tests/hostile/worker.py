@@ -22,6 +22,7 @@ def main(suite: str, gigabytes: int, seeds: list[int]) -> None:
     make = importlib.import_module(f"hostile.{suite}").make
     limit = gigabytes * 2**30
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    print(json.dumps({"label": "ready"}), file=verdicts, flush=True)
     for seed in seeds:
         label, action = make(seed)
         print(json.dumps({"label": label}), file=verdicts, flush=True)
