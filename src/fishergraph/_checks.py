@@ -129,6 +129,38 @@ def check_scale(X: Any, *, normalize: bool, n_features: int | None = None) -> No
         )
 
 
+def check_squares(values: Any, name: str, *, over: float = 1.0) -> None:
+    """Raise where sums of squares of differences of the entries, divided by `over`, would leave the range of the dtype.
+
+    `values` are dense, (…, feature), or sparse. A variance that they are divided by is `over`.
+    """
+    width = max(values.shape[-1], 1) if len(values.shape) else 1
+    values = values.data if sp.issparse(values) else values
+    xp = array_namespace(values)
+    if 0 in values.shape:
+        return
+    info, largest = xp.finfo(values.dtype), max(float(xp.max(values)), -float(xp.min(values)))
+    bound = math.sqrt(float(info.max) / 16 / width) * math.sqrt(min(over, 1.0))
+    if not largest <= bound:
+        beside = f" beside a variance of {over:g}" if over < 1 else ""
+        raise ValueError(
+            f"{name} must have entries of at most {bound:.2g} in {str(values.dtype).removeprefix('torch.')}{beside}, "
+            f"got {largest:g}; rescale them{', or pass float64' if info.bits < 64 else ''}."
+        )
+
+
+def check_in_range(value: float, dtype: Any, name: str) -> float:
+    """A parameter, zero or of a size that numbers of the dtype can be multiplied and divided by."""
+    kind = str(dtype).removeprefix("torch.")
+    bound = 1e300 if kind == "float64" else 1e30
+    if value and not 1 / bound <= abs(value) <= bound:
+        raise ValueError(
+            f"{name} must lie between {1 / bound:g} and {bound:g} beside numbers in {kind}, got {value:g}; "
+            "rescale the data, and this with them."
+        )
+    return value
+
+
 def check_weight_scale(weights: Any, dtype: Any, what: str = "edge") -> None:
     """Raise where sums of weights would leave the range of the dtype they are added in."""
     name = str(dtype).removeprefix("torch.")
@@ -189,7 +221,14 @@ def check_within(
 
 
 def check_compressed(A: Any, what: str) -> Any:
-    """A sparse matrix as it came; raises where compressed rows or columns point outside: compiled code trusts them."""
+    """A sparse matrix as it came; raises where its indices point outside: compiled code trusts them."""
+    if A.format == "coo" and A.nnz:
+        coords = getattr(A, "coords", ())
+        if any(len(ends) != A.nnz or ends.min() < 0 or ends.max() >= n for ends, n in zip(coords, A.shape, strict=True)):
+            raise ValueError(
+                f"{what} must be a sparse matrix whose indices lie inside its shape {tuple(A.shape)}, got other ones; "
+                "build it again from its rows, columns and values."
+            )
     if A.format in ("csr", "csc", "bsr"):
         try:
             A.check_format(full_check=True)

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
 from fishergraph._checks import check_finite_rows, check_integer, check_number
+from fishergraph._numbers import as_floats
 from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.e_step import e_step_slack, posterior
 from fishergraph.multiset import Multisets
@@ -229,11 +231,11 @@ def check_sets(sets: Multisets, n_rows: int) -> None:
 
 
 def as_points(array: Any, name: str) -> np.ndarray:
-    """A C-ordered float matrix; float64 is kept, everything else becomes float32."""
-    array = np.asarray(array)
+    """A C-ordered float matrix by the rule of `as_floats`, with finite entries."""
+    if sp.issparse(array):
+        raise TypeError(f"{name} must be a dense matrix, got a sparse one; pass {name}.toarray().")
+    array = as_floats(array, name)
     if array.ndim != 2:
         raise ValueError(f"{name} must be a matrix of shape (rows, features), got shape {array.shape}; reshape it.")
-    dtype = np.float64 if array.dtype == np.float64 else np.float32
-    array = np.ascontiguousarray(array, dtype=dtype)
     check_finite_rows(array, name)
     return array

@@ -11,6 +11,7 @@ from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
 from fishergraph import _checks
+from fishergraph._numbers import real_array, unmasked
 from fishergraph.estimators.door import host_placed, host_rows, tensor_placed, tensor_rows
 from fishergraph.multiset import Multisets
 from fishergraph.ops.place import Place
@@ -133,6 +134,7 @@ def _as_set(entry: Any, number: int) -> Any:
     names = list(getattr(entry, "columns", ()))
     if hasattr(entry, "to_numpy"):
         entry = entry.to_numpy()
+    entry = _checks.check_compressed(entry, "a set") if sp.issparse(entry) else unmasked(entry, f"set {number}")
     try:
         matrix = entry if sp.issparse(entry) or is_torch_array(entry) else np.asarray(entry)
     except ValueError:
