@@ -17,6 +17,11 @@ from array_api_compat import array_namespace
 
 T = TypeVar("T")
 
+# What parameters may be at most: more layers, or iterations, take days and change nothing; sizes are counted in 32 bits.
+MOST_LAYERS = 1000
+MOST_ITERATIONS = 10_000
+MOST_ANCHORS = MOST_COLUMNS = 2**31 - 1
+
 
 def look_up(table: Mapping[str, T], name: Any, what: str) -> T:
     """The entry of a table of named choices; an unknown name lists the known ones."""
@@ -101,7 +106,7 @@ def check_block_weights(weights: Any, n_blocks: int) -> tuple[float, ...]:
             f"block_weights must hold one weight per block, {n_blocks} for the input, walks if any, and layers, "
             f"got {len(values)}; pass that many."
         )
-    checked = tuple(check_number(value, "a block weight") for value in values)
+    checked = tuple(check_number(value, "a block weight", most=1e12) for value in values)
     if not any(checked):
         raise ValueError("block_weights must leave at least one block, got zeros only; make one of them positive.")
     return checked
@@ -159,6 +164,17 @@ def check_in_range(value: float, dtype: Any, name: str) -> float:
             "rescale the data, and this with them."
         )
     return value
+
+
+def check_finite_result(result: Any, what: str) -> Any:
+    """A result as it is; raises where numbers that were sound left the range of their dtype on the way."""
+    xp = array_namespace(result) if hasattr(result, "dtype") else np
+    if not bool(xp.all(xp.isfinite(result))):
+        raise ValueError(
+            f"{what} must stay within the range of {getattr(result, 'dtype', 'float64')}, got numbers beyond it; "
+            "rescale what goes in, or pass float64."
+        )
+    return result
 
 
 def check_weight_scale(weights: Any, dtype: Any, what: str = "edge") -> None:

@@ -18,7 +18,7 @@ from fishergraph._checks import check_integer, check_number
 from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.e_step import e_step_slack, log_softmax, posterior
 from fishergraph.em.loop import EMMeans, as_points, block_means, check_sets, first_responsibilities
-from fishergraph.family import Family, GaussianMixture, family_of
+from fishergraph.family import Family, GaussianMixture, check_theta
 from fishergraph.ops import Backend, Responsibilities, choose_backend
 from fishergraph.ops.place import device_kind
 
@@ -121,7 +121,7 @@ def em_estimate(
     the other parameters are those of `em_means`. The record has one θ per set along its first axis: `tangent_kernel`
     compares them, and the family's `whitened` is φ. Everything is held at once; layers go by row blocks.
     """
-    family = family_of(theta)
+    family = check_theta(theta)
     prior, n_em_iter = check_number(prior, "prior"), check_integer(n_em_iter, "n_em_iter", least=0)
     slack = e_step_slack(e_step, column_penalty)
     points = as_points(points, "points")

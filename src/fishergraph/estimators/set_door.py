@@ -263,11 +263,11 @@ def _flat_weights(weights: Any, sizes: np.ndarray) -> np.ndarray:
         if getattr(weights, "ndim", 0) == 1 and _host(weights).dtype.kind in "fiub":
             return _host(weights).astype(np.float64)
         parts = [_host(part).astype(np.float64) for part in weights]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as error:
         raise TypeError(
             f"weights must be one array of numbers per set, or one number per member, got a {type(weights).__name__} "
-            "that is neither; pass such numbers."
-        ) from None
+            f"that is neither; pass such numbers ({error})"
+        ) from error
     if all(part.ndim == 0 for part in parts):
         return np.array(parts, dtype=np.float64)
     if len(parts) != len(sizes):
@@ -285,4 +285,4 @@ def _flat_weights(weights: Any, sizes: np.ndarray) -> np.ndarray:
 
 
 def _host(values: Any) -> np.ndarray:
-    return np.asarray(values.cpu() if is_torch_array(values) else values)
+    return real_array(values.detach().cpu() if is_torch_array(values) else values, "weights")

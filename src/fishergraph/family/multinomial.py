@@ -56,7 +56,7 @@ class MultinomialMixture(Family):
     def check(self) -> None:
         """Raise unless every option is what it must be."""
         super().check()
-        check_number(self.smoothing, "smoothing", strict=True)
+        check_number(self.smoothing, "smoothing", least=1e-12, most=1e12)
 
     def width(self, n_anchors: int, n_features: int) -> int:
         """p (d + 1)."""
