@@ -20,6 +20,7 @@ T = TypeVar("T")
 # What parameters may be at most: more layers, or iterations, take days and change nothing; sizes are counted in 32 bits.
 MOST_LAYERS = 1000
 MOST_ITERATIONS = 10_000
+_MOST_WEIGHT = 1e12
 MOST_ANCHORS = MOST_COLUMNS = 2**31 - 1
 
 
@@ -35,7 +36,7 @@ def check_integer(value: Any, name: str, *, least: int, most: float = math.inf) 
     """`value` as an int from `least` to `most`."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or not least <= value <= most:
-        bound = f"of at least {least}" + (f" and at most {most}" if most < math.inf else "")
+        bound = f"of at least {least}" + (f" and at most {most}" if whole and value > most else "")
         raise ValueError(f"{name} must be an integer {bound}, got {value!r}; pass such a number.")
     return int(value)
 
@@ -106,7 +107,11 @@ def check_block_weights(weights: Any, n_blocks: int) -> tuple[float, ...]:
             f"block_weights must hold one weight per block, {n_blocks} for the input, walks if any, and layers, "
             f"got {len(values)}; pass that many."
         )
-    checked = tuple(check_number(value, "a block weight", most=1e12) for value in values)
+    checked = tuple(check_number(value, "a block weight") for value in values)
+    if max(checked, default=0) > _MOST_WEIGHT:
+        raise ValueError(
+            f"block_weights must be at most {_MOST_WEIGHT:g}, got {max(checked):g}; divide them all by one number."
+        )
     if not any(checked):
         raise ValueError("block_weights must leave at least one block, got zeros only; make one of them positive.")
     return checked
@@ -209,6 +214,8 @@ def check_finite_rows(
         total = float(xp.sum(values, **wide))
     if np.isfinite(total) or bool(xp.all(xp.isfinite(values))):
         return
+    if not values.shape:
+        raise ValueError(f"{name} must be a finite number, got {float(values)}; pass such a number.")
     position = [int(index[0]) for index in xp.nonzero(~xp.isfinite(values))]
     row = position[0] if indptr is None else int((indptr <= position[0]).sum()) - 1
     kind = "NaN" if bool(xp.isnan(values[tuple(position)])) else "infinity"

@@ -12,6 +12,7 @@ another byte order give the same bits as native ones.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,16 @@ def column_types(table: Any) -> list[str]:
     """What a table calls the types of its columns, in lower case."""
     types = getattr(table, "dtypes", None)
     return [str(kind).lower() for kind in (table.schema.types if types is None else types)]
+
+
+def check_column_names(table: Any) -> None:
+    """Raise where columns of a table share a name: scikit-learn compares them by their names."""
+    names = Counter(map(str, table.columns)) if is_table(table) else Counter()
+    name, times = names.most_common(1)[0] if names else ("", 1)
+    if times > 1:
+        raise ValueError(
+            f"X must have columns of distinct names, got {name!r} {times} times; rename them, or pass X.to_numpy()."
+        )
 
 
 def _said(error: Exception) -> str:

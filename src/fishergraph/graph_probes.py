@@ -21,7 +21,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.svm import SVC, LinearSVC
 from threadpoolctl import threadpool_limits
 
-from fishergraph._checks import check_integer, check_number, look_up
+from fishergraph._checks import check_in_range, check_integer, check_number, look_up
 from fishergraph._numbers import unmasked
 from fishergraph.probes.door import check_embedding, check_split, encode
 
@@ -235,8 +235,8 @@ def _candidates(named: dict, probes: Sequence[str], Cs: Sequence[float], gammas:
         look_up(PROBES, probe, "probes")
     if not len(probes) or not len(Cs) or not len(gammas):
         raise ValueError("probes, Cs and gammas must each hold at least one candidate, got an empty list; name some.")
-    Cs = [check_number(C, "Cs", least=1e-12, most=1e12) for C in Cs]
-    gammas = [check_number(gamma, "gammas", least=1e-12, most=1e12) for gamma in gammas]
+    Cs = [check_in_range(check_number(C, "Cs", strict=True), "float32", "Cs") for C in Cs]
+    gammas = [check_in_range(check_number(gamma, "gammas", strict=True), "float32", "gammas") for gamma in gammas]
     found = []
     for name, probe in product(named, probes):
         found += [(name, probe, gamma, Cs) for gamma in (gammas if PROBES[probe].has_gamma else [None])]
@@ -245,7 +245,7 @@ def _candidates(named: dict, probes: Sequence[str], Cs: Sequence[float], gammas:
 
 def _listed(values: Any, name: str) -> list:
     """Candidates, or folds, as a list."""
-    if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__") or np.ndim(values) == 0:
+    if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__") or getattr(values, "ndim", 1) == 0:
         raise ValueError(f"{name} must be a list, got {values!r}; put what it holds into brackets.")
     return list(values)
 

@@ -103,7 +103,7 @@ def _set_data(rng: Rng, d: int) -> tuple[str, tuple]:
     label, sets = it.sets(rng, d)
     weights = None
     if rng.random() < 0.25 and isinstance(sets, list):
-        weights = [it.vector(rng, len(s) if hasattr(s, "__len__") else 2)[1] for s in sets]
+        weights = [it.vector(rng, s.shape[0] if hasattr(s, "shape") and s.shape else 2)[1] for s in sets]
     elif rng.random() < 0.1:
         weights = it.vector(rng, 10)[1]
     return label, (sets, {"weights": weights})
@@ -350,7 +350,7 @@ def _helpers(rng: Rng) -> Case:
     if which == 0:
         names = ("n_sets", "n_members", "n_classes", "noise", "seed")
         options = {"n_sets": 6, "n_members": 4, **{key: it.absurd(rng) for key in names if rng.random() < 0.2}}
-        return _call("equal_mean_sets", synthetic.equal_mean_sets, **options)
+        return _call("equal_mean_sets", lambda **k: synthetic.equal_mean_sets(**k)[0][0], **options)
     if which == 1:
         label, X = it.matrix(rng, n, d)
         options = {key: it.absurd(rng) for key in ("binary", "rows", "loops") if rng.random() < 0.3}

@@ -89,7 +89,7 @@ def dense(rng: Rng, shape: tuple) -> tuple[str, np.ndarray]:
         elif rng.random() < 0.15:
             kind = pick(rng, STRANGE)
             array = _cast(array, kind)
-    layout = pick(rng, LAYOUTS) if rng.random() < 0.2 else "plain"
+    layout = pick(rng, LAYOUTS) if shape and rng.random() < 0.2 else "plain"
     return f"{name} {kind} {layout}", LAYOUTS[layout](array)
 
 

@@ -113,8 +113,8 @@ def _rows(points: Any, method: str) -> Any:
     points = points if is_torch_array(points) else as_floats(points, "points")
     if points.ndim != 2 or 0 in points.shape:
         raise ValueError(
-            f"points must be (point, feature) with at least one row and column, got shape {tuple(points.shape)}; "
-            "pass such."
+            f"points must be (point, feature) with at least one row, got shape {tuple(points.shape)}; pass such, and "
+            "at least one column."
         )
     if not is_torch_array(points):
         check_finite_rows(points, "points")

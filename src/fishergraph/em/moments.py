@@ -14,11 +14,11 @@ import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
-from fishergraph._checks import check_integer, check_number
+from fishergraph._checks import MOST_ITERATIONS, check_integer, check_number
 from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.e_step import e_step_slack, log_softmax, posterior
 from fishergraph.em.loop import EMMeans, as_points, block_means, check_sets, first_responsibilities
-from fishergraph.family import Family, GaussianMixture, check_theta
+from fishergraph.family import Family, GaussianMixture, check_theta, theta_sizes
 from fishergraph.ops import Backend, Responsibilities, choose_backend
 from fishergraph.ops.place import device_kind
 
@@ -122,9 +122,14 @@ def em_estimate(
     compares them, and the family's `whitened` is φ. Everything is held at once; layers go by row blocks.
     """
     family = check_theta(theta)
-    prior, n_em_iter = check_number(prior, "prior"), check_integer(n_em_iter, "n_em_iter", least=0)
+    prior, n_em_iter = check_number(prior, "prior"), check_integer(n_em_iter, "n_em_iter", least=0, most=MOST_ITERATIONS)
     slack = e_step_slack(e_step, column_penalty)
     points = as_points(points, "points")
+    n_features = theta_sizes(theta, "theta")["features"]
+    if points.shape[1] != n_features:
+        raise ValueError(
+            f"points must have the {n_features} features of theta, got {points.shape[1]}; pass points of that kind."
+        )
     family.check_points(points, "points")
     check_sets(multisets, points.shape[0])
     chosen = choose_backend(backend, n_em_iter=n_em_iter, slack=slack, tensors=False)

@@ -10,7 +10,7 @@ from array_api_compat import is_torch_array
 from sklearn.utils.validation import check_array, validate_data
 
 from fishergraph import _checks, _graph_checks
-from fishergraph._numbers import as_floats
+from fishergraph._numbers import as_floats, check_column_names
 from fishergraph._optional import require
 from fishergraph.family import choose_family
 from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
@@ -130,6 +130,7 @@ def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], st
     rows = check_array(
         rows, accept_sparse="csr", dtype=rows.dtype, ensure_all_finite=False, estimator=model, input_name="X"
     )
+    check_column_names(X)
     validate_data(model, X, reset=fitting, skip_check_array=True)  # the number and the names of the columns
     X = rows
     _checks.check_finite_rows(X, name_row=name_row)

@@ -14,7 +14,7 @@ from fishergraph.family.gaussian_mixture import (
     relative_log_joint,
 )
 from fishergraph.family.multinomial import MultinomialMixture
-from fishergraph.family.theta import check_same_theta, check_theta, retract
+from fishergraph.family.theta import check_same_theta, check_theta, retract, theta_sizes
 from fishergraph.family.von_mises_fisher import VonMisesFisherMixture
 
 __all__ = [
@@ -41,5 +41,6 @@ __all__ = [
     "power_normalize",
     "relative_log_joint",
     "retract",
+    "theta_sizes",
     "unit_normalize",
 ]

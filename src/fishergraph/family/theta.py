@@ -31,7 +31,7 @@ def check_theta(theta: Any, name: str = "theta") -> Family:
     sizes = theta_sizes(theta, name)
     parts = theta._asdict()
     for part, value in parts.items():
-        if is_array_api_obj(value):
+        if part not in _NUMBERS and value is not None:
             xp = array_namespace(value)
             if not bool(xp.all(xp.isfinite(value))):
                 raise ValueError(f"{name}.{part} must hold finite numbers, got others; learn it with learn_family.")
@@ -85,7 +85,7 @@ def _check_density(parts: dict[str, Any], name: str) -> None:
     """Raise where the entries are not the parameters of a density."""
     for part in _NUMBERS:
         if part in parts:
-            like = next(value for value in parts.values() if is_array_api_obj(value))
+            like = next(value for other, value in parts.items() if other not in _NUMBERS and value is not None)
             check_in_range(check_number(parts[part], f"{name}.{part}", strict=True), like.dtype, f"{name}.{part}")
     least = {"variances": 0.0, "concentrations": -1e-30, "probabilities": -1e-30}
     for part, value in parts.items():

@@ -240,5 +240,7 @@ def _check_Cs(Cs: Any) -> np.ndarray:
     except (TypeError, ValueError):
         values = np.empty(0)
     if values.ndim != 1 or values.size == 0 or not np.all((values >= 1e-12) & (values <= 1e12)):
-        raise ValueError(f"Cs must be a list of numbers from 1e-12 to 1e12, got {Cs!r}; pass such a list, or None.")
+        raise ValueError(
+            f"Cs must be a list of positive finite numbers, from 1e-12 to 1e12, got {Cs!r}; pass such a list, or None."
+        )
     return np.sort(values)
