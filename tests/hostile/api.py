@@ -117,6 +117,31 @@ def _graph_data(rng: Rng, d: int) -> tuple[str, tuple]:
 # --- functions ----------------------------------------------------------------------------------------------
 
 
+RANGE_OPTIONS = ("variance", "prior", "bandwidth", "n_em_iter", "e_step", "column_penalty", "family", "kernel", "fisher", "tangent", "counts", "teleport", "anchor_method", "multiset", "weights", "input_map", "readout", "graph_kernel", "graph_family", "attention")  # fmt: skip
+
+
+def _ranges(rng: Rng) -> Case:
+    """Sound parameters together with features at the ends of their range, which are not normalised."""
+    kind = pick(rng, (fg.FisherEmbedding, fg.FisherEmbedding, fg.FisherSetEmbedding, fg.FisherGraphEmbedding))
+    known = [name for name in RANGE_OPTIONS if name in inspect.signature(kind).parameters]
+    chosen = {name: pick(rng, it.SOUND[name]) for name in (pick(rng, known) for _ in range(int(rng.integers(1, 5))))}
+    settings = {**SMALL[kind], "n_layers": int(rng.integers(0, 4)), "normalize": bool(rng.random() < 0.4), **chosen}
+    if kind is fg.FisherSetEmbedding:
+        del settings["n_layers"]
+    scale, dtype = 10.0 ** int(rng.integers(-20, 21)), pick(rng, ("f4", "f8", "f2"))
+    X = rng.normal(size=(12, 3)) * scale * 10.0 ** rng.integers(-3, 4, size=3)
+    with np.errstate(over="ignore"):
+        X = (np.abs(X) if settings.get("family") == "multinomial" else X).astype(dtype)
+    A = it.adjacency(rng, 12)
+    data: tuple = (X,), {"graph": A}
+    if kind is fg.FisherSetEmbedding:
+        data = (np.split(X, [2, 3, 8]),), {}
+    elif kind is fg.FisherGraphEmbedding:
+        data = ([(X[:5], A[:5][:, :5]), (X[5:], A[5:][:, 5:])],), {}
+    chosen["X"] = f"{scale:g} {dtype} {settings['normalize']}"
+    return f"{kind.__name__} {chosen}", lambda: kind(**settings).fit(*data[0], **data[1]).transform(*data[0], **data[1])
+
+
 def _call(label: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Case:
     return f"{label} {kwargs}", lambda: function(*made(list(args)), **made(kwargs))
 
@@ -399,6 +424,8 @@ def _tensors(rng: Rng) -> Case:
     n, d = _size(rng)
     x, edges = _tensor(rng, (n, d)), _edge_index(rng, n)
     which = pick(rng, ("conv", "net", "em_means", "sets", "embedding"))
+    if which in ("conv", "net") and not bool(torch.isfinite(x).all()):
+        x = torch.nan_to_num(x, 0.0, 1.0, -1.0)  # modules of PyTorch pass NaN on
     weights = None if rng.random() < 0.6 else torch.from_numpy(it.edge_weights(rng, edges.shape[-1]).astype("f8"))
     label = f"{which} {x.dtype} {tuple(x.shape)} {edges.dtype}"
     if which == "conv":
@@ -430,7 +457,7 @@ def _classifier(rng: Rng) -> Case:
     (label, (X, beside)), settings, y = _node_data(rng, 3), _settings(FisherClassifier, rng), _labels(rng, n)
     if settings.get("max_epochs") not in (None, 1, 2):
         settings.pop("max_epochs", None)  # training is bounded elsewhere
-    if X is not None and getattr(X, "shape", (0,))[0] != n:
+    if X is not None and tuple(getattr(X, "shape", ()))[:1] != (n,):
         X, beside = it.matrix(rng, n, 3)[1], {"graph": it.graph(rng, n)[1]}
 
     def run() -> Any:
@@ -444,6 +471,7 @@ AREAS: dict[str, tuple[Callable[[Rng], Case], float]] = {
     "FisherEmbedding": (_estimator(fg.FisherEmbedding, _node_data), 24),
     "FisherSetEmbedding": (_estimator(fg.FisherSetEmbedding, _set_data), 14),
     "FisherGraphEmbedding": (_estimator(fg.FisherGraphEmbedding, _graph_data), 12),
+    "ranges": (_ranges, 8),
     "as_graph": (_as_graph, 5),
     "as_graphs": (_as_graphs, 3),
     "rules": (_rules, 6),

@@ -49,7 +49,7 @@ def _scaled(scale: float) -> Callable[[Rng, tuple], np.ndarray]:
 def _column(rng: Rng, shape: tuple) -> np.ndarray:
     """One column of another size than the rest."""
     array = rng.normal(size=shape)
-    array[..., 0] *= 10.0 ** int(rng.integers(-40, 40))
+    array[..., :1] *= 10.0 ** int(rng.integers(-40, 40))
     return array
 
 
@@ -57,7 +57,7 @@ NORMAL: Callable[[Rng, tuple], np.ndarray] = lambda rng, shape: rng.normal(size=
 VALUES: dict[str, Callable[[Rng, tuple], np.ndarray]] = {
     "zeros": lambda rng, shape: np.zeros(shape),
     "equal": lambda rng, shape: np.full(shape, rng.normal()),
-    "duplicates": lambda rng, shape: np.repeat(rng.normal(size=(1, *shape[1:])), shape[0], axis=0),
+    "duplicates": lambda rng, shape: np.broadcast_to(rng.normal(size=shape[1:]), shape).copy(),
     "counts": lambda rng, shape: rng.poisson(1.0, size=shape).astype(float),
     "offset": lambda rng, shape: 1e8 + rng.normal(size=shape),
     "times": lambda rng, shape: np.floor(1.6e9 + 100 * rng.random(shape)),

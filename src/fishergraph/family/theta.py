@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
 
 from fishergraph._checks import check_finite_rows, check_in_range, check_number, check_squares
-from fishergraph._numbers import as_floats
+from fishergraph._numbers import as_floats, unmasked
 from fishergraph.family.base import LEAST_WEIGHT, Family
 from fishergraph.family.choice import family_of
 
@@ -67,7 +67,8 @@ def theta_sizes(theta: Any, name: str) -> dict[str, int]:
         found = shape[len(shape) - len(axes) :] if len(shape) >= len(axes) else ()
         front = shape[: len(shape) - len(axes)]
         same = len(found) == len(axes) and all(sizes.setdefault(a, n) == n for a, n in zip(axes, found, strict=True))
-        if not same or (part != "origin" and lead.setdefault("sets", front) != front) or len(front) > 1:
+        alike = front == () if part == "origin" else lead.setdefault("sets", front) == front and len(front) < 2
+        if not same or not alike:
             raise ValueError(
                 f"{name}.{part} must have the axes ({', '.join(axes)}) that go with the other parts, p components of d "
                 f"features, got shape {shape}; learn the record with learn_family."
@@ -76,6 +77,7 @@ def theta_sizes(theta: Any, name: str) -> dict[str, int]:
 
 
 def _check_array(value: Any, name: str) -> None:
+    unmasked(value, name)
     kind = str(getattr(value, "dtype", "")).removeprefix("torch.")
     if not is_array_api_obj(value) or kind not in ("float32", "float64"):
         raise TypeError(f"{name} must be an array of float32 or float64, got {kind or type(value).__name__}; convert it.")
