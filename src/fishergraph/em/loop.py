@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
-from fishergraph._checks import check_finite_rows, check_integer, check_number
+from fishergraph._checks import MOST_ITERATIONS, check_finite_rows, check_integer, check_number
 from fishergraph._numbers import as_floats
 from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.e_step import e_step_slack, posterior
@@ -152,7 +152,7 @@ def em_means(
     """
     variance = check_number(variance, "variance", strict=True)
     prior = check_number(prior, "prior")
-    n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0)
+    n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0, most=MOST_ITERATIONS)
     slack = e_step_slack(e_step, column_penalty)
     if is_torch_array(points):
         from fishergraph.ops.torch_door import checked_em_means

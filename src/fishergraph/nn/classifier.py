@@ -253,7 +253,8 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         _checks.check_flag(self.undirected, "undirected")
         describe_structure(self.structure)
         for name, least in (("n_layers", 0), ("n_anchors", 1), ("dim", 1), ("n_em_iter", 0), ("max_epochs", 1)):
-            _checks.check_integer(getattr(self, name), name, least=least)
+            most = {"n_layers": _checks.MOST_LAYERS, "n_em_iter": _checks.MOST_ITERATIONS}.get(name, 2**31 - 1)
+            _checks.check_integer(getattr(self, name), name, least=least, most=most)
         _checks.check_number(self.validation_fraction, "validation_fraction", most=0.9)
         _checks.check_n_jobs(self.n_jobs)
 
