@@ -10,10 +10,12 @@ from array_api_compat import array_namespace, is_torch_array
 
 from fishergraph._checks import check_finite_result, check_finite_rows, check_number, check_squares
 from fishergraph._numbers import as_floats
+from fishergraph.blocks import one_blas_thread
 from fishergraph.family import check_same_theta, check_theta
 from fishergraph.family import fisher_root as mixture_root
 
 
+@one_blas_thread()
 def fisher_embedding(
     means: Any, anchors: Any, *, fisher_root: Any = None, mass: Any = None, overwrite: bool = False
 ) -> Any:
@@ -115,6 +117,7 @@ def root_shares(mass: Any) -> Any:
     return xp.sqrt(mass / xp.where(total > 0, total, xp.ones_like(total)))
 
 
+@one_blas_thread()
 def tangent_kernel(means: Any, other_means: Any, anchors: Any, *, fisher_root: Any = None) -> Any:
     """K_{θ_0}(x, x') = (θ − θ_0)ᵀ I(θ_0) (θ' − θ_0) = ⟨φ(x), φ(x')⟩ (Eq. 4, 9, 12), (set, other set).
 

@@ -21,7 +21,7 @@ from fishergraph._checks import (
     look_up,
 )
 from fishergraph._numbers import as_floats
-from fishergraph.blocks import block_rows, map_blocks, row_blocks
+from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks
 from fishergraph.em.e_step import entropy, log_softmax, posterior
 from fishergraph.em.kmeans import INITS, kmeans
 from fishergraph.family import relative_log_joint
@@ -167,6 +167,7 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
+@one_blas_thread()
 def calibrate_variance(points: Any, anchors: Any, target: float) -> float:
     """The variance at which the mean entropy of the responsibilities is `target` · log p, by bisection on log σ².
 

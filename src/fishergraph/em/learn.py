@@ -17,7 +17,7 @@ from fishergraph._checks import (
     check_squares,
 )
 from fishergraph._numbers import as_floats
-from fishergraph.blocks import block_rows, map_blocks, row_blocks
+from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks
 from fishergraph.em.e_step import log_softmax
 from fishergraph.em.kmeans import kmeans
 from fishergraph.family import Family
@@ -65,6 +65,7 @@ def _checked_points(family: Family, points: Any) -> Any:
     return points
 
 
+@one_blas_thread()
 def fit_family(
     family: Family, points: Any, n_anchors: int, *, rng: Any, n_iter: int = 20, n_jobs: int | None = None
 ) -> Any:

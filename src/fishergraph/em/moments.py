@@ -15,7 +15,7 @@ from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
 from fishergraph._checks import MOST_ITERATIONS, check_integer, check_number
-from fishergraph.blocks import block_rows, map_blocks, row_blocks
+from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks
 from fishergraph.em.e_step import e_step_slack, log_softmax, posterior
 from fishergraph.em.loop import EMMeans, as_points, block_means, check_sets, first_responsibilities
 from fishergraph.family import Family, GaussianMixture, check_theta, theta_sizes
@@ -104,6 +104,7 @@ def block_mass(backend: Backend, family: Family, seen: Seen, sets: Any, theta: A
     return block_means(backend, seen.statistics[:, :0], seen.alpha, sets, nothing).mass
 
 
+@one_blas_thread()
 def em_estimate(
     points: Any,
     multisets: Any,

@@ -12,6 +12,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from fishergraph._checks import check_finite_result, check_integer
+from fishergraph.blocks import one_blas_thread
 from fishergraph.family.base import Family
 from fishergraph.family.theta import check_theta, theta_sizes
 
@@ -34,6 +35,7 @@ def kl_divergence(p: Any, q: Any) -> Any:
     return goldberger(p, q)
 
 
+@one_blas_thread()
 def goldberger(p: Any, q: Any) -> Any:
     """Σ_a π_a min_b (KL(p_a‖q_b) + log(π_a/ω_b)), Goldberger et al. (2003): each component against its match.
 
@@ -44,6 +46,7 @@ def goldberger(p: Any, q: Any) -> Any:
     return xp.sum(xp.exp(own) * xp.min(pairs + own[:, None] - other[None, :], axis=1))
 
 
+@one_blas_thread()
 def kl_bound(p: Any, q: Any) -> Any:
     """Σ_j π_j (KL(p_j‖q_j) + log(π_j/ω_j)) ≥ KL(p‖q), the divergence of (x, z), for mixtures of as many components.
 
@@ -56,6 +59,7 @@ def kl_bound(p: Any, q: Any) -> Any:
     return xp.sum(xp.exp(own) * (xp.linalg.diagonal(pairs) + own - other))
 
 
+@one_blas_thread()
 def monte_carlo_kl(p: Any, q: Any, *, n_samples: int = 100_000, rng: Any = None) -> MonteCarlo:
     """KL(p‖q) as the mean of log p(x) − log q(x) over samples of p, with its standard error; NumPy parameters."""
     family = _one_family(p, q)

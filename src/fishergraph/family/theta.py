@@ -10,6 +10,7 @@ from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
 
 from fishergraph._checks import check_finite_rows, check_in_range, check_number, check_squares
 from fishergraph._numbers import as_floats, unmasked
+from fishergraph.blocks import one_blas_thread
 from fishergraph.family.base import LEAST_WEIGHT, Family
 from fishergraph.family.choice import family_of
 
@@ -127,6 +128,7 @@ def _check_spread(parts: dict[str, Any], name: str) -> None:
         check_squares(means, f"{name}.means", over=float(xp.linalg.eigvalsh(parts["covariances"]).min()))
 
 
+@one_blas_thread()
 def retract(family: Family, phi: Any, theta_0: Any, *, root: Any = None) -> Any:
     """θ = θ_0 + I(θ_0)^{-1/2} φ, or the nearest parameter: the way back from a tangent vector (Section 3.1).
 

@@ -110,7 +110,8 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
         """The logits, (row, class); for two classes one column's worth, positive for `classes_[1]`."""
         check_is_fitted(self)
         Z = check_same_columns(check_embedding(Z), self.n_features_in_)
-        logits = Z @ self.coef_.T + self.intercept_
+        with threadpool_limits(1, user_api="blas"):
+            logits = Z @ self.coef_.T + self.intercept_
         return logits[:, 0] if logits.shape[1] == 1 else logits
 
     def predict(self, Z: Any) -> np.ndarray:
