@@ -17,7 +17,7 @@ from array_api_compat import array_namespace
 
 T = TypeVar("T")
 
-# What parameters may be at most: more layers, or iterations, take days and change nothing; sizes are counted in 32 bits.
+# What parameters may be at most: more layers or iterations take days, and sizes are counted in 32 bits.
 MOST_LAYERS = 1000
 MOST_ITERATIONS = 10_000
 _MOST_WEIGHT = 1e12
@@ -44,6 +44,13 @@ def check_integer(value: Any, name: str, *, least: int, most: float = math.inf) 
 def check_seed(value: Any, name: str = "seed") -> int:
     """`value` as a seed of 64 bits."""
     return check_integer(value, name, least=0, most=2**64 - 1)
+
+
+def check_random_seed(value: Any) -> Any:
+    """`random_state` as it is; raises for an integer that is no seed of scikit-learn's generators."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return check_integer(value, "random_state", least=0, most=2**32 - 1)
+    return value
 
 
 def check_number(value: Any, name: str, *, least: float = 0.0, most: float = np.inf, strict: bool = False) -> float:
@@ -247,7 +254,9 @@ def check_compressed(A: Any, what: str) -> Any:
     """A sparse matrix as it came; raises where its indices point outside: compiled code trusts them."""
     if A.format == "coo" and A.nnz:
         coords = getattr(A, "coords", ())
-        if any(len(ends) != A.nnz or ends.min() < 0 or ends.max() >= n for ends, n in zip(coords, A.shape, strict=True)):
+        if any(
+            len(ends) != A.nnz or ends.min() < 0 or ends.max() >= n for ends, n in zip(coords, A.shape, strict=True)
+        ):
             raise ValueError(
                 f"{what} must be a sparse matrix whose indices lie inside its shape {tuple(A.shape)}, got other ones; "
                 "build it again from its rows, columns and values."

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from fishergraph._checks import check_compressed
 
 # Integers of this size and beyond are not all exact, in float32 and in float64.
-_EXACT_32, _EXACT_64 = 2**24, 2**53
+EXACT_IN_SINGLE, _EXACT_64 = 2**24, 2**53
 _NOT_NUMBERS = {"c": "complex numbers", "M": "dates", "m": "time differences", "V": "records"}
 # How pandas, Polars and pyarrow name the types of such columns begins with one of these.
 _NOT_COLUMNS = ("complex", "date", "time", "duration", "period", "interval")
@@ -48,14 +48,16 @@ def real_array(values: Any, name: str) -> np.ndarray:
     if array.dtype.kind in _NOT_NUMBERS:
         raise _refusal(name, _NOT_NUMBERS[array.dtype.kind], array.dtype)
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
-        _check_integers(int(array.min()), int(array.max()), name)
+        check_integers(int(array.min()), int(array.max()), name)
     return array if array.dtype.kind in "biuf" else _parsed(array, name)
 
 
 def unmasked(values: Any, name: str) -> Any:
     """The values without a mask; raises where an entry is masked, which every conversion would uncover."""
     parts = values if isinstance(values, (list, tuple)) else [values]
-    if any(isinstance(part, np.ma.MaskedArray) and np.ma.getmaskarray(part).any() for part in parts):
+    masked = [part for part in parts if isinstance(part, np.ma.MaskedArray)]
+    # The mask of records is one of records.
+    if any(np.ascontiguousarray(np.ma.getmaskarray(part)).view(bool).any() for part in masked):
         raise ValueError(
             f"{name} must hold a value in every entry, got a masked array with masked ones; "
             "fill them with .filled(…), or drop their rows."
@@ -95,7 +97,7 @@ def _refusal(name: str, got: str, dtype: Any) -> ValueError:
     )
 
 
-def _check_integers(low: int, high: int, name: str) -> None:
+def check_integers(low: int, high: int, name: str) -> None:
     """Raise where integers are too large for float64."""
     if max(high, -low) >= _EXACT_64:
         raise ValueError(
@@ -109,7 +111,7 @@ def _float_type(array: np.ndarray) -> type:
     if array.dtype.kind == "f":
         return np.float64 if array.dtype.itemsize > 4 else np.float32
     small = array.dtype.kind == "b" or array.dtype.itemsize < 4 or array.size == 0
-    return np.float32 if small or max(int(array.max()), -int(array.min())) <= _EXACT_32 else np.float64
+    return np.float32 if small or max(int(array.max()), -int(array.min())) <= EXACT_IN_SINGLE else np.float64
 
 
 def _parsed(array: np.ndarray, name: str) -> np.ndarray:
@@ -120,7 +122,7 @@ def _parsed(array: np.ndarray, name: str) -> np.ndarray:
             raise _refusal(name, "dates or time differences", array.dtype)
         whole = [value for value in array.flat if isinstance(value, int)] if int in kinds else []
         if whole:
-            _check_integers(min(whole), max(whole), name)
+            check_integers(min(whole), max(whole), name)
     try:
         with np.errstate(over="ignore"):  # what becomes infinite is reported as such
             return array.astype(np.float64)
@@ -153,10 +155,12 @@ def _table_floats(table: Any, name: str) -> np.ndarray:
         else:
             wide = np.asarray(table).astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{name} must hold numbers, got other objects: {_said(error)}; encode or drop them.") from error
+        raise ValueError(
+            f"{name} must hold numbers, got other objects: {_said(error)}; encode or drop them."
+        ) from error
     whole = [k for k, kind in enumerate(types) if kind.startswith(("int", "uint"))]
     with np.errstate(invalid="ignore"):
         largest = np.nanmax(np.abs(wide[:, whole]), initial=0) if whole else 0.0
-    _check_integers(0, int(largest), name)
-    narrow = {"float64", "double", "object"}.isdisjoint(types) and largest <= _EXACT_32
+    check_integers(0, int(largest), name)
+    narrow = {"float64", "double", "object"}.isdisjoint(types) and largest <= EXACT_IN_SINGLE
     return np.ascontiguousarray(wide, dtype=np.float32 if narrow else np.float64)

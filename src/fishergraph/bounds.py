@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._checks import check_finite_result, check_finite_rows, check_flag, check_number, check_squares
-from fishergraph._numbers import real_array
+from fishergraph._numbers import as_floats, real_array
 from fishergraph.blocks import one_blas_thread
 from fishergraph.family import fisher_root as mixture_root
 
@@ -118,7 +118,7 @@ def _check_samples(scores: Any, y: Any, diagonal: Any) -> tuple[np.ndarray, np.n
 
 def _check_anchors(anchors: Any) -> np.ndarray:
     """The anchors, (anchor, feature) in float64, at least one of them and all finite."""
-    points = real_array(anchors.toarray() if sp.issparse(anchors) else anchors, "anchors").astype(np.float64)
+    points = as_floats(anchors.toarray() if sp.issparse(anchors) else anchors, "anchors").astype(np.float64)
     if points.ndim != 2 or 0 in points.shape:
         raise ValueError(f"anchors must be of shape (anchor, feature), got {points.shape}; pass at least one as a row.")
     check_finite_rows(points, "anchors")

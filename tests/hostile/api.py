@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from hostile import ingredients as it
-from hostile.ingredients import Rng, made, pick
 from sklearn.base import clone
 
 import fishergraph as fg
@@ -22,13 +20,23 @@ from fishergraph.nn import FisherConv, FisherNet
 from fishergraph.nn.classifier import FisherClassifier
 from fishergraph.ops.torch_edges import tensor_sets
 from fishergraph.structural import describe_structure
+from hostile import ingredients as it
+from hostile.ingredients import Rng, made, pick
 
 torch.set_num_threads(1)
 
 SMALL: dict[type, dict[str, Any]] = {
     fg.FisherEmbedding: {"n_layers": 1, "n_anchors": 2, "dim": 4, "random_state": 0, "n_jobs": 1},
     fg.FisherSetEmbedding: {"n_anchors": 2, "dim": 4, "random_state": 0, "n_jobs": 1},
-    fg.FisherGraphEmbedding: {"n_layers": 1, "n_anchors": 2, "dim": 4, "graph_anchors": 3, "graph_dim": 3, "random_state": 0, "n_jobs": 1},  # fmt: skip
+    fg.FisherGraphEmbedding: {
+        "n_layers": 1,
+        "n_anchors": 2,
+        "dim": 4,
+        "graph_anchors": 3,
+        "graph_dim": 3,
+        "random_state": 0,
+        "n_jobs": 1,
+    },
     FisherClassifier: {"n_layers": 1, "n_anchors": 2, "dim": 4, "max_epochs": 2, "random_state": 0, "n_jobs": 1},
 }
 Case = tuple[str, Callable[[], Any]]
@@ -72,12 +80,21 @@ def _use(model: Any, data: tuple, other: tuple, how: str, change: dict[str, Any]
     return model.transform(X, **options)
 
 
-HOW = ("fit_transform", "fit_transform", "fit_transform", "transform", "transform before fit", "other data", "set_params", "names")  # fmt: skip
+HOW = (
+    "fit_transform",
+    "fit_transform",
+    "fit_transform",
+    "transform",
+    "transform before fit",
+    "other data",
+    "set_params",
+    "names",
+)
 
 
 def _estimator(kind: type, draw: Callable[[Rng, int], tuple[str, tuple]]) -> Callable[[Rng], Case]:
     def case(rng: Rng) -> Case:
-        n, d = _size(rng)
+        d = _size(rng)[1]
         settings, how = _settings(kind, rng), pick(rng, HOW)
         (label, data), (_, other) = draw(rng, d), draw(rng, d if rng.random() < 0.5 else d + 1)
         change = _settings(kind, rng)
@@ -117,7 +134,28 @@ def _graph_data(rng: Rng, d: int) -> tuple[str, tuple]:
 # --- functions ----------------------------------------------------------------------------------------------
 
 
-RANGE_OPTIONS = ("variance", "prior", "bandwidth", "n_em_iter", "e_step", "column_penalty", "family", "kernel", "fisher", "tangent", "counts", "teleport", "anchor_method", "multiset", "weights", "input_map", "readout", "graph_kernel", "graph_family", "attention")  # fmt: skip
+RANGE_OPTIONS = (
+    "variance",
+    "prior",
+    "bandwidth",
+    "n_em_iter",
+    "e_step",
+    "column_penalty",
+    "family",
+    "kernel",
+    "fisher",
+    "tangent",
+    "counts",
+    "teleport",
+    "anchor_method",
+    "multiset",
+    "weights",
+    "input_map",
+    "readout",
+    "graph_kernel",
+    "graph_family",
+    "attention",
+)
 
 
 def _ranges(rng: Rng) -> Case:
@@ -159,8 +197,7 @@ def _as_graph(rng: Rng) -> Case:
 
 
 def _rules(rng: Rng) -> Case:
-    n, d = _size(rng)
-    name, graph = it.graph(rng, n)
+    name, graph = it.graph(rng, _size(rng)[0])
     rule, weights = it.rule(rng), pick(rng, ("uniform", "symmetric", None, None, it.absurd(rng)))
 
     def run(graph: Any, rule: Any) -> Any:
@@ -242,7 +279,14 @@ def _theta(rng: Rng, d: int) -> Any:
     found = parts[name]
     if rng.random() < 0.6:
         k = int(rng.integers(len(found)))
-        found[k] = pick(rng, (it.absurd(rng), it.matrix(rng, p, d)[1], it.dense(rng, np.shape(found[k]))[1] if found[k] is not None else 1))  # fmt: skip
+        found[k] = pick(
+            rng,
+            (
+                it.absurd(rng),
+                it.matrix(rng, p, d)[1],
+                it.dense(rng, np.shape(found[k]) or (1,))[1] if found[k] is not None else 1,
+            ),
+        )
     return families.FAMILIES[name].theta(*found)
 
 
@@ -276,11 +320,14 @@ def _embedding(rng: Rng) -> Case:
 
 
 def _kernels(rng: Rng) -> Case:
-    kind, function, draw = pick(rng, (
-        (fg.FisherEmbedding, fg.node_kernel, _node_data),
-        (fg.FisherSetEmbedding, fg.set_kernel, _set_data),
-        (fg.FisherGraphEmbedding, fg.graph_kernel, _graph_data),
-    ))  # fmt: skip
+    kind, function, draw = pick(
+        rng,
+        (
+            (fg.FisherEmbedding, fg.node_kernel, _node_data),
+            (fg.FisherSetEmbedding, fg.set_kernel, _set_data),
+            (fg.FisherGraphEmbedding, fg.graph_kernel, _graph_data),
+        ),
+    )
     label, (X, beside) = draw(rng, 3)
     settings = _settings(kind, rng)
     options = {key: it.absurd(rng) for key in ("cosine", "other", "n_jobs") if rng.random() < 0.2}
@@ -334,7 +381,23 @@ def _labels(rng: Rng, n: int) -> Any:
 
 def _rows(rng: Rng, low: int, high: int) -> Any:
     rows = np.arange(low, high)
-    return rows if rng.random() < 0.8 else pick(rng, (rows.astype(float), -rows, rows[:0], rows + 100, it.absurd(rng), np.concatenate([rows, rows]), rows.astype("u8"), rows.tolist()))  # fmt: skip
+    return (
+        rows
+        if rng.random() < 0.8
+        else pick(
+            rng,
+            (
+                rows.astype(float),
+                -rows,
+                rows[:0],
+                rows + 100,
+                it.absurd(rng),
+                np.concatenate([rows, rows]),
+                rows.astype("u8"),
+                rows.tolist(),
+            ),
+        )
+    )
 
 
 def _probes(rng: Rng) -> Case:
@@ -410,7 +473,11 @@ def _tensor(rng: Rng, shape: tuple) -> torch.Tensor:
     if native.dtype.kind not in "biufc" or native.dtype.itemsize > (16 if native.dtype.kind == "c" else 8):
         native = rng.normal(size=shape)
     tensor = torch.from_numpy(np.ascontiguousarray(native))
-    return tensor.to(pick(rng, (torch.float32, torch.float64, torch.float16, torch.bfloat16))) if rng.random() < 0.5 else tensor  # fmt: skip
+    return (
+        tensor.to(pick(rng, (torch.float32, torch.float64, torch.float16, torch.bfloat16)))
+        if rng.random() < 0.5
+        else tensor
+    )
 
 
 def _edge_index(rng: Rng, n: int) -> Any:

@@ -70,10 +70,32 @@ VALUES: dict[str, Callable[[Rng, tuple], np.ndarray]] = {
     "denormal": _scaled(5e-324),
     "float32 denormal": _scaled(1e-42),
     "column": _column,
-    **{f"{scale:g}": _scaled(scale) for scale in (1e-300, 1e-30, 1e-18, 1e-8, 1e8, 1e15, 1e17, 1e19, 1e20, 1e30, 1e150, 1e300)},
-}  # fmt: skip
+    **{
+        f"{scale:g}": _scaled(scale)
+        for scale in (1e-300, 1e-30, 1e-18, 1e-8, 1e8, 1e15, 1e17, 1e19, 1e20, 1e30, 1e150, 1e300)
+    },
+}
 
-DTYPES = ("bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "g", ">f4", ">f8", ">i4", ">i8", ">u2")
+DTYPES = (
+    "bool",
+    "i1",
+    "u1",
+    "i2",
+    "u2",
+    "i4",
+    "u4",
+    "i8",
+    "u8",
+    "f2",
+    "f4",
+    "f8",
+    "g",
+    ">f4",
+    ">f8",
+    ">i4",
+    ">i8",
+    ">u2",
+)
 STRANGE = ("c8", "c16", "M8[s]", "M8[ns]", "m8[s]", "m8[ns]", "U8", "S8", "O", "V8")
 
 
@@ -108,7 +130,9 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 
 
 def _integers_beyond(array: np.ndarray) -> np.ndarray:
-    return np.full(array.shape, 2**53 + 1, dtype=np.uint64) + np.arange(array.size, dtype=np.uint64).reshape(array.shape)
+    return np.full(array.shape, 2**53 + 1, dtype=np.uint64) + np.arange(array.size, dtype=np.uint64).reshape(
+        array.shape
+    )
 
 
 LAYOUTS: dict[str, Callable[[np.ndarray], Any]] = {
@@ -130,7 +154,31 @@ LAYOUTS: dict[str, Callable[[np.ndarray], Any]] = {
     "masked entries": lambda a: np.ma.masked_array(a, mask=np.arange(a.size).reshape(a.shape) % 5 == 0),
 }
 
-JUNK = (None, "", "x", 0, -1, 3.5, np.nan, [], {}, (), b"x", object(), [[]], [[1, 2], [3]], [["a", "b"]], {"a": [1]}, [None], {1, 2}, range(5), (x for x in "ab"), [[1j]], [[2**70]], [[np.ma.masked, 1.0]])  # fmt: skip
+JUNK = (
+    None,
+    "",
+    "x",
+    0,
+    -1,
+    3.5,
+    np.nan,
+    [],
+    {},
+    (),
+    b"x",
+    object(),
+    [[]],
+    [[1, 2], [3]],
+    [["a", "b"]],
+    {"a": [1]},
+    [None],
+    {1, 2},
+    range(5),
+    (x for x in "ab"),
+    [[1j]],
+    [[2**70]],
+    [[np.ma.masked, 1.0]],
+)
 
 
 def matrix(rng: Rng, n: int, d: int) -> tuple[str, Any]:
@@ -150,7 +198,18 @@ def _table(rng: Rng, array: np.ndarray) -> Any:
     names = [f"f{k}" for k in range(array.shape[1])] if rng.random() < 0.8 else ["a"] * array.shape[1]
     frame = pd.DataFrame(array, columns=names)
     if rng.random() < 0.3:
-        frame[names[0]] = pick(rng, [pd.Series(["x"] * len(frame)), pd.date_range("2020", periods=len(frame)), 7, 2**60, True, pd.Series([1] * len(frame), dtype="Int64"), pd.NA])  # fmt: skip
+        frame[names[0]] = pick(
+            rng,
+            [
+                pd.Series(["x"] * len(frame)),
+                pd.date_range("2020", periods=len(frame)),
+                7,
+                2**60,
+                True,
+                pd.Series([1] * len(frame), dtype="Int64"),
+                pd.NA,
+            ],
+        )
     return frame
 
 
@@ -384,7 +443,9 @@ def _hostile_member(rng: Rng, members: list) -> list:
 def _points_indptr(rng: Rng, members: list) -> Any:
     indptr = np.concatenate([[0], np.cumsum([len(m) for m in members])])
     if rng.random() < 0.4:
-        indptr = pick(rng, (indptr[:-1], indptr + 1, indptr[::-1], indptr.astype(float), indptr.astype("u1"), -indptr, indptr[:0]))  # fmt: skip
+        indptr = pick(
+            rng, (indptr[:-1], indptr + 1, indptr[::-1], indptr.astype(float), indptr.astype("u1"), -indptr, indptr[:0])
+        )
     return np.concatenate(members), indptr
 
 
@@ -420,13 +481,58 @@ def graph_list(rng: Rng, d: int) -> tuple[str, Any]:
         this = pick(rng, ("plain", "features", "tags", "dictionary")) if kind == "mixed" else kind
         X = matrix(rng, n, d)[1] if rng.random() < 0.3 else rng.normal(size=(n, d))
         tags = vector(rng, n)[1] if rng.random() < 0.2 else rng.integers(0, 3, size=n)
-        entries.append({"plain": one, "features": (X, one), "tags": (tags, one), "dictionary": {"graph": one, "X": X, "tags": tags}}[this])  # fmt: skip
+        entries.append(
+            {
+                "plain": one,
+                "features": (X, one),
+                "tags": (tags, one),
+                "dictionary": {"graph": one, "X": X, "tags": tags},
+            }[this]
+        )
     return f"graphs {kind} {set(names)}", entries
 
 
 # --- parameters ---------------------------------------------------------------------------------------------
 
-ABSURD = (None, "", "auto", "posterior ", -1, 0, 1, 2, 2**70, 10**9, 10**30, -(2**70), np.nan, np.inf, -np.inf, 1e-300, 1e300, 1e-30, 1e30, 0.5, 1.5, True, False, [], {}, (), object(), np.float32(2), np.int64(3), np.array(3), np.array([1, 2]), 1j, b"cpu", "kmean", "exp ", "Neighbourhood", float)  # fmt: skip
+ABSURD = (
+    None,
+    "",
+    "auto",
+    "posterior ",
+    -1,
+    0,
+    1,
+    2,
+    2**70,
+    10**9,
+    10**30,
+    -(2**70),
+    np.nan,
+    np.inf,
+    -np.inf,
+    1e-300,
+    1e300,
+    1e-30,
+    1e30,
+    0.5,
+    1.5,
+    True,
+    False,
+    [],
+    {},
+    (),
+    object(),
+    np.float32(2),
+    np.int64(3),
+    np.array(3),
+    np.array([1, 2]),
+    1j,
+    b"cpu",
+    "kmean",
+    "exp ",
+    "Neighbourhood",
+    float,
+)
 
 
 def absurd(rng: Rng) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from hostile.sandbox import run_suite
 
 N_CASES = 1300

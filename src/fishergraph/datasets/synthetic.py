@@ -8,7 +8,6 @@ from fishergraph._checks import check_integer, check_number, check_seed
 from fishergraph.datasets.prepare import undirected_graph
 from fishergraph.datasets.record import GraphData
 
-
 _MOST = 10_000_000
 
 

@@ -123,7 +123,10 @@ def em_estimate(
     compares them, and the family's `whitened` is φ. Everything is held at once; layers go by row blocks.
     """
     family = check_theta(theta)
-    prior, n_em_iter = check_number(prior, "prior"), check_integer(n_em_iter, "n_em_iter", least=0, most=MOST_ITERATIONS)
+    prior, n_em_iter = (
+        check_number(prior, "prior"),
+        check_integer(n_em_iter, "n_em_iter", least=0, most=MOST_ITERATIONS),
+    )
     slack = e_step_slack(e_step, column_penalty)
     points = as_points(points, "points")
     n_features = theta_sizes(theta, "theta")["features"]

@@ -71,9 +71,7 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
 
     def _seed_words(self) -> list[int]:
         """Four words drawn from `random_state`: what every stream of a fit comes from."""
-        if isinstance(self.random_state, (int, np.integer)) and not isinstance(self.random_state, bool):
-            _checks.check_integer(self.random_state, "random_state", least=0, most=2**32 - 1)
-        generator = check_random_state(self.random_state)
+        generator = check_random_state(_checks.check_random_seed(self.random_state))
         return [int(word) for word in generator.randint(0, 2**32, size=4, dtype=np.uint32)]
 
     def _layer_spec(self) -> LayerSpec:

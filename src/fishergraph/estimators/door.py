@@ -127,9 +127,8 @@ def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Any:
 def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], str] = _checks.plain_row) -> Any:
     """X as a C-ordered float matrix or CSR, with finite entries; `name_row(i)` names a row in an error."""
     rows = as_floats(X, "X")
-    rows = check_array(
-        rows, accept_sparse="csr", dtype=rows.dtype, ensure_all_finite=False, estimator=model, input_name="X"
-    )
+    options: Any = {"accept_sparse": "csr", "dtype": rows.dtype, "ensure_all_finite": False, "estimator": model}
+    rows = check_array(rows, input_name="X", **options)
     check_column_names(X)
     validate_data(model, X, reset=fitting, skip_check_array=True)  # the number and the names of the columns
     X = rows

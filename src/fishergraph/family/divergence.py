@@ -16,7 +16,6 @@ from fishergraph.blocks import one_blas_thread
 from fishergraph.family.base import Family
 from fishergraph.family.theta import check_theta, theta_sizes
 
-
 _MOST_SAMPLES = 2**31 - 1
 
 

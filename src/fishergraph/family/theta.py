@@ -60,7 +60,8 @@ def theta_sizes(theta: Any, name: str) -> dict[str, int]:
     """{"components": p, "features": d} of a record whose shapes go together."""
     sizes: dict[str, int] = {}
     lead: dict[str, tuple] = {}
-    for part, value in theta._asdict().items():
+    parts: dict[str, Any] = theta._asdict()
+    for part, value in parts.items():
         if part in _NUMBERS or (value is None and part in _OPTIONAL):
             continue
         _check_array(value, f"{name}.{part}")
@@ -81,7 +82,9 @@ def _check_array(value: Any, name: str) -> None:
     unmasked(value, name)
     kind = str(getattr(value, "dtype", "")).removeprefix("torch.")
     if not is_array_api_obj(value) or kind not in ("float32", "float64"):
-        raise TypeError(f"{name} must be an array of float32 or float64, got {kind or type(value).__name__}; convert it.")
+        raise TypeError(
+            f"{name} must be an array of float32 or float64, got {kind or type(value).__name__}; convert it."
+        )
 
 
 def _check_density(parts: dict[str, Any], name: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._checks import check_compressed
+from fishergraph._numbers import unmasked
 from fishergraph.graph import Graph, as_graph, lists_edges
 from fishergraph.graphs.record import EdgeTags, Graphs
 
@@ -166,7 +167,7 @@ _READERS: list[tuple[Callable[[Any], bool], Callable[[Any, dict[str, str], bool]
 
 
 def _array(values: Any) -> np.ndarray:
-    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else unmasked(values, "features and tags"))
 
 
 def _matrix(X: Any) -> Any:

@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from fishergraph._numbers import unmasked
+
 UNLABELLED = -1
 
 
@@ -19,7 +21,7 @@ def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndar
     """
     if y is None:
         raise ValueError("FisherClassifier requires y to be passed, but the target y is None; pass a label per row.")
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(unmasked(y, "y"), warn=True)
     if len(y) != n_rows:
         raise ValueError(f"y must have one label for each of the {n_rows} rows of X, got {len(y)}; pass as many.")
     labelled = ~_missing(y)

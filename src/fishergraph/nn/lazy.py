@@ -13,7 +13,6 @@ from torch.nn.parameter import UninitializedParameter
 
 from fishergraph._checks import check_integer
 
-
 _MOST_NUMBERS = 2**31  # 8 GiB in float32
 
 

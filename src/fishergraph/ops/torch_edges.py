@@ -14,7 +14,6 @@ from fishergraph._checks import check_integer
 from fishergraph.multiset import LiftedSets, Multisets
 from fishergraph.ops.torch_sets import TensorSets, check_range, check_sets
 
-
 _MOST_SETS = 2**28  # whose offsets take 2 GiB
 
 

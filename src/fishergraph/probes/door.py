@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from fishergraph._checks import check_finite_rows
 from fishergraph._numbers import as_floats, unmasked
