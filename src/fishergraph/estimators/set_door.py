@@ -260,13 +260,13 @@ def _check_weights(weights: Any, indptr: np.ndarray) -> np.ndarray:
 def _flat_weights(weights: Any, sizes: np.ndarray) -> np.ndarray:
     """The weights of all members, in a row: as they came, or of one array per set, each of its set's size."""
     try:
-        if getattr(weights, "ndim", 0) == 1 and _host(weights).dtype.kind in "fiub":
+        if getattr(weights, "ndim", 0) == 1 and str(weights.dtype) != "object":
             return _host(weights).astype(np.float64)
         parts = [_host(part).astype(np.float64) for part in weights]
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"weights must be one array of numbers per set, or one number per member, got a {type(weights).__name__} "
-            f"that is neither; pass such numbers ({error})"
+            f"that is neither; {error}"
         ) from error
     if all(part.ndim == 0 for part in parts):
         return np.array(parts, dtype=np.float64)

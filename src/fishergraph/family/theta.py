@@ -64,8 +64,7 @@ def theta_sizes(theta: Any, name: str) -> dict[str, int]:
     for part, value in parts.items():
         if part in _NUMBERS or (value is None and part in _OPTIONAL):
             continue
-        _check_array(value, f"{name}.{part}")
-        axes, shape = _AXES[part], tuple(value.shape)
+        axes, shape = _AXES[part], _shape(value, f"{name}.{part}")
         found = shape[len(shape) - len(axes) :] if len(shape) >= len(axes) else ()
         front = shape[: len(shape) - len(axes)]
         same = len(found) == len(axes) and all(sizes.setdefault(a, n) == n for a, n in zip(axes, found, strict=True))
@@ -78,13 +77,15 @@ def theta_sizes(theta: Any, name: str) -> dict[str, int]:
     return {"components": sizes["p"], "features": sizes["d"]}
 
 
-def _check_array(value: Any, name: str) -> None:
+def _shape(value: Any, name: str) -> tuple[int, ...]:
+    """The shape of an array of floats."""
     unmasked(value, name)
     kind = str(getattr(value, "dtype", "")).removeprefix("torch.")
     if not is_array_api_obj(value) or kind not in ("float32", "float64"):
         raise TypeError(
             f"{name} must be an array of float32 or float64, got {kind or type(value).__name__}; convert it."
         )
+    return tuple(value.shape)
 
 
 def _check_density(parts: dict[str, Any], name: str) -> None:

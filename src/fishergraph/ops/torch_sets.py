@@ -279,13 +279,10 @@ def check_sets(sets: TensorSets) -> TensorSets:
 
 
 def check_values(weights: Tensor) -> None:
-    """Raise unless the weights are not negative, and of a size whose sums stay in float32's range."""
+    """Raise unless the weights are not negative and their sums stay in float32's range."""
     if not bool(((weights >= 0) & (weights <= 1e30)).all()):
-        low, high = (float(end) for end in torch.aminmax(weights.detach()))
-        raise ValueError(
-            f"weights must be finite and at least 0, got minimum {low:g} and maximum {high:g} (at most 1e+30); "
-            "rescale, clip or drop them."
-        )
+        ends = "minimum {:g} and maximum {:g}".format(*map(float, torch.aminmax(weights.detach())))
+        raise ValueError(f"weights must be finite and at least 0, got {ends} (1e+30 at most); clip or drop them.")
 
 
 def check_weights(sets: TensorSets) -> None:
