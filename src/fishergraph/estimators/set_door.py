@@ -266,7 +266,7 @@ def _flat_weights(weights: Any, sizes: np.ndarray) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"weights must be one array of numbers per set, or one number per member, got a {type(weights).__name__} "
-            f"that is neither; {error}"
+            f"that is neither; pass such numbers: {str(error).rstrip('.')}."
         ) from error
     if all(part.ndim == 0 for part in parts):
         return np.array(parts, dtype=np.float64)

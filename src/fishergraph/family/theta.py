@@ -85,7 +85,8 @@ def _shape(value: Any, name: str) -> tuple[int, ...]:
         raise TypeError(
             f"{name} must be an array of float32 or float64, got {kind or type(value).__name__}; convert it."
         )
-    return tuple(value.shape)
+    shape: Any = getattr(value, "shape", ())
+    return tuple(shape)
 
 
 def _check_density(parts: dict[str, Any], name: str) -> None:
