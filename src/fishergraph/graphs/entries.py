@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._checks import check_compressed
-from fishergraph._numbers import unmasked
+from fishergraph._numbers import real_array, unmasked
 from fishergraph.graph import Graph, as_graph, lists_edges
 from fishergraph.graphs.record import EdgeTags, Graphs
 
@@ -180,7 +180,7 @@ def _matrix(X: Any) -> Any:
             f"features must be a matrix of numbers, (node, feature), got shape {dense.shape} and dtype {dense.dtype}; "
             "pass one row per node, or tags as a list."
         )
-    return dense
+    return real_array(dense, "features")
 
 
 def _n_rows(X: Any) -> int:
