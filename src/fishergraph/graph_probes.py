@@ -22,7 +22,7 @@ from sklearn.svm import SVC, LinearSVC
 from threadpoolctl import threadpool_limits
 
 from fishergraph._checks import check_in_range, check_integer, check_number, look_up
-from fishergraph._numbers import unmasked
+from fishergraph._numbers import plain_array
 from fishergraph.probes.door import check_embedding, check_split, encode
 
 # Steps of a support vector machine's solver. One that has not ended by then has a C far too large for its kernel.
@@ -261,7 +261,7 @@ def _parts(inner: int, repeats: int, random_state: int) -> RepeatedStratifiedKFo
 
 def _check_rows(named: dict[str, Any], y: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Labels, and embeddings as finite float64 matrices with a row per label."""
-    y = np.asarray(unmasked(y, "y"))
+    y = plain_array(y, "y")
     checked = {}
     for name, Z in named.items():
         rows = check_embedding(Z, name)
