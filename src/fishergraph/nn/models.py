@@ -265,7 +265,7 @@ def _readout(pooling: str | Aggregation | None, width: int) -> Any:
     if pooling is None or isinstance(pooling, nn.Module):
         return pooling
     try:
-        return aggregation_resolver(pooling if isinstance(pooling, str) else "")
+        return aggregation_resolver(pooling if isinstance(pooling, str) and pooling else "no name")
     except ValueError as error:
         raise ValueError(
             f"pooling must be 'fisher', an aggregation of PyTorch Geometric or its name, got {pooling!r}; use 'mean', "
