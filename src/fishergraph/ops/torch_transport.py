@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from fishergraph.ops.torch_kernels import wide_type
 from fishergraph.ops.transport_rules import FAR, GAP, GROWTH, MAX_ITER, NONE, default_tolerance, warn_unmet
 
 # Entries × anchors plus sets × anchors² that are worked on at a time: 128 MB for each of a handful of arrays.
@@ -45,10 +46,6 @@ def transport(
     return torch.ops.fishergraph.transport(scores, indptr, weights, slack, tolerance, max_iter)
 
 
-def _wide(device: torch.device) -> torch.dtype:
-    return torch.float32 if device.type == "mps" else torch.float64
-
-
 def _chunks(indptr: Tensor, n_anchors: int) -> Iterator[tuple[slice, Tensor, int]]:
     """The entries, the set of every entry and the number of sets, of consecutive sets that fit."""
     indptr = indptr - indptr[0]
@@ -70,7 +67,7 @@ def _chunks(indptr: Tensor, n_anchors: int) -> Iterator[tuple[slice, Tensor, int
 def _shares(weights: Tensor | None, entries: slice, rows: Tensor, n_sets: int) -> tuple[Tensor, Tensor]:
     """b_e = a_e / A, (entry,), zero where the set has no weight; and A, (set,)."""
     own = torch.ones(len(rows), device=rows.device) if weights is None else weights[entries]
-    own = own.to(_wide(rows.device))
+    own = own.to(wide_type(rows.device))
     total = own.new_zeros(n_sets).index_add_(0, rows, own)
     return torch.where(own > 0, own / total[rows], 0.0), total
 
@@ -121,7 +118,7 @@ def _first_stage(scores: Tensor, shares: Tensor, rows: Tensor, n_sets: int) -> T
     """The power of `GROWTH` by which the scores of every set are divided at first, (set, 1)."""
     reach = torch.where(shares > 0, scores.amax(dim=1) - scores.amin(dim=1), 0.0)
     widest = scores.new_zeros(n_sets).scatter_reduce_(0, rows, reach, "amax")
-    stage = torch.ones(n_sets, dtype=_wide(scores.device), device=scores.device)
+    stage = torch.ones(n_sets, dtype=wide_type(scores.device), device=scores.device)
     while bool((high := widest > GAP * stage).any()):
         stage = torch.where(high, GROWTH * stage, stage)
     return stage[:, None]
