@@ -37,7 +37,7 @@ def transport(
     scores : s, (entry, anchor), the log-joint of every member up to a constant of the entry.
     indptr : int64, (set + 1,); set v has the rows indptr[v] − indptr[0] … indptr[v + 1] − indptr[0] − 1 of the scores.
     weights : a ≥ 0, (entry,), or None where every member weighs one.
-    tolerance : on p/A · max_j |m_j − target_j|; by default 1e-10, and 1e-6 in float32.
+    tolerance : on the violation of the marginals (`default_tolerance`); by default 1e-10, and 1e-6 in float32.
 
     Gradients with respect to scores and weights are those of the solution (implicit differentiation).
     """
@@ -114,6 +114,13 @@ def _newton_step(mass: Tensor, target: Tensor, conductances: Tensor, slack: Tens
     return step, torch.maximum(far, reach[:, 0]) <= FAR
 
 
+def _violation(mass: Tensor, target: Tensor, least: float) -> Tensor:
+    """How far the masses are from their targets, (set,); see `default_tolerance`."""
+    goal = target.clamp(min=least)
+    digits = 1 + (-torch.log(mass.shape[1] * goal)).clamp(min=0.0)
+    return ((mass.clamp(min=least) - goal).abs() / (goal * digits)).amax(dim=1)
+
+
 def _first_stage(scores: Tensor, shares: Tensor, rows: Tensor, n_sets: int) -> Tensor:
     """The power of `GROWTH` by which the scores of every set are divided at first, (set, 1)."""
     reach = torch.where(shares > 0, scores.amax(dim=1) - scores.amin(dim=1), 0.0)
@@ -148,7 +155,7 @@ def _solve_chunk(
             break
         mass, conductances = _network(logs.to(stage.dtype).exp(), shares, rows, len(stage))
         target = (-slack * stage * potentials).softmax(dim=1)
-        violation = n_anchors * (mass - target).abs().amax(dim=1)
+        violation = _violation(mass, target, NONE * least)
         met = violation <= tolerance
         alive = ~(met & (stage[:, 0] == 1))
         done = ~alive[rows]
