@@ -172,7 +172,7 @@ def _merge_parts(
         where = part.to(tl.int64) * N_ANCHORS + anchor
         inside = (part < last)[:, None] & (features < D)[None, :]
         own = tl.load(part_sums + where[:, None] * D + features[None, :], mask=inside, other=0.0)
-        sums += tl.sum(own.to(tl.float64), axis=0)
+        sums += tl.sum(own, axis=0).to(tl.float64)
         total += tl.sum(tl.load(part_total + where, mask=part < last, other=0.0).to(tl.float64), axis=0)
     _finish(
         out, mass, log_total, w, tl.load(hub_rows + hub).to(tl.int64), (sums.to(KIND),), (total.to(KIND),),

@@ -188,7 +188,7 @@ def _em_merge(
         where = part.to(tl.int64) * P + anchor
         inside = (part < last)[:, None] & (features < D)[None, :]
         own = tl.load(part_sums + where[:, None] * D + features[None, :], mask=inside, other=0.0)
-        wide += tl.sum(own.to(tl.float64), axis=0)
+        wide += tl.sum(own, axis=0).to(tl.float64)
         wide_total += tl.sum(tl.load(part_total + where, mask=part < last, other=0.0).to(tl.float64), axis=0)
     sums, total = wide.to(KIND), wide_total.to(KIND)
     known = load_row(w, anchor, features, D, D, BLOCK, KIND)
