@@ -13,7 +13,7 @@ from torch import Tensor
 
 # A set with more members than this is a hub: it is cut into parts of this size, so that no program waits for one row.
 HUB = 96
-# A very long set is cut into smaller parts. In float32 a sum of 96 equal members may be off by 1.5e-6, one of 32 by 5e-7.
+# A very long set is cut finer: in float32 a sum of 96 equal members may be off by 1.5e-6, one of 32 by 5e-7.
 LONG, LONG_PART = 2**16, 32
 
 
