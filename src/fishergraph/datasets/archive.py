@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from fishergraph._archive_checks import check_zip
 from fishergraph._file_checks import check_readable, unreadable
 
 
@@ -23,7 +24,8 @@ class Members:
             head = check_readable(self.path)
             try:
                 self.archive = zipfile.ZipFile(self.path)
-            except (zipfile.BadZipFile, NotImplementedError) as error:
+                check_zip(self.archive)
+            except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
                 raise unreadable(self.path, head, error) from error
 
     def __enter__(self) -> Members:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._file_checks import replacing
+from fishergraph._file_checks import check_readable, replacing
 from fishergraph._npz_files import feature_arrays, has_features
 from fishergraph.datasets.npz import misfit, read_arrays, read_edges, read_features, read_integers
 from fishergraph.datasets.prepare import check_nodes, undirected_graph
@@ -58,6 +58,7 @@ class GraphSet:
 def read_graph_npz(path: str | Path, name: str | None = None) -> GraphSet:
     """The graphs of one `.npz` file, symmetrised; a tag that all nodes share says nothing and is dropped."""
     path = Path(path)
+    check_readable(path)
     with path.open("rb") as stream:
         arrays = read_arrays(stream, str(path))
     where = str(path)

@@ -19,6 +19,7 @@ _ADMITTED = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
 
 def load_processed(path: Path) -> Data:
     """The one graph of a processed file: `(data, slices)`, `(fields, slices, class)`, or a `Data` as it is."""
+    check_readable(path)
     try:
         known = torch.serialization.get_safe_globals()  # which the end of `safe_globals` would forget
         with torch.serialization.safe_globals([kind for kind in _ADMITTED if kind not in known]):

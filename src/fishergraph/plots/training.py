@@ -62,6 +62,7 @@ def _best_epoch(history: Any, rows: list[dict[str, Any]]) -> float:
 def _training_rows(history: Any) -> list[dict[str, Any]]:
     """The rows of a history, of a log, or as they are."""
     if isinstance(history, (str, Path)):
+        check_readable(Path(history))
         with Path(history).open(encoding="utf-8", newline="") as file:
             lines = csv.DictReader(file) if Path(history).suffix.lower() == ".csv" else map(json.loads, file)
             rows = [{key: None if value in ("", None) else float(value) for key, value in row.items()} for row in lines]
