@@ -22,8 +22,9 @@ from fishergraph._file_checks import check_readable, check_regular, unreadable
 UNPACKED_BYTES = 1 << 28
 UNPACK_RATIO = 500
 RATIO_VARIABLE = "FISHERGRAPH_UNPACK_RATIO"
-FREE_COUNT = 1 << 22  # columns or nodes that may be declared without anything in them
-_DEFLATE_RATIO = 1032  # the most that gzip and zip files can reach
+FREE_COUNT = 1 << 20  # columns or nodes that may be declared without anything in them
+TABLE_COLUMNS = 1 << 17  # of a table, each of which takes some 10 kB while it is read
+DEFLATE_RATIO = 1032  # the most that gzip and zip files can reach
 _BLOCK = 1 << 20
 
 
@@ -37,8 +38,8 @@ def unpack_limit(packed: int) -> int:
 
 def _too_large(unpacked: int, packed: int) -> str:
     return (
-        f"more than {unpacked:,} bytes packed into {packed:,} (set {RATIO_VARIABLE} to more than {UNPACK_RATIO} to read "
-        "it all the same)"
+        f"more than {unpacked:,} bytes packed into {packed:,} (to read it all the same, set {RATIO_VARIABLE} to more "
+        f"than {UNPACK_RATIO})"
     )
 
 
@@ -113,7 +114,7 @@ def check_gzip(path: Path) -> None:
     try:
         with path.open("rb") as file, gzip.GzipFile(fileobj=file) as stream:
             # What is buffered counts as not yet unpacked.
-            while unpacked + (packed - file.tell() + _BLOCK // 4) * _DEFLATE_RATIO > limit:
+            while unpacked + (packed - file.tell() + _BLOCK // 4) * DEFLATE_RATIO > limit:
                 block = stream.read(_BLOCK)
                 if not block:
                     return
@@ -144,4 +145,12 @@ def check_width(n_columns: int, n_entries: int, what: str) -> None:
         raise ValueError(
             f"{what} must have at most {max(FREE_COUNT, n_entries):,} columns beside {n_entries:,} entries, got "
             f"{n_columns:,}; leave out columns without entries."
+        )
+
+
+def check_columns(n_columns: int, what: str) -> None:
+    """Raise where a table has too many columns to be read or written."""
+    if n_columns > TABLE_COLUMNS:
+        raise ValueError(
+            f"{what} must have at most {TABLE_COLUMNS:,} columns, got {n_columns:,}; use an npz file with a CSR matrix."
         )

@@ -35,7 +35,10 @@ def check_suffix(path: Path, suffixes: Iterable[str]) -> str:
 
 
 def check_regular(path: Path) -> None:
-    """Raise unless a path leads to a regular file; it is not opened, since opening a pipe waits for its writer."""
+    """Raise unless a path leads to a regular file that may be read.
+
+    It is not opened for that: opening a pipe waits for its writer.
+    """
     try:
         kind = _kind(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -49,6 +52,8 @@ def check_regular(path: Path) -> None:
         raise IsADirectoryError(f"a file was expected at '{path}', got a folder; name a file in it.")
     if kind != "a file":
         raise OSError(f"a file was expected at '{path}', got {kind}; copy its content to a file and name that.")
+    if not os.access(path, os.R_OK):
+        raise PermissionError(f"'{path}' must be readable, got a file that is not; change its rights.")
 
 
 def check_readable(path: Path) -> bytes:
@@ -58,7 +63,7 @@ def check_readable(path: Path) -> bytes:
         with path.open("rb") as file:
             head = file.read(4096)
     except OSError as error:
-        raise _same_kind(error)(f"'{path}' must be readable, got {error.strerror}; change its rights.") from None
+        raise _same_kind(error)(f"'{path}' must be readable, got {error.strerror}; copy it elsewhere.") from None
     if not head:
         raise ValueError(f"data was expected in '{path}', got an empty file; write it again.")
     return head

@@ -51,6 +51,7 @@ def _read_text(path: Path, suffix: str, header: Header, ids: Callable[[list[str]
     zipped, mark = suffix.endswith(".gz"), SUFFIXES[suffix]
     with gzip.open(path, "rt", encoding="utf-8-sig") if zipped else path.open(encoding="utf-8-sig") as file:
         fields = next((fields for fields in csv.reader(file, delimiter=mark) if fields), [])
+    _archive_checks.check_columns(len(fields), f"'{path}'")
     _check_separator(path, fields, mark)
     given = header(path, fields)
     names = _distinct_names(path, [_bare(name) for name in given or fields])

@@ -8,6 +8,8 @@ from typing import Any
 
 import typer
 
+from fishergraph._file_checks import check_regular
+
 _NOT_KEYS = ("config", "help", "debug")
 
 

@@ -64,6 +64,12 @@ class Members:
             )
         return member
 
+    def size(self, member: str) -> int:
+        """The bytes of a member; those of a zip file are counted unpacked."""
+        if self.archive is None:
+            return (self.path / member).stat().st_size
+        return self.archive.getinfo(member).file_size
+
     def where(self, member: str) -> str:
         """The path of a member, for people."""
         return f"{self.path}/{member}"

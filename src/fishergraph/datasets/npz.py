@@ -105,6 +105,8 @@ def read_integers(arrays: dict[str, np.ndarray], key: str, where: str) -> np.nda
     array = _array(arrays, key, where)
     if array.dtype.kind not in "iu":
         raise misfit(where, f"integers in {key!r}", f"dtype {array.dtype}")
+    if array.dtype.kind == "u" and array.max(initial=0) >= 2**63:
+        raise misfit(where, f"integers below 2⁶³ in {key!r}", str(array.max()))
     return array.astype(np.int64)
 
 
