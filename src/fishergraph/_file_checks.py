@@ -244,9 +244,10 @@ def _move(parts: Sequence[Path], paths: Sequence[Path]) -> None:
     with ExitStack() as kept, ExitStack() as moved:
         for part, path in zip(parts, paths, strict=True):
             with naming(path):
-                if len(paths) > 1:
-                    moved.callback(_keep(path, part.with_suffix(".old.part"), kept))
+                bring_back = _keep(path, part.with_suffix(".old.part"), kept) if len(paths) > 1 else None
                 os.replace(part, path)
+            if bring_back is not None:
+                moved.callback(bring_back)
         moved.pop_all()
 
 

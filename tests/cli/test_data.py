@@ -166,8 +166,10 @@ def test_fetch_finds_a_tampered_file(home, web, tmp_path):
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     result = call("data", "fetch", "ogbn-arxiv", "--data", tmp_path)
     assert result.exit_code == 1
-    assert "changed or cut and has been removed; fetch it again" in result.stderr
+    assert f"changed or cut and has been moved to '{path}.old'; fetch it again" in result.stderr
     assert not path.exists()
+    ok("data", "fetch", "ogbn-arxiv", "--data", tmp_path)
+    assert path.exists()
 
 
 def test_fetch_into_a_file(home, web, tmp_path):

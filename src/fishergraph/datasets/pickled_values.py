@@ -27,6 +27,7 @@ class Name(Enum):
     DEFAULTDICT = "defaultdict"
     LIST = "list"
     ENCODE = "encode"
+    BYTES = "bytes"
 
 
 NAMES = {
@@ -40,6 +41,7 @@ NAMES = {
     ("__builtin__", "list"): Name.LIST,  # of Python 2
     ("builtins", "list"): Name.LIST,
     ("_codecs", "encode"): Name.ENCODE,  # how Python 3 writes bytes in protocol 2
+    ("__builtin__", "bytes"): Name.BYTES,  # no bytes, likewise
 }
 
 
@@ -112,6 +114,8 @@ class Matrix:
         pieces = tuple(final(state[piece]) for piece in ("data", "indices", "indptr"))
         if len(state["_shape"]) != 2 or not all(isinstance(piece, np.ndarray) and piece.ndim == 1 for piece in pieces):
             refuse("it has a CSR matrix whose pieces are not arrays")
+        if any(piece.dtype.kind != "i" for piece in pieces[1:]):
+            refuse("it has a CSR matrix whose indices are not integers")
         matrix = sp.csr_array(pieces, shape=state["_shape"])
         check_width(state["_shape"][1], matrix.nnz, "its matrix")
         self.value = check_compressed(matrix, "its matrix")
@@ -150,4 +154,5 @@ CALLS: dict[Name, Callable[[tuple[Any, ...]], Any]] = {
     Name.DTYPE: _new_dtype,
     Name.DEFAULTDICT: _new_table,
     Name.ENCODE: _latin1,
+    Name.BYTES: lambda arguments: b"" if arguments == () else refuse("it makes bytes of something"),
 }
