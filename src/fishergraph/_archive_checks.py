@@ -25,7 +25,7 @@ RATIO_VARIABLE = "FISHERGRAPH_UNPACK_RATIO"
 FREE_COUNT = 1 << 20  # columns or nodes that may be declared without anything in them
 TABLE_COLUMNS = 1 << 17  # of a table, each of which takes some 10 kB while it is read
 DEFLATE_RATIO = 1032  # the most that gzip and zip files can reach
-_BLOCK = 1 << 20
+_BLOCK, _BUFFER = 1 << 20, 1 << 18  # bytes
 
 
 def unpack_limit(packed: int) -> int:
@@ -114,7 +114,7 @@ def check_gzip(path: Path) -> None:
     try:
         with path.open("rb") as file, gzip.GzipFile(fileobj=file) as stream:
             # What is buffered counts as not yet unpacked.
-            while unpacked + (packed - file.tell() + _BLOCK // 4) * DEFLATE_RATIO > limit:
+            while unpacked + min(packed, packed - file.tell() + _BUFFER) * DEFLATE_RATIO > limit:
                 block = stream.read(_BLOCK)
                 if not block:
                     return

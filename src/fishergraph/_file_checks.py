@@ -119,7 +119,7 @@ def check_text(path: Path, head: bytes, *, zipped: bool) -> None:
 def unreadable(path: Path, head: bytes, reason: Any) -> ValueError:
     """The error for a file that is not what its name says; its first bytes may tell what it is instead."""
     looks = next((kind for magic, kind in MAGIC.items() if head.lstrip().startswith(magic)), None)
-    other = looks and looks.split()[0].lower() not in path.name.lower()
+    other = looks and not any(kind.lower() in path.name.lower() for kind in looks.split(" or "))
     got = f"what looks like {looks}" if other else str(reason).split("\n")[0].rstrip(". ")
     return ValueError(f"'{path}' must be what its name says, got {got}; repair or rename it.")
 
