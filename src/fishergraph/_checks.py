@@ -189,12 +189,12 @@ def check_within(
     )
 
 
-def check_dense(n_rows: int, n_columns: int, itemsize: int, what: str) -> None:
-    """Raise where a dense array made from sparse rows would be larger than the memory of this process can be."""
-    needed, memory = n_rows * n_columns * itemsize, _memory()
+def check_dense(X: Any) -> None:
+    """Raise where a sparse matrix as a dense array would be larger than the memory of this process can be."""
+    needed, memory = math.prod(X.shape) * X.dtype.itemsize, _memory()
     if needed > memory:
         raise MemoryError(
-            f"{what} of {n_columns:,} features need {needed / 1e9:,.1f} GB, got {memory / 1e9:,.1f} GB of memory; drop "
+            f"{X.shape[0]:,} rows of {X.shape[1]:,} features need {needed / 1e9:,.1f} GB, got {memory / 1e9:,.1f} GB of memory; drop "
             "features without entries, or reduce them with sklearn.decomposition.TruncatedSVD."
         )
 

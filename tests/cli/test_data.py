@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import pickles
 from commands import call, fails, ok, wrong
 from fishergraph.datasets import load_graph, load_graphs, prepare, read_npz
 from fishergraph.datasets.planetoid import PARTS
 from fishergraph.datasets.sources import SOURCES, TU_FILES
-from pickles import array, dtype, file_of
 from published import Web, example, ogb_files, reddit_files, shchur_file, write_files, zipped
 
 
@@ -273,8 +273,10 @@ def test_pipes_and_links_in_a_circle(home, tmp_path):
 
 def test_a_pickle_of_pointers(home, tmp_path):
     """In a process of its own, which an unpickler would end with a segmentation fault."""
+    pointers = pickles.array(b"A" * 48, b"K\x03K\x02\x86", pickles.dtype(b"O8", b"|"))
+    content = pickles.file_of(pointers)
     for part in PARTS:
-        (tmp_path / f"ind.small.{part}").write_bytes(file_of(array(b"A" * 48, b"K\x03K\x02\x86", dtype(b"O8", b"|"))))
+        (tmp_path / f"ind.small.{part}").write_bytes(content)
     command = [sys.executable, "-m", "fishergraph", "data", "info", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1

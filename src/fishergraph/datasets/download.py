@@ -125,7 +125,7 @@ def _complete(file: File, part: Path, stream: IO[bytes], verbose: Any) -> None:
             if _download(file, part, stream, verbose):
                 return
         except (OSError, ValueError, HTTPException) as error:
-            if getattr(error, "errno", None) == errno.ENOSPC:
+            if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise OSError(
                     f"the disk of '{part.parent}' must have room for {part.stem}, got {error.strerror}; make room, or "  # type: ignore
                     "name another folder as data_home (--data on the command line)."

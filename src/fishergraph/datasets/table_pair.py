@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._archive_checks import check_columns
+from fishergraph._archive_checks import check_columns, check_gzip
 from fishergraph._file_checks import check_folder, check_suffix, naming, replacing_all
 from fishergraph._npz_files import SUFFIXES
 from fishergraph.datasets.prepare import undirected_graph
@@ -115,6 +115,8 @@ def _columns(path: Path) -> list[str]:
 
     suffix = check_suffix(path, TABLES)
     try:
+        if suffix.endswith(".gz"):
+            check_gzip(path)
         if suffix == ".parquet":
             return pq.read_schema(path).names
         with gzip.open(path, "rt", newline="") if suffix.endswith(".gz") else path.open(newline="") as file:

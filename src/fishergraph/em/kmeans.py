@@ -101,7 +101,7 @@ def _dense(rows: Any) -> Any:
         return rows
     if not sp.issparse(rows):
         return np.ascontiguousarray(rows)
-    check_dense(*rows.shape, rows.dtype.itemsize, f"{rows.shape[0]} rows")
+    check_dense(rows)
     return rows.toarray()
 
 
