@@ -194,8 +194,8 @@ def check_dense(X: Any) -> None:
     needed, memory = math.prod(X.shape) * X.dtype.itemsize, _memory()
     if needed > memory:
         raise MemoryError(
-            f"{X.shape[0]:,} rows of {X.shape[1]:,} features need {needed / 1e9:,.1f} GB, got {memory / 1e9:,.1f} GB of "
-            "memory; drop features without entries, or reduce them with sklearn.decomposition.TruncatedSVD."
+            f"{X.shape[0]:,} rows of {X.shape[1]:,} features need {needed / 1e9:,.1f} GB, got {memory / 1e9:,.1f} GB "
+            "of memory; drop features without entries, or reduce them with sklearn.decomposition.TruncatedSVD."
         )
 
 
