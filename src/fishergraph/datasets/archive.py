@@ -26,6 +26,7 @@ class Members:
                 self.archive = zipfile.ZipFile(self.path)
                 check_zip(self.archive)
             except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+                self.__exit__()
                 raise unreadable(self.path, head, error) from error
 
     def __enter__(self) -> Members:
