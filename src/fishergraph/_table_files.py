@@ -15,7 +15,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from pyarrow.compute import ReplaceSubstringOptions, SetLookupOptions, call_function
 
-from fishergraph import _file_checks
+from fishergraph import _archive_checks, _file_checks
 from fishergraph._npz_files import SUFFIXES
 
 _READ_ERRORS = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, csv.Error)
@@ -35,10 +35,13 @@ def read_table(path: Path, suffix: str, header: Header, ids: Callable[[list[str]
     head = _file_checks.check_readable(path)
     try:
         if suffix == ".parquet":
+            _archive_checks.check_parquet(path)
             table = pq.read_table(path, partitioning=cast(Any, None))
             ids(_distinct_names(path, table.column_names))
             return table
         _file_checks.check_text(path, head, zipped=suffix.endswith(".gz"))
+        if suffix.endswith(".gz"):
+            _archive_checks.check_gzip(path)
         return _read_text(path, suffix, header, ids)
     except _READ_ERRORS as error:
         raise _file_checks.unreadable(path, head, error) from error
@@ -48,6 +51,7 @@ def _read_text(path: Path, suffix: str, header: Header, ids: Callable[[list[str]
     zipped, mark = suffix.endswith(".gz"), SUFFIXES[suffix]
     with gzip.open(path, "rt", encoding="utf-8-sig") if zipped else path.open(encoding="utf-8-sig") as file:
         fields = next((fields for fields in csv.reader(file, delimiter=mark) if fields), [])
+    _archive_checks.check_columns(len(fields), f"'{path}'")
     _check_separator(path, fields, mark)
     given = header(path, fields)
     names = _distinct_names(path, [_bare(name) for name in given or fields])
