@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _checks
+from fishergraph._warn import each_warning_once
 from fishergraph.em.anchors import METHODS
 from fishergraph.em.e_step import e_step_slack
 from fishergraph.estimators.state import load_state, save_state
@@ -27,9 +28,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def all_or_nothing(fit: F) -> F:
-    """`fit`, which leaves the model as it was where it fails or is interrupted: fitted as before, or not at all."""
+    """`fit`, which leaves the model as it was if it fails or is interrupted, and issues each kind of warning once."""
 
     @wraps(fit)
+    @each_warning_once()
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = dict(vars(self))
         try:

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _checks
+from fishergraph._warn import each_warning_once
 from fishergraph.blocks import one_blas_thread
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing
 from fishergraph.estimators.memory import check_memory
@@ -138,6 +139,7 @@ class FisherSetEmbedding(FisherTransformer):
         """`fit(X, weights=weights).transform(X, weights=weights)`, bit for bit, in one pass."""
         return self._fit(X, weights, want_output=True)
 
+    @each_warning_once()
     def transform(self, X: Any, *, weights: Any = None) -> Any:
         """The embedding of the sets, (set, column). Nothing is learned; an empty set is a row of zeros."""
         check_is_fitted(self)

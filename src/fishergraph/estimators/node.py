@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _checks
+from fishergraph._warn import each_warning_once
 from fishergraph.blocks import one_blas_thread
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing
 from fishergraph.estimators.door import check_no_graph, open_door
@@ -179,6 +180,7 @@ class FisherEmbedding(FisherTransformer):
         check_no_graph(y, X)
         return self._fit(X, graph, want_output=True)
 
+    @each_warning_once()
     def transform(self, X: Any, *, graph: Any = None) -> Any:
         """The embedding of the rows of X: the same graph, a larger one, or another one. Nothing is learned."""
         check_is_fitted(self)

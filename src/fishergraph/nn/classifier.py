@@ -16,6 +16,7 @@ from torch import Tensor
 
 from fishergraph import _checks
 from fishergraph._version import __version__
+from fishergraph._warn import each_warning_once
 from fishergraph.estimators.base import all_or_nothing
 from fishergraph.estimators.door import host_door
 from fishergraph.estimators.model_file import (
@@ -219,6 +220,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
         return float(accuracy_score(classes[codes[rows]], predicted[rows], sample_weight=weight))
 
+    @each_warning_once()
     def _logits(self, X: Any, graph: Any) -> Tensor:
         check_is_fitted(self)
         x, sets = self._open(X, graph, fitting=False)

@@ -12,7 +12,6 @@ C, starting where the minimisers for the two values before point.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from fishergraph._checks import check_integer, check_number, look_up
+from fishergraph._warn import each_warning_once, warn
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.probes.door import FIT_ON, check_embedding, check_same_columns, check_split, encode
 
@@ -63,6 +63,7 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
         self.patience = patience
         self.verbose = verbose
 
+    @each_warning_once()
     def fit(self, Z: Any, y: Any, train: Any, val: Any) -> LogisticProbe:
         """self, fitted on rows `train` of Z with the C that is best on rows `val` (index arrays or masks)."""
         Cs = _check_Cs(self.Cs)
@@ -171,11 +172,11 @@ def _solve_path(
         start, before = 2 * theta - before, theta
         theta, gradient = _solve(design, targets, C / 2 if n_classes == 2 else C, start, max_iter, tol)
         if gradient > 10 * tol:
-            warnings.warn(
+            warn(
+                "probe",
                 f"the probe with C = {C:g} should end at a gradient below {tol:g}, got {gradient:.1e}; "
                 "raise max_iter or scale the embedding.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         # Softmax leaves a common shift of the intercepts open; scikit-learn's sum to zero.
         origin = theta[:, :1] if n_classes == 2 else theta.mean(axis=1, keepdims=True)
