@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from numbers import Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,33 @@ import numpy as np
 _MOST_NODES = 2**30
 
 
+def type_name(obj: Any) -> str:
+    """How an error calls the type of an object: its package and its name."""
+    return f"{type(obj).__module__.partition('.')[0]} {type(obj).__name__}"
+
+
+def unknown_graph(obj: Any) -> TypeError:
+    """The error for an object that is no graph, with what to pass for what people often have."""
+    advice = "convert it to one of these"
+    if isinstance(obj, dict):
+        advice = "pass networkx.Graph(graph) if it lists the neighbours of every node"
+    elif type(obj).__module__.startswith("networkx."):
+        advice = "pass the NetworkX graph itself"
+    elif isinstance(obj, (str, PathLike)):
+        advice = "pass the table in that file, fishergraph.tables.read_edges(path)"
+    return TypeError(
+        "graph must be a SciPy sparse matrix, a (2, E) integer array or tensor or (edge_index, weights), a list of "
+        "edges [(source, target), …], a NetworkX or igraph graph, PyTorch Geometric Data, a pandas, Polars or pyarrow "
+        f"table or Graph, got {type_name(obj)}; {advice}."
+    )
+
+
 def check_edge_index(edge_index: np.ndarray) -> np.ndarray:
     """A (2, E) array of integers, as it came."""
     if edge_index.ndim != 2 or edge_index.shape[0] != 2:
         advice = "wrap an adjacency matrix as scipy.sparse.csr_array(A)"
         if edge_index.ndim == 2 and edge_index.shape[1] == 2:
-            advice = "transpose it"
+            advice = "transpose it, edge_index.T"
         raise ValueError(f"edge_index must have shape (2, E), got {edge_index.shape}; {advice}.")
     if edge_index.size == 0:  # np.array([[], []]) is float64, and harmless
         return edge_index.astype(np.int64)

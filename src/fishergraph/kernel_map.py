@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 
+from fishergraph._repr import short_repr
 from fishergraph.blocks import map_blocks, row_blocks
 from fishergraph.em.kmeans import kmeans
 
@@ -87,6 +88,8 @@ class NystromMap:
     root: Any
     bandwidth: float
 
+    __repr__ = short_repr
+
     @property
     def n_outputs(self) -> int:
         return self.root.shape[1]
@@ -134,6 +137,8 @@ class StandardMap:
     centre: Any
     scale: Any
 
+    __repr__ = short_repr
+
     @property
     def n_outputs(self) -> int:
         return self.centre.shape[0]
@@ -152,6 +157,8 @@ class ProjectionMap:
     """ψ(x) = V x with orthonormal rows V, (direction, feature)."""
 
     directions: Any
+
+    __repr__ = short_repr
 
     @property
     def n_outputs(self) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 from array_api_compat import array_namespace, to_device
 from array_api_compat import device as device_of
 
+from fishergraph._repr import short_repr
 from fishergraph.blocks import block_rows, cut_blocks, map_blocks, row_blocks
 from fishergraph.em.anchors import calibrate_variance, learn_anchors, mean_anchor, sample_members, sample_size
 from fishergraph.em.e_step import posterior, published_code
@@ -108,6 +109,8 @@ class Layer:
     theta: Any
     kernel_map: KernelMap
     root: Any = None
+
+    __repr__ = short_repr
 
     @property
     def anchors(self) -> Any:

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _checks
+from fishergraph._repr import short_params
 from fishergraph._warn import each_warning_once
 from fishergraph.em.anchors import METHODS
 from fishergraph.em.e_step import e_step_slack
@@ -70,6 +71,8 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
     backend: Any
     precision: Any
     random_state: Any
+
+    __repr__ = short_params
 
     def _seed_words(self) -> list[int]:
         """Four words drawn from `random_state`: what every stream of a fit comes from."""

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._checks import check_integer
+from fishergraph._repr import short_repr
 from fishergraph.graph import Graph
 from fishergraph.multiset.lifted import LiftedSets, own_entries
 from fishergraph.multiset.members import Multisets, neighbourhoods, node_sets, singletons
@@ -45,6 +46,8 @@ class NodeTuples:
     sets: LiftedSets
     nodes: Multisets
     graphs: Multisets
+
+    __repr__ = short_repr
 
     def features(self, X: Any, *, normalize: bool = False) -> Any:
         """(tuple, k · feature + column): X of the nodes side by side, then the type; CSR where X is.

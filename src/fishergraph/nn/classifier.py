@@ -15,20 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from fishergraph import _checks
-from fishergraph._version import __version__
+from fishergraph._repr import short_params
 from fishergraph._warn import each_warning_once
 from fishergraph.estimators.base import all_or_nothing
 from fishergraph.estimators.door import host_door
-from fishergraph.estimators.model_file import (
-    given_params,
-    load_model,
-    pack_features,
-    plain_params,
-    unpack_features,
-    write_file,
-)
+from fishergraph.estimators.model_file import load_model
 from fishergraph.family import FAMILIES
 from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
+from fishergraph.nn.classifier_file import restore_classifier, save_classifier
 from fishergraph.nn.history import History
 from fishergraph.nn.labels import UNLABELLED, check_split, given_rows, hold_out, read_labels
 from fishergraph.nn.lifted import check_whole, n_outputs
@@ -161,6 +155,8 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    __repr__ = short_params
+
     @all_or_nothing
     def fit(
         self,
@@ -262,22 +258,12 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
     def save(self, path: str | Path) -> None:
         """Write the trained model to one safetensors file (arrays, and parameters as JSON in its header)."""
         check_is_fitted(self)
-        header = {
-            "class": type(self).__name__,
-            "fishergraph": __version__,
-            "params": plain_params(self),
-            **pack_features(self),
-            "classes": self.classes_.tolist(),
-            "classes_type": self.classes_.dtype.str,
-            "network": self.net_.config(),
-            "history": vars(self.history_),
-        }
-        write_file(path, header, {name: to_numpy(tensor) for name, tensor in self.net_.state_dict().items()})
+        save_classifier(self, path)
 
     @classmethod
     def load(cls, path: str | Path, *, device: str | None = None) -> FisherClassifier:
         """The model that `save` wrote; `device` takes the place of the one it was trained on."""
-        model = load_model(cls, path, _restore)
+        model = load_model(cls, path, restore_classifier)
         return model if device is None else model.set_params(device=device)
 
     def __sklearn_tags__(self) -> Any:
@@ -285,15 +271,3 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = self.family == "multinomial"
         return tags
-
-
-def _restore(cls: type[FisherClassifier], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> FisherClassifier:
-    model = cls(**given_params(header))
-    unpack_features(model, header)
-    model.classes_ = np.array(header["classes"], dtype=header["classes_type"])
-    state = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
-    model.net_ = FisherNet(**header["network"]).to(state["classifier.weight"].dtype).eval()
-    model.net_.load_state_dict(state)
-    model.history_ = History(**header["history"])
-    model.n_iter_ = len(model.history_)
-    return model

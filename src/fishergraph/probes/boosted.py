@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fishergraph._checks import check_integer, check_n_jobs, check_number, check_seed, look_up
 from fishergraph._optional import require
+from fishergraph._repr import short_params
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.probes.door import FIT_ON, check_embedding, check_same_columns, check_split, encode
 
@@ -55,6 +56,8 @@ class BoostedProbe(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    __repr__ = short_params
 
     def fit(self, Z: Any, y: Any, train: Any, val: Any) -> BoostedProbe:
         """self, fitted on rows `train` of Z with the settings that are best on rows `val` (index arrays or masks)."""

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from fishergraph._checks import check_integer, check_number, look_up
+from fishergraph._repr import short_params
 from fishergraph._warn import each_warning_once, warn
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.probes.door import FIT_ON, check_embedding, check_same_columns, check_split, encode
@@ -62,6 +63,8 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
         self.fit_on = fit_on
         self.patience = patience
         self.verbose = verbose
+
+    __repr__ = short_params
 
     @each_warning_once()
     def fit(self, Z: Any, y: Any, train: Any, val: Any) -> LogisticProbe:
