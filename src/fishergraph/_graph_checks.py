@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Real
 from os import PathLike
 from typing import Any
@@ -179,3 +179,27 @@ def check_same_order(labels: np.ndarray | None, ids: np.ndarray | None) -> None:
         f"X must have its rows in the order of the graph's nodes, of which number {at} is {nodes[at]!r}, got "
         f"{rows[at]!r} there; {advice}, or X.reset_index(drop=True) if its rows are in that order."
     )
+
+
+# --- what nodes carry ----------------------------------------------------------------------------------------------
+
+
+def numeric_attributes(nodes: Iterable[dict[str, Any]]) -> tuple[list[str], list[str]]:
+    """The names of the attributes that are numbers, and of those that are vectors, by the first node that has each."""
+    first: dict[str, Any] = {}
+    for attributes in nodes:
+        for name, value in attributes.items():
+            first.setdefault(name, value)
+    axes = {name: _n_axes(value) for name, value in first.items()}
+    return [name for name, count in axes.items() if count == 0], [name for name, count in axes.items() if count == 1]
+
+
+def _n_axes(value: Any) -> int | None:
+    """The number of axes of a number (0) or of a list or array of numbers; None of anything else."""
+    if not isinstance(value, (int, float, list, tuple, np.number, np.ndarray)) or isinstance(value, bool):
+        return None
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of several lengths
+        return None
+    return array.ndim if array.dtype.kind in "iuf" and array.size else None

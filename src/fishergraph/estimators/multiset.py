@@ -12,6 +12,7 @@ from fishergraph import _checks
 from fishergraph._warn import each_warning_once
 from fishergraph.blocks import one_blas_thread
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing
+from fishergraph.estimators.given import check_no_long_table
 from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.estimators.readout import check_standard, fit_readout, run_readout
@@ -145,6 +146,7 @@ class FisherSetEmbedding(FisherTransformer):
         check_is_fitted(self)
         spec = self._spec()
         check_same(spec, self.stack_)
+        check_no_long_table(X)
         X, sets, place, name_row = open_sets(self, X, weights, fitting=False)
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=True)
@@ -157,6 +159,7 @@ class FisherSetEmbedding(FisherTransformer):
     def _fit(self, X: Any, weights: Any, *, want_output: bool) -> Any:
         spec = self._spec()
         seed = np.random.SeedSequence(self._seed_words())
+        check_no_long_table(X)
         X, sets, place, name_row = open_sets(self, X, weights, fitting=True)
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=want_output)

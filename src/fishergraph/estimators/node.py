@@ -160,7 +160,7 @@ class FisherEmbedding(FisherTransformer):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, *, graph: Any = None) -> FisherEmbedding:
+    def fit(self, X: Any = None, y: Any = None, *, graph: Any = None) -> FisherEmbedding:
         """Learn the input map, anchors and landmarks from the rows of X and the graph on them.
 
         X is dense or CSR, (node, feature), or None for structural features of the graph. `graph` is anything that
@@ -175,34 +175,34 @@ class FisherEmbedding(FisherTransformer):
         self._fit(X, graph, want_output=False)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, *, graph: Any = None) -> Any:
+    def fit_transform(self, X: Any = None, y: Any = None, *, graph: Any = None) -> Any:
         """`fit(X, graph=graph).transform(X, graph=graph)`, bit for bit, in one pass."""
         check_no_graph(y, X)
         return self._fit(X, graph, want_output=True)
 
     @each_warning_once()
-    def transform(self, X: Any, *, graph: Any = None) -> Any:
+    def transform(self, X: Any = None, *, graph: Any = None) -> Any:
         """The embedding of the rows of X: the same graph, a larger one, or another one. Nothing is learned."""
         check_is_fitted(self)
         spec = self._spec()
-        X, sets, place = open_door(self, X, graph, fitting=False)
+        X, sets, place, ids = open_door(self, X, graph, fitting=False)
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=True)
         with one_blas_thread(), place.working():
-            return sets.pooled(run_stack(spec, self.stack_, X, sets))
+            return self._named(sets.pooled(run_stack(spec, self.stack_, X, sets)), ids)
 
     @all_or_nothing
     def _fit(self, X: Any, graph: Any, *, want_output: bool) -> Any:
         spec = self._spec()
         words = self._seed_words()
         self.structure_seed_ = words[0]
-        X, sets, place = open_door(self, X, graph, fitting=True)
+        X, sets, place, ids = open_door(self, X, graph, fitting=True)
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=want_output)
         seed = np.random.SeedSequence(words)
         with one_blas_thread(), place.working():
             self.stack_, output = fit_stack(spec, X, sets, seed, want_output=want_output)
-        return sets.pooled(output) if want_output else None
+        return self._named(sets.pooled(output), ids) if want_output else None
 
     def _spec(self) -> StackSpec:
         """The parameters, checked and with names looked up."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fishergraph._warn import each_warning_once
 from fishergraph.graph import Graph
 from fishergraph.graphs.entries import Entry, read_entry, undirected_graphs
 from fishergraph.graphs.record import NO_EDGE_TAGS, EdgeTags, Graphs, offsets
@@ -14,6 +15,7 @@ from fishergraph.graphs.record import NO_EDGE_TAGS, EdgeTags, Graphs, offsets
 _DATASET = "torch_geometric.data.dataset"
 
 
+@each_warning_once()
 def as_graphs(
     graphs: Any, *, features: str = "x", tags: str = "label", edge_tags: str = "label", undirected: bool = False
 ) -> Graphs:

@@ -24,7 +24,7 @@ from fishergraph.family import FAMILIES
 from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
 from fishergraph.nn.classifier_file import restore_classifier, save_classifier
 from fishergraph.nn.history import History
-from fishergraph.nn.labels import UNLABELLED, check_split, given_rows, hold_out, read_labels
+from fishergraph.nn.labels import UNLABELLED, check_row_order, check_split, given_rows, hold_out, read_labels
 from fishergraph.nn.lifted import check_whole, n_outputs
 from fishergraph.nn.models import FisherNet
 from fishergraph.nn.rows import as_tensor
@@ -160,8 +160,8 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
     @all_or_nothing
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: Any = None,
+        y: Any = None,
         *,
         graph: Any = None,
         val: Any = None,
@@ -169,7 +169,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         resume: bool = False,
         log: str | Path | None = None,
     ) -> FisherClassifier:
-        """Train on the labelled rows; rows without a label (−1, None or NaN) belong to the graph all the same.
+        """Train on the labelled rows; rows without a label (−1, None, NaN or '') belong to the graph all the same.
 
         X is dense or CSR, (node, feature), or None for structural features of the graph. `graph` is anything that
         `as_graph` takes; None makes every row its own multiset. `val` is a mask, or the numbers, of labelled rows that
@@ -178,7 +178,8 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         self._check_params()
         words = check_random_state(self.random_state).randint(0, 2**31 - 1, size=3)
         self.structure_seed_, seed, split_seed = (int(word) for word in words)
-        x, sets = self._open(X, graph, fitting=True)
+        x, sets, ids = self._open(X, graph, fitting=True)
+        check_row_order(y, ids)
         n_nodes, slots = n_outputs(sets), sets.slots if sets.lifted else None
         self.classes_, codes = read_labels(y, n_nodes)
         held = hold_out(codes, self.validation_fraction, split_seed) if val is None else given_rows(val, n_nodes)
@@ -199,37 +200,41 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         self.net_, self.n_iter_ = net, len(self.history_)
         return self
 
-    def predict(self, X: Any, *, graph: Any = None) -> np.ndarray:
+    def predict(self, X: Any = None, *, graph: Any = None) -> np.ndarray:
         """The likeliest class of every row: of the same graph, a larger one, or another one."""
-        best = to_numpy(self._logits(X, graph).argmax(1))
-        return self.classes_[best]
+        logits, _ = self._logits(X, graph)
+        return self.classes_[to_numpy(logits.argmax(1))]
 
-    def predict_proba(self, X: Any, *, graph: Any = None) -> np.ndarray:
+    def predict_proba(self, X: Any = None, *, graph: Any = None) -> np.ndarray:
         """The probabilities of the classes, (row, class), in the order of `classes_`."""
-        return to_numpy(torch.softmax(self._logits(X, graph), dim=1))
+        logits, _ = self._logits(X, graph)
+        return to_numpy(torch.softmax(logits, dim=1))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, graph: Any = None) -> float:
+    def score(self, X: Any = None, y: Any = None, sample_weight: Any = None, *, graph: Any = None) -> float:
         """The share of the rows with a label in y that are classified as it says."""
-        predicted = self.predict(X, graph=graph)
+        logits, ids = self._logits(X, graph)
+        check_row_order(y, ids)
+        predicted = self.classes_[to_numpy(logits.argmax(1))]
         classes, codes = read_labels(y, len(predicted), self.classes_)
         rows = np.flatnonzero(codes != UNLABELLED)
         weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
         return float(accuracy_score(classes[codes[rows]], predicted[rows], sample_weight=weight))
 
     @each_warning_once()
-    def _logits(self, X: Any, graph: Any) -> Tensor:
+    def _logits(self, X: Any, graph: Any) -> tuple[Tensor, Any]:
+        """The logits, (row, class), and the ids of the rows."""
         check_is_fitted(self)
-        x, sets = self._open(X, graph, fitting=False)
+        x, sets, ids = self._open(X, graph, fitting=False)
         device, first = find_device(self.device), next(self.net_.parameters())
-        return self.net_.to(device).inference(x.to(first.dtype), sets, device=device)
+        return self.net_.to(device).inference(x.to(first.dtype), sets, device=device), ids
 
-    def _open(self, X: Any, graph: Any, *, fitting: bool) -> tuple[Tensor, Any]:
-        """(x, sets) as tensors in host memory."""
-        X, sets = host_door(self, X, graph, fitting=fitting)
+    def _open(self, X: Any, graph: Any, *, fitting: bool) -> tuple[Tensor, Any, Any]:
+        """(x, sets) as tensors in host memory, and the ids of the rows."""
+        X, sets, ids = host_door(self, X, graph, fitting=fitting)
         if sp.issparse(X) and self.batch_size is not None:
             X = X.toarray()  # batches are cut from dense rows
         dtype = np.float32 if self.device != "cpu" else X.dtype
-        return as_tensor(X.astype(dtype, copy=False)), tensor_sets(sets)
+        return as_tensor(X.astype(dtype, copy=False)), tensor_sets(sets), ids
 
     def _network(self, n_features: int, n_classes: int, slots: int | None) -> FisherNet:
         """The network; its multisets come with their loops and weights."""
