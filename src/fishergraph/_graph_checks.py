@@ -28,6 +28,8 @@ def unknown_graph(obj: Any) -> TypeError:
         advice = "pass the NetworkX graph itself"
     elif isinstance(obj, (str, PathLike)):
         advice = "pass the table in that file, fishergraph.tables.read_edges(path)"
+    elif hasattr(obj, "graph"):
+        advice = "pass its graph, graph=data.graph"
     return TypeError(
         "graph must be a SciPy sparse matrix, a (2, E) integer array or tensor or (edge_index, weights), a list of "
         "edges [(source, target), …], a NetworkX or igraph graph, PyTorch Geometric Data, a pandas, Polars or pyarrow "

@@ -486,7 +486,9 @@ def test_sets_may_be_gone_through_once():
 def test_dictionaries_and_groups_are_told_what_to_pass():
     table = pd.DataFrame(POINTS, columns=list("abc")).assign(k=np.repeat(range(6), np.diff(INDPTR)))
     for given in (dict(enumerate(SETS)), table.groupby("k"), list(table.groupby("k")), list(table.groupby(["k"]))):
-        with pytest.raises(TypeError, match=r"X must be a list of sets.*for _, frame in groups\]") as error:
+        with pytest.raises(
+            TypeError, match=r"X must be a list of sets.*for _, rows in table\.groupby\('set'\)\]"
+        ) as error:
             small().fit(given)
         one_sentence(error)
 
