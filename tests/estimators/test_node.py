@@ -354,7 +354,12 @@ def test_a_callable_shows_progress_in_its_own_way(X, A):
             self.left -= n
 
     small(verbose=Bar).fit_transform(X, graph=A)
-    assert seen == [("input map", 0), ("layer 1/2", 0), ("layer 2/2", 0)]
+    parts = ["input map", "layer 1/2", "layer 2/2"]
+    assert seen == [(title, 0) for part in parts for title in (f"learning {part}", part)]
+    seen.clear()
+    small(verbose=Bar, multiset="ppr").fit(None, graph=A)
+    assert [title for title, _ in seen[:2]] == ["structure", "multisets"]
+    assert all(left == 0 for _, left in seen)
 
 
 @pytest.mark.parametrize(("teleport", "words", "most"), [(None, 50_000, 100e6), (0.1, 10_000, 160e6)])

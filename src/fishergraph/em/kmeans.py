@@ -12,7 +12,7 @@ from array_api_compat import device as device_of
 
 from fishergraph._checks import look_up
 from fishergraph._warn import warn
-from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks
+from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks, telling
 from fishergraph.em.unit import directions, row_lengths, stored, unit_rows
 from fishergraph.ops.place import device_kind
 
@@ -82,7 +82,8 @@ def _iterate_sketched(
     def fill(rows: slice) -> None:
         sketch[rows] = unit_rows(whole[rows] @ projection) if spherical else whole[rows] @ projection
 
-    map_blocks(fill, row_blocks(points.shape[0], _block_size(points, centres)), n_jobs=n_jobs)
+    blocks = row_blocks(points.shape[0], _block_size(points, centres))
+    map_blocks(fill, blocks, n_jobs=n_jobs, advance=telling(points.shape[0] * points.shape[1] * _SKETCH, len(blocks)))
     seen = sketch[chosen]
     for _ in range(n_iter - 1):
         seen = _lloyd(sketch, seen, sketch, seen, spherical, n_jobs)
@@ -189,7 +190,8 @@ def _lloyd(seen: Any, seen_centres: Any, points: Any, centres: Any, spherical: b
         return sums, counts
 
     # The chunks are fixed, and their sums are added in order: the threads cannot change a bit.
-    parts = map_blocks(chunk_sums, row_blocks(n, max(size, _BLOCK, -(-n // _CHUNKS))), n_jobs=n_jobs)
+    chunks = row_blocks(n, max(size, _BLOCK, -(-n // _CHUNKS)))
+    parts = map_blocks(chunk_sums, chunks, n_jobs=n_jobs, advance=telling(n * seen.shape[1] * k, len(chunks)))
     sums, counts = parts[0]
     for more_sums, more_counts in parts[1:]:
         sums += more_sums

@@ -14,6 +14,7 @@ from fishergraph import _checks, _graph_checks
 from fishergraph._edge_lists import edge_table
 from fishergraph._optional import require
 from fishergraph.estimators.given import features_and_graph
+from fishergraph.estimators.progress import costing, progress_bar
 from fishergraph.family import choose_family
 from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
 from fishergraph.multiset import Tuples, choose_multiset, makes_lifted, node_tuples, singletons
@@ -76,9 +77,10 @@ def _host_input(model: Any, X: Any, graph: Any, fitting: bool) -> tuple[Any, Any
     _same_source(model, X, graph, fitting)
     if graph is not None:
         graph = _labelled_graph(X, graph, model.undirected)
-    ids = X.index if hasattr(X, "iloc") else None if graph is None else graph.ids
+    ids = getattr(X, "index", None) if hasattr(X, "iloc") else getattr(graph, "ids", None)
     if X is None:
-        X = structural_features(graph, model.structure, dim=model.dim, seed=model.structure_seed_)
+        with costing(progress_bar(model.verbose), "structure", 1.0):
+            X = structural_features(graph, model.structure, dim=model.dim, seed=model.structure_seed_)
     X = host_rows(model, X, fitting=fitting)
     return *_host_sets(model, X, graph), ids
 
@@ -184,9 +186,12 @@ def _host_sets(model: Any, X: Any, graph: Any) -> tuple[Any, Any]:
     _graph_checks.check_same_rows(X.shape[0], graph.n_nodes)
     _checks.check_weight_scale(graph.weights, X.dtype)
     rule = choose_multiset(model.multiset)
-    if isinstance(rule, Tuples):
-        return _tuple_points(model, rule, X, graph)
-    sets = rule(graph, model.weights, model.n_jobs)
+    if isinstance(model.multiset, str) and model.multiset in _ON_DEVICE:  # at once
+        return X, rule(graph, model.weights, model.n_jobs)
+    with costing(progress_bar(model.verbose), "multisets", 1.0):
+        if isinstance(rule, Tuples):
+            return _tuple_points(model, rule, X, graph)
+        sets = rule(graph, model.weights, model.n_jobs)
     if sets.lifted:  # a path weighs the product of its edges
         _checks.check_weight_scale(sets.weights, X.dtype)
     return X, sets

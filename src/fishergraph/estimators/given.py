@@ -69,7 +69,7 @@ def _check_no_edges(X: Any) -> None:
     if _is_adjacency(X):
         warn(
             "adjacency",
-            f"X is a square matrix of shape {X.shape} and there is no graph: its rows are features. If it is an "
+            f"X is a square matrix of shape {np.shape(X)} and there is no graph: its rows are features. If it is an "
             "adjacency matrix, pass it as graph=scipy.sparse.csr_array(X), with the features as X if there are any.",
         )
 

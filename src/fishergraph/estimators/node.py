@@ -11,9 +11,10 @@ from fishergraph import _checks
 from fishergraph._warn import each_warning_once
 from fishergraph.blocks import one_blas_thread
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing
+from fishergraph.estimators.costs import embedding_costs, size_of
 from fishergraph.estimators.door import check_no_graph, open_door
 from fishergraph.estimators.memory import check_memory
-from fishergraph.estimators.progress import progress_bar
+from fishergraph.estimators.progress import announce, progress_bar
 from fishergraph.estimators.stack import check_same, fit_stack, run_stack
 from fishergraph.estimators.stack_spec import StackSpec
 from fishergraph.family import Family
@@ -188,6 +189,7 @@ class FisherEmbedding(FisherTransformer):
         X, sets, place, ids = open_door(self, X, graph, fitting=False)
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=True)
+        announce(self.verbose, embedding_costs(spec, X, size_of(sets), fitting=False))
         with one_blas_thread(), place.working():
             return self._named(sets.pooled(run_stack(spec, self.stack_, X, sets)), ids)
 
@@ -199,6 +201,7 @@ class FisherEmbedding(FisherTransformer):
         X, sets, place, ids = open_door(self, X, graph, fitting=True)
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=want_output)
+        announce(self.verbose, embedding_costs(spec, X, size_of(sets), fitting=True))
         seed = np.random.SeedSequence(words)
         with one_blas_thread(), place.working():
             self.stack_, output = fit_stack(spec, X, sets, seed, want_output=want_output)

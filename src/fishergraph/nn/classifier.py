@@ -18,8 +18,10 @@ from fishergraph import _checks
 from fishergraph._repr import short_params
 from fishergraph._warn import each_warning_once
 from fishergraph.estimators.base import all_or_nothing
+from fishergraph.estimators.costs import network_learning
 from fishergraph.estimators.door import host_door
 from fishergraph.estimators.model_file import load_model
+from fishergraph.estimators.progress import costing, progress_bar
 from fishergraph.family import FAMILIES
 from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
 from fishergraph.nn.classifier_file import restore_classifier, save_classifier
@@ -190,7 +192,9 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         with own_randomness(device, seed):
             net = self._network(x.shape[1], len(self.classes_), slots).to(device, x.dtype)
             if _checks.look_up(_INITS, self.init, "init"):
-                net.init_from_data(x.to(device), sets.to(device), seed=seed)
+                cost = network_learning(x.shape, self.dim, self.n_layers, self.n_anchors)
+                with costing(progress_bar(self.verbose), "learning", cost):
+                    net.init_from_data(x.to(device), sets.to(device), seed=seed)
         self.history_: History = train(
             net, x, codes, sets, train=rows, val=held, epochs=self.max_epochs, lr=self.lr, patience=self.patience,
             weight_decay=self.weight_decay, schedule=self.schedule, batch_size=self.batch_size,
