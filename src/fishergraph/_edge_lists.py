@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fishergraph._table_checks import check_column, check_ids
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 NAMES = ("source", "target", "weight")
+
+
+def reads_as_edges(entries: Any) -> bool:
+    """Whether something is a list of tuples that begin with two ids."""
+    return isinstance(entries, list) and bool(entries) and all(_begins_with_ids(entry) for entry in entries)
+
+
+def _begins_with_ids(entry: Any) -> bool:
+    ends = entry[:2] if isinstance(entry, tuple) and len(entry) in (2, 3) else (None,)
+    return all(isinstance(end, (int, np.integer, str)) for end in ends)
 
 
 def edge_table(edges: list) -> pa.Table:

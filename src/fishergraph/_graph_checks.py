@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from numbers import Real
 from os import PathLike
 from typing import Any
@@ -24,6 +24,8 @@ def unknown_graph(obj: Any) -> TypeError:
     advice = "convert it to one of these"
     if isinstance(obj, dict):
         advice = "pass networkx.Graph(graph) if it lists the neighbours of every node"
+    elif isinstance(obj, (tuple, set, frozenset, Iterator)):
+        advice = "pass list(graph) if these are edges"
     elif type(obj).__module__.startswith("networkx."):
         advice = "pass the NetworkX graph itself"
     elif isinstance(obj, (str, PathLike)):
@@ -181,6 +183,20 @@ def check_same_order(labels: np.ndarray | None, ids: np.ndarray | None) -> None:
         f"X must have its rows in the order of the graph's nodes, of which number {at} is {nodes[at]!r}, got "
         f"{rows[at]!r} there; {advice}, or X.reset_index(drop=True) if its rows are in that order."
     )
+
+
+def check_row_order(y: Any, ids: Any, call: str) -> None:
+    """Raise where a Series y names its labels by the ids of the rows, in another order or not all of them."""
+    if ids is None or not hasattr(y, "iloc"):
+        return
+    rows, labels = list(ids), y.index.tolist()
+    if labels == rows or list(range(len(labels))) == labels:
+        return
+    same, texts = set(labels) == set(rows), all(isinstance(name, str) for name in (*labels, *rows))
+    if same or texts:
+        at = next((k for k, (label, row) in enumerate(zip(labels, rows, strict=False)) if label != row), None)
+        got = f"{len(labels)} for {len(rows)} rows" if at is None else f"{labels[at]!r} for row {rows[at]!r}"
+        raise ValueError(f"y must have one label per row, in the order of the rows, got {got}; pass {call}.")
 
 
 # --- what nodes carry ----------------------------------------------------------------------------------------------

@@ -179,7 +179,7 @@ def write_blocks(file: IO[bytes], suffix: str, schema: pa.Schema, blocks: Iterab
     with pa.output_stream(file, compression="gzip" if suffix.endswith(".gz") else None) as sink:
         if suffix == ".parquet":
             # A dictionary of floats that nearly all differ takes six times as long, and half as much space again.
-            repeating = [field.name for field in schema if not pa.types.is_floating(field.type)]
+            repeating: Any = [field.name for field in schema if not pa.types.is_floating(field.type)]
             writer = pq.ParquetWriter(sink, schema, use_dictionary=repeating)
         else:
             writer = pacsv.CSVWriter(sink, schema, write_options=pacsv.WriteOptions(delimiter=SUFFIXES[suffix]))

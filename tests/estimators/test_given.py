@@ -17,6 +17,7 @@ from fishergraph import (
     FisherEmbedding,
     FisherGraphEmbedding,
     FisherSetEmbedding,
+    LogisticProbe,
     as_graph,
     as_graphs,
     load_graph,
@@ -377,6 +378,86 @@ def test_tables_of_single_points_stay():
     distinct = pd.DataFrame({"n": range(9), "a": RNG.normal(size=9)})
     for table in (floats, counts, distinct):
         assert FisherSetEmbedding(2, random_state=0).fit_transform(table).shape[0] == 9
+
+
+def test_a_table_with_a_set_in_each_cell():
+    table = pd.DataFrame({"id": range(6), "points": list(RNG.normal(size=(6, 4, 2)))})
+    with pytest.raises(TypeError, match=r"a table with sets in its column 'points'; pass X\['points'\]"):
+        FisherSetEmbedding().fit(table)
+    with pytest.warns(UserWarning, match="asked for"):
+        Z = FisherSetEmbedding(2, random_state=0).set_output(transform="pandas").fit_transform(table["points"])
+    assert list(Z.index) == list(range(6))
+
+
+# --- other slips -----------------------------------------------------------------------------------------
+
+
+def test_lists_of_graphs_in_other_containers():
+    graphs = [nx.path_graph(4), nx.star_graph(4), nx.cycle_graph(5)]
+    model = FisherGraphEmbedding(n_layers=1, random_state=0)
+    expected = model.fit_transform(graphs)
+    np.testing.assert_array_equal(model.fit_transform([list(graph.to_directed().edges) for graph in graphs]), expected)
+    Z = model.set_output(transform="pandas").fit_transform(pd.Series(graphs, index=list("abc")))
+    assert list(Z.index) == list("abc")
+    np.testing.assert_array_equal(Z, expected)
+    for wrong, words in (
+        (dict(zip("abc", graphs, strict=True)), r"got one builtins dict; pass list\(graphs\.values\(\)\)"),
+        (iter(graphs), r"pass list\(graphs\)"),
+        ([(0, 1), (1, 2)], r"got the edges of one, \(0, 1\) first; pass \[graphs\]"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            model.fit(wrong)
+
+
+def test_weights_under_another_name():
+    named = EDGES.rename(columns={"weight": "strength"})
+    with pytest.warns(UserWarning, match="the column 'strength' of the edge table is not read.*Rename it to 'weight'"):
+        bare = as_graph(named)
+    assert bare.weights is None
+    assert as_graph(named.rename(columns={"strength": "weight"})).weights is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        as_graph(EDGES.assign(weight=1.0, kind="friend"))
+        as_graph(EDGES[["source", "target"]].assign(kind="friend"))
+        as_graph(EDGES[["source", "target"]].assign(year=2020))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({0: [1, 2]}, r"got builtins dict; pass networkx\.Graph\(graph\)"),
+        ({(0, 1), (1, 2)}, r"got builtins set; pass list\(graph\)"),
+        (zip([0, 1], [1, 2], strict=True), r"got builtins zip; pass list\(graph\)"),
+        ("edges.csv", r"got builtins str; pass .*read_edges\(path\)"),
+    ],
+    ids=["dict", "set", "zip", "path"],
+)
+def test_what_is_no_graph(wrong, words):
+    with pytest.raises(TypeError, match=words):
+        small().fit(graph=wrong)
+
+
+def test_what_is_not_X_or_y():
+    with pytest.raises(TypeError, match=r"got the text 'nodes\.csv'; read the file first"):
+        small().fit("nodes.csv", graph=CLUB)
+    with pytest.raises(TypeError, match="pass a graph as graph="):
+        small().fit(None, EDGES)
+    assert small().fit(None, np.zeros(34), graph=CLUB).structural_
+    with pytest.raises(ValueError, match=r"got the id 7; pass a DataFrame .* or graph=as_graph\(edges, node_ids=…\)"):
+        small().fit(np.ones((5, 2)), graph=[(0, 1), (1, 7)])
+
+
+def test_a_probe_meets_labels_by_name_or_refuses():
+    Z = framed().fit_transform(graph=EDGES)
+    y = pd.Series([name[-1] > "4" for name in NAMES], index=NAMES)
+    rows = np.arange(34)
+    known = LogisticProbe().fit(Z, y, rows[:20], rows[20:])
+    with pytest.raises(
+        ValueError, match=r"in the order of the rows, got 'p33' for row 'p00'; pass y\.reindex\(Z\.index\)"
+    ):
+        LogisticProbe().fit(Z, y[::-1], rows[:20], rows[20:])
+    again = LogisticProbe().fit(Z, y[::-1].reindex(Z.index), rows[:20], rows[20:])
+    assert again.val_score_ == known.val_score_
 
 
 def test_structural_features_are_what_no_X_means():

@@ -161,6 +161,8 @@ def test_labels_meet_rows_by_name_or_are_refused():
     np.testing.assert_array_equal(again.predict_proba(frame, graph=A), known)
     with pytest.raises(ValueError, match="y must have one label per row"):
         again.score(frame, y[::-1], graph=A)
+    with pytest.raises(TypeError, match=r"got a dict; pass pd\.Series\(y\)\.reindex\(ids\)"):
+        small(max_epochs=2).fit(frame, y.to_dict(), graph=A)
     by_position = small(max_epochs=2).fit(frame, pd.Series(HIDDEN), graph=A)  # an index that only counts
     np.testing.assert_array_equal(by_position.predict_proba(frame, graph=A), known)
     edges = sp.coo_array(A)

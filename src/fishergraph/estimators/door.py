@@ -85,13 +85,13 @@ def _host_input(model: Any, X: Any, graph: Any, fitting: bool) -> tuple[Any, Any
     return *_host_sets(model, X, graph), ids
 
 
-def check_no_graph(y: Any, X: Any) -> None:
+def check_no_graph(y: Any, X: Any, graph: Any) -> None:
     """Raise where a graph came in the place of y, which nothing looks at."""
     if y is None:
         return
     package, length = type(y).__module__.partition(".")[0], _length(y)
     square = sp.issparse(y) and y.shape[0] == y.shape[1]
-    other = X is not None and None not in (length, _length(X)) and length != _length(X)
+    other = None not in (length, _length(X)) and length != _length(X) if X is not None else graph is None
     if isinstance(y, Graph) or package in ("networkx", "igraph", "torch_geometric") or square or other:
         raise TypeError(
             f"y must be labels, one for each row of X, or be left out, got {type(y).__name__}, which are none; "
@@ -136,13 +136,13 @@ def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Any:
     table = graph if labels is None and hasattr(graph, "columns") else None
     try:
         graph = as_graph(graph, undirected=undirected, **known)
-        if rows and table is not None and (graph.ids is not None or graph.n_nodes < rows):
-            if graph.ids is not None:  # some rows have no edge, or the ids are no row numbers
-                _graph_checks.check_counted(graph.ids, rows)
-            graph = as_graph(table, undirected=undirected, n_nodes=rows)
     except ValueError as error:  # its wording is that of a call of as_graph
         said = str(error).replace("node_ids", "the index of X").replace("a larger n_nodes", "X with a row per node")
         raise ValueError(said) from error
+    if rows and table is not None and (graph.ids is not None or graph.n_nodes < rows):
+        if graph.ids is not None:  # some rows have no edge, or the ids are no row numbers
+            _graph_checks.check_counted(graph.ids, rows)
+        graph = as_graph(table, undirected=undirected, n_nodes=rows)
     _graph_checks.check_same_order(labels, graph.ids)
     return graph
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from fishergraph._edge_lists import reads_as_edges
 from fishergraph._graph_checks import numeric_attributes, type_name
 from fishergraph._table_checks import EDGE_COLUMNS, WEIGHT_COLUMNS
 from fishergraph._warn import warn
@@ -19,6 +21,8 @@ _SET_COLUMNS = ("set", "set_id", "bag", "bag_id", "group", "group_id", "id")
 
 def features_and_graph(X: Any, graph: Any, *, fitting: bool) -> tuple[Any, Any]:
     """(X, graph): a graph in the place of X becomes the graph, with the features it holds as X if there are any."""
+    if isinstance(X, (str, PathLike)):
+        raise TypeError(f"X must be the features of the nodes, got the text {str(X)[:60]!r}; read the file first.")
     if _is_graph(X):
         if graph is not None:
             raise TypeError(
@@ -61,7 +65,7 @@ def _check_no_edges(X: Any) -> None:
             f"X must be the features of the nodes, got an edge table with the columns {_names(_columns(X))}; "
             "pass it as graph=X, or X.to_numpy() if these are features."
         )
-    if isinstance(X, list) and X and all(_is_edge(entry) for entry in X):
+    if reads_as_edges(X):
         raise TypeError(
             f"X must be the features of the nodes, got a list of tuples such as {X[0]!r}, which reads as edges; "
             "pass it as graph=X, or np.asarray(X) if these are features."
@@ -91,11 +95,6 @@ def _has_edge_columns(X: Any) -> bool:
     return any(pair != ("u", "v") or names <= {"u", "v", *WEIGHT_COLUMNS} for pair in pairs)
 
 
-def _is_edge(entry: Any) -> bool:
-    ends = entry[:2] if isinstance(entry, tuple) and len(entry) in (2, 3) else (None,)
-    return all(isinstance(end, (int, np.integer, str)) for end in ends)
-
-
 def _is_adjacency(X: Any) -> bool:
     """Whether a square matrix can be an adjacency matrix; a dense one if it is symmetric with a diagonal of zeros."""
     shape = getattr(X, "shape", ())
@@ -111,7 +110,7 @@ def _is_adjacency(X: Any) -> bool:
 def _check_no_ids(X: Any) -> None:
     """Raise where a node table has its ids as a column: they would be a feature, and rows would go by their order."""
     for name in _columns(X):
-        if name.strip().lower() in _ID_COLUMNS and _kind(X, name) != "other":
+        if name.strip().lower() in _ID_COLUMNS and _kind(X, name) in ("text", "integer"):
             index = hasattr(X, "iloc")
             drop = f"X.drop(columns={name!r})" if index else f"X.drop({name!r})"
             rows = f"X.set_index({name!r})" if index else f"{drop} with graph=as_graph(edges, node_ids=X[{name!r}])"
@@ -122,12 +121,14 @@ def _check_no_ids(X: Any) -> None:
 
 
 def _kind(table: Any, name: str) -> str:
-    """What a column holds: "text", "integer", or "other"."""
+    """What a column holds: "text", "integer", "sets", that is arrays or lists, or "other"."""
     values = np.asarray(table[name])
     if values.dtype.kind in "iu":
         return "integer"
     listed = values.tolist() if values.dtype.kind in "OUT" else []
     kinds = {type(value) for value in listed if value is not None}
+    if kinds and all(issubclass(kind, (list, np.ndarray)) for kind in kinds):
+        return "sets"
     return "text" if str in kinds else "integer" if kinds == {int} else "other"
 
 
@@ -165,6 +166,9 @@ def check_no_long_table(X: Any) -> None:
     if pandas and X.index.has_duplicates:
         raise _long_table("the index", "[rows for _, rows in X.groupby(level=0)]", "X.to_numpy()")
     kinds = {name: _kind(X, name) for name in names}
+    if "sets" in kinds.values():
+        name = next(name for name in names if kinds[name] == "sets")
+        raise TypeError(f"X must be a list of sets, got a table with sets in its column {name!r}; pass X[{name!r}].")
     texts, integers = ([name for name in names if kinds[name] == kind] for kind in ("text", "integer"))
     likely = integers if len(integers) == 1 < len(names) else [n for n in integers if n.strip().lower() in _SET_COLUMNS]
     for name in (*texts, *(name for name in likely if _repeats(X[name]))):

@@ -172,13 +172,13 @@ class FisherEmbedding(FisherTransformer):
         X may be a torch tensor, dense or sparse CSR, on the `device`: then so is what is returned, and `graph` may be
         a (2, E) tensor (or a pair with weights) beside it, or `TensorSets`, which are the multisets themselves.
         """
-        check_no_graph(y, X)
+        check_no_graph(y, X, graph)
         self._fit(X, graph, want_output=False)
         return self
 
     def fit_transform(self, X: Any = None, y: Any = None, *, graph: Any = None) -> Any:
         """`fit(X, graph=graph).transform(X, graph=graph)`, bit for bit, in one pass."""
-        check_no_graph(y, X)
+        check_no_graph(y, X, graph)
         return self._fit(X, graph, want_output=True)
 
     @each_warning_once()

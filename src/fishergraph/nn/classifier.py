@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from fishergraph import _checks
+from fishergraph._graph_checks import check_row_order
 from fishergraph._repr import short_params
 from fishergraph._warn import each_warning_once
 from fishergraph.estimators.base import all_or_nothing
@@ -26,7 +27,7 @@ from fishergraph.family import FAMILIES
 from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
 from fishergraph.nn.classifier_file import restore_classifier, save_classifier
 from fishergraph.nn.history import History
-from fishergraph.nn.labels import UNLABELLED, check_row_order, check_split, given_rows, hold_out, read_labels
+from fishergraph.nn.labels import UNLABELLED, check_split, given_rows, hold_out, read_labels
 from fishergraph.nn.lifted import check_whole, n_outputs
 from fishergraph.nn.models import FisherNet
 from fishergraph.nn.rows import as_tensor
@@ -35,6 +36,7 @@ from fishergraph.ops.torch_device import find_device, to_numpy
 from fishergraph.ops.torch_edges import tensor_sets
 from fishergraph.structural import describe_structure
 
+_IN_ORDER = "y.reindex(X.index), or y.reindex(as_graph(graph).ids) if X is no DataFrame"
 _INITS = {"data": True, "random": False}
 
 
@@ -181,7 +183,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         words = check_random_state(self.random_state).randint(0, 2**31 - 1, size=3)
         self.structure_seed_, seed, split_seed = (int(word) for word in words)
         x, sets, ids = self._open(X, graph, fitting=True)
-        check_row_order(y, ids)
+        check_row_order(y, ids, _IN_ORDER)
         n_nodes, slots = n_outputs(sets), sets.slots if sets.lifted else None
         self.classes_, codes = read_labels(y, n_nodes)
         held = hold_out(codes, self.validation_fraction, split_seed) if val is None else given_rows(val, n_nodes)
@@ -217,7 +219,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Any = None, y: Any = None, sample_weight: Any = None, *, graph: Any = None) -> float:
         """The share of the rows with a label in y that are classified as it says."""
         logits, ids = self._logits(X, graph)
-        check_row_order(y, ids)
+        check_row_order(y, ids, _IN_ORDER)
         predicted = self.classes_[to_numpy(logits.argmax(1))]
         classes, codes = read_labels(y, len(predicted), self.classes_)
         rows = np.flatnonzero(codes != UNLABELLED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndar
     """
     if y is None:
         raise ValueError("FisherClassifier requires y to be passed, but the target y is None; pass a label per row.")
+    if isinstance(y, Mapping):
+        raise TypeError("y must be one label per row, got a dict; pass pd.Series(y).reindex(ids) with the rows' ids.")
     y = column_or_1d(y, warn=True)
     if len(y) != n_rows:
         raise ValueError(f"y must have one label for each of the {n_rows} rows of X, got {len(y)}; pass as many.")
@@ -89,23 +92,6 @@ def _marked(known: np.ndarray, known_classes: Any) -> np.ndarray:
 
 def _is_integer(text: Any) -> bool:
     return isinstance(text, str) and text.strip().lstrip("-").isdigit()
-
-
-def check_row_order(y: Any, ids: Any) -> None:
-    """Raise where a Series y names its labels by the ids of the rows, in another order or not all of them."""
-    if ids is None or not hasattr(y, "iloc"):
-        return
-    rows, labels = list(ids), y.index.tolist()
-    if labels == rows or list(range(len(labels))) == labels:
-        return
-    same, texts = set(labels) == set(rows), all(isinstance(name, str) for name in (*labels, *rows))
-    if same or texts:
-        at = next((k for k, (label, row) in enumerate(zip(labels, rows, strict=False)) if label != row), None)
-        got = f"{len(labels)} for {len(rows)} rows" if at is None else f"{labels[at]!r} for row {rows[at]!r}"
-        raise ValueError(
-            f"y must have one label per row, in the order of the rows, got {got}; pass y.reindex(X.index), or "
-            "y.reindex(as_graph(graph).ids) if X is no DataFrame."
-        )
 
 
 def hold_out(codes: np.ndarray, fraction: float, seed: int) -> np.ndarray:

@@ -29,7 +29,7 @@ from fishergraph._checks import check_integer, check_number, look_up
 from fishergraph._repr import short_params
 from fishergraph._warn import each_warning_once, warn
 from fishergraph.estimators.progress import progress_bar
-from fishergraph.probes.door import FIT_ON, check_embedding, check_same_columns, check_split, encode
+from fishergraph.probes.door import FIT_ON, check_embedding, check_label_order, check_same_columns, check_split, encode
 
 PAPER_CS = np.logspace(-4, 5, 19)
 STAGE = 200  # quasi-Newton steps after which the curvature is taken anew
@@ -76,6 +76,7 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
         }
         refit = look_up(FIT_ON, self.fit_on, "fit_on")
         patience = None if self.patience is None else check_integer(self.patience, "patience (or None)", least=1)
+        check_label_order(y, Z)
         Z = check_embedding(Z)
         y, train, val = check_split(y, train, val, Z.shape[0])
         with threadpool_limits(1, user_api="blas"):
