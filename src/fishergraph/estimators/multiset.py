@@ -131,7 +131,8 @@ class FisherSetEmbedding(FisherTransformer):
 
         X is a list of (member, feature) matrices (NumPy, CSR, tensors or tables), an array (set, member, feature), or a
         pair (points, indptr), in which set k has the points indptr[k] … indptr[k + 1] − 1. A matrix is a set of one
-        point per row. `weights` has one number per member: an array per set, or a flat one. `y` is not looked at.
+        point per row; a table with a row per member and a column of sets is cut by `groupby` first.
+        `weights` has one number per member: an array per set, or a flat one. `y` is not looked at.
         """
         self._fit(X, weights, want_output=False)
         return self

@@ -78,12 +78,14 @@ class FisherEmbedding(FisherTransformer):
         between layers kept in 8 bits, half the memory. Sums are float32 always. On the CPU the type of X is kept.
     random_state : seed; every layer has its own stream.
     n_jobs : threads; None uses every core. The result has the same bits at any number.
-    verbose : show a progress bar per layer.
+    verbose : show progress bars. A callable `verbose(title, steps)` shows the progress in its own way: it returns a
+        context manager with `update(n)`; if it has a method `expect`, that gets the costs of the parts by title first.
 
     Attributes
     ----------
     stack_ : the fitted input map and layers.
     structural_, structure_seed_ : whether the features came from the graph, and the seed of such features.
+    needs_graph_ : whether the fit had a graph, so that `transform` needs one.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
     Examples
@@ -167,7 +169,8 @@ class FisherEmbedding(FisherTransformer):
         X is dense or CSR, (node, feature), or None for structural features of the graph. `graph` is anything that
         `as_graph` takes; None makes every row its own multiset. `y` is not looked at. Row v of X belongs to node v;
         where the nodes of an edge table have ids, the index of a DataFrame X names its rows. For X = None, or beside
-        `as_graph(table)`, the rows are those of `as_graph(table).ids`.
+        `as_graph(table)`, the rows are those of `as_graph(table).ids`, and so is the index of pandas output
+        (`set_output(transform="pandas")`). A graph, or a record of features and a graph, may also be passed as X alone.
 
         X may be a torch tensor, dense or sparse CSR, on the `device`: then so is what is returned, and `graph` may be
         a (2, E) tensor (or a pair with weights) beside it, or `TensorSets`, which are the multisets themselves.
@@ -183,7 +186,10 @@ class FisherEmbedding(FisherTransformer):
 
     @each_warning_once()
     def transform(self, X: Any = None, *, graph: Any = None) -> Any:
-        """The embedding of the rows of X: the same graph, a larger one, or another one. Nothing is learned."""
+        """The embedding of the rows of X: the same graph, a larger one, or another one. Nothing is learned.
+
+        A graph is needed if the fit had one, and must be left out if it had none.
+        """
         check_is_fitted(self)
         spec = self._spec()
         X, sets, place, ids = open_door(self, X, graph, fitting=False)

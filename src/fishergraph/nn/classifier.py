@@ -176,8 +176,9 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         """Train on the labelled rows; rows without a label (−1, None, NaN or '') belong to the graph all the same.
 
         X is dense or CSR, (node, feature), or None for structural features of the graph. `graph` is anything that
-        `as_graph` takes; None makes every row its own multiset. `val` is a mask, or the numbers, of labelled rows that
-        decide when to stop. `checkpoint`, `resume` and `log` are those of `fishergraph.nn.train`.
+        `as_graph` takes; None makes every row its own multiset. A Series y must be in the order of the rows. `val` is a
+        mask, or the numbers, of labelled rows that decide when to stop. `checkpoint`, `resume` and `log` are those of
+        `fishergraph.nn.train`.
         """
         self._check_params()
         words = check_random_state(self.random_state).randint(0, 2**31 - 1, size=3)
