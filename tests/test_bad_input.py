@@ -230,7 +230,8 @@ def test_a_graph_in_the_place_of_y(graph):
 
 
 def test_nothing_to_embed():
-    refused("X or graph must be given, got None for both; pass features, a graph, or both", features=None, graph=None)
+    words = "X or graph must be given, got None for both; pass features, a graph, or both"
+    refused(words, features=None, graph=None, error=TypeError)
 
 
 def test_extreme_features_without_normalisation():

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 import os
 import re
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
+
+from fishergraph._warn import warn
 
 T = TypeVar("T")
 
@@ -115,9 +116,7 @@ def check_scale(X: Any, *, normalize: bool, n_features: int | None = None) -> No
     """
     if normalize:
         if (X.shape[1] if n_features is None else n_features) == 1:
-            warnings.warn(
-                "X has one feature, of which normalize=True keeps the sign alone; set normalize=False.", stacklevel=4
-            )
+            warn("one feature", "X has one feature, of which normalize=True keeps the sign alone; set normalize=False.")
         return
     values = X.data if sp.issparse(X) else X
     xp = array_namespace(values)

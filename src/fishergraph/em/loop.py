@@ -11,6 +11,8 @@ from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
 from fishergraph._checks import check_finite_rows, check_integer, check_number
+from fishergraph._repr import short_repr
+from fishergraph._warn import each_warning_once
 from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.e_step import e_step_slack, posterior
 from fishergraph.multiset import Multisets
@@ -26,6 +28,8 @@ class EMMeans(NamedTuple):
 
     means: Any
     mass: Any
+
+    __repr__ = short_repr
 
 
 def first_responsibilities(
@@ -111,6 +115,7 @@ def block_means(
     return out
 
 
+@each_warning_once()
 def em_means(
     points: Any,
     multisets: Any,

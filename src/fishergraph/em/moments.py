@@ -15,6 +15,7 @@ from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
 from fishergraph._checks import check_integer, check_number
+from fishergraph._repr import short_repr
 from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.e_step import e_step_slack, log_softmax, posterior
 from fishergraph.em.loop import EMMeans, as_points, block_means, check_sets, first_responsibilities
@@ -32,6 +33,8 @@ class Seen(NamedTuple):
 
     statistics: Any
     alpha: Responsibilities
+
+    __repr__ = short_repr
 
 
 def held_statistics(family: Family, n_points: int, n_features: int) -> int:

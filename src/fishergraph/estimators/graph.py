@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _checks
+from fishergraph._warn import each_warning_once
 from fishergraph.blocks import one_blas_thread
 from fishergraph.embedding import log_counts, root_shares
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing
@@ -35,6 +34,9 @@ READOUTS: dict[str, tuple[Callable[[Any], Any] | None, bool]] = {
     "means": (None, False),
     "both": (None, True),
 }
+
+# Nodes with tags and degrees alone have few distinct vectors: fewer centres than asked for are no surprise.
+_FEW = ("few anchors", "few landmarks")
 
 
 class FisherGraphEmbedding(FisherTransformer):
@@ -176,6 +178,7 @@ class FisherGraphEmbedding(FisherTransformer):
         """`fit(graphs).transform(graphs)`, bit for bit, in one pass."""
         return self._fit(graphs, want_output=True)
 
+    @each_warning_once()
     def transform(self, graphs: Any) -> np.ndarray:
         """The embedding of the graphs, (graph, column) float32. Nothing is learned."""
         check_is_fitted(self)
@@ -193,7 +196,7 @@ class FisherGraphEmbedding(FisherTransformer):
         self.code_ = fit_code(found, self.inputs)
         X, sets, members, spec = self._placed(spec, found, self.code_)
         self.n_features_in_ = X.shape[1]
-        with one_blas_thread(), spec.nodes.place.working(), _few_distinct():
+        with one_blas_thread(), spec.nodes.place.working(), each_warning_once(_FEW):
             self.stack_, self.readouts_, output = fit_stages(spec, X, sets, members, seed, want_output=want_output)
         return output
 
@@ -284,11 +287,3 @@ class FisherGraphEmbedding(FisherTransformer):
             for t, entry in enumerate(header["readouts"])
         )
         self.code_ = unpack_code(header["code"], arrays)
-
-
-@contextmanager
-def _few_distinct() -> Iterator[None]:
-    """Nodes with tags and degrees alone have few distinct vectors: fewer centres than asked for are no surprise."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="asked for .*, but the data hold only")
-        yield

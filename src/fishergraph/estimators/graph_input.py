@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph import _checks
+from fishergraph._repr import short_repr
 from fishergraph.blocks import row_blocks
 from fishergraph.em.unit import unit_rows
 from fishergraph.family.support import stored_entries
@@ -39,6 +40,8 @@ class NodeCode:
     cores: np.ndarray | None = None
     edge_tags: np.ndarray | None = None
     standard: StandardMap | None = None
+
+    __repr__ = short_repr
 
     def __call__(self, graphs: Graphs) -> Any:
         """The coded nodes, (node, column) float32: CSR where no part is dense."""

@@ -138,6 +138,8 @@ def pack_features(estimator: Any) -> dict[str, Any]:
         header["structure_seed"] = estimator.structure_seed_
     if hasattr(estimator, "structural_"):
         header["structural"] = estimator.structural_
+    if hasattr(estimator, "needs_graph_"):
+        header["needs_graph"] = estimator.needs_graph_
     return header
 
 
@@ -150,3 +152,5 @@ def unpack_features(estimator: Any, header: dict[str, Any]) -> None:
         estimator.structure_seed_ = header["structure_seed"]
     if "structural" in header:
         estimator.structural_ = header["structural"]
+    if "needs_graph" in header:
+        estimator.needs_graph_ = header["needs_graph"]

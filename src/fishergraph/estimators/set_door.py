@@ -70,7 +70,7 @@ def _listed(X: Any) -> Any:
         got = "pairs with a matrix each" if pairs else type(X).__name__
         raise TypeError(
             f"X must be a list of sets, an array or (points, indptr), got {got}; pass list(X.values()) of a "
-            "dictionary, and [frame.to_numpy() for _, frame in groups] of groups."
+            "dictionary, and [rows.drop(columns='set') for _, rows in table.groupby('set')] of groups."
         )
     return X
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fishergraph._repr import short_repr
 from fishergraph.graph import Graph
 
 
@@ -21,6 +22,8 @@ class EdgeTags(NamedTuple):
 
     nodes: np.ndarray
     tags: np.ndarray
+
+    __repr__ = short_repr
 
 
 NO_EDGE_TAGS = EdgeTags(np.zeros(0, np.int64), np.zeros(0, np.int64))

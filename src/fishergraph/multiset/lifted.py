@@ -20,6 +20,7 @@ from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
 from fishergraph._checks import look_up
+from fishergraph._repr import short_repr
 from fishergraph.multiset.members import Multisets
 
 
@@ -43,6 +44,8 @@ class LiftedSets:
     pool: Multisets | None = None
 
     lifted: ClassVar[bool] = True
+
+    __repr__ = short_repr
 
     @property
     def slots(self) -> int:

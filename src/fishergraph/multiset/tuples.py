@@ -20,7 +20,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._checks import check_integer
-from fishergraph.graph import Graph
+from fishergraph._repr import short_repr
+from fishergraph.graph import Graph, as_graph
 from fishergraph.multiset.lifted import LiftedSets, own_entries
 from fishergraph.multiset.members import Multisets, neighbourhoods, node_sets, singletons
 from fishergraph.multiset.rule import Rule
@@ -46,6 +47,8 @@ class NodeTuples:
     nodes: Multisets
     graphs: Multisets
 
+    __repr__ = short_repr
+
     def features(self, X: Any, *, normalize: bool = False) -> Any:
         """(tuple, k · feature + column): X of the nodes side by side, then the type; CSR where X is.
 
@@ -62,7 +65,7 @@ class NodeTuples:
 
 
 def node_tuples(
-    graph: Graph,
+    graph: Any,
     k: int = 2,
     s: int | None = None,
     *,
@@ -81,6 +84,7 @@ def node_tuples(
     """
     rule = Tuples(k, s, max_tuples)
     rule.check()
+    graph = as_graph(graph)
     borders = node_sets([0, graph.n_nodes] if graph_ptr is None else graph_ptr).indptr
     members = rule.find(graph, borders)
     begins = np.searchsorted(members[:, 0], np.arange(graph.n_nodes + 1))

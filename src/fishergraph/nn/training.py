@@ -14,6 +14,7 @@ from torch.nn.parameter import UninitializedParameter
 
 from fishergraph._checks import check_device, check_flag, check_integer, check_number, check_seed, look_up
 from fishergraph._file_checks import check_folder
+from fishergraph._warn import each_warning_once
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.nn.batches import FullBatch, Sampled, given_batches, sampled
 from fishergraph.nn.checkpoint import Run, checksum, describe_model, read_snapshot, restore
@@ -26,6 +27,7 @@ from fishergraph.nn.training_door import Task, model_option, open_task
 from fishergraph.ops.torch_device import find_device
 
 
+@each_warning_once()
 def train(
     model: nn.Module,
     x: Any,

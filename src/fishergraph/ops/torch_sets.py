@@ -55,7 +55,7 @@ class Hubs(NamedTuple):
         return self.part_row.shape[0]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TensorSets:
     """`Multisets` on tensors of one device. Set v holds the points indices[indptr[v]:indptr[v + 1]].
 

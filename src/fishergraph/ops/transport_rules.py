@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from fishergraph._warn import warn
 
 # A stage starts where no score of a member differs by more than this from another.
 GAP = 16.0
@@ -29,9 +29,9 @@ def default_tolerance(itemsize: int) -> float:
 
 def warn_unmet(residual: float, tolerance: float, max_iter: int) -> None:
     """Warn that a marginal was not met: the last step, whose rows sum to one, is the result."""
-    warnings.warn(
+    warn(
+        "transport",
         f"a transport E-step did not converge: after {max_iter} steps the masses of the anchors miss their targets by "
         f"{residual:.1e} of themselves, {tolerance:.0e} was asked for; the last step is used. "
         "Scores this far apart need a larger variance, or e_step='posterior'.",
-        stacklevel=3,
     )
