@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from fishergraph._numbers import unmasked
+
 # More nodes than this are counted only on request: their row offsets alone take 8 GiB.
 _MOST_NODES = 2**30
 
@@ -85,11 +87,12 @@ def check_endpoints(source: np.ndarray, target: np.ndarray, n_nodes: int) -> Non
 
 def check_weights(weights: Any, n_edges: int, name_edge: Callable[[int], str]) -> np.ndarray:
     """Edge weights as float32 or float64, finite and not negative; `name_edge(i)` names the i-th edge."""
-    weights = np.asarray(weights)
+    weights = np.asarray(unmasked(weights, "edge weights"))
     if weights.shape != (n_edges,):
         raise ValueError(f"edge weights must have shape ({n_edges},), got {weights.shape}; pass one per edge.")
     if weights.dtype.kind not in "biuf":
-        strange = [i for i, w in enumerate(weights.tolist()) if not isinstance(w, Real)]
+        times = weights.dtype.kind in "mM"  # some of which Python has as integers
+        strange = [i for i, w in enumerate(weights.tolist()) if times or not isinstance(w, Real)]
         if strange:
             bad = next((i for i in strange if not _reads_as_number(weights[i])), strange[0])
             raise TypeError(

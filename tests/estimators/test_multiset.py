@@ -295,13 +295,13 @@ def test_phi_exists_by_blocks_where_there_is_a_kernel_map(monkeypatch):
     """Only the sample that the landmarks are learned from is ever whole."""
     from fishergraph import layer
 
-    shapes, original = [], layer.fisher_embedding
+    shapes, original = [], layer.mixture_phi
 
     def watched(means, *args, **kwargs):
         shapes.append(means.shape)
         return original(means, *args, **kwargs)
 
-    monkeypatch.setattr(layer, "fisher_embedding", watched)
+    monkeypatch.setattr(layer, "mixture_phi", watched)
     many = [np.random.default_rng(k).normal(size=(2, 3)).astype(np.float32) for k in range(1500)]
     small(kernel="exp", max_samples=100).fit_transform(many)
     assert max(shape[0] for shape in shapes) == 375  # four blocks of at most 512

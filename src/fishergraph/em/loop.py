@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
-from fishergraph._checks import check_finite_rows, check_integer, check_number
+from fishergraph._checks import MOST_ITERATIONS, check_finite_rows, check_integer, check_number
+from fishergraph._numbers import as_floats
 from fishergraph._repr import short_repr
 from fishergraph._warn import each_warning_once
 from fishergraph.blocks import block_rows, map_blocks, row_blocks
@@ -155,7 +157,7 @@ def em_means(
     """
     variance = check_number(variance, "variance", strict=True)
     prior = check_number(prior, "prior")
-    n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0)
+    n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0, most=MOST_ITERATIONS)
     slack = e_step_slack(e_step, column_penalty)
     if is_torch_array(points):
         from fishergraph.ops.torch_door import checked_em_means
@@ -234,11 +236,11 @@ def check_sets(sets: Multisets, n_rows: int) -> None:
 
 
 def as_points(array: Any, name: str) -> np.ndarray:
-    """A C-ordered float matrix; float64 is kept, everything else becomes float32."""
-    array = np.asarray(array)
+    """A C-ordered float matrix by the rule of `as_floats`, with finite entries."""
+    if sp.issparse(array):
+        raise TypeError(f"{name} must be a dense matrix, got a sparse one; pass {name}.toarray().")
+    array = as_floats(array, name)
     if array.ndim != 2:
         raise ValueError(f"{name} must be a matrix of shape (rows, features), got shape {array.shape}; reshape it.")
-    dtype = np.float64 if array.dtype == np.float64 else np.float32
-    array = np.ascontiguousarray(array, dtype=dtype)
     check_finite_rows(array, name)
     return array

@@ -97,7 +97,7 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
 
     def _seed_words(self) -> list[int]:
         """Four words drawn from `random_state`: what every stream of a fit comes from."""
-        generator = check_random_state(self.random_state)
+        generator = check_random_state(_checks.check_random_seed(self.random_state))
         return [int(word) for word in generator.randint(0, 2**32, size=4, dtype=np.uint32)]
 
     def _layer_spec(self) -> LayerSpec:
@@ -112,14 +112,14 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
         variance = self.variance
         if not isinstance(variance, str) or variance != "auto":
             variance = _checks.check_number(variance, "variance (or 'auto')", least=1e-12, most=1e12)
-        n_em_iter = _checks.check_integer(self.n_em_iter, "n_em_iter", least=0)
+        n_em_iter = _checks.check_integer(self.n_em_iter, "n_em_iter", least=0, most=_checks.MOST_ITERATIONS)
         device = self.device.partition(":")[0]
         if device == "cpu" or self.backend is not None:  # a backend that cannot do the work says so before it
             choose_backend(self.backend, device=device, n_em_iter=n_em_iter, slack=slack)
         return LayerSpec(
-            n_anchors=_checks.check_integer(self.n_anchors, "n_anchors", least=1),
+            n_anchors=_checks.check_integer(self.n_anchors, "n_anchors", least=1, most=_checks.MOST_ANCHORS),
             anchor_method=self._anchor_method(),
-            dim=_checks.check_integer(self.dim, "dim", least=1),
+            dim=_checks.check_integer(self.dim, "dim", least=1, most=_checks.MOST_COLUMNS),
             n_em_iter=n_em_iter,
             variance=variance,
             sharpness=_checks.check_number(self.sharpness, "sharpness", strict=True, most=1.0),

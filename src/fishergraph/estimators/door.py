@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 from array_api_compat import is_torch_array
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from fishergraph import _checks, _graph_checks
 from fishergraph._edge_lists import edge_table
+from fishergraph._numbers import as_floats, check_column_names
 from fishergraph._optional import require
 from fishergraph.estimators.given import features_and_graph
 from fishergraph.estimators.progress import costing, progress_bar
@@ -149,11 +149,12 @@ def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Any:
 
 def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], str] = _checks.plain_row) -> Any:
     """X as a C-ordered float matrix or CSR, with finite entries; `name_row(i)` names a row in an error."""
-    if sp.issparse(X):
-        _checks.check_compressed(X, "X")
-    X = validate_data(
-        model, X, reset=fitting, accept_sparse="csr", dtype=_float_types(X), order="C", ensure_all_finite=False
-    )
+    rows = as_floats(X, "X")
+    options: Any = {"accept_sparse": "csr", "dtype": rows.dtype, "ensure_all_finite": False, "estimator": model}
+    rows = check_array(rows, input_name="X", **options)
+    check_column_names(X)
+    validate_data(model, X, reset=fitting, skip_check_array=True)  # the number and the names of the columns
+    X = rows
     _checks.check_finite_rows(X, name_row=name_row)
     _checks.check_scale(X, normalize=enters_unit(model))
     if sp.issparse(X):
@@ -161,15 +162,6 @@ def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], st
         X.sum_duplicates()
     _check_support(model, X, name_row)
     return X
-
-
-def _float_types(X: Any) -> list[type]:
-    """The types X may keep; the first is for what has neither: float64 for Python's numbers, float32 for integers."""
-    # Of the types of columns scikit-learn looks at pandas' alone, and there not at objects.
-    columns = getattr(X, "dtypes", getattr(getattr(X, "schema", None), "types", ()))
-    wide = isinstance(X, (list, tuple)) or getattr(X, "dtype", None) in (object, np.longdouble)
-    wide = wide or not {"float64", "double", "object"}.isdisjoint(str(kind).lower() for kind in columns)
-    return [np.float64, np.float32] if wide else [np.float32, np.float64]
 
 
 def _check_support(model: Any, X: Any, name_row: Callable[[int], str]) -> None:

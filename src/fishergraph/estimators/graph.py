@@ -231,7 +231,7 @@ class FisherGraphEmbedding(FisherTransformer):
         choose_multiset(self.multiset)
         _checks.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
         _checks.check_flag(self.undirected, "undirected")
-        n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0)
+        n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0, most=_checks.MOST_LAYERS)
         layer = self._layer_spec()
         nodes = StackSpec(
             layer=layer,
@@ -245,9 +245,9 @@ class FisherGraphEmbedding(FisherTransformer):
         alone, counts = _checks.look_up(READOUTS, self.readout, "readout")
         readout = replace(
             layer,
-            n_anchors=_checks.check_integer(self.graph_anchors, "graph_anchors", least=1),
+            n_anchors=_checks.check_integer(self.graph_anchors, "graph_anchors", least=1, most=_checks.MOST_ANCHORS),
             sharpness=_checks.check_number(self.graph_sharpness, "graph_sharpness", strict=True, most=1.0),
-            dim=_checks.check_integer(self.graph_dim, "graph_dim", least=1),
+            dim=_checks.check_integer(self.graph_dim, "graph_dim", least=1, most=_checks.MOST_COLUMNS),
             fit_map=_checks.look_up(KERNELS, self.graph_kernel, "graph_kernel"),
             keeps_phi=self.graph_kernel == "identity",
             masses=alone,

@@ -220,7 +220,7 @@ class FisherEmbedding(FisherTransformer):
         _checks.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
         _checks.check_flag(self.undirected, "undirected")
         describe_structure(self.structure)  # an unknown kind is found even where X is given
-        n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0)
+        n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0, most=_checks.MOST_LAYERS)
         layer = self._layer_spec()
         teleport = self.teleport
         if teleport is not None:

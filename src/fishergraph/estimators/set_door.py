@@ -11,6 +11,7 @@ from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
 from fishergraph import _checks
+from fishergraph._numbers import real_array, unmasked
 from fishergraph.estimators.door import host_placed, host_rows, tensor_placed, tensor_rows
 from fishergraph.multiset import Multisets
 from fishergraph.ops.place import Place
@@ -133,6 +134,7 @@ def _as_set(entry: Any, number: int) -> Any:
     names = list(getattr(entry, "columns", ()))
     if hasattr(entry, "to_numpy"):
         entry = entry.to_numpy()
+    entry = _checks.check_compressed(entry, "a set") if sp.issparse(entry) else unmasked(entry, f"set {number}")
     try:
         matrix = entry if sp.issparse(entry) or is_torch_array(entry) else np.asarray(entry)
     except ValueError:
@@ -258,14 +260,14 @@ def _check_weights(weights: Any, indptr: np.ndarray) -> np.ndarray:
 def _flat_weights(weights: Any, sizes: np.ndarray) -> np.ndarray:
     """The weights of all members, in a row: as they came, or of one array per set, each of its set's size."""
     try:
-        if getattr(weights, "ndim", 0) == 1 and _host(weights).dtype.kind in "fiub":
+        if getattr(weights, "ndim", 0) == 1 and str(weights.dtype) != "object":
             return _host(weights).astype(np.float64)
         parts = [_host(part).astype(np.float64) for part in weights]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as error:
         raise TypeError(
             f"weights must be one array of numbers per set, or one number per member, got a {type(weights).__name__} "
-            "that is neither; pass such numbers."
-        ) from None
+            f"that is neither; pass such numbers: {str(error).rstrip('.')}."
+        ) from error
     if all(part.ndim == 0 for part in parts):
         return np.array(parts, dtype=np.float64)
     if len(parts) != len(sizes):
@@ -283,4 +285,4 @@ def _flat_weights(weights: Any, sizes: np.ndarray) -> np.ndarray:
 
 
 def _host(values: Any) -> np.ndarray:
-    return np.asarray(values.cpu() if is_torch_array(values) else values)
+    return real_array(values.detach().cpu() if is_torch_array(values) else values, "weights")

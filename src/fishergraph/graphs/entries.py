@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from fishergraph._checks import check_compressed
 from fishergraph._graph_checks import numeric_attributes, row_labels
+from fishergraph._numbers import unmasked
 from fishergraph._warn import warn
 from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
 from fishergraph.graphs.record import EdgeTags, Graphs
@@ -187,7 +188,7 @@ _READERS: list[tuple[Callable[[Any], bool], Callable[[Any, dict[str, str], bool]
 
 
 def _array(values: Any) -> np.ndarray:
-    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else unmasked(values, "features and tags"))
 
 
 def _matrix(X: Any) -> Any:

@@ -181,7 +181,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         `fishergraph.nn.train`.
         """
         self._check_params()
-        words = check_random_state(self.random_state).randint(0, 2**31 - 1, size=3)
+        words = check_random_state(_checks.check_random_seed(self.random_state)).randint(0, 2**31 - 1, size=3)
         self.structure_seed_, seed, split_seed = (int(word) for word in words)
         x, sets, ids = self._open(X, graph, fitting=True)
         check_row_order(y, ids, _IN_ORDER)
@@ -264,7 +264,9 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         _checks.check_flag(self.undirected, "undirected")
         describe_structure(self.structure)
         for name, least in (("n_layers", 0), ("n_anchors", 1), ("dim", 1), ("n_em_iter", 0), ("max_epochs", 1)):
-            _checks.check_integer(getattr(self, name), name, least=least)
+            bounds = {"n_layers": _checks.MOST_LAYERS, "n_em_iter": _checks.MOST_ITERATIONS}
+            most = bounds.get(name, _checks.MOST_COLUMNS)
+            _checks.check_integer(getattr(self, name), name, least=least, most=most)
         _checks.check_number(self.validation_fraction, "validation_fraction", most=0.9)
         _checks.check_n_jobs(self.n_jobs)
 

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from fishergraph._numbers import unmasked
 from fishergraph._warn import warn
 
 UNLABELLED = -1
@@ -24,7 +25,7 @@ def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndar
         raise ValueError("FisherClassifier requires y to be passed, but the target y is None; pass a label per row.")
     if isinstance(y, Mapping):
         raise TypeError("y must be one label per row, got a dict; pass pd.Series(y).reindex(ids) with the rows' ids.")
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(unmasked(y, "y"), warn=True)
     if len(y) != n_rows:
         raise ValueError(f"y must have one label for each of the {n_rows} rows of X, got {len(y)}; pass as many.")
     labelled = ~_missing(y)

@@ -282,11 +282,10 @@ def check_sets(sets: TensorSets) -> TensorSets:
 
 
 def check_values(weights: Tensor) -> None:
-    """Raise unless the weights are finite and not negative."""
-    if not bool((torch.isfinite(weights) & (weights >= 0)).all()):
-        raise ValueError(
-            f"weights must be finite and at least 0, got minimum {float(weights.detach().min()):g}; clip or drop them."
-        )
+    """Raise unless the weights are not negative and their sums stay in float32's range."""
+    if not bool(((weights >= 0) & (weights <= 1e30)).all()):
+        ends = "minimum {:g} and maximum {:g}".format(*map(float, torch.aminmax(weights.detach())))
+        raise ValueError(f"weights must be finite and at least 0, got {ends} (1e+30 at most); clip or drop them.")
 
 
 def check_weights(sets: TensorSets) -> None:

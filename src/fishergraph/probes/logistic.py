@@ -71,8 +71,8 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
         """self, fitted on rows `train` of Z with the C that is best on rows `val` (index arrays or masks)."""
         Cs = _check_Cs(self.Cs)
         solver = {
-            "max_iter": check_integer(self.max_iter, "max_iter", least=1),
-            "tol": check_number(self.tol, "tol", strict=True),
+            "max_iter": check_integer(self.max_iter, "max_iter", least=1, most=1_000_000),
+            "tol": check_number(self.tol, "tol", least=1e-15, most=1.0),
         }
         refit = look_up(FIT_ON, self.fit_on, "fit_on")
         patience = None if self.patience is None else check_integer(self.patience, "patience (or None)", least=1)
@@ -115,7 +115,8 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
         """The logits, (row, class); for two classes one column's worth, positive for `classes_[1]`."""
         check_is_fitted(self)
         Z = check_same_columns(check_embedding(Z), self.n_features_in_)
-        logits = Z @ self.coef_.T + self.intercept_
+        with threadpool_limits(1, user_api="blas"):
+            logits = Z @ self.coef_.T + self.intercept_
         return logits[:, 0] if logits.shape[1] == 1 else logits
 
     def predict(self, Z: Any) -> np.ndarray:
@@ -244,6 +245,8 @@ def _check_Cs(Cs: Any) -> np.ndarray:
         values = PAPER_CS if Cs is None else np.atleast_1d(np.asarray(Cs, dtype=np.float64))
     except (TypeError, ValueError):
         values = np.empty(0)
-    if values.ndim != 1 or values.size == 0 or not np.all(np.isfinite(values) & (values > 0)):
-        raise ValueError(f"Cs must be a list of positive finite numbers, got {Cs!r}; pass such a list, or None.")
+    if values.ndim != 1 or values.size == 0 or not np.all((values >= 1e-12) & (values <= 1e12)):
+        raise ValueError(
+            f"Cs must be a list of positive finite numbers, from 1e-12 to 1e12, got {Cs!r}; pass such a list, or None."
+        )
     return np.sort(values)
