@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_flag, look_up
+from fishergraph._checks import check_compressed, check_flag, look_up
 from fishergraph.datasets.record import GraphData
 
 
@@ -43,8 +43,9 @@ def prepare(data: GraphData, preparation: Preparation | None = None) -> GraphDat
     check_flag(preparation.binary, "binary")
     scale = look_up(_ROWS, preparation.rows, "rows")[1]
     set_loops = look_up(_LOOPS, preparation.loops, "loops")[1]
-    X = _present(data.X) if preparation.binary else data.X
-    return replace(data, X=scale(X), graph=set_loops(data.graph))
+    X = check_compressed(data.X, "X") if sp.issparse(data.X) else data.X
+    X = _present(X) if preparation.binary else X
+    return replace(data, X=scale(X), graph=set_loops(check_compressed(data.graph, "graph")))
 
 
 def preparation_of(name: str) -> Preparation:

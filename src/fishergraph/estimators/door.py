@@ -127,7 +127,7 @@ def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Any:
 def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], str] = _checks.plain_row) -> Any:
     """X as a C-ordered float matrix or CSR, with finite entries; `name_row(i)` names a row in an error."""
     if sp.issparse(X):
-        _checks.check_compressed(X, "X")
+        X = _checks.check_compressed(X, "X")
     X = validate_data(
         model, X, reset=fitting, accept_sparse="csr", dtype=_float_types(X), order="C", ensure_all_finite=False
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fishergraph._checks import check_integer, check_number
+from fishergraph._record_checks import unchecked
 from fishergraph.diffusion import average_series, diffuse, heat_series, pagerank_series
 from fishergraph.graph import Graph
 from fishergraph.multiset.members import Multisets, degrees, inverse_sqrt_or_zero, neighbourhoods
@@ -46,7 +47,7 @@ class Diffusion(Rule):
         left = inverse_sqrt_or_zero(received) if symmetric else 1.0 / received
         right = inverse_sqrt_or_zero(sent) if symmetric else np.ones(len(received))
         cut = {"members": self.members, "tolerance": self.tolerance, "n_jobs": n_jobs}
-        return Multisets(*diffuse(adjacency, left, right, self.series(), **cut), graph.n_nodes)
+        return unchecked(Multisets, *diffuse(adjacency, left, right, self.series(), **cut), graph.n_nodes)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fishergraph._checks import check_integer, check_number, check_seed, look_up
+from fishergraph._record_checks import unchecked
 from fishergraph.blocks import map_blocks, per_thread, row_blocks
 from fishergraph.counters import STEP, below, compiled, row_state
 from fishergraph.graph import Graph
@@ -107,4 +108,4 @@ class Hops(Rule):
         sizes, out, out_weights = (np.concatenate(part) for part in zip(*parts, strict=True))
         indptr = np.append(0, np.cumsum(sizes))
         even = bool((out_weights == 1).all())
-        return Multisets(indptr, out, reweigh(indptr, out, None if even else out_weights), n)
+        return unchecked(Multisets, indptr, out, reweigh(indptr, out, None if even else out_weights), n)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fishergraph._record_checks import unchecked
 from fishergraph.graph import Graph
 from fishergraph.multiset.lifted import LiftedSets, own_entries
 from fishergraph.multiset.members import neighbourhoods
@@ -27,4 +28,4 @@ class Pairs(Rule):
         near = neighbourhoods(graph, closed=False, weights=weights)
         roots = np.repeat(np.arange(graph.n_nodes, dtype=near.indices.dtype), np.diff(near.indptr))
         members = np.stack([roots, near.indices], axis=1)
-        return LiftedSets(own_entries(near.indptr, near.weights), members, graph.n_nodes, lift="mean")
+        return unchecked(LiftedSets, own_entries(near.indptr, near.weights), members, graph.n_nodes, lift="mean")

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from fishergraph._checks import check_integer, check_seed
+from fishergraph._record_checks import unchecked
 from fishergraph.blocks import map_blocks, row_blocks
 from fishergraph.graph import Graph
 from fishergraph.multiset.lifted import LiftedSets, own_entries
@@ -62,7 +63,7 @@ class Paths(Rule):
             self.length, "about " if n_drawn else "", round(totals.sum()), len(paths), n_drawn, len(counts),
         )  # fmt: skip
         indptr = np.append(0, np.cumsum(sizes))
-        return LiftedSets(own_entries(indptr, path_weights), paths, graph.n_nodes, "concatenation", totals)
+        return unchecked(LiftedSets, own_entries(indptr, path_weights), paths, graph.n_nodes, "concatenation", totals)
 
     def _count(self, near: Multisets, n_jobs: int | None) -> np.ndarray:
         """How many paths every node has, (node,); −1 where they are drawn."""

@@ -19,7 +19,8 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_integer
+from fishergraph._checks import check_compressed, check_integer
+from fishergraph._record_checks import unchecked
 from fishergraph.graph import Graph
 from fishergraph.multiset.lifted import LiftedSets, own_entries
 from fishergraph.multiset.members import Multisets, neighbourhoods, node_sets, singletons
@@ -51,6 +52,7 @@ class NodeTuples:
 
         `normalize` divides the rows of X by their lengths first, so that features do not outweigh types.
         """
+        X = check_compressed(X, "X").tocsr() if sp.issparse(X) else X
         if normalize:
             from sklearn.preprocessing import normalize as unit_rows
 
@@ -87,11 +89,11 @@ def node_tuples(
     types = np.zeros((len(members), N_RELATIONS * k * (k - 1) // 2 + k), np.float32)
     fill_relations(graph.indptr, graph.indices, members, types)
     every = singletons(len(members)).indices
-    nodes = Multisets(begins, every, None, len(members))
+    nodes = unchecked(Multisets, begins, every, None, len(members))
     sets = _neighbours(neighbourhoods(graph, closed=False, weights=weights), members, nodes)
     logger.info("(%d, %d)-tuples of %d nodes: %d, with %d members", k, rule.parts, graph.n_nodes, len(members),
                 sets.n_entries)  # fmt: skip
-    return NodeTuples(members, types, sets, nodes, Multisets(begins[borders], every, None, len(members)))
+    return NodeTuples(members, types, sets, nodes, unchecked(Multisets, begins[borders], every, None, len(members)))
 
 
 def _neighbours(near: Multisets, members: np.ndarray, nodes: Multisets) -> LiftedSets:
@@ -103,7 +105,7 @@ def _neighbours(near: Multisets, members: np.ndarray, nodes: Multisets) -> Lifte
     subgraphs, weights = np.empty((room, width), members.dtype), np.empty(room, dtype)
     fill_neighbours(*arrays, subgraphs, weights)
     entries = own_entries(np.append(0, np.cumsum(sizes)), None if near.weights is None else weights)
-    return LiftedSets(entries, subgraphs, len(members), pool=nodes)
+    return unchecked(LiftedSets, entries, subgraphs, len(members), pool=nodes)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 
 from fishergraph._checks import check_flag, check_integer, check_number, look_up
+from fishergraph._record_checks import changed
 from fishergraph.em.anchors import sample_size
 from fishergraph.family import choose_family
 from fishergraph.layer import sampled_points
@@ -221,7 +221,7 @@ class FisherConv(MessagePassing):
         if not self.training or self.dropout == 0:
             return sets
         if sets.lifted:
-            return replace(sets, sets=self._thinned(sets.sets))
+            return changed(sets, sets=self._thinned(sets.sets))
         kept = torch.rand(sets.indices.shape, device=sets.device) >= self.dropout
         weights = kept.float() if sets.weights is None else sets.weights * kept
         if torch.is_grad_enabled():
