@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_integer, look_up
+from fishergraph._checks import check_integer, check_weight_scale, look_up
 from fishergraph._record_checks import as_indices, as_offsets, as_weights, normalise, unchecked
 from fishergraph.graph import as_graph
 
@@ -102,18 +102,21 @@ def node_sets(graph_ptr: Any) -> Multisets:
     return unchecked(Multisets, indptr.astype(np.int64), every.indices, None, every.n_points)
 
 
-def neighbourhoods(graph: Any, *, closed: bool = True, weights: str | None = None) -> Multisets:
+def neighbourhoods(
+    graph: Any, *, closed: bool = True, weights: str | None = None, dtype: Any = np.float32
+) -> Multisets:
     """S_G(v) = N(v), with v itself when `closed` (added once, with weight one, where the graph has no self-loop).
 
     `graph` is anything that `as_graph` takes. `weights` None keeps the graph's own weights; "uniform" makes every
-    member weigh one; "symmetric" divides them by the square roots of both ends' degrees.
+    member weigh one; "symmetric" divides them by the square roots of both ends' degrees, in the precision of the
+    graph's weights or of `dtype`, that of the points, whichever is higher.
     """
     reweigh = look_up(WEIGHTS, weights if weights is not None else "edge", "weights")
     graph = as_graph(graph)
     indptr, indices, edge_weights = graph.indptr, graph.indices, graph.weights
     if closed:
         indptr, indices, edge_weights = _add_missing_loops(indptr, indices, edge_weights)
-    return unchecked(Multisets, indptr, indices, reweigh(indptr, indices, edge_weights), graph.n_nodes)
+    return unchecked(Multisets, indptr, indices, reweigh(indptr, indices, edge_weights, dtype), graph.n_nodes)
 
 
 def _add_missing_loops(
@@ -140,25 +143,30 @@ def _add_missing_loops(
     return full_indptr, full, full_weights
 
 
-def _edge(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+def _edge(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, dtype: Any) -> np.ndarray | None:
     """a_vu = w_vu, the weights as given."""
     return weights
 
 
-def _uniform(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+def _uniform(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, dtype: Any) -> np.ndarray | None:
     """a_vu = 1."""
     return None
 
 
-def _symmetric(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+def _symmetric(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, dtype: Any) -> np.ndarray | None:
     """a_vu = w_vu / √(d_v d_u), with d_v the weight v receives and d_u the weight u sends."""
     received, sent = degrees(indptr, indices, weights)
     inverse_received, inverse_sent = inverse_sqrt_or_zero(received), inverse_sqrt_or_zero(sent)
-    # In the precision of the weights, float32 where there are none: an entry takes no more memory than it has to.
-    kind = np.float32 if weights is None else weights.dtype
+    kind = weight_dtype(weights, dtype)
+    check_weight_scale(weights, kind)
     scaled = inverse_sent.astype(kind)[indices]
     scaled *= np.repeat(inverse_received.astype(kind), np.diff(indptr))
     return scaled if weights is None else scaled * weights
+
+
+def weight_dtype(weights: np.ndarray | None, dtype: Any) -> np.dtype:
+    """The dtype of weights that a rule computes from these for points of `dtype`: the wider one, float32 at least."""
+    return np.result_type(np.float32, dtype, *(() if weights is None else (weights.dtype,)))
 
 
 def degrees(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -176,7 +184,8 @@ def inverse_sqrt_or_zero(degrees: np.ndarray) -> np.ndarray:
     return np.divide(1.0, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
 
 
-WEIGHTS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray | None], np.ndarray | None]] = {
+# (indptr, indices, weights, dtype of the points) → the weights of the members
+WEIGHTS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray | None, Any], np.ndarray | None]] = {
     "edge": _edge,
     "uniform": _uniform,
     "symmetric": _symmetric,

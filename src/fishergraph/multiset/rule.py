@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from fishergraph.graph import Graph
 
 
@@ -18,6 +20,8 @@ class Rule:
         """Raise unless every parameter is what it must be."""
         raise NotImplementedError
 
-    def __call__(self, graph: Graph, weights: str | None = None, n_jobs: int | None = None) -> Any:
-        """The multisets of a graph, `Multisets` or `LiftedSets`; `weights` as in `neighbourhoods`."""
+    def __call__(
+        self, graph: Graph, weights: str | None = None, n_jobs: int | None = None, dtype: Any = np.float32
+    ) -> Any:
+        """The multisets of a graph, `Multisets` or `LiftedSets`; `weights` and `dtype` as in `neighbourhoods`."""
         raise NotImplementedError

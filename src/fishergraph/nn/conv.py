@@ -213,7 +213,13 @@ class FisherConv(MessagePassing):
         if self.slots is not None or isinstance(edge_index, LiftedSets):
             return lifted_sets(edge_index, edge_weight, size, self.slots)
         return edge_sets(
-            edge_index, edge_weight, n_points=size[0], n_sets=size[1], loops=self.add_self_loops, weights=self.weights
+            edge_index,
+            edge_weight,
+            n_points=size[0],
+            n_sets=size[1],
+            loops=self.add_self_loops,
+            weights=self.weights,
+            dtype=next(self.parameters()).dtype,
         )
 
     def _thinned(self, sets: Any) -> Any:
@@ -257,7 +263,7 @@ class FisherConv(MessagePassing):
         edges, weights = listed_edges(edge_index, edge_weight, size, loops=self.add_self_loops)
         order = torch.sort(edges[1], stable=True).indices
         sets = edge_sets(edges[:, order], None if weights is None else weights[order], n_points=size[0],
-                         n_sets=size[1], loops=False, weights=self.weights)  # fmt: skip
+                         n_sets=size[1], loops=False, weights=self.weights, dtype=source.dtype)  # fmt: skip
         attention = self.mixture.attention(source, sets)
         alpha = torch.empty_like(attention).index_copy(0, order, attention)  # in the order of the edges
         rows = self.mixture.rows(source)
