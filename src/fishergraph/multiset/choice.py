@@ -50,6 +50,12 @@ def choose_multiset(multiset: str | Rule) -> Callable[..., Any]:
     return look_up(MULTISETS, multiset, "multiset (or a record such as PageRank(members=32))")
 
 
+def slots_of(multiset: Any) -> int:
+    """How many points a member of these multisets has side by side."""
+    chosen = choose_multiset(multiset)
+    return chosen.slots if isinstance(chosen, Rule) else 1
+
+
 def makes_lifted(multiset: Any) -> bool:
     """Whether the members of these multisets are made of several points."""
     chosen = MULTISETS.get(multiset) if isinstance(multiset, str) else multiset

@@ -45,6 +45,11 @@ class Paths(Rule):
 
     lifts: ClassVar[bool] = True
 
+    @property
+    def slots(self) -> int:
+        """The nodes of a path."""
+        return self.length + 1
+
     def check(self) -> None:
         """Raise unless every parameter is what it must be."""
         check_integer(self.length, "length", least=1, most=MOST_EDGES)

@@ -16,6 +16,11 @@ class Rule:
 
     lifts: ClassVar[bool] = False  # whether it makes `LiftedSets`
 
+    @property
+    def slots(self) -> int:
+        """How many points a member has side by side."""
+        return 1
+
     def check(self) -> None:
         """Raise unless every parameter is what it must be."""
         raise NotImplementedError

@@ -137,6 +137,15 @@ class Tuples(Rule):
     lifts: ClassVar[bool] = True
 
     @property
+    def slots(self) -> int:
+        """A tuple, and a neighbour of it at each place."""
+        return self.k + 1
+
+    def n_columns(self, n_features: int) -> int:
+        """The columns of `NodeTuples.features` for so many features of a node."""
+        return self.k * n_features + N_RELATIONS * self.k * (self.k - 1) // 2 + self.k
+
+    @property
     def parts(self) -> int:
         """s, or k where it is None."""
         return self.k if self.s is None else self.s

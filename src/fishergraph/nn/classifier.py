@@ -19,18 +19,21 @@ from fishergraph._version import __version__
 from fishergraph.estimators.base import all_or_nothing
 from fishergraph.estimators.door import host_door
 from fishergraph.estimators.model_file import (
+    COMMON,
     given_params,
     load_model,
+    only,
     pack_features,
     plain_params,
     unpack_features,
     write_file,
 )
 from fishergraph.family import FAMILIES
-from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
+from fishergraph.multiset import WEIGHTS, Rule, Tuples, choose_multiset, makes_lifted, slots_of
 from fishergraph.nn.history import History
 from fishergraph.nn.labels import UNLABELLED, check_split, given_rows, hold_out, read_labels
 from fishergraph.nn.lifted import check_whole, n_outputs
+from fishergraph.nn.model_state import read_classes, read_history, read_network
 from fishergraph.nn.models import FisherNet
 from fishergraph.nn.rows import as_tensor
 from fishergraph.nn.training import own_randomness, train
@@ -223,7 +226,13 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         x, sets = self._open(X, graph, fitting=False)
         device, first = find_device(self.device), next(self.net_.parameters())
-        return self.net_.to(device).inference(x.to(first.dtype), sets, device=device)
+        logits = self.net_.to(device).inference(x.to(first.dtype), sets, device=device)
+        if not bool(torch.isfinite(logits).all()):
+            raise ValueError(
+                "the network must give finite numbers, got others, as weights or features of huge size do; rescale X, "
+                "fit again, or get the model file again."
+            )
+        return logits
 
     def _open(self, X: Any, graph: Any, *, fitting: bool) -> tuple[Tensor, Any]:
         """(x, sets) as tensors in host memory."""
@@ -286,12 +295,20 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _restore(cls: type[FisherClassifier], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> FisherClassifier:
+    only(header, (*COMMON, "classes", "classes_type", "network", "history"))
     model = cls(**given_params(header))
+    model._check_params()
     unpack_features(model, header)
-    model.classes_ = np.array(header["classes"], dtype=header["classes_type"])
-    state = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
-    model.net_ = FisherNet(**header["network"]).to(state["classifier.weight"].dtype).eval()
-    model.net_.load_state_dict(state)
-    model.history_ = History(**header["history"])
+    model.classes_ = read_classes(header["classes"], header["classes_type"])
+    rule = choose_multiset(model.multiset)
+    width = model.n_features_in_
+    expected = {
+        "in_channels": rule.n_columns(width) if isinstance(rule, Tuples) else width,
+        "out_channels": len(model.classes_),
+        "slots": slots_of(model.multiset) if makes_lifted(model.multiset) else None,
+        "pooling": None,
+    }
+    model.net_ = read_network(header["network"], arrays, expected)
+    model.history_ = read_history(header["history"])
     model.n_iter_ = len(model.history_)
     return model
