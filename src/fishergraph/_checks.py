@@ -273,22 +273,26 @@ def _memory() -> float:
 
 
 def check_compressed(A: Any, what: str) -> Any:
-    """A sparse matrix as it came; raises where its indices point outside: compiled code trusts them."""
-    if A.format == "coo" and A.nnz:
-        coords = getattr(A, "coords", ())
-        if any(
-            len(ends) != A.nnz or ends.min() < 0 or ends.max() >= n for ends, n in zip(coords, A.shape, strict=True)
-        ):
-            raise ValueError(
-                f"{what} must be a sparse matrix whose indices lie inside its shape {tuple(A.shape)}, got other ones; "
-                "build it again from its rows, columns and values."
-            )
-    if A.format in ("csr", "csc", "bsr"):
-        try:
-            A.check_format(full_check=True)
-        except ValueError as error:
-            raise ValueError(
-                f"{what} must be a sparse matrix whose indices lie inside its shape {tuple(A.shape)}, got one where "
-                f"{str(error).rstrip('. ')}; build it again from its rows, columns and values."
-            ) from error
+    """A sparse matrix, checked: compiled code, SciPy's too, trusts its indices. Formats without any become CSR."""
+    A = A if A.format in ("csr", "csc", "bsr", "coo") else A.tocsr()
+    try:
+        fault = _coordinate_fault(A) if A.format == "coo" else A.check_format(full_check=True)
+    except (ValueError, TypeError, AttributeError, IndexError) as error:
+        fault = str(error)
+    if fault:
+        raise ValueError(
+            f"{what} must be a sparse matrix whose indices lie inside its shape {tuple(A.shape)}, got one where "
+            f"{fault.rstrip('. ')}; build it again from its rows, columns and values."
+        )
     return A
+
+
+def _coordinate_fault(A: Any) -> str | None:
+    """What is wrong with the coordinates of a COO matrix."""
+    coordinates = getattr(A, "coords", None) or (A.row, A.col)  # SciPy 1.12 has no coords
+    for numbers, size in zip(coordinates, A.shape, strict=True):
+        if numbers.shape != A.data.shape or numbers.dtype.kind not in "iu":
+            return f"coordinates of shape {numbers.shape} and dtype {numbers.dtype} stand beside {A.nnz} values"
+        if len(numbers) and (numbers.min() < 0 or numbers.max() >= size):
+            return f"coordinates go from {numbers.min()} to {numbers.max()}"
+    return None

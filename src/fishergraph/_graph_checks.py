@@ -111,6 +111,17 @@ def check_weights(weights: Any, n_edges: int, name_edge: Callable[[int], str]) -
     return weights
 
 
+def check_sums(A: Any) -> None:
+    """Raise where the weights of parallel edges, added up in a CSR matrix, leave the range of their type."""
+    if A.nnz and not A.data.max() < np.inf:
+        entry = int(np.argmax(A.data))
+        row = int(np.searchsorted(A.indptr, entry, side="right")) - 1
+        raise ValueError(
+            f"the weights of parallel edges must have a finite sum, got more than {A.dtype} holds on edge "
+            f"{A.indices[entry]} -> {row}; rescale the weights."
+        )
+
+
 def _reads_as_number(value: Any) -> bool:
     """Whether a value is the text of a number."""
     try:
@@ -135,6 +146,13 @@ def check_node_count(found: int, n_nodes: int | None) -> None:
         raise ValueError(f"the graph has {found} nodes, got n_nodes={n_nodes}; pass the same number or leave it out.")
     if found == 0:
         raise ValueError("a graph must have at least one node, got none; pass its nodes, by n_nodes for example.")
+
+
+def check_ids(ids: Any, n_nodes: int) -> None:
+    """Raise unless ids are None, or an array of one id per node."""
+    if ids is not None and (not isinstance(ids, np.ndarray) or ids.shape != (n_nodes,)):
+        got = f"shape {ids.shape}" if isinstance(ids, np.ndarray) else type(ids).__name__
+        raise ValueError(f"ids must be a NumPy array of one id for each of the {n_nodes} nodes, got {got}; pass such.")
 
 
 # --- a graph beside X ----------------------------------------------------------------------------------------------

@@ -23,16 +23,34 @@ from fishergraph import _checks, _graph_checks, _table_checks
 from fishergraph._edge_lists import edge_table
 from fishergraph._graph_checks import type_name
 from fishergraph._numbers import unmasked
+from fishergraph._record_checks import as_indices, as_offsets, as_weights, check_sorted, normalise, unchecked
 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A directed, weighted graph as compressed sparse rows; row v lists the members of v's multiset."""
+    """A directed, weighted graph as compressed sparse rows; row v lists the members of v's multiset.
+
+    The arrays are checked once, when the record is made: compiled loops trust them.
+    """
 
     indptr: np.ndarray  # (n_nodes + 1,) int64
-    indices: np.ndarray  # (n_edges,) int32 below 2**31 nodes, else int64; sorted and distinct within a row
+    indices: np.ndarray  # (n_edges,) int32 or int64; sorted and distinct within a row
     weights: np.ndarray | None = None  # (n_edges,) float32 or float64, positive; None: every edge weighs 1
     ids: np.ndarray | None = None  # (n_nodes,) the user's node ids in row order; None: 0 … n_nodes - 1
+
+    def __post_init__(self) -> None:
+        indptr = as_offsets(self.indptr)
+        n_nodes, every = len(indptr) - 1, slice(None)
+        indices = as_indices(self.indices, every, n_nodes)
+        if indptr[0] != 0 or indptr[-1] != len(indices):
+            raise ValueError(
+                f"indptr must go from 0 to the number of indices, {len(indices)}, got {indptr[0]} to {indptr[-1]}; "
+                "build the graph with as_graph."
+            )
+        check_sorted(indptr, indices)
+        weights = as_weights(self.weights, len(indices), every, least="positive")
+        _graph_checks.check_ids(self.ids, n_nodes)
+        normalise(self, indptr=indptr, indices=indices, weights=weights)
 
     @property
     def n_nodes(self) -> int:
@@ -139,7 +157,9 @@ def _assemble(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None
     kind = _index_dtype(n)
     data = np.ones(len(source), dtype=np.float32) if weights is None else weights
     ends = (target.astype(kind, copy=False), source.astype(kind, copy=False))
-    return _from_csr(sp.csr_array(sp.coo_array((data, ends), shape=(n, n))), ids)
+    A = sp.csr_array(sp.coo_array((data, ends), shape=(n, n)))
+    _graph_checks.check_sums(A)
+    return _from_csr(A, ids)
 
 
 def _from_csr(A: Any, ids: np.ndarray | None = None) -> Graph:
@@ -149,7 +169,7 @@ def _from_csr(A: Any, ids: np.ndarray | None = None) -> Graph:
         A.eliminate_zeros()
     weights = None if (A.data == 1).all() else A.data
     indices = A.indices.astype(_index_dtype(A.shape[0]), copy=False)
-    return Graph(A.indptr.astype(np.int64, copy=False), indices, weights, ids)
+    return unchecked(Graph, A.indptr.astype(np.int64, copy=False), indices, weights, ids)
 
 
 def _index_dtype(n_nodes: int) -> type:
@@ -168,11 +188,12 @@ def _symmetrise(graph: Graph) -> Graph:
 def _read_scipy(A: Any, n_nodes: int | None, node_ids: None) -> Graph:
     if not sp.issparse(A):
         raise _graph_checks.unknown_graph(A)
-    _checks.check_compressed(A, "graph")
+    A = _checks.check_compressed(A, "graph")
     n = _graph_checks.check_square(A.shape)
     _graph_checks.check_node_count(n, n_nodes)
-    if A.format == "csr" and A.has_canonical_format:
-        A = sp.csr_array(A)
+    # Made anew of its arrays, the matrix does not remember what its rows were like before somebody changed them.
+    if A.format == "csr" and (B := sp.csr_array((A.data, A.indices, A.indptr), shape=A.shape)).has_canonical_format:
+        A = B
 
         def name(i):
             return f"({np.searchsorted(A.indptr, i, side='right') - 1}, {A.indices[i]})"
@@ -261,7 +282,8 @@ def _labels(nodes: Sequence) -> np.ndarray | None:
     if all(isinstance(v, (int, np.integer)) for v in nodes):
         ids = np.asarray(nodes) if all(-(2**63) <= v < 2**63 for v in nodes) else np.asarray(nodes, dtype=object)
         return None if np.array_equal(ids, np.arange(len(ids))) else ids
-    if all(isinstance(v, str) for v in nodes):
+    # NumPy's own strings lose NUL characters at their ends, and two ids would be one.
+    if all(isinstance(v, str) and "\0" not in v for v in nodes):
         return np.asarray(nodes, dtype=np.str_)
     ids = np.empty(len(nodes), dtype=object)
     ids[:] = nodes

@@ -209,29 +209,12 @@ def _array_means(
 
 
 def check_sets(sets: Multisets, n_rows: int) -> None:
-    """Raise unless every member is one of the rows and every weight a share: compiled loops check nothing."""
+    """Raise unless these are multisets over so many rows; the record has checked its arrays."""
     if not isinstance(sets, Multisets):
         raise TypeError(f"multisets must be Multisets, got {type(sets).__name__}; pass neighbourhoods(graph).")
     if sets.n_points != n_rows:
         raise ValueError(
             f"the multisets are over {sets.n_points} points, got {n_rows} rows; pass the points they were built for."
-        )
-    first, last = int(sets.indptr[0]), int(sets.indptr[-1])
-    members, weights = sets.indices[first:last], None if sets.weights is None else sets.weights[first:last]
-    if first < 0 or len(members) != last - first or (np.diff(sets.indptr) < 0).any():
-        raise ValueError(
-            f"indptr must rise from set to set up to at most the {len(sets.indices)} indices, "
-            f"got {first} … {last}; count the members of each set with np.cumsum."
-        )
-    if len(members) and (members.min() < 0 or members.max() >= n_rows):
-        raise ValueError(
-            f"the members of the multisets must be points 0 … {n_rows - 1}, "
-            f"got {members.min()} … {members.max()}; number the points by their rows."
-        )
-    if weights is not None and (len(weights) != len(members) or not (np.isfinite(weights) & (weights >= 0)).all()):
-        raise ValueError(
-            f"weights must hold one finite number of at least 0 for each of the {len(members)} members, "
-            f"got {len(weights)} with minimum {weights.min(initial=np.inf):g}; pass such weights."
         )
 
 

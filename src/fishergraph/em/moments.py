@@ -147,12 +147,8 @@ def em_estimate(
 
 def gather_entries(rows: Any, sets: Any) -> tuple[Any, Any]:
     """(the rows of the members of these sets, one by one in their order, the sets over them)."""
-    xp = array_namespace(rows)
-    start, stop = int(sets.indptr[0]), int(sets.indptr[-1])
-    members = sets.indices[start:stop]
-    own = xp.arange(stop - start, dtype=members.dtype, device=device_of(rows))
-    weights = None if sets.weights is None else sets.weights[start:stop]
-    return xp.take(rows, members, axis=0), type(sets)(sets.indptr - start, own, weights, stop - start)
+    members = sets.indices[int(sets.indptr[0]) : int(sets.indptr[-1])]
+    return array_namespace(rows).take(rows, members, axis=0), sets.own_entries()
 
 
 def _entry_scores(members: Any, sets: Any, natural: Any, offsets: Any) -> Any:

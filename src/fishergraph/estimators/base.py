@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -73,6 +73,8 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
     family: Any = "gaussian-mixture"
     fisher: Any = "approximate"
     tangent: Any = "estimate"
+    # The entries of a model file's header that `_pack_more` adds.
+    _more: ClassVar[tuple[str, ...]] = ()
     # The rest of the parameters that `_layer_spec` reads, each stored by the subclass's constructor.
     n_anchors: Any
     dim: Any
@@ -193,6 +195,10 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
 
     def _unpack_more(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Give a subclass back what `_pack_more` put away."""
+
+    def _check_fitted(self) -> None:
+        """Raise unless the parameters are possible, and fit what a model file says was learned."""
+        raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

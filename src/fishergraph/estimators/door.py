@@ -178,12 +178,13 @@ def _host_sets(model: Any, X: Any, graph: Any) -> tuple[Any, Any]:
     _graph_checks.check_same_rows(X.shape[0], graph.n_nodes)
     _checks.check_weight_scale(graph.weights, X.dtype)
     rule = choose_multiset(model.multiset)
+    options: dict[str, Any] = {"dtype": str(X.dtype).removeprefix("torch.")}
     if isinstance(model.multiset, str) and model.multiset in _ON_DEVICE:  # at once
-        return X, rule(graph, model.weights, model.n_jobs)
+        return X, rule(graph, model.weights, model.n_jobs, **options)
     with costing(progress_bar(model.verbose), "multisets", 1.0):
         if isinstance(rule, Tuples):
             return _tuple_points(model, rule, X, graph)
-        sets = rule(graph, model.weights, model.n_jobs)
+        sets = rule(graph, model.weights, model.n_jobs, **options)
     if sets.lifted:  # a path weighs the product of its edges
         _checks.check_weight_scale(sets.weights, X.dtype)
     return X, sets
@@ -196,7 +197,7 @@ def _tuple_points(model: Any, rule: Tuples, X: Any, graph: Any) -> tuple[Any, An
             f"multiset={model.multiset!r} takes NumPy or CSR features, got a tensor; pass X.cpu().numpy(), "
             "and device='cuda' for the work on a card."
         )
-    tuples = node_tuples(graph, rule.k, rule.s, weights=model.weights, max_tuples=rule.max_tuples)
+    tuples = node_tuples(graph, rule.k, rule.s, weights=model.weights, max_tuples=rule.max_tuples, dtype=X.dtype)
     return tuples.features(X, normalize=enters_unit(model)), tuples.sets
 
 
@@ -244,7 +245,12 @@ def _tensor_sets(model: Any, X: Any, graph: Any, device: Any) -> Any:
     here = all(is_torch_array(part) and part.device == device for part in pair if part is not None)
     if graph is not None and here and isinstance(model.multiset, str) and model.multiset in _ON_DEVICE:
         return edge_neighbourhoods(
-            *pair, X.shape[0], closed=_ON_DEVICE[model.multiset], weights=model.weights, undirected=model.undirected
+            *pair,
+            X.shape[0],
+            closed=_ON_DEVICE[model.multiset],
+            weights=model.weights,
+            undirected=model.undirected,
+            dtype=X.dtype,
         )
     if graph is not None:
         graph = _labelled_graph(X, graph, model.undirected)

@@ -16,8 +16,9 @@ from fishergraph.embedding import log_counts, root_shares
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing
 from fishergraph.estimators.door import enters_unit, host_placed
 from fishergraph.estimators.graph_input import NodeCode, fit_code, name_node
-from fishergraph.estimators.graph_stack import GraphSpec, fit_stages, run_stages
+from fishergraph.estimators.graph_stack import GraphSpec, check_stages, fit_stages, run_stages
 from fishergraph.estimators.memory import check_memory
+from fishergraph.estimators.model_checks import check_layer, check_stack, code_width
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.estimators.readout import check_standard
 from fishergraph.estimators.stack_spec import StackSpec
@@ -25,7 +26,7 @@ from fishergraph.estimators.state import pack_code, pack_layer, unpack_code, unp
 from fishergraph.family import Family, choose_family
 from fishergraph.graphs import Graphs, as_graphs
 from fishergraph.kernel_map import KERNELS, fit_nystrom
-from fishergraph.multiset import WEIGHTS, Rule, Tuples, choose_multiset, node_sets, node_tuples
+from fishergraph.multiset import WEIGHTS, Rule, Tuples, choose_multiset, node_sets, node_tuples, slots_of
 
 # What a readout keeps: a function of the masses alone, or φ of the means, with the counts or without: (alone, counts).
 READOUTS: dict[str, tuple[Callable[[Any], Any] | None, bool]] = {
@@ -267,12 +268,27 @@ class FisherGraphEmbedding(FisherTransformer):
             )
         return family
 
+    def _check_fitted(self) -> None:
+        spec, rule = self._spec(), choose_multiset(self.multiset)
+        width = code_width(self.code_)
+        width = rule.n_columns(width) if isinstance(rule, Tuples) else width
+        if width != self.n_features_in_:
+            raise ValueError(f"nodes must enter with {self.n_features_in_} columns, got {width}; get the file again.")
+        check_stack(spec.nodes, self.stack_, width, slots_of(self.multiset))
+        check_stages(spec, self.stack_, self.readouts_, width)
+        first = width if spec.nodes.reads_counts else self.stack_.widths[0]
+        for t, (layer, points) in enumerate(zip(self.readouts_, [first, *self.stack_.widths[1:]], strict=True)):
+            if layer is not None:
+                check_layer(spec.readout.layer, layer, points, f"readout{t}")
+
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The column names phi0_0, phi0_1, …, phi1_0, …: stage and position; psi with a kernel map."""
         check_is_fitted(self)
         name = "phi" if self.graph_kernel == "identity" else "psi"
         kept = [(t, layer.kernel_map.n_outputs) for t, layer in enumerate(self.readouts_) if layer is not None]
         return np.array([f"{name}{t}_{k}" for t, width in kept for k in range(width)], dtype=object)
+
+    _more = ("readouts", "code")
 
     def _pack_more(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         readouts = [

@@ -78,7 +78,7 @@ def fit_stages(
 
 def run_stages(spec: GraphSpec, stack: Stack, readouts: tuple, X: Any, sets: Any, members: Any) -> Any:
     """The output of fitted stages, (graph, column)."""
-    _check_same(spec, stack, readouts, X.shape[1])
+    check_stages(spec, stack, readouts, X.shape[1])
 
     def put(array: Any) -> Any:
         return spec.nodes.place.put(array, X.dtype)
@@ -92,7 +92,7 @@ def run_stages(spec: GraphSpec, stack: Stack, readouts: tuple, X: Any, sets: Any
     return _run(spec, stack.input_map, X, sets, lambda t, _: (stack.layers[t - 1], Known()), _skipping(spec, read))
 
 
-def _check_same(spec: GraphSpec, stack: Stack, readouts: tuple, width: int) -> None:
+def check_stages(spec: GraphSpec, stack: Stack, readouts: tuple, width: int) -> None:
     """Raise where stages were fitted with other parameters than these, as far as they shape them."""
     check_same(spec.nodes, stack)
     if width != map_inputs(stack.input_map):
@@ -101,6 +101,8 @@ def _check_same(spec: GraphSpec, stack: Stack, readouts: tuple, width: int) -> N
             f"{width}; set it back, or fit again."
         )
     kept = [t for t, readout in enumerate(readouts) if readout is not None]
+    if len(readouts) != len(spec.weights):
+        raise ValueError(f"there must be {len(spec.weights)} readouts, one per stage, got {len(readouts)}; fit again.")
     asked = [t for t, weight in enumerate(spec.weights) if weight > 0]
     if kept != asked:
         raise ValueError(

@@ -14,6 +14,7 @@ from fishergraph.blocks import one_blas_thread
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing
 from fishergraph.estimators.given import check_no_long_table
 from fishergraph.estimators.memory import check_memory
+from fishergraph.estimators.model_checks import check_stack
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.estimators.readout import check_standard, fit_readout, run_readout
 from fishergraph.estimators.set_door import open_sets
@@ -184,6 +185,9 @@ class FisherSetEmbedding(FisherTransformer):
             n_jobs=_checks.check_n_jobs(self.n_jobs),
             progress=progress_bar(self.verbose),
         )
+
+    def _check_fitted(self) -> None:
+        check_stack(self._spec(), self.stack_, self.n_features_in_, slots=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The column names phi_0, phi_1, …, or psi_0, psi_1, … with a kernel map."""

@@ -14,11 +14,12 @@ from fishergraph.estimators.base import FisherTransformer, all_or_nothing
 from fishergraph.estimators.costs import embedding_costs, size_of
 from fishergraph.estimators.door import check_no_graph, open_door
 from fishergraph.estimators.memory import check_memory
+from fishergraph.estimators.model_checks import check_stack
 from fishergraph.estimators.progress import announce, progress_bar
 from fishergraph.estimators.stack import check_same, fit_stack, run_stack
 from fishergraph.estimators.stack_spec import StackSpec
 from fishergraph.family import Family
-from fishergraph.multiset import WEIGHTS, Rule, choose_multiset, makes_lifted
+from fishergraph.multiset import WEIGHTS, Rule, Tuples, choose_multiset, makes_lifted, slots_of
 from fishergraph.structural import describe_structure
 
 
@@ -238,6 +239,11 @@ class FisherEmbedding(FisherTransformer):
             progress=progress_bar(self.verbose),
             teleport=teleport,
         )
+
+    def _check_fitted(self) -> None:
+        rule = choose_multiset(self.multiset)
+        width = rule.n_columns(self.n_features_in_) if isinstance(rule, Tuples) else self.n_features_in_
+        check_stack(self._spec(), self.stack_, width, slots_of(self.multiset))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The column names psi0_0, psi0_1, …, walk_0, …, psi1_0, …: block and position in it."""

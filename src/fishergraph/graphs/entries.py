@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ import scipy.sparse as sp
 from fishergraph._checks import check_compressed
 from fishergraph._graph_checks import numeric_attributes, row_labels
 from fishergraph._numbers import unmasked
+from fishergraph._record_checks import changed
 from fishergraph._warn import warn
 from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
 from fishergraph.graphs.record import EdgeTags, Graphs
@@ -69,7 +69,7 @@ def undirected_graphs(graphs: Graphs) -> Graphs:
             "undirected=True takes Graphs with tags of edges where every edge has its reverse, got edges in one "
             "direction; give undirected=True to as_graphs, where the list is read."
         )
-    return replace(graphs, graph=both)
+    return changed(graphs, graph=both)
 
 
 def _read_dictionary(entry: dict, names: dict[str, str], undirected: bool) -> tuple:
@@ -210,6 +210,8 @@ def _n_rows(X: Any) -> int:
 
 def _check_tags(tags: Any, n: int, name: str, what: str) -> np.ndarray:
     """Tags as whole numbers or texts, one each."""
+    if isinstance(tags, (list, tuple)) and any(isinstance(tag, str) and "\0" in tag for tag in tags):
+        raise ValueError(f"{name} must be texts without NUL characters, got one that has some; rename such tags.")
     array = _array(tags)
     array = array.reshape(-1) if array.ndim == 2 and array.shape[1] == 1 else array
     if array.shape != (n,):

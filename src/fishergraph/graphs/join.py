@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from fishergraph._edge_lists import reads_as_edges
 from fishergraph._graph_checks import type_name
+from fishergraph._record_checks import unchecked
 from fishergraph._warn import each_warning_once
 from fishergraph.graph import Graph
 from fishergraph.graphs.entries import Entry, read_entry, undirected_graphs
@@ -47,7 +48,8 @@ def as_graphs(
     _check_some(len(entries))
     sizes = np.array([entry.graph.n_nodes for entry in entries])
     graph_ptr = offsets(sizes)
-    return Graphs(
+    return unchecked(
+        Graphs,
         _union([entry.graph for entry in entries], graph_ptr),
         graph_ptr,
         _joined_features(_all_or_none(entries, "X", "features")),
@@ -95,7 +97,7 @@ def _union(graphs: list[Graph], graph_ptr: np.ndarray) -> Graph:
     weights = None
     if any(graph.weights is not None for graph in graphs):
         weights = np.concatenate([graph.adjacency.data for graph in graphs])
-    return Graph(indptr, np.concatenate(indices), weights)
+    return unchecked(Graph, indptr, np.concatenate(indices), weights)
 
 
 def _all_or_none(entries: list[Entry], field: str, what: str) -> list[Any] | None:

@@ -21,7 +21,9 @@ from fishergraph._warn import each_warning_once
 from fishergraph.estimators.base import all_or_nothing
 from fishergraph.estimators.costs import network_learning
 from fishergraph.estimators.door import host_door
-from fishergraph.estimators.model_file import load_model
+from fishergraph.estimators.model_file import (
+    load_model,
+)
 from fishergraph.estimators.progress import costing, progress_bar
 from fishergraph.family import FAMILIES
 from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
@@ -233,7 +235,13 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         x, sets, ids = self._open(X, graph, fitting=False)
         device, first = find_device(self.device), next(self.net_.parameters())
-        return self.net_.to(device).inference(x.to(first.dtype), sets, device=device), ids
+        logits = self.net_.to(device).inference(x.to(first.dtype), sets, device=device)
+        if not bool(torch.isfinite(logits).all()):
+            raise ValueError(
+                "the network must give finite numbers, got others, as weights or features of huge size do; rescale X, "
+                "fit again, or get the model file again."
+            )
+        return logits, ids
 
     def _open(self, X: Any, graph: Any, *, fitting: bool) -> tuple[Tensor, Any, Any]:
         """(x, sets) as tensors in host memory, and the ids of the rows."""

@@ -6,12 +6,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 
 from fishergraph._version import __version__
-from fishergraph.estimators.model_file import given_params, pack_features, plain_params, unpack_features, write_file
-from fishergraph.nn.history import History
-from fishergraph.nn.models import FisherNet
+from fishergraph.estimators.model_file import (
+    COMMON,
+    given_params,
+    only,
+    pack_features,
+    plain_params,
+    unpack_features,
+    write_file,
+)
+from fishergraph.multiset import Tuples, choose_multiset, makes_lifted, slots_of
+from fishergraph.nn.model_state import read_classes, read_history, read_network
 from fishergraph.ops.torch_device import to_numpy
 
 C = TypeVar("C")
@@ -34,12 +41,20 @@ def save_classifier(model: Any, path: str | Path) -> None:
 
 def restore_classifier(cls: type[C], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> C:
     """The classifier of a header and its arrays."""
+    only(header, (*COMMON, "classes", "classes_type", "network", "history"))
     model: Any = cls(**given_params(header))
+    model._check_params()
     unpack_features(model, header)
-    model.classes_ = np.array(header["classes"], dtype=header["classes_type"])
-    state = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
-    model.net_ = FisherNet(**header["network"]).to(state["classifier.weight"].dtype).eval()
-    model.net_.load_state_dict(state)
-    model.history_ = History(**header["history"])
+    model.classes_ = read_classes(header["classes"], header["classes_type"])
+    rule = choose_multiset(model.multiset)
+    width = model.n_features_in_
+    expected = {
+        "in_channels": rule.n_columns(width) if isinstance(rule, Tuples) else width,
+        "out_channels": len(model.classes_),
+        "slots": slots_of(model.multiset) if makes_lifted(model.multiset) else None,
+        "pooling": None,
+    }
+    model.net_ = read_network(header["network"], arrays, expected)
+    model.history_ = read_history(header["history"])
     model.n_iter_ = len(model.history_)
     return model

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fishergraph._record_checks import unchecked
 from fishergraph.blocks import map_blocks, row_blocks
 from fishergraph.multiset import Multisets
 from fishergraph.ops import numba_pull as loops
@@ -97,7 +98,7 @@ def _factors(problem: Problem, anchors: np.ndarray, prior: float) -> tuple[np.nd
     factors = np.empty((n_sets, 3, n_anchors), dtype)
 
     known, weights = Responsibilities(problem.logs, problem.alpha), problem.weights if problem.step else None
-    whole = Multisets(problem.indptr, problem.indices, weights, len(problem.points))
+    whole = unchecked(Multisets, problem.indptr, problem.indices, weights, len(problem.points))
 
     def fill(rows: slice) -> np.ndarray:
         again = problem.means is None

@@ -118,6 +118,13 @@ class TensorSets:
         weights = None if self.weights is None else self.weights[entries]
         return TensorSets(indptr, self.indices[entries], weights, self.n_points)
 
+    def own_entries(self) -> TensorSets:
+        """As in `Multisets`."""
+        start, stop = int(self.indptr[0]), int(self.indptr[-1])
+        weights = None if self.weights is None else self.weights[start:stop]
+        entries = torch.arange(stop - start, dtype=self.indices.dtype, device=self.device)
+        return TensorSets(self.indptr - start, entries, weights, stop - start)
+
     def weighted(self, weights: Tensor | None) -> TensorSets:
         """The same sets with other weights; what is known of their shape is kept."""
         other = TensorSets(self.indptr, self.indices, weights, self.n_points, self._whole, self._first)
