@@ -11,7 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from functools import cache
 from threading import RLock, Thread, local
 from typing import Any, TypeVar
@@ -28,6 +28,7 @@ T = TypeVar("T")
 B = TypeVar("B")
 _blas = {"depth": 0, "limits": None}
 _blas_lock = RLock()
+_default_jobs: ContextVar[int | None] = ContextVar("default_jobs", default=None)
 # Packages that bring a BLAS of their own: the loaded libraries are looked up again once one of them is imported.
 _BLAS_PACKAGES = ("scipy.linalg", "torch")
 
@@ -64,8 +65,19 @@ def block_rows(device: str, row_bytes: int, rows: int = BLOCK_ROWS) -> int:
     return min(most, max(least, _CARD_BYTES // max(row_bytes, 1) // least * least))
 
 
+@contextmanager
+def at_most(n_jobs: int) -> Iterator[None]:
+    """Give calls inside that name no number of threads those of `n_jobs`, instead of every core."""
+    token = _default_jobs.set(n_jobs)
+    try:
+        yield
+    finally:
+        _default_jobs.reset(token)
+
+
 def n_threads(n_jobs: int | None) -> int:
     """The number of threads `n_jobs` asks for; None means every core this process may use."""
+    n_jobs = _default_jobs.get() if n_jobs is None else n_jobs
     if n_jobs is not None:
         return joblib.effective_n_jobs(n_jobs)
     cores = _cores(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None)

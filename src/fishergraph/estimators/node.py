@@ -186,7 +186,7 @@ class FisherEmbedding(FisherTransformer):
         X, sets, place = open_door(self, X, graph, fitting=False)
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=True)
-        with one_blas_thread(), place.working():
+        with one_blas_thread(), place.working(self.n_jobs):
             return sets.pooled(run_stack(spec, self.stack_, X, sets))
 
     @all_or_nothing
@@ -198,7 +198,7 @@ class FisherEmbedding(FisherTransformer):
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=want_output)
         seed = np.random.SeedSequence(words)
-        with one_blas_thread(), place.working():
+        with one_blas_thread(), place.working(self.n_jobs):
             self.stack_, output = fit_stack(spec, X, sets, seed, want_output=want_output)
         return sets.pooled(output) if want_output else None
 
