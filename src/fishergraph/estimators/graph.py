@@ -186,7 +186,7 @@ class FisherGraphEmbedding(FisherTransformer):
         spec = self._spec()
         found = as_graphs(graphs, undirected=self.undirected)
         X, sets, members, spec = self._placed(spec, found, self.code_)
-        with one_blas_thread(), spec.nodes.place.working():
+        with one_blas_thread(), spec.nodes.place.working(self.n_jobs):
             return run_stages(spec, self.stack_, self.readouts_, X, sets, members)
 
     @all_or_nothing
@@ -197,7 +197,7 @@ class FisherGraphEmbedding(FisherTransformer):
         self.code_ = fit_code(found, self.inputs)
         X, sets, members, spec = self._placed(spec, found, self.code_)
         self.n_features_in_ = X.shape[1]
-        with one_blas_thread(), spec.nodes.place.working(), each_warning_once(_FEW):
+        with one_blas_thread(), spec.nodes.place.working(self.n_jobs), each_warning_once(_FEW):
             self.stack_, self.readouts_, output = fit_stages(spec, X, sets, members, seed, want_output=want_output)
         return output
 

@@ -152,7 +152,7 @@ class FisherSetEmbedding(FisherTransformer):
         X, sets, place, name_row = open_sets(self, X, weights, fitting=False)
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=True)
-        with one_blas_thread(), place.working():
+        with one_blas_thread(), place.working(self.n_jobs):
             stack = self.stack_.moved(lambda array: place.put(array, X.dtype))
             points = _points(spec, stack.input_map, X, sets, name_row)
             return run_readout(spec, stack.layers[0], points, sets, dtype=X.dtype)
@@ -165,7 +165,7 @@ class FisherSetEmbedding(FisherTransformer):
         X, sets, place, name_row = open_sets(self, X, weights, fitting=True)
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=want_output)
-        with one_blas_thread(), place.working():
+        with one_blas_thread(), place.working(self.n_jobs):
             first, second = (place.stream(child) for child in seed.spawn(2))
             input_map, _ = fit_input_map(spec, X, first)
             points = _points(spec, input_map, X, sets, name_row)

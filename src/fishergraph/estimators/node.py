@@ -197,7 +197,7 @@ class FisherEmbedding(FisherTransformer):
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=True)
         announce(self.verbose, embedding_costs(spec, X, size_of(sets), fitting=False))
-        with one_blas_thread(), place.working():
+        with one_blas_thread(), place.working(self.n_jobs):
             return self._named(sets.pooled(run_stack(spec, self.stack_, X, sets)), ids)
 
     @all_or_nothing
@@ -210,7 +210,7 @@ class FisherEmbedding(FisherTransformer):
         check_memory(spec, X, sets, want_output=want_output)
         announce(self.verbose, embedding_costs(spec, X, size_of(sets), fitting=True))
         seed = np.random.SeedSequence(words)
-        with one_blas_thread(), place.working():
+        with one_blas_thread(), place.working(self.n_jobs):
             self.stack_, output = fit_stack(spec, X, sets, seed, want_output=want_output)
         return self._named(sets.pooled(output), ids) if want_output else None
 

@@ -36,6 +36,7 @@ from fishergraph.nn.rows import as_tensor
 from fishergraph.nn.training import own_randomness, train
 from fishergraph.ops.torch_device import find_device, to_numpy
 from fishergraph.ops.torch_edges import tensor_sets
+from fishergraph.ops.torch_threads import bounded
 from fishergraph.structural import describe_structure
 
 _IN_ORDER = "y.reindex(X.index), or y.reindex(as_graph(graph).ids) if X is no DataFrame"
@@ -69,7 +70,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         neighbours.
     device : "cpu", "cuda" or "cuda:1". On the CPU the type of X is kept, on a card the network is in float32.
     random_state : seed.
-    n_jobs : threads that build the multisets of a diffusion.
+    n_jobs : threads, any number with the same result, as in `fishergraph.nn.train`; None uses every core.
     verbose : show a progress bar.
 
     Attributes
@@ -164,6 +165,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
     __repr__ = short_params
 
     @all_or_nothing
+    @bounded
     def fit(
         self,
         X: Any = None,
@@ -203,17 +205,19 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         self.history_: History = train(
             net, x, codes, sets, train=rows, val=held, epochs=self.max_epochs, lr=self.lr, patience=self.patience,
             weight_decay=self.weight_decay, schedule=self.schedule, batch_size=self.batch_size,
-            num_neighbors=self.fan_out, amp=self.amp, device=self.device, seed=seed, checkpoint=checkpoint,
-            resume=resume, log=log, progress=self.verbose,
+            num_neighbors=self.fan_out, amp=self.amp, device=self.device, seed=seed, n_jobs=self.n_jobs,
+            checkpoint=checkpoint, resume=resume, log=log, progress=self.verbose,
         )  # fmt: skip
         self.net_, self.n_iter_ = net, len(self.history_)
         return self
 
+    @bounded
     def predict(self, X: Any = None, *, graph: Any = None) -> np.ndarray:
         """The likeliest class of every row: of the same graph, a larger one, or another one."""
         logits, _ = self._logits(X, graph)
         return self.classes_[to_numpy(logits.argmax(1))]
 
+    @bounded
     def predict_proba(self, X: Any = None, *, graph: Any = None) -> np.ndarray:
         """The probabilities of the classes, (row, class), in the order of `classes_`."""
         logits, _ = self._logits(X, graph)

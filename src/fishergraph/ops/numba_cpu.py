@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from fishergraph._compile import compiled, inlined, leaf
 from fishergraph.multiset import Multisets
 from fishergraph.ops.numba_leaves import (
-    compiled,
     four_products,
-    inlined,
-    leaf,
     moment,
     readonly,
     squared_distance,

@@ -8,29 +8,15 @@ the same bits.
 
 from __future__ import annotations
 
-from typing import Any
-
 import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
-from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from fishergraph._compile import inlined, leaf, leaf_sum
 from fishergraph.ops.numba_codegen import INDEX, Members, Rows, as_index, ask_for, vector_tools, widened
 from fishergraph.ops.place import LINE
-
-# "contract" only lets a·b + c be one instruction; infinities stay what they are.
-_RULES: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-# What compiled code alone calls is kept with its callers, and has no door for Python: a tenth of the first call's time.
-_INNER: dict[str, Any] = {**_RULES, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-compiled: Any = njit(cache=True, **_RULES)
-leaf: Any = njit(**_INNER)
-# A leaf that a loop calls in one or two places is part of it from the start: a function of its own is optimised twice.
-inlined: Any = njit(inline="always", **_INNER)
-# "reassoc" also lets a sum run in lanes; for sums of finite products alone.
-_INNER_SUM: dict[str, Any] = {**_INNER, "fastmath": {"contract", "reassoc"}}
-leaf_sum: Any = njit(**_INNER_SUM)
 
 # Two vectors of features times four anchors: 8 of 32 registers with AVX-512, 8 of 16 with half the lanes.
 LANES = 16 if llvm.get_host_cpu_features().get("avx512f") else 8

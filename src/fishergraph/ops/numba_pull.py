@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from fishergraph._compile import compiled, leaf
 from fishergraph.ops.numba_leaves import (
-    compiled,
     dot,
     four_distances,
     four_moments,
-    leaf,
     moment,
     prefetch_member,
     squared_distance,

@@ -6,8 +6,9 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from fishergraph._compile import inlined
 from fishergraph.ops.numba_codegen import INDEX, Members, Rows, ask_for, vector_tools, widened
-from fishergraph.ops.numba_leaves import CHAIN, CHUNK, inlined
+from fishergraph.ops.numba_leaves import CHAIN, CHUNK
 
 # How many entries ahead of the current one responsibilities are asked for.
 _AHEAD = 64

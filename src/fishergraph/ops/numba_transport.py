@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fishergraph.ops.numba_leaves import compiled, leaf
+from fishergraph._compile import compiled, leaf
 from fishergraph.ops.transport_rules import FAR, GAP, GROWTH, NONE
 
 # Rows of the scratch behind the p × p conductances.

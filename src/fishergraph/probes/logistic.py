@@ -23,11 +23,11 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from fishergraph._checks import check_integer, check_number, look_up
 from fishergraph._repr import short_params
 from fishergraph._warn import each_warning_once, warn
+from fishergraph.blocks import one_blas_thread
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.probes.door import FIT_ON, check_embedding, check_label_order, check_same_columns, check_split, encode
 
@@ -79,7 +79,7 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
         check_label_order(y, Z)
         Z = check_embedding(Z)
         y, train, val = check_split(y, train, val, Z.shape[0])
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             path = self._fit_path(Z, y, train, val, Cs, solver, patience)
             scores = [score for _, score in path]
             best = int(np.argmax(scores))
