@@ -178,6 +178,17 @@ def check_in_range(value: float, dtype: Any, name: str) -> float:
     return value
 
 
+def check_heaviest(weights: Any, dtype: Any) -> None:
+    """Raise where weights, of which zero is one, are so large that their sums leave the range of the dtype."""
+    kind = str(dtype).removeprefix("torch.")
+    bound = 1e300 if kind == "float64" else 1e30
+    if weights is not None and len(weights) and float(weights.max()) > bound:
+        raise ValueError(
+            f"weights must be at most {bound:g} beside points in {kind}, got {float(weights.max()):g}; divide them all by "
+            "one number, which leaves the means as they are."
+        )
+
+
 def check_finite_result(result: Any, what: str) -> Any:
     """A result as it is; raises where numbers that were sound left the range of their dtype on the way."""
     xp = array_namespace(result) if hasattr(result, "dtype") else np

@@ -11,7 +11,15 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
-from fishergraph._checks import MOST_ITERATIONS, check_finite_rows, check_integer, check_number
+from fishergraph._checks import (
+    MOST_ITERATIONS,
+    check_finite_rows,
+    check_heaviest,
+    check_in_range,
+    check_integer,
+    check_number,
+    check_squares,
+)
 from fishergraph._numbers import as_floats
 from fishergraph._repr import short_repr
 from fishergraph._warn import each_warning_once
@@ -178,13 +186,19 @@ def _array_means(
     if bias is not None:
         raise ValueError("bias is for tensors, got NumPy points; pass torch tensors, or leave bias=None.")
     points = as_points(points, "points")
-    anchors = as_points(anchors, "anchors").astype(points.dtype, copy=False)
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, which the next lines refuse
+        anchors = as_points(anchors, "anchors").astype(points.dtype, copy=False)
+    check_squares(points, "points", over=variance)
+    check_squares(anchors, "anchors", over=variance)
+    check_in_range(variance, points.dtype, "variance")
+    check_in_range(prior, points.dtype, "prior")
     if anchors.shape[0] == 0 or anchors.shape[1] != points.shape[1]:
         raise ValueError(
             f"anchors must have the shape (anchor, {points.shape[1]}) with at least one anchor, "
             f"got {anchors.shape}; learn them from these points with learn_anchors."
         )
     check_sets(multisets, points.shape[0])
+    check_heaviest(multisets.weights, points.dtype)
     chosen = choose_backend(backend, n_em_iter=n_em_iter, slack=slack, tensors=False)
     responsibilities = first_responsibilities(points, anchors, variance, n_jobs=n_jobs)
     means = np.empty((multisets.n_sets, *anchors.shape), points.dtype)

@@ -94,6 +94,7 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
     backend: Any
     precision: Any
     random_state: Any
+    n_features_in_: int
 
     __repr__ = short_params
 

@@ -115,7 +115,7 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
         """The logits, (row, class); for two classes one column's worth, positive for `classes_[1]`."""
         check_is_fitted(self)
         Z = check_same_columns(check_embedding(Z), self.n_features_in_)
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             logits = Z @ self.coef_.T + self.intercept_
         return logits[:, 0] if logits.shape[1] == 1 else logits
 
