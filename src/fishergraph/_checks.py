@@ -184,8 +184,8 @@ def check_heaviest(weights: Any, dtype: Any) -> None:
     bound = 1e300 if kind == "float64" else 1e30
     if weights is not None and len(weights) and float(weights.max()) > bound:
         raise ValueError(
-            f"weights must be at most {bound:g} beside points in {kind}, got {float(weights.max()):g}; divide them all by "
-            "one number, which leaves the means as they are."
+            f"weights must be at most {bound:g} beside points in {kind}, got {float(weights.max()):g}; divide them all "
+            "by one number, which leaves the means as they are."
         )
 
 
