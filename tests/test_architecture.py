@@ -19,7 +19,8 @@ MODULES = sorted(ROOT.rglob("*.py"))
 # A room imports itself and what stands before it. The package's __init__ is the map and knows every room.
 ORDER = [
     "_version", "_optional", "_repr", "_warn", "blocks", "_file_checks", "_checks", "_graph_checks", "_npz_files",
-    "_table_checks", "_table_files", "tables", "_edge_lists", "graph", "graphs", "counters", "structural", "diffusion", "multiset",
+    "_table_checks", "_table_files", "tables", "_edge_lists", "graph", "graphs", "counters", "structural", "diffusion",
+    "multiset",
     "family", "ops", "em", "embedding", "bounds", "kernel_map", "layer", "estimators", "kernels", "nn", "scale",
     "datasets", "probes", "graph_probes", "baselines", "experiments", "plots", "explore", "cli", "__main__",
 ]  # fmt: skip
