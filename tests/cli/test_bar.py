@@ -87,4 +87,5 @@ def test_the_bar_of_embed_ends_with_the_writing(tmp_path, monkeypatch):
     assert seen[-1][0] == "writing"
     before = [at for title, at in seen if title != "writing"]
     assert max(before) < 0.999
+    assert len({at for title, at in seen if title == "writing"}) > 5
     assert len({round(at, 2) for at in shares}) > 15

@@ -170,9 +170,9 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
         """Z as a table with these ids as its index, if the output is set to pandas; scikit-learn names the columns."""
         if Z is None or ids is None or _get_output_config("transform", self)["dense"] != "pandas":
             return Z
-        from pandas import DataFrame, Index
+        from pandas import DataFrame
 
-        return DataFrame(Z, index=Index(ids, tupleize_cols=False))
+        return DataFrame(Z, index=ids)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one safetensors file (arrays, and parameters as JSON in its header)."""
