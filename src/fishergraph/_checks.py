@@ -79,6 +79,26 @@ def check_n_jobs(value: Any) -> int | None:
     return None if value is None else int(value)
 
 
+def check_host_memory(n_bytes: int, what: str, purpose: str, advice: str) -> None:
+    """Raise where more bytes are needed than the machine has, or than this process may take."""
+    memory = _host_bytes()
+    if n_bytes > memory:
+        gigabytes = f"{n_bytes / 1e9:.1f}" if n_bytes < 2**200 else f"more than 2**{n_bytes.bit_length() - 31}"
+        raise MemoryError(f"{what} about {gigabytes} GB {purpose}, got {memory / 1e9:.1f} GB of memory; {advice}.")
+
+
+def _host_bytes() -> float:
+    """The memory of the machine, or the limit of the process; infinite where the system does not tell."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ImportError, ValueError, AttributeError):
+        return math.inf
+    return total if limit in (-1, resource.RLIM_INFINITY) else min(total, limit)
+
+
 def check_device(device: Any, precision: Any) -> None:
     """Raise unless the device is "cpu", "cuda" or "cuda:1", and the precision one that it has."""
     if not isinstance(device, str) or not re.fullmatch(r"cpu|cuda(:\d+)?", device):

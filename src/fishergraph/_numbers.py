@@ -39,7 +39,7 @@ def as_floats(values: Any, name: str) -> Any:
 
 
 def real_array(values: Any, name: str) -> np.ndarray:
-    """An array, or nested lists, as booleans, integers or floats; anything else is refused."""
+    """An array, or nested lists, as native booleans, integers or floats; anything else is refused."""
     values = unmasked(values, name)
     try:
         array = np.asarray(values)
@@ -49,7 +49,9 @@ def real_array(values: Any, name: str) -> np.ndarray:
         raise _refusal(name, _NOT_NUMBERS[array.dtype.kind], array.dtype)
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
         check_integers(int(array.min()), int(array.max()), name)
-    return array if array.dtype.kind in "biuf" else _parsed(array, name)
+    if array.dtype.kind not in "biuf":
+        return _parsed(array, name)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def unmasked(values: Any, name: str) -> Any:

@@ -118,7 +118,8 @@ def _check_samples(scores: Any, y: Any, diagonal: Any) -> tuple[np.ndarray, np.n
 
 def _check_anchors(anchors: Any) -> np.ndarray:
     """The anchors, (anchor, feature) in float64, at least one of them and all finite."""
-    points = as_floats(anchors.toarray() if sp.issparse(anchors) else anchors, "anchors").astype(np.float64)
+    points = as_floats(anchors, "anchors")
+    points = (points.toarray() if sp.issparse(points) else points).astype(np.float64)
     if points.ndim != 2 or 0 in points.shape:
         raise ValueError(f"anchors must be of shape (anchor, feature), got {points.shape}; pass at least one as a row.")
     check_finite_rows(points, "anchors")

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, eigsh, lobpcg
 
-from fishergraph._checks import MOST_COLUMNS, check_integer, check_seed, check_weight_scale, look_up
+from fishergraph._checks import MOST_COLUMNS, check_host_memory, check_integer, check_seed, check_weight_scale, look_up
 from fishergraph.blocks import one_blas_thread, telling
 from fishergraph.counters import STEP, mix
 from fishergraph.graph import Graph, as_graph
@@ -29,7 +29,6 @@ SPARSITY = 3  # one entry in so many of the random matrix is not zero (Achliopta
 DEGREE_SCALE = 0.1  # log-degrees rarely pass 10, so the three columns stay below the unit rows beside them
 MAX_BINS = 32  # log2 bins reach 2**30 edges at a node
 DENSE_NODES = 512  # up to here the full eigendecomposition is quick, and exact for repeated eigenvalues
-_MOST_NUMBERS = 2**36  # 256 GiB
 BLOCK = 1 << 14  # rows of the random matrix drawn at once
 
 
@@ -46,18 +45,11 @@ def structural_features(graph: Any, kind: str = "projection", dim: int = 128, se
     width = describe_structure(kind, dim, seed)["width"]
     graph = as_graph(graph)
     check_weight_scale(graph.weights, np.dtype(np.float32))
-    _check_size(graph.n_nodes, width, kind)
+    # Features, what they are made of, and a product: four arrays of their size at most.
+    needed = 4 * 4 * graph.n_nodes * width
+    check_host_memory(needed, f"{graph.n_nodes} nodes need", "for structural features", "lower dim")
     with one_blas_thread():  # sums of several threads would have other bits at another number of them
         return build(graph, width, check_seed(seed))
-
-
-def _check_size(n_nodes: int, width: int, kind: str) -> None:
-    """Raise where the features would not fit into memory."""
-    if n_nodes * width > _MOST_NUMBERS:
-        raise MemoryError(
-            f"structural features must be at most {_MOST_NUMBERS:,} numbers, got {n_nodes:,} nodes of {width:,}, kind "
-            f"{kind!r}; lower dim."
-        )
 
 
 def describe_structure(kind: str = "projection", dim: int = 128, seed: int = 0) -> dict[str, Any]:
@@ -170,6 +162,7 @@ def _spectral(graph: Graph, dim: int, seed: int) -> np.ndarray:
 
 def _dense_leading(S: sp.csr_array, k: int) -> np.ndarray:
     """The k leading eigenvectors (node, k), largest eigenvalue first."""
+    check_host_memory(24 * S.shape[0] ** 2, f"{S.shape[0]} nodes need", "for all eigenvectors", "lower dim")
     return np.linalg.eigh(S.toarray())[1][:, ::-1][:, :k]
 
 

@@ -598,6 +598,8 @@ def parameters(rng: Rng, names: Any) -> dict[str, Any]:
     found = {}
     for _ in range(int(pick(rng, (0, 0, 0, 0, 1, 1, 1, 2, 3)))):
         name = pick(rng, names)
+        if name == "verbose":  # a callable there is the caller's own progress bar
+            continue
         if name in ("multiset",) and rng.random() < 0.4:
             found[name] = rule(rng)
         elif name in ("family", "graph_family") and rng.random() < 0.4:

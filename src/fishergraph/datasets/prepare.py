@@ -45,6 +45,8 @@ def prepare(data: GraphData, preparation: Preparation | None = None) -> GraphDat
     scale = look_up(_ROWS, preparation.rows, "rows")[1]
     set_loops = look_up(_LOOPS, preparation.loops, "loops")[1]
     X = as_floats(data.X, "X")
+    if X.ndim != 2:
+        raise ValueError(f"X must be a matrix of shape (node, feature), got shape {X.shape}; reshape it.")
     check_finite_rows(X, "X")
     X = _present(X) if preparation.binary else X
     if preparation.rows != "raw":

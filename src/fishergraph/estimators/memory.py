@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-import os
 from typing import Any
 
+from fishergraph._checks import check_host_memory
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.moments import held_statistics
 from fishergraph.em.walks import TILE
@@ -51,25 +50,8 @@ def check_host(spec: StackSpec, X: Any, sets: Any, *, want_output: bool) -> None
     widths = asked_widths(spec, 0, first, sets.slots, most)
     columns = sum(kept_widths(spec, 0, first, sets.slots, most)) if want_output else 0
     needed = X.dtype.itemsize * sets.n_sets * max(columns, *widths)
-    memory = host_bytes()
-    if needed > memory:
-        gigabytes = f"{needed / 1e9:.1f}" if needed < 2**200 else f"more than 2**{needed.bit_length() - 31}"
-        raise MemoryError(
-            f"{sets.n_sets} rows need about {gigabytes} GB for one layer or the result, got {memory / 1e9:.1f} GB of "
-            "memory; lower dim, n_anchors or n_layers, or use kernel='exp'."
-        )
-
-
-def host_bytes() -> float:
-    """The memory of the machine, or what this process may take of it; infinite where the system does not tell."""
-    try:
-        import resource
-
-        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ImportError, ValueError, AttributeError):
-        return math.inf
-    return total if limit in (-1, resource.RLIM_INFINITY) else min(total, limit)
+    advice = "lower dim, n_anchors or n_layers, or use kernel='exp'"
+    check_host_memory(needed, f"{sets.n_sets} rows need", "for one layer or the result", advice)
 
 
 def check_largest(sets: Any, width: int, itemsize: int) -> None:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from fishergraph._checks import check_compressed
 from fishergraph._graph_checks import numeric_attributes, row_labels
-from fishergraph._numbers import unmasked
+from fishergraph._numbers import real_array, unmasked
 from fishergraph._record_checks import changed
 from fishergraph._warn import warn
 from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
@@ -201,7 +201,7 @@ def _matrix(X: Any) -> Any:
             f"features must be a matrix of numbers, (node, feature), got shape {dense.shape} and dtype {dense.dtype}; "
             "pass one row per node, or tags as a list."
         )
-    return dense
+    return real_array(dense, "features")
 
 
 def _n_rows(X: Any) -> int:

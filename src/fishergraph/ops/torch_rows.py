@@ -40,7 +40,7 @@ def _as_floats(X: Tensor) -> Tensor:
     if X.is_floating_point() or X.dtype in (torch.bool, torch.int8, torch.uint8, torch.int16):
         return X.float()
     values = X if X.layout == torch.strided else X.values()
-    low, high = (int(end) for end in torch.aminmax(values)) if values.numel() else (0, 0)
+    low, high = (int(end) for end in torch.aminmax(values.double())) if values.numel() else (0, 0)
     check_integers(low, high, "X")
     return X.float() if max(high, -low) <= EXACT_IN_SINGLE else X.double()
 
