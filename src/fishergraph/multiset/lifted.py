@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +19,7 @@ from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
 from fishergraph._checks import look_up
+from fishergraph.blocks import cached_attribute
 from fishergraph.multiset.members import Multisets
 
 
@@ -61,7 +61,7 @@ class LiftedSets:
     def weights(self) -> Any:
         return self.sets.weights
 
-    @cached_property
+    @cached_attribute
     def sound(self) -> bool:
         """True, or an error: the members must be subgraphs, and these made of the points that there are."""
         look_up(LIFTS, self.lift, "lift")
