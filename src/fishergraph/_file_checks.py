@@ -74,6 +74,17 @@ def replacing(path: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let errors of the system that name no file, such as that of a full disk, name this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.strerror is not None and error.filename is None:
+            error.filename = str(path)
+        raise
+
+
 def check_text(path: Path, head: bytes, *, zipped: bool) -> None:
     """Raise if the first bytes of a file are not those of plain (or gzipped) text."""
     binary = b"\0" in head or head.lstrip().startswith(tuple(MAGIC))

@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from fishergraph._file_checks import check_folder
+from fishergraph._file_checks import check_folder, naming
 from fishergraph._version import __version__
 from fishergraph.experiments.stamp import git_hash
 
@@ -77,7 +77,7 @@ def append_rows(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
     Several processes may append to one file.
     """
     text = "".join(_line(row) for row in rows)
-    with open(path, "ab+", buffering=0) as file, _alone(file):
+    with naming(Path(path)), open(path, "ab+", buffering=0) as file, _alone(file):
         _cut_torn_line(file)
         data = text.encode()
         while data:
