@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cache
 from threading import RLock, Thread, local
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import joblib
 from threadpoolctl import OpenBLASController, ThreadpoolController
@@ -204,6 +204,20 @@ def per_thread(make: Callable[[], T]) -> Callable[[], T]:
         return kept.value
 
     return own
+
+
+class cached_attribute(Generic[T]):
+    """`functools.cached_property` without the lock that it has before Python 3.12, which a forked child may inherit."""
+
+    def __init__(self, make: Callable[[Any], T]):
+        self.make, self.__doc__ = make, make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> T:
+        value = instance.__dict__[self.name] = self.make(instance)
+        return value
 
 
 class _Work:

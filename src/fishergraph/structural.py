@@ -160,7 +160,7 @@ def _spectral(graph: Graph, dim: int, seed: int) -> np.ndarray:
     return out
 
 
-def _dense_leading(S: sp.csr_array, k: int) -> np.ndarray:
+def _dense_leading(S: Any, k: int) -> np.ndarray:
     """The k leading eigenvectors (node, k), largest eigenvalue first."""
     check_host_memory(24 * S.shape[0] ** 2, f"{S.shape[0]} nodes need", "for all eigenvectors", "lower dim")
     return np.linalg.eigh(S.toarray())[1][:, ::-1][:, :k]

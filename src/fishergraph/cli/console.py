@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dis
+import errno
 import os
 import sys
 import traceback
@@ -15,14 +17,16 @@ import typer
 
 from fishergraph.cli.wording import in_options
 
-_WORDED = (
-    ValueError,
-    TypeError,
-    ImportError,
-    OSError,
-    RuntimeError,
-    FloatingPointError,
-)  # the errors that the library itself raises
+# The errors that the library itself raises.
+_WORDED = (ValueError, TypeError, ImportError, OSError, RuntimeError, FloatingPointError, MemoryError)
+_RAISE = dis.opmap["RAISE_VARARGS"]
+_ADVICE = {
+    errno.ENOSPC: "free some space, or choose another disk",
+    errno.EDQUOT: "free some space, or choose another disk",
+    errno.EACCES: "change its permissions, or choose another path",
+    errno.EPERM: "change its permissions, or choose another path",
+    errno.EROFS: "choose a path that can be written",
+}
 
 
 @contextmanager
@@ -78,17 +82,34 @@ def say(line: str) -> None:
 
 def _sentence(error: Exception) -> str:
     text = str(error) or "no message"
-    if isinstance(error, MemoryError):
-        return f"the work must fit into memory, got {text}; use a smaller --dim or a larger machine."
+    if isinstance(error, OSError) and error.strerror is not None:
+        return _system_sentence(error)
     if isinstance(error, OSError) or (isinstance(error, _WORDED) and _raised_here(error)):
         return in_options(text)
+    if isinstance(error, MemoryError):
+        return f"the work must fit into memory, got {text}; use a smaller --dim or a larger machine."
     return f"unexpected {type(error).__name__}: {text}; add --debug to see where it comes from."
 
 
+def _system_sentence(error: OSError) -> str:
+    """The sentence for what the operating system refused, such as to write to a full disk."""
+    names = [f"'{name}'" for name in (error.filename, error.filename2) if name is not None]
+    where = " and ".join(names) or "a file"
+    reason = (error.strerror or "").rstrip(". ")
+    return f"{where} could not be read or written ({reason}); {_ADVICE.get(error.errno or 0, 'check the path')}."
+
+
 def _raised_here(error: Exception) -> bool:
-    """Whether the innermost frame is the library's own, whose messages need no more explanation."""
-    frames = list(traceback.walk_tb(error.__traceback__))
-    return bool(frames) and frames[-1][0].f_globals.get("__name__", "").startswith("fishergraph.")
+    """Whether a raise statement of the library made this error: its messages need no more explanation.
+
+    Compiled code has no frame of its own. An error from there stands at a call in the innermost frame, not at a raise.
+    """
+    tb = error.__traceback__
+    while tb is not None and tb.tb_next is not None:
+        tb = tb.tb_next
+    if tb is None or not tb.tb_frame.f_globals.get("__name__", "").startswith("fishergraph."):
+        return False
+    return tb.tb_frame.f_code.co_code[tb.tb_lasti] == _RAISE
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import re
 from pathlib import Path
 from typing import Any
@@ -119,8 +120,9 @@ def _columns(path: Path) -> list[str]:
             check_gzip(path)
         if suffix == ".parquet":
             return pq.read_schema(path).names
-        with gzip.open(path, "rt", newline="") if suffix.endswith(".gz") else path.open(newline="") as file:
-            return [name.strip() for name in next(csv.reader(file, delimiter=TABLES[suffix]), [])]
+        with gzip.open(path) if suffix.endswith(".gz") else path.open("rb") as file:
+            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+            return [name.strip() for name in next(csv.reader(text, delimiter=TABLES[suffix]), [])]
     except (OSError, EOFError, ValueError, csv.Error, pa.ArrowException):
         return []
 

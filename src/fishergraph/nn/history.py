@@ -72,8 +72,9 @@ def check_log(path: str | Path | None) -> Path | None:
 class _Log:
     """Rows appended to an open file, each of them on disk before the next epoch begins."""
 
-    def __init__(self, file: TextIOBase, path: Path, *, table: bool):
+    def __init__(self, file: TextIOBase, path: Path):
         self.file, self.path = file, path
+        table = path.suffix.lower() == ".csv"
         self.writer: Any = csv.DictWriter(file, COLUMNS) if table else None
         if table:
             self.writer.writeheader()
@@ -98,8 +99,12 @@ def open_log(path: Path | None, rows: list[dict[str, Any]]) -> Iterator[_Log | _
     if path is None:
         yield _NoLog()
         return
-    with path.open("w", encoding="utf-8", newline="") as file:
-        log = _Log(file, path, table=path.suffix.lower() == ".csv")
+    file = path.open("w", encoding="utf-8", newline="")
+    try:
+        log = _Log(file, path)
         for row in rows:
             log.write(row)
         yield log
+    finally:
+        with naming(path):
+            file.close()
