@@ -61,7 +61,8 @@ def test_an_endpoint_out_of_range(node):
 
 @pytest.mark.parametrize("features", [np.float64(1), np.ones(3), 5, "x", []], ids=str)
 def test_what_is_no_matrix_beside_edges(features):
-    with pytest.raises(ValueError, match=r"Expected 2D array|at least one array or dtype|could not convert"):
+    words = r"Expected 2D array|at least one array or dtype|got the text 'x'; read the file"
+    with pytest.raises((ValueError, TypeError), match=words):
         small().fit(features, graph=np.array([[0, 1], [1, 2]]))
 
 
@@ -232,7 +233,8 @@ def test_a_graph_in_the_place_of_y(graph):
 
 
 def test_nothing_to_embed():
-    refused("X or graph must be given, got None for both; pass features, a graph, or both", features=None, graph=None)
+    words = "X or graph must be given, got None for both; pass features, a graph, or both"
+    refused(words, features=None, graph=None, error=TypeError)
 
 
 def test_extreme_features_without_normalisation():

@@ -187,7 +187,9 @@ def test_masked_weights_and_labels_are_refused():
             small_sets().fit([X[:2]], weights=[weights])
 
 
-@pytest.mark.parametrize("bad", [[[1, 2], [3]], [["a", "b"]], [[{}]], object(), {"a": 1}], ids=str)
+@pytest.mark.parametrize(
+    "bad", [[[1, 2], [3]], [["a", "b"]], [[{}]], object(), {"a": 1}], ids=lambda bad: type(bad).__name__
+)
 def test_what_is_no_array_is_one_sentence(bad):
     with pytest.raises((ValueError, TypeError), match=r"X must (be an array|hold numbers)"):
         small().fit(bad)

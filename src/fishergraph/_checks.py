@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 import os
 import re
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
+
+from fishergraph._warn import warn
 
 T = TypeVar("T")
 
@@ -152,9 +153,7 @@ def check_scale(X: Any, *, normalize: bool, n_features: int | None = None) -> No
     """
     if normalize:
         if (X.shape[1] if n_features is None else n_features) == 1:
-            warnings.warn(
-                "X has one feature, of which normalize=True keeps the sign alone; set normalize=False.", stacklevel=4
-            )
+            warn("one feature", "X has one feature, of which normalize=True keeps the sign alone; set normalize=False.")
         return
     values = X.data if sp.issparse(X) else X
     xp = array_namespace(values)
@@ -197,6 +196,17 @@ def check_in_range(value: float, dtype: Any, name: str) -> float:
             "rescale the data, and this with them."
         )
     return value
+
+
+def check_heaviest(weights: Any, dtype: Any) -> None:
+    """Raise where weights, of which zero is one, are so large that their sums leave the range of the dtype."""
+    kind = str(dtype).removeprefix("torch.")
+    bound = 1e300 if kind == "float64" else 1e30
+    if weights is not None and len(weights) and float(weights.max()) > bound:
+        raise ValueError(
+            f"weights must be at most {bound:g} beside points in {kind}, got {float(weights.max()):g}; divide them all "
+            "by one number, which leaves the means as they are."
+        )
 
 
 def check_finite_result(result: Any, what: str) -> Any:
@@ -271,23 +281,49 @@ def check_within(
     )
 
 
+def check_dense(X: Any) -> None:
+    """Raise where a sparse matrix as a dense array would be larger than the memory of this process can be."""
+    needed, memory = math.prod(X.shape) * X.dtype.itemsize, _memory()
+    if needed > memory:
+        raise MemoryError(
+            f"{X.shape[0]:,} rows of {X.shape[1]:,} features need {needed / 1e9:,.1f} GB, got {memory / 1e9:,.1f} GB "
+            "of memory; drop features without entries, or reduce them with sklearn.decomposition.TruncatedSVD."
+        )
+
+
+def _memory() -> float:
+    """The bytes of this machine's memory, or as many of them as this process may have."""
+    try:
+        import resource
+
+        allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ImportError, ValueError, OSError, AttributeError):  # a system that does not say
+        return math.inf
+    return physical if allowed == resource.RLIM_INFINITY else min(physical, allowed)
+
+
 def check_compressed(A: Any, what: str) -> Any:
-    """A sparse matrix as it came; raises where its indices point outside: compiled code trusts them."""
-    if A.format == "coo" and A.nnz:
-        coords = getattr(A, "coords", ())
-        if any(
-            len(ends) != A.nnz or ends.min() < 0 or ends.max() >= n for ends, n in zip(coords, A.shape, strict=True)
-        ):
-            raise ValueError(
-                f"{what} must be a sparse matrix whose indices lie inside its shape {tuple(A.shape)}, got other ones; "
-                "build it again from its rows, columns and values."
-            )
-    if A.format in ("csr", "csc", "bsr"):
-        try:
-            A.check_format(full_check=True)
-        except ValueError as error:
-            raise ValueError(
-                f"{what} must be a sparse matrix whose indices lie inside its shape {tuple(A.shape)}, got one where "
-                f"{str(error).rstrip('. ')}; build it again from its rows, columns and values."
-            ) from error
+    """A sparse matrix, checked: compiled code, SciPy's too, trusts its indices. Formats without any become CSR."""
+    A = A if A.format in ("csr", "csc", "bsr", "coo") else A.tocsr()
+    try:
+        fault = _coordinate_fault(A) if A.format == "coo" else A.check_format(full_check=True)
+    except (ValueError, TypeError, AttributeError, IndexError) as error:
+        fault = str(error)
+    if fault:
+        raise ValueError(
+            f"{what} must be a sparse matrix whose indices lie inside its shape {tuple(A.shape)}, got one where "
+            f"{fault.rstrip('. ')}; build it again from its rows, columns and values."
+        )
     return A
+
+
+def _coordinate_fault(A: Any) -> str | None:
+    """What is wrong with the coordinates of a COO matrix."""
+    coordinates = getattr(A, "coords", None) or (A.row, A.col)  # SciPy 1.12 has no coords
+    for numbers, size in zip(coordinates, A.shape, strict=True):
+        if numbers.shape != A.data.shape or numbers.dtype.kind not in "iu":
+            return f"coordinates of shape {numbers.shape} and dtype {numbers.dtype} stand beside {A.nnz} values"
+        if len(numbers) and (numbers.min() < 0 or numbers.max() >= size):
+            return f"coordinates go from {numbers.min()} to {numbers.max()}"
+    return None

@@ -19,10 +19,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.svm import SVC, LinearSVC
-from threadpoolctl import threadpool_limits
 
 from fishergraph._checks import check_in_range, check_integer, check_number, look_up
 from fishergraph._numbers import plain_array
+from fishergraph.blocks import one_blas_thread
 from fishergraph.probes.door import check_embedding, check_split, encode
 
 # Steps of a support vector machine's solver. One that has not ended by then has a C far too large for its kernel.
@@ -98,7 +98,7 @@ def nested_scores(
     parts = _parts(inner, repeats, random_state)
     checked = _check_folds(folds, y, inner)
     choices = []
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         for number, (train, test) in enumerate(checked):
             choices.append(_one_fold(named, y, train, test, candidates, parts))
             if progress is not None:
@@ -126,7 +126,7 @@ def inner_scores(
     candidates = _candidates(named, probes, Cs, gammas)
     parts = _parts(inner, repeats, random_state)
     trains = [train for train, _ in _check_folds(folds, y, inner)]
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         return np.array([_best(named, y, train, candidates, parts)[1] for train in trains])
 
 

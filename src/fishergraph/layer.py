@@ -15,8 +15,15 @@ import numpy as np
 from array_api_compat import array_namespace, to_device
 from array_api_compat import device as device_of
 
-from fishergraph.blocks import block_rows, cut_blocks, map_blocks, row_blocks
-from fishergraph.em.anchors import calibrate_variance, fit_anchors, mean_anchor, sample_members, sample_size
+from fishergraph._repr import short_repr
+from fishergraph.blocks import SPARSE, block_rows, cut_blocks, map_blocks, row_blocks, telling
+from fishergraph.em.anchors import (
+    calibrate_variance,
+    fit_anchors,
+    mean_anchor,
+    sample_members,
+    sample_size,
+)
 from fishergraph.em.e_step import posterior, published_code
 from fishergraph.em.learn import fit_family
 from fishergraph.em.loop import sum_dtype
@@ -108,6 +115,8 @@ class Layer:
     theta: Any
     kernel_map: KernelMap
     root: Any = None
+
+    __repr__ = short_repr
 
     @property
     def anchors(self) -> Any:
@@ -269,7 +278,9 @@ def _sample_phi(spec, layer, points, seen, sets, n_jobs, reuse) -> Any:
     def fill(rows: slice) -> None:
         phi[rows] = block_phi(spec, layer, points, seen, sets.block(rows))
 
-    map_blocks(fill, phi_blocks(spec, sets, points.shape[1]), n_jobs=n_jobs)
+    blocks = phi_blocks(spec, sets, points.shape[1])
+    cost = SPARSE * sets.n_entries * sets.slots * points.shape[1] * spec.n_anchors
+    map_blocks(fill, blocks, n_jobs=n_jobs, advance=telling(cost, len(blocks)))
     return phi
 
 

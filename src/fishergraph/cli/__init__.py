@@ -23,6 +23,9 @@ Exit codes: 0; 1, a failure that the message explains; 2, a wrong call; 130, int
 
 from __future__ import annotations
 
+import os
+import sys
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,11 +36,28 @@ __all__ = ["app", "main"]
 
 def main() -> None:
     """Run the command line; leaves with one of the exit codes above."""
+    _speak_utf8()
     try:
         from fishergraph.cli.commands import run
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     run()
+
+
+def _speak_utf8() -> None:
+    """Start Python again in its UTF-8 mode where file names are read in another encoding, as in the C locale.
+
+    Libraries open files by names in UTF-8. Characters that stdout or stderr do not have are replaced.
+    """
+    if not sys.flags.utf8_mode and sys.getfilesystemencoding().lower() != "utf-8":
+        os.execv(sys.executable, [sys.orig_argv[0], "-X", "utf8", *sys.orig_argv[1:]])
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
+    strange = [argument for argument in sys.argv if any("\udc80" <= letter <= "\udcff" for letter in argument)]
+    if strange:
+        print(f"error: a path must be text in UTF-8, got {strange[0]!r}; rename it.", file=sys.stderr)
+        raise SystemExit(2)
 
 
 def __getattr__(name: str) -> Any:

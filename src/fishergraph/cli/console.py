@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dis
+import errno
 import os
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
@@ -15,14 +17,16 @@ import typer
 
 from fishergraph.cli.wording import in_options
 
-_WORDED = (
-    ValueError,
-    TypeError,
-    ImportError,
-    OSError,
-    RuntimeError,
-    FloatingPointError,
-)  # the errors that the library itself raises
+# The errors that the library itself raises.
+_WORDED = (ValueError, TypeError, ImportError, OSError, RuntimeError, FloatingPointError, MemoryError)
+_RAISE = dis.opmap["RAISE_VARARGS"]
+_ADVICE = {
+    errno.ENOSPC: "free some space, or choose another disk",
+    errno.EDQUOT: "free some space, or choose another disk",
+    errno.EACCES: "change its permissions, or choose another path",
+    errno.EPERM: "change its permissions, or choose another path",
+    errno.EROFS: "choose a path that can be written",
+}
 
 
 @contextmanager
@@ -78,17 +82,34 @@ def say(line: str) -> None:
 
 def _sentence(error: Exception) -> str:
     text = str(error) or "no message"
-    if isinstance(error, MemoryError):
-        return f"the work must fit into memory, got {text}; use a smaller --dim or a larger machine."
+    if isinstance(error, OSError) and error.strerror is not None:
+        return _system_sentence(error)
     if isinstance(error, OSError) or (isinstance(error, _WORDED) and _raised_here(error)):
         return in_options(text)
+    if isinstance(error, MemoryError):
+        return f"the work must fit into memory, got {text}; use a smaller --dim or a larger machine."
     return f"unexpected {type(error).__name__}: {text}; add --debug to see where it comes from."
 
 
+def _system_sentence(error: OSError) -> str:
+    """The sentence for what the operating system refused, such as to write to a full disk."""
+    names = [f"'{name}'" for name in (error.filename, error.filename2) if name is not None]
+    where = " and ".join(names) or "a file"
+    reason = (error.strerror or "").rstrip(". ")
+    return f"{where} could not be read or written ({reason}); {_ADVICE.get(error.errno or 0, 'check the path')}."
+
+
 def _raised_here(error: Exception) -> bool:
-    """Whether the innermost frame is the library's own, whose messages need no more explanation."""
-    frames = list(traceback.walk_tb(error.__traceback__))
-    return bool(frames) and frames[-1][0].f_globals.get("__name__", "").startswith("fishergraph.")
+    """Whether a raise statement of the library made this error: its messages need no more explanation.
+
+    Compiled code has no frame of its own. An error from there stands at a call in the innermost frame, not at a raise.
+    """
+    tb = error.__traceback__
+    while tb is not None and tb.tb_next is not None:
+        tb = tb.tb_next
+    if tb is None or not tb.tb_frame.f_globals.get("__name__", "").startswith("fishergraph."):
+        return False
+    return tb.tb_frame.f_code.co_code[tb.tb_lasti] == _RAISE
 
 
 @contextmanager
@@ -113,12 +134,16 @@ def one_line_warnings() -> Iterator[list[str]]:
 class Bar:
     """One bar on stderr for the whole work; the estimator moves it, calling it as its `verbose`.
 
-    It shows the part that is being worked on, and keeps the seconds of each part, the learning before it included.
+    It shows the part that is being worked on, and keeps the seconds of each part. Parts have costs: the bar moves in
+    proportion to them. Before they are known it swings.
     """
 
     def __init__(self, *, quiet: bool):
         self.quiet = quiet
         self.seconds: dict[str, float] = {}
+        self.costs: dict[str, float] = {}
+        self.later: dict[str, float] = {}  # costs of parts that come after those of the estimator
+        self.done = 0.0  # the cost of the parts that are finished
 
     def __enter__(self) -> Bar:
         from rich.console import Console
@@ -139,19 +164,23 @@ class Bar:
         """Name the part that begins."""
         self.progress.update(self.task, description=title)
 
-    def expect(self, n_parts: int) -> None:
-        """Tell how many parts the estimator will report, about; the bar then fills instead of swinging."""
-        self.progress.update(self.task, description="learning", total=n_parts, completed=0)
-        self.n_parts, self.last = n_parts, perf_counter()
+    def expect(self, parts: int | Mapping[str, float]) -> None:
+        """Tell how many steps `count` will name, or the costs of the parts that begin: the bar fills from here on."""
+        self.costs = {} if isinstance(parts, int) else {**parts, **self.later}
+        total = parts if isinstance(parts, int) else sum(self.costs.values())
+        self.done = 0.0
+        self.progress.update(self.task, total=total, completed=0)
 
     @contextmanager
     def __call__(self, title: str, steps: int) -> Iterator[Bar]:
+        """A part of the work in so many steps."""
         self.part(title)
-        self.progress.update(self.task, total=max(self.n_parts, len(self.seconds) + 1))
-        self.step = 1 / max(steps, 1)
+        began, cost = perf_counter(), self.costs.get(title, 0.0 if self.costs else 1.0)
+        self.step, self.end = cost / max(steps, 1), self.done + cost
         yield self
-        self.seconds[title] = round(perf_counter() - self.last, 4)
-        self.last = perf_counter()
+        self.done = self.end
+        self._move_to(self.end)
+        self.seconds[title] = round(perf_counter() - began, 4)
 
     def count(self, title: str) -> None:
         """Name the part that is done and move on by one."""
@@ -164,5 +193,9 @@ class Bar:
         self.part(" · ".join(shown))
 
     def update(self, n: int) -> None:
-        """Move on by n of the steps of this part."""
-        self.progress.advance(self.task, n * self.step)
+        """Move on by n of the steps of this part, at most to its end."""
+        self.done = min(self.done + n * self.step, self.end)
+        self._move_to(self.done)
+
+    def _move_to(self, done: float) -> None:
+        self.progress.update(self.task, completed=done)

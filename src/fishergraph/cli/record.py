@@ -65,4 +65,5 @@ def write_record(path: Path, record: dict[str, Any]) -> None:
     """Write the record; the file appears whole or not at all."""
     text = json.dumps(record, indent=2, ensure_ascii=False, default=plain)
     with replacing(path) as part:
-        part.write_text(text + "\n", encoding="utf-8")
+        # The name of a folder may hold bytes that are no text; their escapes are JSON's.
+        part.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")

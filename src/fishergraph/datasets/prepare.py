@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_finite_rows, check_flag, check_squares, look_up
+from fishergraph._checks import check_compressed, check_finite_rows, check_flag, check_squares, look_up
 from fishergraph._numbers import as_floats
 from fishergraph.datasets.record import GraphData
 
@@ -51,7 +51,7 @@ def prepare(data: GraphData, preparation: Preparation | None = None) -> GraphDat
     X = _present(X) if preparation.binary else X
     if preparation.rows != "raw":
         check_squares(X, "X")
-    return replace(data, X=scale(X), graph=set_loops(data.graph))
+    return replace(data, X=scale(X), graph=set_loops(check_compressed(data.graph, "graph")))
 
 
 def preparation_of(name: str) -> Preparation:

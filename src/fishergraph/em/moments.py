@@ -15,6 +15,7 @@ from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
 from fishergraph._checks import MOST_ITERATIONS, check_integer, check_number
+from fishergraph._repr import short_repr
 from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks
 from fishergraph.em.e_step import e_step_slack, log_softmax, posterior
 from fishergraph.em.loop import EMMeans, as_points, block_means, check_sets, first_responsibilities
@@ -32,6 +33,8 @@ class Seen(NamedTuple):
 
     statistics: Any
     alpha: Responsibilities
+
+    __repr__ = short_repr
 
 
 def held_statistics(family: Family, n_points: int, n_features: int) -> int:
@@ -144,12 +147,8 @@ def em_estimate(
 
 def gather_entries(rows: Any, sets: Any) -> tuple[Any, Any]:
     """(the rows of the members of these sets, one by one in their order, the sets over them)."""
-    xp = array_namespace(rows)
-    start, stop = int(sets.indptr[0]), int(sets.indptr[-1])
-    members = sets.indices[start:stop]
-    own = xp.arange(stop - start, dtype=members.dtype, device=device_of(rows))
-    weights = None if sets.weights is None else sets.weights[start:stop]
-    return xp.take(rows, members, axis=0), type(sets)(sets.indptr - start, own, weights, stop - start)
+    members = sets.indices[int(sets.indptr[0]) : int(sets.indptr[-1])]
+    return array_namespace(rows).take(rows, members, axis=0), sets.own_entries()
 
 
 def _entry_scores(members: Any, sets: Any, natural: Any, offsets: Any) -> Any:

@@ -10,7 +10,7 @@ unit vector of log(1 + number of edges with the tag) at the node.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ import scipy.sparse as sp
 
 from fishergraph import _checks
 from fishergraph._numbers import EXACT_IN_SINGLE, as_floats
+from fishergraph._record_checks import changed
+from fishergraph._repr import short_repr
 from fishergraph.blocks import row_blocks
 from fishergraph.em.unit import unit_rows
 from fishergraph.family.support import stored_entries
@@ -41,10 +43,12 @@ class NodeCode:
     edge_tags: np.ndarray | None = None
     standard: StandardMap | None = None
 
+    __repr__ = short_repr
+
     def __call__(self, graphs: Graphs) -> Any:
         """The coded nodes, (node, column) float32: CSR where no part is dense."""
         if graphs.edge_tags is None and graphs.graph.n_edges == 0:
-            graphs = replace(graphs, edge_tags=NO_EDGE_TAGS)
+            graphs = changed(graphs, edge_tags=NO_EDGE_TAGS)
         for part in self.parts:
             PARTS[part].check(graphs)
         coded = [PARTS[part].code(self, graphs) for part in self.parts]
@@ -56,7 +60,7 @@ class NodeCode:
 def fit_code(graphs: Graphs, inputs: Any) -> NodeCode:
     """The code of the nodes of these graphs; `inputs` is "auto", all there is and the degrees, or names of parts."""
     if graphs.edge_tags is not None and not len(graphs.edge_tags.tags):
-        graphs = replace(graphs, edge_tags=None)
+        graphs = changed(graphs, edge_tags=None)
     if isinstance(inputs, str) and inputs == "auto":
         parts = tuple(name for name, part in PARTS.items() if part.auto and part.known(graphs))
     else:

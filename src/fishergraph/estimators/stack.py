@@ -13,6 +13,8 @@ from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.unit import noise_of, unit_rows
 from fishergraph.em.walks import walk_means, walk_passes
+from fishergraph.estimators.costs import input_learning, layer_learning, size_of
+from fishergraph.estimators.progress import costing
 from fishergraph.estimators.stack_spec import Most, Stack, StackSpec, asked_widths
 from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, fit_and_map, fit_projection
 from fishergraph.layer import Known, Layer, LayerSpec, fit_layer, phi_blocks, phi_width, run_layer
@@ -31,7 +33,8 @@ def fit_stack(
     The stack holds NumPy arrays wherever it was fitted.
     """
     streams = [spec.place.stream(child) for child in seed.spawn(spec.n_layers + 1)]
-    input_map, first = fit_input_map(spec, X, streams[0], runs=True)
+    with costing(spec.progress, "learning input map", input_learning(spec, X)):
+        input_map, first = fit_input_map(spec, X, streams[0], runs=True)
     walk_map = _fit_walk_map(spec, X, streams[0]) if spec.walks else None
     most = Most.of(sets)
     stack, output = _run(
@@ -155,16 +158,18 @@ class _Fitting:
         self.phi: Any = None  # of the layer before, which has been run by then
 
     def __call__(self, t: int, points: Any, sets: Any):
-        layer, known = fit_layer(
-            self.spec.layer_at(t),
-            points,
-            sets,
-            last=t == self.spec.n_layers,
-            rng=self.streams[t - 1],
-            n_jobs=self.spec.n_jobs,
-            reuse=self.phi,
-            runs=t < self.spec.n_layers or self.want_output,
-        )
+        spec, asked = self.spec, self.spec.layer_at(t)
+        with costing(spec.progress, f"learning {spec.title(t)}", layer_learning(asked, size_of(sets), points.shape[1])):
+            layer, known = fit_layer(
+                asked,
+                points,
+                sets,
+                last=t == spec.n_layers,
+                rng=self.streams[t - 1],
+                n_jobs=spec.n_jobs,
+                reuse=self.phi,
+                runs=t < spec.n_layers or self.want_output,
+            )
         self.phi = known.phi
         return layer, known
 

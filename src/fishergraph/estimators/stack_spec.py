@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from fishergraph._repr import short_repr
 from fishergraph.family import GaussianMixture
 from fishergraph.kernel_map import KernelMap, fit_nystrom
 from fishergraph.layer import Layer, LayerSpec
@@ -26,6 +27,8 @@ class Stack:
     input_map: KernelMap
     layers: tuple[Layer, ...]  # the first is that of the walks where there is a `walk_map`
     walk_map: KernelMap | None = None
+
+    __repr__ = short_repr
 
     @property
     def widths(self) -> list[int]:

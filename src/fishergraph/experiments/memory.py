@@ -11,7 +11,7 @@ _STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 def reset_peak() -> None:
     """Begin to count anew; where the system cannot, the peak stays that of the whole process."""
     try:
-        _RESET.write_text("5")
+        _RESET.write_text("5", encoding="ascii")
     except OSError:
         return
 
@@ -19,7 +19,11 @@ def reset_peak() -> None:
 def peak_memory() -> float | None:
     """The peak in MB since `reset_peak`; None where the system does not tell."""
     try:
-        line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM"))
+        line = next(
+            line
+            for line in _STATUS.read_text(encoding="utf-8", errors="replace").splitlines()
+            if line.startswith("VmHWM")
+        )
         return round(int(line.split()[1]) / 1024, 1)
     except (OSError, StopIteration):
         return _of_process()

@@ -50,4 +50,5 @@ def git_hash() -> str | None:
 
 def _git(folder: Path, *arguments: str) -> str:
     command = ["git", "-C", str(folder), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    done = subprocess.run(command, capture_output=True, check=True, timeout=10)
+    return done.stdout.decode("utf-8", errors="replace").strip()

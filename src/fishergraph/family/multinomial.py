@@ -17,6 +17,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from fishergraph._checks import check_in_range, check_number, plain_row
+from fishergraph._repr import short_repr
 from fishergraph.family.base import (
     Family,
     join,
@@ -38,6 +39,8 @@ class MultinomialTheta(NamedTuple):
     log_weights: Any
     probabilities: Any
     trials: float
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 
 from fishergraph._checks import check_flag, check_integer, check_number, look_up
+from fishergraph._record_checks import changed
 from fishergraph.em.anchors import sample_size
 from fishergraph.family import choose_family
 from fishergraph.layer import sampled_points
@@ -215,7 +215,13 @@ class FisherConv(MessagePassing):
         if self.slots is not None or isinstance(edge_index, LiftedSets):
             return lifted_sets(edge_index, edge_weight, size, self.slots)
         return edge_sets(
-            edge_index, edge_weight, n_points=size[0], n_sets=size[1], loops=self.add_self_loops, weights=self.weights
+            edge_index,
+            edge_weight,
+            n_points=size[0],
+            n_sets=size[1],
+            loops=self.add_self_loops,
+            weights=self.weights,
+            dtype=next(self.parameters()).dtype,
         )
 
     def _thinned(self, sets: Any) -> Any:
@@ -223,7 +229,7 @@ class FisherConv(MessagePassing):
         if not self.training or self.dropout == 0:
             return sets
         if sets.lifted:
-            return replace(sets, sets=self._thinned(sets.sets))
+            return changed(sets, sets=self._thinned(sets.sets))
         kept = torch.rand(sets.indices.shape, device=sets.device) >= self.dropout
         weights = kept.float() if sets.weights is None else sets.weights * kept
         if torch.is_grad_enabled():
@@ -259,7 +265,7 @@ class FisherConv(MessagePassing):
         edges, weights = listed_edges(edge_index, edge_weight, size, loops=self.add_self_loops)
         order = torch.sort(edges[1], stable=True).indices
         sets = edge_sets(edges[:, order], None if weights is None else weights[order], n_points=size[0],
-                         n_sets=size[1], loops=False, weights=self.weights)  # fmt: skip
+                         n_sets=size[1], loops=False, weights=self.weights, dtype=source.dtype)  # fmt: skip
         attention = self.mixture.attention(source, sets)
         alpha = torch.empty_like(attention).index_copy(0, order, attention)  # in the order of the edges
         rows = self.mixture.rows(source)

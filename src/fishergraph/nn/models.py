@@ -12,6 +12,7 @@ from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.resolver import aggregation_resolver
 
 from fishergraph._checks import MOST_COLUMNS, MOST_LAYERS, check_flag, check_integer, check_number, look_up
+from fishergraph._warn import each_warning_once
 from fishergraph.em.anchors import sample_size
 from fishergraph.family import choose_family
 from fishergraph.nn.aggr import FisherAggregation
@@ -136,6 +137,7 @@ class FisherNet(nn.Module):
                 part.reset_parameters()
 
     @torch.no_grad()
+    @each_warning_once()
     def init_from_data(
         self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None, *, seed: int = 0
     ) -> FisherNet:

@@ -37,7 +37,7 @@ class Place:
     result : the filled output → what the caller gets.
     stream : a seed sequence → a random stream whose draws are arrays of this place.
     storage : the dtype that points are kept in between layers, of the dtype that is worked in.
-    working : a context manager around all work: the precision of products, no gradients.
+    working : (n_jobs) → a context manager around all work: the precision of products, no gradients, threads.
     free_bytes : what is left for new arrays, or None where nobody counts.
     """
 
@@ -50,7 +50,7 @@ class Place:
     result: Callable[[Any], Any] = lambda array: array
     stream: Callable[[Any], Any] = np.random.default_rng
     storage: Callable[[Any], Any] = lambda dtype: dtype
-    working: Callable[[], AbstractContextManager] = nullcontext
+    working: Callable[[int | None], AbstractContextManager] = nullcontext
     free_bytes: Callable[[], int | None] = lambda: None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 
 from fishergraph._checks import check_integer
+from fishergraph._record_checks import changed
 from fishergraph.multiset import LiftedSets, Multisets
 from fishergraph.ops.torch_sets import TensorSets, check_range, check_sets
 
@@ -35,7 +35,7 @@ def tensor_sets(
     if isinstance(edges, LiftedSets):
         if weights is not None:
             raise ValueError("lifted sets have weights of their own, got weights too; leave them out.")
-        return replace(edges, sets=tensor_sets(edges.sets), subgraphs=torch.as_tensor(edges.subgraphs))
+        return changed(edges, sets=tensor_sets(edges.sets), subgraphs=torch.as_tensor(edges.subgraphs))
     if isinstance(edges, (TensorSets, Multisets)) or getattr(edges, "layout", torch.strided) != torch.strided:
         sets = _from_compressed(edges, weights)
         _check_count("n_sets", n_sets, sets.n_sets)

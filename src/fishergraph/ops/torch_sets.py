@@ -5,14 +5,18 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import wraps
 from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
+from fishergraph.blocks import cached_attribute
+
 # A set with more members than this is a hub: it is cut into parts of this size, so that no program waits for one row.
 HUB = 96
+# A very long set is cut finer: in float32 a sum of 96 equal members may be off by 1.5e-6, one of 32 by 5e-7.
+LONG, LONG_PART = 2**16, 32
 
 
 def outside_inference(function: Callable) -> Callable:
@@ -53,7 +57,7 @@ class Hubs(NamedTuple):
         return self.part_row.shape[0]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TensorSets:
     """`Multisets` on tensors of one device. Set v holds the points indices[indptr[v]:indptr[v + 1]].
 
@@ -94,7 +98,7 @@ class TensorSets:
     def device(self) -> torch.device:
         return self.indptr.device
 
-    @cached_property
+    @cached_attribute
     def n_entries(self) -> int:
         return int(self.indptr[-1] - self.indptr[0])
 
@@ -115,6 +119,13 @@ class TensorSets:
         entries = shift + torch.arange(len(shift), device=self.device)
         weights = None if self.weights is None else self.weights[entries]
         return TensorSets(indptr, self.indices[entries], weights, self.n_points)
+
+    def own_entries(self) -> TensorSets:
+        """As in `Multisets`."""
+        start, stop = int(self.indptr[0]), int(self.indptr[-1])
+        weights = None if self.weights is None else self.weights[start:stop]
+        entries = torch.arange(stop - start, dtype=self.indices.dtype, device=self.device)
+        return TensorSets(self.indptr - start, entries, weights, stop - start)
 
     def weighted(self, weights: Tensor | None) -> TensorSets:
         """The same sets with other weights; what is known of their shape is kept."""
@@ -142,7 +153,7 @@ class TensorSets:
             _ = sets.sound, sets.weighed, sets.n_entries, sets.rows, sets.hubs
         return self
 
-    @cached_property
+    @cached_attribute
     def sound(self) -> bool:
         """True, or an error: a kernel checks nothing, and a wrong index would be an illegal access."""
         indptr, indices = self.indptr, self.indices
@@ -166,7 +177,7 @@ class TensorSets:
         check_range(indices[first:last], self.n_points, "members")
         return True
 
-    @cached_property
+    @cached_attribute
     def weighed(self) -> bool:
         """True, or an error: there is one weight for each entry, finite and not negative, or there are none."""
         check_weights(self)
@@ -174,27 +185,26 @@ class TensorSets:
             check_values(self.weights)
         return True
 
-    @cached_property
+    @cached_attribute
     @outside_inference
     def rows(self) -> Tensor:
         """The set of every entry, (entry,), int64."""
         sizes = torch.diff(self.indptr)
         return torch.repeat_interleave(torch.arange(self.n_sets, device=self.device), sizes, output_size=self.n_entries)
 
-    @cached_property
+    @cached_attribute
     @outside_inference
     def transpose(self) -> Transpose:
         """The entries in the order of their points (a stable sort, so the order is the same everywhere)."""
         first, last = int(self.indptr[0]), int(self.indptr[-1])
-        members = self.indices[first:last]
-        points, order = torch.sort(members, stable=True)
+        points, order = torch.sort(self.indices[first:last], stable=True)
         borders = torch.arange(self.n_points + 1, device=self.device, dtype=points.dtype)
-        indptr = torch.searchsorted(points, borders)
-        sets = TensorSets(indptr, self.rows[order].to(self.indices.dtype), None, self.n_sets)
+        indptr, rows = torch.searchsorted(points, borders), self.rows[order].to(self.indices.dtype)
+        sets = TensorSets(indptr, rows, None, self.n_sets)
         sets.__dict__["n_entries"] = last - first
         return Transpose(sets, order if first == 0 else order + first)
 
-    @cached_property
+    @cached_attribute
     @outside_inference
     def hubs(self) -> Hubs:
         """The sets of more than `HUB` members, cut into parts."""
@@ -202,15 +212,16 @@ class TensorSets:
             return self._hubs_of_block(self._whole)
         sizes = torch.diff(self.indptr)
         rows = torch.nonzero(sizes > HUB).ravel()
-        parts = (sizes[rows] + HUB - 1) // HUB
+        length = torch.where(sizes[rows] > LONG, min(LONG_PART, HUB), HUB)
+        parts = (sizes[rows] + length - 1) // length
         offsets = _offsets(parts)
-        row = torch.repeat_interleave(rows, parts)
+        row, step = torch.repeat_interleave(rows, parts), torch.repeat_interleave(length, parts)
         number = torch.arange(len(row), device=self.device) - torch.repeat_interleave(offsets[:-1], parts)
-        first = self.indptr[row] + number * HUB
-        last = torch.minimum(first + HUB, self.indptr[row + 1])
+        first = self.indptr[row] + number * step
+        last = torch.minimum(first + step, self.indptr[row + 1])
         return Hubs(rows, offsets, row, first, last)
 
-    @cached_property
+    @cached_attribute
     def _hub_lists(self) -> tuple[list[int], list[int]]:
         """The hubs' rows and offsets on the host, so that a block finds its own without waiting for the device."""
         return self.hubs.rows.tolist(), self.hubs.offsets.tolist()
@@ -251,8 +262,7 @@ def unpack(packed: Sequence[Tensor], weights: Tensor | None, n_points: int) -> T
     sets = TensorSets(packed[0], packed[1], weights, n_points)
     sets.__dict__.update(hubs=Hubs(*packed[2:7]), n_entries=packed[1].shape[0])
     if len(packed) > 7:
-        back = unpack(packed[8:], None, sets.n_sets)
-        sets.__dict__["transpose"] = Transpose(back, packed[7])
+        sets.__dict__["transpose"] = Transpose(unpack(packed[8:], None, sets.n_sets), packed[7])
     return sets
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fishergraph._checks import check_finite_rows
+from fishergraph._graph_checks import check_row_order
 from fishergraph._numbers import as_floats, plain_array
 
 _LARGEST = 1e100  # entries whose squares a model can add up
@@ -27,6 +28,11 @@ def check_embedding(Z: Any, name: str = "Z") -> Any:
     if largest > _LARGEST:
         raise ValueError(f"{name} must have entries of at most {_LARGEST:g}, got {largest:g}; rescale the embedding.")
     return Z
+
+
+def check_label_order(y: Any, Z: Any) -> None:
+    """Raise where the labels of a Series are not in the order of the rows of a table."""
+    check_row_order(y, Z.index if hasattr(Z, "iloc") else None, "y.reindex(Z.index)")
 
 
 def check_same_columns(Z: Any, n_features: int) -> Any:
