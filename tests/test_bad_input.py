@@ -506,3 +506,17 @@ def test_numbers_that_leave_their_range_are_refused():
     ):
         with pytest.raises(ValueError, match=r"entries of at most|must lie between|within the range"):
             call()
+
+
+@pytest.mark.parametrize("ids", [3, 1e30, "abc", object(), np.array(3)], ids=str)
+def test_ids_that_list_nothing(ids):
+    for graph in (nx.path_graph(3), pd.DataFrame({"source": [0, 1], "target": [1, 2]})):
+        with pytest.raises(TypeError, match=r"node_ids must be a list of ids, got .*; put them into a list"):
+            as_graph(graph, node_ids=ids)
+
+
+def test_a_number_of_nodes_beyond_memory():
+    with pytest.raises(MemoryError, match=r"nodes need about .* GB for their offsets, got .* GB of memory"):
+        as_graph(np.array([[0], [1]]), n_nodes=2**39)
+    with pytest.raises(ValueError, match="n_nodes must be an integer of at least 1 and at most"):
+        as_graph(np.array([[0], [1]]), n_nodes=2**70)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fishergraph._checks import check_host_memory, check_integer
 from fishergraph._numbers import plain_array
 
 # More nodes than this are counted only on request: their row offsets alone take 8 GiB.
@@ -128,6 +129,22 @@ def _reads_as_number(value: Any) -> bool:
         return isinstance(value, str) and math.isfinite(float(value))
     except ValueError:
         return False
+
+
+def check_asked_nodes(n_nodes: Any) -> int:
+    """A number of nodes, whose offsets fit into memory."""
+    n_nodes = check_integer(n_nodes, "n_nodes", least=1, most=2**40)
+    check_host_memory(16 * n_nodes, f"{n_nodes} nodes need", "for their offsets", "pass the number of nodes there are")
+    return n_nodes
+
+
+def check_asked_ids(node_ids: Any) -> None:
+    """Raise where what should list the ids of nodes does not."""
+    lists = (
+        hasattr(node_ids, "__iter__") and getattr(node_ids, "ndim", 1) != 0 and not isinstance(node_ids, (str, bytes))
+    )
+    if node_ids is not None and not lists:
+        raise TypeError(f"node_ids must be a list of ids, got {node_ids!r}; put them into a list, in the rows' order.")
 
 
 def check_square(shape: tuple[int, ...]) -> int:

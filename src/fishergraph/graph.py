@@ -113,10 +113,11 @@ def as_graph(obj: Any, *, undirected: bool = False, n_nodes: int | None = None, 
             Integers match strings of the same digits when the two are mixed.
     """
     if n_nodes is not None:
-        n_nodes = _checks.check_integer(n_nodes, "n_nodes", least=1)
+        n_nodes = _graph_checks.check_asked_nodes(n_nodes)
     undirected = _checks.check_flag(undirected, "undirected")
     if node_ids is not None and not names_nodes(obj):
         raise ValueError(f"node_ids belongs to edge tables and NetworkX, got it with {type_name(obj)}; leave it out.")
+    _graph_checks.check_asked_ids(node_ids)
     graph = obj if isinstance(obj, Graph) else _READERS[_package(obj)](obj, n_nodes, node_ids)
     _graph_checks.check_node_count(graph.n_nodes, n_nodes)
     return _symmetrise(graph) if undirected else graph

@@ -48,7 +48,7 @@ class Diffusion(Rule):
         self.check()
         graph = as_graph(graph)
         check_weight_scale(graph.weights, np.dtype(np.float64))
-        symmetric = weights == "symmetric"
+        symmetric = isinstance(weights, str) and weights == "symmetric"
         closed = neighbourhoods(graph, weights=None if symmetric else weights)
         adjacency = (closed.indptr, closed.indices, closed.weights)
         received, sent = degrees(*adjacency)
