@@ -104,9 +104,11 @@ def test_a_zero_that_leads_is_found_wherever_the_text_is_cut(tmp_path, monkeypat
     for text, leads in (
         ("s,t\n10,20\n0,100\n", False), ("0,1\n1,0", False), ("s,t,w\n1,2,0.5\n3,0,-0.25\n", False),
         ("s,t\n10,020\n", True), ("s,t\n07,2\n", True), ('s,t\n1,"01"\n', True), ("s,t\r\n1,2\r\n-01,2\r\n", True),
-        ("00,1\n", True),
+        ("00,1\n", True), ("\ufeff007,1\n", True), ("\ufeff0,1\n7,10", False), ("s,t\n1,-0", True), ("1,-0\n", True),
+        ("s,t\n1,0x1F\n", True), ("0X1,1\n", True),
     ):  # fmt: skip
-        assert _table_files._zeros_lead(put(tmp_path, f"e{suffix}", text), suffix.endswith(".gz")) is leads, text
+        file = _table_files._TextFile.open(put(tmp_path, f"e{suffix}", text), suffix, lambda path, fields: None)
+        assert _table_files._loses_zeros(file) is leads, text
 
 
 @pytest.mark.parametrize("nothing", ["", "NA", "nan"])

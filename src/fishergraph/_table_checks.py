@@ -50,11 +50,16 @@ def check_column(values: Any, what: str) -> pa.Array:
     import pyarrow as pa
     from pyarrow.compute import call_function
 
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, np.dtype) and not dtype.isnative:  # which Arrow does not take
+        values = np.asarray(values).astype(dtype.newbyteorder("="))
     try:
         arrow = isinstance(values, (pa.Array, pa.ChunkedArray))
         column = values if arrow else pa.array(values, from_pandas=True)
     except OverflowError:
         raise ValueError(f"{what} must hold numbers below 2**63, got a larger one; convert them to text.") from None
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{what} must hold Unicode text, got {error.object!r}; repair it.") from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         raise TypeError(f"{what} must hold values of one kind, got a mixture; convert them.") from None
     if isinstance(column, pa.ChunkedArray):
@@ -73,9 +78,15 @@ def check_column(values: Any, what: str) -> pa.Array:
 def check_ids(values: Any, what: str) -> pa.Array:
     """Node ids as one Arrow array of int64 or large_string, none of them missing."""
     import pyarrow as pa
+    from pyarrow.compute import MatchSubstringOptions, call_function
 
     column = check_column(values, what)
     kind = str(column.type)
+    if kind == "large_string":
+        nul = call_function("match_substring", [column], MatchSubstringOptions("\0")).to_numpy(zero_copy_only=False)
+        if nul.any():  # NumPy's strings end before it, so that "x" and "x\0" would be one node
+            bad = column[int(nul.argmax())].as_py()
+            raise ValueError(f"{what} must be text without NUL characters, got {bad!r}; remove them.")
     if len(column) and kind != "large_string" and not kind.startswith(("int", "uint")):
         raise TypeError(f"{what} must be integers or strings, got {kind}; convert it to int or str.")
     try:

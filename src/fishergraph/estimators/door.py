@@ -112,14 +112,12 @@ def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Any:
     table = graph if labels is None and hasattr(graph, "columns") else None
     try:
         graph = as_graph(graph, undirected=undirected, **known)
-        if (
-            rows and table is not None and graph.ids is not None
-        ):  # some rows have no edge, or the ids are no row numbers
-            _graph_checks.check_counted(graph.ids, rows)
-            graph = as_graph(table, undirected=undirected, n_nodes=rows)
     except ValueError as error:  # its wording is that of a call of as_graph
         said = str(error).replace("node_ids", "the index of X").replace("a larger n_nodes", "X with a row per node")
         raise ValueError(said) from error
+    if rows and table is not None and graph.ids is not None:  # some rows have no edge, or the ids are no row numbers
+        _graph_checks.check_counted(graph.ids, rows)
+        graph = as_graph(table, undirected=undirected, n_nodes=rows)
     _graph_checks.check_same_order(labels, graph.ids)
     return graph
 
