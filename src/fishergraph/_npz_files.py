@@ -128,7 +128,7 @@ def loses_digits(values: np.ndarray) -> bool:
     """Whether float32 would change a number beyond 2²⁴, from where on it has no place for units: a time in seconds."""
     if values.dtype.kind not in "iuf" or values.dtype.itemsize < 4 or values.dtype == np.float32 or not values.size:
         return False
-    if -(2**24) <= values.min() and values.max() <= 2**24:
+    if values.min() >= -(2**24) and values.max() <= 2**24:
         return False
     large = values[np.isfinite(values) & (np.abs(values.astype(np.float64)) > 2**24)]
     with np.errstate(over="ignore"):

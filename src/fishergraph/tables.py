@@ -156,7 +156,7 @@ def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
     suffix = _file_checks.check_suffix(path, SUFFIXES)
     if suffix == ".npz":
         arrays = read_npz(path)
-        return [entry(path, arrays, name).tolist() for name in names]
+        return [_npz_cells(path, arrays, name) for name in names]
 
     def wanted(found: list[str]) -> list[str]:
         _check_columns(path, found, names)
@@ -175,6 +175,16 @@ def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
                 stacklevel=2,
             )
     return [[None if value == "" else value for value in cells[name][0]] for name in names]
+
+
+def _npz_cells(path: Path, arrays: dict[str, np.ndarray], name: str) -> list[Any]:
+    array = entry(path, arrays, name)
+    if array.ndim == 0 or array.dtype.kind not in "biufU":
+        raise ValueError(
+            f"{name} in '{path}' must hold a number or a text per row, got {array.dtype} of shape {array.shape}; "
+            "repair it."
+        )
+    return array.tolist()
 
 
 def _check_columns(path: Path, found: list[str], wanted: Sequence[str]) -> None:

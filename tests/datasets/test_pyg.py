@@ -202,8 +202,14 @@ def test_a_damaged_file_is_refused_in_our_words(tmp_path, content):
         ({"y": "text"}, "y of data must be a dense tensor of numbers, got str"),
         ({"y": torch.full((N,), 0.5)}, "y of data must hold the number of a class, got 0.5"),
         ({"y": torch.full((N,), 1e30)}, "y of data must hold the number of a class"),
-        ({"y": torch.zeros(N, dtype=torch.complex64)}, "y of data must be a dense tensor of numbers, got torch.complex"),
-        ({"x": torch.ones(N + 1, 2)}, r"x of data must have a row for each of its 30 nodes, got shape \(31, 2\)"),
+        (
+            {"y": torch.zeros(N, dtype=torch.complex64)},
+            "y of data must be a dense tensor of numbers, got torch.complex",
+        ),
+        (
+            {"x": torch.ones(N + 1, 2), "num_nodes": N},
+            r"x of data must have a row for each of its 30 nodes, got shape \(31, 2\)",
+        ),
         ({"x": torch.tensor(1.0)}, "num_nodes"),
         ({"x": [1, 2]}, "num_nodes|x of data"),
         ({"num_nodes": -3, "x": None}, "num_nodes"),

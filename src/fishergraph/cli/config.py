@@ -71,5 +71,7 @@ def _word(value: Any, key: str) -> str:
     except ValueError:  # Python writes no integer of more than 4,300 digits
         word = "\0"
     if isinstance(value, (list, dict)) or "\0" in word:
-        raise typer.BadParameter(f"{key!r} in the config file must be text, a number, true or false, or a list of these.")
+        raise typer.BadParameter(
+            f"{key!r} in the config file must be text, a number, true or false, or a list of these."
+        )
     return word

@@ -152,8 +152,8 @@ def _part(data: Any, key: str, n_nodes: int, name: str) -> Split:
     marks = _numpy(mask, key, name)
     if marks.ndim not in (1, 2) or len(marks) != n_nodes or not np.isin(marks, (0, 1)).all():
         raise ValueError(
-            f"{key} of {name} must be true or false for each of {n_nodes} nodes, got {marks.dtype} of shape {marks.shape}; "
-            "repair it."
+            f"{key} of {name} must be true or false for each of {n_nodes} nodes, got {marks.dtype} of shape "
+            f"{marks.shape}; repair it."
         )
     parts = [np.flatnonzero(column).astype(np.int64) for column in marks.reshape(n_nodes, -1).T]
     return parts if marks.ndim == 2 else parts[0]
