@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from pyarrow.compute import MatchSubstringOptions, ReplaceSubstringOptions, SetL
 from fishergraph import _file_checks
 from fishergraph._npz_files import SUFFIXES
 
-_READ_ERRORS = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, csv.Error)
+_READ_ERRORS = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error)
 MISSING = frozenset(pacsv.ConvertOptions().null_values)  # what stands for a missing value: nothing, NA, NaN, null, …
 _CHUNK = 1 << 24  # bytes that are read at once
 _BOM = b"\xef\xbb\xbf"

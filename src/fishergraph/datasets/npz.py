@@ -67,7 +67,7 @@ def read_arrays(stream: IO[bytes], where: str, keys: Iterable[str] | None = None
         file = np.load(stream, allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):
             raise ValueError("it holds a single array")
-        return {key: file[key] for key in file.files if keys is None or key in keys}
+        return _npz_files.native({key: file[key] for key in file.files if keys is None or key in keys})
     except UNREADABLE as error:
         raise ValueError(
             f"{where} must be an .npz file of plain arrays, but it cannot be read ({error}); replace it."

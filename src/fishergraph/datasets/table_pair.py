@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ def _columns(path: Path) -> list[str]:
             return pq.read_schema(path).names
         with gzip.open(path, "rt", newline="") if suffix.endswith(".gz") else path.open(newline="") as file:
             return [name.strip() for name in next(csv.reader(file, delimiter=TABLES[suffix]), [])]
-    except (OSError, EOFError, ValueError, csv.Error, pa.ArrowException):
+    except (OSError, EOFError, ValueError, csv.Error, zlib.error, pa.ArrowException):
         return []
 
 
