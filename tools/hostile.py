@@ -30,7 +30,9 @@ def main() -> int:
     ):
         outcomes[verdict.outcome] += 1
         if verdict.outcome in ("fault", options.show):
-            print(f"{verdict.outcome} {verdict.suite} seed {verdict.seed} ({verdict.label})\n{verdict.seen}\n", flush=True)
+            print(
+                f"{verdict.outcome} {verdict.suite} seed {verdict.seed} ({verdict.label})\n{verdict.seen}\n", flush=True
+            )
     print(f"{options.suite}: " + ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())))
     return 1 if outcomes["fault"] else 0
 

@@ -219,7 +219,7 @@ def _whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _distinct_names(path: Path, names: list[str]) -> list[str]:
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
-        raise ValueError(f"column names must differ, got {repeated[0]!r} twice in '{path}'; rename one.")
+        raise ValueError(f"column names must differ, got {repeated[0][:60]!r} twice in '{path}'; rename one.")
     return names
 
 
@@ -280,7 +280,8 @@ def check_kept(suffix: str, table: pa.Table) -> None:
         bare = call_function("utf8_trim_whitespace", [column])
         changed = column.filter(call_function("not_equal", [bare, column]))
         if len(changed):
+            word = changed[0].as_py()[:60]
             raise ValueError(
-                f"column {name!r} must have no blanks around its words in a {suffix} file, got {changed[0].as_py()!r}; "
-                "remove them, or write a .parquet file."
+                f"column {name!r} must have no blanks around its words in a {suffix} file, got {word!r}; remove them, "
+                "or write a .parquet file."
             )

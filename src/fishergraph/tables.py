@@ -79,7 +79,7 @@ def _match(ends: pa.Array, keys: pa.Array, known: pa.Array) -> tuple[np.ndarray,
     found = call_function("index_in", [ends], SetLookupOptions(value_set=keys))
     if found.null_count:
         stranger = ends[int(np.asarray(found.is_null()).argmax())].as_py()
-        raise ValueError(f"node_ids must hold every endpoint, got none for {stranger!r}; add it.")
+        raise ValueError(f"node_ids must hold every endpoint, got none for {_table_checks.shown(stranger)}; add it.")
     ids = to_ids(known)
     dense = ids.dtype.kind == "i" and np.array_equal(ids, np.arange(len(ids)))
     return found.to_numpy().astype(np.int64), len(ids), None if dense else ids
@@ -190,8 +190,10 @@ def _npz_cells(path: Path, arrays: dict[str, np.ndarray], name: str) -> list[Any
 def _check_columns(path: Path, found: list[str], wanted: Sequence[str]) -> None:
     for name in wanted:
         if name not in found:
-            shown = ", ".join(found[:10]) + (f", … ({len(found)} columns)" if len(found) > 10 else "")
-            raise ValueError(f"'{path}' must have a column {name!r}, got {shown}; name one of these.")
+            columns = ", ".join(name[:60] for name in found[:10]) + (
+                f", … ({len(found)} columns)" if len(found) > 10 else ""
+            )
+            raise ValueError(f"'{path}' must have a column {name!r}, got {columns}; name one of these.")
 
 
 def _distinct_ids(column: Any, what: str) -> np.ndarray:
@@ -214,10 +216,11 @@ def _features(path: Path, table: pa.Table, *, named: bool) -> np.ndarray:
     """The columns of a table as (n, d) float32, or float64 where that would lose digits; no number is missing."""
     words = [field.name for field in table.schema if not str(field.type).startswith(_NUMBERS)]
     if words:
+        columns = _table_checks.listed(words)
         advice = "" if named else "name the column of the ids by id_column (--id-column on the command line), "
         raise ValueError(
-            f"features must be numbers, got other values in the columns {', '.join(map(repr, words))} of '{path}'; "
-            f"{advice}leave labels out with drop={words!r} (--drop on the command line) and encode the rest."
+            f"features must be numbers, got other values in the columns {columns} of '{path}'; {advice}leave labels out "
+            f"with drop=[{columns}] (--drop on the command line) and encode the rest."
         )
     wide = any(loses_digits(np.asarray(column.cast(pa.float64(), safe=False))) for column in table.columns)
     X = np.empty((len(table), table.num_columns), dtype=np.float64 if wide else np.float32)

@@ -19,7 +19,7 @@ Rng = np.random.Generator
 IDS = (
     "007", "7", "-0", "0", "0x1F", "31", "NA", "null", "nan", "None", "", "x\0", "x", " a", "a ", "é", "e\u0301",
     "\ufeffb", "a,b", "a\tb", 'q"q', "l\nm", "r\rs", "1e5", "1.0", "true", "9223372036854775808", "1_000", "\u00a0",
-    "\u202e", "😀", "long" * 2000, "=1+1", "#c", "\\", "'", "\x1a", "\x85", "-9223372036854775809", '"', "inf",
+    "\u202e", "😀", "long" * 300, "=1+1", "#c", "\\", "'", "\x1a", "\x85", "-9223372036854775809", '"', "inf",
 )  # fmt: skip
 NUMBERS = (
     "NaN", "inf", "-inf", "1e999", "-1e999", "1e-999", "0x1F", '"1,234"', '"1.234,5"', "1_000", "1e5", "+5", "--5", "٣",
@@ -102,10 +102,10 @@ def _zip(members: dict[str, bytes], *, method: int = zipfile.ZIP_STORED) -> byte
 
 PATHS: dict[str, Callable[[Path], None]] = {
     "a folder": Path.mkdir,
-    "a FIFO": Path.mkdir,
+    "a FIFO": os.mkfifo,
     "a loop of links": lambda path: path.symlink_to(path.name),
     "a link to nothing": lambda path: path.symlink_to("nowhere"),
-    "a link to a device": lambda path: path.symlink_to("nowhere"),
+    "a link to a device": lambda path: path.symlink_to("/dev/zero"),
     "a link to nothing at all": lambda path: path.symlink_to("/dev/null"),
     "nothing": lambda path: None,
 }
@@ -248,7 +248,8 @@ def odd_rows(rng: Rng, rows: list[list[str]]) -> tuple[str, list[list[str]]]:
     """(what is odd, rows of cells, the first of them the names, with something odd in them)."""
     rows = [list(row) for row in rows]
     row, column = int(rng.integers(len(rows))), int(rng.integers(len(rows[0])))
-    word = str(rng.choice((*NUMBERS, *IDS)))
+    words = (*NUMBERS, *IDS)
+    word = words[int(rng.integers(len(words)))]
     kind = int(rng.integers(8))
     if kind < 4:
         rows[row][column] = word
@@ -264,3 +265,48 @@ def odd_rows(rng: Rng, rows: list[list[str]]) -> tuple[str, list[list[str]]]:
         return "no names", rows[1:]
     rows[0][column] = rows[0][column - 1]
     return "a name twice", rows
+
+
+# --- files of PyTorch -----------------------------------------------------------------------------------
+
+
+def pt_contents(fields: dict[str, Any]) -> dict[str, Any]:
+    """What a .pt file can hold in place of a graph."""
+    import torch
+
+    return {
+        "a list": [1, 2],
+        "a text": "x",
+        "a number": 3,
+        "a tensor": torch.ones(3),
+        "tensors": {"w": torch.ones(2)},
+        "a model": torch.nn.Linear(2, 2).state_dict(),
+        "nothing": None,
+        "numbers as keys": {1: torch.ones(2), "edge_index": 3},
+        "a module": torch.nn.Linear(2, 2),
+        "three things": (fields, None, 3),
+        "other borders": (fields, {"x": 3}),
+        "two graphs": (fields, {"edge_index": torch.tensor([0, 2, 4])}),
+    }
+
+
+def pt_tensors(fields: dict[str, Any]) -> dict[str, Any]:
+    """What can stand in place of a tensor of a graph."""
+    import torch
+
+    n = len(fields["y"])
+    return {
+        "text": "x",
+        "a list": [1],
+        "NaN": torch.full((n, 2), torch.nan),
+        "complex": torch.ones(3, dtype=torch.cfloat),
+        "sparse": torch.eye(n).to_sparse(),
+        "0-d": torch.tensor(1),
+        "none": torch.zeros(0),
+        "negative": -torch.ones(2, 5).long(),
+        "large": torch.full((2, 4), 2**62),
+        "bf16": torch.ones(n, 3).bfloat16(),
+        "float8": torch.ones(n).to(torch.float8_e5m2),
+        "three axes": torch.ones(n, 2, 2),
+        "another": fields["x"],
+    }

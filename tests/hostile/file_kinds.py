@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
@@ -72,7 +73,7 @@ def npz_arrays(rng: np.random.Generator) -> dict[str, Any]:
 
 def sparse_arrays(rng: np.random.Generator) -> dict[str, Any]:
     """The same with sparse features."""
-    X = sp.random_array((N, D), density=0.6, rng=rng, format="csr")
+    X = sp.csr_array(sp.random_array((N, D), density=0.6, rng=rng))
     arrays = {key: value for key, value in npz_arrays(rng).items() if key != "x"}
     return arrays | {"x_data": X.data, "x_indices": X.indices, "x_indptr": X.indptr, "x_shape": np.array(X.shape)}
 
@@ -154,7 +155,8 @@ def source(kind: str, rng: np.random.Generator) -> tuple[str, Files]:
         ids = [f"n{k}" for k in range(N)]
         suffix = str(rng.choice(TABLES))
         nodes = node_table(rng, ids).rename_columns(["id", "x0", "x1", "x2", "label"])
-        files = {f"g.edges{suffix}": write_table(edge_table(rng, ids).drop_columns(["weight"]), suffix)}
+        edges = edge_table(rng, ids).select(["source", "target"]).slice(0, N)  # the ring alone: each edge once
+        files = {f"g.edges{suffix}": write_table(edges, suffix)}
         return f"g.nodes{suffix}", files | {f"g.nodes{suffix}": write_table(nodes, suffix)}
     content = {
         "npz": lambda: write_npz(npz_arrays(rng)),
@@ -176,7 +178,7 @@ def embedding_model() -> bytes:
 
     rng = np.random.default_rng(0)
     model = FisherEmbedding(n_layers=1, dim=4, n_anchors=2, random_state=0)
-    return _saved(model.fit(rng.normal(size=(N, D)), graph=sp.csr_array(np.eye(N))))
+    return _saved(model.fit(_frame(rng), graph=sp.csr_array(np.eye(N))))
 
 
 @functools.cache
@@ -186,7 +188,11 @@ def classifier_model() -> bytes:
 
     rng = np.random.default_rng(0)
     model = FisherClassifier(n_layers=1, dim=4, n_anchors=2, max_epochs=2, random_state=0, validation_fraction=0.0)
-    return _saved(model.fit(rng.normal(size=(N, D)), np.arange(N) % 2, graph=sp.csr_array(np.eye(N))))
+    return _saved(model.fit(_frame(rng), np.arange(N) % 2, graph=sp.csr_array(np.eye(N))))
+
+
+def _frame(rng: np.random.Generator) -> pd.DataFrame:
+    return pd.DataFrame(rng.normal(size=(N, D)), columns=[f"x{j}" for j in range(D)])
 
 
 def _saved(model: Any) -> bytes:

@@ -87,7 +87,7 @@ class Members:
         try:
             with self.archive.open(member) as stream:
                 shutil.copyfileobj(stream, copy, 1 << 20)
-        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError) as error:
             raise ValueError(
                 f"'{self.where(member)}' must be a whole member of a zip file, but it cannot be unpacked ({error}); "
                 "download or copy the file again."

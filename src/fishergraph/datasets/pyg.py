@@ -123,8 +123,8 @@ def _features(data: Any, n_nodes: int, name: str) -> Any:
         return np.empty((n_nodes, 0), dtype=np.float32)
     if hasattr(x, "to_torch_sparse_csr_tensor"):
         x = x.to_torch_sparse_csr_tensor()
-    shape: tuple[int, ...] = tuple(getattr(x, "shape", ()))
-    if not hasattr(x, "detach") or len(shape) not in (1, 2) or shape[0] != n_nodes:
+    shape = tuple(getattr(x, "shape", ()))
+    if not hasattr(x, "detach") or len(shape) not in (1, 2) or len(x) != n_nodes:
         raise ValueError(f"x of {name} must have a row for each of its {n_nodes} nodes, got shape {shape}; repair it.")
     what = f"x of {name}"
     if str(x.layout) == "torch.strided":
