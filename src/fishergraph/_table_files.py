@@ -272,7 +272,7 @@ def write_blocks(file: IO[bytes], suffix: str, schema: pa.Schema, blocks: Iterab
 
 def check_kept(suffix: str, table: pa.Table) -> None:
     """Raise for text that a CSV or TSV file would not give back: `read_table` drops blanks around it."""
-    if suffix == ".parquet":
+    if not SUFFIXES[suffix]:  # of other files
         return
     for name, column in zip(table.column_names, table.columns, strict=True):
         if str(column.type) not in ("string", "large_string"):

@@ -219,8 +219,8 @@ def _features(path: Path, table: pa.Table, *, named: bool) -> np.ndarray:
         columns = _table_checks.listed(words)
         advice = "" if named else "name the column of the ids by id_column (--id-column on the command line), "
         raise ValueError(
-            f"features must be numbers, got other values in the columns {columns} of '{path}'; {advice}leave labels out "
-            f"with drop=[{columns}] (--drop on the command line) and encode the rest."
+            f"features must be numbers, got other values in the columns {columns} of '{path}'; {advice}leave labels "
+            f"out with drop=[{columns}] (--drop on the command line) and encode the rest."
         )
     wide = any(loses_digits(np.asarray(column.cast(pa.float64(), safe=False))) for column in table.columns)
     X = np.empty((len(table), table.num_columns), dtype=np.float64 if wide else np.float32)

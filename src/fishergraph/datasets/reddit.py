@@ -54,8 +54,8 @@ def _adjacency(members: Members, member: str, n_nodes: int) -> sp.csr_array:
             matrix = sp.load_npz(stream)
     except (*UNREADABLE, AttributeError) as error:
         raise ValueError(
-            f"{where} must be a sparse matrix as SciPy saves it, but it cannot be read ({plain_reason(error)}); replace "
-            "it."
+            f"{where} must be a sparse matrix as SciPy saves it, but it cannot be read ({plain_reason(error)}); "
+            "replace it."
         ) from error
     if matrix.shape != (n_nodes, n_nodes):
         raise misfit(where, f"a matrix of shape ({n_nodes}, {n_nodes})", f"shape {matrix.shape}")
