@@ -27,7 +27,8 @@ import scipy.sparse as sp
 from pyarrow.compute import SetLookupOptions, call_function
 
 from fishergraph import _checks, _file_checks, _graph_checks, _table_checks
-from fishergraph._npz_files import SUFFIXES, entry, has_features, loses_digits, read_features, read_npz, within_single
+from fishergraph._npz_files import SUFFIXES, loses_digits, read_npz, within_single
+from fishergraph._npz_tables import npz_cells, npz_edges, npz_nodes
 from fishergraph._table_files import check_kept, edge_header, node_header, read_cells, read_table, write_blocks
 
 PathLike = str | os.PathLike
@@ -104,7 +105,7 @@ def read_edges(path: PathLike) -> pa.Table:
     path = Path(path)
     suffix = _file_checks.check_suffix(path, SUFFIXES)
     if suffix == ".npz":
-        return _npz_edges(path, read_npz(path))
+        return npz_edges(path, read_npz(path))
     return read_table(path, suffix, edge_header, _edge_ids)
 
 
@@ -126,7 +127,8 @@ def read_nodes(
     path = Path(path)
     suffix = _file_checks.check_suffix(path, SUFFIXES)
     if suffix == ".npz":
-        return _npz_nodes(path, read_npz(path))
+        keys, X, names = npz_nodes(path, read_npz(path))
+        return np.arange(X.shape[0]) if keys is None else _distinct_ids(keys, f"ids in '{path}'"), X, names
     drop = list(drop)
 
     def key(names: list[str]) -> list[str]:
@@ -156,7 +158,7 @@ def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
     suffix = _file_checks.check_suffix(path, SUFFIXES)
     if suffix == ".npz":
         arrays = read_npz(path)
-        return [_npz_cells(path, arrays, name) for name in names]
+        return [npz_cells(path, arrays, name) for name in names]
 
     def wanted(found: list[str]) -> list[str]:
         _check_columns(path, found, names)
@@ -175,16 +177,6 @@ def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
                 stacklevel=2,
             )
     return [[None if value == "" else value for value in cells[name][0]] for name in names]
-
-
-def _npz_cells(path: Path, arrays: dict[str, np.ndarray], name: str) -> list[Any]:
-    array = entry(path, arrays, name)
-    if array.ndim == 0 or array.dtype.kind not in "biufU":
-        raise ValueError(
-            f"{name} in '{path}' must hold a number or a text per row, got {array.dtype} of shape {array.shape}; "
-            "repair it."
-        )
-    return array.tolist()
 
 
 def _check_columns(path: Path, found: list[str], wanted: Sequence[str]) -> None:
@@ -230,62 +222,6 @@ def _features(path: Path, table: pa.Table, *, named: bool) -> np.ndarray:
         X[:, j] = within_single(np.asarray(column), what)
     _checks.check_finite_rows(X, f"the features of '{path}'")
     return X
-
-
-def _npz_edges(path: Path, arrays: dict[str, np.ndarray]) -> pa.Table:
-    ends = _graph_checks.check_edge_index(entry(path, arrays, "edge_index"))
-    ids = _npz_ids(path, arrays) if "ids" in arrays else None
-    n_nodes = (int(ends.max()) + 1 if ends.size else 0) if ids is None else len(ids)
-    _graph_checks.check_endpoints(ends[0], ends[1], n_nodes)
-    source, target = ends if ids is None else (ids.take(pa.array(end.astype(np.int64))) for end in ends)
-    columns: dict[str, Any] = {"source": source, "target": target}
-    if "edge_weight" in arrays:
-        columns["weight"] = _npz_weights(path, entry(path, arrays, "edge_weight", ends.shape[1:]))
-    table = pa.table({name: pa.array(column) for name, column in columns.items()})
-    if not _is_undirected(path, arrays):
-        return table
-    back = table.filter(pa.array(ends[0] != ends[1]))  # a self-loop has no other direction
-    back = back.rename_columns(["target", "source", *table.column_names[2:]])
-    return pa.concat_tables([table, back.select(table.column_names)])
-
-
-def _npz_ids(path: Path, arrays: dict[str, np.ndarray]) -> pa.Array:
-    """The node ids of an npz file, int64 or text."""
-    ids, what = arrays["ids"], f"ids in '{path}'"
-    if ids.ndim != 1:
-        raise ValueError(f"{what} must be one per node, got an array of shape {ids.shape}; repair it.")
-    return _table_checks.check_ids(ids, what)
-
-
-def _npz_weights(path: Path, weights: np.ndarray) -> np.ndarray:
-    if weights.dtype.kind not in "biuf":
-        raise ValueError(f"edge_weight in '{path}' must hold numbers, got {weights.dtype}; repair it.")
-    return weights.astype(np.float64) if weights.dtype == np.longdouble else weights
-
-
-def _is_undirected(path: Path, arrays: dict[str, np.ndarray]) -> bool:
-    flag = arrays.get("undirected", np.array(False))
-    if flag.shape != () or flag.dtype != bool:
-        raise ValueError(
-            f"undirected in '{path}' must be true or false, got {flag.dtype} of shape {flag.shape}; repair it."
-        )
-    return bool(flag)
-
-
-def _npz_nodes(path: Path, arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, Any, list[str]]:
-    ids = _npz_ids(path, arrays) if "ids" in arrays else None
-    if ids is not None and not has_features(arrays):  # ids alone, as in a table of ids
-        X: Any = np.empty((len(ids), 0), dtype=np.float32)
-    else:
-        X = read_features(path, arrays)
-    n, d = X.shape
-    if ids is not None:
-        entry(path, arrays, "ids", (n,))
-    names = [str(name) for name in entry(path, arrays, "names", (d,))] if "names" in arrays else None
-    if names is not None:
-        _table_checks.positions(names, f"names in '{path}'")
-    rows = np.arange(n) if ids is None else _distinct_ids(ids, f"ids in '{path}'")
-    return rows, X, names or [f"x{j}" for j in range(d)]
 
 
 # --- writing --------------------------------------------------------------------------------------------

@@ -41,7 +41,8 @@ def _entries(path: Path) -> dict[str, Any]:
     from fishergraph._file_checks import check_readable
 
     try:
-        check_readable(path)
+        if not path.is_file() or path.stat().st_size:  # an empty one is TOML without keys
+            check_readable(path)
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
