@@ -20,8 +20,8 @@ MODULES = sorted(ROOT.rglob("*.py"))
 ORDER = [
     "_version", "_optional", "blocks", "_file_checks", "_checks", "_graph_checks", "_npz_files",
     "_table_checks", "_npz_tables", "_table_files", "tables", "graph", "graphs", "counters", "structural", "diffusion",
-    "multiset", "family", "ops", "em", "embedding", "bounds", "kernel_map", "layer", "estimators", "kernels", "nn", "scale",
-    "datasets", "probes", "graph_probes", "baselines", "experiments", "plots", "explore", "cli", "__main__",
+    "multiset", "family", "ops", "em", "embedding", "bounds", "kernel_map", "layer", "estimators", "kernels", "nn",
+    "scale", "datasets", "probes", "graph_probes", "baselines", "experiments", "plots", "explore", "cli", "__main__",
 ]  # fmt: skip
 
 # torch appears here and nowhere else.

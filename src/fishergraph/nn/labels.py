@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,15 +14,14 @@ UNLABELLED = -1
 def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """(classes, codes): the classes in order, and for each row the number of its class, or −1 where it has none.
 
-    A row has no label where y is −1, None or NaN, or the text '' or '-1', of which a warning tells. Where −1 and 1 are
-    all there is, they are two classes; where the classes are known already, −1 is one if it is among them.
+    A row has no label where y is −1 (numbers), None or NaN. Where −1 and 1 are all there is, they are two classes;
+    where the classes are known already, −1 is one if it is among them.
     """
     if y is None:
         raise ValueError("FisherClassifier requires y to be passed, but the target y is None; pass a label per row.")
     y = column_or_1d(y, warn=True)
     if len(y) != n_rows:
         raise ValueError(f"y must have one label for each of the {n_rows} rows of X, got {len(y)}; pass as many.")
-    y = _without_marks(y, known_classes)
     labelled = ~_missing(y)
     known = y[labelled]
     texts = {isinstance(value, str) for value in known} if known.dtype == object else set()
@@ -53,27 +51,6 @@ def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndar
     codes = np.full(n_rows, UNLABELLED, dtype=np.int64)
     codes[labelled] = numbers
     return classes, codes
-
-
-def _without_marks(y: np.ndarray, known_classes: Any) -> np.ndarray:
-    """Labels with None in place of the texts '' and '-1', unless these are known classes, or '-1' beside '1' alone."""
-    if y.dtype.kind not in "UO":
-        return y
-    texts = {value for value in y.tolist() if isinstance(value, str)}
-    marks = {text for text in texts if text.strip() in ("", "-1")}
-    if known_classes is not None:
-        marks -= set(np.asarray(known_classes).tolist())
-    elif texts == {"-1", "1"}:
-        return y
-    if not marks:
-        return y
-    said = " and ".join(map(repr, sorted(marks)))
-    warnings.warn(
-        f"y is {said} in some rows, which have no label then; write another word if it is a class.", stacklevel=4
-    )
-    y = y.astype(object)
-    y[[isinstance(value, str) and value in marks for value in y.tolist()]] = None
-    return y
 
 
 def _missing(y: np.ndarray) -> np.ndarray:
