@@ -420,14 +420,14 @@ def test_members_of_an_npz_that_are_not_arrays(tmp_path):
     with zipfile.ZipFile(tmp_path / "n.npz", "a") as archive:
         archive.writestr("notes", "text")
     with pytest.raises(
-        ValueError, match=r"n.npz' must be what its name says, got a member 'notes' that is not an array"
+        ValueError, match=r"n.npz' must be what its name says, got 'notes', which is no array of numbers or texts"
     ):
         read_nodes(tmp_path / "n.npz")
 
 
 def test_the_advice_to_unpickle_is_not_passed_on(tmp_path):
     np.savez(tmp_path / "n.npz", x=np.array([[None]]))
-    with pytest.raises(ValueError, match=r"got pickled objects, which are not read; repair") as caught:
+    with pytest.raises(ValueError, match=r"as pickled objects, which are not read; repair") as caught:
         read_nodes(tmp_path / "n.npz")
     assert "allow_pickle" not in str(caught.value)
 
@@ -731,7 +731,7 @@ NPZ_FILES = {
     "columns without end": (
         read_nodes,
         csr_pieces(x_shape=[3, 10**9]),
-        "x_shape in .*at most 16,777,216 columns, got 1,000,000,000",
+        "x_shape in .*at most 1,048,576 columns .*got 1,000,000,000",
     ),
     "names twice": (
         read_nodes,

@@ -6,6 +6,7 @@ A message is one sentence: what was expected, what came, what to do.
 from __future__ import annotations
 
 import math
+import os
 import re
 import warnings
 from collections.abc import Callable, Mapping
@@ -186,6 +187,28 @@ def check_within(
         f"{what} must lie between {-bound:.3g} and {bound:.3g}, got {float(values[tuple(position)]):g} in "
         f"{name_row(row)} (the first bad one); rescale such rows, or fit again on numbers of their size."
     )
+
+
+def check_dense(X: Any) -> None:
+    """Raise where a sparse matrix as a dense array would be larger than the memory of this process can be."""
+    needed, memory = math.prod(X.shape) * X.dtype.itemsize, _memory()
+    if needed > memory:
+        raise MemoryError(
+            f"{X.shape[0]:,} rows of {X.shape[1]:,} features need {needed / 1e9:,.1f} GB, got {memory / 1e9:,.1f} GB "
+            "of memory; drop features without entries, or reduce them with sklearn.decomposition.TruncatedSVD."
+        )
+
+
+def _memory() -> float:
+    """The bytes of this machine's memory, or as many of them as this process may have."""
+    try:
+        import resource
+
+        allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ImportError, ValueError, OSError, AttributeError):  # a system that does not say
+        return math.inf
+    return physical if allowed == resource.RLIM_INFINITY else min(physical, allowed)
 
 
 def check_compressed(A: Any, what: str) -> Any:

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph import _checks, _file_checks
+from fishergraph import _archive_checks, _checks, _file_checks
 
 SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".parquet": "", ".npz": ""}
-_MOST_COLUMNS = 2**24  # each has a name, and a weight in every landmark of a model
 _PIECES = ("data", "indices", "indptr", "shape")
 Arrays = dict[str, np.ndarray]
 
@@ -24,23 +23,16 @@ def read_npz(path: Path) -> Arrays:
     """The arrays of a file, none of them pickled."""
     head = _file_checks.check_readable(path)
     try:
+        _archive_checks.check_npz(path)
         with np.load(path, allow_pickle=False) as file:
             return native({key: file[key] for key in file.files})
     except Exception as error:  # zipfile, zlib and NumPy each have errors of their own
-        raise _file_checks.unreadable(path, head, plain_reason(error)) from error
+        raise _file_checks.unreadable(path, head, error) from error
 
 
-def plain_reason(error: Exception) -> str:
-    """Why an npz file is refused; NumPy's advice to unpickle it is not quoted."""
-    return "pickled objects, which are not read" if "pickle" in str(error) else str(error)
-
-
-def native(members: Mapping[str, Any]) -> Arrays:
-    """The arrays of a file in the byte order of this machine; raises for a member that is not an array."""
-    for key, member in members.items():
-        if not isinstance(member, np.ndarray):  # np.load gives other members of a zip file as bytes
-            raise ValueError(f"a member {key!r} that is not an array")
-    return {key: array.astype(array.dtype.newbyteorder("="), copy=False) for key, array in members.items()}
+def native(arrays: Mapping[str, np.ndarray]) -> Arrays:
+    """Arrays in the byte order of this machine."""
+    return {key: array.astype(array.dtype.newbyteorder("="), copy=False) for key, array in arrays.items()}
 
 
 def entry(path: str | Path, arrays: Arrays, key: str, shape: tuple[int, ...] = ()) -> np.ndarray:
@@ -76,11 +68,6 @@ def read_features(path: str | Path, arrays: Arrays, dense: str = "x", pieces: st
         X = np.ascontiguousarray(single(X, f"{dense} in '{path}'"))
     else:
         X = read_csr(path, arrays, pieces)
-        if X.shape[1] > _MOST_COLUMNS:
-            raise ValueError(
-                f"{pieces}_shape in '{path}' must declare at most {_MOST_COLUMNS:,} columns, got {X.shape[1]:,}; drop "
-                "columns that hold zeros only."
-            )
     _checks.check_finite_rows(X, f"the features of '{path}'")
     return X
 
@@ -94,6 +81,7 @@ def read_csr(path: str | Path, arrays: Arrays, pieces: str) -> sp.csr_array:
             raise ValueError(f"{name} in '{path}' must hold whole numbers, got {array.dtype}; repair it.")
     indices, indptr = (array if array.dtype == np.int32 else array.astype(np.int64, copy=False) for array in places[:2])
     n, d = (int(size) for size in entry(path, arrays, names[3], (2,)))
+    _archive_checks.check_width(d, data.size, f"{names[3]} in '{path}'")
     values, what = single(data, f"{names[0]} in '{path}'"), f"{', '.join(names)} in '{path}'"
     try:
         matrix = sp.csr_array((values, indices, indptr), shape=(n, d))

@@ -18,7 +18,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from pyarrow.compute import MatchSubstringOptions, ReplaceSubstringOptions, SetLookupOptions, call_function
 
-from fishergraph import _file_checks
+from fishergraph import _archive_checks, _file_checks
 from fishergraph._npz_files import SUFFIXES
 
 _READ_ERRORS = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error)
@@ -45,14 +45,23 @@ def read_table(path: Path, suffix: str, header: Header, ids: Choice) -> pa.Table
     head = _file_checks.check_readable(path)
     try:
         if suffix == ".parquet":
-            table = pq.read_table(path, partitioning=cast(Any, None))
-            table.validate(full=True)  # of text, whose bytes and offsets are taken as they come otherwise
+            table = _read_parquet(path, head)
             ids(_distinct_names(path, table.column_names))
             return table
         _file_checks.check_text(path, head, zipped=suffix.endswith(".gz"))
         return _read_text(_TextFile.open(path, suffix, header), ids)
     except _READ_ERRORS as error:
         raise _file_checks.unreadable(path, head, error) from error
+
+
+def _read_parquet(path: Path, head: bytes) -> pa.Table:
+    try:
+        _archive_checks.check_parquet(path)
+    except ValueError as error:
+        raise _file_checks.unreadable(path, head, error) from error
+    table = pq.read_table(path, partitioning=cast(Any, None))
+    table.validate(full=True)  # of text, whose bytes and offsets are taken as they come otherwise
+    return table
 
 
 def read_cells(path: Path, suffix: str, header: Header, wanted: Choice) -> dict[str, tuple[list[Any], list[str]]]:
@@ -92,8 +101,11 @@ class _TextFile:
     @classmethod
     def open(cls, path: Path, suffix: str, header: Header) -> _TextFile:
         zipped, mark = suffix.endswith(".gz"), SUFFIXES[suffix]
+        if zipped:
+            _archive_checks.check_gzip(path)
         with gzip.open(path, "rt", encoding="utf-8-sig") if zipped else path.open(encoding="utf-8-sig") as file:
             fields = next((fields for fields in csv.reader(file, delimiter=mark) if fields), [])
+        _archive_checks.check_columns(len(fields), f"'{path}'")
         _check_separator(path, fields, mark)
         given = header(path, fields)
         names = _distinct_names(path, [_bare(name) for name in given or fields])

@@ -8,6 +8,8 @@ from typing import Any
 
 import typer
 
+from fishergraph._file_checks import check_regular
+
 _NOT_KEYS = ("config", "help", "debug")
 _MOST_BYTES = 1 << 20
 
@@ -38,11 +40,8 @@ def load_config(ctx: typer.Context, path: Path | None) -> Path | None:
 
 def _entries(path: Path) -> dict[str, Any]:
     """The keys and values of a TOML file."""
-    from fishergraph._file_checks import check_readable
-
     try:
-        if not path.is_file() or path.stat().st_size:  # an empty one is TOML without keys
-            check_readable(path)
+        check_regular(path)
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:

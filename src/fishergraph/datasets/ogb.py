@@ -12,7 +12,6 @@ The tables are read in blocks straight into the arrays, since the features of og
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import zipfile
 import zlib
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from fishergraph._archive_checks import DEFLATE_RATIO, check_columns
 from fishergraph.datasets.archive import Members
 from fishergraph.datasets.prepare import check_nodes, undirected_graph
 from fishergraph.datasets.record import GraphData
@@ -28,8 +28,6 @@ from fishergraph.datasets.record import GraphData
 BLOCK = 1 << 24  # bytes of text in memory at once
 KINDS = ("time", "sales_ranking", "species", "random")
 UNREADABLE = (OSError, EOFError, ValueError, RuntimeError, zlib.error, zipfile.BadZipFile, csv.Error)
-_MOST_PACKED = 1100  # bytes that one byte of gzip can unpack to, a little more than its limit of 1032
-_MOST_NAMES = 1 << 24  # bytes of the names of classes
 
 
 def holds_ogb(path: Path) -> bool:
@@ -85,10 +83,10 @@ def _class_names(members: Members) -> tuple[str, ...] | None:
     if member is None:
         return None
     try:
-        with members.open(member) as stream:
-            content = (gzip.GzipFile(fileobj=stream) if member.endswith(".gz") else stream).read(_MOST_NAMES + 1)
-        if len(content) > _MOST_NAMES:
-            raise ValueError(f"more than {_MOST_NAMES:,} bytes")
+        with members.open(member) as stream, _text(stream, member) as text:
+            content = text.read(BLOCK + 1)
+        if len(content) > BLOCK:
+            raise ValueError(f"more than {BLOCK:,} bytes")
         rows = list(csv.reader(io.StringIO(content.decode("utf-8"))))[1:]
         names = {int(row[0]): row[1] for row in rows}
         return tuple(names[k] for k in range(len(names)))
@@ -142,13 +140,10 @@ def _read(members: Members, member: str, kind: Any, most: int, width: int, missi
 
 def _check_size(members: Members, member: str, n_rows: int, width: int) -> None:
     """Raise where a file is too small for its rows, before there are arrays for them."""
-    if members.archive is None:
-        n_bytes = (members.path / member).stat().st_size
-    else:
-        n_bytes = members.archive.getinfo(member).file_size
-    n_bytes *= _MOST_PACKED if member.endswith(".gz") else 1
+    check_columns(width, f"'{members.where(member)}'")
+    n_bytes = members.size(member) * (DEFLATE_RATIO if member.endswith(".gz") else 1)
     if n_rows * width > n_bytes:  # a number takes a byte, or the comma beside it
-        raise _misfit(members.where(member), f"{n_rows} rows of {width} numbers", f"{n_bytes:,} bytes at most")
+        raise _misfit(members.where(member), f"{n_rows} rows", f"a file too small for {n_rows:,}")
 
 
 def _width(members: Members, member: str) -> int:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
-from fishergraph._checks import look_up
+from fishergraph._checks import check_dense, look_up
 from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks
 from fishergraph.em.unit import directions, row_lengths, stored, unit_rows
 from fishergraph.ops.place import device_kind
@@ -99,7 +99,10 @@ def _squares_from(points: Any, origin: Any) -> Any:
 def _dense(rows: Any) -> Any:
     if is_torch_array(rows):
         return rows
-    return rows.toarray() if sp.issparse(rows) else np.ascontiguousarray(rows)
+    if not sp.issparse(rows):
+        return np.ascontiguousarray(rows)
+    check_dense(rows)
+    return rows.toarray()
 
 
 def _distinct(points: Any, order: Any, n: int) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from fishergraph._file_checks import check_folder, replacing
+from fishergraph._file_checks import check_folder, check_regular, replacing
 from fishergraph.family import FAMILIES, Family
 from fishergraph.multiset import RULES, Rule
 
@@ -49,8 +50,9 @@ def read_file(path: str | Path, kind: Kind = MODEL) -> tuple[dict[str, Any], dic
     from safetensors import SafetensorError, safe_open
 
     path = Path(path)
-    if not path.is_file():
+    if not os.path.lexists(path) or path.is_dir():
         raise FileNotFoundError(f"{kind.noun} is expected at {path}, got none; check the path.")
+    check_regular(path)
     try:
         with safe_open(str(path), framework="numpy") as file:
             metadata = file.metadata() or {}

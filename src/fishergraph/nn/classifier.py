@@ -229,6 +229,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         """(x, sets) as tensors in host memory."""
         X, sets = host_door(self, X, graph, fitting=fitting)
         if sp.issparse(X) and self.batch_size is not None:
+            _checks.check_dense(X)
             X = X.toarray()  # batches are cut from dense rows
         dtype = np.float32 if self.device != "cpu" else X.dtype
         return as_tensor(X.astype(dtype, copy=False)), tensor_sets(sets)
