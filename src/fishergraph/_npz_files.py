@@ -27,7 +27,12 @@ def read_npz(path: Path) -> Arrays:
         with np.load(path, allow_pickle=False) as file:
             return native({key: file[key] for key in file.files})
     except Exception as error:  # zipfile, zlib and NumPy each have errors of their own
-        raise _file_checks.unreadable(path, head, error) from error
+        raise _file_checks.unreadable(path, head, plain_reason(error)) from error
+
+
+def plain_reason(error: Exception) -> str:
+    """Why an npz file is refused; NumPy's advice to unpickle it is not quoted."""
+    return "no npz file" if "pickle.load" in str(error) else str(error)
 
 
 def native(arrays: Mapping[str, np.ndarray]) -> Arrays:

@@ -12,6 +12,7 @@ from fishergraph._file_checks import check_regular
 
 _NOT_KEYS = ("config", "help", "debug")
 _MOST_BYTES = 1 << 20
+_LONGEST = 1000  # characters of a value
 
 
 def load_config(ctx: typer.Context, path: Path | None) -> Path | None:
@@ -70,8 +71,9 @@ def _word(value: Any, key: str) -> str:
         word = str(value)
     except ValueError:  # Python writes no integer of more than 4,300 digits
         word = "\0"
-    if isinstance(value, (list, dict)) or "\0" in word:
+    if isinstance(value, (list, dict)) or "\0" in word or len(word) > _LONGEST:
         raise typer.BadParameter(
-            f"{key!r} in the config file must be text, a number, true or false, or a list of these."
+            f"{key!r} in the config file must be text of at most {_LONGEST} characters, a number, true or false, or a list "
+            "of these."
         )
     return word
