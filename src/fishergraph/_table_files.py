@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import re
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any, cast
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
@@ -20,19 +15,10 @@ from pyarrow.compute import MatchSubstringOptions, ReplaceSubstringOptions, SetL
 
 from fishergraph import _archive_checks, _file_checks
 from fishergraph._npz_files import SUFFIXES
+from fishergraph._text_files import MISSING, Header, TextFile, distinct_names, has_hex, loses_zeros
 
 _READ_ERRORS = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error)
-MISSING = frozenset(pacsv.ConvertOptions().null_values)  # what stands for a missing value: nothing, NA, NaN, null, …
-_CHUNK = 1 << 24  # bytes that are read at once
-_BOM = b"\xef\xbb\xbf"
-# What may stand before the first digit of a number, and behind its last one.
-_STARTS = np.frombuffer(b',\t\n\r" -+', np.uint8)
-_ENDS = np.frombuffer(b',\t\n\r" ', np.uint8)
-# A hexadecimal number, which Arrow takes for an integer, and the most bytes it can have with its neighbours.
-_HEX, _HEX_BYTES = re.compile(rb'(?<=[\s,"])0[xX][0-9a-fA-F]{1,16}(?=[\s,"])'), 20
 _IS_HEX = MatchSubstringOptions(r"^\s*0[xX]")
-# (the path, the fields of the first line) → the names of the columns, where that line is data
-Header = Callable[[Path, list[str]], list[str] | None]
 # Column names → those of some columns
 Choice = Callable[[list[str]], list[str]]
 
@@ -46,10 +32,10 @@ def read_table(path: Path, suffix: str, header: Header, ids: Choice) -> pa.Table
     try:
         if suffix == ".parquet":
             table = _read_parquet(path, head)
-            ids(_distinct_names(path, table.column_names))
+            ids(distinct_names(path, table.column_names))
             return table
         _file_checks.check_text(path, head, zipped=suffix.endswith(".gz"))
-        return _read_text(_TextFile.open(path, suffix, header), ids)
+        return _read_text(TextFile.open(path, suffix, header), ids)
     except _READ_ERRORS as error:
         raise _file_checks.unreadable(path, head, error) from error
 
@@ -73,7 +59,7 @@ def read_cells(path: Path, suffix: str, header: Header, wanted: Choice) -> dict[
     head = _file_checks.check_readable(path)
     try:
         _file_checks.check_text(path, head, zipped=suffix.endswith(".gz"))
-        file = _TextFile.open(path, suffix, header)
+        file = TextFile.open(path, suffix, header)
         places = [file.names.index(name) for name in wanted(file.names)]
         table = file.read_words(places, only=True)
         words = file.read_words(places, only=True, missing=()) if any(c.null_count for c in table.columns) else table
@@ -87,63 +73,7 @@ def read_cells(path: Path, suffix: str, header: Header, wanted: Choice) -> dict[
     return cells
 
 
-@dataclass(frozen=True)
-class _TextFile:
-    """A CSV or TSV file whose first line was read."""
-
-    path: Path
-    zipped: bool
-    mark: str  # between the fields
-    header: list[str] | None  # the names of the columns, where the first line is data
-    fields: list[str]  # of the first line
-    names: list[str]  # of the columns
-
-    @classmethod
-    def open(cls, path: Path, suffix: str, header: Header) -> _TextFile:
-        zipped, mark = suffix.endswith(".gz"), SUFFIXES[suffix]
-        if zipped:
-            _archive_checks.check_gzip(path)
-        with gzip.open(path, "rt", encoding="utf-8-sig") if zipped else path.open(encoding="utf-8-sig") as file:
-            fields = next((fields for fields in csv.reader(file, delimiter=mark) if fields), [])
-        _archive_checks.check_columns(len(fields), f"'{path}'")
-        _check_separator(path, fields, mark)
-        given = header(path, fields)
-        names = _distinct_names(path, [_bare(name) for name in given or fields])
-        return cls(path, zipped, mark, given, fields, names)
-
-    def read(self) -> pa.Table:
-        """The table as Arrow understands it, which is quick; raises ArrowInvalid where a type changes late."""
-        return self._read(pacsv.ParseOptions(delimiter=self.mark), pacsv.ConvertOptions())
-
-    def read_words(self, places: list[int], *, only: bool = False, missing: Iterable[str] = MISSING) -> pa.Table:
-        """The table (of these columns `only`) with some columns as text; bare words in `missing` are null."""
-        columns = [(self.header or self.fields)[place] for place in places]
-        convert = pacsv.ConvertOptions(
-            column_types=dict.fromkeys(columns, pa.string()),
-            include_columns=columns if only else [],
-            null_values=list(missing),
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        )
-        table = self._read(pacsv.ParseOptions(delimiter=self.mark, newlines_in_values=True), convert)
-        return table.rename_columns([self.names[place] for place in places] if only else self.names)
-
-    def _read(self, parse: pacsv.ParseOptions, convert: pacsv.ConvertOptions) -> pa.Table:
-        options = pacsv.ReadOptions(block_size=_CHUNK, column_names=self.header)
-        return pacsv.read_csv(self.path, options, parse, convert)
-
-    def pieces(self) -> Iterator[bytes]:
-        """The text between two line ends, in pieces that overlap as much as a hexadecimal number is long."""
-        with gzip.open(self.path) if self.zipped else self.path.open("rb") as file:
-            start = file.read(len(_BOM))
-            before = b"\n" if start == _BOM else b"\n" + start
-            while chunk := file.read(_CHUNK):
-                yield before + chunk
-                before = (before + chunk)[-_HEX_BYTES:]
-            yield before + b"\n"
-
-
-def _read_text(file: _TextFile, ids: Choice) -> pa.Table:
+def _read_text(file: TextFile, ids: Choice) -> pa.Table:
     places = [file.names.index(key) for key in ids(file.names)]
     try:
         table = file.read().rename_columns(file.names)
@@ -160,30 +90,24 @@ def _read_text(file: _TextFile, ids: Choice) -> pa.Table:
     return _without_hex(table, places, file)
 
 
-def _are_exact(columns: list[pa.ChunkedArray], file: _TextFile) -> bool:
+def _are_exact(columns: list[pa.ChunkedArray], file: TextFile) -> bool:
     """Whether ids lost nothing when Arrow read them: all are text, or integers that are written as they are printed."""
     kinds = {str(column.type) for column in columns}
     if kinds <= {"string"}:
         return True
-    return kinds <= {"int64", "string"} and not any(c.null_count for c in columns) and not _loses_zeros(file)
+    return kinds <= {"int64", "string"} and not any(c.null_count for c in columns) and not loses_zeros(file)
 
 
-def _without_hex(table: pa.Table, ids: list[int], file: _TextFile) -> pa.Table:
+def _without_hex(table: pa.Table, ids: list[int], file: TextFile) -> pa.Table:
     """The table with its other columns as text where they hold hexadecimal numbers, which nobody expects there."""
     numbers = [k for k, kind in enumerate(table.schema.types) if str(kind) == "int64" and k not in ids]
-    if not numbers or not any((b"0x" in text or b"0X" in text) and _HEX.search(text) for text in file.pieces()):
+    if not numbers or not has_hex(file):
         return table
     words = file.read_words(numbers, only=True)
     for k, column in zip(numbers, words.columns, strict=True):
         if call_function("any", [call_function("match_substring_regex", [column], _IS_HEX)]).as_py():
             table = table.set_column(k, file.names[k], cast(Any, column))
     return table
-
-
-def _bare(name: str) -> str:
-    """The name of a column without blanks around it, and without quotes that were none for the blanks before them."""
-    bare = name.strip()
-    return bare[1:-1] if name[:1].isspace() and len(bare) > 1 and bare[0] == bare[-1] == '"' else bare
 
 
 def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -193,20 +117,6 @@ def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
     quoted = ReplaceSubstringOptions(r'^\s+"(.*)"\s*$', r"\1")
     return call_function("utf8_trim_whitespace", [call_function("replace_substring_regex", [column], quoted)])
-
-
-def _loses_zeros(file: _TextFile) -> bool:
-    """Whether some integer is written with a zero or a sign that it would lose, as 007 and -0 are."""
-    for piece in file.pieces():
-        text = np.frombuffer(piece, np.uint8)
-        zeros = np.flatnonzero(text[1:-1] == ord("0"))
-        before, behind = text[zeros], text[zeros + 2]
-        digit = (behind >= ord("0")) & (behind <= ord("9"))
-        hexadecimal = (behind == ord("x")) | (behind == ord("X"))
-        signed = (before == ord("-")) & np.isin(behind, _ENDS)
-        if signed.any() or np.isin(before[digit | hexadecimal], _STARTS).any():
-            return True
-    return False
 
 
 def _whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -226,23 +136,6 @@ def _whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
     same = call_function("equal", [numbers.cast(pa.string()), column])
     return numbers if call_function("all", [same]).as_py() is not False else column
-
-
-def _distinct_names(path: Path, names: list[str]) -> list[str]:
-    repeated = [name for name, times in Counter(names).items() if times > 1]
-    if repeated:
-        raise ValueError(f"column names must differ, got {repeated[0][:60]!r} twice in '{path}'; rename one.")
-    return names
-
-
-def _check_separator(path: Path, fields: list[str], mark: str) -> None:
-    """Raise where a line is one field that another separator would cut."""
-    if len(fields) == 1 and any(other in fields[0] for other in ",;\t|"):
-        named = {",": "commas", "\t": "tabs"}[mark]
-        raise ValueError(
-            f"'{path}' must have its columns separated by {named}, got the first line {fields[0][:60]!r}; "
-            "replace the separators, or name a file of commas .csv and one of tabs .tsv."
-        )
 
 
 def _are_numbers(fields: list[str]) -> bool:

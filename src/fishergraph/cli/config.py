@@ -73,7 +73,7 @@ def _word(value: Any, key: str) -> str:
         word = "\0"
     if isinstance(value, (list, dict)) or "\0" in word or len(word) > _LONGEST:
         raise typer.BadParameter(
-            f"{key!r} in the config file must be text of at most {_LONGEST} characters, a number, true or false, or a list "
-            "of these."
+            f"{key!r} in the config file must be text of at most {_LONGEST} characters, a number, true or false, or a "
+            "list of these."
         )
     return word

@@ -95,9 +95,8 @@ def _class_names(members: Members) -> tuple[str, ...] | None:
 
 
 def _misfit(where: str, expected: str, got: str) -> ValueError:
-    return ValueError(
-        f"'{where}' must hold {expected}, got {' '.join(got.split())}; it is cut or another file: download it again."
-    )
+    got = " ".join(got.split())[:200]
+    return ValueError(f"'{where}' must hold {expected}, got {got}; it is cut or another file: download it again.")
 
 
 # --- tables ---------------------------------------------------------------------------------------------

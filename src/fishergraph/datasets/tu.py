@@ -96,7 +96,7 @@ def _texts(path: Path, name: str) -> dict[str, bytes]:
                 check_zip(archive)
                 members = {Path(member).name: member for member in archive.namelist()}
                 texts = {wanted[f]: archive.read(members[f]) for f in wanted if f in members}
-        except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, zlib.error) as error:
+        except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, zlib.error) as error:
             raise ValueError(
                 f"{path} must be a zip file of text files, got one unread ({error}); replace it."
             ) from None
