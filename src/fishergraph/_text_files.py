@@ -42,6 +42,7 @@ class TextFile:
 
     @classmethod
     def open(cls, path: Path, suffix: str, header: Header) -> TextFile:
+        """The file at a path; its names are those of its first line, or of `header` where that line is data."""
         zipped, mark = suffix.endswith(".gz"), SUFFIXES[suffix]
         if zipped:
             _archive_checks.check_gzip(path)
@@ -93,6 +94,7 @@ def _bare(name: str) -> str:
 
 
 def distinct_names(path: Path, names: list[str]) -> list[str]:
+    """The names of columns as they came; raises where two are the same."""
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise ValueError(f"column names must differ, got {repeated[0][:60]!r} twice in '{path}'; rename one.")
