@@ -70,6 +70,7 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
     backend: Any
     precision: Any
     random_state: Any
+    n_features_in_: int
 
     def _seed_words(self) -> list[int]:
         """Four words drawn from `random_state`: what every stream of a fit comes from."""

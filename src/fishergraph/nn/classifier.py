@@ -301,7 +301,7 @@ def _restore(cls: type[FisherClassifier], header: dict[str, Any], arrays: dict[s
     unpack_features(model, header)
     model.classes_ = read_classes(header["classes"], header["classes_type"])
     rule = choose_multiset(model.multiset)
-    width = model.n_features_in_
+    width: int = header["n_features_in"]  # checked above
     expected = {
         "in_channels": rule.n_columns(width) if isinstance(rule, Tuples) else width,
         "out_channels": len(model.classes_),

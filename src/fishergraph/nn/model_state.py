@@ -1,4 +1,4 @@
-"""The network, the classes and the history that a model file of `FisherClassifier` holds, checked against each other."""
+"""The network, the classes and the history in a model file of `FisherClassifier`, checked against each other."""
 
 from __future__ import annotations
 
