@@ -1,6 +1,7 @@
 """Row blocks and threads: fixed borders, results in order, BLAS held and given back."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -226,3 +227,140 @@ with threadpoolctl.threadpool_limits(limits=2, user_api="blas"), one_blas_thread
 assert late and set(late) == {1}, late
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# --- other threads, other processes ---------------------------------------------------------------------
+
+
+def in_thread(function):
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function()))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+def held() -> list[int]:
+    with one_blas_thread():
+        return blas_threads()
+
+
+def test_blas_is_held_in_every_thread_whichever_was_the_first():
+    """Since 3.8 threadpoolctl ignores all threads but the first that set a limit."""
+    before = blas_threads()
+    assert set(held()) == {1}
+    assert set(in_thread(held)) == {1}
+    assert blas_threads() == before
+
+
+def test_blas_is_given_back_by_another_thread_than_the_one_that_took_it():
+    before, entered, leave = blas_threads(), threading.Event(), threading.Event()
+
+    def first():
+        with one_blas_thread():
+            entered.set()
+            leave.wait(20)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert entered.wait(20)
+    with one_blas_thread():
+        leave.set()
+        thread.join()
+        assert set(blas_threads()) == {1}
+    assert blas_threads() == before
+
+
+def forked(work) -> int:
+    """The exit code of a child that does `work`, which is killed after twenty seconds."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = 0 if work() else 2
+        finally:
+            os._exit(code)
+    for _ in range(2000):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return -signal.SIGKILL
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process")  # of Python 3.12, which warns of forks beside threads
+def test_a_child_that_is_forked_while_another_thread_works_works_too():
+    x = np.random.default_rng(0).normal(size=(1024, 200)).astype(np.float32)
+
+    def work():
+        return np.concatenate(map_blocks(lambda rows: x[rows] @ x[:128].T, row_blocks(1024, 128), n_jobs=2))
+
+    expected, stop = work(), threading.Event()
+    free = blas_threads()
+
+    def child():
+        begun = blas_threads()
+        return begun == free and set(held()) == {1} and np.array_equal(work(), expected) and blas_threads() == free
+
+    def busy():
+        while not stop.is_set():
+            work()
+
+    thread = threading.Thread(target=busy, daemon=True)
+    thread.start()
+    try:
+        assert [forked(child) for _ in range(8)] == [0] * 8
+    finally:
+        stop.set()
+        thread.join(20)
+    assert not thread.is_alive()
+    assert blas_threads() == free
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_child_that_is_forked_inside_leaves_as_if_it_had_not_entered():
+    free = blas_threads()
+
+    def child():
+        begun = blas_threads()
+        block.__exit__(None, None, None)
+        return begun == free and set(held()) == {1} and blas_threads() == free
+
+    block = one_blas_thread()
+    block.__enter__()
+    try:
+        assert forked(child) == 0
+        assert set(blas_threads()) == {1}
+    finally:
+        block.__exit__(None, None, None)
+    assert blas_threads() == free
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_child_that_is_forked_while_another_thread_compiles_can_compile():
+    from numba.core.compiler_lock import global_compiler_lock
+
+    import fishergraph._compile  # noqa: F401
+
+    compiling, compiled = threading.Event(), threading.Event()
+
+    def compile_slowly():
+        with global_compiler_lock:
+            compiling.set()
+            time.sleep(0.3)
+            compiled.set()
+
+    def child():
+        with global_compiler_lock:
+            return compiled.is_set()
+
+    thread = threading.Thread(target=compile_slowly)
+    thread.start()
+    assert compiling.wait(20)
+    assert forked(child) == 0
+    thread.join()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph import _checks, _file_checks
+from fishergraph import _archive_checks, _checks, _file_checks
 
 SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".parquet": "", ".npz": ""}
 _PIECES = ("data", "indices", "indptr", "shape")
@@ -22,6 +22,7 @@ def read_npz(path: Path) -> Arrays:
     """The arrays of a file, none of them pickled."""
     head = _file_checks.check_readable(path)
     try:
+        _archive_checks.check_npz(path)
         with np.load(path, allow_pickle=False) as file:
             return {key: file[key] for key in file.files}
     except Exception as error:  # zipfile, zlib and NumPy each have errors of their own
@@ -71,6 +72,7 @@ def read_csr(path: str | Path, arrays: Arrays, pieces: str) -> sp.csr_array:
             raise ValueError(f"{name} in '{path}' must hold whole numbers, got {array.dtype}; repair it.")
     indices, indptr = (array if array.dtype == np.int32 else array.astype(np.int64, copy=False) for array in places[:2])
     n, d = (int(size) for size in entry(path, arrays, names[3], (2,)))
+    _archive_checks.check_width(d, data.size, f"{names[3]} in '{path}'")
     values, what = single(data, f"{names[0]} in '{path}'"), f"{', '.join(names)} in '{path}'"
     try:
         matrix = sp.csr_array((values, indices, indptr), shape=(n, d))

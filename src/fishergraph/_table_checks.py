@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fishergraph._warn import warn
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -98,5 +100,20 @@ def check_edge_table(table: Any) -> tuple[pa.Array, pa.Array, np.ndarray | None]
     first, second, third = check_edge_columns(names)
     source, target = (check_ids(column(i), f"column {names[i]!r}") for i in (first, second))
     if third is None:
+        _tell_of_third(names, column)
         return source, target, None
     return source, target, np.asarray(check_column(column(third), f"column {names[third]!r}"))
+
+
+def _tell_of_third(names: list[str], column: Any) -> None:
+    """Warn where the only other column of an edge table holds numbers that differ: weights under another name."""
+    if len(names) != 3:
+        return
+    other = next(name for name in names if name.strip().lower() not in {end for pair in EDGE_COLUMNS for end in pair})
+    values = np.asarray(column(names.index(other)))
+    if values.dtype.kind in "iuf" and len(values) and (values != values[0]).any():
+        warn(
+            "third column",
+            f"the column {other!r} of the edge table is not read: every edge weighs 1. Rename it to 'weight' if it "
+            "holds weights, or leave it out.",
+        )

@@ -11,23 +11,27 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from functools import cache
-from threading import Lock, Thread, local
+from threading import RLock, Thread, local
 from typing import Any, TypeVar
 
 import joblib
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 BLOCK_ROWS = 512
 # On a card: twice its second-level cache, and still twice as fast as blocks that fit, whose launches take longer.
 _CARD_BYTES = 128 * 2**20
 _CARD_ROWS = (1024, 65_536)
 
+# How long a multiplication of a sparse product takes beside one of a dense product, roughly: for progress bars.
+SPARSE = 12
+
 T = TypeVar("T")
 B = TypeVar("B")
 _blas = {"depth": 0, "limits": None}
-_blas_lock = Lock()
+_blas_lock = RLock()
+_default_jobs: ContextVar[int | None] = ContextVar("default_jobs", default=None)
 # Packages that bring a BLAS of their own: the loaded libraries are looked up again once one of them is imported.
 _BLAS_PACKAGES = ("scipy.linalg", "torch")
 
@@ -64,8 +68,19 @@ def block_rows(device: str, row_bytes: int, rows: int = BLOCK_ROWS) -> int:
     return min(most, max(least, _CARD_BYTES // max(row_bytes, 1) // least * least))
 
 
+@contextmanager
+def at_most(n_jobs: int) -> Iterator[None]:
+    """Give calls inside that name no number of threads those of `n_jobs`, instead of every core."""
+    token = _default_jobs.set(n_jobs)
+    try:
+        yield
+    finally:
+        _default_jobs.reset(token)
+
+
 def n_threads(n_jobs: int | None) -> int:
     """The number of threads `n_jobs` asks for; None means every core this process may use."""
+    n_jobs = _default_jobs.get() if n_jobs is None else n_jobs
     if n_jobs is not None:
         return joblib.effective_n_jobs(n_jobs)
     cores = _cores(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None)
@@ -83,7 +98,7 @@ def _cores(allowed: int | None) -> int:
 @cache
 def _libraries(loaded: tuple[bool, ...]) -> ThreadpoolController:
     """The BLAS libraries of this process; looking for them takes 2 ms, more than a small block's work."""
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas")
 
 
 @contextmanager
@@ -92,16 +107,70 @@ def one_blas_thread() -> Iterator[None]:
     with _blas_lock:
         if _blas["depth"] == 0:
             loaded = tuple(name in sys.modules for name in _BLAS_PACKAGES)
-            _blas["limits"] = _libraries(loaded).limit(limits=1, user_api="blas")
+            _free_control()
+            _blas["limits"] = _libraries(loaded).limit(limits=1)
+            _free_control()
         _blas["depth"] += 1
+    process = os.getpid()
     try:
         yield
     finally:
         with _blas_lock:
-            _blas["depth"] -= 1
-            if _blas["depth"] == 0:
-                limits: Any = _blas["limits"]
-                limits.restore_original_limits()
+            if os.getpid() == process:  # a child that was forked inside has left already
+                _blas["depth"] -= 1
+                if _blas["depth"] == 0:
+                    _give_back()
+
+
+def _give_back() -> None:
+    limits: Any = _blas["limits"]
+    _free_control()
+    limits.restore_original_limits()
+    _free_control()
+
+
+def _free_control() -> None:
+    """Let this thread set limits: since 3.8 threadpoolctl obeys the first thread that did, and ignores all others."""
+    clear = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
+
+
+def _begin_child() -> None:
+    """A forked child has one thread, which is inside nothing: BLAS is given back, and the lock is a new one."""
+    global _blas_lock
+    if _blas["depth"] > 0:
+        _blas["depth"] = 0
+        _give_back()
+    _blas_lock = RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    # The lock is held while a process forks, so that no child begins with BLAS half given back.
+    os.register_at_fork(
+        before=lambda: _blas_lock.acquire(),
+        after_in_parent=lambda: _blas_lock.release(),
+        after_in_child=_begin_child,
+    )
+
+
+_listener: ContextVar[Callable[[float], Any] | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def heard_by(listener: Callable[[float], Any]) -> Iterator[None]:
+    """Let `listener(cost)` know of the work inside that `telling` reports."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def telling(cost: float, n_blocks: int) -> Callable[[int], Any] | None:
+    """The `advance` of a `map_blocks` that costs so many multiplications in all; None where nobody listens."""
+    listener = _listener.get()
+    return None if listener is None else lambda n: listener(cost * n / n_blocks)
 
 
 def map_blocks(
@@ -113,11 +182,16 @@ def map_blocks(
 ) -> list[T]:
     """`[function(block) for block in blocks]`, on threads, in block order.
 
-    `advance(n)` is called in the caller's thread as blocks are done, n of them since the last call.
+    `advance(n)` is called in the caller's thread as blocks are done, n of them since the last call. Without it a
+    listener hears of the call as of a cost of one.
     """
-    work = _Work(function, blocks, advance or (lambda _: None))
-    with one_blas_thread():
-        return work.run(min(n_threads(n_jobs), len(blocks)) if len(blocks) > 1 else 1)
+    work = _Work(function, blocks, advance or telling(1.0, len(blocks)) or (lambda _: None))
+    token = _listener.set(None)  # calls inside blocks belong to their block
+    try:
+        with one_blas_thread():
+            return work.run(min(n_threads(n_jobs), len(blocks)) if len(blocks) > 1 else 1)
+    finally:
+        _listener.reset(token)
 
 
 def per_thread(make: Callable[[], T]) -> Callable[[], T]:

@@ -6,12 +6,9 @@ no state is shared.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
-compiled: Any = njit(nogil=True, cache=True)  # pyright: ignore
+from fishergraph._compile import compiled_exactly as compiled
 
 # The step of the counter and the constants of the mixing function.
 STEP = np.uint64(0x9E3779B97F4A7C15)

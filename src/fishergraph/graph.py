@@ -20,6 +20,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph import _checks, _graph_checks, _table_checks
+from fishergraph._edge_lists import edge_table
+from fishergraph._graph_checks import type_name
+from fishergraph._numbers import unmasked
 from fishergraph._record_checks import as_indices, as_offsets, as_weights, check_sorted, normalise, unchecked
 
 
@@ -64,6 +67,10 @@ class Graph:
     def __len__(self) -> int:
         return self.n_nodes
 
+    def __repr__(self) -> str:
+        more = (", weighted" if self.weights is not None else "") + (", with ids" if self.ids is not None else "")
+        return f"Graph({self.n_nodes:,} nodes, {self.n_edges:,} edges{more})"
+
     def __getitem__(self, key: Any) -> Graph:
         """The subgraph induced by some rows: what scikit-learn's cross-validation cuts out beside X[rows]."""
         rows = key[0] if isinstance(key, tuple) else key
@@ -91,6 +98,7 @@ def as_graph(obj: Any, *, undirected: bool = False, n_nodes: int | None = None, 
             a (2, E) integer array or tensor `edge_index`, or a pair `(edge_index, edge_weight)`;
             a PyTorch Geometric `Data` (with `edge_weight`, or `edge_attr` of one column, as weights);
             a NetworkX graph (rows in node order, but row v is node v where the nodes are 0 … n - 1);
+            a list of edges [("a", "b"), ("b", "c", 2.0)], in which a third entry is a weight;
             an igraph graph (ids are the vertex names, where there are any);
             a pandas, Polars or pyarrow edge table, with columns source and target (or src/dst, from/to, u/v,
             node1/node2, in any case) and optionally weight; other columns are not read;
@@ -108,7 +116,7 @@ def as_graph(obj: Any, *, undirected: bool = False, n_nodes: int | None = None, 
         n_nodes = _checks.check_integer(n_nodes, "n_nodes", least=1)
     undirected = _checks.check_flag(undirected, "undirected")
     if node_ids is not None and not names_nodes(obj):
-        raise ValueError(f"node_ids belongs to edge tables and NetworkX, got it with {_type_name(obj)}; leave it out.")
+        raise ValueError(f"node_ids belongs to edge tables and NetworkX, got it with {type_name(obj)}; leave it out.")
     graph = obj if isinstance(obj, Graph) else _READERS[_package(obj)](obj, n_nodes, node_ids)
     _graph_checks.check_node_count(graph.n_nodes, n_nodes)
     return _symmetrise(graph) if undirected else graph
@@ -130,25 +138,15 @@ def _package(obj: Any) -> str:
     """The package an object comes from, found without importing it; a pair of arrays is a "pair"."""
     if isinstance(obj, tuple) and len(obj) == 2:
         return "pair"
+    if isinstance(obj, list):
+        return "list"
     if hasattr(obj, "detach") and hasattr(obj, "layout"):  # a tensor, also a derived one, such as EdgeIndex
         return "torch"
     for base in type(obj).__mro__:
         package = base.__module__.partition(".")[0]
         if package in _READERS:
             return package
-    raise _unknown(obj)
-
-
-def _type_name(obj: Any) -> str:
-    return f"{type(obj).__module__.partition('.')[0]} {type(obj).__name__}"
-
-
-def _unknown(obj: Any) -> TypeError:
-    return TypeError(
-        "graph must be a SciPy sparse matrix, a (2, E) integer array or tensor or (edge_index, weights), "
-        "a NetworkX or igraph graph, PyTorch Geometric Data, a pandas, Polars or pyarrow table or Graph, "
-        f"got {_type_name(obj)}; convert it to one of these."
-    )
+    raise _graph_checks.unknown_graph(obj)
 
 
 # --- compressed sparse rows -----------------------------------------------------------------------------
@@ -189,7 +187,7 @@ def _symmetrise(graph: Graph) -> Graph:
 
 def _read_scipy(A: Any, n_nodes: int | None, node_ids: None) -> Graph:
     if not sp.issparse(A):
-        raise _unknown(A)
+        raise _graph_checks.unknown_graph(A)
     A = _checks.check_compressed(A, "graph")
     n = _graph_checks.check_square(A.shape)
     _graph_checks.check_node_count(n, n_nodes)
@@ -225,13 +223,13 @@ def _to_numpy(array: Any) -> np.ndarray:
             raise TypeError(f"graph must be a dense (2, E) tensor, got layout {array.layout}; pass its edge_index.")
         array = array.detach().cpu()
         array = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()  # NumPy lacks that type
-    return np.asarray(array)
+    return np.asarray(unmasked(array, "graph"))
 
 
 def _read_pyg(data: Any, n_nodes: int | None, node_ids: None) -> Graph:
     edge_index = getattr(data, "edge_index", None)
     if edge_index is None:
-        raise TypeError(f"graph must have an edge_index, got {_type_name(data)} without one; set data.edge_index.")
+        raise TypeError(f"graph must have an edge_index, got {type_name(data)} without one; set data.edge_index.")
     weights = getattr(data, "edge_weight", None)
     features = getattr(data, "edge_attr", None)
     if weights is None and features is not None and features.numel() == edge_index.shape[1]:
@@ -240,6 +238,8 @@ def _read_pyg(data: Any, n_nodes: int | None, node_ids: None) -> Graph:
 
 
 def _read_networkx(graph: Any, n_nodes: int | None, node_ids: Iterable | None) -> Graph:
+    if not hasattr(graph, "is_directed"):
+        raise _graph_checks.unknown_graph(graph)
     nodes = list(graph) if node_ids is None else list(node_ids)
     if node_ids is None and set(nodes) == set(range(len(nodes))):
         nodes = list(range(len(nodes)))
@@ -255,7 +255,7 @@ def _read_networkx(graph: Any, n_nodes: int | None, node_ids: Iterable | None) -
 
 def _read_igraph(graph: Any, n_nodes: int | None, node_ids: None) -> Graph:
     if not hasattr(graph, "get_edgelist"):
-        raise _unknown(graph)
+        raise _graph_checks.unknown_graph(graph)
     names = graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount())
     _table_checks.positions(names, "vertex names")
     ends = np.array(graph.get_edgelist(), dtype=np.int64)
@@ -295,7 +295,7 @@ def _read_table(table: Any, n_nodes: int | None, node_ids: Any) -> Graph:
 
     columns = _table_checks.check_edge_table(table)
     if columns is None:
-        raise _unknown(table)
+        raise _graph_checks.unknown_graph(table)
     source, target, weights = columns
     if weights is not None:
         weights = _graph_checks.check_weights(weights, len(source), lambda i: f"{columns[0][i]} -> {columns[1][i]}")
@@ -306,6 +306,7 @@ def _read_table(table: Any, n_nodes: int | None, node_ids: Any) -> Graph:
 
 _READERS: dict[str, Callable[[Any, int | None, Any], Graph]] = {
     "pair": lambda pair, n_nodes, _: _read_edge_index(pair[0], n_nodes, None, pair[1]),
+    "list": lambda edges, n_nodes, node_ids: _read_table(edge_table(edges), n_nodes, node_ids),
     "scipy": _read_scipy,
     "numpy": _read_edge_index,
     "torch": _read_edge_index,
@@ -316,4 +317,4 @@ _READERS: dict[str, Callable[[Any, int | None, Any], Graph]] = {
     "polars": _read_table,
     "pyarrow": _read_table,
 }
-_WITH_IDS = ("networkx", "pandas", "polars", "pyarrow")
+_WITH_IDS = ("list", "networkx", "pandas", "polars", "pyarrow")

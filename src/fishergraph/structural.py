@@ -19,7 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, eigsh, lobpcg
 
-from fishergraph._checks import check_integer, check_seed, check_weight_scale, look_up
+from fishergraph._checks import MOST_COLUMNS, check_integer, check_seed, check_weight_scale, look_up
+from fishergraph.blocks import one_blas_thread, telling
 from fishergraph.counters import STEP, mix
 from fishergraph.graph import Graph, as_graph
 
@@ -28,6 +29,7 @@ SPARSITY = 3  # one entry in so many of the random matrix is not zero (Achliopta
 DEGREE_SCALE = 0.1  # log-degrees rarely pass 10, so the three columns stay below the unit rows beside them
 MAX_BINS = 32  # log2 bins reach 2**30 edges at a node
 DENSE_NODES = 512  # up to here the full eigendecomposition is quick, and exact for repeated eigenvalues
+_MOST_NUMBERS = 2**36  # 256 GiB
 BLOCK = 1 << 14  # rows of the random matrix drawn at once
 
 
@@ -44,13 +46,24 @@ def structural_features(graph: Any, kind: str = "projection", dim: int = 128, se
     width = describe_structure(kind, dim, seed)["width"]
     graph = as_graph(graph)
     check_weight_scale(graph.weights, np.dtype(np.float32))
-    return build(graph, width, check_seed(seed))
+    _check_size(graph.n_nodes, width, kind)
+    with one_blas_thread():  # sums of several threads would have other bits at another number of them
+        return build(graph, width, check_seed(seed))
+
+
+def _check_size(n_nodes: int, width: int, kind: str) -> None:
+    """Raise where the features would not fit into memory."""
+    if n_nodes * width > _MOST_NUMBERS:
+        raise MemoryError(
+            f"structural features must be at most {_MOST_NUMBERS:,} numbers, got {n_nodes:,} nodes of {width:,}, kind "
+            f"{kind!r}; lower dim."
+        )
 
 
 def describe_structure(kind: str = "projection", dim: int = 128, seed: int = 0) -> dict[str, Any]:
     """What a run record needs to make the same features again; "width" is their number."""
     look_up(_KINDS, kind, "a structure")
-    dim = check_integer(dim, "dim", least=4 if kind == "projection" else 1)
+    dim = check_integer(dim, "dim", least=4 if kind == "projection" else 1, most=MOST_COLUMNS)
     width = min(dim, MAX_BINS) if kind == "degree" else dim
     record: dict[str, Any] = {"kind": kind, "dim": dim, "width": width}
     if kind != "degree":
@@ -74,9 +87,11 @@ def _projection(graph: Graph, dim: int, seed: int) -> np.ndarray:
     out[:, :2], out[:, 2:3] = DEGREE_SCALE * degrees, DEGREE_SCALE * neighbours
     reach = random_rows(graph.n_nodes, dim - 3, seed)  # (node, dim - 3)
     reach *= power_or_zero(outgoing, -0.5).astype(np.float32)[:, None]
+    advance = telling(1.0, N_POWERS) or (lambda _: None)
     for _ in range(N_POWERS):
         reach = P @ reach
         out[:, 3:] += _unit_rows(reach) / N_POWERS
+        advance(1)
     return out
 
 

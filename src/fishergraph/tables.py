@@ -28,7 +28,7 @@ from pyarrow.compute import SetLookupOptions, call_function
 
 from fishergraph import _checks, _file_checks, _graph_checks, _table_checks
 from fishergraph._npz_files import SUFFIXES, entry, has_features, read_features, read_npz, single
-from fishergraph._table_files import MISSING, edge_header, node_header, read_table, write_blocks
+from fishergraph._table_files import MISSING, Advance, counted, edge_header, node_header, read_table, write_blocks
 
 PathLike = str | os.PathLike
 # The last three are how pandas writes an index without a name.
@@ -255,11 +255,14 @@ def check_writable(path: PathLike) -> Path:
     return Path(path)
 
 
-def write_embedding(path: PathLike, ids: Any, Z: np.ndarray, names: Sequence[str] | None = None) -> None:
+def write_embedding(
+    path: PathLike, ids: Any, Z: np.ndarray, names: Sequence[str] | None = None, *, advance: Advance | None = None
+) -> None:
     """Write an embedding (n, d) and its node ids; the file appears complete or not at all.
 
     Tables have a column `id` and one per dimension; an npz has `ids`, `x` and `names`, as in `read_nodes`.
-    Without `names` the dimensions are z0, z1, …; without `ids` the nodes are 0 … n - 1.
+    Without `names` the dimensions are z0, z1, …; without `ids` the nodes are 0 … n - 1. `advance(n)` is called as bytes
+    of Z are written, n of about `Z.nbytes`.
     """
     path = check_writable(path)
     names = [f"z{j}" for j in range(Z.shape[1])] if names is None else [str(name) for name in names]
@@ -270,12 +273,14 @@ def write_embedding(path: PathLike, ids: Any, Z: np.ndarray, names: Sequence[str
             f"an embedding, {Z.dtype} of shape {Z.shape}, needs numbers, an id per row and a name other than "
             f"'id' per column, got {len(keys)} ids and {len(names)} names; pass matching ones."
         )
-    with _file_checks.replacing(path) as part, part.open("wb") as file:
-        if path.name.lower().endswith(".npz"):
+    suffix = _file_checks.check_suffix(path, SUFFIXES)
+    with _file_checks.replacing(path) as part, part.open("wb") as opened:
+        file = opened if advance is None else counted(opened, suffix, advance)
+        if suffix == ".npz":
             np.savez(file, ids=keys, x=Z, names=np.array(names, dtype=np.str_))
         else:
             schema, blocks = _blocks(keys, Z, names)
-            write_blocks(file, _file_checks.check_suffix(path, SUFFIXES), schema, blocks)
+            write_blocks(file, suffix, schema, blocks)
 
 
 def _blocks(ids: np.ndarray, Z: np.ndarray, names: list[str]) -> tuple[pa.Schema, Iterator[pa.Table]]:

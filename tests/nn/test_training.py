@@ -262,10 +262,16 @@ def test_a_checkpoint_is_a_whole_file_of_arrays_and_json(tmp_path):
     assert len(header["history"]["rows"]) == 3
 
 
+def test_a_run_that_was_killed_before_its_first_checkpoint_begins_anew(tmp_path, caplog):
+    whole, begun = net(), net()
+    expected = numbers(fit(whole, epochs=3))
+    assert numbers(fit(begun, epochs=3, checkpoint=tmp_path / "c", resume=True)) == expected
+    assert same(weights(begun), weights(whole))
+    assert f"no checkpoint at '{tmp_path / 'c'}' yet; the run begins with the first epoch" in caplog.text
+
+
 def test_a_checkpoint_that_does_not_fit(tmp_path):
     path = tmp_path / "c"
-    with pytest.raises(FileNotFoundError, match="a checkpoint is expected at"):
-        fit(net(), checkpoint=path, resume=True)
     with pytest.raises(ValueError, match="resume=True needs the checkpoint of the run, got checkpoint=None"):
         fit(net(), resume=True)
     fit(net(), epochs=2, checkpoint=path)

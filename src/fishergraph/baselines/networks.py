@@ -29,6 +29,7 @@ from fishergraph.baselines.stacks import Stack  # noqa: E402
 from fishergraph.nn import FisherNet, train  # noqa: E402
 from fishergraph.nn.rows import as_tensor, is_sparse  # noqa: E402
 from fishergraph.nn.training import own_randomness  # noqa: E402
+from fishergraph.ops.torch_threads import bounded  # noqa: E402
 
 
 class Network(Baseline):
@@ -39,7 +40,7 @@ class Network(Baseline):
     n_layers    number of layers
     heads       of attention; the last layer has as many, and takes their mean
     dropout     of what enters a layer, and of attention
-    lr, weight_decay, epochs, patience, batch_size, device   as in `fishergraph.nn.train`
+    lr, weight_decay, epochs, patience, batch_size, device, n_jobs   as in `fishergraph.nn.train`
     fan_out     with batch_size, neighbours that are sampled at each distance
     rows        divide rows of X by their sums; None does it where X has no negative entry
     norm        None, "batch" or "layer"
@@ -51,7 +52,7 @@ class Network(Baseline):
         self, kind: str = "gcn", hidden: int = 16, n_layers: int = 2, *, heads: int = 1, dropout: float = 0.5,
         lr: float = 0.01, weight_decay: float = 5e-4, epochs: int = 500, patience: int | None = 100,
         rows: bool | None = None, norm: str | None = None, batch_size: int | None = None, fan_out: Any = None,
-        device: str = "cpu",
+        device: str = "cpu", n_jobs: int | None = None,
     ):  # fmt: skip
         self.kind = kind
         self.hidden = hidden
@@ -67,6 +68,7 @@ class Network(Baseline):
         self.batch_size = batch_size
         self.fan_out = fan_out
         self.device = device
+        self.n_jobs = n_jobs
 
     @property
     def _near(self) -> bool:
@@ -78,6 +80,7 @@ class Network(Baseline):
         """Whether the kind looks at edges."""
         return self.kind != "mlp"
 
+    @bounded
     def _run(self, task: Task, seed: int, progress: Any) -> np.ndarray:
         x, edges, weights = self._tensors(task.X, task.A)
         with own_randomness(torch.device("cpu"), seed):
@@ -86,10 +89,12 @@ class Network(Baseline):
         self.history_ = train(
             self.net_, x, y, edges, edge_weight=weights if self.kind == "gcn" else None, train=task.train, val=val,
             epochs=self.epochs, lr=self.lr, weight_decay=self.weight_decay, patience=self.patience, near=self._near,
-            batch_size=self.batch_size, num_neighbors=self.fan_out, device=self.device, seed=seed, progress=progress,
+            batch_size=self.batch_size, num_neighbors=self.fan_out, device=self.device, seed=seed, n_jobs=self.n_jobs,
+            progress=progress,
         )  # fmt: skip
         return _probabilities(self.net_, x, edges, weights if self.kind == "gcn" else None)
 
+    @bounded
     def last_hidden(self, X: Any, graph: Any) -> np.ndarray:
         """What enters the last layer, (node, hidden), for the nodes of a graph: that of `fit`, or one like it."""
         check_is_fitted(self)
@@ -129,11 +134,11 @@ class SupervisedFIE(Network):
     def __init__(
         self, hidden: int = 64, n_layers: int = 2, *, heads: int = 4, dropout: float = 0.5, lr: float = 0.001,
         weight_decay: float = 5e-4, epochs: int = 600, patience: int | None = 100, batch_size: int | None = None,
-        fan_out: Any = None, device: str = "cpu", options: dict[str, Any] | None = None,
+        fan_out: Any = None, device: str = "cpu", n_jobs: int | None = None, options: dict[str, Any] | None = None,
     ):  # fmt: skip
         super().__init__(
             "fisher", hidden, n_layers, heads=heads, dropout=dropout, lr=lr, weight_decay=weight_decay, epochs=epochs,
-            patience=patience, batch_size=batch_size, fan_out=fan_out, device=device,
+            patience=patience, batch_size=batch_size, fan_out=fan_out, device=device, n_jobs=n_jobs,
         )  # fmt: skip
         self.options = options
 
@@ -161,7 +166,7 @@ class MLPProbe(ClassifierMixin, BaseEstimator):
     def __init__(
         self, hidden: int = 256, n_layers: int = 2, *, dropout: float = 0.5, norm: str | None = None, lr: float = 0.01,
         weight_decay: float = 5e-4, epochs: int = 500, patience: int | None = 100, device: str = "cpu",
-        random_state: int = 0, verbose: Any = False,
+        n_jobs: int | None = None, random_state: int = 0, verbose: Any = False,
     ):  # fmt: skip
         self.hidden = hidden
         self.n_layers = n_layers
@@ -172,9 +177,11 @@ class MLPProbe(ClassifierMixin, BaseEstimator):
         self.epochs = epochs
         self.patience = patience
         self.device = device
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
+    @bounded
     def fit(self, Z: Any, y: Any, train: Any, val: Any) -> MLPProbe:
         """self, trained on rows `train` of Z until it is best on rows `val` (index arrays or masks)."""
         Z = check_embedding(Z)
@@ -193,11 +200,12 @@ class MLPProbe(ClassifierMixin, BaseEstimator):
         self.history_ = _train(
             self.net_, _dense(Z), known, _NO_EDGES, train=rows, val=val, epochs=self.epochs, lr=self.lr,
             weight_decay=self.weight_decay, patience=self.patience, device=self.device, seed=self.random_state,
-            progress=self.verbose,
+            n_jobs=self.n_jobs, progress=self.verbose,
         )  # fmt: skip
         self.val_score_ = self.history_.best["val_accuracy"] if self.history_.best else 0.0
         return self
 
+    @bounded
     def predict_proba(self, Z: Any) -> np.ndarray:
         """The class probabilities, (row, class); rows sum to 1."""
         check_is_fitted(self)

@@ -8,6 +8,8 @@ from typing import Any
 
 import typer
 
+from fishergraph._file_checks import check_regular
+
 _NOT_KEYS = ("config", "help", "debug")
 
 
@@ -16,9 +18,10 @@ def load_config(ctx: typer.Context, path: Path | None) -> Path | None:
     if path is None or ctx.resilient_parsing:
         return path
     try:
+        check_regular(path)
         entries = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise typer.BadParameter(f"'{path}' cannot be read ({error.strerror}).") from None
+        raise typer.BadParameter(f"'{path}' cannot be read ({error.strerror or error}).") from None
     except ValueError as error:  # of the TOML or of its encoding
         raise typer.BadParameter(f"'{path}' is not TOML ({error}).") from None
     params = {name: param for param in ctx.command.params for name in (*param.opts, *param.secondary_opts)}

@@ -172,7 +172,9 @@ Checkpoint = Annotated[
     Path | None,
     option("--checkpoint", metavar="FILE", panel=_RUN, help="Keep the state of the training here; needs --seed."),
 ]
-Resume = Annotated[bool, option("--resume", panel=_RUN, help="Go on from the checkpoint, as if nothing had happened.")]
+Resume = Annotated[
+    bool, option("--resume", panel=_RUN, help="Go on from the checkpoint, if there is one, as if nothing had happened.")
+]
 Log = Annotated[
     Path | None, option("--log", metavar="FILE", panel=_RUN, help="Write a row per epoch here: .csv or .jsonl.")
 ]

@@ -144,7 +144,7 @@ def run_train(job: TrainJob) -> None:
                 inputs, labels = read_labelled(job)
             if not job.quiet and (hint := one_way_hint(job, inputs.graph)):
                 say(hint)
-            bar.expect(1)
+            bar.expect({"learning": 1, "training": 20})
             with clock.stage("train"):
                 _fit(job, estimator, inputs, labels)
             bar.part("writing")
@@ -211,8 +211,10 @@ def read_labelled(job: TrainJob) -> tuple[Inputs, Labels]:
 
 
 def _fit(job: TrainJob, estimator: FisherClassifier, inputs: Inputs, labels: Labels) -> None:
-    # What Ctrl-C did is said here, once.
-    logging.getLogger("fishergraph.nn.loop").addHandler(logging.NullHandler())
+    # What the library logs is said here, once: what Ctrl-C did, and that there is no checkpoint yet.
+    logging.getLogger("fishergraph.nn").addHandler(logging.NullHandler())
+    if job.resume and job.checkpoint is not None and not job.checkpoint.exists() and not job.quiet:
+        say(f"no checkpoint at '{job.checkpoint}' yet; training starts with the first epoch.")
     files = {"checkpoint": job.checkpoint, "resume": job.resume, "log": job.log}
     estimator.fit(inputs.X, labels.known, graph=inputs.graph, val=labels.val, **files)
     if estimator.history_.best is None:

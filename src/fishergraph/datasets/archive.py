@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from fishergraph._archive_checks import check_zip
 from fishergraph._file_checks import check_readable, unreadable
 
 
@@ -23,7 +24,9 @@ class Members:
             head = check_readable(self.path)
             try:
                 self.archive = zipfile.ZipFile(self.path)
-            except (zipfile.BadZipFile, NotImplementedError) as error:
+                check_zip(self.archive)
+            except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+                self.__exit__()
                 raise unreadable(self.path, head, error) from error
 
     def __enter__(self) -> Members:
@@ -61,6 +64,12 @@ class Members:
                 f"'{self.path}' must hold a file {names[0]}, got none; it is incomplete: download or copy it again."
             )
         return member
+
+    def size(self, member: str) -> int:
+        """The bytes of a member; those of a zip file are counted unpacked."""
+        if self.archive is None:
+            return (self.path / member).stat().st_size
+        return self.archive.getinfo(member).file_size
 
     def where(self, member: str) -> str:
         """The path of a member, for people."""

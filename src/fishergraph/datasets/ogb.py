@@ -12,7 +12,6 @@ The tables are read in blocks straight into the arrays, since the features of og
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import zipfile
 import zlib
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from fishergraph._archive_checks import DEFLATE_RATIO, check_columns
 from fishergraph.datasets.archive import Members
 from fishergraph.datasets.prepare import check_nodes, undirected_graph
 from fishergraph.datasets.record import GraphData
@@ -47,11 +47,11 @@ def read_ogb(path: str | Path, name: str | None = None) -> GraphData:
         )
         if n_nodes < 1:
             raise _misfit(members.where("raw/num-node-list"), "a positive number", str(n_nodes))
+        y = _numbers(members, "raw/node-label", np.int64, n_nodes, width=1, missing=-1)[:, 0]
         edges = _numbers(members, "raw/edge", np.int32 if n_nodes < 2**31 else np.int64, n_edges, width=2)
         check_nodes(f"'{members.where('raw/edge')}'", n_nodes, edges)
         graph = undirected_graph(edges[:, 0], edges[:, 1], n_nodes)
         del edges
-        y = _numbers(members, "raw/node-label", np.int64, n_nodes, width=1, missing=-1)[:, 0]
         X = _numbers(members, "raw/node-feat", np.float32, n_nodes)
         train, val, test = (_split(members, part, n_nodes) for part in ("train", "valid", "test"))
         names = _class_names(members)
@@ -81,8 +81,10 @@ def _class_names(members: Members) -> tuple[str, ...] | None:
     if member is None:
         return None
     try:
-        with members.open(member) as stream:
-            content = gzip.decompress(stream.read()) if member.endswith(".gz") else stream.read()
+        with members.open(member) as stream, _text(stream, member) as text:
+            content = text.read(BLOCK + 1)
+        if len(content) > BLOCK:
+            raise ValueError(f"more than {BLOCK:,} bytes")
         rows = list(csv.reader(io.StringIO(content.decode("utf-8"))))[1:]
         names = {int(row[0]): row[1] for row in rows}
         return tuple(names[k] for k in range(len(names)))
@@ -119,6 +121,9 @@ def _read(
     done, out = 0, None
     try:
         width = width or _width(members, member)
+        check_columns(width, where)
+        if n_rows is not None and n_rows * width > members.size(member) * DEFLATE_RATIO:  # a cell takes a byte
+            raise ValueError(f"a file too small for {n_rows:,}")
         out = None if n_rows is None else np.empty((n_rows, width), dtype=kind)
         for block in _blocks(members, member, kind, width, missing):
             if out is None:

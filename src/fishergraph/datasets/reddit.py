@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+from fishergraph._archive_checks import check_npz
 from fishergraph._checks import check_compressed
 from fishergraph.datasets.archive import Members
 from fishergraph.datasets.npz import UNREADABLE, misfit, read_arrays, read_features, read_integers
@@ -50,6 +51,8 @@ def _adjacency(members: Members, member: str, n_nodes: int) -> sp.csr_array:
     where = members.where(member)
     try:
         with members.open(member, seekable=True) as stream:
+            check_npz(stream)
+            stream.seek(0)
             matrix = sp.load_npz(stream)
     except (*UNREADABLE, AttributeError) as error:
         raise ValueError(

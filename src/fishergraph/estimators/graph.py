@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _checks
+from fishergraph._warn import each_warning_once
 from fishergraph.blocks import one_blas_thread
 from fishergraph.embedding import log_counts, root_shares
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing
@@ -36,6 +35,9 @@ READOUTS: dict[str, tuple[Callable[[Any], Any] | None, bool]] = {
     "means": (None, False),
     "both": (None, True),
 }
+
+# Nodes with tags and degrees alone have few distinct vectors: fewer centres than asked for are no surprise.
+_FEW = ("few anchors", "few landmarks")
 
 
 class FisherGraphEmbedding(FisherTransformer):
@@ -177,13 +179,14 @@ class FisherGraphEmbedding(FisherTransformer):
         """`fit(graphs).transform(graphs)`, bit for bit, in one pass."""
         return self._fit(graphs, want_output=True)
 
+    @each_warning_once()
     def transform(self, graphs: Any) -> np.ndarray:
         """The embedding of the graphs, (graph, column) float32. Nothing is learned."""
         check_is_fitted(self)
         spec = self._spec()
         found = as_graphs(graphs, undirected=self.undirected)
         X, sets, members, spec = self._placed(spec, found, self.code_)
-        with one_blas_thread(), spec.nodes.place.working():
+        with one_blas_thread(), spec.nodes.place.working(self.n_jobs):
             return run_stages(spec, self.stack_, self.readouts_, X, sets, members)
 
     @all_or_nothing
@@ -194,7 +197,7 @@ class FisherGraphEmbedding(FisherTransformer):
         self.code_ = fit_code(found, self.inputs)
         X, sets, members, spec = self._placed(spec, found, self.code_)
         self.n_features_in_ = X.shape[1]
-        with one_blas_thread(), spec.nodes.place.working(), _few_distinct():
+        with one_blas_thread(), spec.nodes.place.working(self.n_jobs), each_warning_once(_FEW):
             self.stack_, self.readouts_, output = fit_stages(spec, X, sets, members, seed, want_output=want_output)
         return output
 
@@ -229,7 +232,7 @@ class FisherGraphEmbedding(FisherTransformer):
         choose_multiset(self.multiset)
         _checks.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
         _checks.check_flag(self.undirected, "undirected")
-        n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0)
+        n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0, most=_checks.MOST_LAYERS)
         layer = self._layer_spec()
         nodes = StackSpec(
             layer=layer,
@@ -243,9 +246,9 @@ class FisherGraphEmbedding(FisherTransformer):
         alone, counts = _checks.look_up(READOUTS, self.readout, "readout")
         readout = replace(
             layer,
-            n_anchors=_checks.check_integer(self.graph_anchors, "graph_anchors", least=1),
+            n_anchors=_checks.check_integer(self.graph_anchors, "graph_anchors", least=1, most=_checks.MOST_ANCHORS),
             sharpness=_checks.check_number(self.graph_sharpness, "graph_sharpness", strict=True, most=1.0),
-            dim=_checks.check_integer(self.graph_dim, "graph_dim", least=1),
+            dim=_checks.check_integer(self.graph_dim, "graph_dim", least=1, most=_checks.MOST_COLUMNS),
             fit_map=_checks.look_up(KERNELS, self.graph_kernel, "graph_kernel"),
             keeps_phi=self.graph_kernel == "identity",
             masses=alone,
@@ -302,11 +305,3 @@ class FisherGraphEmbedding(FisherTransformer):
             for t, entry in enumerate(header["readouts"])
         )
         self.code_ = unpack_code(header["code"], arrays)
-
-
-@contextmanager
-def _few_distinct() -> Iterator[None]:
-    """Nodes with tags and degrees alone have few distinct vectors: fewer centres than asked for are no surprise."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="asked for .*, but the data hold only")
-        yield

@@ -17,7 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph import _checks
+from fishergraph._numbers import EXACT_IN_SINGLE, as_floats
 from fishergraph._record_checks import changed
+from fishergraph._repr import short_repr
 from fishergraph.blocks import row_blocks
 from fishergraph.em.unit import unit_rows
 from fishergraph.family.support import stored_entries
@@ -40,6 +42,8 @@ class NodeCode:
     cores: np.ndarray | None = None
     edge_tags: np.ndarray | None = None
     standard: StandardMap | None = None
+
+    __repr__ = short_repr
 
     def __call__(self, graphs: Graphs) -> Any:
         """The coded nodes, (node, column) float32: CSR where no part is dense."""
@@ -142,13 +146,15 @@ def name_node(graphs: Graphs) -> Callable[[int], str]:
 
 
 def _checked(graphs: Graphs) -> Any:
-    """The features in float32, dense or CSR, all of them finite."""
-    X: Any = graphs.X
+    """The features in float32, dense or CSR, all of them finite; in float64 where some are beyond 2²⁴, whose digits
+    float32 would lose before they are centred."""
+    X = as_floats(graphs.X, "features")
     _checks.check_finite_rows(X, name_row=name_node(graphs))
     values, indptr = stored_entries(X)
     most = float(np.finfo(np.float32).max)
     _checks.check_within(values, "features", most, indptr=indptr, name_row=name_node(graphs))
-    return X.astype(np.float32, copy=False) if sp.issparse(X) else np.asarray(X, dtype=np.float32)
+    largest = np.abs(values).max(initial=0)
+    return X if largest > EXACT_IN_SINGLE else X.astype(np.float32, copy=False)
 
 
 def _one_hot(columns: np.ndarray, known: np.ndarray, n_columns: int) -> sp.csr_array:

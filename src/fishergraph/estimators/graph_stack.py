@@ -11,6 +11,8 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from fishergraph.em.unit import noise_of, unit_rows
+from fishergraph.estimators.costs import input_learning, layer_learning, size_of
+from fishergraph.estimators.progress import costing
 from fishergraph.estimators.readout import fit_readout, run_readout
 from fishergraph.estimators.stack import check_same, check_same_layer, fit_input_map, input_points, map_inputs
 from fishergraph.estimators.stack_spec import Stack, StackSpec
@@ -49,9 +51,9 @@ def fit_stages(
     layers: list[Layer] = []
 
     def next_layer(t: int, points: Any) -> tuple[Layer, Known]:
-        layer, known = fit_layer(
-            spec.nodes.layer_at(t), points, sets, last=False, rng=streams[2 * t], n_jobs=spec.nodes.n_jobs
-        )
+        asked, title = spec.nodes.layer_at(t), f"learning {spec.nodes.title(t)}"
+        with costing(spec.nodes.progress, title, layer_learning(asked, size_of(sets), points.shape[1])):
+            layer, known = fit_layer(asked, points, sets, last=False, rng=streams[2 * t], n_jobs=spec.nodes.n_jobs)
         layers.append(layer)
         return layer, known
 
@@ -68,7 +70,8 @@ def fit_stages(
         readouts.append(layer.moved(place.fetch))
         return block
 
-    input_map, _ = fit_input_map(spec.nodes, X, streams[0])
+    with costing(spec.nodes.progress, "learning input map", input_learning(spec.nodes, X)):
+        input_map, _ = fit_input_map(spec.nodes, X, streams[0])
     output = _run(spec, input_map, X, sets, next_layer, _skipping(spec, read, readouts))
     return Stack(input_map, tuple(layers)).moved(place.fetch), tuple(readouts), output if want_output else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from fishergraph._checks import check_flag, check_integer, check_seed
-from fishergraph._file_checks import check_folder, replacing
+from fishergraph._file_checks import check_folder, check_regular, replacing
 from fishergraph.family import FAMILIES, Family
 from fishergraph.multiset import RULES, Rule
 
@@ -53,8 +54,9 @@ def read_file(path: str | Path, kind: Kind = MODEL) -> tuple[dict[str, Any], dic
     from safetensors import SafetensorError, safe_open
 
     path = Path(path)
-    if not path.is_file():
+    if not os.path.lexists(path) or path.is_dir():
         raise FileNotFoundError(f"{kind.noun} is expected at {path}, got none; check the path.")
+    check_regular(path)
     try:
         with safe_open(str(path), framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -192,6 +194,8 @@ def pack_features(estimator: Any) -> dict[str, Any]:
         header["structure_seed"] = estimator.structure_seed_
     if hasattr(estimator, "structural_"):
         header["structural"] = estimator.structural_
+    if hasattr(estimator, "needs_graph_"):
+        header["needs_graph"] = estimator.needs_graph_
     return header
 
 
@@ -211,7 +215,12 @@ def unpack_features(estimator: Any, header: dict[str, Any]) -> None:
         estimator.structural_ = check_flag(header["structural"], "structural")
         if estimator.structural_ and "structure_seed" not in header:
             raise KeyError("structure_seed")
+    if "needs_graph" in header:
+        estimator.needs_graph_ = check_flag(header["needs_graph"], "needs_graph")
 
 
 # The entries of a header that the functions above write.
-COMMON = ("class", "fishergraph", "params", "n_features_in", "feature_names_in", "structure_seed", "structural")
+COMMON = (
+    "class", "fishergraph", "params", "n_features_in", "feature_names_in", "structure_seed", "structural",
+    "needs_graph",
+)  # fmt: skip

@@ -11,6 +11,7 @@ from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
 from fishergraph import _checks
+from fishergraph._numbers import real_array, unmasked
 from fishergraph._record_checks import unchecked
 from fishergraph.estimators.door import host_placed, host_rows, tensor_placed, tensor_rows
 from fishergraph.multiset import Multisets
@@ -71,7 +72,7 @@ def _listed(X: Any) -> Any:
         got = "pairs with a matrix each" if pairs else type(X).__name__
         raise TypeError(
             f"X must be a list of sets, an array or (points, indptr), got {got}; pass list(X.values()) of a "
-            "dictionary, and [frame.to_numpy() for _, frame in groups] of groups."
+            "dictionary, and [rows.drop(columns='set') for _, rows in table.groupby('set')] of groups."
         )
     return X
 
@@ -134,8 +135,9 @@ def _as_set(entry: Any, number: int) -> Any:
     names = list(getattr(entry, "columns", ()))
     if hasattr(entry, "to_numpy"):
         entry = entry.to_numpy()
-    if sp.issparse(entry):  # stacking is compiled, and trusts its offsets
-        entry = _checks.check_compressed(entry, f"set {number}")
+    # Stacking is compiled, and trusts the offsets of sparse sets.
+    name = f"set {number}"
+    entry = _checks.check_compressed(entry, name) if sp.issparse(entry) else unmasked(entry, name)
     try:
         matrix = entry if sp.issparse(entry) or is_torch_array(entry) else np.asarray(entry)
     except ValueError:
@@ -261,14 +263,14 @@ def _check_weights(weights: Any, indptr: np.ndarray) -> np.ndarray:
 def _flat_weights(weights: Any, sizes: np.ndarray) -> np.ndarray:
     """The weights of all members, in a row: as they came, or of one array per set, each of its set's size."""
     try:
-        if getattr(weights, "ndim", 0) == 1 and _host(weights).dtype.kind in "fiub":
+        if getattr(weights, "ndim", 0) == 1 and str(weights.dtype) != "object":
             return _host(weights).astype(np.float64)
         parts = [_host(part).astype(np.float64) for part in weights]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as error:
         raise TypeError(
             f"weights must be one array of numbers per set, or one number per member, got a {type(weights).__name__} "
-            "that is neither; pass such numbers."
-        ) from None
+            f"that is neither; pass such numbers: {str(error).rstrip('.')}."
+        ) from error
     if all(part.ndim == 0 for part in parts):
         return np.array(parts, dtype=np.float64)
     if len(parts) != len(sizes):
@@ -286,4 +288,4 @@ def _flat_weights(weights: Any, sizes: np.ndarray) -> np.ndarray:
 
 
 def _host(values: Any) -> np.ndarray:
-    return np.asarray(values.cpu() if is_torch_array(values) else values)
+    return real_array(values.detach().cpu() if is_torch_array(values) else values, "weights")

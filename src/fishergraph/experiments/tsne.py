@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fishergraph.baselines import baseline
+from fishergraph.blocks import one_blas_thread
 from fishergraph.datasets import GraphData, load_graph
 from fishergraph.estimators import FisherEmbedding
 from fishergraph.experiments.rows import Cell
@@ -58,7 +59,7 @@ def tsne_map(Z: Any, seed: int) -> np.ndarray:
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1), warnings.catch_warnings():
+    with one_blas_thread(), threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         axes = PCA(AXES, svd_solver="covariance_eigh").fit_transform(Z)
         return TSNE(init="pca", max_iter=500, angle=0.7, random_state=seed, n_jobs=1).fit_transform(axes)

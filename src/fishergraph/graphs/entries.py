@@ -9,8 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._checks import check_compressed
+from fishergraph._graph_checks import numeric_attributes, row_labels
+from fishergraph._numbers import unmasked
 from fishergraph._record_checks import changed
-from fishergraph.graph import Graph, as_graph, lists_edges
+from fishergraph._warn import warn
+from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
 from fishergraph.graphs.record import EdgeTags, Graphs
 
 
@@ -85,6 +88,8 @@ def _read_pair(entry: tuple, names: dict[str, str], undirected: bool) -> tuple:
     data, graph = entry
     if len(getattr(data, "shape", np.shape(data))) == 1:
         return graph, None, data, None
+    if (ids := row_labels(data)) is not None and names_nodes(graph):
+        graph = as_graph(graph, undirected=undirected, node_ids=ids)
     return graph, _matrix(data), None, None
 
 
@@ -99,6 +104,7 @@ def _read_networkx(graph: Any, names: dict[str, str], undirected: bool) -> tuple
     nodes = list(graph)
     if set(nodes) == set(range(len(nodes))):
         nodes = list(range(len(nodes)))  # the rows of `as_graph`
+    _tell_of_others(graph, names)
     X = _node_attribute(graph, nodes, names["features"], "features")
     tags = _node_attribute(graph, nodes, names["tags"], "tags")
     edges = [(u, v, tag) for u, v, tag in graph.edges(data=names["edge_tags"]) if tag is not None]
@@ -109,6 +115,22 @@ def _read_networkx(graph: Any, names: dict[str, str], undirected: bool) -> tuple
         values = _check_tags([tag for *_, tag in edges], len(edges), "tags", "edge")
         ends = _tags_at_ends(pairs, values, undirected or not graph.is_directed())
     return graph, None if X is None else _vectors(nodes, X), tags, ends
+
+
+def _tell_of_others(graph: Any, names: dict[str, str]) -> None:
+    """Warn of numbers that nodes carry under a name that is not read."""
+    numbers, vectors = numeric_attributes(attributes for _, attributes in graph.nodes(data=True))
+    others = [name for name in (*numbers, *vectors) if name not in (names["features"], names["tags"])]
+    if others:
+        call = f"as_graphs(graphs, features={others[0]!r})"
+        if len(numbers) > 1 and others[0] in numbers:
+            frame = "pd.DataFrame.from_dict(dict(g.nodes(data=True)), orient='index')"
+            call = f"[({frame}[{[name for name in others if name in numbers]!r}], g) for g in graphs]"
+        warn(
+            "attributes",
+            f"the nodes have the attributes {', '.join(map(repr, others[:4]))}, which are not read: features are read "
+            f"from {names['features']!r} and tags from {names['tags']!r}. To use them, pass {call}.",
+        )
 
 
 def _node_attribute(graph: Any, nodes: list, name: str, what: str) -> list | None:
@@ -166,7 +188,7 @@ _READERS: list[tuple[Callable[[Any], bool], Callable[[Any, dict[str, str], bool]
 
 
 def _array(values: Any) -> np.ndarray:
-    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else unmasked(values, "features and tags"))
 
 
 def _matrix(X: Any) -> Any:

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from fishergraph._checks import check_compressed
 from fishergraph._record_checks import as_indices, as_offsets, normalise, unchecked
+from fishergraph._repr import short_repr
 from fishergraph.graph import Graph
 
 
@@ -24,6 +25,8 @@ class EdgeTags(NamedTuple):
 
     nodes: np.ndarray
     tags: np.ndarray
+
+    __repr__ = short_repr
 
 
 NO_EDGE_TAGS = EdgeTags(np.zeros(0, np.int64), np.zeros(0, np.int64))

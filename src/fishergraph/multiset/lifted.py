@@ -20,6 +20,7 @@ from array_api_compat import device as device_of
 
 from fishergraph._checks import check_integer, look_up
 from fishergraph._record_checks import as_subgraphs, changed, normalise, unchecked
+from fishergraph._repr import short_repr
 from fishergraph.multiset.members import Multisets
 
 
@@ -60,6 +61,8 @@ class LiftedSets:
         if self.pool is not None:
             _check_pool(self.pool, n_sets)
         normalise(self, subgraphs=subgraphs, n_points=n_points)
+
+    __repr__ = short_repr
 
     @property
     def slots(self) -> int:

@@ -53,6 +53,10 @@ class Multisets:
     def n_entries(self) -> int:
         return int(self.indptr[-1] - self.indptr[0])
 
+    def __repr__(self) -> str:
+        weighted = "" if self.weights is None else " weighted"
+        return f"Multisets({self.n_sets:,} sets over {self.n_points:,} points, {self.n_entries:,}{weighted} members)"
+
     def pooled(self, rows: Any) -> Any:
         """What becomes of the rows in the end; see `LiftedSets`."""
         return rows

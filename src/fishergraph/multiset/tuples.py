@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from fishergraph._checks import check_compressed, check_integer
 from fishergraph._graph_checks import check_same_rows
 from fishergraph._record_checks import unchecked
+from fishergraph._repr import short_repr
 from fishergraph.graph import Graph, as_graph
 from fishergraph.multiset.lifted import LiftedSets, own_entries
 from fishergraph.multiset.members import Multisets, neighbourhoods, node_sets, singletons
@@ -51,6 +52,8 @@ class NodeTuples:
     nodes: Multisets
     graphs: Multisets
 
+    __repr__ = short_repr
+
     def features(self, X: Any, *, normalize: bool = False) -> Any:
         """(tuple, k · feature + column): X of the nodes side by side, then the type; CSR where X is.
 
@@ -69,7 +72,7 @@ class NodeTuples:
 
 
 def node_tuples(
-    graph: Graph,
+    graph: Any,
     k: int = 2,
     s: int | None = None,
     *,

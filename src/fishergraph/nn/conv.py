@@ -18,7 +18,7 @@ from fishergraph.layer import sampled_points
 from fishergraph.multiset import LiftedSets
 from fishergraph.nn.families import make_mixture
 from fishergraph.nn.kernel_map import HEADS, NystromMap
-from fishergraph.nn.lazy import check_options, check_widths
+from fishergraph.nn.lazy import check_numbers, check_options, check_widths
 from fishergraph.nn.lifted import by_blocks, check_edges_alone, expect_rows, lift_width, lifted_sets, rows_to_lift
 from fishergraph.nn.rows import as_given, check_rows, is_sparse
 from fishergraph.nn.sets import edge_sets, graph_size, listed_edges
@@ -131,6 +131,8 @@ class FisherConv(MessagePassing):
             normalize=normalize and slots is None, mixture_bias=mixture_bias, backend=backend, family=family,
         )  # fmt: skip
         self.head = self._make_head(head, bandwidth, bias)
+        if check_flag(residual, "residual"):
+            check_numbers((self._width(), max(targets, 1)))
         self.residual = Linear(targets, self._width(), bias=False) if residual else None
 
     def _width(self) -> int:

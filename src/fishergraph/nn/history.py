@@ -11,7 +11,8 @@ from io import TextIOBase
 from pathlib import Path
 from typing import Any
 
-from fishergraph._file_checks import check_folder, check_suffix
+from fishergraph._file_checks import check_folder, check_suffix, naming
+from fishergraph._repr import short_repr
 
 # The columns of a row. Accuracies are of the model without dropout; without validation nodes their two are None.
 COLUMNS = ("epoch", "loss", "train_accuracy", "val_accuracy", "val_loss", "lr", "seconds")
@@ -33,6 +34,8 @@ class History:
     best_epoch: int = 0
     stopped_early: bool = False
     interrupted: bool = False
+
+    __repr__ = short_repr
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -69,18 +72,19 @@ def check_log(path: str | Path | None) -> Path | None:
 class _Log:
     """Rows appended to an open file, each of them on disk before the next epoch begins."""
 
-    def __init__(self, file: TextIOBase, *, table: bool):
-        self.file = file
+    def __init__(self, file: TextIOBase, path: Path, *, table: bool):
+        self.file, self.path = file, path
         self.writer: Any = csv.DictWriter(file, COLUMNS) if table else None
         if table:
             self.writer.writeheader()
 
     def write(self, row: dict[str, Any]) -> None:
-        if self.writer is not None:
-            self.writer.writerow(row)
-        else:
-            self.file.write(json.dumps(row) + "\n")
-        self.file.flush()
+        with naming(self.path):
+            if self.writer is not None:
+                self.writer.writerow(row)
+            else:
+                self.file.write(json.dumps(row) + "\n")
+            self.file.flush()
 
 
 class _NoLog:
@@ -95,7 +99,7 @@ def open_log(path: Path | None, rows: list[dict[str, Any]]) -> Iterator[_Log | _
         yield _NoLog()
         return
     with path.open("w", encoding="utf-8", newline="") as file:
-        log = _Log(file, table=path.suffix.lower() == ".csv")
+        log = _Log(file, path, table=path.suffix.lower() == ".csv")
         for row in rows:
             log.write(row)
         yield log

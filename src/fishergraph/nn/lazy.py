@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from inspect import Parameter, signature
 from typing import Any
 
@@ -11,6 +12,8 @@ from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
 from fishergraph._checks import check_integer
+
+_MOST_NUMBERS = 2**31  # 8 GiB in float32
 
 
 def check_widths(in_channels: Any) -> tuple[Any, Any]:
@@ -22,6 +25,15 @@ def check_widths(in_channels: Any) -> tuple[Any, Any]:
             "pass the number of features of x."
         )
     return pair
+
+
+def check_numbers(shape: tuple[int, ...]) -> None:
+    """Raise where a parameter of that shape would not fit into memory."""
+    if math.prod(shape) > _MOST_NUMBERS:
+        raise MemoryError(
+            f"a parameter must have at most {_MOST_NUMBERS:,} numbers, got the shape {shape}; lower the channels, "
+            "anchors or heads."
+        )
 
 
 def check_options(owner: type, options: dict[str, Any], *makers: Any) -> None:
@@ -43,6 +55,7 @@ class LazyChannels(nn.Module):
         """Register the parameter, empty where the width is not known."""
         self.in_channels = in_channels if in_channels == -1 else check_integer(in_channels, "in_channels", least=1)
         self._waiting = (name, shape)
+        check_numbers((*shape, max(in_channels, 1)))
         known = in_channels > 0
         held: Any = nn.Parameter(torch.empty(self.shape(in_channels))) if known else UninitializedParameter()
         self.register_parameter(name, held)
@@ -61,6 +74,7 @@ class LazyChannels(nn.Module):
                 "pass in_channels=-1 to take the width of the first input."
             )
         shape = self.shape(in_channels)
+        check_numbers(shape)
         self.in_channels = in_channels
         getattr(self, self._waiting[0]).materialize(shape)
         self.reset_parameters()

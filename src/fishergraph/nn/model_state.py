@@ -1,4 +1,4 @@
-"""The network, the classes and the history in a model file of `FisherClassifier`, checked against each other."""
+"""What a model file of `FisherClassifier` holds, checked: the network, the classes and the history."""
 
 from __future__ import annotations
 

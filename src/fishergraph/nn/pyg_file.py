@@ -13,13 +13,20 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
+from fishergraph._archive_checks import check_zip
+from fishergraph._file_checks import check_readable
+
 # What a Data object is made of; making one of these from a file runs nothing but their constructors.
 _ADMITTED = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
 
 
 def load_processed(path: Path) -> Data:
     """The one graph of a processed file: `(data, slices)`, `(fields, slices, class)`, or a `Data` as it is."""
+    check_readable(path)
     try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                check_zip(archive)
         known = torch.serialization.get_safe_globals()  # which the end of `safe_globals` would forget
         with torch.serialization.safe_globals([kind for kind in _ADMITTED if kind not in known]):
             content = torch.load(path, map_location="cpu", weights_only=True)

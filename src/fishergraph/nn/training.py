@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +13,17 @@ import torch
 from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
-from fishergraph._checks import check_device, check_flag, check_integer, check_number, check_seed, look_up
+from fishergraph._checks import (
+    check_device,
+    check_flag,
+    check_integer,
+    check_n_jobs,
+    check_number,
+    check_seed,
+    look_up,
+)
 from fishergraph._file_checks import check_folder
+from fishergraph._warn import each_warning_once
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.nn.batches import FullBatch, Sampled, given_batches, sampled
 from fishergraph.nn.checkpoint import Run, checksum, describe_model, read_snapshot, restore
@@ -24,8 +34,12 @@ from fishergraph.nn.loop import AMP, Loop, Plan
 from fishergraph.nn.near import NearBatch, near_batch
 from fishergraph.nn.training_door import Task, model_option, open_task
 from fishergraph.ops.torch_device import find_device
+from fishergraph.ops.torch_threads import torch_threads
+
+_log = logging.getLogger(__name__)
 
 
+@each_warning_once()
 def train(
     model: nn.Module,
     x: Any,
@@ -47,6 +61,7 @@ def train(
     amp: bool | str = False,
     device: Any = None,
     seed: int = 0,
+    n_jobs: int | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 10,
     resume: bool = False,
@@ -77,42 +92,46 @@ def train(
     amp : True or "bf16", or "fp16" with scaled gradients: the precision of products in training.
     device : where the work is done; None where the model is.
     seed : of dropout and sampling; the caller's random state is left as it was.
+    n_jobs : threads of the compiled loops on the CPU, any number with the same result; PyTorch's own operators then use
+        one, since they round differently with more. None uses every core, and leaves PyTorch as it is.
     checkpoint : a file from which `resume=True` goes on as if nothing had happened, with the same model, data and
-        split; written every `checkpoint_every` epochs, at the end, at Ctrl-C, and before an error.
+        split; written every `checkpoint_every` epochs, at the end, at Ctrl-C, and before an error. If it does not
+        exist yet, the run begins with the first epoch, and a warning is logged.
     log : a .csv or .jsonl file with a row per epoch.
     progress : True shows a bar; a callable is used as in `FisherEmbedding(verbose=…)`.
 
     Ctrl-C ends the run and keeps the best weights so far. A loss that is not finite raises FloatingPointError, which
     names the layer; the model then has the best weights, and the checkpoint is that of the last good epoch.
     """
-    task = open_task(model, x, y, edge_index, edge_weight, train, val)
-    plan = _plan(epochs, patience, checkpoint, checkpoint_every, log, progress)
-    place = _device(model, device)
-    model.to(place)
-    source = _source(model, task, batch_size, num_neighbors, loader, check_flag(near, "near"), place, seed)
-    settings = {
-        "lr": check_number(lr, "lr", strict=True),
-        "weight_decay": check_number(weight_decay, "weight_decay"),
-        "schedule": schedule,
-        "batch_size": batch_size,
-        "amp": _amp(amp),
-        "seed": check_seed(seed),
-        "n_nodes": task.n_nodes,
-        "n_train": len(task.train),
-        "n_val": len(task.val),
-        **describe_model(model),
-    }
-    if plan.checkpoint is not None:
-        settings["data_checksum"] = checksum(task.x, task.y, task.edge_index, task.edge_weight)
-        settings["split_checksum"] = checksum(task.train, task.val)
-    with own_randomness(place, seed):
-        if any(isinstance(parameter, UninitializedParameter) for parameter in model.parameters()):
-            with torch.no_grad():  # widths of −1 are those of the first input
-                source.logits(model.eval())
-        run = _start(model, settings, plan, place)
-        if check_flag(resume, "resume"):
-            restore(run, read_snapshot(_given(plan.checkpoint), run))
-        return Loop(run, source, plan).run()
+    with torch_threads(check_n_jobs(n_jobs)):
+        task = open_task(model, x, y, edge_index, edge_weight, train, val)
+        plan = _plan(epochs, patience, checkpoint, checkpoint_every, log, progress)
+        place = _device(model, device)
+        model.to(place)
+        source = _source(model, task, batch_size, num_neighbors, loader, check_flag(near, "near"), place, seed)
+        settings = {
+            "lr": check_number(lr, "lr", strict=True),
+            "weight_decay": check_number(weight_decay, "weight_decay"),
+            "schedule": schedule,
+            "batch_size": batch_size,
+            "amp": _amp(amp),
+            "seed": check_seed(seed),
+            "n_nodes": task.n_nodes,
+            "n_train": len(task.train),
+            "n_val": len(task.val),
+            **describe_model(model),
+        }
+        if plan.checkpoint is not None:
+            settings["data_checksum"] = checksum(task.x, task.y, task.edge_index, task.edge_weight)
+            settings["split_checksum"] = checksum(task.train, task.val)
+        with own_randomness(place, seed):
+            if any(isinstance(parameter, UninitializedParameter) for parameter in model.parameters()):
+                with torch.no_grad():  # widths of −1 are those of the first input
+                    source.logits(model.eval())
+            run = _start(model, settings, plan, place)
+            if check_flag(resume, "resume"):
+                _resume(run, plan.checkpoint)
+            return Loop(run, source, plan).run()
 
 
 def _plan(epochs: Any, patience: Any, checkpoint: Any, every: Any, log: Any, progress: Any) -> Plan:
@@ -128,10 +147,14 @@ def _plan(epochs: Any, patience: Any, checkpoint: Any, every: Any, log: Any, pro
     )
 
 
-def _given(checkpoint: Path | None) -> Path:
+def _resume(run: Run, checkpoint: Path | None) -> None:
+    """Bring a run to the state of its checkpoint; a run that was killed before the first one begins anew."""
     if checkpoint is None:
         raise ValueError("resume=True needs the checkpoint of the run, got checkpoint=None; pass its path.")
-    return checkpoint
+    if checkpoint.exists():
+        restore(run, read_snapshot(checkpoint, run))
+    else:
+        _log.warning("no checkpoint at '%s' yet; the run begins with the first epoch", checkpoint)
 
 
 def _device(model: nn.Module, device: Any) -> torch.device:

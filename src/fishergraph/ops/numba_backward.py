@@ -172,9 +172,9 @@ def _pull(centres, rows, by_entry, weights, step, transpose: Transpose, grad_poi
     fill_tasks(indptr, fill, (grad_points,), n_jobs=n_jobs)
 
 
-def _scratch(bounds: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Room for the shares of the largest row, (entry, anchor), and for its sums, (anchor, feature)."""
-    return np.empty((int(np.diff(bounds).max(initial=0)), shape[0]), dtype), np.empty(shape, dtype)
+def _scratch(bounds: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Arrays for the shares of the largest row, (entry, anchor), and for its sums, (anchor, feature), twice."""
+    return np.empty((int(np.diff(bounds).max(initial=0)), shape[0]), dtype), np.empty(shape, dtype), np.empty(shape)
 
 
 def _attention(problem: Problem, attention: np.ndarray) -> None:
@@ -242,7 +242,7 @@ def score_backward(
     x, centres, given, members = map(readonly, (points, means, grad, indices))
 
     def fill(rows: slice, bounds: np.ndarray, part: bool, *outputs: np.ndarray) -> None:
-        loops.score_means(x, centres[rows], given, readonly(bounds), members, *outputs)
+        loops.score_means(x, centres[rows], given, readonly(bounds), members, *outputs, np.empty(means.shape[1:]))
 
     fill_tasks(indptr, fill, (grad_means,), n_jobs=n_jobs)
     _pull(x, means, grad, np.ones(1, points.dtype), 0, transpose, grad_points, n_jobs)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
-# "reassoc" lets a sum run in lanes: for finite numbers alone.
-_compiled: Any = njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})  # pyright: ignore
+from fishergraph._compile import compiled_sum
 
 # The square of a length between these neither overflows nor vanishes.
 _SMALL, _LARGE = 1e-15, 1e15
 
 
-@_compiled
+@compiled_sum
 def unit_rows_into(points, least, out):
     """out_i = x_i / ‖x_i‖, zero for a row without an entry beyond ±least.
 
@@ -36,7 +32,7 @@ def unit_rows_into(points, least, out):
             unit[k] = unit[k] / length
 
 
-@_compiled
+@compiled_sum
 def row_scales_into(points, scales):
     """scales_i = 1 / ‖x_i‖, zero for a zero row; returns whether every row is of a length that can be squared."""
     for i in range(points.shape[0]):
@@ -53,21 +49,32 @@ def row_scales_into(points, scales):
     return True
 
 
-@_compiled
-def unit_rows_and_scales(points, units, scales):
-    """units_i = x_i / ‖x_i‖ and scales_i = 1 / ‖x_i‖, zero for a zero row; what is no number stays none."""
+@compiled_sum
+def unit_rows_and_scales(points, most, units, scales):
+    """units_i = x_i / ‖x_i‖ and scales_i = 1 / ‖x_i‖, at most `most`; zero for a zero row. NaN propagates."""
     for i in range(points.shape[0]):
         x, unit = points[i], units[i]
-        square = 0.0
+        divisor, square = 1.0, 0.0
         for k in range(len(x)):
             square += np.float64(x[k]) * np.float64(x[k])
-        scale = points.dtype.type(0.0 if square == 0 else 1 / np.sqrt(square))
-        scales[i] = scale
-        for k in range(len(x)):
-            unit[k] = scale * x[k]
+        if not (_SMALL * _SMALL <= square <= _LARGE * _LARGE):  # taken again, in units of the largest entry
+            largest, square = 0.0, 0.0
+            for k in range(len(x)):
+                largest = max(largest, abs(np.float64(x[k])))
+            divisor = largest if largest > 0 else 1.0
+            for k in range(len(x)):
+                square += (np.float64(x[k]) / divisor) * (np.float64(x[k]) / divisor)
+        scale = 0.0 if square == 0 else 1 / np.sqrt(square)
+        scales[i] = points.dtype.type(min(scale / divisor, most))
+        if divisor == 1.0:
+            for k in range(len(x)):
+                unit[k] = scales[i] * x[k]
+        else:
+            for k in range(len(x)):
+                unit[k] = points.dtype.type(scale * (np.float64(x[k]) / divisor))
 
 
-@_compiled
+@compiled_sum
 def unit_rows_gradient(units, scales, grad, out):
     """out_i = (g_i − ⟨u_i, g_i⟩ u_i) / ‖x_i‖, the gradient of `unit_rows_and_scales`."""
     for i in range(units.shape[0]):
@@ -79,7 +86,7 @@ def unit_rows_gradient(units, scales, grad, out):
             result[k] = scale * (slope[k] - product * unit[k])
 
 
-@_compiled
+@compiled_sum
 def add_scaled_segments(rows, scales, labels, sums):
     """sums[labels[i]] += scales[i] · rows[i], in the order of the rows."""
     for i in range(rows.shape[0]):

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fishergraph._compile import compiled, leaf
 from fishergraph.counters import STEP, below, row_state
-from fishergraph.ops.numba_leaves import compiled, leaf, readonly
+from fishergraph.ops.numba_leaves import readonly
 
 
 def _index_type(n_nodes: int) -> type:

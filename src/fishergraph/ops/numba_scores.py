@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fishergraph.ops.numba_leaves import compiled, readonly
+from fishergraph._compile import compiled
+from fishergraph.ops.numba_leaves import readonly
 
 
 @compiled

@@ -37,7 +37,7 @@ class Place:
     result : the filled output → what the caller gets.
     stream : a seed sequence → a random stream whose draws are arrays of this place.
     storage : the dtype that points are kept in between layers, of the dtype that is worked in.
-    working : a context manager around all work: the precision of products, no gradients.
+    working : (n_jobs) → a context manager around all work: the precision of products, no gradients, threads.
     free_bytes : what is left for new arrays, or None where nobody counts.
     """
 
@@ -50,7 +50,7 @@ class Place:
     result: Callable[[Any], Any] = lambda array: array
     stream: Callable[[Any], Any] = np.random.default_rng
     storage: Callable[[Any], Any] = lambda dtype: dtype
-    working: Callable[[], AbstractContextManager] = nullcontext
+    working: Callable[[int | None], AbstractContextManager] = nullcontext
     free_bytes: Callable[[], int | None] = lambda: None
 
 
@@ -65,7 +65,16 @@ def device_kind(array: Any) -> str:
 def random_stream(rng: Any, like: Any) -> Any:
     """The stream of a seed or generator whose draws go with the array `like`; a stream passes through."""
     if not is_torch_array(like):
-        return np.random.default_rng(rng)
+        return _generator(rng)
     from fishergraph.ops.torch_device import TensorStream
 
-    return rng if isinstance(rng, TensorStream) else TensorStream(np.random.default_rng(rng), like.device)
+    return rng if isinstance(rng, TensorStream) else TensorStream(_generator(rng), like.device)
+
+
+def _generator(rng: Any) -> np.random.Generator:
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"rng must be None, an integer of at least 0 or a NumPy generator, got {rng!r}; pass one of these."
+        ) from error

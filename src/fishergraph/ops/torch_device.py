@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from fishergraph.ops.place import Place
+from fishergraph.ops.torch_threads import torch_threads
 
 # What float32 products may be rounded to on their way in; sums are float32 always.
 PRECISIONS = {"float32": "ieee", "tf32": "tf32", "bf16": "tf32"}
@@ -62,10 +63,11 @@ def to_numpy(tensor: Tensor) -> np.ndarray:
 
 
 @contextmanager
-def working(device: torch.device, precision: str) -> Iterator[None]:
-    """No gradients, this card current, and float32 products rounded as `precision` says; all restored afterwards."""
+def working(device: torch.device, precision: str, n_jobs: int | None) -> Iterator[None]:
+    """No gradients, this card current, threads as `n_jobs` says, and float32 products rounded as `precision` says; all
+    restored afterwards."""
     on_card = torch.cuda.device(device) if device.type == "cuda" else torch.no_grad()
-    with torch.no_grad(), on_card, _products(PRECISIONS[precision]):
+    with torch.no_grad(), on_card, _products(PRECISIONS[precision]), torch_threads(n_jobs):
         yield
 
 

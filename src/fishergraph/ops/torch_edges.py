@@ -14,6 +14,8 @@ from fishergraph._record_checks import changed
 from fishergraph.multiset import LiftedSets, Multisets
 from fishergraph.ops.torch_sets import TensorSets, check_range, check_sets
 
+_MOST_SETS = 2**28  # whose offsets take 2 GiB
+
 
 def tensor_sets(
     edges: Any, *, n_sets: int | None = None, n_points: int | None = None, weights: Tensor | None = None
@@ -101,7 +103,7 @@ def _from_edge_index(edges: Tensor, n_sets: int | None, n_points: int | None, we
     in_order = getattr(edges, "is_sorted_by_col", False)
     points, targets = getattr(edges, "as_tensor", lambda: edges)()
     n_points, n_sets = (
-        None if count is None else check_integer(count, name, least=0)
+        None if count is None else check_integer(count, name, least=0, most=_MOST_SETS)
         for name, count in (("n_points", n_points), ("n_sets", n_sets))
     )
     n_points = check_range(points, size[0] if n_points is None else n_points, "sources")

@@ -65,7 +65,10 @@ def _posterior(points: Tensor, anchors: Tensor, variance: float, bias: Tensor | 
 def _unit_rows(x: Tensor) -> tuple[Tensor, Tensor]:
     units, scales = _room(x), x.new_empty(x.shape[0])
     given, found, factors = _view(x), units.numpy(), scales.numpy()
-    map_blocks(lambda rows: unit_rows_and_scales(given[rows], found[rows], factors[rows]), row_blocks(len(x), _ROWS))
+    most = float(np.finfo(given.dtype).max)
+    map_blocks(
+        lambda rows: unit_rows_and_scales(given[rows], most, found[rows], factors[rows]), row_blocks(len(x), _ROWS)
+    )
     return units, scales
 
 

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from fishergraph._numbers import EXACT_IN_SINGLE, check_integers
 from fishergraph.ops.torch_device import to_numpy
 from fishergraph.ops.torch_sets import TensorSets
 
@@ -30,8 +31,18 @@ def check_tensor(X: Tensor, device: torch.device) -> Tensor:
         )
     if X.layout == torch.sparse_csr:
         check_csr(X, "X")
-    X = X.detach() if X.dtype in (torch.float32, torch.float64) else X.detach().float()
+    X = X.detach() if X.dtype in (torch.float32, torch.float64) else _as_floats(X.detach())
     return X.contiguous() if X.layout == torch.strided else X
+
+
+def _as_floats(X: Tensor) -> Tensor:
+    """Other numbers as float32, integers that it cannot hold as float64; the rule of `fishergraph._numbers`."""
+    if X.is_floating_point() or X.dtype in (torch.bool, torch.int8, torch.uint8, torch.int16):
+        return X.float()
+    values = X if X.layout == torch.strided else X.values()
+    low, high = (int(end) for end in torch.aminmax(values)) if values.numel() else (0, 0)
+    check_integers(low, high, "X")
+    return X.float() if max(high, -low) <= EXACT_IN_SINGLE else X.double()
 
 
 def check_csr(X: Tensor, name: str) -> None:

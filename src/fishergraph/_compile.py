@@ -1,0 +1,210 @@
+"""The decorators of compiled functions, and the cache of their machine code.
+
+Numba keeps the machine code of a function until the file of that function changes. The code of the functions it calls
+is part of it, and these stand in other files: here one stamp covers all of them, so that a change in one file makes
+all cached code stale. A cache that cannot be written or read is never an error: the code is compiled again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from numba import njit
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    NullCache,
+    _CacheLocator,
+)
+from numba.core.compiler_lock import global_compiler_lock
+
+# Every file that machine code can be made of; tests/test_compile.py compares this with the imports.
+KERNELS = (
+    "_compile.py",
+    "baselines/node2vec.py",
+    "counters.py",
+    "diffusion.py",
+    "multiset/hops.py",
+    "multiset/*_search.py",
+    "ops/numba_*.py",
+    "ops/place.py",
+    "ops/transport_rules.py",
+)
+
+
+def kernel_files() -> list[Path]:
+    """The files whose content the stamp covers, in order."""
+    root = Path(__file__).parent
+    return sorted(path for pattern in KERNELS for path in root.glob(pattern))
+
+
+@cache
+def kernel_stamp() -> str:
+    """A hash of the names and contents of all files that machine code is made of."""
+    content = hashlib.sha256()
+    for path in kernel_files():
+        data = path.read_bytes()
+        content.update(f"{path.name} {len(data)} ".encode() + data)
+    return content.hexdigest()
+
+
+class _TemporaryFolder(_CacheLocator):
+    """A folder of this user's own in the system's temporary folder: the last resort of a read-only installation."""
+
+    def __init__(self, py_func: Any, py_file: str, folder: Path):
+        self._py_file, self._line = py_file, py_func.__code__.co_firstlineno
+        self._path = str(folder / self.get_suitable_cache_subpath(py_file))
+
+    def get_cache_path(self) -> str:
+        return self._path
+
+    def get_source_stamp(self) -> str:
+        return kernel_stamp()
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> _TemporaryFolder | None:
+        folder = own_temporary_folder()
+        if folder is None:
+            return None
+        locator = cls(py_func, py_file, folder)
+        try:
+            locator.ensure_cache_path()
+        except OSError:
+            return None
+        return locator
+
+
+def own_temporary_folder() -> Path | None:
+    """A temporary folder that nobody else can write to, or None: cached code is run, so it must be ours."""
+    if not hasattr(os, "getuid"):
+        return None
+    try:
+        folder = Path(tempfile.gettempdir()) / f"fishergraph-{os.getuid()}"
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        found = folder.lstat()
+    except OSError:
+        return None
+    private = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+    return folder if private else None
+
+
+class _Places(CompileResultCacheImpl):
+    """Numba's cache folders, then the temporary one."""
+
+    _locator_classes: ClassVar = [*CompileResultCacheImpl._locator_classes, _TemporaryFolder]
+
+
+class _Files(IndexDataCacheFile):
+    """The index and the machine code of one function.
+
+    The name of a file of machine code contains the stamp and the signature, and the file is written before the index
+    that names it: whoever is killed in between, or writes at the same time, cannot make an index name other code.
+    """
+
+    def __init__(self, cache_path: str, filename_base: str, source_stamp: Any):
+        super().__init__(cache_path, filename_base, source_stamp)
+        self._base = filename_base
+        self._tag = hashlib.sha256(repr(source_stamp).encode()).hexdigest()[:8]
+
+    def save(self, key: Any, data: Any) -> None:
+        """Save machine code under its key; the first save after a change removes what is stale."""
+        overloads = self._load_index()
+        if not overloads:
+            self._remove_stale()
+        name = f"{self._base}.{self._tag}.{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
+        self._save_data(name, data)
+        self._save_index({**overloads, key: name})
+
+    def _load_index(self) -> dict[Any, str]:
+        """The names of files by their keys; none in a damaged index."""
+        try:
+            return super()._load_index()
+        except Exception:
+            return {}
+
+    def _remove_stale(self) -> None:
+        for path in Path(self._cache_path).glob(f"{self._base}.*.nbc"):
+            if not path.name.startswith(f"{self._base}.{self._tag}."):
+                path.unlink(missing_ok=True)
+
+
+class _KernelCache(FunctionCache):
+    """The cache of one function, valid as long as no kernel file changes."""
+
+    _impl_class = _Places
+
+    def __init__(self, py_func: Any):
+        super().__init__(py_func)
+        stamp = (self._impl.locator.get_source_stamp(), kernel_stamp())
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, stamp)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The machine code of a signature, or None; a damaged file is as good as none."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep the machine code of a signature, if the disk takes it."""
+        with suppress(OSError):
+            super().save_overload(sig, data)
+
+
+def _cache_of(function: Any) -> Any:
+    try:
+        return _KernelCache(function)
+    except (RuntimeError, OSError):  # numba has no folder for it
+        return NullCache()
+
+
+def _kept(**rules: Any) -> Callable[[Any], Any]:
+    """A decorator for functions that Python calls: compiled by these rules at the first call, and cached."""
+    compile_ = njit(**rules)
+
+    def decorate(function: Any) -> Any:
+        dispatcher: Any = compile_(function)
+        if hasattr(dispatcher, "enable_caching"):  # not where NUMBA_DISABLE_JIT is set
+            dispatcher._cache = _cache_of(function)
+        return dispatcher
+
+    return decorate
+
+
+# "contract" only lets a·b + c be one instruction; infinities stay what they are.
+_RULES: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+# "reassoc" also lets a sum run in lanes; for sums of finite products alone.
+_LANES = {"contract", "reassoc"}
+# What compiled code alone calls is kept with its callers, and cannot be called from Python: a tenth of the first
+# call's time.
+_INNER: dict[str, Any] = {**_RULES, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_INNER_SUM: dict[str, Any] = {**_INNER, "fastmath": _LANES}
+
+compiled: Any = _kept(**_RULES)
+compiled_exactly: Any = _kept(nogil=True)
+compiled_sum: Any = _kept(nogil=True, fastmath=_LANES)
+leaf: Any = njit(**_INNER)
+leaf_sum: Any = njit(**_INNER_SUM)
+# A leaf that a loop calls in one or two places is part of it from the start: a function of its own is optimised twice.
+inlined: Any = njit(inline="always", **_INNER)
+
+if hasattr(os, "register_at_fork"):
+    # A child that is forked while another thread compiles would wait for that thread, which it does not have.
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )

@@ -1,0 +1,73 @@
+"""How many threads PyTorch's operators use on the CPU while a call of this library lasts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import wraps
+from threading import Lock
+from typing import Any, TypeVar
+
+import torch
+
+from fishergraph._checks import check_n_jobs
+from fishergraph.blocks import at_most
+
+T = TypeVar("T")
+_state = {"inside": 0, "before": 0, "forked": False}
+_lock = Lock()
+
+
+@contextmanager
+def torch_threads(n_jobs: int | None) -> Iterator[None]:
+    """Hold the compiled loops to the threads of `n_jobs`, and PyTorch's own operators to one where it is a number.
+
+    PyTorch's sums and thin products round differently with another number of threads, so one of them is what keeps
+    the promise that any `n_jobs` gives the same result. None and −1, every core, leave PyTorch as it is.
+
+    In a forked child PyTorch has one thread in any case: it inherits OpenMP's pool without its threads, and would wait
+    for them.
+    """
+    one = _state["forked"] or (n_jobs is not None and n_jobs > 0)
+    with nullcontext() if n_jobs is None else at_most(n_jobs), _one_thread() if one else nullcontext():
+        yield
+
+
+def bounded(method: Callable[..., T]) -> Callable[..., T]:
+    """A method that runs inside `torch_threads(self.n_jobs)`."""
+
+    @wraps(method)
+    def run(self: Any, *args: Any, **kwargs: Any) -> T:
+        with torch_threads(check_n_jobs(self.n_jobs)):
+            return method(self, *args, **kwargs)
+
+    return run
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Give PyTorch one thread, and afterwards what it had before the first of the callers that are inside."""
+    with _lock:
+        if _state["inside"] == 0:
+            _state["before"] = torch.get_num_threads()
+        _state["inside"] += 1
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        with _lock:
+            _state["inside"] = max(_state["inside"] - 1, 0)  # a child that was forked inside begins at zero
+            # OpenMP keeps a number per thread: each caller restores that of its own.
+            torch.set_num_threads(_state["before"])
+
+
+def _begin_child() -> None:
+    """A forked child is inside no call of another thread."""
+    global _lock
+    _lock = Lock()
+    _state.update(inside=0, forked=True)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
