@@ -263,7 +263,9 @@ def _numbers(rng: np.random.Generator, pieces: Pieces) -> Pieces:
         if rng.random() < 0.5:
             array[where] = np.asarray(_pick(rng, values), dtype=np.float64).astype(array.dtype)
         else:
-            array[where] = (array[where] * _pick(rng, [-1, 0, 1.5, 1e10, 1e-10, 1e20, 1e-20])).astype(array.dtype)
+            array[where] = (
+                array[where].astype(np.float64) * _pick(rng, [-1, 0, 1.5, 1e10, 1e-10, 1e20, 1e-20])
+            ).astype(array.dtype)
     return metadata, model, arrays
 
 
