@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph._numbers import unmasked
+from fishergraph._numbers import plain_array
 
 # More nodes than this are counted only on request: their row offsets alone take 8 GiB.
 _MOST_NODES = 2**30
@@ -87,7 +87,7 @@ def check_endpoints(source: np.ndarray, target: np.ndarray, n_nodes: int) -> Non
 
 def check_weights(weights: Any, n_edges: int, name_edge: Callable[[int], str]) -> np.ndarray:
     """Edge weights as float32 or float64, finite and not negative; `name_edge(i)` names the i-th edge."""
-    weights = np.asarray(unmasked(weights, "edge weights"))
+    weights = plain_array(weights, "edge weights")
     if weights.shape != (n_edges,):
         raise ValueError(f"edge weights must have shape ({n_edges},), got {weights.shape}; pass one per edge.")
     if weights.dtype.kind not in "biuf":

@@ -40,11 +40,7 @@ def as_floats(values: Any, name: str) -> Any:
 
 def real_array(values: Any, name: str) -> np.ndarray:
     """An array, or nested lists, as native booleans, integers or floats; anything else is refused."""
-    values = unmasked(values, name)
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an array of numbers with rows of one length, got {_said(error)}.") from error
+    array = plain_array(values, name)
     if array.dtype.kind in _NOT_NUMBERS:
         raise _refusal(name, _NOT_NUMBERS[array.dtype.kind], array.dtype)
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
@@ -52,6 +48,15 @@ def real_array(values: Any, name: str) -> np.ndarray:
     if array.dtype.kind not in "biuf":
         return _parsed(array, name)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def plain_array(values: Any, name: str) -> np.ndarray:
+    """An array of any type, labels for example; raises for masked entries and rows of several lengths."""
+    values = unmasked(values, name)
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an array with rows of one length, got {_said(error)}.") from error
 
 
 def unmasked(values: Any, name: str) -> Any:

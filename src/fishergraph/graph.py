@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from fishergraph import _checks, _graph_checks, _table_checks
 from fishergraph._edge_lists import edge_table
 from fishergraph._graph_checks import type_name
-from fishergraph._numbers import unmasked
+from fishergraph._numbers import plain_array
 from fishergraph._record_checks import as_indices, as_offsets, as_weights, check_sorted, normalise, unchecked
 
 
@@ -223,7 +223,7 @@ def _to_numpy(array: Any) -> np.ndarray:
             raise TypeError(f"graph must be a dense (2, E) tensor, got layout {array.layout}; pass its edge_index.")
         array = array.detach().cpu()
         array = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()  # NumPy lacks that type
-    return np.asarray(unmasked(array, "graph"))
+    return plain_array(array, "graph")
 
 
 def _read_pyg(data: Any, n_nodes: int | None, node_ids: None) -> Graph:

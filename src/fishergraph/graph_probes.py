@@ -21,7 +21,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.svm import SVC, LinearSVC
 
 from fishergraph._checks import check_in_range, check_integer, check_number, look_up
-from fishergraph._numbers import unmasked
+from fishergraph._numbers import plain_array
 from fishergraph.blocks import one_blas_thread
 from fishergraph.probes.door import check_embedding, check_split, encode
 
@@ -261,7 +261,7 @@ def _parts(inner: int, repeats: int, random_state: int) -> RepeatedStratifiedKFo
 
 def _check_rows(named: dict[str, Any], y: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Labels, and embeddings as finite float64 matrices with a row per label."""
-    y = np.asarray(unmasked(y, "y"))
+    y = plain_array(y, "y")
     checked = {}
     for name, Z in named.items():
         rows = check_embedding(Z, name)

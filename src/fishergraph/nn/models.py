@@ -262,6 +262,14 @@ class FisherNet(nn.Module):
 
 def _readout(pooling: str | Aggregation | None, width: int) -> Any:
     """The module that makes one row of the rows of a graph."""
-    if pooling == "fisher":
+    if isinstance(pooling, str) and pooling == "fisher":
         return FisherAggregation(width, counts=True)
-    return pooling if pooling is None else aggregation_resolver(pooling)
+    if pooling is None or isinstance(pooling, nn.Module):
+        return pooling
+    try:
+        return aggregation_resolver(pooling if isinstance(pooling, str) and pooling else "no name")
+    except ValueError as error:
+        raise ValueError(
+            f"pooling must be 'fisher', an aggregation of PyTorch Geometric or its name, got {pooling!r}; use 'mean', "
+            "for example."
+        ) from error

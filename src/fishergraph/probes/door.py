@@ -8,7 +8,7 @@ import numpy as np
 
 from fishergraph._checks import check_finite_rows
 from fishergraph._graph_checks import check_row_order
-from fishergraph._numbers import as_floats, unmasked
+from fishergraph._numbers import as_floats, plain_array
 
 _LARGEST = 1e100  # entries whose squares a model can add up
 
@@ -48,7 +48,7 @@ def check_split(
     y: Any, train: Any, val: Any, n_rows: int, *, what: str = "row of Z", names: tuple[str, str] = ("train", "val")
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The labels and the node numbers of the training and validation rows."""
-    y = np.asarray(unmasked(y, "y"))
+    y = plain_array(y, "y")
     if y.shape != (n_rows,):
         raise ValueError(f"y must have shape ({n_rows},), a label per {what}, got {y.shape}; pass such labels.")
     train, val = (_node_numbers(rows, name, n_rows) for rows, name in zip((train, val), names, strict=True))
@@ -76,7 +76,7 @@ def _is_missing(label: Any) -> bool:
 
 def _node_numbers(rows: Any, name: str, n_rows: int) -> np.ndarray:
     """The row numbers that an index array or a boolean mask selects, at least one and each once."""
-    rows = np.asarray(unmasked(rows, name))
+    rows = plain_array(rows, name)
     if rows.dtype == bool and rows.shape == (n_rows,):
         rows = np.flatnonzero(rows)
     if rows.size == 0:
