@@ -204,6 +204,7 @@ def test_ids_of_a_table_beside_rows_without_names():
     message = "X must name its rows beside an edge table whose ids are not the numbers 0 to 7 of these, got the id 'a'"
     for rows in (X, pd.DataFrame(X), sp.csr_array(X)):
         refused(message, features=rows, graph=edges)
+        refused(r"or graph=as_graph\(edges, node_ids=…\) with the ids in the rows' order", features=rows, graph=edges)
     named = pd.DataFrame(X, index=list("hgfedcba"))
     Z = small().fit_transform(named, graph=edges)
     np.testing.assert_array_equal(Z, small().fit_transform(X, graph=as_graph(edges, node_ids=list("hgfedcba"))))

@@ -58,6 +58,14 @@ def web(monkeypatch):
     web.close()
 
 
+@pytest.mark.parametrize("name", ["g.zip", "g.npz", "g.pt"])
+def test_a_damaged_archive_is_one_sentence(tmp_path, name):
+    content = zipped({"TINY/TINY_graph_indicator.txt": b"1\n"})
+    at = content.index(b"PK\x01\x02")
+    (tmp_path / name).write_bytes(content[:at] + b"?" + content[at + 1 :])  # in the list of members
+    fails(tmp_path, name, "data", "info", tmp_path / name)
+
+
 # --- list -----------------------------------------------------------------------------------------------
 
 

@@ -52,6 +52,11 @@ def test_a_quick_run_leaves_rows_and_tables(options, tmp_path):
     ok("run", "table1", *CHEAP, *options)
     assert (folder / "table1.jsonl").read_bytes() == before
     (folder / "table1.md").unlink()
+    assert "A quick run" in tables[".md"]
+    fails(tmp_path, r"are those of a quick run, .*; add --quick", "report", "table1", "--results", folder)
+    folder.rename(tmp_path / "quick")  # as it is beside the whole table
+    fails(tmp_path, r"are those of a quick run, .*; add --quick", "report", "table1", "--results", tmp_path)
+    (tmp_path / "quick").rename(folder)
     ok("report", "table1", "--results", folder, "--quick")
     assert (folder / "table1.md").read_text() == tables[".md"]
     only = ok("report", "table1", "--results", folder, "--quick", "--methods", "wwl")

@@ -51,6 +51,7 @@ def test_small_graph(tmp_path, protocol):
     assert data.y.tolist() == [0, 1, 1, 0, 0, 1]
     assert sorted(zip(*data.graph.nonzero(), strict=True)) == [(0, 1), (0, 5), (1, 0), (1, 2), (2, 1), (5, 0)]
     assert data.test.tolist() == [3, 5]
+    assert data.val.tolist() == [2]  # of nodes that are there
 
 
 @needs_shared_data

@@ -23,9 +23,9 @@ def sample(mean, std, n=10):
     return mean + std * (z - z.mean()) / z.std(ddof=1)
 
 
-def finished(method, dataset, tests):
+def finished(method, dataset, tests, *, quick=False):
     """A column and its rows: a search whose first point is the best, and final runs with these accuracies."""
-    column, rows = Column(SPECS[method], dataset), {}
+    column, rows = Column(SPECS[method], dataset, quick=quick), {}
     while missing := column.stages(rows)[-1].missing(rows):
         for k, cell in enumerate(missing):
             final = cell.parameters["stage"] == FINAL
@@ -134,6 +134,18 @@ def test_csv_reads_back_in_full_precision(entries):
     assert float(records[1]["difference"]) == pytest.approx(-0.11, abs=1e-9)
     assert records[2]["significant"] == "True"
     assert records[0]["paper_mean"] == ""
+
+
+def test_a_quick_run_is_not_compared_with_the_paper():
+    column, rows = finished("fie", "cora", sample(99.0, 0.01), quick=True)
+    entries = table_entries([column], rows)
+    assert (entries[0].paper, entries[0].p_value, entries[0].mark) == (None, None, "")
+    for render in (markdown, latex):
+        text = render(entries)
+        assert "A quick run" in text
+        assert not any(word in text for word in ("82.36", "Welch", "▲", "blacktriangle", "Δ", "Delta"))
+    assert markdown(entries).splitlines()[0] == "| method | Cora ours |"
+    assert latex(entries).splitlines()[0] == r"\begin{tabular}{lr}\toprule"
 
 
 def test_an_empty_table_is_a_table():

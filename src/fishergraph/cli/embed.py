@@ -114,7 +114,7 @@ def _check_call(job: EmbedJob) -> None:
 
 def run_embed(job: EmbedJob) -> None:
     """Check, read, embed, write."""
-    from fishergraph.tables import check_writable
+    from fishergraph.tables import check_writable, check_written_ids
 
     clock, bar = Clock(), Bar(quiet=job.quiet)
     check_writable(job.output)
@@ -126,6 +126,7 @@ def run_embed(job: EmbedJob) -> None:
             bar.part("reading")
             with clock.stage("read"):
                 inputs = read_inputs(job)
+                check_written_ids(job.output, inputs.ids)
             if not job.quiet and (hint := one_way_hint(job, inputs.graph)):
                 say(hint)
             X = inputs.X

@@ -208,10 +208,25 @@ def _entries(
         specs = [look_up(SPECS, name, "a method") for name in (methods or SPECS)]
     entries = table_entries(_columns(specs, names, quick), by_key(read_rows(folder / ROWS)))
     if not entries:
+        _check_quick(specs, names, [] if quick else [folder, folder / "quick"])
         raise ValueError(
             f"the rows in '{folder / ROWS}' must hold a finished column, got none; use fishergraph run table1 first."
         )
     return entries
+
+
+def _check_quick(specs: Sequence[Any], names: Sequence[str], folders: Sequence[Path]) -> None:
+    """Raise if one of the folders holds the rows of a quick run instead."""
+    from fishergraph.experiments.plan import by_key
+    from fishergraph.experiments.report import table_entries
+    from fishergraph.experiments.rows import read_rows
+
+    for folder in folders:
+        if table_entries(_columns(specs, names, True), by_key(read_rows(folder / ROWS))):
+            raise ValueError(
+                f"the rows in '{folder / ROWS}' are those of a quick run, got no finished column of the whole table; "
+                "add --quick, or use fishergraph run table1 first."
+            )
 
 
 def _show_table(folder: Path, quick: bool, datasets: Sequence[str] | None, methods: Sequence[str] | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +26,7 @@ class Members:
             try:
                 self.archive = zipfile.ZipFile(self.path)
                 check_zip(self.archive)
-            except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+            except Exception as error:  # a damaged list of members can fail in any way
                 self.__exit__()
                 raise unreadable(self.path, head, error) from error
 
@@ -85,7 +86,19 @@ class Members:
             with self.archive.open(member) as stream:
                 yield stream
         else:
-            with tempfile.TemporaryFile() as copy, self.archive.open(member) as stream:
-                shutil.copyfileobj(stream, copy, 1 << 20)
-                copy.seek(0)
+            with tempfile.TemporaryFile() as copy:
+                self._unpack(member, copy)
                 yield copy
+
+    def _unpack(self, member: str, copy: IO[bytes]) -> None:
+        """Copy the bytes of a member of the zip file."""
+        assert self.archive is not None
+        try:
+            with self.archive.open(member) as stream:
+                shutil.copyfileobj(stream, copy, 1 << 20)
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError) as error:
+            raise ValueError(
+                f"'{self.where(member)}' must be a whole member of a zip file, but it cannot be unpacked ({error}); "
+                "download or copy the file again."
+            ) from error
+        copy.seek(0)

@@ -70,10 +70,11 @@ def read_arrays(stream: IO[bytes], where: str, keys: Iterable[str] | None = None
         check_npz(stream, keys)
         stream.seek(0)
         file = np.load(stream, allow_pickle=False)
-        return {key: file[key] for key in file.files if keys is None or key in keys}
+        return _npz_files.native({key: file[key] for key in file.files if keys is None or key in keys})
     except UNREADABLE as error:
         raise ValueError(
-            f"{where} must be an .npz file of plain arrays, but it cannot be read ({error}); replace it."
+            f"{where} must be an .npz file of plain arrays, but it cannot be read ({_npz_files.plain_reason(error)}); "
+            "replace it."
         ) from error
 
 

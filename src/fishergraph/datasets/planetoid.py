@@ -118,7 +118,7 @@ def _assemble(name: str, parts: SimpleNamespace) -> GraphData:
         graph=_graph(parts.graph, n_nodes, file_name(name, "graph")),
         y=y,
         train=np.arange(n_train),
-        val=np.arange(n_train, n_train + N_VALIDATION),
+        val=np.arange(n_train, min(n_train + N_VALIDATION, n_first)),
         test=np.sort(parts.test),
     )
 

@@ -10,6 +10,7 @@ import csv
 import gzip
 import io
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def _columns(path: Path) -> list[str]:
         with gzip.open(path) if suffix.endswith(".gz") else path.open("rb") as file:
             text = io.TextIOWrapper(file, encoding="utf-8", newline="")
             return [name.strip() for name in next(csv.reader(text, delimiter=TABLES[suffix]), [])]
-    except (OSError, EOFError, ValueError, csv.Error, pa.ArrowException):
+    except (OSError, EOFError, ValueError, csv.Error, zlib.error, pa.ArrowException):
         return []
 
 

@@ -73,8 +73,11 @@ def holds_tu(path: Path) -> bool:
         return any(path.glob("*_graph_indicator.txt"))
     if not path.is_file() or not zipfile.is_zipfile(path):
         return False
-    with zipfile.ZipFile(path) as archive:
-        return any(member.endswith("_graph_indicator.txt") for member in archive.namelist())
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(member.endswith("_graph_indicator.txt") for member in archive.namelist())
+    except Exception:  # a damaged list of members can fail in any way, which reading the file then explains
+        return False
 
 
 def _texts(path: Path, name: str) -> dict[str, bytes]:
@@ -93,7 +96,7 @@ def _texts(path: Path, name: str) -> dict[str, bytes]:
                 check_zip(archive)
                 members = {Path(member).name: member for member in archive.namelist()}
                 texts = {wanted[f]: archive.read(members[f]) for f in wanted if f in members}
-        except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, zlib.error) as error:
+        except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, zlib.error) as error:
             raise ValueError(
                 f"{path} must be a zip file of text files, got one unread ({error}); replace it."
             ) from None
@@ -156,7 +159,7 @@ def _parsed_by_line(text: bytes, file: str, kind: type, width: int | None) -> np
         except (ValueError, OverflowError):
             noun = "whole numbers" if kind is int else "numbers"
             raise ValueError(
-                f"line {k} of {file} must hold {noun} separated by commas, got {line!r}; repair it."
+                f"line {k} of {file} must hold {noun} separated by commas, got {line[:60]!r}; repair it."
             ) from None
         if len(rows[-1]) != (width or len(rows[0])):
             expected = f"{width} numbers" if width else f"{len(rows[0])} numbers, as line 1 does"

@@ -18,7 +18,7 @@ from fishergraph.estimators.door import enters_unit, host_placed
 from fishergraph.estimators.graph_input import NodeCode, fit_code, name_node
 from fishergraph.estimators.graph_stack import GraphSpec, check_stages, fit_stages, run_stages
 from fishergraph.estimators.memory import check_memory
-from fishergraph.estimators.model_checks import check_layer, check_stack, code_width
+from fishergraph.estimators.model_checks import check_layer, check_stack, check_unit_spread, code_width
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.estimators.readout import check_standard
 from fishergraph.estimators.stack_spec import StackSpec
@@ -280,6 +280,8 @@ class FisherGraphEmbedding(FisherTransformer):
         for t, (layer, points) in enumerate(zip(self.readouts_, [first, *self.stack_.widths[1:]], strict=True)):
             if layer is not None:
                 check_layer(spec.readout.layer, layer, points, f"readout{t}")
+                if spec.nodes.normalize:
+                    check_unit_spread(layer.theta, f"readout{t}")
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The column names phi0_0, phi0_1, …, phi1_0, …: stage and position; psi with a kernel map."""

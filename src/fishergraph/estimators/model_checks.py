@@ -37,6 +37,8 @@ _SLACK = 1e-3
 # The inverse root of a kernel matrix of unit landmarks has no larger entry: its eigenvalues are cut at a millionth.
 _MOST_ROOT = 1e4
 _MOST_FISHER_ROOT = 1e10
+# Squares of means in units of learned variances are at most a thousand times the number of points.
+_MOST_SQUARES = 1e18
 # Logarithms of weights are at least this: float32 has no smaller positive number than e^-87.4.
 _LEAST_LOG = -90.0
 
@@ -65,7 +67,7 @@ def check_theta(theta: Any, name: str) -> None:
 def _check_gaussian_mixture(theta: GaussianMixtureTheta, name: str) -> None:
     anchors = _matrix(theta.anchors, f"{name}.anchors")
     variance = check_number(theta.variance, f"the variance of {name}", strict=True)
-    _check_spread(anchors, np.asarray(variance), f"{name}.anchors")
+    _check_spread(anchors, variance, f"{name}.anchors", _most(anchors) ** 2)  # given, not learned
 
 
 def _check_diagonal_mixture(theta: DiagonalMixtureTheta, name: str) -> None:
@@ -137,11 +139,14 @@ def check_stack(spec: StackSpec, stack: Stack, width: int, slots: int) -> None:
     if stack.walk_map is not None:
         _check_inputs(stack.walk_map, "walk", width)
     before = width if spec.reads_counts else stack.input_map.n_outputs
+    unit = (spec.normalize and spec.layer.attention.unit_points) or isinstance(stack.input_map, StandardMap)
     for t, layer in enumerate(stack.layers, 1):
         walked = stack.walk_map is not None and t == 1
         before = stack.walk_map.n_outputs if walked else before * slots  # type: ignore[union-attr]
         asked, last = spec.layer_at(t), t == spec.n_layers
         check_layer(asked, layer, before, f"layer{t}", maps=not last or asked.attention.maps_last)
+        if unit:
+            check_unit_spread(layer.theta, f"layer{t}")
         before = layer.kernel_map.n_outputs
 
 
@@ -158,6 +163,19 @@ def check_layer(spec: LayerSpec, layer: Layer, width: int, name: str, *, maps: b
         _check_size(layer.root, f"{name}.fisher_root", _MOST_FISHER_ROOT)
     if family.tangent == "score" and isinstance(layer.theta, MultinomialTheta) and layer.theta.probabilities.min() == 0:
         raise ValueError(f"{name}.probabilities must be positive for tangent='score', got 0; get the file again.")
+
+
+def check_unit_spread(theta: Any, name: str) -> None:
+    """Raise where variances are smaller than those of distinct points of length about one can be."""
+    if isinstance(theta, DiagonalMixtureTheta):
+        least, variances = theta.variances.min(), theta.variances
+    elif isinstance(theta, GaussianTheta):
+        least, variances = np.linalg.eigvalsh(theta.covariances[0].astype(np.float64))[0], theta.covariances
+    else:
+        return
+    bound = 1e-18 if variances.dtype == np.float32 else 1e-36
+    if not least >= bound:
+        raise ValueError(f"the variances of {name} must be at least {bound:g}, got {least:g}; get the file again.")
 
 
 def check_code(code: NodeCode) -> None:
@@ -236,15 +254,17 @@ def _check_weights(log_weights: Any, name: str, n_anchors: int) -> None:
         raise ValueError(f"{name}.log_weights must be logarithms of weights that sum to one; get the file again.")
 
 
-def _check_spread(means: np.ndarray, variances: np.ndarray, name: str) -> None:
-    """Raise where means measured in standard deviations leave their type when they are squared."""
+def _check_spread(means: np.ndarray, variances: Any, name: str, most_squares: float = _MOST_SQUARES) -> None:
+    """Raise where the squares of means, in units of the variances, are more than these, or leave their type."""
     most = _most(means)
     _check_size(means, name, most)
     with np.errstate(over="ignore"):
         squares = np.square(means.astype(np.float64)) / variances
     spread = np.min(variances) >= _least_variance(means) and np.max(variances) <= most**2
-    if not squares.sum() <= most**2 or not spread:
-        raise ValueError(f"{name} must be within {most:g} standard deviations, got more; get the file again.")
+    if not squares.max() <= most_squares or not spread:
+        raise ValueError(
+            f"{name} must be within {most_squares**0.5:g} standard deviations of possible size; get the file again."
+        )
 
 
 def _check_kind(kernel_map: Any, kind: type, name: str) -> None:

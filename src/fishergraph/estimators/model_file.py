@@ -138,7 +138,8 @@ def foreign(path: str | Path, got: str, kind: Kind = MODEL) -> ValueError:
 
 def _check_format(path: Path, metadata: dict[str, str], kind: Kind) -> None:
     version = metadata.get("format_version", "")
-    if metadata.get("format") != kind.format or "model" not in metadata or not version.isdigit():
+    counted = version.isascii() and version.isdecimal() and len(version) < 10
+    if metadata.get("format") != kind.format or "model" not in metadata or not counted:
         raise foreign(path, "a safetensors file of another program or purpose", kind)
     if int(version) > FORMAT_VERSION:
         raise ValueError(
@@ -212,6 +213,8 @@ def unpack_features(estimator: Any, header: dict[str, Any]) -> None:
         estimator.structure_seed_ = check_seed(header["structure_seed"], "structure_seed")
     if "structural" in header:
         estimator.structural_ = check_flag(header["structural"], "structural")
+        if estimator.structural_ and "structure_seed" not in header:
+            raise KeyError("structure_seed")
     if "needs_graph" in header:
         estimator.needs_graph_ = check_flag(header["needs_graph"], "needs_graph")
 

@@ -41,9 +41,9 @@ class Entry:
 
     @property
     def paper(self) -> Published | None:
-        """The paper's cell, where it has one."""
+        """The paper's cell, where it has one; a quick run is not compared with it."""
         spec = self.column.spec
-        return TABLE1.get(spec.paper or spec.method, {}).get(self.column.dataset)
+        return None if self.column.quick else TABLE1.get(spec.paper or spec.method, {}).get(self.column.dataset)
 
     @property
     def difference(self) -> float | None:
@@ -121,22 +121,37 @@ NOTE = (
 )
 
 
+QUICK_NOTE = (
+    "A quick run: a corner of the settings, short trainings, two seeds. It shows that everything runs; its test "
+    "accuracies, in percent, are no results, and are not compared with the paper's."
+)
+
+
+def _compared(entries: Sequence[Entry]) -> bool:
+    """Whether the table has the paper's numbers beside ours."""
+    return not any(entry.column.quick for entry in entries)
+
+
+def _texts(entry: Entry | None, compared: bool) -> list[str]:
+    """What stands in the table for a method on a graph."""
+    return [_ours(entry), _theirs(entry.paper if entry else None), _gap(entry)] if compared else [_ours(entry)]
+
+
 def markdown(entries: Sequence[Entry]) -> str:
     """The table, and below it what was chosen, in Markdown."""
     specs, datasets, cells = _grid(entries)
-    head = [f"{TITLES[name]} {what}" for name in datasets for what in ("ours", "paper", "Δ")]
+    compared = _compared(entries)
+    head = [f"{TITLES[name]} {what}" for name in datasets for what in (_HEAD if compared else _HEAD[:1])]
     lines = [["method", *head], ["---", *["---:"] * len(head)]]
     for spec in specs:
         found = [cells.get((spec.method, name)) for name in datasets]
-        lines.append(
-            [spec.title, *(text for e in found for text in (_ours(e), _theirs(e.paper if e else None), _gap(e)))]
-        )
+        lines.append([spec.title, *(text for e in found for text in _texts(e, compared))])
     chosen = [["method", "graph", "chosen", "validation", "runs", "seconds", "peak MB"]]
     chosen.append(["---", "---", "---", *["---:"] * 4])
     for e in entries:
         numbers = f"{e.val:.2f}", str(e.runs), f"{e.seconds:.2f}", f"{e.peak_mb:.0f}" if e.peak_mb else "–"
         chosen.append([e.column.spec.title, TITLES[e.column.dataset], _point(e.chosen), *numbers])
-    return "\n".join([*map(_line, lines), "", NOTE, "", *map(_line, chosen), ""])
+    return "\n".join([*map(_line, lines), "", NOTE if compared else QUICK_NOTE, "", *map(_line, chosen), ""])
 
 
 def _line(texts: Sequence[str]) -> str:
@@ -147,25 +162,32 @@ def _point(point: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in point.items()) or "no search"
 
 
-_MATH = {"▲": r"$^\blacktriangle$", "▼": r"$^\blacktriangledown$", "²": "$^2$", "±": r"$\pm$", "–": "--", "*": "$^*$"}
+_HEAD = ("ours", "paper", "Δ")
+_MATH = {
+    "Δ": r"$\Delta$", "▲": r"$^\blacktriangle$", "▼": r"$^\blacktriangledown$", "²": "$^2$", "±": r"$\pm$", "–": "--",
+    "*": "$^*$",
+}  # fmt: skip
 
 
 def latex(entries: Sequence[Entry]) -> str:
     """The table as a `tabular` with booktabs rules; the symbols of marks need amssymb."""
     specs, datasets, cells = _grid(entries)
-    groups = " & ".join(rf"\multicolumn{{3}}{{c}}{{{_tex(TITLES[name])}}}" for name in datasets)
-    names = r" & ours & paper & $\Delta$" * len(datasets)
+    compared = _compared(entries)
+    width = len(_HEAD) if compared else 1
+    groups = " & ".join(rf"\multicolumn{{{width}}}{{c}}{{{_tex(TITLES[name])}}}" for name in datasets)
+    names = "".join(f" & {_tex(what)}" for what in _HEAD[:width]) * len(datasets)
     lines = [
-        rf"\begin{{tabular}}{{l{'rrr' * len(datasets)}}}\toprule", rf" & {groups} \\", rf"Method{names} \\ \midrule",
+        rf"\begin{{tabular}}{{l{'r' * width * len(datasets)}}}\toprule", rf" & {groups} \\",
+        rf"Method{names} \\ \midrule",
     ]  # fmt: skip
     before = specs[0].supervised if specs else False
     for spec in specs:
         lines += [r"\midrule"] if spec.supervised != before else []
         before = spec.supervised
         found = [cells.get((spec.method, name)) for name in datasets]
-        texts = [text for e in found for text in (_ours(e), _theirs(e.paper if e else None), _gap(e))]
+        texts = [text for e in found for text in _texts(e, compared)]
         lines.append(rf"{' & '.join(map(_tex, [spec.title, *texts]))} \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {NOTE}", ""])
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {NOTE if compared else QUICK_NOTE}", ""])
 
 
 def _tex(text: str) -> str:
