@@ -29,8 +29,6 @@ ORDER = [
 TORCH = ("nn/", "ops/torch_", "ops/triton_", "baselines/")
 
 MODULE_LINES, FUNCTION_LINES, KERNEL_LINES = 400, 50, 80
-COMPILERS = {"compiled", "inlined", "leaf", "leaf_sum", "njit", "intrinsic", "jit"}
-MODULE_LINES, FUNCTION_LINES, KERNEL_LINES = 300, 40, 80
 COMPILERS = {"compiled", "compiled_sum", "inlined", "leaf", "leaf_sum", "njit", "intrinsic", "jit"}
 
 
