@@ -31,6 +31,7 @@ from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
 from fishergraph.nn.history import History
 from fishergraph.nn.labels import UNLABELLED, check_split, given_rows, hold_out, read_labels
 from fishergraph.nn.lifted import check_whole, n_outputs
+from fishergraph.nn.limits import CLASSIFIER as LIMITS
 from fishergraph.nn.models import FisherNet
 from fishergraph.nn.rows import as_tensor
 from fishergraph.nn.training import own_randomness, train
@@ -255,10 +256,9 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         _checks.look_up(FAMILIES, self.family, "family")
         _checks.check_flag(self.undirected, "undirected")
         describe_structure(self.structure)
-        for name, least in (("n_layers", 0), ("n_anchors", 1), ("dim", 1), ("n_em_iter", 0), ("max_epochs", 1)):
-            _checks.check_integer(getattr(self, name), name, least=least)
+        for name, (least, most) in LIMITS.items():
+            _checks.check_integer(getattr(self, name), name, least=least, most=most)
         _checks.check_number(self.validation_fraction, "validation_fraction", most=0.9)
-        _checks.check_n_jobs(self.n_jobs)
 
     def save(self, path: str | Path) -> None:
         """Write the trained model to one safetensors file (arrays, and parameters as JSON in its header)."""

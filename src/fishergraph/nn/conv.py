@@ -20,6 +20,7 @@ from fishergraph.nn.families import make_mixture
 from fishergraph.nn.kernel_map import HEADS, NystromMap
 from fishergraph.nn.lazy import check_options, check_widths
 from fishergraph.nn.lifted import by_blocks, check_edges_alone, expect_rows, lift_width, lifted_sets, rows_to_lift
+from fishergraph.nn.limits import WIDEST
 from fishergraph.nn.rows import as_given, check_rows, is_sparse
 from fishergraph.nn.sets import edge_sets, graph_size, listed_edges
 from fishergraph.ops.place import random_stream
@@ -121,7 +122,7 @@ class FisherConv(MessagePassing):
         self.add_self_loops = check_flag(add_self_loops, "add_self_loops")
         self.weights = weights
         look_up(WEIGH, "edge" if weights is None else weights, "weights")
-        self.slots = None if slots is None else check_integer(slots, "slots (or None)", least=1)
+        self.slots = None if slots is None else check_integer(slots, "slots (or None)", least=1, most=WIDEST)
         self.normalize = check_flag(normalize, "normalize") and choose_family(family).support != "counts"
         self.dropout = check_number(dropout, "dropout", most=1.0)
         sources, targets = check_widths(in_channels)
@@ -135,7 +136,9 @@ class FisherConv(MessagePassing):
 
     def _width(self) -> int:
         """The columns of the output."""
-        return check_integer(self.out_channels, "out_channels", least=1) * (self.heads if self.concat else 1)
+        return check_integer(self.out_channels, "out_channels", least=1, most=WIDEST) * (
+            self.heads if self.concat else 1
+        )
 
     def _make_head(self, name: str, bandwidth: float, bias: bool) -> Any:
         kind = look_up({**HEADS, "identity": None}, name, "head")

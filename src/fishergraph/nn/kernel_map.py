@@ -13,6 +13,7 @@ from fishergraph import kernel_map
 from fishergraph._checks import check_integer, check_number
 from fishergraph.em.kmeans import kmeans
 from fishergraph.nn.lazy import LazyChannels
+from fishergraph.nn.limits import WIDEST
 from fishergraph.nn.rows import as_scipy, is_sparse, row_norms, rows_times
 from fishergraph.nn.spectral import inverse_sqrt
 
@@ -33,7 +34,7 @@ class NystromMap(LazyChannels):
 
     def __init__(self, in_channels: int, out_channels: int, *, bandwidth: float = 1.0):
         super().__init__()
-        self.out_channels = check_integer(out_channels, "out_channels", least=1)
+        self.out_channels = check_integer(out_channels, "out_channels", least=1, most=WIDEST)
         self.bandwidth = check_number(bandwidth, "bandwidth", least=0.01, most=1e6)
         self.hold("weight", (out_channels,), in_channels)
         self.reset_parameters()
@@ -89,7 +90,7 @@ class LinearHead(LazyChannels):
 
     def __init__(self, in_channels: int, out_channels: int, *, bias: bool = True):
         super().__init__()
-        self.out_channels = check_integer(out_channels, "out_channels", least=1)
+        self.out_channels = check_integer(out_channels, "out_channels", least=1, most=WIDEST)
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
         self.hold("weight", (out_channels,), in_channels)
         self.reset_parameters()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
 from fishergraph._checks import check_integer
+from fishergraph.nn.limits import MOST_NUMBERS
 
 
 def check_widths(in_channels: Any) -> tuple[Any, Any]:
@@ -33,6 +35,27 @@ def check_options(owner: type, options: dict[str, Any], *makers: Any) -> None:
             raise TypeError(f"{owner.__name__} takes the options {', '.join(known)}, got {name!r}; choose one.")
 
 
+def check_size(shape: tuple[int, ...]) -> None:
+    """Raise for a parameter that no training could hold."""
+    if math.prod(shape) > MOST_NUMBERS:
+        raise ValueError(
+            f"a parameter of a network must have at most {MOST_NUMBERS} numbers, got the shape {shape}; "
+            "use fewer features, anchors, heads or channels."
+        )
+
+
+def allocate(shape: tuple[int, ...]) -> Tensor:
+    """An empty tensor of that shape."""
+    check_size(shape)
+    try:
+        return torch.empty(shape)
+    except RuntimeError:
+        raise MemoryError(
+            f"a parameter of the shape {shape} needs {4 * math.prod(shape) / 1e9:.1f} GB, got less memory than that; "
+            "use fewer features, anchors, heads or channels."
+        ) from None
+
+
 class LazyChannels(nn.Module):
     """A module with one parameter whose last axis is the input's width, `in_channels`; −1 waits for the first input."""
 
@@ -41,10 +64,12 @@ class LazyChannels(nn.Module):
 
     def hold(self, name: str, shape: tuple[int, ...], in_channels: int) -> None:
         """Register the parameter, empty where the width is not known."""
-        self.in_channels = in_channels if in_channels == -1 else check_integer(in_channels, "in_channels", least=1)
+        self.in_channels = (
+            in_channels if in_channels == -1 else check_integer(in_channels, "in_channels", least=1, most=MOST_NUMBERS)
+        )
         self._waiting = (name, shape)
         known = in_channels > 0
-        held: Any = nn.Parameter(torch.empty(self.shape(in_channels))) if known else UninitializedParameter()
+        held: Any = nn.Parameter(allocate(self.shape(in_channels))) if known else UninitializedParameter()
         self.register_parameter(name, held)
 
     def shape(self, in_channels: int) -> tuple[int, ...]:
@@ -61,6 +86,7 @@ class LazyChannels(nn.Module):
                 "pass in_channels=-1 to take the width of the first input."
             )
         shape = self.shape(in_channels)
+        check_size(shape)
         self.in_channels = in_channels
         getattr(self, self._waiting[0]).materialize(shape)
         self.reset_parameters()

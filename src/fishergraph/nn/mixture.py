@@ -15,6 +15,7 @@ from fishergraph.em.anchors import calibrate_variance, learn_anchors
 from fishergraph.em.e_step import e_step_slack
 from fishergraph.family import fisher_root
 from fishergraph.nn.lazy import LazyChannels
+from fishergraph.nn.limits import MOST_EM_STEPS, WIDEST
 from fishergraph.ops import torch_plain
 from fishergraph.ops.torch_em import em_means
 from fishergraph.ops.torch_iterations import Iteration, Steps, iterate
@@ -42,9 +43,9 @@ class Mixture(LazyChannels):
         backend: str | None = None,
     ):  # fmt: skip
         super().__init__()
-        self.num_anchors = check_integer(num_anchors, "num_anchors", least=1)
-        self.heads = check_integer(heads, "heads", least=1)
-        self.num_em_steps = check_integer(num_em_steps, "num_em_steps", least=0)
+        self.num_anchors = check_integer(num_anchors, "num_anchors", least=1, most=WIDEST)
+        self.heads = check_integer(heads, "heads", least=1, most=WIDEST)
+        self.num_em_steps = check_integer(num_em_steps, "num_em_steps", least=0, most=MOST_EM_STEPS)
         self.calibrated = isinstance(variance, str) and variance == "auto"
         self.variance = 1.0 if self.calibrated else check_number(variance, "variance (or 'auto')", strict=True)
         self.sharpness = check_number(sharpness, "sharpness", strict=True, most=1.0)

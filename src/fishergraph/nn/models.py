@@ -18,8 +18,9 @@ from fishergraph.nn.aggr import FisherAggregation
 from fishergraph.nn.conv import MAX_SAMPLES, FisherConv
 from fishergraph.nn.inference import run_by_layer
 from fishergraph.nn.kernel_map import HEADS, NystromMap
-from fishergraph.nn.lazy import check_options
+from fishergraph.nn.lazy import check_options, check_size
 from fishergraph.nn.lifted import check_edges_alone, pooled
+from fishergraph.nn.limits import MOST_LAYERS, WIDEST
 from fishergraph.nn.rows import check_rows, dropped, take_rows, unit_rows
 from fishergraph.nn.sets import check_groups, narrow
 from fishergraph.ops.place import random_stream
@@ -90,8 +91,8 @@ class FisherNet(nn.Module):
             "jk": jk, "dropout": dropout, "member_dropout": member_dropout, "input_dropout": input_dropout,
             "input_map": input_map, "normalize": normalize, "bandwidth": bandwidth, "pooling": pooling, **options,
         }  # fmt: skip
-        check_integer(hidden_channels, "hidden_channels", least=1)
-        check_integer(num_layers, "num_layers", least=0)
+        check_integer(hidden_channels, "hidden_channels", least=1, most=WIDEST)
+        check_integer(num_layers, "num_layers", least=0, most=MOST_LAYERS)
         self.concat = look_up(_JK, jk, "jk")
         self.dropout = check_number(dropout, "dropout", most=1.0)
         self.input_dropout = check_number(input_dropout, "input_dropout", most=1.0)
@@ -114,6 +115,8 @@ class FisherNet(nn.Module):
         self.pooling = _readout(pooling, self._width())
         pooled = self._width() if pooling is None or isinstance(pooling, str) else -1
         pooled = self.pooling.mixture.out_channels if pooling == "fisher" else pooled
+        if out_channels is not None:
+            check_size((check_integer(out_channels, "out_channels", least=1, most=WIDEST), abs(pooled)))
         self.classifier = None if out_channels is None else Linear(pooled, out_channels)
 
     def _width(self) -> int:

@@ -28,6 +28,7 @@ from fishergraph.nn.batches import FullBatch, Sampled, given_batches, sampled
 from fishergraph.nn.checkpoint import Run, checksum, describe_model, read_snapshot, restore
 from fishergraph.nn.history import History, check_log
 from fishergraph.nn.lifted import check_edges_alone
+from fishergraph.nn.limits import MOST_EPOCHS, MOST_NUMBERS, STEEPEST
 from fishergraph.nn.loader_door import check_fan_outs
 from fishergraph.nn.loop import AMP, Loop, Plan
 from fishergraph.nn.near import NearBatch, near_batch
@@ -108,8 +109,8 @@ def train(
         model.to(place)
         source = _source(model, task, batch_size, num_neighbors, loader, check_flag(near, "near"), place, seed)
         settings = {
-            "lr": check_number(lr, "lr", strict=True),
-            "weight_decay": check_number(weight_decay, "weight_decay"),
+            "lr": check_number(lr, "lr", strict=True, most=STEEPEST),
+            "weight_decay": check_number(weight_decay, "weight_decay", most=STEEPEST),
             "schedule": schedule,
             "batch_size": batch_size,
             "amp": _amp(amp),
@@ -136,7 +137,7 @@ def _plan(epochs: Any, patience: Any, checkpoint: Any, every: Any, log: Any, pro
     if checkpoint is not None:
         check_folder(Path(checkpoint))
     return Plan(
-        check_integer(epochs, "epochs", least=1),
+        check_integer(epochs, "epochs", least=1, most=MOST_EPOCHS),
         None if patience is None else check_integer(patience, "patience (or None)", least=1),
         None if checkpoint is None else Path(checkpoint),
         check_integer(every, "checkpoint_every", least=1),
@@ -202,7 +203,12 @@ def _source(
             "pass that many."
         )
     return sampled(
-        model, task, num_neighbors, check_integer(batch_size, "batch_size", least=1), device=device, seed=seed
+        model,
+        task,
+        num_neighbors,
+        check_integer(batch_size, "batch_size", least=1, most=MOST_NUMBERS),
+        device=device,
+        seed=seed,
     )
 
 
