@@ -166,6 +166,27 @@ def assert_measured(problems, results, n_em_iter, *, factor=2.0):
         assert np.max(fast) <= 10 * factor * np.max(plain), f"{name}: off by {np.max(fast):.2e}"
 
 
+def long_problem(n_members: int, weighted: bool) -> Problem:
+    """One multiset in float32: few points, the first of them most of the time."""
+    rng = np.random.default_rng(0)
+    points = rng.uniform(0.1, 1.0, (50, 3)).astype(np.float32)
+    indices = np.where(rng.random(n_members) < 0.9, 0, rng.integers(0, 50, n_members)).astype(np.int32)
+    weights = np.full(n_members, 0.7, np.float32) if weighted else None
+    sets = Multisets(np.array([0, n_members]), indices, weights, len(points))
+    return Problem(points, sets, points[1:3].copy(), 1.0)
+
+
+def counted_means(problem: Problem, n_em_iter: int) -> tuple[np.ndarray, np.ndarray]:
+    """(means, mass) of the only set of a problem, in float64, with one member per point: as often as it is there."""
+    counts = np.bincount(problem.sets.indices, weights=problem.sets.weights, minlength=len(problem.points))
+    points, means, mass = problem.points.astype(np.float64), problem.anchors.astype(np.float64), np.zeros(1)
+    for _ in range(n_em_iter):
+        shares = counts[:, None] * ref.responsibilities(points, means, problem.variance)
+        mass = shares.sum(axis=0)
+        means = shares.T @ points / mass[:, None]
+    return means, mass
+
+
 class EMContract:
     """What `em_means` with `backend=self.backend` returns, whatever the backend."""
 
@@ -177,6 +198,7 @@ class EMContract:
     name = tuple(EXTREMES)
     seeds = range(10)
     degree = 10_000
+    long = 300_000
     many: ClassVar = {"n": 6000, "n_sets": 1700}
     jobs: ClassVar = (1, 2, 3)
 
@@ -272,6 +294,16 @@ class EMContract:
         eps = np.finfo(dtype).eps
         assert_allclose(got.means, known_means, rtol=0, atol=2000 * eps)
         assert_allclose(got.mass, known_mass, rtol=2000 * eps)
+
+    @pytest.mark.parametrize("n_em_iter", [1, 2])
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_a_long_multiset_in_float32(self, weighted, n_em_iter):
+        """Equal members are the worst case of a chain of additions: every rounding goes the same way."""
+        problem = long_problem(self.long, weighted)
+        means, mass = self.means(problem, n_em_iter=n_em_iter)
+        known_means, known_mass = counted_means(problem, n_em_iter)
+        assert_allclose(means[0], known_means, rtol=1e-6)
+        assert_allclose(mass[0], known_mass, rtol=1e-6)
 
     # ------------------------------------------------------------------------------------ invariances
 

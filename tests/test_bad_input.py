@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fishergraph as fg
 from fishergraph import (
     FisherEmbedding,
     FisherGraphEmbedding,
@@ -22,6 +23,7 @@ from fishergraph import (
     learn_anchors,
 )
 from fishergraph.baselines.features import SGC
+from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -59,7 +61,8 @@ def test_an_endpoint_out_of_range(node):
 
 @pytest.mark.parametrize("features", [np.float64(1), np.ones(3), 5, "x", []], ids=str)
 def test_what_is_no_matrix_beside_edges(features):
-    with pytest.raises(ValueError, match=r"Expected 2D array|at least one array or dtype|could not convert"):
+    words = r"Expected 2D array|at least one array or dtype|got the text 'x'; read the file"
+    with pytest.raises((ValueError, TypeError), match=words):
         small().fit(features, graph=np.array([[0, 1], [1, 2]]))
 
 
@@ -201,6 +204,7 @@ def test_ids_of_a_table_beside_rows_without_names():
     message = "X must name its rows beside an edge table whose ids are not the numbers 0 to 7 of these, got the id 'a'"
     for rows in (X, pd.DataFrame(X), sp.csr_array(X)):
         refused(message, features=rows, graph=edges)
+        refused(r"or graph=as_graph\(edges, node_ids=…\) with the ids in the rows' order", features=rows, graph=edges)
     named = pd.DataFrame(X, index=list("hgfedcba"))
     Z = small().fit_transform(named, graph=edges)
     np.testing.assert_array_equal(Z, small().fit_transform(X, graph=as_graph(edges, node_ids=list("hgfedcba"))))
@@ -230,7 +234,8 @@ def test_a_graph_in_the_place_of_y(graph):
 
 
 def test_nothing_to_embed():
-    refused("X or graph must be given, got None for both; pass features, a graph, or both", features=None, graph=None)
+    words = "X or graph must be given, got None for both; pass features, a graph, or both"
+    refused(words, features=None, graph=None, error=TypeError)
 
 
 def test_extreme_features_without_normalisation():
@@ -446,3 +451,59 @@ def test_one_normalised_feature_warns_that_only_its_sign_is_left():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         FisherEmbedding(dim=4, n_anchors=1, normalize=False, n_layers=0).fit(np.hstack([x, x**2]))
+
+
+# --- parameters of no size --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("n_layers", 10**9, "at most 1000, got 1000000000"),
+        ("n_layers", 2**70, "at most 1000"),
+        ("n_anchors", 2**70, "n_anchors must be an integer .* at most 2147483647"),
+        ("dim", 10**30, "dim must be an integer .* at most 2147483647"),
+        ("n_em_iter", 10**9, "n_em_iter must be an integer .* at most 10000"),
+        ("random_state", 2**32, "random_state must be an integer .* at most 4294967295"),
+        ("random_state", -1, "random_state must be an integer of at least 0"),
+        ("block_weights", [1e300, 1, 1, 1], "block_weights must be at most 1e"),
+    ],
+)
+def test_parameters_of_no_size_are_refused_before_any_work(name, value, words):
+    refused(words, **{name: value})
+
+
+@pytest.mark.parametrize(("name", "enough"), [("dim", 8), ("n_anchors", 8), ("max_samples", 300)])
+def test_more_than_the_data_hold_is_what_they_hold(name, enough):
+    """A width of 10⁹ is not allocated where eight rows give eight landmarks."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        few, many = (small(**{name: value}).fit(X, graph=A) for value in (enough, 2**31 - 1))
+    np.testing.assert_array_equal(few.transform(X, graph=A), many.transform(X, graph=A))
+    np.testing.assert_array_equal(few.fit_transform(X, graph=A), many.transform(X, graph=A))
+
+
+def test_a_wider_dim_after_the_fit_allocates_nothing():
+    model = small().fit(X, graph=A)
+    expected = model.transform(X, graph=A)
+    np.testing.assert_array_equal(model.set_params(dim=2**31 - 1).transform(X, graph=A), expected)
+
+
+def test_widths_that_grow_without_end_are_counted_before():
+    with pytest.raises(MemoryError, match=r"GB for one layer or the result, got .* GB of memory; lower dim"):
+        small(kernel="identity", n_layers=60).fit_transform(X, graph=A)
+
+
+def test_numbers_that_leave_their_range_are_refused():
+    points = X.astype(np.float32)
+    for call in (
+        lambda: learn_anchors(points * np.float32(1e20), 2, rng=0),
+        lambda: learn_anchors(points, 2, variance=1e-300, rng=0),
+        lambda: fg.learn_family(fg.DiagonalMixture(), points * np.float32(1e20), 2, rng=0),
+        lambda: fg.fisher_embedding(points[None] * np.float32(1e30), points),
+        lambda: fg.tangent_kernel(1e160 * np.ones((2, 8, 3)), np.ones((2, 8, 3)), np.zeros((8, 3))),
+        lambda: fg.set_lipschitz_constant(points, variance=1e-300, radius=1e300),
+        lambda: fg.kl_divergence(GaussianMixtureTheta(points, 1e-300), GaussianMixtureTheta(points, 1.0)),
+    ):
+        with pytest.raises(ValueError, match=r"entries of at most|must lie between|within the range"):
+            call()

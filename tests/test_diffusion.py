@@ -200,11 +200,16 @@ def test_the_result_does_not_depend_on_the_rows_before():
         (PageRank(teleport=0.0), "teleport must be a finite number greater than 0 and at most 1, got 0.0"),
         (PageRank(teleport=1.5), "teleport must be"),
         (PageRank(members=0), "members .or None. must be an integer of at least 1, got 0"),
-        (PageRank(tolerance=0.0), "tolerance must be a finite number greater than 0"),
+        (PageRank(tolerance=0.0), "tolerance must be a finite number of at least 1e-15"),
         (PageRank(tolerance=float("nan")), "tolerance must be"),
         (HeatKernel(time=-1.0), "time must be a finite number of at least 0 and at most 100, got -1.0"),
-        (StepAverage(steps=0), "steps must be an integer of at least 1, got 0"),
+        (StepAverage(steps=0), "steps must be an integer of at least 1 and at most 10000, got 0"),
         (StepAverage(root=0.0), "root must be a finite number greater than 0"),
+        (PageRank(teleport=1e-6), "teleport must be at least 0.000922 with tolerance=0.0001, got 1e-06, for which"),
+        (PageRank(teleport=1e-3, tolerance=1e-9), "teleport must be at least 0.00207"),
+        (PageRank(tolerance=1e-300), "tolerance must be a finite number of at least 1e-15"),
+        (HeatKernel(time=1e300), "time must be a finite number of at least 0 and at most 100"),
+        (StepAverage(steps=10**9), "steps must be an integer of at least 1 and at most 10000"),
     ],
     ids=repr,
 )
@@ -212,6 +217,33 @@ def test_a_wrong_parameter_is_named(record, message):
     for call in (lambda: choose_multiset(record), lambda: record(as_graph(sp.csr_array(np.eye(2))))):
         with pytest.raises(ValueError, match=message):
             call()
+
+
+@pytest.mark.parametrize(("tolerance", "least"), [(1e-4, 0.000922), (1e-1, 0.000231), (1e-12, 0.00277)])
+def test_the_smallest_teleport_has_its_whole_series(tolerance, least):
+    series = PageRank(teleport=least, tolerance=tolerance).series()
+    assert len(series) <= 10_000
+    assert series.sum() >= 1 - tolerance - 1e-13
+    with pytest.raises(ValueError, match="teleport must be at least"):
+        PageRank(teleport=0.98 * least, tolerance=tolerance).check()
+
+
+def test_more_members_than_nodes_are_all_nodes():
+    graph = as_graph(sp.csr_array(adjacency(12)))
+    assert_array_equal(PageRank(members=10**30)(graph).weights, PageRank(members=None)(graph).weights)
+
+
+def test_a_slow_walk_is_cut_into_smaller_blocks_with_the_same_result(monkeypatch):
+    graph = as_graph(sp.csr_array(adjacency(40)))
+    whole = PageRank()(graph)
+    monkeypatch.setattr("fishergraph.diffusion._BLOCK_EDGES", 1)
+    assert_array_equal(PageRank()(graph).weights, whole.weights)
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e305])
+def test_weights_whose_sums_leave_float64_are_refused(scale):
+    with pytest.raises(ValueError, match="edge weights must lie between 1e-300 and 1e\\+300"):
+        PageRank()(as_graph(sp.csr_array(adjacency(6) * scale)))
 
 
 def test_an_unknown_multiset_lists_the_known_ones():

@@ -277,6 +277,22 @@ def test_subclasses_are_recognised():
     assert as_graph(Mine([(0, 1)])).n_edges == 2
 
 
+def test_lists_of_edges():
+    """Tuples are edges from source to target, with ids of any kind, and weights where there are some."""
+    named = as_graph([("b", "a"), ("b", "c", 2.0), ("c", "a", 0.5)])
+    table = as_graph(pd.DataFrame({"source": list("bbc"), "target": list("aca"), "weight": [1, 2.0, 0.5]}))
+    assert named.ids.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(named.adjacency.toarray(), table.adjacency.toarray())
+    assert as_graph([(np.int64(0), 1), (1, 2)], n_nodes=5).n_nodes == 5
+    assert as_graph([(10, 30), (30, 20)]).ids.tolist() == [10, 20, 30]
+    assert as_graph([("a", "b")], node_ids=["c", "b", "a"]).ids.tolist() == ["c", "b", "a"]
+    graph = nx.Graph()
+    graph.add_edge("a", "b", weight=3.0)
+    graph.add_edge("b", "c")
+    both = as_graph(list(graph.edges(data=True)), undirected=True)
+    np.testing.assert_array_equal(both.adjacency.toarray(), as_graph(graph).adjacency.toarray())
+
+
 def test_igraph_names_and_partial_weights():
     g = igraph.Graph(edges=[(0, 1), (1, 2)], directed=True)
     g.vs["name"] = ["x", "y", "z"]
@@ -377,7 +393,20 @@ ERRORS = {
     "transposed": (lambda: as_graph(EDGES.T), r"got \(5, 2\); transpose"),
     "one axis": (lambda: as_graph(np.arange(4)), r"\(2, E\), got \(4,\)"),
     "unknown type": (lambda: as_graph({"a": 1}), "NetworkX.*got builtins dict"),
-    "a list": (lambda: as_graph([(0, 1)]), "SciPy.*got builtins list"),
+    "a list of lists": (lambda: as_graph([[0, 1]]), r"got list \[0, 1\] as entry 0; pass \[tuple\(edge\) for edge in"),
+    "a list of fours": (lambda: as_graph([(0, 1), (0, 1, 2, 3)]), r"got tuple \(0, 1, 2, 3\) as entry 1"),
+    "a list of two kinds": (lambda: as_graph([(0, 1), ("a", 1)]), "the source of an edge must hold values of one kind"),
+    "a list of floats": (lambda: as_graph([(0.5, 1)]), "the source of an edge must be integers or strings, got double"),
+    "a list without an end": (
+        lambda: as_graph([("a", None)]),
+        "the target of an edge must not be missing, got none in row 0",
+    ),
+    "a list with a weight": (lambda: as_graph([("a", "b", -1.0)]), "not negative, got -1 on edge a -> b"),
+    "NetworkX's edges": (
+        lambda: as_graph(nx.path_graph(3).edges),
+        "got networkx EdgeView; pass the NetworkX graph itself",
+    ),
+    "a path": (lambda: as_graph("edges.csv"), r"got builtins str; pass the table.*read_edges\(path\)"),
     "a series": (lambda: as_graph(pd.Series([1])), "got pandas Series"),
     "lazy": (lambda: as_graph(pl.LazyFrame({"u": [1]})), "got polars LazyFrame"),
     "scipy thing": (lambda: as_graph(sp.linalg.LinearOperator((2, 2), lambda x: x)), "LinearOperator"),

@@ -43,13 +43,16 @@ def test_node_kernel_is_the_multilayer_kernel(n_jobs):
 
 def test_a_rectangle_is_fitted_on_the_columns():
     model = nodes()
-    K = node_kernel(X[:5], None, X, A, embedding=model)
+    alone = sp.csr_array((5, 5))
+    K = node_kernel(X[:5], alone, X, A, embedding=model)
     assert K.shape == (5, 1100)
     expected = nodes().fit(X, graph=A)
     np.testing.assert_allclose(
-        K, expected.transform(X[:5]).astype(float) @ expected.transform(X, graph=A).T.astype(float), atol=1e-12
+        K,
+        expected.transform(X[:5], graph=alone).astype(float) @ expected.transform(X, graph=A).T.astype(float),
+        atol=1e-12,
     )
-    np.testing.assert_array_equal(node_kernel(X[:5], None, X, A, embedding=model), K)  # the fit stays
+    np.testing.assert_array_equal(node_kernel(X[:5], alone, X, A, embedding=model), K)  # the fit stays
 
 
 def test_a_graph_without_features():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fishergraph import _table_files
+from fishergraph import _table_files, _text_files, tables
 from fishergraph.graph import as_graph
 from fishergraph.tables import SUFFIXES, check_writable, read_columns, read_edges, read_nodes, write_embedding
 
@@ -100,13 +102,15 @@ def test_columns_are_kept_as_they_are_written(tmp_path, cells, values):
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 1000])
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
 def test_a_zero_that_leads_is_found_wherever_the_text_is_cut(tmp_path, monkeypatch, chunk, suffix):
-    monkeypatch.setattr(_table_files, "_CHUNK", chunk)
+    monkeypatch.setattr(_text_files, "_CHUNK", chunk)
     for text, leads in (
         ("s,t\n10,20\n0,100\n", False), ("0,1\n1,0", False), ("s,t,w\n1,2,0.5\n3,0,-0.25\n", False),
         ("s,t\n10,020\n", True), ("s,t\n07,2\n", True), ('s,t\n1,"01"\n', True), ("s,t\r\n1,2\r\n-01,2\r\n", True),
-        ("00,1\n", True),
+        ("00,1\n", True), ("\ufeff007,1\n", True), ("\ufeff0,1\n7,10", False), ("s,t\n1,-0", True), ("1,-0\n", True),
+        ("s,t\n1,0x1F\n", True), ("0X1,1\n", True),
     ):  # fmt: skip
-        assert _table_files._zeros_lead(put(tmp_path, f"e{suffix}", text), suffix.endswith(".gz")) is leads, text
+        file = _text_files.TextFile.open(put(tmp_path, f"e{suffix}", text), suffix, lambda path, fields: None)
+        assert _text_files.loses_zeros(file) is leads, text
 
 
 @pytest.mark.parametrize("nothing", ["", "NA", "nan"])
@@ -210,6 +214,59 @@ def test_a_type_that_changes_late_in_a_large_file(tmp_path):
     assert graph.n_nodes == 200_002
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".tsv.gz"])
+def test_the_first_id_behind_a_byte_order_mark_keeps_its_zeros(tmp_path, suffix):
+    text = "\ufeff007,1\n7,2\n".replace(",", SUFFIXES[suffix])
+    assert as_graph(read_edges(put(tmp_path, f"e{suffix}", text))).ids.tolist() == ["007", "1", "2", "7"]
+
+
+@pytest.mark.parametrize(("one", "two"), [("31", "0x1F"), ("0", "-0"), ("1", "0X1"), ("7", "+7"), ("16", "0x00000010")])
+def test_two_ways_to_write_a_number_are_two_ids(tmp_path, one, two):
+    graph = as_graph(read_edges(put(tmp_path, "e.csv", f"source,target\n{one},{two}\n{two},{one}\n")))
+    assert graph.ids.tolist() == sorted([one, two])
+
+
+def test_nul_in_an_id_is_refused_before_numpy_drops_it(tmp_path):
+    frame = pd.DataFrame({"source": ["x", "x\0"], "target": ["y", "y"]})
+    with pytest.raises(ValueError, match=r"column 'source' must be text without NUL characters, got 'x\\x00'"):
+        as_graph(frame)
+    frame.to_parquet(tmp_path / "e.parquet")
+    with pytest.raises(ValueError, match="NUL"):
+        as_graph(read_edges(tmp_path / "e.parquet"))
+    with pytest.raises(ValueError, match="node_ids must be text without NUL"):
+        as_graph(frame[:1], node_ids=["x", "y", "x\0"])
+
+
+def test_text_that_is_not_unicode_is_refused():
+    with pytest.raises(ValueError, match=r"column 'source' must hold Unicode text, got '\\ud800'"):
+        as_graph(pd.DataFrame({"source": pd.Series(["\ud800"], dtype=object), "target": ["a"]}))
+
+
+def test_tables_of_another_byte_order(tmp_path):
+    frame = pd.DataFrame({"source": np.array([3, 5], ">i8"), "target": np.array([5, 7], ">i4")})
+    assert as_graph(frame).ids.tolist() == [3, 5, 7]
+
+
+@pytest.mark.parametrize("chunk", [40, 100, 1000])
+def test_lines_in_quotes_and_late_types_at_any_cut(tmp_path, monkeypatch, chunk):
+    monkeypatch.setattr(_text_files, "_CHUNK", chunk)
+    names = [f'"a\n{k}"' for k in range(30)]
+    text = "source,target\n" + "".join(f"{name},{names[0]}\n" for name in names)
+    assert as_graph(read_edges(put(tmp_path, "e.csv", text))).ids.tolist() == sorted(f"a\n{k}" for k in range(30))
+    late = "source,target\n" + "".join(f"{k},{k}\n" for k in range(30)) + "last,0\n"
+    assert as_graph(read_edges(put(tmp_path, "l.csv", late))).n_nodes == 31
+
+
+def test_a_long_id_does_not_widen_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_WIDEST", 1000)
+    path = put(tmp_path, "e.csv", f"source,target\n{'x' * 500},a\na,b\n")
+    graph = as_graph(read_edges(path))
+    assert graph.ids.dtype == object
+    assert graph.ids.tolist() == ["a", "b", "x" * 500]
+    write_embedding(tmp_path / "z.npz", graph.ids, np.zeros((3, 1)))
+    assert read_nodes(tmp_path / "z.npz")[0].tolist() == graph.ids.tolist()
+
+
 # --- nodes ----------------------------------------------------------------------------------------------
 
 
@@ -284,6 +341,98 @@ def test_the_features_that_count_may_be_named_by_an_iterator(tmp_path):
     assert read_nodes(path, only=[])[2] == []
 
 
+TIMES = [1_700_000_000, 1_700_000_001, 1_700_000_002]
+
+
+def test_integers_beyond_float32_keep_their_digits(tmp_path):
+    table = pa.table({"id": ["a", "b", "c"], "t": TIMES, "x": [0.5, 1.5, 2.5]})
+    pq.write_table(table, tmp_path / "n.parquet")
+    rows = "".join(f"{name},{time},{x}\n" for name, time, x in zip("abc", TIMES, (0.5, 1.5, 2.5), strict=True))
+    matrix = sp.csr_array(np.array(TIMES)[:, None])
+    pieces = {f"x_{key}": getattr(matrix, key) for key in ("data", "indices", "indptr")} | {"x_shape": [3, 1]}
+    np.savez(tmp_path / "d.npz", x=np.array(TIMES)[:, None])
+    np.savez(tmp_path / "s.npz", **pieces)
+    for path in (
+        put(tmp_path, "n.csv", "id,t,x\n" + rows),
+        tmp_path / "n.parquet",
+        tmp_path / "d.npz",
+        tmp_path / "s.npz",
+    ):
+        _, X, _ = read_nodes(path)
+        X = X.toarray() if sp.issparse(X) else X
+        assert X.dtype == np.float64, path
+        assert X[:, 0].tolist() == TIMES
+
+
+@pytest.mark.parametrize(
+    "values", [["1", "2"], ["16777216", "-16777216"], ["0.1", "0.2"], ["33554432", "1"], ["1e20", "2e20"]]
+)
+def test_other_numbers_are_float32(tmp_path, values):
+    _, X, _ = read_nodes(put(tmp_path, "n.csv", "id,x\n" + "".join(f"n{v},{v}\n" for v in values)))
+    assert X.dtype == (np.float64 if "1e20" in values else np.float32)
+    np.testing.assert_array_equal(X[:, 0], np.array(values, dtype=X.dtype))
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["0x1F", "0X10", "1e999", "-1e999", "nan", "NaN", "inf", "-Infinity", '"1,234"', '"3,14"', "1_000", "1 000", "5%",
+     "1/2", "٣", "0b1", "1d3", "--5", "2024-01-01", "12:30", "NA", "null", ""],
+)  # fmt: skip
+def test_what_is_not_a_plain_number_is_never_another_one(tmp_path, number):
+    for rows in ([f"a,{number}", "b,2"], ["a,2", f"b,{number}"], [f"a,{number}", f"b,{number}"]):
+        with pytest.raises(ValueError, match=r"features must be numbers|must not be missing|must hold finite numbers"):
+            read_nodes(put(tmp_path, "n.csv", "\n".join(["id,x", *rows, ""])))
+
+
+@pytest.mark.parametrize("weight", ["0x10", "1e999", "nan", '"1,5"', "NA", "1_0"])
+def test_nor_is_a_weight(tmp_path, weight):
+    with pytest.raises((ValueError, TypeError), match=r"edge weights must be|must not be missing"):
+        as_graph(read_edges(put(tmp_path, "e.csv", f"source,target,weight\na,b,1\nb,c,{weight}\n")))
+
+
+def test_hexadecimal_names_are_names(tmp_path):
+    ids, X, _ = read_nodes(put(tmp_path, "n.csv", "id,x\n0xAB,1\n0xCD,2\n"))
+    assert (ids.tolist(), X.tolist()) == (["0xAB", "0xCD"], [[1], [2]])
+
+
+def swapped(arrays_):
+    return {key: value.astype(value.dtype.newbyteorder(">")) for key, value in arrays_.items()}
+
+
+@pytest.mark.parametrize("ids", [np.array(["b", "a", "é"]), np.array([30, 10, 20])], ids=["text", "integers"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_an_npz_of_another_byte_order(tmp_path, ids, sparse):
+    X = sp.csr_array(np.array([[1.5, 0], [0, 2.5], [3, 4]]))
+    pieces = {f"x_{key}": getattr(X, key) for key in ("data", "indices", "indptr")} | {"x_shape": np.array(X.shape)}
+    known = {"edge_index": np.array([[0, 1], [1, 2]]), "edge_weight": np.array([1.5, 2.5]), "ids": ids}
+    known |= pieces if sparse else {"x": X.toarray()}
+    found = []
+    for name, arrays_ in (("little.npz", known), ("big.npz", swapped(known))):
+        np.savez(tmp_path / name, **arrays_)
+        keys, features, _ = read_nodes(tmp_path / name)
+        graph = as_graph(read_edges(tmp_path / name), node_ids=keys)
+        features = features.toarray() if sparse else features
+        found.append((keys.tolist(), features.tolist(), str(features.dtype), graph.adjacency.toarray().tolist()))
+    assert found[0] == found[1]
+
+
+def test_members_of_an_npz_that_are_not_arrays(tmp_path):
+    np.savez(tmp_path / "n.npz", x=np.ones((2, 1)))
+    with zipfile.ZipFile(tmp_path / "n.npz", "a") as archive:
+        archive.writestr("notes", "text")
+    with pytest.raises(
+        ValueError, match=r"n.npz' must be what its name says, got 'notes', which is no array of numbers or texts"
+    ):
+        read_nodes(tmp_path / "n.npz")
+
+
+def test_the_advice_to_unpickle_is_not_passed_on(tmp_path):
+    np.savez(tmp_path / "n.npz", x=np.array([[None]]))
+    with pytest.raises(ValueError, match=r"as pickled objects, which are not read; repair") as caught:
+        read_nodes(tmp_path / "n.npz")
+    assert "allow_pickle" not in str(caught.value)
+
+
 # --- round trips ----------------------------------------------------------------------------------------
 
 
@@ -307,6 +456,74 @@ def test_an_embedding_comes_back(tmp_path_factory, suffix, Z, kind):
     np.testing.assert_array_equal(X, Z)
     assert names == [f"z{j}" for j in range(Z.shape[1])]
     assert os.listdir(path.parent) == [path.name]
+
+
+NASTY = st.one_of(
+    st.sampled_from([
+        "NA", "", "null", "nan", "NaN", "None", "#N/A", "-nan", "N/A", "007", "7", "-0", "0", "0x1F", "31", "+7", "1e5",
+        "1.0", "true", "x", "x\0", " a", "a ", "a", "a,b", "a\tb", 'q"', '"', "l\nm", "r\rs", "\r\n", "\ufeffb",
+        "12:30", "2024-01-01", "é", "e\u0301", "9223372036854775808", "id", "#", "\x1a", "\x85",
+    ]),
+    st.text(min_size=1, max_size=4),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@settings(deadline=None, max_examples=60)
+@given(ids=st.lists(NASTY, min_size=1, max_size=5, unique=True))
+def test_whatever_id_is_written_is_read_back(tmp_path_factory, suffix, ids):
+    path = tmp_path_factory.mktemp("out") / f"z{suffix}"
+    Z = np.arange(len(ids), dtype=np.float32)[:, None]
+    text = suffix not in (".parquet", ".npz")
+    if any("\0" in name or not name or (text and name != _bare(name)) for name in ids):
+        with pytest.raises(ValueError, match=r"NUL|missing|blanks around|distinct"):  # what a file cannot keep
+            write_embedding(path, ids, Z)
+        assert os.listdir(path.parent) == []
+        return
+    write_embedding(path, ids, Z)
+    back, X, _ = read_nodes(path)
+    # A text file has no types: ids that all are printed integers are read as such.
+    assert [str(name) for name in back.tolist()] == ids
+    assert text or back.tolist() == ids
+    np.testing.assert_array_equal(X, Z)
+
+
+def _bare(name):
+    return pa.compute.utf8_trim_whitespace(name).as_py()
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_an_embedding_that_could_not_be_read_back_is_refused(tmp_path, suffix):
+    path, Z = tmp_path / f"z{suffix}", np.zeros((2, 1))
+    for ids, pattern in (
+        (["a", "a"], "ids must be distinct, got 'a' again in row 1"),
+        ([1, "1"], "ids must be distinct, got '1' again in row 1"),
+        (["a", ""], "ids must not be missing, got none in row 1"),
+        (["a", "b\0"], "ids must be text without NUL characters"),
+        (["a", "\ud800"], "ids must hold Unicode text"),
+        (np.array([2**63, 1], dtype=np.uint64), "ids must hold numbers below"),
+    ):
+        with pytest.raises(ValueError, match=pattern):
+            write_embedding(path, ids, Z)
+    with pytest.raises(ValueError, match="the embedding must hold finite numbers, got NaN in row 1"):
+        write_embedding(path, ["a", "b"], np.array([[0], [np.nan]]))
+    with pytest.raises(ValueError, match="names of the columns must be distinct"):
+        write_embedding(path, ["a", "b"], np.zeros((2, 2)), names=["u", "u "])
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("dtype", [np.float16, ">f4", np.int64, np.uint8, bool])
+def test_embeddings_of_other_types(tmp_path, suffix, dtype):
+    Z = np.array([[0, 1], [1, 0]]).astype(dtype)
+    write_embedding(tmp_path / f"z{suffix}", ["a", "b"], Z)
+    np.testing.assert_array_equal(read_nodes(tmp_path / f"z{suffix}")[1], Z.astype(np.float32))
+
+
+def test_words_in_quotes_are_no_missing_values(tmp_path):
+    path = put(tmp_path, "n.csv", 'id,label,x\n1,"NA",0\n2,NA,0\n3,"null",0\n4,"",0\n5, NA ,0\n')
+    with pytest.warns(UserWarning, match="says 'NA' in some rows, which have no value"):
+        assert read_columns(path, ["label"]) == [["NA", None, "null", None, None]]
 
 
 def test_many_blocks_of_a_memory_map(tmp_path):
@@ -363,6 +580,16 @@ def test_blocks_of_rows_make_one_table(tmp_path, suffix):
         found = read(path)
         assert found.columns.tolist() == ["a", "b"]
         assert found.to_numpy().tolist() == ([[1, "x"], [2, "é"], [3, "z,y"]] if blocks else [])
+
+
+@pytest.mark.parametrize("suffix", FORMATS[:-1])
+def test_blanks_that_a_text_file_would_lose_are_not_written(suffix):
+    table = pa.table({"id": [1, 2], "label": ["ape", "bee "]})
+    if suffix == ".parquet":
+        _table_files.write_blocks(io.BytesIO(), suffix, table.schema, [table])
+        return
+    with pytest.raises(ValueError, match=r"column 'label' must have no blanks around its words in a .*, got 'bee '"):
+        _table_files.write_blocks(io.BytesIO(), suffix, table.schema, [table])
 
 
 # --- errors ---------------------------------------------------------------------------------------------
@@ -490,6 +717,37 @@ NPZ_FILES = {
         read_edges,
         {"edge_index": np.array([[0], [1]]), "undirected": np.ones(2)},
         r"undirected in .*must be true or false, got float64 of shape \(2,\)",
+    ),
+    "members of a 0-d id": (
+        read_edges,
+        {"edge_index": np.array([[0], [0]]), "ids": np.array("a")},
+        r"ids in .*one per node.*shape \(\)",
+    ),
+    "ids of two axes": (
+        read_nodes,
+        {"x": np.ones((1, 1)), "ids": np.array([["a"]])},
+        r"ids in .*one per node, got an array of shape \(1, 1\)",
+    ),
+    "ids of records": (
+        read_nodes,
+        {"x": np.ones((1, 1)), "ids": np.zeros(1, dtype="i4,f8")},
+        "ids in .*must hold values of one kind",
+    ),
+    "large ids": (read_nodes, {"x": np.ones((1, 1)), "ids": np.array([2**64 - 1], dtype=np.uint64)}, "numbers below 2"),
+    "complex weights": (
+        read_edges,
+        {"edge_index": np.zeros((2, 1), int), "edge_weight": np.ones(1, complex)},
+        "edge_weight in .*must hold numbers, got complex128",
+    ),
+    "columns without end": (
+        read_nodes,
+        csr_pieces(x_shape=[3, 10**9]),
+        "x_shape in .*at most 1,048,576 columns .*got 1,000,000,000",
+    ),
+    "names twice": (
+        read_nodes,
+        {"x": np.ones((1, 2)), "names": np.array(["a", "a"])},
+        "names in .*must be distinct, got 'a' again",
     ),
     "negative edge": (read_edges, {"edge_index": np.array([[0, -1], [1, 0]])}, "got -1 in edge 1"),
     "half a matrix": (read_nodes, {"x_data": np.ones(1)}, "'x_indices', got x_data"),

@@ -6,8 +6,8 @@ A message is one sentence: what was expected, what came, what to do.
 from __future__ import annotations
 
 import math
+import os
 import re
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -15,7 +15,15 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
+from fishergraph._warn import warn
+
 T = TypeVar("T")
+
+# What parameters may be at most: more layers or iterations take days, and sizes are counted in 32 bits.
+MOST_LAYERS = 1000
+MOST_ITERATIONS = 10_000
+_MOST_WEIGHT = 1e12
+MOST_ANCHORS = MOST_COLUMNS = 2**31 - 1
 
 
 def look_up(table: Mapping[str, T], name: Any, what: str) -> T:
@@ -30,7 +38,7 @@ def check_integer(value: Any, name: str, *, least: int, most: float = math.inf) 
     """`value` as an int from `least` to `most`."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or not least <= value <= most:
-        bound = f"of at least {least}" + (f" and at most {most}" if most < math.inf else "")
+        bound = f"of at least {least}" + (f" and at most {most}" if whole and value > most else "")
         raise ValueError(f"{name} must be an integer {bound}, got {value!r}; pass such a number.")
     return int(value)
 
@@ -38,6 +46,13 @@ def check_integer(value: Any, name: str, *, least: int, most: float = math.inf) 
 def check_seed(value: Any, name: str = "seed") -> int:
     """`value` as a seed of 64 bits."""
     return check_integer(value, name, least=0, most=2**64 - 1)
+
+
+def check_random_seed(value: Any) -> Any:
+    """`random_state` as it is; raises for an integer that is no seed of scikit-learn's generators."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return check_integer(value, "random_state", least=0, most=2**32 - 1)
+    return value
 
 
 def check_number(value: Any, name: str, *, least: float = 0.0, most: float = np.inf, strict: bool = False) -> float:
@@ -62,6 +77,26 @@ def check_n_jobs(value: Any) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value == 0):
         raise ValueError(f"n_jobs must be None or an integer other than 0, got {value!r}; -1 uses every core.")
     return None if value is None else int(value)
+
+
+def check_host_memory(n_bytes: int, what: str, purpose: str, advice: str) -> None:
+    """Raise where more bytes are needed than the machine has, or than this process may take."""
+    memory = _host_bytes()
+    if n_bytes > memory:
+        gigabytes = f"{n_bytes / 1e9:.1f}" if n_bytes < 2**200 else f"more than 2**{n_bytes.bit_length() - 31}"
+        raise MemoryError(f"{what} about {gigabytes} GB {purpose}, got {memory / 1e9:.1f} GB of memory; {advice}.")
+
+
+def _host_bytes() -> float:
+    """The memory of the machine, or the limit of the process; infinite where the system does not tell."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ImportError, ValueError, AttributeError):
+        return math.inf
+    return total if limit in (-1, resource.RLIM_INFINITY) else min(total, limit)
 
 
 def check_device(device: Any, precision: Any) -> None:
@@ -102,6 +137,10 @@ def check_block_weights(weights: Any, n_blocks: int) -> tuple[float, ...]:
             f"got {len(values)}; pass that many."
         )
     checked = tuple(check_number(value, "a block weight") for value in values)
+    if max(checked, default=0) > _MOST_WEIGHT:
+        raise ValueError(
+            f"block_weights must be at most {_MOST_WEIGHT:g}, got {max(checked):g}; divide them all by one number."
+        )
     if not any(checked):
         raise ValueError("block_weights must leave at least one block, got zeros only; make one of them positive.")
     return checked
@@ -114,9 +153,7 @@ def check_scale(X: Any, *, normalize: bool, n_features: int | None = None) -> No
     """
     if normalize:
         if (X.shape[1] if n_features is None else n_features) == 1:
-            warnings.warn(
-                "X has one feature, of which normalize=True keeps the sign alone; set normalize=False.", stacklevel=4
-            )
+            warn("one feature", "X has one feature, of which normalize=True keeps the sign alone; set normalize=False.")
         return
     values = X.data if sp.issparse(X) else X
     xp = array_namespace(values)
@@ -127,6 +164,60 @@ def check_scale(X: Any, *, normalize: bool, n_features: int | None = None) -> No
             f"X must have a largest entry between {1 / bound:g} and {bound:g} where its rows are not normalised, got "
             f"{largest:g}; rescale X, or set normalize=True, which leaves counts alone."
         )
+
+
+def check_squares(values: Any, name: str, *, over: float = 1.0) -> None:
+    """Raise where sums of squares of differences of the entries, divided by `over`, would leave the range of the dtype.
+
+    `values` are dense, (…, feature), or sparse. A variance that they are divided by is `over`.
+    """
+    width = max(values.shape[-1], 1) if len(values.shape) else 1
+    values = values.data if sp.issparse(values) else values
+    xp = array_namespace(values)
+    if 0 in values.shape:
+        return
+    info, largest = xp.finfo(values.dtype), max(float(xp.max(values)), -float(xp.min(values)))
+    bound = math.sqrt(float(info.max) / 16 / width) * math.sqrt(min(over, 1.0))
+    if not largest <= bound:
+        beside = f" beside a variance of {over:g}" if over < 1 else ""
+        raise ValueError(
+            f"{name} must have entries of at most {bound:.2g} in {str(values.dtype).removeprefix('torch.')}{beside}, "
+            f"got {largest:g}; rescale them{', or pass float64' if info.bits < 64 else ''}."
+        )
+
+
+def check_in_range(value: float, dtype: Any, name: str) -> float:
+    """A parameter, zero or of a size that numbers of the dtype can be multiplied and divided by."""
+    kind = str(dtype).removeprefix("torch.")
+    bound = 1e300 if kind == "float64" else 1e30
+    if value and not 1 / bound <= abs(value) <= bound:
+        raise ValueError(
+            f"{name} must lie between {1 / bound:g} and {bound:g} beside numbers in {kind}, got {value:g}; "
+            "rescale the data, and this with them."
+        )
+    return value
+
+
+def check_heaviest(weights: Any, dtype: Any) -> None:
+    """Raise where weights, of which zero is one, are so large that their sums leave the range of the dtype."""
+    kind = str(dtype).removeprefix("torch.")
+    bound = 1e300 if kind == "float64" else 1e30
+    if weights is not None and len(weights) and float(weights.max()) > bound:
+        raise ValueError(
+            f"weights must be at most {bound:g} beside points in {kind}, got {float(weights.max()):g}; divide them all "
+            "by one number, which leaves the means as they are."
+        )
+
+
+def check_finite_result(result: Any, what: str) -> Any:
+    """A result as it is; raises where numbers that were sound left the range of their dtype on the way."""
+    xp = array_namespace(result) if hasattr(result, "dtype") else np
+    if not bool(xp.all(xp.isfinite(result))):
+        raise ValueError(
+            f"{what} must stay within the range of {getattr(result, 'dtype', 'float64')}, got numbers beyond it; "
+            "rescale what goes in, or pass float64."
+        )
+    return result
 
 
 def check_weight_scale(weights: Any, dtype: Any, what: str = "edge") -> None:
@@ -161,6 +252,8 @@ def check_finite_rows(
         total = float(xp.sum(values, **wide))
     if np.isfinite(total) or bool(xp.all(xp.isfinite(values))):
         return
+    if not values.shape:
+        raise ValueError(f"{name} must be a finite number, got {float(values)}; pass such a number.")
     position = [int(index[0]) for index in xp.nonzero(~xp.isfinite(values))]
     row = position[0] if indptr is None else int((indptr <= position[0]).sum()) - 1
     kind = "NaN" if bool(xp.isnan(values[tuple(position)])) else "infinity"
@@ -188,14 +281,49 @@ def check_within(
     )
 
 
+def check_dense(X: Any) -> None:
+    """Raise where a sparse matrix as a dense array would be larger than the memory of this process can be."""
+    needed, memory = math.prod(X.shape) * X.dtype.itemsize, _memory()
+    if needed > memory:
+        raise MemoryError(
+            f"{X.shape[0]:,} rows of {X.shape[1]:,} features need {needed / 1e9:,.1f} GB, got {memory / 1e9:,.1f} GB "
+            "of memory; drop features without entries, or reduce them with sklearn.decomposition.TruncatedSVD."
+        )
+
+
+def _memory() -> float:
+    """The bytes of this machine's memory, or as many of them as this process may have."""
+    try:
+        import resource
+
+        allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ImportError, ValueError, OSError, AttributeError):  # a system that does not say
+        return math.inf
+    return physical if allowed == resource.RLIM_INFINITY else min(physical, allowed)
+
+
 def check_compressed(A: Any, what: str) -> Any:
-    """A sparse matrix as it came; raises where compressed rows or columns point outside: compiled code trusts them."""
-    if A.format in ("csr", "csc", "bsr"):
-        try:
-            A.check_format(full_check=True)
-        except ValueError as error:
-            raise ValueError(
-                f"{what} must be a sparse matrix whose indices lie inside its shape {tuple(A.shape)}, got one where "
-                f"{str(error).rstrip('. ')}; build it again from its rows, columns and values."
-            ) from error
+    """A sparse matrix, checked: compiled code, SciPy's too, trusts its indices. Formats without any become CSR."""
+    A = A if A.format in ("csr", "csc", "bsr", "coo") else A.tocsr()
+    try:
+        fault = _coordinate_fault(A) if A.format == "coo" else A.check_format(full_check=True)
+    except (ValueError, TypeError, AttributeError, IndexError) as error:
+        fault = str(error)
+    if fault:
+        raise ValueError(
+            f"{what} must be a sparse matrix whose indices lie inside its shape {tuple(A.shape)}, got one where "
+            f"{fault.rstrip('. ')}; build it again from its rows, columns and values."
+        )
     return A
+
+
+def _coordinate_fault(A: Any) -> str | None:
+    """What is wrong with the coordinates of a COO matrix."""
+    coordinates = getattr(A, "coords", None) or (A.row, A.col)  # SciPy 1.12 has no coords
+    for numbers, size in zip(coordinates, A.shape, strict=True):
+        if numbers.shape != A.data.shape or numbers.dtype.kind not in "iu":
+            return f"coordinates of shape {numbers.shape} and dtype {numbers.dtype} stand beside {A.nnz} values"
+        if len(numbers) and (numbers.min() < 0 or numbers.max() >= size):
+            return f"coordinates go from {numbers.min()} to {numbers.max()}"
+    return None

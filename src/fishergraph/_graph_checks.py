@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from numbers import Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
+from fishergraph._numbers import plain_array
+
 # More nodes than this are counted only on request: their row offsets alone take 8 GiB.
 _MOST_NODES = 2**30
+
+
+def type_name(obj: Any) -> str:
+    """How an error calls the type of an object: its package and its name."""
+    return f"{type(obj).__module__.partition('.')[0]} {type(obj).__name__}"
+
+
+def unknown_graph(obj: Any) -> TypeError:
+    """The error for an object that is no graph, with what to pass for what people often have."""
+    advice = "convert it to one of these"
+    if isinstance(obj, dict):
+        advice = "pass networkx.Graph(graph) if it lists the neighbours of every node"
+    elif isinstance(obj, (tuple, set, frozenset, Iterator)):
+        advice = "pass list(graph) if these are edges"
+    elif type(obj).__module__.startswith("networkx."):
+        advice = "pass the NetworkX graph itself"
+    elif isinstance(obj, (str, PathLike)):
+        advice = "pass the table in that file, fishergraph.tables.read_edges(path)"
+    elif hasattr(obj, "graph"):
+        advice = "pass its graph, graph=data.graph"
+    return TypeError(
+        "graph must be a SciPy sparse matrix, a (2, E) integer array or tensor or (edge_index, weights), a list of "
+        "edges [(source, target), …], a NetworkX or igraph graph, PyTorch Geometric Data, a pandas, Polars or pyarrow "
+        f"table or Graph, got {type_name(obj)}; {advice}."
+    )
 
 
 def check_edge_index(edge_index: np.ndarray) -> np.ndarray:
@@ -18,7 +46,7 @@ def check_edge_index(edge_index: np.ndarray) -> np.ndarray:
     if edge_index.ndim != 2 or edge_index.shape[0] != 2:
         advice = "wrap an adjacency matrix as scipy.sparse.csr_array(A)"
         if edge_index.ndim == 2 and edge_index.shape[1] == 2:
-            advice = "transpose it"
+            advice = "transpose it, edge_index.T"
         raise ValueError(f"edge_index must have shape (2, E), got {edge_index.shape}; {advice}.")
     if edge_index.size == 0:  # np.array([[], []]) is float64, and harmless
         return edge_index.astype(np.int64)
@@ -59,11 +87,12 @@ def check_endpoints(source: np.ndarray, target: np.ndarray, n_nodes: int) -> Non
 
 def check_weights(weights: Any, n_edges: int, name_edge: Callable[[int], str]) -> np.ndarray:
     """Edge weights as float32 or float64, finite and not negative; `name_edge(i)` names the i-th edge."""
-    weights = np.asarray(weights)
+    weights = plain_array(weights, "edge weights")
     if weights.shape != (n_edges,):
         raise ValueError(f"edge weights must have shape ({n_edges},), got {weights.shape}; pass one per edge.")
     if weights.dtype.kind not in "biuf":
-        strange = [i for i, w in enumerate(weights.tolist()) if not isinstance(w, Real)]
+        times = weights.dtype.kind in "mM"  # some of which Python has as integers
+        strange = [i for i, w in enumerate(weights.tolist()) if times or not isinstance(w, Real)]
         if strange:
             bad = next((i for i in strange if not _reads_as_number(weights[i])), strange[0])
             raise TypeError(
@@ -80,6 +109,17 @@ def check_weights(weights: Any, n_edges: int, name_edge: Callable[[int], str]) -
             "(the first bad one); repair or drop such edges."
         )
     return weights
+
+
+def check_sums(A: Any) -> None:
+    """Raise where the weights of parallel edges, added up in a CSR matrix, leave the range of their type."""
+    if A.nnz and not A.data.max() < np.inf:
+        entry = int(np.argmax(A.data))
+        row = int(np.searchsorted(A.indptr, entry, side="right")) - 1
+        raise ValueError(
+            f"the weights of parallel edges must have a finite sum, got more than {A.dtype} holds on edge "
+            f"{A.indices[entry]} -> {row}; rescale the weights."
+        )
 
 
 def _reads_as_number(value: Any) -> bool:
@@ -106,6 +146,13 @@ def check_node_count(found: int, n_nodes: int | None) -> None:
         raise ValueError(f"the graph has {found} nodes, got n_nodes={n_nodes}; pass the same number or leave it out.")
     if found == 0:
         raise ValueError("a graph must have at least one node, got none; pass its nodes, by n_nodes for example.")
+
+
+def check_ids(ids: Any, n_nodes: int) -> None:
+    """Raise unless ids are None, or an array of one id per node."""
+    if ids is not None and (not isinstance(ids, np.ndarray) or ids.shape != (n_nodes,)):
+        got = f"shape {ids.shape}" if isinstance(ids, np.ndarray) else type(ids).__name__
+        raise ValueError(f"ids must be a NumPy array of one id for each of the {n_nodes} nodes, got {got}; pass such.")
 
 
 # --- a graph beside X ----------------------------------------------------------------------------------------------
@@ -157,3 +204,41 @@ def check_same_order(labels: np.ndarray | None, ids: np.ndarray | None) -> None:
         f"X must have its rows in the order of the graph's nodes, of which number {at} is {nodes[at]!r}, got "
         f"{rows[at]!r} there; {advice}, or X.reset_index(drop=True) if its rows are in that order."
     )
+
+
+def check_row_order(y: Any, ids: Any, call: str) -> None:
+    """Raise where a Series y names its labels by the ids of the rows, in another order or not all of them."""
+    if ids is None or not hasattr(y, "iloc"):
+        return
+    rows, labels = list(ids), y.index.tolist()
+    if labels == rows or list(range(len(labels))) == labels:
+        return
+    same, texts = set(labels) == set(rows), all(isinstance(name, str) for name in (*labels, *rows))
+    if same or texts:
+        at = next((k for k, (label, row) in enumerate(zip(labels, rows, strict=False)) if label != row), None)
+        got = f"{len(labels)} for {len(rows)} rows" if at is None else f"{labels[at]!r} for row {rows[at]!r}"
+        raise ValueError(f"y must have one label per row, in the order of the rows, got {got}; pass {call}.")
+
+
+# --- what nodes carry ----------------------------------------------------------------------------------------------
+
+
+def numeric_attributes(nodes: Iterable[dict[str, Any]]) -> tuple[list[str], list[str]]:
+    """The names of the attributes that are numbers, and of those that are vectors, by the first node that has each."""
+    first: dict[str, Any] = {}
+    for attributes in nodes:
+        for name, value in attributes.items():
+            first.setdefault(name, value)
+    axes = {name: _n_axes(value) for name, value in first.items()}
+    return [name for name, count in axes.items() if count == 0], [name for name, count in axes.items() if count == 1]
+
+
+def _n_axes(value: Any) -> int | None:
+    """The number of axes of a number (0) or of a list or array of numbers; None of anything else."""
+    if not isinstance(value, (int, float, list, tuple, np.number, np.ndarray)) or isinstance(value, bool):
+        return None
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of several lengths
+        return None
+    return array.ndim if array.dtype.kind in "iuf" and array.size else None

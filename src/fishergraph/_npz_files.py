@@ -5,13 +5,14 @@ Features are a dense array `x`, else the pieces `x_data`, `x_indices`, `x_indptr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph import _checks, _file_checks
+from fishergraph import _archive_checks, _checks, _file_checks
 
 SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".parquet": "", ".npz": ""}
 _PIECES = ("data", "indices", "indptr", "shape")
@@ -22,10 +23,21 @@ def read_npz(path: Path) -> Arrays:
     """The arrays of a file, none of them pickled."""
     head = _file_checks.check_readable(path)
     try:
+        _archive_checks.check_npz(path)
         with np.load(path, allow_pickle=False) as file:
-            return {key: file[key] for key in file.files}
+            return native({key: file[key] for key in file.files})
     except Exception as error:  # zipfile, zlib and NumPy each have errors of their own
-        raise _file_checks.unreadable(path, head, error) from error
+        raise _file_checks.unreadable(path, head, plain_reason(error)) from error
+
+
+def plain_reason(error: Exception) -> str:
+    """Why an npz file is refused; NumPy's advice to unpickle it is not quoted."""
+    return "no npz file" if "pickle.load" in str(error) else str(error)
+
+
+def native(arrays: Mapping[str, np.ndarray]) -> Arrays:
+    """Arrays in the byte order of this machine."""
+    return {key: array.astype(array.dtype.newbyteorder("="), copy=False) for key, array in arrays.items()}
 
 
 def entry(path: str | Path, arrays: Arrays, key: str, shape: tuple[int, ...] = ()) -> np.ndarray:
@@ -43,7 +55,10 @@ def has_features(arrays: Arrays, dense: str = "x", pieces: str = "x") -> bool:
 
 
 def read_features(path: str | Path, arrays: Arrays, dense: str = "x", pieces: str = "x") -> np.ndarray | sp.csr_array:
-    """The features of an npz file, (node, feature) float32 and finite: the array `dense`, else CSR of four `pieces`."""
+    """The features of an npz file, (node, feature) and finite: the array `dense`, else CSR of four `pieces`.
+
+    They are float32, and float64 where that keeps the digits of integers.
+    """
     if not has_features(arrays, dense, pieces):
         raise ValueError(
             f"'{path}' must hold an array {dense!r} or the pieces {', '.join(_names(pieces))} of a CSR matrix, got "
@@ -63,7 +78,7 @@ def read_features(path: str | Path, arrays: Arrays, dense: str = "x", pieces: st
 
 
 def read_csr(path: str | Path, arrays: Arrays, pieces: str) -> sp.csr_array:
-    """The float32 matrix of four arrays, every position once; every index is checked, for compiled code trusts them."""
+    """The matrix of four arrays, every position once; every index is checked, for compiled code trusts them."""
     names = _names(pieces)
     data, *places = (entry(path, arrays, name) for name in names)
     for name, array in zip(names[1:], places, strict=True):
@@ -71,6 +86,7 @@ def read_csr(path: str | Path, arrays: Arrays, pieces: str) -> sp.csr_array:
             raise ValueError(f"{name} in '{path}' must hold whole numbers, got {array.dtype}; repair it.")
     indices, indptr = (array if array.dtype == np.int32 else array.astype(np.int64, copy=False) for array in places[:2])
     n, d = (int(size) for size in entry(path, arrays, names[3], (2,)))
+    _archive_checks.check_width(d, data.size, f"{names[3]} in '{path}'")
     values, what = single(data, f"{names[0]} in '{path}'"), f"{', '.join(names)} in '{path}'"
     try:
         matrix = sp.csr_array((values, indices, indptr), shape=(n, d))
@@ -90,15 +106,31 @@ def feature_arrays(X: Any) -> dict[str, np.ndarray]:
 
 
 def single(values: np.ndarray, what: str) -> np.ndarray:
-    """Numbers in float32; those beyond its range are no infinities yet, and said to be what they are."""
+    """Finite numbers in float32, or in float64 where float32 would lose digits; none is beyond the range of float32."""
+    kind = np.float64 if loses_digits(values) else np.float32
+    return within_single(values, what).astype(kind, copy=False)
+
+
+def within_single(values: np.ndarray, what: str) -> np.ndarray:
+    """Numbers as they came; raises where they are none, or finite and beyond the range of float32."""
     if values.dtype.kind not in "biuf":
         raise ValueError(f"{what} must hold numbers, got {values.dtype}; repair it.")
+    if values.dtype.itemsize > 4 and values.dtype.kind == "f":
+        beyond = np.isfinite(values) & (np.abs(values) > np.finfo(np.float32).max)
+        if beyond.any():
+            raise ValueError(f"{what} must lie within ±3.4e38, got {values[beyond][0]:g}; rescale it.")
+    return values
+
+
+def loses_digits(values: np.ndarray) -> bool:
+    """Whether float32 would change a number beyond 2²⁴, from where on it has no place for units: a time in seconds."""
+    if values.dtype.kind not in "iuf" or values.dtype.itemsize < 4 or values.dtype == np.float32 or not values.size:
+        return False
+    if values.min() >= -(2**24) and values.max() <= 2**24:
+        return False
+    large = values[np.isfinite(values) & (np.abs(values.astype(np.float64)) > 2**24)]
     with np.errstate(over="ignore"):
-        rounded = values.astype(np.float32, copy=False)
-    beyond = np.isinf(rounded) & np.isfinite(values) if rounded.dtype != values.dtype else np.zeros(0, dtype=bool)
-    if beyond.any():
-        raise ValueError(f"{what} must lie within ±3.4e38, got {values[beyond][0]:g}; rescale it.")
-    return rounded
+        return bool((large.astype(np.float32) != large).any())
 
 
 def _names(pieces: str) -> list[str]:

@@ -24,6 +24,9 @@ BLOCK_ROWS = 512
 _CARD_BYTES = 128 * 2**20
 _CARD_ROWS = (1024, 65_536)
 
+# How long a multiplication of a sparse product takes beside one of a dense product, roughly: for progress bars.
+SPARSE = 12
+
 T = TypeVar("T")
 B = TypeVar("B")
 _blas = {"depth": 0, "limits": None}
@@ -151,6 +154,25 @@ if hasattr(os, "register_at_fork"):
     )
 
 
+_listener: ContextVar[Callable[[float], Any] | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def heard_by(listener: Callable[[float], Any]) -> Iterator[None]:
+    """Let `listener(cost)` know of the work inside that `telling` reports."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def telling(cost: float, n_blocks: int) -> Callable[[int], Any] | None:
+    """The `advance` of a `map_blocks` that costs so many multiplications in all; None where nobody listens."""
+    listener = _listener.get()
+    return None if listener is None else lambda n: listener(cost * n / n_blocks)
+
+
 def map_blocks(
     function: Callable[[B], T],
     blocks: Sequence[B],
@@ -160,11 +182,16 @@ def map_blocks(
 ) -> list[T]:
     """`[function(block) for block in blocks]`, on threads, in block order.
 
-    `advance(n)` is called in the caller's thread as blocks are done, n of them since the last call.
+    `advance(n)` is called in the caller's thread as blocks are done, n of them since the last call. Without it a
+    listener hears of the call as of a cost of one.
     """
-    work = _Work(function, blocks, advance or (lambda _: None))
-    with one_blas_thread():
-        return work.run(min(n_threads(n_jobs), len(blocks)) if len(blocks) > 1 else 1)
+    work = _Work(function, blocks, advance or telling(1.0, len(blocks)) or (lambda _: None))
+    token = _listener.set(None)  # calls inside blocks belong to their block
+    try:
+        with one_blas_thread():
+            return work.run(min(n_threads(n_jobs), len(blocks)) if len(blocks) > 1 else 1)
+    finally:
+        _listener.reset(token)
 
 
 def per_thread(make: Callable[[], T]) -> Callable[[], T]:

@@ -9,8 +9,11 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
-from fishergraph._checks import check_finite_rows, check_flag, check_number
+from fishergraph._checks import check_finite_result, check_finite_rows, check_flag, check_number, check_squares
+from fishergraph._numbers import as_floats, real_array
+from fishergraph.blocks import one_blas_thread
 from fishergraph.family import fisher_root as mixture_root
 
 # The smallest radius that is looked at, 2^-60 in units of 1/√K: below it the complexity vanishes in rounding.
@@ -70,6 +73,7 @@ def margin_bound(
     delta = check_number(delta, "delta", strict=True, most=1.0)
     radius = check_number(norm, "norm", most=1e100) / margin
     error = float(np.mean(labels * scores < margin))
+    check_squares(squares, "diagonal")
     spread, n = math.sqrt(float(np.mean(squares))), len(scores)
     if not check_flag(chosen, "chosen"):
         return _bound(error, *_terms(radius, spread, delta, n))
@@ -92,7 +96,7 @@ def _bound(error: float, complexity: float, deviation: float) -> MarginBound:
 
 def _check_samples(scores: Any, y: Any, diagonal: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Three float64 arrays of one length: finite scores, labels of −1 and 1, a diagonal that is not negative."""
-    arrays = [np.asarray(array) for array in (scores, y, diagonal)]
+    arrays = [real_array(array, name) for array, name in ((scores, "scores"), (y, "y"), (diagonal, "diagonal"))]
     shapes = [array.shape for array in arrays]
     if len(shapes[0]) != 1 or len(set(shapes)) > 1 or shapes[0] == (0,):
         raise ValueError(
@@ -114,7 +118,8 @@ def _check_samples(scores: Any, y: Any, diagonal: Any) -> tuple[np.ndarray, np.n
 
 def _check_anchors(anchors: Any) -> np.ndarray:
     """The anchors, (anchor, feature) in float64, at least one of them and all finite."""
-    points = np.asarray(anchors, dtype=np.float64)
+    points = as_floats(anchors, "anchors")
+    points = (points.toarray() if sp.issparse(points) else points).astype(np.float64)
     if points.ndim != 2 or 0 in points.shape:
         raise ValueError(f"anchors must be of shape (anchor, feature), got {points.shape}; pass at least one as a row.")
     check_finite_rows(points, "anchors")
@@ -128,13 +133,20 @@ def lipschitz_constant(anchors: Any, *, fisher_root: Any = None) -> float:
     matrix over the flattened (anchor, feature) axes, p^{-1/2} by default, as in `fisher_embedding`.
     """
     points = _check_anchors(anchors)
-    root = np.asarray(mixture_root(len(points)) if fisher_root is None else fisher_root, dtype=np.float64)
+    root = mixture_root(len(points)) if fisher_root is None else fisher_root
+    root = real_array(root, "fisher_root").astype(np.float64)
+    check_finite_rows(root, "fisher_root")
     if root.shape not in ((), (points.size, points.size)):
         raise ValueError(
             f"fisher_root must be a number or a matrix of shape {(points.size, points.size)}, got shape {root.shape}; "
             "pass a root over the flattened anchors."
         )
-    return float(abs(root)) if root.ndim == 0 else float(np.linalg.norm(root, 2))
+    with one_blas_thread():
+        return _finite(float(abs(root)) if root.ndim == 0 else float(np.linalg.norm(root, 2)))
+
+
+def _finite(constant: float) -> float:
+    return check_finite_result(constant, "the constant")
 
 
 def set_lipschitz_constant(anchors: Any, *, variance: float, radius: float) -> float:
@@ -158,5 +170,7 @@ def set_lipschitz_constant(anchors: Any, *, variance: float, radius: float) -> f
     variance = check_number(variance, "variance", strict=True)
     radius = check_number(radius, "radius")
     points = _check_anchors(anchors)
+    check_squares(points, "anchors")
     reach = np.linalg.norm(points[:, None] - points[None], axis=2).max(axis=1)  # (anchor,)
-    return float(np.sqrt(np.mean((1 + radius * reach / variance) ** 2)))
+    with np.errstate(over="ignore"):
+        return _finite(float(np.sqrt(np.mean((1 + radius * reach / variance) ** 2))))

@@ -14,16 +14,27 @@ are walked for a row, however large the graph is (the bound of Andersen, Chung a
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 
-from fishergraph.blocks import map_blocks, per_thread, row_blocks
+from fishergraph.blocks import BLOCK_ROWS, map_blocks, per_thread, row_blocks
 from fishergraph.counters import compiled
 
-# Terms of a series at most; a slower one is cut here, and its tail is part of the error.
-_MOST_TERMS = 10_000
+# Terms of a series at most: every node takes as many steps.
+MOST_TERMS = 10_000
+# Edges that a block of rows walks at most, where a row does not walk more: a second or so, between two of which an
+# interruption is noticed.
+_BLOCK_EDGES = 2**28
 
 
 # --- series: θ_0, θ_1, … --------------------------------------------------------------------------------
+
+
+def least_teleport(tolerance: float) -> float:
+    """The smallest α whose series has no more than MOST_TERMS terms: (1 − α)^(MOST_TERMS − 1) = `tolerance`."""
+    return -math.expm1(math.log(tolerance) / (MOST_TERMS - 1))
 
 
 def pagerank_series(teleport: float, tolerance: float) -> np.ndarray:
@@ -31,13 +42,13 @@ def pagerank_series(teleport: float, tolerance: float) -> np.ndarray:
     if teleport == 1.0:
         return np.ones(1)
     n_terms = int(np.ceil(np.log(tolerance) / np.log1p(-teleport))) + 1
-    return teleport * (1.0 - teleport) ** np.arange(min(max(n_terms, 1), _MOST_TERMS))
+    return teleport * (1.0 - teleport) ** np.arange(max(n_terms, 1))
 
 
 def heat_series(time: float, tolerance: float) -> np.ndarray:
     """θ_k = e^-t t^k / k! with t = `time`, up to a tail of `tolerance`: Π = exp(−t (I − M))."""
     terms, total = [np.exp(-time)], np.exp(-time)
-    while 1.0 - total > tolerance and len(terms) < _MOST_TERMS:
+    while 1.0 - total > tolerance and len(terms) < MOST_TERMS:
         terms.append(terms[-1] * time / len(terms))
         total += terms[-1]
     return np.array(terms)
@@ -157,6 +168,7 @@ def diffuse(
     *,
     members: int | None,
     tolerance: float,
+    dtype: Any = np.float32,
     n_jobs: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(indptr, indices, weights) of Π = Σ_k θ_k M^k by push, every row cut to its root and the largest others.
@@ -168,20 +180,24 @@ def diffuse(
     series : θ_0, θ_1, …, not negative, θ_0 positive.
     members : the most entries of a row; None keeps all that the push reaches.
     tolerance : the mass that a node may keep to itself, per member; see the module's text.
+    dtype : of the weights that come back.
     """
     indptr, indices, weights = adjacency
     n = len(indptr) - 1
     tails = np.append(np.cumsum(series[:0:-1])[::-1], 0.0)
     limits = np.divide(tolerance, tails, out=np.full(len(tails), np.inf), where=tails > 0)
-    operator = (indptr, indices, weights, left * right, right, series, limits, n if members is None else members)
+    kept = n if members is None else min(members, n)
+    operator = (indptr, indices, weights, left * right, right, series, limits, kept)
+    work = min(tails.sum() / tolerance, float(len(series)) * len(indices))  # edges that a row may walk
+    size = max(min(BLOCK_ROWS, int(_BLOCK_EDGES / max(work, 1.0))), 1)
 
     # Of the size of the graph, where a block sees a small part of it; every row leaves the masses at zero.
     scratch = per_thread(lambda: (*(np.zeros(n) for _ in range(3)), *(np.empty(n, indices.dtype) for _ in range(3))))
 
     def push(rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         sizes, out, out_weights = _push_block(rows.start, rows.stop, *operator, scratch())
-        return sizes, out, out_weights.astype(np.float32 if weights is None else weights.dtype)
+        return sizes, out, out_weights.astype(dtype)
 
-    parts = map_blocks(push, row_blocks(n), n_jobs=n_jobs)
+    parts = map_blocks(push, row_blocks(n, size), n_jobs=n_jobs)
     sizes, out, out_weights = (np.concatenate(part) for part in zip(*parts, strict=True))
     return np.append(0, np.cumsum(sizes)), out, out_weights

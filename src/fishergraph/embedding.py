@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from array_api_compat import array_namespace
+import scipy.sparse as sp
+from array_api_compat import array_namespace, is_torch_array
 
-from fishergraph.family import family_of
+from fishergraph._checks import check_finite_result, check_finite_rows, check_number, check_squares
+from fishergraph._numbers import as_floats
+from fishergraph.blocks import one_blas_thread
+from fishergraph.family import check_same_theta, check_theta
 from fishergraph.family import fisher_root as mixture_root
 
 
+@one_blas_thread()
 def fisher_embedding(
     means: Any, anchors: Any, *, fisher_root: Any = None, mass: Any = None, overwrite: bool = False
 ) -> Any:
@@ -24,9 +30,15 @@ def fisher_embedding(
         `{x}` and `{x, x}` have one maximum-likelihood estimate; only the counts tell them apart.
     overwrite : write φ over the means, which are then lost; a block of them need not leave the cache.
     """
+    means, anchors, root, mass = _checked_means(means, anchors, fisher_root, mass)
+    overwrite = overwrite and getattr(getattr(means, "flags", None), "writeable", True)
+    return check_finite_result(mixture_phi(means, anchors, root, mass=mass, overwrite=overwrite), "φ")
+
+
+def mixture_phi(means: Any, anchors: Any, root: Any, *, mass: Any = None, overwrite: bool = False) -> Any:
+    """`fisher_embedding` of arrays that go together."""
     xp = array_namespace(means, anchors)
     n_sets, n_anchors, n_features = means.shape
-    root: Any = mixture_root(n_anchors) if fisher_root is None else fisher_root
     if overwrite:
         means -= anchors
     difference = means if overwrite else means - anchors
@@ -35,6 +47,53 @@ def fisher_embedding(
     phi = xp.reshape(difference, (n_sets, n_anchors * n_features))
     phi = phi @ root.T if getattr(root, "ndim", 0) == 2 else phi
     return phi if mass is None else append_counts(phi, mass)
+
+
+def _checked_means(means: Any, anchors: Any, root: Any, mass: Any) -> tuple[Any, Any, Any, Any]:
+    """The arguments of `fisher_embedding` as arrays whose shapes go together."""
+    means, anchors = _array(means, "means"), _array(anchors, "anchors")
+    if len(means.shape) != 3 or tuple(anchors.shape) != tuple(means.shape[1:]):
+        raise ValueError(
+            f"means must have the shape (set, anchor, feature) and anchors (anchor, feature), got {tuple(means.shape)} "
+            f"and {tuple(anchors.shape)}; pass what em_means returns, with its anchors."
+        )
+    check_squares(means, "means")
+    check_squares(anchors, "anchors")
+    if mass is not None:
+        mass = _array(mass, "mass")
+        if tuple(mass.shape) != tuple(means.shape[:2]) or bool((mass < 0).any()):
+            raise ValueError(
+                f"mass must hold a number of at least 0 for each set and anchor, shape {tuple(means.shape[:2])}, got "
+                f"shape {tuple(mass.shape)}; pass the mass that em_means returns."
+            )
+    return means, anchors, _checked_root(root, anchors), mass
+
+
+def _checked_root(root: Any, anchors: Any) -> Any:
+    """I(θ_0)^{1/2}: a number, or a matrix over the flattened anchors."""
+    if root is None:
+        return mixture_root(anchors.shape[0])
+    if isinstance(root, (int, float)):
+        return check_number(root, "fisher_root", least=-1e300)
+    width = math.prod(anchors.shape)
+    root = _array(root, "fisher_root")
+    if tuple(root.shape) not in ((), (width, width)):
+        raise ValueError(
+            f"fisher_root must be a number or a matrix of shape {(width, width)}, got shape {tuple(root.shape)}; "
+            "pass a root over the flattened anchors."
+        )
+    return root
+
+
+def _array(values: Any, name: str) -> Any:
+    """Floats with finite entries; a tensor as it is."""
+    if is_torch_array(values):
+        return values
+    if sp.issparse(values):
+        raise TypeError(f"{name} must be a dense array, got a sparse one; pass {name}.toarray().")
+    values = as_floats(values, name)
+    check_finite_rows(values, name)
+    return values
 
 
 def append_counts(phi: Any, mass: Any) -> Any:
@@ -58,6 +117,7 @@ def root_shares(mass: Any) -> Any:
     return xp.sqrt(mass / xp.where(total > 0, total, xp.ones_like(total)))
 
 
+@one_blas_thread()
 def tangent_kernel(means: Any, other_means: Any, anchors: Any, *, fisher_root: Any = None) -> Any:
     """K_{θ_0}(x, x') = (θ − θ_0)ᵀ I(θ_0) (θ' − θ_0) = ⟨φ(x), φ(x')⟩ (Eq. 4, 9, 12), (set, other set).
 
@@ -65,9 +125,24 @@ def tangent_kernel(means: Any, other_means: Any, anchors: Any, *, fisher_root: A
     θ of two blocks of sets, from `em_estimate`, and θ_0. The root is then a matrix over φ that is applied after the
     closed form's, as `exact_root` gives it.
     """
-    if not isinstance(anchors, tuple):
+    if isinstance(anchors, tuple) and hasattr(anchors, "_fields"):
+        family = check_theta(anchors, "anchors")
+        check_same_theta(anchors, means, "means")
+        check_same_theta(anchors, other_means, "other_means")
+        phi, other_phi = (family.whitened(theta, anchors) for theta in (means, other_means))
+        if fisher_root is not None:
+            root = _array(fisher_root, "fisher_root")
+            _check_phi_root(root, phi.shape[1])
+            phi, other_phi = phi @ root.T, other_phi @ root.T
+    else:
         phi = fisher_embedding(means, anchors, fisher_root=fisher_root)
         other_phi = fisher_embedding(other_means, anchors, fisher_root=fisher_root)
-        return phi @ other_phi.T
-    phi, other_phi = (family_of(anchors).whitened(theta, anchors) for theta in (means, other_means))
-    return phi @ other_phi.T if fisher_root is None else (phi @ fisher_root.T) @ (other_phi @ fisher_root.T).T
+    return check_finite_result(phi @ other_phi.T, "the kernel")
+
+
+def _check_phi_root(root: Any, width: int) -> None:
+    if tuple(root.shape) != (width, width):
+        raise ValueError(
+            f"fisher_root must be a matrix over φ, of shape {(width, width)}, got shape {tuple(root.shape)}; pass what "
+            "exact_root gives."
+        )

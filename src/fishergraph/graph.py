@@ -20,16 +20,37 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph import _checks, _graph_checks, _table_checks
+from fishergraph._edge_lists import edge_table
+from fishergraph._graph_checks import type_name
+from fishergraph._numbers import plain_array
+from fishergraph._record_checks import as_indices, as_offsets, as_weights, check_sorted, normalise, unchecked
 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A directed, weighted graph as compressed sparse rows; row v lists the members of v's multiset."""
+    """A directed, weighted graph as compressed sparse rows; row v lists the members of v's multiset.
+
+    The arrays are checked once, when the record is made: compiled loops trust them.
+    """
 
     indptr: np.ndarray  # (n_nodes + 1,) int64
-    indices: np.ndarray  # (n_edges,) int32 below 2**31 nodes, else int64; sorted and distinct within a row
+    indices: np.ndarray  # (n_edges,) int32 or int64; sorted and distinct within a row
     weights: np.ndarray | None = None  # (n_edges,) float32 or float64, positive; None: every edge weighs 1
     ids: np.ndarray | None = None  # (n_nodes,) the user's node ids in row order; None: 0 … n_nodes - 1
+
+    def __post_init__(self) -> None:
+        indptr = as_offsets(self.indptr)
+        n_nodes, every = len(indptr) - 1, slice(None)
+        indices = as_indices(self.indices, every, n_nodes)
+        if indptr[0] != 0 or indptr[-1] != len(indices):
+            raise ValueError(
+                f"indptr must go from 0 to the number of indices, {len(indices)}, got {indptr[0]} to {indptr[-1]}; "
+                "build the graph with as_graph."
+            )
+        check_sorted(indptr, indices)
+        weights = as_weights(self.weights, len(indices), every, least="positive")
+        _graph_checks.check_ids(self.ids, n_nodes)
+        normalise(self, indptr=indptr, indices=indices, weights=weights)
 
     @property
     def n_nodes(self) -> int:
@@ -45,6 +66,10 @@ class Graph:
 
     def __len__(self) -> int:
         return self.n_nodes
+
+    def __repr__(self) -> str:
+        more = (", weighted" if self.weights is not None else "") + (", with ids" if self.ids is not None else "")
+        return f"Graph({self.n_nodes:,} nodes, {self.n_edges:,} edges{more})"
 
     def __getitem__(self, key: Any) -> Graph:
         """The subgraph induced by some rows: what scikit-learn's cross-validation cuts out beside X[rows]."""
@@ -73,6 +98,7 @@ def as_graph(obj: Any, *, undirected: bool = False, n_nodes: int | None = None, 
             a (2, E) integer array or tensor `edge_index`, or a pair `(edge_index, edge_weight)`;
             a PyTorch Geometric `Data` (with `edge_weight`, or `edge_attr` of one column, as weights);
             a NetworkX graph (rows in node order, but row v is node v where the nodes are 0 … n - 1);
+            a list of edges [("a", "b"), ("b", "c", 2.0)], in which a third entry is a weight;
             an igraph graph (ids are the vertex names, where there are any);
             a pandas, Polars or pyarrow edge table, with columns source and target (or src/dst, from/to, u/v,
             node1/node2, in any case) and optionally weight; other columns are not read;
@@ -90,7 +116,7 @@ def as_graph(obj: Any, *, undirected: bool = False, n_nodes: int | None = None, 
         n_nodes = _checks.check_integer(n_nodes, "n_nodes", least=1)
     undirected = _checks.check_flag(undirected, "undirected")
     if node_ids is not None and not names_nodes(obj):
-        raise ValueError(f"node_ids belongs to edge tables and NetworkX, got it with {_type_name(obj)}; leave it out.")
+        raise ValueError(f"node_ids belongs to edge tables and NetworkX, got it with {type_name(obj)}; leave it out.")
     graph = obj if isinstance(obj, Graph) else _READERS[_package(obj)](obj, n_nodes, node_ids)
     _graph_checks.check_node_count(graph.n_nodes, n_nodes)
     return _symmetrise(graph) if undirected else graph
@@ -112,25 +138,15 @@ def _package(obj: Any) -> str:
     """The package an object comes from, found without importing it; a pair of arrays is a "pair"."""
     if isinstance(obj, tuple) and len(obj) == 2:
         return "pair"
+    if isinstance(obj, list):
+        return "list"
     if hasattr(obj, "detach") and hasattr(obj, "layout"):  # a tensor, also a derived one, such as EdgeIndex
         return "torch"
     for base in type(obj).__mro__:
         package = base.__module__.partition(".")[0]
         if package in _READERS:
             return package
-    raise _unknown(obj)
-
-
-def _type_name(obj: Any) -> str:
-    return f"{type(obj).__module__.partition('.')[0]} {type(obj).__name__}"
-
-
-def _unknown(obj: Any) -> TypeError:
-    return TypeError(
-        "graph must be a SciPy sparse matrix, a (2, E) integer array or tensor or (edge_index, weights), "
-        "a NetworkX or igraph graph, PyTorch Geometric Data, a pandas, Polars or pyarrow table or Graph, "
-        f"got {_type_name(obj)}; convert it to one of these."
-    )
+    raise _graph_checks.unknown_graph(obj)
 
 
 # --- compressed sparse rows -----------------------------------------------------------------------------
@@ -141,7 +157,9 @@ def _assemble(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None
     kind = _index_dtype(n)
     data = np.ones(len(source), dtype=np.float32) if weights is None else weights
     ends = (target.astype(kind, copy=False), source.astype(kind, copy=False))
-    return _from_csr(sp.csr_array(sp.coo_array((data, ends), shape=(n, n))), ids)
+    A = sp.csr_array(sp.coo_array((data, ends), shape=(n, n)))
+    _graph_checks.check_sums(A)
+    return _from_csr(A, ids)
 
 
 def _from_csr(A: Any, ids: np.ndarray | None = None) -> Graph:
@@ -151,7 +169,7 @@ def _from_csr(A: Any, ids: np.ndarray | None = None) -> Graph:
         A.eliminate_zeros()
     weights = None if (A.data == 1).all() else A.data
     indices = A.indices.astype(_index_dtype(A.shape[0]), copy=False)
-    return Graph(A.indptr.astype(np.int64, copy=False), indices, weights, ids)
+    return unchecked(Graph, A.indptr.astype(np.int64, copy=False), indices, weights, ids)
 
 
 def _index_dtype(n_nodes: int) -> type:
@@ -169,12 +187,13 @@ def _symmetrise(graph: Graph) -> Graph:
 
 def _read_scipy(A: Any, n_nodes: int | None, node_ids: None) -> Graph:
     if not sp.issparse(A):
-        raise _unknown(A)
-    _checks.check_compressed(A, "graph")
+        raise _graph_checks.unknown_graph(A)
+    A = _checks.check_compressed(A, "graph")
     n = _graph_checks.check_square(A.shape)
     _graph_checks.check_node_count(n, n_nodes)
-    if A.format == "csr" and A.has_canonical_format:
-        A = sp.csr_array(A)
+    # Made anew of its arrays, the matrix does not remember what its rows were like before somebody changed them.
+    if A.format == "csr" and (B := sp.csr_array((A.data, A.indices, A.indptr), shape=A.shape)).has_canonical_format:
+        A = B
 
         def name(i):
             return f"({np.searchsorted(A.indptr, i, side='right') - 1}, {A.indices[i]})"
@@ -204,13 +223,13 @@ def _to_numpy(array: Any) -> np.ndarray:
             raise TypeError(f"graph must be a dense (2, E) tensor, got layout {array.layout}; pass its edge_index.")
         array = array.detach().cpu()
         array = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()  # NumPy lacks that type
-    return np.asarray(array)
+    return plain_array(array, "graph")
 
 
 def _read_pyg(data: Any, n_nodes: int | None, node_ids: None) -> Graph:
     edge_index = getattr(data, "edge_index", None)
     if edge_index is None:
-        raise TypeError(f"graph must have an edge_index, got {_type_name(data)} without one; set data.edge_index.")
+        raise TypeError(f"graph must have an edge_index, got {type_name(data)} without one; set data.edge_index.")
     weights = getattr(data, "edge_weight", None)
     features = getattr(data, "edge_attr", None)
     if weights is None and features is not None and features.numel() == edge_index.shape[1]:
@@ -219,6 +238,8 @@ def _read_pyg(data: Any, n_nodes: int | None, node_ids: None) -> Graph:
 
 
 def _read_networkx(graph: Any, n_nodes: int | None, node_ids: Iterable | None) -> Graph:
+    if not hasattr(graph, "is_directed"):
+        raise _graph_checks.unknown_graph(graph)
     nodes = list(graph) if node_ids is None else list(node_ids)
     if node_ids is None and set(nodes) == set(range(len(nodes))):
         nodes = list(range(len(nodes)))
@@ -234,7 +255,7 @@ def _read_networkx(graph: Any, n_nodes: int | None, node_ids: Iterable | None) -
 
 def _read_igraph(graph: Any, n_nodes: int | None, node_ids: None) -> Graph:
     if not hasattr(graph, "get_edgelist"):
-        raise _unknown(graph)
+        raise _graph_checks.unknown_graph(graph)
     names = graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount())
     _table_checks.positions(names, "vertex names")
     ends = np.array(graph.get_edgelist(), dtype=np.int64)
@@ -261,7 +282,8 @@ def _labels(nodes: Sequence) -> np.ndarray | None:
     if all(isinstance(v, (int, np.integer)) for v in nodes):
         ids = np.asarray(nodes) if all(-(2**63) <= v < 2**63 for v in nodes) else np.asarray(nodes, dtype=object)
         return None if np.array_equal(ids, np.arange(len(ids))) else ids
-    if all(isinstance(v, str) for v in nodes):
+    # NumPy's own strings lose NUL characters at their ends, and two ids would be one.
+    if all(isinstance(v, str) and "\0" not in v for v in nodes):
         return np.asarray(nodes, dtype=np.str_)
     ids = np.empty(len(nodes), dtype=object)
     ids[:] = nodes
@@ -273,7 +295,7 @@ def _read_table(table: Any, n_nodes: int | None, node_ids: Any) -> Graph:
 
     columns = _table_checks.check_edge_table(table)
     if columns is None:
-        raise _unknown(table)
+        raise _graph_checks.unknown_graph(table)
     source, target, weights = columns
     if weights is not None:
         weights = _graph_checks.check_weights(weights, len(source), lambda i: f"{columns[0][i]} -> {columns[1][i]}")
@@ -284,6 +306,7 @@ def _read_table(table: Any, n_nodes: int | None, node_ids: Any) -> Graph:
 
 _READERS: dict[str, Callable[[Any, int | None, Any], Graph]] = {
     "pair": lambda pair, n_nodes, _: _read_edge_index(pair[0], n_nodes, None, pair[1]),
+    "list": lambda edges, n_nodes, node_ids: _read_table(edge_table(edges), n_nodes, node_ids),
     "scipy": _read_scipy,
     "numpy": _read_edge_index,
     "torch": _read_edge_index,
@@ -294,4 +317,4 @@ _READERS: dict[str, Callable[[Any, int | None, Any], Graph]] = {
     "polars": _read_table,
     "pyarrow": _read_table,
 }
-_WITH_IDS = ("networkx", "pandas", "polars", "pyarrow")
+_WITH_IDS = ("list", "networkx", "pandas", "polars", "pyarrow")

@@ -20,7 +20,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.svm import SVC, LinearSVC
 
-from fishergraph._checks import check_integer, check_number, look_up
+from fishergraph._checks import check_in_range, check_integer, check_number, look_up
+from fishergraph._numbers import plain_array
 from fishergraph.blocks import one_blas_thread
 from fishergraph.probes.door import check_embedding, check_split, encode
 
@@ -227,30 +228,40 @@ PROBES: dict[str, _Probe] = {
 
 def _candidates(named: dict, probes: Sequence[str], Cs: Sequence[float], gammas: Sequence[float]) -> list:
     """(embedding, probe, γ or None, Cs) of all candidates."""
+    probes, Cs, gammas = (
+        _listed(values, name) for values, name in ((probes, "probes"), (Cs, "Cs"), (gammas, "gammas"))
+    )
     for probe in probes:
         look_up(PROBES, probe, "probes")
     if not len(probes) or not len(Cs) or not len(gammas):
         raise ValueError("probes, Cs and gammas must each hold at least one candidate, got an empty list; name some.")
-    Cs = [check_number(C, "Cs", strict=True) for C in Cs]
-    gammas = [check_number(gamma, "gammas", strict=True) for gamma in gammas]
+    Cs = [check_in_range(check_number(C, "Cs", strict=True), "float32", "Cs") for C in Cs]
+    gammas = [check_in_range(check_number(gamma, "gammas", strict=True), "float32", "gammas") for gamma in gammas]
     found = []
     for name, probe in product(named, probes):
         found += [(name, probe, gamma, Cs) for gamma in (gammas if PROBES[probe].has_gamma else [None])]
     return found
 
 
+def _listed(values: Any, name: str) -> list:
+    """Candidates, or folds, as a list."""
+    if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__") or getattr(values, "ndim", 1) == 0:
+        raise ValueError(f"{name} must be a list, got {values!r}; put what it holds into brackets.")
+    return list(values)
+
+
 def _parts(inner: int, repeats: int, random_state: int) -> RepeatedStratifiedKFold:
     """The parts of the inner cross-validation."""
     return RepeatedStratifiedKFold(
-        n_splits=check_integer(inner, "inner", least=2),
-        n_repeats=check_integer(repeats, "repeats", least=1),
+        n_splits=check_integer(inner, "inner", least=2, most=2**31 - 1),
+        n_repeats=check_integer(repeats, "repeats", least=1, most=1000),
         random_state=check_integer(random_state, "random_state", least=0, most=2**32 - 1),
     )
 
 
 def _check_rows(named: dict[str, Any], y: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Labels, and embeddings as finite float64 matrices with a row per label."""
-    y = np.asarray(y)
+    y = plain_array(y, "y")
     checked = {}
     for name, Z in named.items():
         rows = check_embedding(Z, name)
@@ -268,7 +279,10 @@ def _check_rows(named: dict[str, Any], y: Any) -> tuple[np.ndarray, dict[str, np
 def _check_folds(folds: Any, y: np.ndarray, inner: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """The row numbers of every fold: labelled and disjoint, with enough training rows to choose inside."""
     checked = []
-    for number, (train, test) in enumerate(folds):
+    for number, fold in enumerate(_listed(folds, "folds")):
+        if not isinstance(fold, (tuple, list)) or len(fold) != 2:
+            raise ValueError(f"fold {number} must be a pair (train, test) of rows, got {fold!r}; pass such pairs.")
+        train, test = fold
         try:
             _, train, test = check_split(y, train, test, len(y), names=("train", "test"), what="row")
             codes = encode(y[train])[1]

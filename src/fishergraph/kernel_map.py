@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 
-from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph._repr import short_repr
+from fishergraph.blocks import map_blocks, row_blocks, telling
 from fishergraph.em.kmeans import kmeans
 
 # Eigenvalues of the landmarks' kernel matrix below this share of the largest are noise of float32 products.
@@ -87,6 +88,8 @@ class NystromMap:
     root: Any
     bandwidth: float
 
+    __repr__ = short_repr
+
     @property
     def n_outputs(self) -> int:
         return self.root.shape[1]
@@ -134,6 +137,8 @@ class StandardMap:
     centre: Any
     scale: Any
 
+    __repr__ = short_repr
+
     @property
     def n_outputs(self) -> int:
         return self.centre.shape[0]
@@ -152,6 +157,8 @@ class ProjectionMap:
     """ψ(x) = V x with orthonormal rows V, (direction, feature)."""
 
     directions: Any
+
+    __repr__ = short_repr
 
     @property
     def n_outputs(self) -> int:
@@ -263,13 +270,15 @@ def _nystrom_and_values(
         mapped[rows] = _landmark_kernels(sample[rows], landmarks, bandwidth)
         return None
 
-    root = map_blocks(compare, [None, *blocks], n_jobs=n_jobs)[0]
+    n, width = sample.shape
+    advance = telling(n * width * len(landmarks), len(blocks) + 1)
+    root = map_blocks(compare, [None, *blocks], n_jobs=n_jobs, advance=advance)[0]
     found = NystromMap(landmarks, root, bandwidth)
 
     def finish(rows: slice) -> None:
         mapped[rows] = mapped[rows] @ found.root
 
-    map_blocks(finish, blocks, n_jobs=n_jobs)
+    map_blocks(finish, blocks, n_jobs=n_jobs, advance=telling(n * len(landmarks) ** 2, len(blocks)))
     return found, mapped
 
 

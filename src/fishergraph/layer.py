@@ -15,14 +15,21 @@ import numpy as np
 from array_api_compat import array_namespace, to_device
 from array_api_compat import device as device_of
 
-from fishergraph.blocks import block_rows, cut_blocks, map_blocks, row_blocks
-from fishergraph.em.anchors import calibrate_variance, learn_anchors, mean_anchor, sample_members, sample_size
+from fishergraph._repr import short_repr
+from fishergraph.blocks import SPARSE, block_rows, cut_blocks, map_blocks, row_blocks, telling
+from fishergraph.em.anchors import (
+    calibrate_variance,
+    fit_anchors,
+    mean_anchor,
+    sample_members,
+    sample_size,
+)
 from fishergraph.em.e_step import posterior, published_code
-from fishergraph.em.learn import learn_family
+from fishergraph.em.learn import fit_family
 from fishergraph.em.loop import sum_dtype
 from fishergraph.em.moments import Seen, block_mass, block_moments, gather_entries, held_statistics, see
 from fishergraph.em.unit import noise_of, unit_rows
-from fishergraph.embedding import append_counts, fisher_embedding
+from fishergraph.embedding import append_counts, mixture_phi
 from fishergraph.family import Family, GaussianMixture, exact_root, fisher_root
 from fishergraph.family.base import map_arrays
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
@@ -109,6 +116,8 @@ class Layer:
     kernel_map: KernelMap
     root: Any = None
 
+    __repr__ = short_repr
+
     @property
     def anchors(self) -> Any:
         """The means of a Gaussian mixture, (anchor, feature)."""
@@ -160,7 +169,7 @@ def block_phi(spec: LayerSpec, layer: Layer, points: Any, seen: Seen | None, set
     counts = mass if spec.counts else None
     if isinstance(spec.family, GaussianMixture) and spec.family.plain:
         root = spec.attention.fisher_root(len(layer.anchors))
-        phi = fisher_embedding(means, layer.anchors, fisher_root=root, mass=counts, overwrite=True)
+        phi = mixture_phi(means, layer.anchors, root, mass=counts, overwrite=True)
         return unit_rows(phi, least=8 * noise_of(phi)) if spec.unit_phi else phi  # a walk rounds at each step
     phi = spec.family.phi(means, mass, layer.theta, root=layer.root, prior=spec.prior)
     xp = array_namespace(phi)
@@ -216,11 +225,11 @@ def _fit_theta(spec: LayerSpec, points: Any, sets: Any, rng: Any, n_jobs: int | 
     if xp.finfo(members.dtype).bits < 32:  # stored short, learned from in full
         members = xp.astype(members, xp.float32)
     if not isinstance(spec.family, GaussianMixture):
-        return learn_family(spec.family, members, spec.n_anchors, rng=rng, n_jobs=n_jobs)
+        return fit_family(spec.family, members, spec.n_anchors, rng=rng, n_jobs=n_jobs)
     if spec.anchor_method == "mean":
         return GaussianMixtureTheta(mean_anchor(members), 1.0)
     method = spec.attention.anchor_method or spec.anchor_method
-    anchors = learn_anchors(members, spec.n_anchors, method=method, rng=rng, n_jobs=n_jobs)
+    anchors = fit_anchors(members, spec.n_anchors, method=method, rng=rng, n_jobs=n_jobs)
     if isinstance(spec.variance, float):
         return GaussianMixtureTheta(anchors, spec.variance)
     has_variance = spec.attention.has_variance
@@ -269,7 +278,9 @@ def _sample_phi(spec, layer, points, seen, sets, n_jobs, reuse) -> Any:
     def fill(rows: slice) -> None:
         phi[rows] = block_phi(spec, layer, points, seen, sets.block(rows))
 
-    map_blocks(fill, phi_blocks(spec, sets, points.shape[1]), n_jobs=n_jobs)
+    blocks = phi_blocks(spec, sets, points.shape[1])
+    cost = SPARSE * sets.n_entries * sets.slots * points.shape[1] * spec.n_anchors
+    map_blocks(fill, blocks, n_jobs=n_jobs, advance=telling(cost, len(blocks)))
     return phi
 
 

@@ -19,7 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, eigsh, lobpcg
 
-from fishergraph._checks import check_integer, check_seed, check_weight_scale, look_up
+from fishergraph._checks import MOST_COLUMNS, check_host_memory, check_integer, check_seed, check_weight_scale, look_up
+from fishergraph.blocks import one_blas_thread, telling
 from fishergraph.counters import STEP, mix
 from fishergraph.graph import Graph, as_graph
 
@@ -44,13 +45,17 @@ def structural_features(graph: Any, kind: str = "projection", dim: int = 128, se
     width = describe_structure(kind, dim, seed)["width"]
     graph = as_graph(graph)
     check_weight_scale(graph.weights, np.dtype(np.float32))
-    return build(graph, width, check_seed(seed))
+    # Features, what they are made of, and a product: four arrays of their size at most.
+    needed = 4 * 4 * graph.n_nodes * width
+    check_host_memory(needed, f"{graph.n_nodes} nodes need", "for structural features", "lower dim")
+    with one_blas_thread():  # sums of several threads would have other bits at another number of them
+        return build(graph, width, check_seed(seed))
 
 
 def describe_structure(kind: str = "projection", dim: int = 128, seed: int = 0) -> dict[str, Any]:
     """What a run record needs to make the same features again; "width" is their number."""
     look_up(_KINDS, kind, "a structure")
-    dim = check_integer(dim, "dim", least=4 if kind == "projection" else 1)
+    dim = check_integer(dim, "dim", least=4 if kind == "projection" else 1, most=MOST_COLUMNS)
     width = min(dim, MAX_BINS) if kind == "degree" else dim
     record: dict[str, Any] = {"kind": kind, "dim": dim, "width": width}
     if kind != "degree":
@@ -74,9 +79,11 @@ def _projection(graph: Graph, dim: int, seed: int) -> np.ndarray:
     out[:, :2], out[:, 2:3] = DEGREE_SCALE * degrees, DEGREE_SCALE * neighbours
     reach = random_rows(graph.n_nodes, dim - 3, seed)  # (node, dim - 3)
     reach *= power_or_zero(outgoing, -0.5).astype(np.float32)[:, None]
+    advance = telling(1.0, N_POWERS) or (lambda _: None)
     for _ in range(N_POWERS):
         reach = P @ reach
         out[:, 3:] += _unit_rows(reach) / N_POWERS
+        advance(1)
     return out
 
 
@@ -153,8 +160,9 @@ def _spectral(graph: Graph, dim: int, seed: int) -> np.ndarray:
     return out
 
 
-def _dense_leading(S: sp.csr_array, k: int) -> np.ndarray:
+def _dense_leading(S: Any, k: int) -> np.ndarray:
     """The k leading eigenvectors (node, k), largest eigenvalue first."""
+    check_host_memory(24 * S.shape[0] ** 2, f"{S.shape[0]} nodes need", "for all eigenvectors", "lower dim")
     return np.linalg.eigh(S.toarray())[1][:, ::-1][:, :k]
 
 

@@ -27,12 +27,28 @@ import scipy.sparse as sp
 from pyarrow.compute import SetLookupOptions, call_function
 
 from fishergraph import _checks, _file_checks, _graph_checks, _table_checks
-from fishergraph._npz_files import SUFFIXES, entry, has_features, read_features, read_npz, single
-from fishergraph._table_files import MISSING, edge_header, node_header, read_table, write_blocks
+from fishergraph._npz_files import (
+    SUFFIXES,
+    loses_digits,
+    read_npz,
+    within_single,
+)
+from fishergraph._npz_tables import npz_cells, npz_edges, npz_nodes
+from fishergraph._table_files import (
+    Advance,
+    check_kept,
+    counted,
+    edge_header,
+    node_header,
+    read_cells,
+    read_table,
+    write_blocks,
+)
 
 PathLike = str | os.PathLike
 # The last three are how pandas writes an index without a name.
 ID_COLUMNS = ("id", "node", "node_id", "", "unnamed: 0", "__index_level_0__")
+_WIDEST = 1 << 30  # bytes of an array of strings, all of them as wide as the longest
 _NUMBERS = ("int", "uint", "half", "float", "double", "bool", "decimal", "null")  # as Arrow names its types
 
 
@@ -51,7 +67,7 @@ def factorise(
         codes, n, ids = _number_ids(ends.to_numpy(), n_nodes)
     else:
         coded = ends.dictionary_encode()
-        ids, rank = np.unique(np.array(coded.dictionary.to_pylist(), dtype=np.str_), return_inverse=True)
+        ids, rank = np.unique(_text_array(coded.dictionary.to_pylist()), return_inverse=True)
         codes, n = rank[coded.indices.to_numpy()], len(ids)
     return codes[: len(source)], codes[len(source) :], n, ids
 
@@ -78,7 +94,7 @@ def _match(ends: pa.Array, keys: pa.Array, known: pa.Array) -> tuple[np.ndarray,
     found = call_function("index_in", [ends], SetLookupOptions(value_set=keys))
     if found.null_count:
         stranger = ends[int(np.asarray(found.is_null()).argmax())].as_py()
-        raise ValueError(f"node_ids must hold every endpoint, got none for {stranger!r}; add it.")
+        raise ValueError(f"node_ids must hold every endpoint, got none for {_table_checks.shown(stranger)}; add it.")
     ids = to_ids(known)
     dense = ids.dtype.kind == "i" and np.array_equal(ids, np.arange(len(ids)))
     return found.to_numpy().astype(np.int64), len(ids), None if dense else ids
@@ -86,7 +102,13 @@ def _match(ends: pa.Array, keys: pa.Array, known: pa.Array) -> tuple[np.ndarray,
 
 def to_ids(column: pa.Array) -> np.ndarray:
     """Ids as a NumPy array of int64 or of strings."""
-    return column.to_numpy() if column.type == pa.int64() else np.array(column.to_pylist(), dtype=np.str_)
+    return column.to_numpy() if column.type == pa.int64() else _text_array(column.to_pylist())
+
+
+def _text_array(texts: list[str]) -> np.ndarray:
+    """Strings as an array; one of objects where a single long string would make the others as wide."""
+    width = max(map(len, texts), default=0)
+    return np.array(texts, dtype=object if 4 * width * len(texts) > _WIDEST else np.str_)
 
 
 # --- reading --------------------------------------------------------------------------------------------
@@ -97,7 +119,7 @@ def read_edges(path: PathLike) -> pa.Table:
     path = Path(path)
     suffix = _file_checks.check_suffix(path, SUFFIXES)
     if suffix == ".npz":
-        return _npz_edges(path, read_npz(path))
+        return npz_edges(path, read_npz(path))
     return read_table(path, suffix, edge_header, _edge_ids)
 
 
@@ -108,7 +130,9 @@ def _edge_ids(names: list[str]) -> list[str]:
 def read_nodes(
     path: PathLike, id_column: str | None = None, *, drop: Iterable[str] = (), only: Iterable[str] | None = None
 ) -> tuple[np.ndarray, np.ndarray | sp.csr_array, list[str]]:
-    """The ids (n,), the float32 features (n, d), CSR where the file holds CSR, and the names of the features.
+    """The ids (n,), the features (n, d), CSR where the file holds CSR, and the names of the features.
+
+    Features are float32, and float64 where float32 would change numbers beyond 2²⁴, such as times in seconds.
 
     The ids are the column `id_column`, else the first of id, node and node_id (in any case) that is there, else the
     index that pandas wrote, else the row numbers. All other columns but those in `drop` are features, or of them those
@@ -117,7 +141,8 @@ def read_nodes(
     path = Path(path)
     suffix = _file_checks.check_suffix(path, SUFFIXES)
     if suffix == ".npz":
-        return _npz_nodes(path, read_npz(path))
+        keys, X, names = npz_nodes(path, read_npz(path))
+        return np.arange(X.shape[0]) if keys is None else _distinct_ids(keys, f"ids in '{path}'"), X, names
     drop = list(drop)
 
     def key(names: list[str]) -> list[str]:
@@ -140,39 +165,41 @@ def read_nodes(
 def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
     """The values of some columns of a node file (of some arrays of an npz), None where one is missing.
 
-    Text files have whole numbers where a column holds nothing else, each written as it is printed, and text elsewhere;
-    there a cell is missing where it is empty or says NA or the like.
+    Text files have integers where a column holds nothing else, each written as it is printed, and text elsewhere;
+    there a cell is missing where it is empty or says NA or the like without quotes.
     """
     path = Path(path)
     suffix = _file_checks.check_suffix(path, SUFFIXES)
     if suffix == ".npz":
         arrays = read_npz(path)
-        return [entry(path, arrays, name).tolist() for name in names]
+        return [npz_cells(path, arrays, name) for name in names]
 
     def wanted(found: list[str]) -> list[str]:
         _check_columns(path, found, names)
-        return list(names)
+        return list(dict.fromkeys(names))
 
-    table = read_table(path, suffix, node_header, wanted)
-    columns = [table.column(name).to_pylist() for name in names]
     if suffix == ".parquet":  # which has nulls, so that NA is a word like any other
+        table = read_table(path, suffix, node_header, wanted)
+        columns = [table.column(name).to_pylist() for name in names]
         return [[None if value == "" else value for value in column] for column in columns]
-    for name, column in zip(names, columns, strict=True):
-        marks = sorted({value for value in column if value in MISSING} - {""})
+    cells = read_cells(path, suffix, node_header, wanted)
+    for name, (_, marks) in cells.items():
         if marks:
             warnings.warn(
                 f"column {name!r} of '{path}' says {' and '.join(map(repr, marks))} in some rows, which have no value "
-                "then; if it is one, write another word.",
+                "then; if it is one, put it in quotes or write another word.",
                 stacklevel=2,
             )
-    return [[None if value in MISSING else value for value in column] for column in columns]
+    return [[None if value == "" else value for value in cells[name][0]] for name in names]
 
 
 def _check_columns(path: Path, found: list[str], wanted: Sequence[str]) -> None:
     for name in wanted:
         if name not in found:
-            shown = ", ".join(found[:10]) + (f", … ({len(found)} columns)" if len(found) > 10 else "")
-            raise ValueError(f"'{path}' must have a column {name!r}, got {shown}; name one of these.")
+            columns = ", ".join(name[:60] for name in found[:10]) + (
+                f", … ({len(found)} columns)" if len(found) > 10 else ""
+            )
+            raise ValueError(f"'{path}' must have a column {name!r}, got {columns}; name one of these.")
 
 
 def _distinct_ids(column: Any, what: str) -> np.ndarray:
@@ -192,57 +219,23 @@ def _warn_of_numbers(path: Path, name: str, column: pa.ChunkedArray) -> None:
 
 
 def _features(path: Path, table: pa.Table, *, named: bool) -> np.ndarray:
-    """The columns of a table as (n, d) float32, none of them missing."""
+    """The columns of a table as (n, d) float32, or float64 where that would lose digits; no number is missing."""
     words = [field.name for field in table.schema if not str(field.type).startswith(_NUMBERS)]
     if words:
+        columns = _table_checks.listed(words)
         advice = "" if named else "name the column of the ids by id_column (--id-column on the command line), "
         raise ValueError(
-            f"features must be numbers, got other values in the columns {', '.join(map(repr, words))} of '{path}'; "
-            f"{advice}leave labels out with drop={words!r} (--drop on the command line) and encode the rest."
+            f"features must be numbers, got other values in the columns {columns} of '{path}'; {advice}leave labels "
+            f"out with drop=[{columns}] (--drop on the command line) and encode the rest."
         )
-    X = np.empty((len(table), table.num_columns), dtype=np.float32)
+    wide = any(loses_digits(np.asarray(column.cast(pa.float64(), safe=False))) for column in table.columns)
+    X = np.empty((len(table), table.num_columns), dtype=np.float64 if wide else np.float32)
     for j, name in enumerate(table.column_names):
         what = f"feature {name!r} of '{path}'"
         column = _table_checks.check_column(table.column(j), what).cast(pa.float64(), safe=False)
-        X[:, j] = single(np.asarray(column), what)
+        X[:, j] = within_single(np.asarray(column), what)
     _checks.check_finite_rows(X, f"the features of '{path}'")
     return X
-
-
-def _npz_edges(path: Path, arrays: dict[str, np.ndarray]) -> pa.Table:
-    ends = _graph_checks.check_edge_index(entry(path, arrays, "edge_index"))
-    n_nodes = len(np.atleast_1d(arrays["ids"])) if "ids" in arrays else int(ends.max(initial=-1)) + 1
-    _graph_checks.check_endpoints(ends[0], ends[1], n_nodes)
-    source, target = arrays["ids"][ends] if "ids" in arrays else ends
-    columns = {"source": source, "target": target}
-    if "edge_weight" in arrays:
-        columns["weight"] = entry(path, arrays, "edge_weight", source.shape)
-    table = pa.table({name: pa.array(column) for name, column in columns.items()})
-    if not _is_undirected(path, arrays):
-        return table
-    back = table.filter(pa.array(ends[0] != ends[1]))  # a self-loop has no other direction
-    back = back.rename_columns(["target", "source", *table.column_names[2:]])
-    return pa.concat_tables([table, back.select(table.column_names)])
-
-
-def _is_undirected(path: Path, arrays: dict[str, np.ndarray]) -> bool:
-    flag = arrays.get("undirected", np.array(False))
-    if flag.shape != () or flag.dtype != bool:
-        raise ValueError(
-            f"undirected in '{path}' must be true or false, got {flag.dtype} of shape {flag.shape}; repair it."
-        )
-    return bool(flag)
-
-
-def _npz_nodes(path: Path, arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, Any, list[str]]:
-    if "ids" in arrays and not has_features(arrays):  # ids alone, as in a table of ids
-        X: Any = np.empty((len(arrays["ids"]), 0), dtype=np.float32)
-    else:
-        X = read_features(path, arrays)
-    n, d = X.shape
-    ids = entry(path, arrays, "ids", (n,)) if "ids" in arrays else np.arange(n)
-    names = entry(path, arrays, "names", (d,)) if "names" in arrays else [f"x{j}" for j in range(d)]
-    return _distinct_ids(ids, "ids"), X, [str(name) for name in names]
 
 
 # --- writing --------------------------------------------------------------------------------------------
@@ -255,36 +248,65 @@ def check_writable(path: PathLike) -> Path:
     return Path(path)
 
 
-def write_embedding(path: PathLike, ids: Any, Z: np.ndarray, names: Sequence[str] | None = None) -> None:
+def write_embedding(
+    path: PathLike, ids: Any, Z: np.ndarray, names: Sequence[str] | None = None, *, advance: Advance | None = None
+) -> None:
     """Write an embedding (n, d) and its node ids; the file appears complete or not at all.
 
-    Tables have a column `id` and one per dimension; an npz has `ids`, `x` and `names`, as in `read_nodes`.
-    Without `names` the dimensions are z0, z1, …; without `ids` the nodes are 0 … n - 1.
+    Tables have a column `id` and one per dimension; an npz has `ids`, `x` and `names`, as in `read_nodes`, which reads
+    back what is written. Without `names` the dimensions are z0, z1, …; without `ids` the nodes are 0 … n - 1. Ids that
+    are neither integers nor strings are written as their text. `advance(n)` is called as bytes of Z are written, n of
+    about `Z.nbytes`.
     """
     path = check_writable(path)
+    suffix = _file_checks.check_suffix(path, SUFFIXES)
     names = [f"z{j}" for j in range(Z.shape[1])] if names is None else [str(name) for name in names]
-    keys = np.arange(len(Z)) if ids is None else np.asarray(ids)
-    keys = np.array([str(key) for key in keys.tolist()], dtype=np.str_) if keys.dtype == object else keys
-    if (len(keys), len(names)) != Z.shape or "id" in names or Z.dtype.kind not in "biuf":
+    keys = check_written_ids(path, np.arange(len(Z)) if ids is None else ids)
+    if (len(keys), len(names)) != Z.shape or "id" in names or Z.dtype.kind not in "biuf" or Z.dtype.itemsize > 8:
         raise ValueError(
             f"an embedding, {Z.dtype} of shape {Z.shape}, needs numbers, an id per row and a name other than "
             f"'id' per column, got {len(keys)} ids and {len(names)} names; pass matching ones."
         )
-    with _file_checks.replacing(path) as part, part.open("wb") as file:
-        if path.name.lower().endswith(".npz"):
-            np.savez(file, ids=keys, x=Z, names=np.array(names, dtype=np.str_))
+    _table_checks.positions([name.strip() for name in names], "the names of the columns")
+    with _file_checks.replacing(path) as part, part.open("wb") as opened:
+        file = opened if advance is None else counted(opened, suffix, advance)
+        if suffix == ".npz":
+            _checks.check_finite_rows(Z, "the embedding")
+            plain = to_ids(keys)
+            plain = plain.astype(np.str_) if plain.dtype == object else plain
+            np.savez(file, ids=plain, x=Z, names=np.array(names, dtype=np.str_))
         else:
-            schema, blocks = _blocks(keys, Z, names)
-            write_blocks(file, _file_checks.check_suffix(path, SUFFIXES), schema, blocks)
+            write_blocks(file, suffix, *_blocks(keys, Z, names))
 
 
-def _blocks(ids: np.ndarray, Z: np.ndarray, names: list[str]) -> tuple[pa.Schema, Iterator[pa.Table]]:
+def check_written_ids(path: PathLike, ids: Any) -> pa.Array:
+    """Ids as int64 or text; raises where `read_nodes` could not read them back from a file of this name."""
+    values = ids if isinstance(ids, np.ndarray) else list(ids)
+    if not isinstance(values, np.ndarray) or values.dtype == object:
+        values = [value if isinstance(value, str) else _plain_id(value) for value in values]
+        values = values if len({type(value) for value in values}) < 2 else [str(value) for value in values]
+    keys = _table_checks.check_ids(values, "ids")
+    _table_checks.check_distinct(keys, keys.dictionary_encode().indices.to_numpy(), "ids")
+    check_kept(_file_checks.check_suffix(Path(path), SUFFIXES), pa.table({"id": keys}))
+    return keys
+
+
+def _plain_id(value: Any) -> int | str:
+    """An integer of 64 bits as such, anything else as its text."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return int(value) if whole and -(2**63) <= value < 2**63 else str(value)
+
+
+def _blocks(ids: pa.Array, Z: np.ndarray, names: list[str]) -> tuple[pa.Schema, Iterator[pa.Table]]:
     """The schema of a table and its blocks of rows, made one by one: a memory-mapped Z is never read at once."""
-    kind = pa.from_numpy_dtype(Z.dtype)
-    schema = pa.schema([("id", pa.array(ids[:1]).type), *((name, kind) for name in names)])
+    dtype = np.dtype(np.float32) if Z.dtype == np.float16 else Z.dtype.newbyteorder("=")  # text has no halves
+    kind = pa.int64() if ids.type == pa.int64() else pa.string()
+    schema = pa.schema([("id", kind), *((name, pa.from_numpy_dtype(dtype)) for name in names)])
 
-    def block(rows: slice) -> pa.Table:
-        columns = np.ascontiguousarray(np.asarray(Z[rows]).T)
-        return pa.table([pa.array(ids[rows]), *map(pa.array, columns)], schema=schema)
+    def block(start: int) -> pa.Table:
+        rows = np.asarray(Z[start : start + 65536])
+        _checks.check_finite_rows(rows, "the embedding", name_row=lambda row: f"row {start + row}")
+        columns = np.ascontiguousarray(rows.T, dtype=dtype)
+        return pa.table([ids.slice(start, 65536).cast(kind), *map(pa.array, columns)], schema=schema)
 
-    return schema, (block(slice(start, start + 65536)) for start in range(0, len(Z), 65536))
+    return schema, (block(start) for start in range(0, len(Z), 65536))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import pickles
 from commands import call, fails, ok, wrong
 from fishergraph.datasets import load_graph, load_graphs, prepare, read_npz
+from fishergraph.datasets.planetoid import PARTS
 from fishergraph.datasets.sources import SOURCES, TU_FILES
 from published import Web, example, ogb_files, reddit_files, shchur_file, write_files, zipped
 
@@ -51,6 +56,14 @@ def web(monkeypatch):
     monkeypatch.setitem(TU_FILES, "MUTAG", replace(TU_FILES["MUTAG"], url=web.url + "MUTAG.zip"))
     yield web
     web.close()
+
+
+@pytest.mark.parametrize("name", ["g.zip", "g.npz", "g.pt"])
+def test_a_damaged_archive_is_one_sentence(tmp_path, name):
+    content = zipped({"TINY/TINY_graph_indicator.txt": b"1\n"})
+    at = content.index(b"PK\x01\x02")
+    (tmp_path / name).write_bytes(content[:at] + b"?" + content[at + 1 :])  # in the list of members
+    fails(tmp_path, name, "data", "info", tmp_path / name)
 
 
 # --- list -----------------------------------------------------------------------------------------------
@@ -166,8 +179,10 @@ def test_fetch_finds_a_tampered_file(home, web, tmp_path):
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     result = call("data", "fetch", "ogbn-arxiv", "--data", tmp_path)
     assert result.exit_code == 1
-    assert "changed or cut and has been removed; fetch it again" in result.stderr
+    assert f"changed or cut and has been moved to '{path}.old'; fetch it again" in result.stderr
     assert not path.exists()
+    ok("data", "fetch", "ogbn-arxiv", "--data", tmp_path)
+    assert path.exists()
 
 
 def test_fetch_into_a_file(home, web, tmp_path):
@@ -249,6 +264,31 @@ def test_convert_a_set_of_graphs(home, tmp_path):
 def test_convert_refuses(home, tmp_path, monkeypatch, source, target, pattern):
     monkeypatch.chdir(tmp_path)
     fails(tmp_path, pattern, "data", "convert", source, tmp_path / target)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes in the file system")
+def test_pipes_and_links_in_a_circle(home, tmp_path):
+    for suffix in ("npz", "zip", "pt", "parquet"):
+        os.mkfifo(tmp_path / f"pipe.{suffix}")
+        (tmp_path / f"loop.{suffix}").symlink_to(f"loop.{suffix}")
+        fails(home, "got a pipe; copy its content to a file", "data", "info", tmp_path / f"pipe.{suffix}")
+        fails(home, "got a pipe", "data", "convert", tmp_path / f"pipe.{suffix}", tmp_path / "out.npz")
+        fails(home, "name must be one of", "data", "convert", tmp_path / f"loop.{suffix}", tmp_path / "out.npz")
+    fails(home, "the output must be a file, got a pipe at", "data", "convert", "mine", tmp_path / "pipe.npz")
+    os.mkfifo(home / "waits.npz")
+    assert "waits" not in rows_of(ok("data", "list").stdout)
+
+
+def test_a_pickle_of_pointers(home, tmp_path):
+    """In a process of its own, which an unpickler would end with a segmentation fault."""
+    pointers = pickles.array(b"A" * 48, b"K\x03K\x02\x86", pickles.dtype(b"O8", b"|"))
+    content = pickles.file_of(pointers)
+    for part in PARTS:
+        (tmp_path / f"ind.small.{part}").write_bytes(content)
+    command = [sys.executable, "-m", "fishergraph", "data", "info", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ind.small.x must be a Planetoid pickle of arrays and lists, but it was refused" in done.stderr
 
 
 def test_wrong_calls(home):

@@ -354,6 +354,71 @@ def test_a_wrong_config_is_a_wrong_call(files, tmp_path, text, pattern):
     wrong(pattern, "embed", files[0], "-n", files[1], "-o", tmp_path / "z.npz", "--config", config)
 
 
+ODD_CONFIGS = {
+    "deep lists": ("layers = " + "[" * 5000 + "]" * 5000, r"is nested too deeply"),
+    "deep tables": ("layers = " + "{a = " * 5000 + "1" + "}" * 5000, r"is nested too deeply"),
+    "lists in a list": ("layers = [[1], [2]]", r"'layers' .* must be text of at most 1000"),
+    "many digits": ("seed = 0x" + "f" * 5000, r"'seed' .* must be text of at most 1000"),
+    "NUL": ('save = "a\\u0000b"', r"'save' .* must be text of at most 1000"),
+    "large": ("# " + "x" * 2_000_000, r"more than 1,048,576 bytes"),
+    "no TOML": ("{", r"is not TOML"),
+}
+
+
+@pytest.mark.parametrize("case", ODD_CONFIGS)
+def test_an_odd_config_is_a_wrong_call(files, tmp_path, case):
+    text, pattern = ODD_CONFIGS[case]
+    (tmp_path / "c.toml").write_text(text)
+    call_it = ["embed", files[0], "-n", files[1], "-o", tmp_path / "z.npz", "--config", tmp_path / "c.toml"]
+    wrong(pattern, *call_it)
+    assert not (tmp_path / "z.npz").exists()
+
+
+def test_an_empty_config_says_nothing(files, tmp_path):
+    (tmp_path / "c.toml").touch()
+    ok("embed", files[0], "-n", files[1], "-o", tmp_path / "z.npz", *SMALL, "--config", tmp_path / "c.toml")
+
+
+def test_an_npz_of_another_byte_order_gives_the_same_embedding(tmp_path):
+    rng = np.random.default_rng(0)
+    arrays = {
+        "edge_index": rng.integers(0, 9, (2, 30)),
+        "x": rng.normal(size=(9, 3)),
+        "ids": np.array(list("abcdefghi")),
+    }
+    np.savez(tmp_path / "little.npz", **arrays)
+    np.savez(tmp_path / "big.npz", **{key: a.astype(a.dtype.newbyteorder(">")) for key, a in arrays.items()})
+    for name in ("little", "big"):
+        ok("embed", tmp_path / f"{name}.npz", "-o", tmp_path / f"{name}.csv", "--seed", 0, *SMALL)
+    assert (tmp_path / "little.csv").read_bytes() == (tmp_path / "big.csv").read_bytes()
+
+
+def test_times_reach_the_estimator_with_all_their_digits(tmp_path):
+    edges, nodes = graph_frames()
+    write_frame(tmp_path / "e.csv", edges)
+    times = 1_700_000_000 + np.arange(len(nodes))
+    write_frame(tmp_path / "n.csv", nodes[["id"]].assign(time=times, one=1.0))
+    arguments = [tmp_path / "e.csv", "-n", tmp_path / "n.csv", "-o", tmp_path / "z.npz", *SMALL, "--no-normalize"]
+    ok("embed", *arguments, "--seed", 0)
+    assert record_of(tmp_path / "z.npz")["output"]["dtype"] == "float64"
+
+
+def test_a_loop_of_links_is_one_sentence(files, tmp_path):
+    (tmp_path / "loop.csv").symlink_to("loop.csv")
+    fails(tmp_path, "loop.csv", "embed", tmp_path / "loop.csv", "-o", tmp_path / "z.csv")
+    fails(tmp_path, "loop.csv", "embed", files[0], "-n", tmp_path / "loop.csv", "-o", tmp_path / "z.csv")
+
+
+def test_ids_that_the_output_cannot_keep_are_found_before_the_work(tmp_path, monkeypatch):
+    edges = pd.DataFrame({"source": [" a", "b"], "target": ["b", "c"]})
+    edges.to_parquet(tmp_path / "e.parquet")
+    ok("embed", tmp_path / "e.parquet", "-o", tmp_path / "z.parquet", *SMALL)
+    assert read_nodes(tmp_path / "z.parquet")[0].tolist() == [" a", "b", "c"]
+    monkeypatch.setattr(FisherEmbedding, "fit_transform", None)
+    pattern = r"no blanks around its words in a \.csv file, got ' a'; remove them, or write a \.parquet"
+    fails(tmp_path, pattern, "embed", tmp_path / "e.parquet", "-o", tmp_path / "z.csv", *SMALL)
+
+
 def test_directed_in_a_config_is_the_other_side_of_undirected(files, tmp_path):
     (tmp_path / "c.toml").write_text('directed = true\ndrop = "f0"', encoding="utf-8-sig")  # as Windows saves it
     ok("embed", files[0], "-n", files[1], "-o", tmp_path / "z.csv", "--config", tmp_path / "c.toml", "--dim", 4)

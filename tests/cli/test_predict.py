@@ -13,7 +13,7 @@ pytest.importorskip("torch_geometric")
 
 from fishergraph import FisherEmbedding
 from fishergraph.cli.labels import write_predictions
-from fishergraph.tables import SUFFIXES
+from fishergraph.tables import SUFFIXES, read_columns
 
 
 @pytest.fixture
@@ -82,6 +82,14 @@ def test_predictions_in_every_format(tmp_path, suffix, chances):
         more = {"p_no": [0.75, 0.5], "p_yes": [0.25, 0.5]} if chances else {}
         assert table.to_dict("list") == {"id": [7, 9], "prediction": ["no", "yes"], **more}
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_predictions_are_read_back_as_they_were_written(tmp_path, suffix):
+    ids, predicted = np.array(["NA", "7", "null"]), np.array(["nan", "NA", "x,y"])
+    write_predictions(tmp_path / f"p{suffix}", ids, predicted, predicted, None)
+    columns = read_columns(tmp_path / f"p{suffix}", ["ids" if suffix == ".npz" else "id", "prediction"])
+    assert columns == [ids.tolist(), predicted.tolist()]
 
 
 def test_a_wrong_call(tmp_path):

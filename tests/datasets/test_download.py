@@ -119,10 +119,12 @@ def test_the_first_download_is_trusted_and_binds_the_next(web, tmp_path):
     path = fetch_file(a_file(web), tmp_path)
     path.write_bytes(b"tampered")
     with pytest.raises(
-        ValueError, match=r"file\.bin' must have the SHA-256.*changed or cut and has been removed; fetch"
+        ValueError, match=r"file\.bin' must have the SHA-256.*changed or cut and has been moved to '.*\.old'; fetch"
     ):
         fetch_file(a_file(web), tmp_path)
-    assert names(tmp_path / "some") == ["file.bin.sha256"]
+    assert names(tmp_path / "some") == ["file.bin.old", "file.bin.sha256"]
+    assert (tmp_path / "some" / "file.bin.old").read_bytes() == b"tampered"
+    (tmp_path / "some" / "file.bin.old").unlink()
     web.files["file.bin"] = b"another"
     with pytest.raises(ValueError, match=rf"checksum {sha256(CONTENT)}, got .*, or remove '.*sha256' if the publisher"):
         fetch_file(a_file(web), tmp_path)
@@ -138,7 +140,7 @@ def test_a_look_before_use_reads_only_files_that_changed(web, tmp_path, monkeypa
     check_file(path)
     assert read == []
     os.utime(path, ns=(2**62, 2**62))
-    with pytest.raises(ValueError, match="removed"):
+    with pytest.raises(ValueError, match="moved to"):
         check_file(path)
     assert read == [path]
 
@@ -147,6 +149,30 @@ def test_a_file_of_ones_own_is_left_alone(tmp_path):
     (tmp_path / "own.npz").write_bytes(b"mine")
     check_file(tmp_path / "own.npz")
     assert (tmp_path / "own.npz").read_bytes() == b"mine"
+
+
+def test_a_file_of_ones_own_under_a_published_name_is_kept(web, tmp_path):
+    """Three times over, each under a name of its own."""
+    own = tmp_path / "some" / "file.bin"
+    own.parent.mkdir()
+    for number, aside in enumerate(("file.bin.old", "file.bin.old-2", "file.bin.old-3")):
+        own.write_bytes(f"mine {number}".encode())
+        with pytest.raises(ValueError, match=rf"moved to '.*/{aside}'; fetch it again"):
+            fetch_file(a_file(web, sha256=sha256(CONTENT)), tmp_path)
+        assert (own.parent / aside).read_bytes() == f"mine {number}".encode()
+    assert web.requests == []
+    assert fetch_file(a_file(web, sha256=sha256(CONTENT)), tmp_path).read_bytes() == CONTENT
+    assert names(own.parent) == [
+        "file.bin", "file.bin.old", "file.bin.old-2", "file.bin.old-3", "file.bin.sha256"
+    ]  # fmt: skip
+
+
+def test_the_part_of_a_download_that_nobody_needs_is_removed(web, tmp_path):
+    path = fetch_file(a_file(web), tmp_path)
+    (path.parent / "file.bin.part").write_bytes(b"half")
+    (path.parent / "file.bin.part.tag").write_text("tag")
+    fetch_file(a_file(web), tmp_path)
+    assert names(path.parent) == ["file.bin", "file.bin.sha256"]
 
 
 def test_no_such_file_and_no_such_server(web, tmp_path):
@@ -263,13 +289,13 @@ def test_a_published_graph_is_downloaded_once(web, home, monkeypatch, name, cont
     assert len(web.requests) == 1
 
 
-def test_a_tampered_download_is_removed_before_it_is_read(web, home, monkeypatch):
+def test_a_tampered_download_is_moved_aside_before_it_is_read(web, home, monkeypatch):
     file = put_up(web, monkeypatch, "ogbn-arxiv", zipped(ogb_files(example()), "arxiv/"))
     load_graph("ogbn-arxiv")
     content = (home / file.path).read_bytes()
     (home / file.path).write_bytes(content[: len(content) // 2])
     os.utime(home / file.path, ns=(2**62, 2**62))
-    with pytest.raises(ValueError, match=r"arxiv\.zip' must have the SHA-256.*removed; fetch it again"):
+    with pytest.raises(ValueError, match=r"arxiv\.zip' must have the SHA-256.*\.zip\.old'; fetch it again"):
         load_graph("ogbn-arxiv")
     assert load_graph("ogbn-arxiv").n_nodes == N
     assert len(web.requests) == 2

@@ -143,7 +143,7 @@ def test_a_damaged_file_is_named(tmp_path, damage):
             np.save(stream, np.ones(3))
     else:
         path.write_bytes(damaged[damage])
-    with pytest.raises(ValueError, match="cannot be read") as caught:
+    with pytest.raises(ValueError, match="an empty file" if damage == "empty" else "cannot be read") as caught:
         read_npz(path)
     assert str(path) in str(caught.value)
 

@@ -1,4 +1,4 @@
-"""The Planetoid reader: a safe unpickler, the published graphs, and downloads that are checked."""
+"""The Planetoid reader: pickles that are not run, the published graphs, and downloads that are checked."""
 
 import hashlib
 import pickle
@@ -51,6 +51,7 @@ def test_small_graph(tmp_path, protocol):
     assert data.y.tolist() == [0, 1, 1, 0, 0, 1]
     assert sorted(zip(*data.graph.nonzero(), strict=True)) == [(0, 1), (0, 5), (1, 0), (1, 2), (2, 1), (5, 0)]
     assert data.test.tolist() == [3, 5]
+    assert data.val.tolist() == [2]  # of nodes that are there
 
 
 @needs_shared_data
@@ -90,7 +91,6 @@ def _must_not_run(*arguments):
         Calls(__import__, "os"),
         Calls(np.fromfile, "x"),
         [1, {"a": Calls(exec, "pass")}],
-        np.array([Calls(_must_not_run)], dtype=object),
     ],
 )
 def test_a_foreign_pickle_runs_nothing(tmp_path, payload):
@@ -105,8 +105,16 @@ def test_a_pickle_cannot_alter_classes(tmp_path):
     # BUILD with a (None, dict) state sets attributes on whatever object lies on the stack, here a class.
     path = tmp_path / "ind.cora.x"
     path.write_bytes(b"\x80\x02cscipy.sparse.csr\ncsr_matrix\nN}U\x05spoilK\x01s\x86b.")
-    load_pickle(path)
+    with pytest.raises(ValueError, match="it sets the state of something other than an array"):
+        load_pickle(path)
     assert not hasattr(sp.csr_matrix, "spoil")
+
+
+def test_arrays_of_objects_are_refused(tmp_path):
+    path = tmp_path / "ind.cora.x"
+    path.write_bytes(pickle.dumps(np.array([Calls(_must_not_run)], dtype=object), protocol=2))
+    with pytest.raises(ValueError, match="an array of the type 'O8', not of numbers"):
+        load_pickle(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"no pickle", pickle.dumps(np.ones(9))[:-20]])
@@ -126,7 +134,18 @@ def test_bad_csr_indices_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"ally": [1, 2]}, {"tx": np.ones(3)}, {"graph": {0: [17]}}, {"ty": np.eye(3)}, {"graph": [1]}]
+    "changes",
+    [
+        {"ally": [1, 2]},
+        {"tx": np.ones(3)},
+        {"graph": {0: [17]}},
+        {"ty": np.eye(3)},
+        {"graph": [1]},
+        {"y": sp.csr_matrix(np.eye(2))},
+        {"ty": np.zeros((2, 0))},
+        {"tx": sp.csr_matrix(np.full((2, 3), np.nan))},
+        {"tx": sp.csr_matrix(np.full((2, 3), 1e39))},
+    ],
 )
 def test_parts_that_do_not_fit(tmp_path, changes):
     write_small(tmp_path, **changes)
@@ -137,6 +156,13 @@ def test_parts_that_do_not_fit(tmp_path, changes):
 def test_an_edge_to_no_node_names_the_file(tmp_path):
     write_small(tmp_path, graph={0: [17]})
     with pytest.raises(ValueError, match=r"ind\.small\.graph must hold node numbers 0 to 5, got 0 to 17"):
+        read_planetoid(tmp_path, "small")
+
+
+def test_a_test_index_that_would_fill_the_memory(tmp_path):
+    write_small(tmp_path)
+    (tmp_path / "ind.small.test.index").write_text("5\n999999999999\n")
+    with pytest.raises(ValueError, match="the test index names node 999999999999, far more than the other parts have"):
         read_planetoid(tmp_path, "small")
 
 

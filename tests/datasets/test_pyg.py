@@ -1,5 +1,10 @@
 """Graphs of PyTorch Geometric: objects, datasets of one graph, processed files; nothing in a file is run."""
 
+import io
+import pickle
+import zipfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -151,17 +156,86 @@ def test_a_file_runs_nothing(tmp_path, content):
     torch.save(content, tmp_path / "data.pt")
     with pytest.raises(
         ValueError,
-        match=r"data\.pt' must be a file of tensors.*\(it names .*_must_not_run\); load it there and pass the Data",
+        match=r"data\.pt' must be a processed file.*it names .*_must_not_run, which is not.*pass the Data object",
     ) as caught:
         read_graph(tmp_path / "data.pt")
     assert "\n" not in str(caught.value)
+    assert "weights_only" not in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [b"no such file", b"PK\x03\x04 cut"])
-def test_a_damaged_file(tmp_path, content):
+def pickled(obj) -> bytes:
+    return pickle.dumps(obj)
+
+
+def zipped(method) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        archive.writestr("data/data.pkl", pickled({"edge_index": 1}))
+    return file.getvalue()
+
+
+DAMAGED = {
+    "text": b"no such file",
+    "cut": b"PK\x03\x04 cut",
+    "a pickle": pickled({"edge_index": 1}),
+    "a pickle of a class": pickled(Path("x")),
+    "another zip file": zipped(zipfile.ZIP_STORED),
+    "packed": zipped(zipfile.ZIP_DEFLATED),
+    "empty pickle": b"\x80\x02.",
+    "html": b"<!DOCTYPE html>",
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_file_is_refused_in_our_words(tmp_path, content):
     (tmp_path / "data.pt").write_bytes(content)
-    with pytest.raises(ValueError, match=r"data\.pt' must be a file of tensors"):
+    with pytest.raises(ValueError, match=r"data\.pt' must be a processed file of one graph") as caught:
         read_graph(tmp_path)
+    assert "weights_only" not in str(caught.value)
+    assert "torch.load" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"edge_index": [[0], [1]]}, "edge_index of data must be a dense tensor of numbers, got list"),
+        ({"y": "text"}, "y of data must be a dense tensor of numbers, got str"),
+        ({"y": torch.full((N,), 0.5)}, "y of data must hold the number of a class, got 0.5"),
+        ({"y": torch.full((N,), 1e30)}, "y of data must hold the number of a class"),
+        (
+            {"y": torch.zeros(N, dtype=torch.complex64)},
+            "y of data must be a dense tensor of numbers, got torch.complex",
+        ),
+        (
+            {"x": torch.ones(N + 1, 2), "num_nodes": N},
+            r"x of data must have a row for each of its 30 nodes, got shape \(31, 2\)",
+        ),
+        ({"x": torch.tensor(1.0)}, "num_nodes"),
+        ({"x": [1, 2]}, "num_nodes|x of data"),
+        ({"num_nodes": -3, "x": None}, "num_nodes"),
+        ({"num_nodes": "many", "x": None}, "num_nodes"),
+        ({"train_mask": torch.arange(N)}, "train_mask of data must be true or false for each of 30 nodes"),
+        ({"train_mask": torch.ones(3).bool()}, "train_mask of data must be true or false for each of 30 nodes"),
+    ],
+)
+def test_a_file_of_other_fields(tmp_path, fields, message):
+    torch.save((pyg().to_dict() | fields, {}), tmp_path / "data.pt")
+    with pytest.raises(ValueError, match=message):
+        read_graph(tmp_path / "data.pt")
+
+
+@pytest.mark.parametrize("slices", [{"x": torch.tensor([0, 1])}, [1], torch.zeros(3), "a"])
+def test_a_file_of_other_borders(tmp_path, slices):
+    torch.save((pyg().to_dict(), slices), tmp_path / "data.pt")
+    with pytest.raises(ValueError, match="must hold one graph, got 0"):
+        read_graph(tmp_path / "data.pt")
+
+
+def test_times_and_small_floats_keep_their_digits(tmp_path):
+    times = torch.arange(1_700_000_000, 1_700_000_000 + N).reshape(-1, 1)
+    np.testing.assert_array_equal(read_graph(pyg(x=times)).X, times.numpy())
+    halves = torch.randn(N, 3).bfloat16()
+    np.testing.assert_array_equal(read_graph(pyg(x=halves)).X, halves.float().numpy())
 
 
 def test_a_file_of_something_else(tmp_path):

@@ -36,6 +36,28 @@ def test_tables_of_a_graph(tmp_path, monkeypatch, suffix, sparse):
     assert read(edges).to_numpy().tolist() == [["a", "b"], ["b", "a"], ["b", "c"], ["c", "b"]]
 
 
+def test_both_tables_or_neither(tmp_path, monkeypatch):
+    """The nodes cannot be written: the old tables stay, and nothing else is there."""
+    paths = write_tables(small(), tmp_path / "g.csv")
+    before = {path: path.read_bytes() for path in paths}
+    write, calls = table_pair._block, []
+
+    def fill_the_disk(columns, rows, X):
+        calls.append(X)
+        if X is not None and len(calls) > 3:
+            raise OSError(28, "No space left on device")
+        return write(columns, rows, X)
+
+    monkeypatch.setattr(table_pair, "_block", fill_the_disk)
+    with pytest.raises(OSError, match=r"g\.nodes\.csv' could not be written \(No space left on device\)"):
+        write_tables(small(y=np.array([0, 0, 0])), tmp_path / "g.csv")
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    calls.clear()
+    with pytest.raises(OSError, match="could not be written"):
+        write_tables(small(), tmp_path / "new.csv")
+    assert set(tmp_path.iterdir()) == set(paths)
+
+
 def test_several_splits_and_no_names(tmp_path):
     several = small(train=[np.array([0]), np.array([1])], val=[np.array([1]), np.array([2])], test=[np.array([2])] * 2)
     _, nodes = write_tables(several, tmp_path / "g.parquet")

@@ -131,8 +131,26 @@ BROKEN = [
     ({"node_labels": f"1\n{10**20}\n1\n1\n1\n"}, "line 2 of TINY_node_labels.txt must hold whole numbers"),
     ({"node_attributes": "1\nNA\n1\n1\n1"}, "line 2 of TINY_node_attributes.txt must hold numbers"),
     ({"node_attributes": "1\n1e39\n1\n1\n1"}, r"TINY_node_attributes.txt must lie within ±3.4e38, got 1e\+39"),
+    (
+        {"node_attributes": "1\n1\nnan\n1\n1"},
+        r"line 3 of TINY_node_attributes.txt must hold finite numbers, got \[nan\]",
+    ),
+    ({"node_attributes": "1,1\n1,NaN\n1,1\n1,1\n1,1"}, "line 2 of TINY_node_attributes.txt must hold finite numbers"),
+    (
+        {"node_attributes": "1\n1e999\n1\n1\n1"},
+        r"line 2 of TINY_node_attributes.txt must .* finite numbers, got \[inf\]",
+    ),
+    ({"node_attributes": "1\n1\n1\n1\n-inf"}, "line 5 of TINY_node_attributes.txt must hold finite numbers"),
+    ({"edge_attributes": "2\n2\n3\n3\n1e999\n4\n"}, "line 5 of TINY_edge_attributes.txt must hold finite numbers"),
+    ({"edge_attributes": "2\n2\n3\n3\n4\n1e39\n"}, r"TINY_edge_attributes.txt must lie within ±3.4e38, got 1e\+39"),
     ({"edge_labels": "1\n"}, "TINY_edge_labels.txt must have 6 lines, one per edge, got 1"),
 ]
+
+
+def test_lines_are_counted_in_the_file_whatever_the_order_of_the_graphs(tmp_path):
+    changes = {"graph_indicator": "2\n2\n1\n1\n1\n", "A": "1, 2\n3, 4\n", "edge_labels": None}
+    with pytest.raises(ValueError, match=r"line 1 of TINY_node_attributes\.txt must hold finite numbers, got \[nan\]"):
+        read_tu(write(tmp_path, **changes, node_attributes="nan\n1\n2\n3\n4\n"))
 
 
 @pytest.mark.parametrize(("changes", "sentence"), BROKEN, ids=range(len(BROKEN)))

@@ -227,7 +227,8 @@ def test_progress_is_told_and_nothing_warns():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         small(verbose=lambda title, steps: titles.append(title) or Bar()).fit_transform(LIST)
-    assert titles == ["input map", "graphs, stage 0", "layer 1/2", "graphs, stage 1", "layer 2/2", "graphs, stage 2"]
+    parts = ["input map", "graphs, stage 0", "layer 1/2", "graphs, stage 1", "layer 2/2", "graphs, stage 2"]
+    assert titles == [title for part in parts for title in (f"learning {part}", part)]
 
 
 def test_tensors_do_the_same_work():

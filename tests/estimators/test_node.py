@@ -153,13 +153,14 @@ def test_another_graph_needs_no_refit(X, A, multiset):
     assert Z.shape == (9, 18)
     order = rng.permutation(9)
     np.testing.assert_allclose(model.transform(other[order], graph=graph[order][:, order]), Z[order], atol=1e-12)
-    assert model.transform(other).shape == (9, 18)  # and without a graph: every row is its own multiset
+    alone = model.transform(other, graph=sp.csr_array((9, 9)))  # without edges every row is its own multiset
+    assert alone.shape == (9, 18)
 
 
 def test_rows_do_not_depend_on_their_companions(X, A):
     model = small().fit(X, graph=A)
-    alone = np.vstack([model.transform(X[i : i + 1]) for i in range(5)])
-    np.testing.assert_allclose(alone, model.transform(X)[:5], atol=1e-12)
+    alone = np.vstack([model.transform(X[i : i + 1], graph=sp.csr_array((1, 1))) for i in range(5)])
+    np.testing.assert_allclose(alone, model.transform(X, graph=sp.csr_array((N, N)))[:5], atol=1e-12)
 
 
 # --- what comes out -------------------------------------------------------------------------------------
@@ -251,7 +252,7 @@ def test_counts_tell_a_point_from_its_double():
     for counts in (False, True):
         model = small(n_layers=1, kernel="identity", counts=counts, n_anchors=2, dim=4, variance=0.5)
         _, phi = blocks(model, model.fit_transform(X, graph=sp.csr_array(A)))
-        lonely = model.transform(X[:1])[:, -phi.shape[1] :]
+        lonely = model.transform(X[:1], graph=sp.csr_array((1, 1)))[:, -phi.shape[1] :]
         assert phi.shape[1] == 2 * 4 + 2 * counts
         assert np.allclose(phi[0], lonely) is not counts
         if counts:
@@ -353,7 +354,12 @@ def test_a_callable_shows_progress_in_its_own_way(X, A):
             self.left -= n
 
     small(verbose=Bar).fit_transform(X, graph=A)
-    assert seen == [("input map", 0), ("layer 1/2", 0), ("layer 2/2", 0)]
+    parts = ["input map", "layer 1/2", "layer 2/2"]
+    assert seen == [(title, 0) for part in parts for title in (f"learning {part}", part)]
+    seen.clear()
+    small(verbose=Bar, multiset="ppr").fit(None, graph=A)
+    assert [title for title, _ in seen[:2]] == ["structure", "multisets"]
+    assert all(left == 0 for _, left in seen)
 
 
 @pytest.mark.parametrize(("teleport", "words", "most"), [(None, 50_000, 100e6), (0.1, 10_000, 160e6)])

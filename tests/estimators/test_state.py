@@ -32,9 +32,9 @@ def saved(tmp_path):
 
 
 def rewrite(path, **changes) -> None:
-    """The same file with other metadata; None removes an entry."""
+    """The same file with other metadata, without a checksum; None removes an entry."""
     with safe_open(str(path), framework="numpy") as file:
-        metadata = {**file.metadata(), **changes}
+        metadata = {**file.metadata(), "checksum": None, **changes}
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     save_file(arrays, str(path), metadata={key: value for key, value in metadata.items() if value is not None})
 
@@ -280,3 +280,162 @@ def test_a_record_that_load_could_not_find_is_not_written(tmp_path):
         model.save(tmp_path / "m.safetensors")
     one_sentence(error)
     assert not list(tmp_path.iterdir())
+
+
+# --- parts that do not fit ------------------------------------------------------------------------------
+
+
+def rewrite_arrays(path, change) -> None:
+    """The same file with other arrays, without a checksum: `change(arrays)` changes them."""
+    with safe_open(str(path), framework="numpy") as file:
+        metadata = {key: value for key, value in file.metadata().items() if key != "checksum"}
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    change(arrays)
+    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, str(path), metadata=metadata)
+
+
+def put(name, value):
+    """Change an array in its first entry, or all of it by a function."""
+
+    def change(arrays):
+        if callable(value):
+            arrays[name] = value(arrays[name])
+        else:
+            arrays[name].reshape(-1)[0] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (put("layer2.anchors", np.nan), "array 'layer2.anchors' does not hold finite numbers"),
+        (put("layer2.anchors", np.inf), "array 'layer2.anchors' does not hold finite numbers"),
+        (put("layer2.anchors", 1e30), r"layer2.anchors must lie between -1e\+16 and 1e\+16"),
+        (put("layer2.anchors", lambda a: a[:, :-1]), "counts must be that of the fit"),
+        (
+            put("layer2.anchors", lambda a: a[0]),
+            r"must be floats of shape \(n, n\), got float32 of \(5,\)",
+        ),
+        (put("layer2.anchors", lambda a: a[:0]), r"layer2.anchors must be floats of shape"),
+        (put("layer2.anchors", lambda a: a.astype(np.float16)), "layer2.anchors must be floats"),
+        (put("layer2.anchors", lambda a: a.astype(np.int64)), "layer2.anchors must be floats"),
+        (put("layer2.anchors", lambda a: a[:1]), "counts must be that of the fit"),
+        (put("input.landmarks", 2.0), "input.landmarks must be unit vectors"),
+        (put("input.landmarks", lambda a: a[:, :-1]), "input must take rows of 6 columns, got a map of 5"),
+        (put("input.root", 1e9), "input.root must lie between -10000 and 10000"),
+        (put("input.root", lambda a: a[:, :-1]), r"input.root must be floats of shape \(5, 5\)"),
+        (lambda arrays: arrays.pop("layer1.root"), r"parts missing or unknown \('layer1.root'\)"),
+        (lambda arrays: arrays.update(extra=X), r"parts missing or unknown \('extra'\)"),
+    ],
+)
+def test_arrays_that_do_not_fit(saved, change, words):
+    rewrite_arrays(saved, change)
+    with pytest.raises(ValueError, match=words) as error:
+        FisherEmbedding.load(saved)
+    assert str(saved) in one_sentence(error)
+
+
+@pytest.mark.parametrize(
+    ("family", "change", "words"),
+    [
+        ("diagonal-mixture", put("layer2.variances", -1.0), "layer2.variances must be positive"),
+        ("diagonal-mixture", put("layer2.variances", lambda a: a * np.float32(1e-20)), "layer2.means must be within"),
+        ("diagonal-mixture", put("layer2.log_weights", 3.0), "logarithms of weights that sum to one"),
+        ("diagonal-mixture", put("layer2.origin", lambda a: a[:-1]), "layer2.origin must be floats of shape"),
+        ("gaussian", put("layer2.covariances", -9.0), "symmetric and positive definite"),
+        (
+            "gaussian",
+            put("layer2.covariances", lambda a: a * np.float32(1e-20)),
+            "of layer2 must be at least 1e-18",
+        ),
+        ("von-mises-fisher", put("layer2.means", 2.0), "layer2.means must be shorter than one"),
+        ("von-mises-fisher", put("layer2.concentrations", 1e6), "concentrations must be those of the means"),
+        ("multinomial", put("layer1.probabilities", 0.9), "probabilities must be positive and sum to one"),
+    ],
+)
+def test_parameters_that_no_family_has(tmp_path, family, change, words):
+    path = tmp_path / "m.safetensors"
+    small(family=family).fit(np.abs(X), graph=A).save(path)
+    rewrite_arrays(path, change)
+    with pytest.raises(ValueError, match=words) as error:
+        FisherEmbedding.load(path)
+    one_sentence(error)
+
+
+def layers(path) -> list:
+    with safe_open(str(path), framework="numpy") as file:
+        return json.loads(file.metadata()["model"])["layers"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"n_features_in": 7}, "input must take rows of 7 columns"),
+        ({"n_features_in": "6"}, "n_features_in must be an integer"),
+        ({"feature_names_in": ["a"]}, "the 6 features have 1 names"),
+        ({"feature_names_in": [[]] * 6}, "feature_names_in is no list of names"),
+        ({"structural": True, "structure_seed": None}, "structure_seed"),
+        ({"input_map": {"kind": "identity", "n_outputs": 6}}, "parts missing or unknown|must have a NystromMap"),
+        ({"input_map": {"kind": "nothing"}}, "parts missing or unknown"),
+        ({"input_map": {"kind": "nystrom", "bandwidth": 1e-9}}, "bandwidth of input must be a finite number"),
+        ({"input_map": {"kind": "nystrom", "bandwidth": 1.0, "more": 1}}, "parts missing or unknown"),
+        ({"extra": 1}, "parts missing or unknown"),
+        ({"walk_map": None}, "features must be walked or not as in the fit"),
+        ({"params": {**small().get_params(), "n_layers": 10**9}}, "n_layers must be"),
+        ({"params": {**small().get_params(), "dim": "5"}}, "dim must be an integer"),
+        ({"params": {**small().get_params(), "device": "tpu"}}, "device must be one of"),
+        ({"params": {**small().get_params(), "backend": "abacus"}}, "backend .or None. must be one of"),
+        ({"params": {**small().get_params(), "kernel": "identity"}}, "must have|that of the fit"),
+    ],
+)
+def test_headers_that_do_not_fit(saved, change, words):
+    rewrite_model(saved, **change)
+    with pytest.raises(ValueError, match=words) as error:
+        FisherEmbedding.load(saved)
+    assert str(saved) in one_sentence(error)
+
+
+@pytest.mark.parametrize("variance", [0, -1.0, float("nan"), "1", None, True, 1e-300])
+def test_a_variance_that_is_none(saved, variance):
+    changed = layers(saved)
+    changed[1]["variance"] = variance
+    rewrite_model(saved, layers=changed)
+    with pytest.raises(ValueError, match=r"variance of layer2 must be|layer2.anchors must be within"):
+        FisherEmbedding.load(saved)
+
+
+@pytest.mark.parametrize("model", ["[" * 100_000, "3", "null", "9" * 10_000, '{"class": ' * 5000, "{}"])
+def test_a_header_that_is_no_object(saved, model):
+    rewrite(saved, model=model)
+    with pytest.raises(ValueError, match="must be a model file written by save") as error:
+        FisherEmbedding.load(saved)
+    one_sentence(error)
+
+
+@pytest.mark.parametrize("version", ["9" * 5000, "²", "-1", ""])
+def test_a_version_that_is_no_number(saved, version):
+    rewrite(saved, format_version=version)
+    with pytest.raises(ValueError, match="another program"):
+        FisherEmbedding.load(saved)
+
+
+def test_one_flipped_bit_is_found(saved):
+    data = bytearray(saved.read_bytes())
+    data[-1] ^= 1
+    saved.write_bytes(bytes(data))
+    with pytest.raises(ValueError, match="got a damaged one, whose checksum differs") as error:
+        FisherEmbedding.load(saved)
+    one_sentence(error)
+
+
+def test_a_file_without_a_checksum_is_read(saved):
+    before = FisherEmbedding.load(saved).transform(X, graph=A)
+    rewrite(saved)
+    np.testing.assert_array_equal(FisherEmbedding.load(saved).transform(X, graph=A), before)
+
+
+def test_a_model_of_an_absent_device_can_be_loaded(tmp_path):
+    path = tmp_path / "m.safetensors"
+    small().fit(X, graph=A).set_params(device="cuda", backend="triton").save(path)
+    assert FisherEmbedding.load(path).backend == "triton"

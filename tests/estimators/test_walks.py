@@ -248,4 +248,12 @@ def test_progress_names_the_walks(X, A):
             return None
 
     small(verbose=Part).fit_transform(X, graph=A)
-    assert told == ["input map", "walking", "walks", "layer 1/2", "layer 2/2"]
+    learned = [title for title in told if title.startswith("learning ")]
+    assert learned == [f"learning {part}" for part in ("input map", "walks", "layer 1/2", "layer 2/2")]
+    assert [title for title in told if title not in learned] == [
+        "input map",
+        "walking",
+        "walks",
+        "layer 1/2",
+        "layer 2/2",
+    ]

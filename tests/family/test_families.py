@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from family_examples import MIXED, SINGLE
+from fishergraph import FisherEmbedding
 from fishergraph.em.learn import em_step, learn_family
 from fishergraph.family import FAMILIES, choose_family, exact_root, fisher_ratio, retract
 from fishergraph.family.base import map_arrays, repeated, split
@@ -451,3 +452,28 @@ def test_no_namespace_is_left_behind():
         means = xp.asarray(np.asarray(family.mean_statistics(example.theta))[None] * 1.01)
         mass = xp.ones((1, len(example.theta[0])), dtype=xp.float64)
         assert math.prod(family.phi(means, mass, theta).shape) == width(example)
+
+
+@pytest.mark.parametrize("n_anchors", [1, 2])
+def test_smoothing_is_the_count_that_every_word_has_beforehand(n_anchors):
+    """q_w = (Σ α x_w + s) / (Σ_w Σ α x_w + d s); a parameter without an effect would leave all of these equal."""
+    counts = np.array([[4.0, 0.0, 0.0], [3.0, 0.0, 0.0], [0.0, 0.0, 5.0], [0.0, 0.0, 2.0]])
+    least = {}
+    for smoothing in (0.01, 0.5, 10.0):
+        theta = learn_family(FAMILIES["multinomial"](smoothing=smoothing), counts, n_anchors, rng=0)
+        least[smoothing] = theta.probabilities[:, 1]  # of the word that nobody has
+        if n_anchors == 1:
+            totals = counts.sum(axis=0) + smoothing
+            np.testing.assert_allclose(theta.probabilities, totals[None] / totals.sum(), rtol=1e-12)
+    assert (least[0.01] < least[0.5]).all()
+    assert (least[0.5] < least[10.0]).all()
+
+
+def test_smoothing_reaches_the_embedding():
+    X = np.random.default_rng(0).poisson(1.0, size=(20, 4)).astype(float)
+    given = {"n_layers": 1, "n_anchors": 2, "dim": 4, "kernel": "identity", "random_state": 0, "n_jobs": 1}
+    one, other = (
+        FisherEmbedding(family=FAMILIES["multinomial"](smoothing=smoothing), **given).fit_transform(X)
+        for smoothing in (0.5, 5.0)
+    )
+    assert np.abs(one - other).max() > 1e-2

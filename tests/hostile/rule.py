@@ -61,7 +61,8 @@ def is_clear(error: BaseException) -> bool:
 def not_finite(value: Any, name: str = "result") -> str:
     """The name of the first array or number in a result that is not finite; empty when all are."""
     if hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
+        value = value.detach().cpu()
+        value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()  # NumPy lacks that type
     if sp.issparse(value):
         value = value.data
     if isinstance(value, (float, np.floating)):

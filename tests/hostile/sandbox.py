@@ -54,7 +54,9 @@ def _one_worker(suite: str, seeds: list[int], seconds: float, gigabytes: int) ->
         reader.start()
         label, done = "", 0
         try:
-            lines.get(timeout=START_SECONDS)  # the worker is ready
+            if not lines.get(timeout=START_SECONDS):  # the worker is ready, or has ended before its first case
+                errors.seek(0)
+                raise RuntimeError(f"the suite {suite!r} cannot be imported: {errors.read()[-2000:].decode()}")
             while done < len(seeds):
                 try:
                     line = lines.get(timeout=seconds)

@@ -79,3 +79,10 @@ def test_weights_are_applied_to_the_sets():
 def test_parameters_are_checked(wrong):
     with pytest.raises(ValueError, match=f"{next(iter(wrong))}.* must be"):
         FisherEmbedding(multiset=Hops(**wrong)).fit(np.eye(3), graph=sp.csr_array(np.ones((3, 3))))
+
+
+def test_more_hops_and_members_than_nodes_are_all_that_there_are():
+    graph = as_graph(nx.path_graph(9))
+    sets, every = Hops(2**70, members=10**30)(graph), Hops(9, members=None)(graph)
+    assert_array_equal(sets.indices, every.indices)
+    assert_array_equal(np.diff(sets.indptr), np.full(9, 9))

@@ -162,8 +162,11 @@ def test_paths_that_explode_are_an_error_before_they_fill_the_memory():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"length": 0}, "length must be an integer of at least 1, got 0"),
+        ({"length": 0}, "length must be an integer of at least 1 and at most 64, got 0"),
         ({"length": 2.0}, "length must be an integer"),
+        ({"length": 10**9}, "length must be an integer of at least 1 and at most 64"),
+        ({"max_paths": 10**30}, r"max_paths \(or None\) must be an integer of at least 1 and at most 10{12}"),
+        ({"max_total": 2**70}, "max_total must be an integer of at least 1 and at most 10{12}"),
         ({"max_paths": 0}, r"max_paths \(or None\) must be an integer of at least 1"),
         ({"max_total": 0}, "max_total must be"),
         ({"seed": -1}, "seed must be an integer of at least 0"),
@@ -172,3 +175,22 @@ def test_paths_that_explode_are_an_error_before_they_fill_the_memory():
 def test_parameters_are_checked_before_the_work(wrong, message):
     with pytest.raises(ValueError, match=message):
         FisherEmbedding(multiset=Paths(**wrong)).fit(np.eye(3), graph=sp.csr_array(np.ones((3, 3))))
+
+
+def test_paths_that_end_early_are_not_searched_for_ever(monkeypatch):
+    """No path has 40 edges among 30 nodes, and looking for one in a complete graph would take 30! steps."""
+    monkeypatch.setattr("fishergraph.multiset.path_search._MOST_WORK", 2**16)
+    with pytest.raises(ValueError, match=r"must be at most max_total=100000000, got more; set max_paths"):
+        Paths(40, max_paths=None)(as_graph(nx.complete_graph(30)))
+
+
+def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
+    monkeypatch.setattr("fishergraph.multiset.path_search._MOST_WORK", 2**16)
+    with pytest.raises(MemoryError, match=r"\d+ paths of length 12 must fit into memory"):
+        Paths(12, max_paths=25 * 10**9, max_total=10**12)(as_graph(nx.complete_graph(40)))
+
+
+def test_weights_of_paths_are_finite():
+    graph = as_graph((np.array([[0, 1, 2], [1, 2, 3]]), np.full(3, 1e200)), undirected=True)
+    with pytest.raises(ValueError, match="must have a finite product, got more than float64 holds"):
+        Paths(3)(graph)

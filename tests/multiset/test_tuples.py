@@ -138,7 +138,7 @@ def test_without_a_graph_a_node_is_a_tuple_of_itself():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "asked for")
         model = small(multiset=Tuples(2, 1))
-        assert_array_equal(model.fit_transform(X), model.transform(X, graph=sp.csr_array((12, 12))))
+        assert_array_equal(model.fit_transform(X), model.fit_transform(X, graph=sp.csr_array((12, 12))))
 
 
 def test_on_torch_the_same_points_give_the_same_rows():
@@ -181,3 +181,19 @@ def test_tensors_are_sent_back():
     torch = pytest.importorskip("torch")
     with pytest.raises(TypeError, match="takes NumPy or CSR features, got a tensor"):
         small(multiset="tuples").fit(torch.from_numpy(X), graph=GRAPH)
+
+
+def test_tuples_that_nobody_could_list_are_refused():
+    with pytest.raises(ValueError, match=r"max_tuples must be an integer of at least 1 and at most 10{12}"):
+        node_tuples(as_graph(nx.path_graph(3)), max_tuples=10**30)
+    with pytest.raises(ValueError, match="k=3 and s=2 must be found among at most 68719476736 triples"):
+        node_tuples(as_graph(nx.path_graph(5000)), 3, 2, max_tuples=10**12)
+    with pytest.raises(MemoryError, match="970299000000 tuples must fit into memory"):
+        node_tuples(as_graph(nx.path_graph(9900)), 3, max_tuples=10**12)
+
+
+def test_borders_that_are_not_those_of_the_graph_are_refused():
+    with pytest.raises(ValueError, match="graph_ptr must end at the 3 nodes of the graph, got 1000000"):
+        node_tuples(as_graph(nx.path_graph(3)), graph_ptr=[0, 10**6])
+    with pytest.raises(ValueError, match="X must have one row per node of the graph, got 2 rows and 3 nodes"):
+        node_tuples(as_graph(nx.path_graph(3))).features(np.eye(2))

@@ -119,13 +119,77 @@ def test_labels_of_strings_and_none():
         ([3, None, 5, -1], [3, 5], [0, -1, 1, -1]),
         ([True, False, False, True], [False, True], [1, 0, 0, 1]),
         (pd.array([4, None, 6, 4], dtype="Int64"), [4, 6], [0, -1, 1, 0]),
+        (["b", "", "a", "  "], ["a", "b"], [1, -1, 0, -1]),
+        (["b", "", "a", None], ["a", "b"], [1, -1, 0, -1]),
+        (pd.array(["b", "", "a", None], dtype="string"), ["a", "b"], [1, -1, 0, -1]),
+        (["-1", "1", "1", "-1"], ["-1", "1"], [0, 1, 1, 0]),
+        (["-1", "a", "b", "a"], ["-1", "a", "b"], [0, 1, 2, 1]),
     ],
-    ids=["numbers", "minus one and one", "semi-supervised", "floats", "strings", "objects", "flags", "pandas"],
-)
+    ids=[
+        "numbers", "minus one and one", "semi-supervised", "floats", "strings", "objects", "flags", "pandas",
+        "empty texts", "empty texts and None", "pandas texts", "signs as texts", "a class of that name",
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("error")
 def test_labels_and_what_is_none(y, classes, codes):
     found, numbers = read_labels(y, 4)
     assert found.tolist() == classes
     assert numbers.tolist() == codes
+
+
+def test_the_text_of_minus_one_among_texts_of_integers_marks_a_row_without_a_label():
+    with pytest.warns(UserWarning, match="y says '-1' in some rows, which have no label then") as said:
+        model = small(max_epochs=2).fit(X, HIDDEN.astype(str), graph=A)
+    assert len(said) == 1
+    assert model.classes_.tolist() == ["0", "1", "2"]
+    numbers = small(max_epochs=2).fit(X, HIDDEN, graph=A)
+    np.testing.assert_array_equal(model.predict_proba(X, graph=A), numbers.predict_proba(X, graph=A))
+    with pytest.warns(UserWarning, match="y says '-1'"):
+        assert model.score(X, HIDDEN.astype(str), graph=A) == numbers.score(X, HIDDEN, graph=A)
+    signs = small(max_epochs=2).fit(X, np.where(Y == 1, "1", "-1"), graph=A)
+    assert signs.score(X, np.full(60, "-1"), graph=A) == (signs.predict(X, graph=A) == "-1").mean()
+
+
+def test_labels_meet_rows_by_name_or_are_refused():
+    names = [f"n{v:02d}" for v in range(60)]
+    frame, y = pd.DataFrame(X, index=names), pd.Series(HIDDEN, index=names)
+    known = small(max_epochs=2).fit(frame, y, graph=A).predict_proba(frame, graph=A)
+    for wrong in (y[::-1], y[:40]):
+        with pytest.raises(ValueError, match=r"y must have one label per row.*pass y\.reindex\(X\.index\)"):
+            small(max_epochs=2).fit(frame, wrong, graph=A)
+    again = small(max_epochs=2).fit(frame, y[::-1].reindex(frame.index), graph=A)
+    np.testing.assert_array_equal(again.predict_proba(frame, graph=A), known)
+    with pytest.raises(ValueError, match="y must have one label per row"):
+        again.score(frame, y[::-1], graph=A)
+    with pytest.raises(TypeError, match=r"got a dict; pass pd\.Series\(y\)\.reindex\(ids\)"):
+        small(max_epochs=2).fit(frame, y.to_dict(), graph=A)
+    by_position = small(max_epochs=2).fit(frame, pd.Series(HIDDEN), graph=A)  # an index that only counts
+    np.testing.assert_array_equal(by_position.predict_proba(frame, graph=A), known)
+    edges = sp.coo_array(A)
+    table = pd.DataFrame({"source": np.array(names)[edges.col], "target": np.array(names)[edges.row]})
+    ids = as_graph(table).ids
+    with pytest.raises(ValueError, match=r"or y\.reindex\(as_graph\(graph\)\.ids\) if X is no DataFrame"):
+        small(max_epochs=2).fit(y=y[::-1], graph=table)
+    assert small(max_epochs=2).fit(y=y[::-1].reindex(ids), graph=table).predict(graph=table).shape == (len(ids),)
+
+
+def test_a_graph_is_asked_for_as_in_the_fit(tmp_path):
+    model = small(max_epochs=2).fit(X, HIDDEN, graph=A)
+    model.save(tmp_path / "model.safetensors")
+    for known in (model, FisherClassifier.load(tmp_path / "model.safetensors")):
+        for call in (known.predict, known.predict_proba, lambda rows, known=known: known.score(rows, Y)):
+            with pytest.raises(ValueError, match="graph must be given, as it was for the fit, got None"):
+                call(X)
+    with pytest.raises(ValueError, match="graph must be left out, as it was for the fit, got one"):
+        small(max_epochs=2).fit(X, HIDDEN).predict(X, graph=A)
+
+
+def test_a_graph_in_the_place_of_features():
+    graph = as_graph(A)
+    expected = small(max_epochs=2).fit(None, HIDDEN, graph=graph).predict_proba(None, graph=graph)
+    found = small(max_epochs=2).fit(graph, HIDDEN)
+    np.testing.assert_array_equal(found.predict_proba(graph), expected)
+    np.testing.assert_array_equal(found.predict_proba(graph=graph), expected)
 
 
 def test_a_score_of_one_class_knows_which_labels_there_are():
@@ -335,7 +399,7 @@ def test_a_checkpoint_of_a_fit_is_resumed(tmp_path):
 
 ONLY_VAL = np.where(np.isin(np.arange(60), np.r_[TRAIN[Y[TRAIN] == 2], TEST]), -1, Y)
 BAD = {
-    "no labels": ({"y": np.full(60, -1)}, r"the class of at least one row, got none \(-1, None and NaN mark"),
+    "no labels": ({"y": np.full(60, -1)}, r"the class of at least one row, got none \(-1, None, NaN and '' mark"),
     "length": ({"y": Y[:50]}, r"one label for each of the 60 rows of X, got 50"),
     "continuous": ({"y": np.linspace(0, 1, 60)}, r"Unknown label type: continuous"),
     "two columns": ({"y": np.stack([Y, Y], 1)}, r"1d array"),

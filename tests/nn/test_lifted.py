@@ -430,7 +430,7 @@ def test_subgraphs_of_points_that_are_not_there():
     with pytest.raises(ValueError, match=r"points 0 to 13, or -1 in an empty slot, got 0 to 14"):
         conv(x, replace(sets, subgraphs=wrong))
     with pytest.raises(ValueError, match=r"must be over the 3 subgraphs, got \d+"):
-        conv(x, replace(sets, subgraphs=wrong[:3]))
+        conv(x, replace(sets, subgraphs=sets.subgraphs[:3]))
 
 
 def test_who_needs_edges_says_so():

@@ -45,6 +45,7 @@ class TestTriton(TensorContract):
     p = (1, 3)
     name = ("30",)
     seeds = range(1)
+    long = 2000
     degree = 150  # nineteen parts, more than one step of their merge takes
     many: ClassVar = {"n": 20, "n_sets": 8}
     jobs: ClassVar = (2,)

@@ -303,7 +303,7 @@ def bad(*, indptr=(0, 1, 2), indices=(0, 1), weights=None, n_points=2, kind=torc
         (lambda: bad(weights=[1.0]), r"one float for each of the 2 entries, got torch.float32 of \(1,\); pass"),
         (lambda: bad(weights=[1, 1]), "got torch.int64"),
         (lambda: bad(weights=[1.0, 1.0], device="meta"), "weights must be on cpu like the sets, got meta"),
-        (lambda: bad(weights=[1.0, -0.5]), "at least 0, got minimum -0.5; clip"),
+        (lambda: bad(weights=[1.0, -0.5]), "at least 0, got minimum -0.5 and maximum 1 .* clip"),
         (lambda: bad(weights=[1.0, float("nan")]), "weights must be finite"),
         (lambda: TensorSets(torch.tensor([0, 1]), torch.tensor([0], device="meta"), None, 1), "indices must be on cpu"),
     ],

@@ -76,6 +76,21 @@ def reference(scores, indptr, weights, slack):
     return out
 
 
+@each_version
+@pytest.mark.parametrize("seed", [25, 40, 60, 191])
+def test_a_light_anchor_is_met_as_closely_as_the_others(solve, seed):
+    """Weights of 1 to 10⁶: the mass of an anchor that light members choose is right relative to itself."""
+    rng = np.random.default_rng([seed, 4])
+    scores = rng.choice([2, 6, 20]) * rng.normal(size=(12, 4))
+    weights = np.exp(rng.uniform(0, np.log(1e6), 12))
+    weights[0] = 1e6
+    scores, weights, indptr = scores.astype(np.float32), weights.astype(np.float32), np.array([0, 12])
+    exact = plain(np.float64(scores), indptr, np.float64(weights), 1.0)
+    got = solve(scores, indptr, weights, 1.0)
+    masses = [weights @ np.exp(np.float64(logs)) for logs in (got, exact)]
+    assert_allclose(*masses, rtol=1e-5)
+
+
 def marginals(logs, indptr, weights):
     """(set, anchor): the column marginals over A/p."""
     parts = []

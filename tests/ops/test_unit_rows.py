@@ -50,6 +50,23 @@ def test_a_zero_row_and_one_that_is_no_number(engine, device):
     assert not units[[0, 3]].isnan().any()
 
 
+@pytest.mark.parametrize("exponent", [-44, -40, -25, -19, 20, 30, 38])
+@pytest.mark.parametrize(("engine", "device"), [*ENGINES.args[1], ("torch", "cpu")])
+def test_rows_of_any_length_that_float32_holds(engine, device, exponent):
+    """Squares overflow or vanish from 1e±19 on; the last rows are subnormal, of few digits."""
+    x = (rows((3, 5), device) * 10.0**exponent).to(torch.float32)
+    exact = x.double() / x.double().norm(dim=1, keepdim=True)
+    torch.testing.assert_close(unit_rows(engine, x).double(), exact, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("exponent", [-200, 200, 300])
+@pytest.mark.parametrize(("engine", "device"), [*ENGINES.args[1], ("torch", "cpu")])
+def test_rows_of_any_length_that_float64_holds(engine, device, exponent):
+    plain = rows((3, 5), device)
+    exact = plain / plain.norm(dim=1, keepdim=True)
+    torch.testing.assert_close(unit_rows(engine, plain * 10.0**exponent), exact, rtol=1e-12, atol=1e-12)
+
+
 @ENGINES
 def test_gradcheck_and_the_registration(engine, device):
     x = rows((3, 4), device).requires_grad_()

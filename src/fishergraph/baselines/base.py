@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph._checks import check_seed
+from fishergraph._repr import short_params
 from fishergraph.baselines.door import Task, open_task
 
 
@@ -23,6 +24,8 @@ class Baseline(ABC, BaseEstimator):
 
     needs_features = True
     needs_graph = True
+
+    __repr__ = short_params
 
     def fit(
         self, X: Any, y: Any, *, graph: Any = None, train: Any, val: Any, seed: int = 0, progress: Any = False

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_compressed, check_finite_rows
+from fishergraph._checks import check_finite_rows
 from fishergraph._graph_checks import check_same_rows
+from fishergraph._numbers import as_floats
 from fishergraph.graph import as_graph
 from fishergraph.probes.door import check_split
 
@@ -57,10 +58,10 @@ def open_task(model: Any, X: Any, y: Any, graph: Any, train: Any, val: Any) -> T
 
 def features(X: Any) -> Any:
     """X as a dense or CSR matrix of finite floats."""
-    X = sp.csr_array(check_compressed(X, "X")) if sp.issparse(X) else np.asarray(X)
-    if X.ndim != 2 or X.dtype.kind not in "fiub":
+    X = as_floats(X, "X")
+    if X.ndim != 2:
         raise ValueError(
             f"X must be a matrix of numbers, one row a node, got shape {X.shape} and dtype {X.dtype}; pass features."
         )
     check_finite_rows(X, "X")
-    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float32)
+    return X

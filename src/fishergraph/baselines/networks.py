@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph._checks import check_flag, check_integer
+from fishergraph._checks import MOST_LAYERS, check_flag, check_integer
 from fishergraph._optional import require
 from fishergraph.baselines.base import Baseline
 from fishergraph.baselines.door import HIDDEN, Task, features
@@ -27,10 +27,11 @@ from torch import Tensor, nn  # noqa: E402
 
 from fishergraph.baselines.stacks import Stack  # noqa: E402
 from fishergraph.nn import FisherNet, train  # noqa: E402
-from fishergraph.nn.limits import MOST_LAYERS, WIDEST  # noqa: E402
 from fishergraph.nn.rows import as_tensor, is_sparse  # noqa: E402
 from fishergraph.nn.training import own_randomness  # noqa: E402
 from fishergraph.ops.torch_threads import bounded  # noqa: E402
+
+WIDEST = 2**15  # hidden columns or heads: their square is a matrix of 4 GB
 
 
 class Network(Baseline):

@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
@@ -134,12 +134,16 @@ def one_line_warnings() -> Iterator[list[str]]:
 class Bar:
     """One bar on stderr for the whole work; the estimator moves it, calling it as its `verbose`.
 
-    It shows the part that is being worked on, and keeps the seconds of each part, the learning before it included.
+    It shows the part that is being worked on, and keeps the seconds of each part. Parts have costs: the bar moves in
+    proportion to them. Before they are known it swings.
     """
 
     def __init__(self, *, quiet: bool):
         self.quiet = quiet
         self.seconds: dict[str, float] = {}
+        self.costs: dict[str, float] = {}
+        self.later: dict[str, float] = {}  # costs of parts that come after those of the estimator
+        self.done = 0.0  # the cost of the parts that are finished
 
     def __enter__(self) -> Bar:
         from rich.console import Console
@@ -160,19 +164,23 @@ class Bar:
         """Name the part that begins."""
         self.progress.update(self.task, description=title)
 
-    def expect(self, n_parts: int) -> None:
-        """Tell how many parts the estimator will report, about; the bar then fills instead of swinging."""
-        self.progress.update(self.task, description="learning", total=n_parts, completed=0)
-        self.n_parts, self.last = n_parts, perf_counter()
+    def expect(self, parts: int | Mapping[str, float]) -> None:
+        """Tell how many steps `count` will name, or the costs of the parts that begin: the bar fills from here on."""
+        self.costs = {} if isinstance(parts, int) else {**parts, **self.later}
+        total = parts if isinstance(parts, int) else sum(self.costs.values())
+        self.done = 0.0
+        self.progress.update(self.task, total=total, completed=0)
 
     @contextmanager
     def __call__(self, title: str, steps: int) -> Iterator[Bar]:
+        """A part of the work in so many steps."""
         self.part(title)
-        self.progress.update(self.task, total=max(self.n_parts, len(self.seconds) + 1))
-        self.step = 1 / max(steps, 1)
+        began, cost = perf_counter(), self.costs.get(title, 0.0 if self.costs else 1.0)
+        self.step, self.end = cost / max(steps, 1), self.done + cost
         yield self
-        self.seconds[title] = round(perf_counter() - self.last, 4)
-        self.last = perf_counter()
+        self.done = self.end
+        self._move_to(self.end)
+        self.seconds[title] = round(perf_counter() - began, 4)
 
     def count(self, title: str) -> None:
         """Name the part that is done and move on by one."""
@@ -185,5 +193,9 @@ class Bar:
         self.part(" · ".join(shown))
 
     def update(self, n: int) -> None:
-        """Move on by n of the steps of this part."""
-        self.progress.advance(self.task, n * self.step)
+        """Move on by n of the steps of this part, at most to its end."""
+        self.done = min(self.done + n * self.step, self.end)
+        self._move_to(self.done)
+
+    def _move_to(self, done: float) -> None:
+        self.progress.update(self.task, completed=done)

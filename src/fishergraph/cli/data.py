@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -111,7 +112,7 @@ def run_convert(source: str, target: Path, home: Path | None, *, prepared: bool,
     suffix = check_suffix(target, [".npz", *TABLES])
     for path in [target] if suffix == ".npz" else table_paths(target):
         check_folder(path)
-        if Path(source).resolve() == path.resolve():
+        if os.path.realpath(source) == os.path.realpath(path):
             raise ValueError(f"the target must be another file than the source, got '{path}' twice; choose another.")
     if is_graph_set(source, home):
         if suffix != ".npz" or prepared:

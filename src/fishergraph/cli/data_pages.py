@@ -10,11 +10,12 @@ import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from fishergraph._archive_checks import npz_shapes
 from fishergraph.cli.console import printer
 from fishergraph.datasets import BUNDLED, find_graph, find_graphs, is_graph_set, load_graph, load_graphs
 from fishergraph.datasets.folders import data_folders, existing_folders, npz_files
 from fishergraph.datasets.formats import FORMATS
-from fishergraph.datasets.npz import UNREADABLE, npz_shapes
+from fishergraph.datasets.npz import UNREADABLE, read_arrays
 from fishergraph.datasets.prepare import preparation_of
 from fishergraph.datasets.record import GraphData
 from fishergraph.datasets.sources import SOURCES, TU_FILES, TU_HOME, File, Source, published
@@ -78,9 +79,10 @@ def _counts(path: Path) -> tuple[str, str, str, str] | None:
     try:
         shapes = npz_shapes(path)
         (n_nodes,), n_lines = shapes["y"], shapes["edge_index"][1]
-        with np.load(path, allow_pickle=False) as file:
-            n_classes = len(np.unique(file["y"]))
-            n_features = shapes["x"][1] if "x" in shapes else int(file["x_shape"][1])
+        with path.open("rb") as stream:
+            arrays = read_arrays(stream, str(path), ("y", "x_shape"))
+        n_classes = len(np.unique(arrays["y"]))
+        n_features = shapes["x"][1] if "x" in shapes else int(arrays["x_shape"][1])
     except UNREADABLE:
         return None
     return f"{n_nodes:,}", f"{n_lines:,}", f"{n_features:,}", f"{n_classes:,}"

@@ -114,7 +114,7 @@ def _check_call(job: EmbedJob) -> None:
 
 def run_embed(job: EmbedJob) -> None:
     """Check, read, embed, write."""
-    from fishergraph.tables import check_writable
+    from fishergraph.tables import check_writable, check_written_ids
 
     clock, bar = Clock(), Bar(quiet=job.quiet)
     check_writable(job.output)
@@ -126,21 +126,21 @@ def run_embed(job: EmbedJob) -> None:
             bar.part("reading")
             with clock.stage("read"):
                 inputs = read_inputs(job)
+                check_written_ids(job.output, inputs.ids)
             if not job.quiet and (hint := one_way_hint(job, inputs.graph)):
                 say(hint)
             X = inputs.X
             if job.model is not None:
                 X = match_features(job, estimator, inputs, advice=", or leave some out with --drop")
                 vars(estimator).pop("feature_names_in_", None)  # X is a plain array, and its columns are in order
-            spec = estimator._spec()
-            bar.expect(1 + spec.n_layers + spec.walks)
+            bar.later = {"writing": _writing_cost(job, estimator, inputs)}
             with clock.stage("embed"):
                 step = estimator.fit_transform if job.model is None else estimator.transform
                 Z = step(X, graph=inputs.graph)
-            bar.part("writing")
+            clock.seconds["parts_of_embed"] = dict(bar.seconds)
             with clock.stage("write"):
-                _write(job, estimator, inputs, Z)
-        clock.seconds |= {"parts_of_embed": bar.seconds, "total": clock.total()}
+                _write(job, estimator, inputs, Z, bar)
+        clock.seconds["total"] = clock.total()
         record = {
             **surroundings(clock),
             **_facts(job, estimator, seed, inputs, Z),
@@ -172,7 +172,17 @@ def _place(job: EmbedJob, *names: str) -> dict[str, Any]:
     return {name: getattr(job, name) for name in names if getattr(job, name) is not None}
 
 
-def _write(job: EmbedJob, estimator: Any, inputs: Inputs, Z: np.ndarray) -> None:
+def _writing_cost(job: EmbedJob, estimator: FisherEmbedding, inputs: Inputs) -> float:
+    """What writing the embedding costs beside the parts of the estimator."""
+    from fishergraph.estimators.costs import writing_cost
+    from fishergraph.estimators.stack_spec import kept_widths
+
+    spec = estimator._spec()
+    width = spec.input_width(estimator.dim if inputs.X is None else inputs.X.shape[1])
+    return writing_cost(job.output.suffix.lower(), inputs.graph.n_nodes * sum(kept_widths(spec, 0, width)))
+
+
+def _write(job: EmbedJob, estimator: Any, inputs: Inputs, Z: np.ndarray, bar: Bar) -> None:
     from fishergraph.tables import write_embedding
 
     if job.save is not None:
@@ -181,7 +191,9 @@ def _write(job: EmbedJob, estimator: Any, inputs: Inputs, Z: np.ndarray) -> None
         if inputs.X is not None:
             estimator.feature_names_in_ = np.array(inputs.names, dtype=object)
         estimator.save(job.save)
-    write_embedding(job.output, inputs.ids, Z, [str(name) for name in estimator.get_feature_names_out()])
+    names = [str(name) for name in estimator.get_feature_names_out()]
+    with bar("writing", Z.nbytes) as part:
+        write_embedding(job.output, inputs.ids, Z, names, advance=part.update)
 
 
 def _facts(

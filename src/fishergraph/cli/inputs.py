@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,14 +63,14 @@ def check_outputs(job: Job, *others: Path | None) -> None:
     """Raise if a file cannot be written where it is asked for, or would replace one that is read."""
     from fishergraph._file_checks import check_folder
 
-    taken = {path.resolve(): path for path in (job.edges, job.nodes, job.model, job.config) if path is not None}
+    taken = {os.path.realpath(path) for path in (job.edges, job.nodes, job.model, job.config) if path is not None}
     for path in (job.output, record_path(job.output), *others):
         if path is None:
             continue
         check_folder(path)
-        if path.resolve() in taken:
+        if os.path.realpath(path) in taken:
             raise ValueError(f"every file must have its own path, got '{path}' twice; choose another output.")
-        taken[path.resolve()] = path
+        taken.add(os.path.realpath(path))
 
 
 def node_file(job: Job) -> Path | None:

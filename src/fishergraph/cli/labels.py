@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 _PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test", "": ""}
 _MASKS = {"train_mask": "train", "val_mask": "val", "test_mask": "test"}
+_MINUS_ONE = ("-1", "-1.0")
+_LONGEST = 1000  # characters of a class
 _WHOLE = re.compile(r"(0|-?[1-9]\d{0,17})(\.0)?")  # as int64 prints it, or as pandas writes it beside empty cells
 
 
@@ -55,7 +58,7 @@ def read_labels(path: Path, label: str, split: str | None) -> Labels:
     cells, *parts = read_columns(path, [label, *keys])
     if any(isinstance(cell, (list, dict)) for cell in cells):
         raise ValueError(f"{label!r} in '{path}' must hold one class per row, got several; name another column.")
-    words = _words(cells, unlabelled=path.suffix.lower() == ".npz")
+    words = _unlabelled([_word(cell) for cell in cells], label, path)
     if keys:
         where = f"column {split!r} of '{path}'" if split else f"the masks of '{path}'"
         named = _marked(keys, parts, len(words), path) if split is None else _named(parts[0], where)
@@ -70,12 +73,24 @@ def read_labels(path: Path, label: str, split: str | None) -> Labels:
     return Labels(y, classes, ", ".join(keys), val, rows["test"])
 
 
-def _words(cells: list[Any], *, unlabelled: bool) -> list[str | None]:
-    """Every cell as text, None where it is empty; where −1 is `unlabelled`, as in `FisherClassifier`, there too."""
-    missing: set[Any] = {None, ""}
-    if unlabelled and cells and not isinstance(cells[0], str) and set(cells) != {-1, 1}:
-        missing.add(-1)
-    return [None if cell in missing or cell != cell else str(cell).strip() for cell in cells]
+def _word(cell: Any) -> str | None:
+    """A cell as text, None where it is empty."""
+    return None if cell is None or cell != cell else str(cell).strip() or None
+
+
+def _unlabelled(words: list[str | None], label: str, path: Path) -> list[str | None]:
+    """The words, without those of −1 in an npz file, where it marks rows without a label; in tables it is a class.
+
+    A warning says which of the two it is, unless −1 and 1 are the only classes.
+    """
+    rows = sum(word in _MINUS_ONE for word in words)
+    if not rows or {word for word in words if word is not None} <= {*_MINUS_ONE, "1", "1.0"}:
+        return words
+    array = path.suffix.lower() == ".npz"
+    what = "have no label then; write another number if it is a class" if array else "are a class of their own"
+    advice = "" if array else "; leave these cells empty if the nodes have no label"
+    warnings.warn(f"{label!r} in '{path}' is -1 in {rows} rows, which {what}{advice}.", stacklevel=2)
+    return [None if word in _MINUS_ONE else word for word in words] if array else words
 
 
 def _numbered(words: list[str | None], what: str) -> tuple[np.ndarray, np.ndarray]:
@@ -85,6 +100,10 @@ def _numbered(words: list[str | None], what: str) -> tuple[np.ndarray, np.ndarra
     known = {word for word in words if word is not None}
     if not known:
         raise ValueError(f"{what} must hold the class of at least one row, got none; label the rows to train on.")
+    if odd := [word for word in known if "\0" in word or len(word) > _LONGEST]:
+        raise ValueError(
+            f"{what} must hold classes of at most {_LONGEST} characters without NUL, got {odd[0][:40]!r}; shorten them."
+        )
     whole = all(_WHOLE.fullmatch(word) for word in known)
     if not whole and all(map(_is_number, known)) and (broken := [word for word in known if float(word) % 1]):
         raise ValueError(f"{what} must hold classes, got numbers such as {min(broken)}; bin them into classes.")

@@ -67,7 +67,7 @@ def predict(
 
 def run_predict(job: PredictJob) -> None:
     """Check, read, predict, write."""
-    from fishergraph.tables import check_writable
+    from fishergraph.tables import check_writable, check_written_ids
 
     clock, bar = Clock(), Bar(quiet=job.quiet)
     check_writable(job.output)
@@ -80,6 +80,7 @@ def run_predict(job: PredictJob) -> None:
             with clock.stage("read"):
                 learned = getattr(estimator, "feature_names_in_", None)
                 inputs = read_inputs(job, only=[] if learned is None else learned.tolist())
+                check_written_ids(job.output, inputs.ids)
                 X = match_features(job, estimator, inputs)
             bar.part("predicting")
             with clock.stage("predict"):

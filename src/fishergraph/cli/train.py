@@ -144,7 +144,7 @@ def run_train(job: TrainJob) -> None:
                 inputs, labels = read_labelled(job)
             if not job.quiet and (hint := one_way_hint(job, inputs.graph)):
                 say(hint)
-            bar.expect(1)
+            bar.expect({"learning": 1, "training": 20})
             with clock.stage("train"):
                 _fit(job, estimator, inputs, labels)
             bar.part("writing")

@@ -106,7 +106,7 @@ def load_graphs(name: str | Path, *, data_home: str | Path | None = None, verbos
 
 
 def find_graphs(name: str, data_home: str | Path | None = None) -> Path | None:
-    """The file or folder that has a graph set, or None; what was downloaded and then changed is removed."""
+    """The file or folder that has a graph set, or None; what was downloaded and then changed is moved aside."""
     for folder in (place for home in existing_folders(data_home) for place in (home, home / "tu")):
         if (place := find_tu(folder, name)) is not None:
             if place.is_file():
@@ -128,7 +128,7 @@ def is_graph_set(name: Any, data_home: str | Path | None = None) -> bool:
 
 
 def find_graph(source: Source, data_home: str | Path | None = None) -> Path | None:
-    """The file or folder that has a published graph, or None; what was downloaded and then changed is removed."""
+    """The file or folder that has a published graph, or None; what was downloaded and then changed is moved aside."""
     for place in places(source, data_home):
         for file in source.files:
             path = place / Path(file.path).name if place.is_dir() else place
@@ -143,7 +143,7 @@ def fetch(name: str, *, data_home: str | Path | None = None, verbose: Any = Fals
     """The files of a published graph or set of graphs, downloaded where they are absent, and checked.
 
     They go into `data_home` if given, else into the cache folder. What has come of a broken download is kept, and the
-    next call goes on from there. A file whose checksum is wrong is removed.
+    next call goes on from there. A file whose checksum is wrong is moved aside, to a name that ends in .old.
     """
     (files,) = check_names([name])
     folder = data_folders(data_home)[-1]

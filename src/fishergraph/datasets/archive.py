@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from fishergraph._archive_checks import check_zip
 from fishergraph._file_checks import check_readable, unreadable
 
 
@@ -23,7 +25,9 @@ class Members:
             head = check_readable(self.path)
             try:
                 self.archive = zipfile.ZipFile(self.path)
-            except (zipfile.BadZipFile, NotImplementedError) as error:
+                check_zip(self.archive)
+            except Exception as error:  # a damaged list of members can fail in any way
+                self.__exit__()
                 raise unreadable(self.path, head, error) from error
 
     def __enter__(self) -> Members:
@@ -62,6 +66,12 @@ class Members:
             )
         return member
 
+    def size(self, member: str) -> int:
+        """The bytes of a member; those of a zip file are counted unpacked."""
+        if self.archive is None:
+            return (self.path / member).stat().st_size
+        return self.archive.getinfo(member).file_size
+
     def where(self, member: str) -> str:
         """The path of a member, for people."""
         return f"{self.path}/{member}"
@@ -76,7 +86,19 @@ class Members:
             with self.archive.open(member) as stream:
                 yield stream
         else:
-            with tempfile.TemporaryFile() as copy, self.archive.open(member) as stream:
-                shutil.copyfileobj(stream, copy, 1 << 20)
-                copy.seek(0)
+            with tempfile.TemporaryFile() as copy:
+                self._unpack(member, copy)
                 yield copy
+
+    def _unpack(self, member: str, copy: IO[bytes]) -> None:
+        """Copy the bytes of a member of the zip file."""
+        assert self.archive is not None
+        try:
+            with self.archive.open(member) as stream:
+                shutil.copyfileobj(stream, copy, 1 << 20)
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError) as error:
+            raise ValueError(
+                f"'{self.where(member)}' must be a whole member of a zip file, but it cannot be unpacked ({error}); "
+                "download or copy the file again."
+            ) from error
+        copy.seek(0)

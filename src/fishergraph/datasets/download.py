@@ -14,10 +14,11 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPException
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
-from fishergraph._file_checks import check_folder, replacing
+from fishergraph._file_checks import check_folder, check_regular, remove_dead, replacing
 from fishergraph.datasets.sources import File
 
 CHUNK = 1 << 20
@@ -30,10 +31,15 @@ def fetch_file(file: File, folder: Path, verbose: Any = False) -> Path:
     """The path of the file in a data folder, downloaded if it is not there, and equal to what the table says."""
     target = folder / file.path
     _make_folder(target.parent)
-    if target.is_file():
-        check_file(target, file, again=True)
-        return target
     part = target.with_name(target.name + ".part")
+    if os.path.lexists(target):
+        check_file(target, file, again=True)
+        remove_dead(part)
+        if not part.exists():
+            _tag(part).unlink(missing_ok=True)
+        return target
+    if os.path.lexists(part):
+        check_regular(part)
     with part.open("ab") as stream, _alone(stream):
         if target.is_file():  # another process was quicker
             part.unlink(missing_ok=True)
@@ -46,11 +52,12 @@ def fetch_file(file: File, folder: Path, verbose: Any = False) -> Path:
 
 
 def check_file(path: Path, file: File | None = None, *, again: bool = False) -> None:
-    """Raise, and remove the file, if it is not what was downloaded or what the table says.
+    """Raise, and move the file aside, if it is not what was downloaded or what the table says.
 
     A file older than the note of its checksum is not read again, unless `again`; a file without note is somebody's own
     and is left alone, unless the table has a checksum and `again` asks for it.
     """
+    check_regular(path)
     note = _note(path)
     known = file.sha256 if file is not None and again else None
     if not note.is_file() and known is None:
@@ -60,11 +67,18 @@ def check_file(path: Path, file: File | None = None, *, again: bool = False) -> 
     expected = known or _noted(path)
     got = _sha256(path)
     if got != expected:
-        path.unlink()
         raise ValueError(
             f"'{path}' must have the SHA-256 checksum {expected}, got {got}, so it was changed or cut and has been "
-            "removed; fetch it again."
+            f"moved to '{_move_aside(path)}'; fetch it again."
         )
+
+
+def _move_aside(path: Path) -> Path:
+    """The new path of a file, now moved: name.old, or name.old-2 and so on where these are taken."""
+    names = (f"{path.name}.old{'' if k == 1 else f'-{k}'}" for k in count(1))
+    aside = next(target for name in names if not os.path.lexists(target := path.with_name(name)))
+    os.rename(path, aside)
+    return aside
 
 
 def _note(path: Path) -> Path:
@@ -111,7 +125,7 @@ def _complete(file: File, part: Path, stream: IO[bytes], verbose: Any) -> None:
             if _download(file, part, stream, verbose):
                 return
         except (OSError, ValueError, HTTPException) as error:
-            if getattr(error, "errno", None) == errno.ENOSPC:
+            if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise OSError(
                     f"the disk of '{part.parent}' must have room for {part.stem}, got {error.strerror}; make room, or "  # type: ignore
                     "name another folder as data_home (--data on the command line)."

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._file_checks import replacing
+from fishergraph._archive_checks import FREE_COUNT
+from fishergraph._file_checks import check_readable, replacing
 from fishergraph._npz_files import feature_arrays, has_features
 from fishergraph.datasets.npz import misfit, read_arrays, read_edges, read_features, read_integers
 from fishergraph.datasets.prepare import check_nodes, undirected_graph
@@ -58,6 +59,7 @@ class GraphSet:
 def read_graph_npz(path: str | Path, name: str | None = None) -> GraphSet:
     """The graphs of one `.npz` file, symmetrised; a tag that all nodes share says nothing and is dropped."""
     path = Path(path)
+    check_readable(path)
     with path.open("rb") as stream:
         arrays = read_arrays(stream, str(path))
     where = str(path)
@@ -69,6 +71,9 @@ def read_graph_npz(path: str | Path, name: str | None = None) -> GraphSet:
     y = read_integers(arrays, "y", where)
     if y.shape != (n_graphs,):
         raise misfit(where, f"'y' of shape ({n_graphs},)", f"shape {y.shape}")
+    entries = sum(array.size for array in arrays.values())
+    if n_nodes > max(FREE_COUNT, 8 * entries):
+        raise misfit(where, f"at most {max(FREE_COUNT, 8 * entries):,} nodes beside its other arrays", f"{n_nodes:,}")
     sources, targets = _edges(arrays, graph_ptr, where)
     if "edge_weight" in arrays:
         graph = as_graph((np.stack([sources, targets]), arrays["edge_weight"]), undirected=True, n_nodes=n_nodes)
@@ -154,13 +159,26 @@ def _unpacked(bits: np.ndarray, graph_ptr: np.ndarray, where: str) -> tuple[np.n
     needed = int((sizes * (sizes - 1) // 2).sum())
     if bits.dtype != np.uint8 or bits.size * 8 < needed:
         raise misfit(where, f"{needed} bits in 'adj_upper_bits'", f"{bits.size * 8} of {bits.dtype}")
-    flat, start, ends = np.unpackbits(bits), 0, []
-    for first, size in zip(graph_ptr, sizes, strict=False):
-        rows, columns = np.triu_indices(size, 1)
-        on = np.flatnonzero(flat[start : start + len(rows)])
-        ends.append((rows[on] + first, columns[on] + first))
-        start += len(rows)
+    on = _positions(bits)
+    starts = np.concatenate([[0], np.cumsum(sizes * (sizes - 1) // 2)])
+    borders = np.searchsorted(on, starts)
+    ends = []
+    for k, size in enumerate(sizes):
+        flat = on[borders[k] : borders[k + 1]] - starts[k]
+        lengths = np.arange(size - 1, -1, -1)  # of the rows of the triangle
+        behind = np.cumsum(lengths)
+        rows = np.searchsorted(behind, flat, side="right")
+        columns = flat - (behind[rows] - lengths[rows]) + rows + 1
+        ends.append((rows + graph_ptr[k], columns + graph_ptr[k]))
     return np.concatenate([a for a, _ in ends]), np.concatenate([b for _, b in ends])
+
+
+def _positions(bits: np.ndarray) -> np.ndarray:
+    """The numbers of the bits that are set, found block by block: unpacked, all would take eight times the memory."""
+    block = 1 << 20
+    flat = bits.reshape(-1)
+    parts = [8 * k + np.flatnonzero(np.unpackbits(flat[k : k + block])) for k in range(0, len(flat), block)]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 
 def _folds(arrays: dict[str, np.ndarray], n_graphs: int, where: str) -> tuple[Fold, ...]:

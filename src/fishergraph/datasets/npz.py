@@ -19,17 +19,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph import _npz_files
-from fishergraph._file_checks import replacing
+from fishergraph._archive_checks import check_npz
+from fishergraph._file_checks import check_readable, check_regular, replacing
 from fishergraph.datasets.prepare import check_edge_index, undirected_graph
 from fishergraph.datasets.record import GraphData, Split
 
 MASKS = ("train_mask", "val_mask", "test_mask")
-UNREADABLE = (OSError, EOFError, ValueError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+UNREADABLE = (OSError, EOFError, ValueError, KeyError, NotImplementedError, MemoryError, zipfile.BadZipFile, zlib.error)
 
 
 def read_npz(path: str | Path, name: str | None = None) -> GraphData:
     """The graph of one `.npz` file, symmetrised; pickled objects are refused."""
     path = Path(path)
+    check_readable(path)
     with path.open("rb") as stream:
         return read_npz_stream(stream, name or path.stem, str(path))
 
@@ -63,36 +65,27 @@ def read_npz_stream(stream: IO[bytes], name: str, where: str) -> GraphData:
 
 def read_arrays(stream: IO[bytes], where: str, keys: Iterable[str] | None = None) -> dict[str, np.ndarray]:
     """The arrays of the file by name: all, or those of `keys` that it has."""
+    keys = None if keys is None else set(keys)
     try:
+        check_npz(stream, keys)
+        stream.seek(0)
         file = np.load(stream, allow_pickle=False)
-        if not isinstance(file, np.lib.npyio.NpzFile):
-            raise ValueError("it holds a single array")
-        return {key: file[key] for key in file.files if keys is None or key in keys}
+        return _npz_files.native({key: file[key] for key in file.files if keys is None or key in keys})
     except UNREADABLE as error:
         raise ValueError(
-            f"{where} must be an .npz file of plain arrays, but it cannot be read ({error}); replace it."
+            f"{where} must be an .npz file of plain arrays, but it cannot be read ({_npz_files.plain_reason(error)}); "
+            "replace it."
         ) from error
 
 
 def npz_keys(path: Path) -> set[str]:
     """The names of the arrays of a file; none where it is no npz file."""
     try:
+        check_regular(path)
         with zipfile.ZipFile(path) as file:
             return {name.removesuffix(".npy") for name in file.namelist()}
     except UNREADABLE:
         return set()
-
-
-def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """The shapes of the arrays of a file, from their headers alone."""
-    shapes: dict[str, tuple[int, ...]] = {}
-    with zipfile.ZipFile(path) as file:
-        for member in file.namelist():
-            with file.open(member) as stream:
-                version = np.lib.format.read_magic(stream)
-                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-                shapes[member.removesuffix(".npy")] = read(stream)[0]
-    return shapes
 
 
 def misfit(where: str, expected: str, got: str) -> ValueError:
@@ -113,6 +106,8 @@ def read_integers(arrays: dict[str, np.ndarray], key: str, where: str) -> np.nda
     array = _array(arrays, key, where)
     if array.dtype.kind not in "iu":
         raise misfit(where, f"integers in {key!r}", f"dtype {array.dtype}")
+    if array.dtype.kind == "u" and array.max(initial=0) >= 2**63:
+        raise misfit(where, f"integers below 2⁶³ in {key!r}", str(array.max()))
     return array.astype(np.int64)
 
 

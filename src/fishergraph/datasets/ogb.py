@@ -12,7 +12,6 @@ The tables are read in blocks straight into the arrays, since the features of og
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import zipfile
 import zlib
@@ -21,13 +20,14 @@ from typing import Any
 
 import numpy as np
 
+from fishergraph._archive_checks import DEFLATE_RATIO, check_columns
 from fishergraph.datasets.archive import Members
 from fishergraph.datasets.prepare import check_nodes, undirected_graph
 from fishergraph.datasets.record import GraphData
 
 BLOCK = 1 << 24  # bytes of text in memory at once
 KINDS = ("time", "sales_ranking", "species", "random")
-UNREADABLE = (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile, csv.Error)
+UNREADABLE = (OSError, EOFError, ValueError, RuntimeError, zlib.error, zipfile.BadZipFile, csv.Error)
 
 
 def holds_ogb(path: Path) -> bool:
@@ -47,11 +47,13 @@ def read_ogb(path: str | Path, name: str | None = None) -> GraphData:
         )
         if n_nodes < 1:
             raise _misfit(members.where("raw/num-node-list"), "a positive number", str(n_nodes))
+        if n_edges < 0:
+            raise _misfit(members.where("raw/num-edge-list"), "a number from 0 on", str(n_edges))
+        y = _numbers(members, "raw/node-label", np.int64, n_nodes, width=1, missing=-1)[:, 0]
         edges = _numbers(members, "raw/edge", np.int32 if n_nodes < 2**31 else np.int64, n_edges, width=2)
         check_nodes(f"'{members.where('raw/edge')}'", n_nodes, edges)
         graph = undirected_graph(edges[:, 0], edges[:, 1], n_nodes)
         del edges
-        y = _numbers(members, "raw/node-label", np.int64, n_nodes, width=1, missing=-1)[:, 0]
         X = _numbers(members, "raw/node-feat", np.float32, n_nodes)
         train, val, test = (_split(members, part, n_nodes) for part in ("train", "valid", "test"))
         names = _class_names(members)
@@ -69,7 +71,7 @@ def _split(members: Members, part: str, n_nodes: int) -> np.ndarray | None:
     member = members.find(*(name for kind in KINDS for name in _names(f"split/{kind}/{part}")))
     if member is None:
         return None
-    nodes = _read(members, member, np.int64, None, 1, None)[:, 0]
+    nodes = _read(members, member, np.int64, n_nodes, 1, None)[:, 0]
     check_nodes(f"'{members.where(member)}'", n_nodes, nodes)
     return np.sort(nodes)
 
@@ -81,8 +83,10 @@ def _class_names(members: Members) -> tuple[str, ...] | None:
     if member is None:
         return None
     try:
-        with members.open(member) as stream:
-            content = gzip.decompress(stream.read()) if member.endswith(".gz") else stream.read()
+        with members.open(member) as stream, _text(stream, member) as text:
+            content = text.read(BLOCK + 1)
+        if len(content) > BLOCK:
+            raise ValueError(f"more than {BLOCK:,} bytes")
         rows = list(csv.reader(io.StringIO(content.decode("utf-8"))))[1:]
         names = {int(row[0]): row[1] for row in rows}
         return tuple(names[k] for k in range(len(names)))
@@ -91,9 +95,8 @@ def _class_names(members: Members) -> tuple[str, ...] | None:
 
 
 def _misfit(where: str, expected: str, got: str) -> ValueError:
-    return ValueError(
-        f"'{where}' must hold {expected}, got {' '.join(got.split())}; it is cut or another file: download it again."
-    )
+    got = " ".join(got.split())[:200]
+    return ValueError(f"'{where}' must hold {expected}, got {got}; it is cut or another file: download it again.")
 
 
 # --- tables ---------------------------------------------------------------------------------------------
@@ -103,42 +106,54 @@ def _numbers(
     members: Members, stem: str, kind: Any, n_rows: int, *, width: int | None = None, missing: int | None = None
 ) -> np.ndarray:
     """The numbers of a table, (row, column)."""
-    return _read(members, members.need(*_names(stem)), kind, n_rows, width, missing)
-
-
-def _read(
-    members: Members, member: str, kind: Any, n_rows: int | None, width: int | None, missing: int | None
-) -> np.ndarray:
-    """The numbers of a member, read in blocks; `n_rows` None takes as many as there are."""
-    import pyarrow as pa
-
-    where = members.where(member)
+    member = members.need(*_names(stem))
     if n_rows == 0:
         return np.empty((0, width or 1), dtype=kind)
-    parts: list[np.ndarray] = []
-    done, out = 0, None
+    width = _width(members, member) if width is None else width
+    _check_size(members, member, n_rows, width)
+    table = _read(members, member, kind, n_rows, width, missing)
+    if len(table) != n_rows:
+        raise _misfit(members.where(member), f"{n_rows} rows", f"{len(table)}")
+    return table
+
+
+def _read(members: Members, member: str, kind: Any, most: int, width: int, missing: int | None) -> np.ndarray:
+    """The numbers of a member, at `most` so many rows, read in blocks."""
+    import pyarrow as pa
+
+    done, out = 0, np.empty((most, width), dtype=kind)
     try:
-        width = width or _width(members, member)
-        out = None if n_rows is None else np.empty((n_rows, width), dtype=kind)
         for block in _blocks(members, member, kind, width, missing):
-            if out is None:
-                parts.append(block)
-            elif done + len(block) <= len(out):
-                out[done : done + len(block)] = block
+            kept = min(len(block), most - done)
+            out[done : done + kept] = block[:kept]
             done += len(block)
+            if done > most:
+                break
     except (pa.ArrowException, *UNREADABLE) as error:
-        raise _misfit(
-            where, f"lines of {width or 'as many'} numbers each", f"row {done} or later unread ({error})"
-        ) from error
-    if n_rows is not None and done != n_rows:
-        raise _misfit(where, f"{n_rows} rows", f"{done}")
-    return np.concatenate(parts) if out is None else out
+        got = f"row {done} or later unread ({error})"
+        raise _misfit(members.where(member), f"lines of {width} numbers each", got) from error
+    if done > most:
+        raise _misfit(members.where(member), f"{most} rows or fewer", f"{done} or more")
+    return out[:done]
+
+
+def _check_size(members: Members, member: str, n_rows: int, width: int) -> None:
+    """Raise where a file is too small for its rows, before there are arrays for them."""
+    check_columns(width, f"'{members.where(member)}'")
+    n_bytes = members.size(member) * (DEFLATE_RATIO if member.endswith(".gz") else 1)
+    if n_rows * width > n_bytes:  # a number takes a byte, or the comma beside it
+        raise _misfit(members.where(member), f"{n_rows} rows", f"a file too small for {n_rows:,}")
 
 
 def _width(members: Members, member: str) -> int:
     """The number of columns, from the first line."""
-    with members.open(member) as stream, _text(stream, member) as text:
-        return text.read(BLOCK).split(b"\n", 1)[0].count(b",") + 1
+    import pyarrow as pa
+
+    try:
+        with members.open(member) as stream, _text(stream, member) as text:
+            return text.read(BLOCK).split(b"\n", 1)[0].count(b",") + 1
+    except (pa.ArrowException, *UNREADABLE) as error:
+        raise _misfit(members.where(member), "lines of numbers", f"row 0 or later unread ({error})") from error
 
 
 def _blocks(members: Members, member: str, kind: Any, width: int, missing: int | None) -> Any:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_flag, look_up
+from fishergraph._checks import check_compressed, check_finite_rows, check_flag, check_squares, look_up
+from fishergraph._numbers import as_floats
 from fishergraph.datasets.record import GraphData
 
 
@@ -43,8 +44,14 @@ def prepare(data: GraphData, preparation: Preparation | None = None) -> GraphDat
     check_flag(preparation.binary, "binary")
     scale = look_up(_ROWS, preparation.rows, "rows")[1]
     set_loops = look_up(_LOOPS, preparation.loops, "loops")[1]
-    X = _present(data.X) if preparation.binary else data.X
-    return replace(data, X=scale(X), graph=set_loops(data.graph))
+    X = as_floats(data.X, "X")
+    if X.ndim != 2:
+        raise ValueError(f"X must be a matrix of shape (node, feature), got shape {X.shape}; reshape it.")
+    check_finite_rows(X, "X")
+    X = _present(X) if preparation.binary else X
+    if preparation.rows != "raw":
+        check_squares(X, "X")
+    return replace(data, X=scale(X), graph=set_loops(check_compressed(data.graph, "graph")))
 
 
 def preparation_of(name: str) -> Preparation:

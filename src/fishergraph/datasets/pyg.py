@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_compressed, check_finite_rows
+from fishergraph._checks import check_compressed, check_finite_rows, check_integer
+from fishergraph._npz_files import single
 from fishergraph.datasets.prepare import check_edge_index, undirected_graph
 from fishergraph.datasets.record import GraphData, Split
 
@@ -50,8 +51,8 @@ def from_pyg(obj: Any, name: str | None = None) -> GraphData:
     those of OGB, that is its split.
     """
     data, name = _one(obj), name or _name(obj)
-    edges, y = (_numpy(data, key, name) for key in ("edge_index", "y"))
-    n_nodes = int(data.num_nodes)
+    edges, y = (_numpy(getattr(data, key, None), key, name) for key in ("edge_index", "y"))
+    n_nodes = _n_nodes(data, name)
     y = y.reshape(-1) if y.size == n_nodes else y
     if y.shape != (n_nodes,):
         raise ValueError(
@@ -60,9 +61,8 @@ def from_pyg(obj: Any, name: str | None = None) -> GraphData:
         )
     sources, targets = check_edge_index(f"edge_index of {name}", n_nodes, edges)
     graph = undirected_graph(sources, targets, n_nodes)
-    labels = np.where(np.isfinite(y), y, -1).astype(np.int64)
-    train, val, test = _splits(obj, data, n_nodes)
-    return GraphData(name, _features(data, n_nodes, name), graph, labels, train, val, test, source=name)
+    train, val, test = _splits(obj, data, n_nodes, name)
+    return GraphData(name, _features(data, n_nodes, name), graph, _labels(y, name), train, val, test, source=name)
 
 
 def _one(obj: Any) -> Any:
@@ -85,42 +85,75 @@ def _name(obj: Any) -> str:
     return name if isinstance(name, str) else type(obj).__name__.lower()
 
 
-def _numpy(data: Any, key: str, name: str) -> np.ndarray:
-    """A tensor of the data as an array."""
-    tensor = getattr(data, key, None)
+def _numpy(tensor: Any, key: str, name: str) -> np.ndarray:
+    """A tensor of the data as an array of numbers."""
     if tensor is None:
-        raise ValueError(f"{name} must have {key}, got {type(data).__name__} without it; set data.{key}.")
-    return np.asarray(tensor.detach().cpu().numpy())
+        raise ValueError(f"{name} must have {key}, got Data without it; set data.{key}.")
+    dense = hasattr(tensor, "detach") and str(tensor.layout) == "torch.strided"
+    if not dense or tensor.is_quantized or tensor.is_complex():
+        kind = f"{tensor.dtype} ({tensor.layout})" if hasattr(tensor, "detach") else type(tensor).__name__
+        raise ValueError(f"{key} of {name} must be a dense tensor of numbers, got {kind}; convert it.")
+    tensor = tensor.detach().cpu()
+    return (tensor.float() if tensor.is_floating_point() and tensor.element_size() < 4 else tensor).numpy()
+
+
+def _n_nodes(data: Any, name: str) -> int:
+    """The number of nodes, as the data says it or as its tensors do."""
+    try:
+        return check_integer(data.num_nodes, "num_nodes", least=1)
+    except Exception as error:  # PyTorch Geometric counts the rows of whatever is there
+        raise ValueError(
+            f"{name} must say how many nodes it has, got none that can be counted; set data.num_nodes."
+        ) from error
+
+
+def _labels(y: np.ndarray, name: str) -> np.ndarray:
+    """Class numbers, −1 where there is none."""
+    known = np.isfinite(y)
+    strange = y[known & (y != np.trunc(np.clip(y, -(2.0**53), 2.0**53)))] if y.dtype.kind == "f" else y[:0]
+    if len(strange):
+        raise ValueError(f"y of {name} must hold the number of a class, got {strange[0]:g}; bin numbers into classes.")
+    return np.where(known, y, -1).astype(np.int64)
 
 
 def _features(data: Any, n_nodes: int, name: str) -> Any:
-    """The features, (node, feature) float32; CSR where they are a sparse tensor."""
+    """The features, (node, feature); CSR where they are a sparse tensor."""
     x = getattr(data, "x", None)
     if x is None:
         return np.empty((n_nodes, 0), dtype=np.float32)
     if hasattr(x, "to_torch_sparse_csr_tensor"):
         x = x.to_torch_sparse_csr_tensor()
+    shape = tuple(getattr(x, "shape", ()))
+    if not hasattr(x, "detach") or len(shape) not in (1, 2) or len(x) != n_nodes:
+        raise ValueError(f"x of {name} must have a row for each of its {n_nodes} nodes, got shape {shape}; repair it.")
+    what = f"x of {name}"
     if str(x.layout) == "torch.strided":
-        X: Any = np.ascontiguousarray(x.detach().cpu().float().numpy()).reshape(n_nodes, -1)
+        X: Any = np.ascontiguousarray(single(_numpy(x, "x", name), what)).reshape(n_nodes, -1)
     else:
         x = x.detach().cpu().to_sparse_csr()
-        pieces = (x.values().float().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
-        X = check_compressed(sp.csr_array(pieces, shape=tuple(x.shape)), f"x of {name}")
+        pieces = (single(_numpy(x.values(), "x", name), what), x.col_indices().numpy(), x.crow_indices().numpy())
+        X = check_compressed(sp.csr_array(pieces, shape=shape), what)
     check_finite_rows(X, f"the features of {name}")
     return X
 
 
-def _splits(obj: Any, data: Any, n_nodes: int) -> list[Split]:
+def _splits(obj: Any, data: Any, n_nodes: int, name: str) -> list[Split]:
     """The parts train, val and test, each None where it is not given."""
     if hasattr(obj, "get_idx_split"):
         split = obj.get_idx_split()
         return [np.sort(split[part].numpy()).astype(np.int64) for part in ("train", "valid", "test")]
-    return [_part(getattr(data, f"{part}_mask", None), n_nodes) for part in ("train", "val", "test")]
+    return [_part(data, key, n_nodes, name) for key in ("train_mask", "val_mask", "test_mask")]
 
 
-def _part(mask: Any, n_nodes: int) -> Split:
+def _part(data: Any, key: str, n_nodes: int, name: str) -> Split:
+    mask = getattr(data, key, None)
     if mask is None:
         return None
-    marks = mask.detach().cpu().numpy().astype(bool).reshape(n_nodes, -1)
-    parts = [np.flatnonzero(column).astype(np.int64) for column in marks.T]
-    return parts if mask.ndim == 2 else parts[0]
+    marks = _numpy(mask, key, name)
+    if marks.ndim not in (1, 2) or len(marks) != n_nodes or not np.isin(marks, (0, 1)).all():
+        raise ValueError(
+            f"{key} of {name} must be true or false for each of {n_nodes} nodes, got {marks.dtype} of shape "
+            f"{marks.shape}; repair it."
+        )
+    parts = [np.flatnonzero(column).astype(np.int64) for column in marks.reshape(n_nodes, -1).T]
+    return parts if marks.ndim == 2 else parts[0]

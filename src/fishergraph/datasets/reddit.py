@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+from fishergraph._archive_checks import check_npz
 from fishergraph._checks import check_compressed
+from fishergraph._npz_files import plain_reason
 from fishergraph.datasets.archive import Members
 from fishergraph.datasets.npz import UNREADABLE, misfit, read_arrays, read_features, read_integers
 from fishergraph.datasets.prepare import check_nodes, undirected_graph
@@ -50,10 +52,13 @@ def _adjacency(members: Members, member: str, n_nodes: int) -> sp.csr_array:
     where = members.where(member)
     try:
         with members.open(member, seekable=True) as stream:
+            check_npz(stream)
+            stream.seek(0)
             matrix = sp.load_npz(stream)
     except (*UNREADABLE, AttributeError) as error:
         raise ValueError(
-            f"{where} must be a sparse matrix as SciPy saves it, but it cannot be read ({error}); replace it."
+            f"{where} must be a sparse matrix as SciPy saves it, but it cannot be read ({plain_reason(error)}); "
+            "replace it."
         ) from error
     if matrix.shape != (n_nodes, n_nodes):
         raise misfit(where, f"a matrix of shape ({n_nodes}, {n_nodes})", f"shape {matrix.shape}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fishergraph._file_checks import check_readable
 from fishergraph._npz_files import read_csr
 from fishergraph.datasets.npz import misfit, npz_keys, read_arrays, read_features, read_integers
 from fishergraph.datasets.prepare import undirected_graph
@@ -27,6 +28,7 @@ def read_shchur(path: str | Path, name: str | None = None) -> GraphData:
     """The graph of one file: both directions of every edge, no self-loops, features as they are (counts, in some)."""
     path = Path(path)
     where = str(path)
+    check_readable(path)
     with path.open("rb") as stream:
         arrays = read_arrays(stream, where, _KEYS)
     y = read_integers(arrays, "labels", where)

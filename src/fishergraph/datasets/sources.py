@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from fishergraph._repr import short_repr
 from fishergraph.datasets.prepare import METHOD, Preparation
 
 COMPUTED, STATED, FIRST_USE = (
@@ -47,6 +48,8 @@ class Source:
     files: tuple[File, ...]
     places: tuple[str, ...]
     preparation: Preparation = METHOD
+
+    __repr__ = short_repr
 
     @property
     def size(self) -> int | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from fishergraph._checks import check_integer, check_number
+from fishergraph._checks import check_integer, check_number, check_seed
 from fishergraph.datasets.prepare import undirected_graph
 from fishergraph.datasets.record import GraphData
+
+_MOST = 10_000_000
 
 
 def equal_mean_sets(
@@ -17,8 +19,8 @@ def equal_mean_sets(
     Members come in pairs x, −x, so the mean of every set is zero: mean pooling sees nothing, whatever comes after it.
     """
     pairs = _pairs(n_sets, n_members, noise)
-    n_classes = check_integer(n_classes, "n_classes", least=2)
-    rng = np.random.default_rng(seed)
+    n_classes = check_integer(n_classes, "n_classes", least=2, most=1000)
+    rng = np.random.default_rng(check_seed(seed))
     y = rng.permutation(np.arange(n_sets) % n_classes)
     halves = [_half(rng, np.full(pairs, label), n_classes, noise) for label in y]
     return [np.stack([half, -half], axis=1).reshape(2 * pairs, n_classes) for half in halves], y
@@ -34,8 +36,8 @@ def equal_mean_graph(
     training, a quarter for validation, half for testing.
     """
     pairs = _pairs(n_nodes, n_members, noise)
-    n_classes = check_integer(n_classes, "n_classes", least=2)
-    rng = np.random.default_rng(seed)
+    n_classes = check_integer(n_classes, "n_classes", least=2, most=1000)
+    rng = np.random.default_rng(check_seed(seed))
     y = rng.permutation(np.arange(n_nodes) % n_classes)
     kinds = np.arange(n_nodes) % n_classes  # of the pairs
     half = _half(rng, kinds, n_classes, noise)
@@ -51,10 +53,14 @@ def equal_mean_graph(
 
 def _pairs(n_sets: int, n_members: int, noise: float) -> int:
     """The number of pairs in a set, after a look at what was asked for."""
-    check_integer(n_sets, "the number of sets", least=4)
-    check_number(noise, "noise")
-    if check_integer(n_members, "n_members", least=2) % 2:
+    check_integer(n_sets, "the number of sets", least=4, most=_MOST)
+    check_number(noise, "noise", most=1e12)
+    if check_integer(n_members, "n_members", least=2, most=_MOST) % 2:
         raise ValueError(f"n_members must be even, as members come in pairs x, -x, got {n_members}; add one.")
+    if n_sets * n_members > _MOST:
+        raise ValueError(
+            f"all sets together must have at most {_MOST:,} members, got {n_sets} of {n_members}; lower one of the two."
+        )
     return n_members // 2
 
 

@@ -10,13 +10,15 @@ import csv
 import gzip
 import io
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._file_checks import check_folder, check_suffix, replacing
+from fishergraph._archive_checks import check_columns, check_gzip
+from fishergraph._file_checks import check_folder, check_suffix, naming, replacing_all
 from fishergraph._npz_files import SUFFIXES
 from fishergraph.datasets.prepare import undirected_graph
 from fishergraph.datasets.record import GraphData, Split
@@ -35,7 +37,7 @@ def table_paths(path: str | Path) -> tuple[Path, Path]:
 
 
 def write_tables(data: GraphData, path: str | Path) -> tuple[Path, Path]:
-    """The paths of two tables, now written: edges (source, target, both directions) and nodes.
+    """The paths of two tables, now written: edges (source, target, both directions) and nodes; both, or neither.
 
     A row per node: id, label (its name where classes have names, empty where there is none), the split as train, val,
     test or empty (split0, split1, … where there are several), and the features x0, x1, ….
@@ -43,14 +45,15 @@ def write_tables(data: GraphData, path: str | Path) -> tuple[Path, Path]:
     edges, nodes = table_paths(path)
     for target in (edges, nodes):
         check_folder(target)
+    check_columns(data.X.shape[1], f"'{nodes}'")
     ids = np.arange(data.n_nodes) if data.ids is None else data.ids
     ids = ids.astype(str) if ids.dtype == object else ids
     ends = data.graph.tocoo()
-    _write(
-        edges, {"source": lambda rows: ids[ends.row[rows]], "target": lambda rows: ids[ends.col[rows]]}, data.graph.nnz
-    )
-    columns = {"id": lambda rows: ids[rows], "label": _label_column(data)} | _split_columns(data)
-    _write(nodes, columns, data.n_nodes, data.X)
+    columns = {"source": lambda rows: ids[ends.row[rows]], "target": lambda rows: ids[ends.col[rows]]}
+    more = {"id": lambda rows: ids[rows], "label": _label_column(data)} | _split_columns(data)
+    with replacing_all(edges, nodes) as (edges_part, nodes_part):
+        _write(edges, edges_part, columns, data.graph.nnz)
+        _write(nodes, nodes_part, more, data.n_nodes, data.X)
     return edges, nodes
 
 
@@ -114,12 +117,14 @@ def _columns(path: Path) -> list[str]:
 
     suffix = check_suffix(path, TABLES)
     try:
+        if suffix.endswith(".gz"):
+            check_gzip(path)
         if suffix == ".parquet":
             return pq.read_schema(path).names
         with gzip.open(path) if suffix.endswith(".gz") else path.open("rb") as file:
             text = io.TextIOWrapper(file, encoding="utf-8", newline="")
             return [name.strip() for name in next(csv.reader(text, delimiter=TABLES[suffix]), [])]
-    except (OSError, EOFError, ValueError, csv.Error, pa.ArrowException):
+    except (OSError, EOFError, ValueError, csv.Error, zlib.error, pa.ArrowException):
         return []
 
 
@@ -159,15 +164,15 @@ def _split_columns(data: GraphData) -> dict[str, Any]:
     return columns
 
 
-def _write(path: Path, columns: dict[str, Any], n_rows: int, X: Any = None) -> None:
-    """Write a table by blocks of rows; a column is a function of the rows. The file appears complete or not at all."""
+def _write(path: Path, part: Path, columns: dict[str, Any], n_rows: int, X: Any = None) -> None:
+    """Write the table of `path` to `part` by blocks of rows; a column is a function of the rows."""
     from fishergraph._table_files import write_blocks
 
     width = 0 if X is None else X.shape[1]
     step = max(CELLS // (width + len(columns)), 1)
     schema = _block(columns, slice(0, 1), X).schema
     blocks = (_block(columns, slice(start, min(start + step, n_rows)), X) for start in range(0, n_rows, step))
-    with replacing(path) as part, part.open("wb") as file:
+    with naming(path), part.open("wb") as file:
         write_blocks(file, check_suffix(path, TABLES), schema, blocks)
 
 

@@ -14,6 +14,7 @@ from 1:
 
 from __future__ import annotations
 
+import os
 import zipfile
 import zlib
 from pathlib import Path
@@ -21,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from fishergraph._archive_checks import check_zip
+from fishergraph._file_checks import check_readable, check_regular
 from fishergraph._npz_files import single
 from fishergraph.datasets.graph_set import GraphSet
 from fishergraph.graph import as_graph
@@ -68,10 +71,13 @@ def holds_tu(path: Path) -> bool:
     """Whether a folder or zip file has the files of a set."""
     if path.is_dir():
         return any(path.glob("*_graph_indicator.txt"))
-    if not zipfile.is_zipfile(path):
+    if not path.is_file() or not zipfile.is_zipfile(path):
         return False
-    with zipfile.ZipFile(path) as archive:
-        return any(member.endswith("_graph_indicator.txt") for member in archive.namelist())
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(member.endswith("_graph_indicator.txt") for member in archive.namelist())
+    except Exception:  # a damaged list of members can fail in any way, which reading the file then explains
+        return False
 
 
 def _texts(path: Path, name: str) -> dict[str, bytes]:
@@ -79,13 +85,18 @@ def _texts(path: Path, name: str) -> dict[str, bytes]:
     wanted = {f"{name}_{part}.txt": part for part in (*_NEEDED, *_OPTIONAL)}
     texts: dict[str, bytes] = {}
     if path.is_dir():
-        texts = {part: (path / file).read_bytes() for file, part in wanted.items() if (path / file).is_file()}
-    elif path.is_file():
+        files = {part: path / file for file, part in wanted.items() if os.path.lexists(path / file)}
+        for file in files.values():
+            check_regular(file)
+        texts = {part: file.read_bytes() for part, file in files.items()}
+    else:
+        check_readable(path)
         try:
             with zipfile.ZipFile(path) as archive:
+                check_zip(archive)
                 members = {Path(member).name: member for member in archive.namelist()}
                 texts = {wanted[f]: archive.read(members[f]) for f in wanted if f in members}
-        except (zipfile.BadZipFile, NotImplementedError, zlib.error) as error:
+        except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, zlib.error) as error:
             raise ValueError(
                 f"{path} must be a zip file of text files, got one unread ({error}); replace it."
             ) from None
@@ -148,7 +159,7 @@ def _parsed_by_line(text: bytes, file: str, kind: type, width: int | None) -> np
         except (ValueError, OverflowError):
             noun = "whole numbers" if kind is int else "numbers"
             raise ValueError(
-                f"line {k} of {file} must hold {noun} separated by commas, got {line!r}; repair it."
+                f"line {k} of {file} must hold {noun} separated by commas, got {line[:60]!r}; repair it."
             ) from None
         if len(rows[-1]) != (width or len(rows[0])):
             expected = f"{width} numbers" if width else f"{len(rows[0])} numbers, as line 1 does"
@@ -196,8 +207,19 @@ def _node_values(texts: dict[str, bytes], name: str, part: str, kind: type, orde
     if part not in texts:
         return None
     file = f"{name}_{part}.txt"
-    values = _lines(texts[part], file, kind, len(order), "node")[order]
-    return single(values, file) if kind is float else values
+    values = _lines(texts[part], file, kind, len(order), "node")
+    return _finite(values, file)[order] if kind is float else values[order]
+
+
+def _finite(values: np.ndarray, file: str) -> np.ndarray:
+    """The numbers of a file in float32; the error names the first line that holds NaN or is out of range."""
+    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if len(bad):
+        raise ValueError(
+            f"line {bad[0] + 1} of {file} must hold finite numbers, got {values[bad[0]].tolist()}; replace missing and "
+            "infinite values."
+        )
+    return single(values, file)
 
 
 def _tags(columns: np.ndarray | None) -> np.ndarray | None:
@@ -221,13 +243,8 @@ def _edge_tags(texts: dict[str, bytes], name: str, edges: np.ndarray) -> EdgeTag
 def _weights(texts: dict[str, bytes], name: str, n_edges: int) -> np.ndarray:
     """Edge attributes of one column that are not negative; else every edge weighs one."""
     if "edge_attributes" in texts:
-        values = _lines(texts["edge_attributes"], f"{name}_edge_attributes.txt", float, n_edges, "edge")
-        if not np.isfinite(values).all():
-            bad = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-            raise ValueError(
-                f"line {bad + 1} of {name}_edge_attributes.txt must hold finite numbers, got {values[bad].tolist()}; "
-                "repair it."
-            )
+        file = f"{name}_edge_attributes.txt"
+        values = _finite(_lines(texts["edge_attributes"], file, float, n_edges, "edge"), file)
         if values.shape[1] == 1 and (values >= 0).all():
-            return values[:, 0].astype(np.float32)
+            return np.ascontiguousarray(values[:, 0])
     return np.ones(n_edges, dtype=np.float32)

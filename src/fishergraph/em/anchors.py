@@ -7,13 +7,23 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
-from fishergraph._checks import check_compressed, check_finite_rows, check_integer, check_number, look_up
-from fishergraph.blocks import block_rows, map_blocks, row_blocks
+from fishergraph._checks import (
+    MOST_ANCHORS,
+    MOST_ITERATIONS,
+    check_finite_rows,
+    check_in_range,
+    check_integer,
+    check_number,
+    check_squares,
+    look_up,
+)
+from fishergraph._numbers import as_floats
+from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks
 from fishergraph.em.e_step import entropy, log_softmax, posterior
-from fishergraph.em.kmeans import kmeans
+from fishergraph.em.kmeans import INITS, kmeans
 from fishergraph.family import relative_log_joint
 from fishergraph.ops.place import device_kind, random_stream
 
@@ -64,28 +74,51 @@ def learn_anchors(
         M-step of the mixture with the given variance; "random", distinct points as they are.
     init : "random" or "k-means++".
     """
-    learn = look_up(METHODS, method, "method")
-    n_anchors = check_integer(n_anchors, "n_anchors", least=1)
+    look_up(METHODS, method, "method")
+    look_up(INITS, init, "init")
+    n_anchors = check_integer(n_anchors, "n_anchors", least=1, most=MOST_ANCHORS)
+    n_iter = check_integer(n_iter, "n_iter", least=0, most=MOST_ITERATIONS)
     variance = check_number(variance, "variance", strict=True)
     points = _rows(points, method)
-    anchors = learn(points, n_anchors, init, n_iter, variance, random_stream(rng, points), n_jobs)
+    check_in_range(variance, points.dtype, "variance")
+    if method == "em":
+        check_squares(points, "points", over=variance)
+    given: dict[str, Any] = {"init": init, "n_iter": n_iter, "variance": variance}
+    anchors = fit_anchors(points, n_anchors, method=method, rng=random_stream(rng, points), n_jobs=n_jobs, **given)
     xp = array_namespace(anchors)
     if not bool(xp.all(xp.isfinite(anchors))):  # looked for in all points only where something went wrong
         check_finite_rows(points, "points")
     return anchors
 
 
+def fit_anchors(
+    points: Any,
+    n_anchors: int,
+    *,
+    method: str,
+    rng: Any,
+    init: str = "random",
+    n_iter: int = 5,
+    variance: float = 1.0,
+    n_jobs: int | None = None,
+) -> Any:
+    """`learn_anchors` of checked points."""
+    return METHODS[method](points, n_anchors, init, n_iter, variance, rng, n_jobs)
+
+
 def _rows(points: Any, method: str) -> Any:
     """The points as floats, (point, feature), at least one of them."""
-    sparse = sp.issparse(points)
-    if sparse and method == "em":
+    if sp.issparse(points) and method == "em":
         raise TypeError("method='em' takes dense points, got a sparse matrix; pass points.toarray().")
-    points = check_compressed(points, "points") if sparse else points if hasattr(points, "ndim") else np.asarray(points)
-    if points.ndim != 2 or points.shape[0] == 0:
+    points = points if is_torch_array(points) else as_floats(points, "points")
+    if points.ndim != 2 or 0 in points.shape:
         raise ValueError(
-            f"points must be (point, feature) with at least one row, got shape {tuple(points.shape)}; pass such."
+            f"points must be (point, feature) with at least one row, got shape {tuple(points.shape)}; pass such, and "
+            "at least one column."
         )
-    if sparse:
+    if not is_torch_array(points):
+        check_finite_rows(points, "points")
+        check_squares(points, "points")
         return points
     xp = array_namespace(points)
     return points if xp.isdtype(points.dtype, "real floating") else xp.astype(points, xp.float64)
@@ -134,6 +167,7 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
+@one_blas_thread()
 def calibrate_variance(points: Any, anchors: Any, target: float) -> float:
     """The variance at which the mean entropy of the responsibilities is `target` · log p, by bisection on log σ².
 

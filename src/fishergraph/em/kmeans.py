@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +10,9 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
-from fishergraph._checks import look_up
-from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks
+from fishergraph._checks import check_dense, look_up
+from fishergraph._warn import warn
+from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks, telling
 from fishergraph.em.unit import directions, row_lengths, stored, unit_rows
 from fishergraph.ops.place import device_kind
 
@@ -50,10 +50,10 @@ def kmeans(
     chosen = start(points, n_clusters, rng)
     centres = _dense(points[chosen])
     if len(centres) < n_clusters:
-        warnings.warn(
+        warn(
+            f"few {what}",
             f"asked for {n_clusters} {what}, but the data hold only {len(centres)} distinct points: "
             f"{max(len(centres), 1)} are used.",
-            stacklevel=2,
         )
     if len(centres) == 0:  # nothing but zero vectors, which have no direction: any one will do
         return array_namespace(centres).eye(1, points.shape[1], dtype=centres.dtype, device=device_of(centres))
@@ -82,7 +82,8 @@ def _iterate_sketched(
     def fill(rows: slice) -> None:
         sketch[rows] = unit_rows(whole[rows] @ projection) if spherical else whole[rows] @ projection
 
-    map_blocks(fill, row_blocks(points.shape[0], _block_size(points, centres)), n_jobs=n_jobs)
+    blocks = row_blocks(points.shape[0], _block_size(points, centres))
+    map_blocks(fill, blocks, n_jobs=n_jobs, advance=telling(points.shape[0] * points.shape[1] * _SKETCH, len(blocks)))
     seen = sketch[chosen]
     for _ in range(n_iter - 1):
         seen = _lloyd(sketch, seen, sketch, seen, spherical, n_jobs)
@@ -99,7 +100,10 @@ def _squares_from(points: Any, origin: Any) -> Any:
 def _dense(rows: Any) -> Any:
     if is_torch_array(rows):
         return rows
-    return rows.toarray() if sp.issparse(rows) else np.ascontiguousarray(rows)
+    if not sp.issparse(rows):
+        return np.ascontiguousarray(rows)
+    check_dense(rows)
+    return rows.toarray()
 
 
 def _distinct(points: Any, order: Any, n: int) -> Any:
@@ -189,7 +193,8 @@ def _lloyd(seen: Any, seen_centres: Any, points: Any, centres: Any, spherical: b
         return sums, counts
 
     # The chunks are fixed, and their sums are added in order: the threads cannot change a bit.
-    parts = map_blocks(chunk_sums, row_blocks(n, max(size, _BLOCK, -(-n // _CHUNKS))), n_jobs=n_jobs)
+    chunks = row_blocks(n, max(size, _BLOCK, -(-n // _CHUNKS)))
+    parts = map_blocks(chunk_sums, chunks, n_jobs=n_jobs, advance=telling(n * seen.shape[1] * k, len(chunks)))
     sums, counts = parts[0]
     for more_sums, more_counts in parts[1:]:
         sums += more_sums

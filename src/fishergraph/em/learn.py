@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from array_api_compat import array_namespace
+import scipy.sparse as sp
+from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
-from fishergraph.blocks import block_rows, map_blocks, row_blocks
+from fishergraph._checks import MOST_ANCHORS, MOST_ITERATIONS, check_finite_rows, check_integer, check_squares
+from fishergraph._numbers import as_floats
+from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks, telling
 from fishergraph.em.e_step import log_softmax
 from fishergraph.em.kmeans import kmeans
 from fishergraph.family import Family
@@ -27,7 +30,40 @@ def learn_family(
     Variances and the like are bounded by those of all points together; a multinomial is smoothed. Fewer distinct points
     than anchors give fewer components, with a warning.
     """
-    rng = random_stream(rng, points)
+    if not isinstance(family, Family):
+        raise TypeError(
+            f"family must be a record such as DiagonalMixture(), got {type(family).__name__}; "
+            "choose_family(name) makes one."
+        )
+    family.check()
+    n_anchors = check_integer(n_anchors, "n_anchors", least=1, most=MOST_ANCHORS)
+    n_iter = check_integer(n_iter, "n_iter", least=0, most=MOST_ITERATIONS)
+    if not is_torch_array(points):
+        points = _checked_points(family, points)
+    return fit_family(family, points, n_anchors, n_iter=n_iter, rng=random_stream(rng, points), n_jobs=n_jobs)
+
+
+def _checked_points(family: Family, points: Any) -> Any:
+    """Dense points that the family takes."""
+    if sp.issparse(points):
+        raise TypeError("points must be a dense matrix, got a sparse one; pass points.toarray().")
+    points = as_floats(points, "points")
+    if points.ndim != 2 or 0 in points.shape:
+        raise ValueError(
+            f"points must be (point, feature) with at least one row and column, got shape {points.shape}; reshape them."
+        )
+    check_finite_rows(points, "points")
+    check_squares(points, "points")
+    family.check_points(points, "points")
+    family.check_width(points.shape[1])
+    return points
+
+
+@one_blas_thread()
+def fit_family(
+    family: Family, points: Any, n_anchors: int, *, rng: Any, n_iter: int = 20, n_jobs: int | None = None
+) -> Any:
+    """`learn_family` of checked points."""
     bounds = family.whole(points)
     n_anchors = family.n_components(n_anchors)
     if n_anchors == 1:
@@ -70,7 +106,9 @@ def _m_step(family: Family, points: Any, alpha: Callable[[slice], Any], bounds: 
 
     width = family.mean_statistics(known).shape[-1]
     size = block_rows(device_kind(points), 8 * width, min(_BLOCK, max(256, _FLOATS // width)))
-    parts = map_blocks(block_sums, row_blocks(points.shape[0], size), n_jobs=n_jobs)
+    blocks, n_anchors = row_blocks(points.shape[0], size), family.mean_statistics(known).shape[0]
+    advance = telling(2 * points.shape[0] * width * n_anchors, len(blocks))
+    parts = map_blocks(block_sums, blocks, n_jobs=n_jobs, advance=advance)
     sums, mass = (xp.sum(xp.stack(part), axis=0) for part in zip(*parts, strict=True))
     filled = (mass > 0)[:, None]
     means = sums / xp.where(filled, mass[:, None], xp.ones_like(mass[:, None]))

@@ -7,10 +7,22 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
-from fishergraph._checks import check_finite_rows, check_integer, check_number
+from fishergraph._checks import (
+    MOST_ITERATIONS,
+    check_finite_rows,
+    check_heaviest,
+    check_in_range,
+    check_integer,
+    check_number,
+    check_squares,
+)
+from fishergraph._numbers import as_floats
+from fishergraph._repr import short_repr
+from fishergraph._warn import each_warning_once
 from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.e_step import e_step_slack, posterior
 from fishergraph.multiset import Multisets
@@ -26,6 +38,8 @@ class EMMeans(NamedTuple):
 
     means: Any
     mass: Any
+
+    __repr__ = short_repr
 
 
 def first_responsibilities(
@@ -111,6 +125,7 @@ def block_means(
     return out
 
 
+@each_warning_once()
 def em_means(
     points: Any,
     multisets: Any,
@@ -150,7 +165,7 @@ def em_means(
     """
     variance = check_number(variance, "variance", strict=True)
     prior = check_number(prior, "prior")
-    n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0)
+    n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0, most=MOST_ITERATIONS)
     slack = e_step_slack(e_step, column_penalty)
     if is_torch_array(points):
         from fishergraph.ops.torch_door import checked_em_means
@@ -171,13 +186,19 @@ def _array_means(
     if bias is not None:
         raise ValueError("bias is for tensors, got NumPy points; pass torch tensors, or leave bias=None.")
     points = as_points(points, "points")
-    anchors = as_points(anchors, "anchors").astype(points.dtype, copy=False)
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, which the next lines refuse
+        anchors = as_points(anchors, "anchors").astype(points.dtype, copy=False)
+    check_squares(points, "points", over=variance)
+    check_squares(anchors, "anchors", over=variance)
+    check_in_range(variance, points.dtype, "variance")
+    check_in_range(prior, points.dtype, "prior")
     if anchors.shape[0] == 0 or anchors.shape[1] != points.shape[1]:
         raise ValueError(
             f"anchors must have the shape (anchor, {points.shape[1]}) with at least one anchor, "
             f"got {anchors.shape}; learn them from these points with learn_anchors."
         )
     check_sets(multisets, points.shape[0])
+    check_heaviest(multisets.weights, points.dtype)
     chosen = choose_backend(backend, n_em_iter=n_em_iter, slack=slack, tensors=False)
     responsibilities = first_responsibilities(points, anchors, variance, n_jobs=n_jobs)
     means = np.empty((multisets.n_sets, *anchors.shape), points.dtype)
@@ -202,38 +223,21 @@ def _array_means(
 
 
 def check_sets(sets: Multisets, n_rows: int) -> None:
-    """Raise unless every member is one of the rows and every weight a share: compiled loops check nothing."""
+    """Raise unless these are multisets over so many rows; the record has checked its arrays."""
     if not isinstance(sets, Multisets):
         raise TypeError(f"multisets must be Multisets, got {type(sets).__name__}; pass neighbourhoods(graph).")
     if sets.n_points != n_rows:
         raise ValueError(
             f"the multisets are over {sets.n_points} points, got {n_rows} rows; pass the points they were built for."
         )
-    first, last = int(sets.indptr[0]), int(sets.indptr[-1])
-    members, weights = sets.indices[first:last], None if sets.weights is None else sets.weights[first:last]
-    if first < 0 or len(members) != last - first or (np.diff(sets.indptr) < 0).any():
-        raise ValueError(
-            f"indptr must rise from set to set up to at most the {len(sets.indices)} indices, "
-            f"got {first} … {last}; count the members of each set with np.cumsum."
-        )
-    if len(members) and (members.min() < 0 or members.max() >= n_rows):
-        raise ValueError(
-            f"the members of the multisets must be points 0 … {n_rows - 1}, "
-            f"got {members.min()} … {members.max()}; number the points by their rows."
-        )
-    if weights is not None and (len(weights) != len(members) or not (np.isfinite(weights) & (weights >= 0)).all()):
-        raise ValueError(
-            f"weights must hold one finite number of at least 0 for each of the {len(members)} members, "
-            f"got {len(weights)} with minimum {weights.min(initial=np.inf):g}; pass such weights."
-        )
 
 
 def as_points(array: Any, name: str) -> np.ndarray:
-    """A C-ordered float matrix; float64 is kept, everything else becomes float32."""
-    array = np.asarray(array)
+    """A C-ordered float matrix by the rule of `as_floats`, with finite entries."""
+    if sp.issparse(array):
+        raise TypeError(f"{name} must be a dense matrix, got a sparse one; pass {name}.toarray().")
+    array = as_floats(array, name)
     if array.ndim != 2:
         raise ValueError(f"{name} must be a matrix of shape (rows, features), got shape {array.shape}; reshape it.")
-    dtype = np.float64 if array.dtype == np.float64 else np.float32
-    array = np.ascontiguousarray(array, dtype=dtype)
     check_finite_rows(array, name)
     return array

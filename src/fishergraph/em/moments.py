@@ -14,11 +14,12 @@ import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
-from fishergraph._checks import check_integer, check_number
-from fishergraph.blocks import block_rows, map_blocks, row_blocks
+from fishergraph._checks import MOST_ITERATIONS, check_integer, check_number
+from fishergraph._repr import short_repr
+from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks
 from fishergraph.em.e_step import e_step_slack, log_softmax, posterior
 from fishergraph.em.loop import EMMeans, as_points, block_means, check_sets, first_responsibilities
-from fishergraph.family import Family, GaussianMixture, family_of
+from fishergraph.family import Family, GaussianMixture, check_theta, theta_sizes
 from fishergraph.ops import Backend, Responsibilities, choose_backend
 from fishergraph.ops.place import device_kind
 
@@ -32,6 +33,8 @@ class Seen(NamedTuple):
 
     statistics: Any
     alpha: Responsibilities
+
+    __repr__ = short_repr
 
 
 def held_statistics(family: Family, n_points: int, n_features: int) -> int:
@@ -104,6 +107,7 @@ def block_mass(backend: Backend, family: Family, seen: Seen, sets: Any, theta: A
     return block_means(backend, seen.statistics[:, :0], seen.alpha, sets, nothing).mass
 
 
+@one_blas_thread()
 def em_estimate(
     points: Any,
     multisets: Any,
@@ -121,10 +125,18 @@ def em_estimate(
     the other parameters are those of `em_means`. The record has one θ per set along its first axis: `tangent_kernel`
     compares them, and the family's `whitened` is φ. Everything is held at once; layers go by row blocks.
     """
-    family = family_of(theta)
-    prior, n_em_iter = check_number(prior, "prior"), check_integer(n_em_iter, "n_em_iter", least=0)
+    family = check_theta(theta)
+    prior, n_em_iter = (
+        check_number(prior, "prior"),
+        check_integer(n_em_iter, "n_em_iter", least=0, most=MOST_ITERATIONS),
+    )
     slack = e_step_slack(e_step, column_penalty)
     points = as_points(points, "points")
+    n_features = theta_sizes(theta, "theta")["features"]
+    if points.shape[1] != n_features:
+        raise ValueError(
+            f"points must have the {n_features} features of theta, got {points.shape[1]}; pass points of that kind."
+        )
     family.check_points(points, "points")
     check_sets(multisets, points.shape[0])
     chosen = choose_backend(backend, n_em_iter=n_em_iter, slack=slack, tensors=False)
@@ -135,12 +147,8 @@ def em_estimate(
 
 def gather_entries(rows: Any, sets: Any) -> tuple[Any, Any]:
     """(the rows of the members of these sets, one by one in their order, the sets over them)."""
-    xp = array_namespace(rows)
-    start, stop = int(sets.indptr[0]), int(sets.indptr[-1])
-    members = sets.indices[start:stop]
-    own = xp.arange(stop - start, dtype=members.dtype, device=device_of(rows))
-    weights = None if sets.weights is None else sets.weights[start:stop]
-    return xp.take(rows, members, axis=0), type(sets)(sets.indptr - start, own, weights, stop - start)
+    members = sets.indices[int(sets.indptr[0]) : int(sets.indptr[-1])]
+    return array_namespace(rows).take(rows, members, axis=0), sets.own_entries()
 
 
 def _entry_scores(members: Any, sets: Any, natural: Any, offsets: Any) -> Any:

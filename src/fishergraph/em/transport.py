@@ -36,7 +36,8 @@ def balanced(scores: Any, weights: Any = None, *, tolerance: float | None = None
     scores : s, (point, anchor), the log-joint up to a constant of the point; finite.
     weights : a ≥ 0, (point,), or None where every member weighs one. Who weighs nothing has a row but no say; where
         nobody weighs anything the posterior is returned.
-    tolerance : on p/A · max_j |Σ_i a_i α_ij − A/p|; by default 1e-10, and 1e-6 in float32.
+    tolerance : on the violation of the marginals (`default_tolerance`), which is p/A · max_j |Σ_i a_i α_ij − A/p| here;
+        by default 1e-10, and 1e-6 in float32.
     max_iter : steps of the solver at most; a marginal that is not met by then is warned of, with its residual.
 
     Returns
@@ -106,8 +107,10 @@ def newton_step(logs: Any, shares: Any, potentials: Any, slack: float) -> tuple[
     shared = shares[:, None] * alpha
     mass = xp.sum(shared, axis=0)  # (anchor,)
     target = xp.exp(log_softmax(-slack * potentials))
-    violation = mass.shape[0] * xp.max(xp.abs(target - mass))
     least = float(xp.finfo(logs.dtype).smallest_normal)
+    goal = xp.clip(target, min=NONE * least)
+    digits = 1 + xp.clip(-xp.log(mass.shape[0] * goal), min=0.0)
+    violation = xp.max(xp.abs(xp.clip(mass, min=NONE * least) - goal) / (goal * digits))
     ratio = xp.log(xp.clip(target, min=least)) - xp.log(xp.clip(mass, min=least))
     far = bool(xp.max(xp.abs(ratio)) > FAR)
     ratio = ratio - xp.sum(mass * ratio)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _checks
+from fishergraph._repr import short_params
+from fishergraph._warn import each_warning_once
 from fishergraph.em.anchors import METHODS
 from fishergraph.em.e_step import e_step_slack
 from fishergraph.estimators.state import load_state, save_state
@@ -27,9 +31,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def all_or_nothing(fit: F) -> F:
-    """`fit`, which leaves the model as it was where it fails or is interrupted: fitted as before, or not at all."""
+    """`fit`, which leaves the model as it was if it fails or is interrupted, and issues each kind of warning once."""
 
     @wraps(fit)
+    @each_warning_once()
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = dict(vars(self))
         try:
@@ -42,13 +47,34 @@ def all_or_nothing(fit: F) -> F:
     return whole  # type: ignore[return-value]
 
 
+def _named_first(method: F) -> F:
+    """A method that scikit-learn has wrapped, whose first argument may be left out or given by its name again."""
+    first = list(signature(method).parameters.values())[1]
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if args or (first.name not in kwargs and first.default is Parameter.empty):
+            return method(self, *args, **kwargs)
+        return method(self, kwargs.pop(first.name, first.default), **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
 class FisherTransformer(TransformerMixin, BaseEstimator):
     """The base of the estimators: a subclass has the parameters of a layer, under the names of `FisherEmbedding`."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in ("transform", "fit_transform"):
+            if name in vars(cls):
+                setattr(cls, name, _named_first(vars(cls)[name]))
 
     attention: str = "posterior"  # where it is no parameter, the paper's equations hold
     family: Any = "gaussian-mixture"
     fisher: Any = "approximate"
     tangent: Any = "estimate"
+    # The entries of a model file's header that `_pack_more` adds.
+    _more: ClassVar[tuple[str, ...]] = ()
     # The rest of the parameters that `_layer_spec` reads, each stored by the subclass's constructor.
     n_anchors: Any
     dim: Any
@@ -68,10 +94,13 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
     backend: Any
     precision: Any
     random_state: Any
+    n_features_in_: int
+
+    __repr__ = short_params
 
     def _seed_words(self) -> list[int]:
         """Four words drawn from `random_state`: what every stream of a fit comes from."""
-        generator = check_random_state(self.random_state)
+        generator = check_random_state(_checks.check_random_seed(self.random_state))
         return [int(word) for word in generator.randint(0, 2**32, size=4, dtype=np.uint32)]
 
     def _layer_spec(self) -> LayerSpec:
@@ -86,14 +115,14 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
         variance = self.variance
         if not isinstance(variance, str) or variance != "auto":
             variance = _checks.check_number(variance, "variance (or 'auto')", least=1e-12, most=1e12)
-        n_em_iter = _checks.check_integer(self.n_em_iter, "n_em_iter", least=0)
+        n_em_iter = _checks.check_integer(self.n_em_iter, "n_em_iter", least=0, most=_checks.MOST_ITERATIONS)
         device = self.device.partition(":")[0]
         if device == "cpu" or self.backend is not None:  # a backend that cannot do the work says so before it
             choose_backend(self.backend, device=device, n_em_iter=n_em_iter, slack=slack)
         return LayerSpec(
-            n_anchors=_checks.check_integer(self.n_anchors, "n_anchors", least=1),
+            n_anchors=_checks.check_integer(self.n_anchors, "n_anchors", least=1, most=_checks.MOST_ANCHORS),
             anchor_method=self._anchor_method(),
-            dim=_checks.check_integer(self.dim, "dim", least=1),
+            dim=_checks.check_integer(self.dim, "dim", least=1, most=_checks.MOST_COLUMNS),
             n_em_iter=n_em_iter,
             variance=variance,
             sharpness=_checks.check_number(self.sharpness, "sharpness", strict=True, most=1.0),
@@ -137,6 +166,14 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
             )
         return self.anchor_method
 
+    def _named(self, Z: Any, ids: Any) -> Any:
+        """Z as a table with these ids as its index, if the output is set to pandas; scikit-learn names the columns."""
+        if Z is None or ids is None or _get_output_config("transform", self)["dense"] != "pandas":
+            return Z
+        from pandas import DataFrame
+
+        return DataFrame(Z, index=ids)
+
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one safetensors file (arrays, and parameters as JSON in its header)."""
         check_is_fitted(self)
@@ -159,6 +196,10 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
 
     def _unpack_more(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Give a subclass back what `_pack_more` put away."""
+
+    def _check_fitted(self) -> None:
+        """Raise unless the parameters are possible, and fit what a model file says was learned."""
+        raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

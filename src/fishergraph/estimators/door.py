@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 from array_api_compat import is_torch_array
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from fishergraph import _checks, _graph_checks
+from fishergraph._edge_lists import edge_table
+from fishergraph._numbers import as_floats, check_column_names
 from fishergraph._optional import require
+from fishergraph.estimators.given import features_and_graph
+from fishergraph.estimators.progress import costing, progress_bar
 from fishergraph.family import choose_family
 from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
 from fishergraph.multiset import Tuples, choose_multiset, makes_lifted, node_tuples, singletons
@@ -23,17 +26,19 @@ from fishergraph.structural import structural_features
 _ON_DEVICE = {"neighbourhood": True, "open-neighbourhood": False}
 
 
-def open_door(model: Any, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, Any, Place]:
-    """(X, multisets, place): the only place where input is looked at.
+def open_door(model: Any, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, Any, Place, Any]:
+    """(X, multisets, place, row ids): the only place where input is looked at. The ids are those of `host_door`.
 
     Tensors stay tensors, on their device. NumPy and CSR matrices stay where they are too: on a device they are read in
     blocks. `model` is the estimator, whose parameters are checked.
     """
+    X, graph = features_and_graph(X, graph, fitting=fitting)
     if is_torch_array(X):
-        _same_source(model, X, fitting)
+        _same_source(model, X, graph, fitting)
         X = tensor_rows(model, X, fitting=fitting)
-        return tensor_placed(model, X, _tensor_sets(model, X, graph, X.device))
-    return host_placed(model, *host_door(model, X, graph, fitting=fitting))
+        return *tensor_placed(model, X, _tensor_sets(model, X, graph, X.device)), None
+    X, sets, ids = _host_input(model, X, graph, fitting)
+    return *host_placed(model, X, sets), ids
 
 
 def host_placed(model: Any, X: Any, sets: Any) -> tuple[Any, Any, Place]:
@@ -58,27 +63,35 @@ def _device(name: str) -> Any:
     return torch_device.find_device(name)
 
 
-def host_door(model: Any, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, Any]:
-    """X as NumPy or CSR, and the multisets of the graph."""
+def host_door(model: Any, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, Any, Any]:
+    """X as NumPy or CSR, the multisets of the graph, and the ids of the rows: the index of a DataFrame, else those of
+    the graph's nodes, else None."""
+    X, graph = features_and_graph(X, graph, fitting=fitting)
+    return _host_input(model, X, graph, fitting)
+
+
+def _host_input(model: Any, X: Any, graph: Any, fitting: bool) -> tuple[Any, Any, Any]:
+    """`host_door` of features and a graph that stand where they belong."""
     if X is None and graph is None:
-        raise ValueError("X or graph must be given, got None for both; pass features, a graph, or both.")
-    _same_source(model, X, fitting)
+        raise TypeError("X or graph must be given, got None for both; pass features, a graph, or both.")
+    _same_source(model, X, graph, fitting)
     if graph is not None:
         graph = _labelled_graph(X, graph, model.undirected)
+    ids = getattr(X, "index", None) if hasattr(X, "iloc") else getattr(graph, "ids", None)
     if X is None:
-        assert graph is not None
-        X = structural_features(graph, model.structure, dim=model.dim, seed=model.structure_seed_)
+        with costing(progress_bar(model.verbose), "structure", 1.0):
+            X = structural_features(graph, model.structure, dim=model.dim, seed=model.structure_seed_)
     X = host_rows(model, X, fitting=fitting)
-    return _host_sets(model, X, graph)
+    return *_host_sets(model, X, graph), ids
 
 
-def check_no_graph(y: Any, X: Any) -> None:
+def check_no_graph(y: Any, X: Any, graph: Any) -> None:
     """Raise where a graph came in the place of y, which nothing looks at."""
     if y is None:
         return
     package, length = type(y).__module__.partition(".")[0], _length(y)
     square = sp.issparse(y) and y.shape[0] == y.shape[1]
-    other = X is not None and None not in (length, _length(X)) and length != _length(X)
+    other = None not in (length, _length(X)) and length != _length(X) if X is not None else graph is None
     if isinstance(y, Graph) or package in ("networkx", "igraph", "torch_geometric") or square or other:
         raise TypeError(
             f"y must be labels, one for each row of X, or be left out, got {type(y).__name__}, which are none; "
@@ -92,45 +105,56 @@ def _length(values: Any) -> int | None:
     return shape[0] if shape else len(values) if isinstance(values, (list, tuple)) else None
 
 
-def _same_source(model: Any, X: Any, fitting: bool) -> None:
-    """Remember whether features come with the graph or from it; raise where a model that had them gets none.
+def _same_source(model: Any, X: Any, graph: Any, fitting: bool) -> None:
+    """Remember whether there were features and a graph; raise where a fitted model gets one and not the other.
 
-    The other way round is allowed: a user may have computed the structural features.
+    Features for a model without are allowed: a user may have computed the structural ones.
     """
     if fitting:
-        model.structural_ = X is None
-    elif X is None and not getattr(model, "structural_", True):  # files of 0.1.0 do not say
+        model.structural_, model.needs_graph_ = X is None, graph is not None
+        return
+    # Files of earlier versions do not say.
+    needs_graph = getattr(model, "needs_graph_", graph is not None)
+    if X is None and not getattr(model, "structural_", True):
         raise ValueError("X must be given, as it was for the fit, got None; pass the features, or fit again without.")
+    if needs_graph and graph is None:
+        raise ValueError(
+            "graph must be given, as it was for the fit, got None; add graph=… to the call, the graph of these rows, "
+            "or graph=scipy.sparse.csr_array((len(X), len(X))) if they have no edges."
+        )
+    if graph is not None and not needs_graph:
+        raise ValueError("graph must be left out, as it was for the fit, got one; leave it out, or fit again with it.")
 
 
 def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Any:
     """The graph with its nodes in the order of X, where X and the graph name them."""
     labels, rows = _graph_checks.row_labels(X), _length(X)
+    graph = edge_table(graph) if isinstance(graph, list) else graph
     known: dict[str, Any] = {"node_ids": labels} if labels is not None and names_nodes(graph) else {}
     if rows and lists_edges(graph):
         known = {"n_nodes": rows}
     table = graph if labels is None and hasattr(graph, "columns") else None
     try:
         graph = as_graph(graph, undirected=undirected, **known)
-        if (
-            rows and table is not None and graph.ids is not None
-        ):  # some rows have no edge, or the ids are no row numbers
-            _graph_checks.check_counted(graph.ids, rows)
-            graph = as_graph(table, undirected=undirected, n_nodes=rows)
     except ValueError as error:  # its wording is that of a call of as_graph
         said = str(error).replace("node_ids", "the index of X").replace("a larger n_nodes", "X with a row per node")
         raise ValueError(said) from error
+    if rows and table is not None and (graph.ids is not None or graph.n_nodes < rows):
+        if graph.ids is not None:  # some rows have no edge, or the ids are no row numbers
+            _graph_checks.check_counted(graph.ids, rows)
+        graph = as_graph(table, undirected=undirected, n_nodes=rows)
     _graph_checks.check_same_order(labels, graph.ids)
     return graph
 
 
 def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], str] = _checks.plain_row) -> Any:
     """X as a C-ordered float matrix or CSR, with finite entries; `name_row(i)` names a row in an error."""
-    if sp.issparse(X):
-        _checks.check_compressed(X, "X")
-    X = validate_data(
-        model, X, reset=fitting, accept_sparse="csr", dtype=_float_types(X), order="C", ensure_all_finite=False
-    )
+    rows = as_floats(X, "X")
+    options: Any = {"accept_sparse": "csr", "dtype": rows.dtype, "ensure_all_finite": False, "estimator": model}
+    rows = check_array(rows, input_name="X", **options)
+    check_column_names(X)
+    validate_data(model, X, reset=fitting, skip_check_array=True)  # the number and the names of the columns
+    X = rows
     _checks.check_finite_rows(X, name_row=name_row)
     _checks.check_scale(X, normalize=enters_unit(model))
     if sp.issparse(X):
@@ -138,15 +162,6 @@ def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], st
         X.sum_duplicates()
     _check_support(model, X, name_row)
     return X
-
-
-def _float_types(X: Any) -> list[type]:
-    """The types X may keep; the first is for what has neither: float64 for Python's numbers, float32 for integers."""
-    # Of the types of columns scikit-learn looks at pandas' alone, and there not at objects.
-    columns = getattr(X, "dtypes", getattr(getattr(X, "schema", None), "types", ()))
-    wide = isinstance(X, (list, tuple)) or getattr(X, "dtype", None) in (object, np.longdouble)
-    wide = wide or not {"float64", "double", "object"}.isdisjoint(str(kind).lower() for kind in columns)
-    return [np.float64, np.float32] if wide else [np.float32, np.float64]
 
 
 def _check_support(model: Any, X: Any, name_row: Callable[[int], str]) -> None:
@@ -163,9 +178,13 @@ def _host_sets(model: Any, X: Any, graph: Any) -> tuple[Any, Any]:
     _graph_checks.check_same_rows(X.shape[0], graph.n_nodes)
     _checks.check_weight_scale(graph.weights, X.dtype)
     rule = choose_multiset(model.multiset)
-    if isinstance(rule, Tuples):
-        return _tuple_points(model, rule, X, graph)
-    sets = rule(graph, model.weights, model.n_jobs)
+    options: dict[str, Any] = {"dtype": str(X.dtype).removeprefix("torch.")}
+    if isinstance(model.multiset, str) and model.multiset in _ON_DEVICE:  # at once
+        return X, rule(graph, model.weights, model.n_jobs, **options)
+    with costing(progress_bar(model.verbose), "multisets", 1.0):
+        if isinstance(rule, Tuples):
+            return _tuple_points(model, rule, X, graph)
+        sets = rule(graph, model.weights, model.n_jobs, **options)
     if sets.lifted:  # a path weighs the product of its edges
         _checks.check_weight_scale(sets.weights, X.dtype)
     return X, sets
@@ -178,7 +197,7 @@ def _tuple_points(model: Any, rule: Tuples, X: Any, graph: Any) -> tuple[Any, An
             f"multiset={model.multiset!r} takes NumPy or CSR features, got a tensor; pass X.cpu().numpy(), "
             "and device='cuda' for the work on a card."
         )
-    tuples = node_tuples(graph, rule.k, rule.s, weights=model.weights, max_tuples=rule.max_tuples)
+    tuples = node_tuples(graph, rule.k, rule.s, weights=model.weights, max_tuples=rule.max_tuples, dtype=X.dtype)
     return tuples.features(X, normalize=enters_unit(model)), tuples.sets
 
 
@@ -226,7 +245,12 @@ def _tensor_sets(model: Any, X: Any, graph: Any, device: Any) -> Any:
     here = all(is_torch_array(part) and part.device == device for part in pair if part is not None)
     if graph is not None and here and isinstance(model.multiset, str) and model.multiset in _ON_DEVICE:
         return edge_neighbourhoods(
-            *pair, X.shape[0], closed=_ON_DEVICE[model.multiset], weights=model.weights, undirected=model.undirected
+            *pair,
+            X.shape[0],
+            closed=_ON_DEVICE[model.multiset],
+            weights=model.weights,
+            undirected=model.undirected,
+            dtype=X.dtype,
         )
     if graph is not None:
         graph = _labelled_graph(X, graph, model.undirected)

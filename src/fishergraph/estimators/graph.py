@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +10,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _checks
+from fishergraph._warn import each_warning_once
 from fishergraph.blocks import one_blas_thread
 from fishergraph.embedding import log_counts, root_shares
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing
 from fishergraph.estimators.door import enters_unit, host_placed
 from fishergraph.estimators.graph_input import NodeCode, fit_code, name_node
-from fishergraph.estimators.graph_stack import GraphSpec, fit_stages, run_stages
+from fishergraph.estimators.graph_stack import GraphSpec, check_stages, fit_stages, run_stages
 from fishergraph.estimators.memory import check_memory
+from fishergraph.estimators.model_checks import check_layer, check_stack, check_unit_spread, code_width
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.estimators.readout import check_standard
 from fishergraph.estimators.stack_spec import StackSpec
@@ -26,7 +26,7 @@ from fishergraph.estimators.state import pack_code, pack_layer, unpack_code, unp
 from fishergraph.family import Family, choose_family
 from fishergraph.graphs import Graphs, as_graphs
 from fishergraph.kernel_map import KERNELS, fit_nystrom
-from fishergraph.multiset import WEIGHTS, Rule, Tuples, choose_multiset, node_sets, node_tuples
+from fishergraph.multiset import WEIGHTS, Rule, Tuples, choose_multiset, node_sets, node_tuples, slots_of
 
 # What a readout keeps: a function of the masses alone, or φ of the means, with the counts or without: (alone, counts).
 READOUTS: dict[str, tuple[Callable[[Any], Any] | None, bool]] = {
@@ -35,6 +35,9 @@ READOUTS: dict[str, tuple[Callable[[Any], Any] | None, bool]] = {
     "means": (None, False),
     "both": (None, True),
 }
+
+# Nodes with tags and degrees alone have few distinct vectors: fewer centres than asked for are no surprise.
+_FEW = ("few anchors", "few landmarks")
 
 
 class FisherGraphEmbedding(FisherTransformer):
@@ -176,6 +179,7 @@ class FisherGraphEmbedding(FisherTransformer):
         """`fit(graphs).transform(graphs)`, bit for bit, in one pass."""
         return self._fit(graphs, want_output=True)
 
+    @each_warning_once()
     def transform(self, graphs: Any) -> np.ndarray:
         """The embedding of the graphs, (graph, column) float32. Nothing is learned."""
         check_is_fitted(self)
@@ -193,7 +197,7 @@ class FisherGraphEmbedding(FisherTransformer):
         self.code_ = fit_code(found, self.inputs)
         X, sets, members, spec = self._placed(spec, found, self.code_)
         self.n_features_in_ = X.shape[1]
-        with one_blas_thread(), spec.nodes.place.working(self.n_jobs), _few_distinct():
+        with one_blas_thread(), spec.nodes.place.working(self.n_jobs), each_warning_once(_FEW):
             self.stack_, self.readouts_, output = fit_stages(spec, X, sets, members, seed, want_output=want_output)
         return output
 
@@ -228,7 +232,7 @@ class FisherGraphEmbedding(FisherTransformer):
         choose_multiset(self.multiset)
         _checks.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
         _checks.check_flag(self.undirected, "undirected")
-        n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0)
+        n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0, most=_checks.MOST_LAYERS)
         layer = self._layer_spec()
         nodes = StackSpec(
             layer=layer,
@@ -242,9 +246,9 @@ class FisherGraphEmbedding(FisherTransformer):
         alone, counts = _checks.look_up(READOUTS, self.readout, "readout")
         readout = replace(
             layer,
-            n_anchors=_checks.check_integer(self.graph_anchors, "graph_anchors", least=1),
+            n_anchors=_checks.check_integer(self.graph_anchors, "graph_anchors", least=1, most=_checks.MOST_ANCHORS),
             sharpness=_checks.check_number(self.graph_sharpness, "graph_sharpness", strict=True, most=1.0),
-            dim=_checks.check_integer(self.graph_dim, "graph_dim", least=1),
+            dim=_checks.check_integer(self.graph_dim, "graph_dim", least=1, most=_checks.MOST_COLUMNS),
             fit_map=_checks.look_up(KERNELS, self.graph_kernel, "graph_kernel"),
             keeps_phi=self.graph_kernel == "identity",
             masses=alone,
@@ -264,12 +268,29 @@ class FisherGraphEmbedding(FisherTransformer):
             )
         return family
 
+    def _check_fitted(self) -> None:
+        spec, rule = self._spec(), choose_multiset(self.multiset)
+        width = code_width(self.code_)
+        width = rule.n_columns(width) if isinstance(rule, Tuples) else width
+        if width != self.n_features_in_:
+            raise ValueError(f"nodes must enter with {self.n_features_in_} columns, got {width}; get the file again.")
+        check_stack(spec.nodes, self.stack_, width, slots_of(self.multiset))
+        check_stages(spec, self.stack_, self.readouts_, width)
+        first = width if spec.nodes.reads_counts else self.stack_.widths[0]
+        for t, (layer, points) in enumerate(zip(self.readouts_, [first, *self.stack_.widths[1:]], strict=True)):
+            if layer is not None:
+                check_layer(spec.readout.layer, layer, points, f"readout{t}")
+                if spec.nodes.normalize:
+                    check_unit_spread(layer.theta, f"readout{t}")
+
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The column names phi0_0, phi0_1, …, phi1_0, …: stage and position; psi with a kernel map."""
         check_is_fitted(self)
         name = "phi" if self.graph_kernel == "identity" else "psi"
         kept = [(t, layer.kernel_map.n_outputs) for t, layer in enumerate(self.readouts_) if layer is not None]
         return np.array([f"{name}{t}_{k}" for t, width in kept for k in range(width)], dtype=object)
+
+    _more = ("readouts", "code")
 
     def _pack_more(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         readouts = [
@@ -284,11 +305,3 @@ class FisherGraphEmbedding(FisherTransformer):
             for t, entry in enumerate(header["readouts"])
         )
         self.code_ = unpack_code(header["code"], arrays)
-
-
-@contextmanager
-def _few_distinct() -> Iterator[None]:
-    """Nodes with tags and degrees alone have few distinct vectors: fewer centres than asked for are no surprise."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="asked for .*, but the data hold only")
-        yield

@@ -10,13 +10,16 @@ unit vector of log(1 + number of edges with the tag) at the node.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from fishergraph import _checks
+from fishergraph._numbers import EXACT_IN_SINGLE, as_floats
+from fishergraph._record_checks import changed
+from fishergraph._repr import short_repr
 from fishergraph.blocks import row_blocks
 from fishergraph.em.unit import unit_rows
 from fishergraph.family.support import stored_entries
@@ -40,10 +43,12 @@ class NodeCode:
     edge_tags: np.ndarray | None = None
     standard: StandardMap | None = None
 
+    __repr__ = short_repr
+
     def __call__(self, graphs: Graphs) -> Any:
         """The coded nodes, (node, column) float32: CSR where no part is dense."""
         if graphs.edge_tags is None and graphs.graph.n_edges == 0:
-            graphs = replace(graphs, edge_tags=NO_EDGE_TAGS)
+            graphs = changed(graphs, edge_tags=NO_EDGE_TAGS)
         for part in self.parts:
             PARTS[part].check(graphs)
         coded = [PARTS[part].code(self, graphs) for part in self.parts]
@@ -55,7 +60,7 @@ class NodeCode:
 def fit_code(graphs: Graphs, inputs: Any) -> NodeCode:
     """The code of the nodes of these graphs; `inputs` is "auto", all there is and the degrees, or names of parts."""
     if graphs.edge_tags is not None and not len(graphs.edge_tags.tags):
-        graphs = replace(graphs, edge_tags=None)
+        graphs = changed(graphs, edge_tags=None)
     if isinstance(inputs, str) and inputs == "auto":
         parts = tuple(name for name, part in PARTS.items() if part.auto and part.known(graphs))
     else:
@@ -141,13 +146,15 @@ def name_node(graphs: Graphs) -> Callable[[int], str]:
 
 
 def _checked(graphs: Graphs) -> Any:
-    """The features in float32, dense or CSR, all of them finite."""
-    X: Any = graphs.X
+    """The features in float32, dense or CSR, all of them finite; in float64 where some are beyond 2²⁴, whose digits
+    float32 would lose before they are centred."""
+    X = as_floats(graphs.X, "features")
     _checks.check_finite_rows(X, name_row=name_node(graphs))
     values, indptr = stored_entries(X)
     most = float(np.finfo(np.float32).max)
     _checks.check_within(values, "features", most, indptr=indptr, name_row=name_node(graphs))
-    return X.astype(np.float32, copy=False) if sp.issparse(X) else np.asarray(X, dtype=np.float32)
+    largest = np.abs(values).max(initial=0)
+    return X if largest > EXACT_IN_SINGLE else X.astype(np.float32, copy=False)
 
 
 def _one_hot(columns: np.ndarray, known: np.ndarray, n_columns: int) -> sp.csr_array:

@@ -11,6 +11,8 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from fishergraph.em.unit import noise_of, unit_rows
+from fishergraph.estimators.costs import input_learning, layer_learning, size_of
+from fishergraph.estimators.progress import costing
 from fishergraph.estimators.readout import fit_readout, run_readout
 from fishergraph.estimators.stack import check_same, check_same_layer, fit_input_map, input_points, map_inputs
 from fishergraph.estimators.stack_spec import Stack, StackSpec
@@ -49,9 +51,9 @@ def fit_stages(
     layers: list[Layer] = []
 
     def next_layer(t: int, points: Any) -> tuple[Layer, Known]:
-        layer, known = fit_layer(
-            spec.nodes.layer_at(t), points, sets, last=False, rng=streams[2 * t], n_jobs=spec.nodes.n_jobs
-        )
+        asked, title = spec.nodes.layer_at(t), f"learning {spec.nodes.title(t)}"
+        with costing(spec.nodes.progress, title, layer_learning(asked, size_of(sets), points.shape[1])):
+            layer, known = fit_layer(asked, points, sets, last=False, rng=streams[2 * t], n_jobs=spec.nodes.n_jobs)
         layers.append(layer)
         return layer, known
 
@@ -68,14 +70,15 @@ def fit_stages(
         readouts.append(layer.moved(place.fetch))
         return block
 
-    input_map, _ = fit_input_map(spec.nodes, X, streams[0])
+    with costing(spec.nodes.progress, "learning input map", input_learning(spec.nodes, X)):
+        input_map, _ = fit_input_map(spec.nodes, X, streams[0])
     output = _run(spec, input_map, X, sets, next_layer, _skipping(spec, read, readouts))
     return Stack(input_map, tuple(layers)).moved(place.fetch), tuple(readouts), output if want_output else None
 
 
 def run_stages(spec: GraphSpec, stack: Stack, readouts: tuple, X: Any, sets: Any, members: Any) -> Any:
     """The output of fitted stages, (graph, column)."""
-    _check_same(spec, stack, readouts, X.shape[1])
+    check_stages(spec, stack, readouts, X.shape[1])
 
     def put(array: Any) -> Any:
         return spec.nodes.place.put(array, X.dtype)
@@ -89,7 +92,7 @@ def run_stages(spec: GraphSpec, stack: Stack, readouts: tuple, X: Any, sets: Any
     return _run(spec, stack.input_map, X, sets, lambda t, _: (stack.layers[t - 1], Known()), _skipping(spec, read))
 
 
-def _check_same(spec: GraphSpec, stack: Stack, readouts: tuple, width: int) -> None:
+def check_stages(spec: GraphSpec, stack: Stack, readouts: tuple, width: int) -> None:
     """Raise where stages were fitted with other parameters than these, as far as they shape them."""
     check_same(spec.nodes, stack)
     if width != map_inputs(stack.input_map):
@@ -98,6 +101,8 @@ def _check_same(spec: GraphSpec, stack: Stack, readouts: tuple, width: int) -> N
             f"{width}; set it back, or fit again."
         )
     kept = [t for t, readout in enumerate(readouts) if readout is not None]
+    if len(readouts) != len(spec.weights):
+        raise ValueError(f"there must be {len(spec.weights)} readouts, one per stage, got {len(readouts)}; fit again.")
     asked = [t for t, weight in enumerate(spec.weights) if weight > 0]
     if kept != asked:
         raise ValueError(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from fishergraph._checks import check_host_memory
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.moments import held_statistics
 from fishergraph.em.walks import TILE
-from fishergraph.estimators.stack_spec import StackSpec, asked_widths, kept_widths
+from fishergraph.estimators.stack_spec import Most, StackSpec, asked_widths, kept_widths
 
 # A block of φ and what is computed from it, and what libraries take for themselves.
 _BLOCKS = 256 * 2**20
@@ -25,6 +26,7 @@ def check_memory(spec: StackSpec, X: Any, sets: Any, *, want_output: bool, besid
         check_largest(sets, sets.slots * max(widths, default=0), X.dtype.itemsize)
     free = spec.place.free_bytes()
     if free is None:
+        check_host(spec, X, sets, want_output=want_output)
         return
     points, output = needed_bytes(spec, X, sets)
     points += beside * X.dtype.itemsize
@@ -39,6 +41,17 @@ def check_memory(spec: StackSpec, X: Any, sets: Any, *, want_output: bool, besid
         f"{X.shape[0]} rows need about {needed / 1e9:.1f} GB on the device ({output / 1e9:.1f} GB of it the result), "
         f"got {free / 1e9:.1f} GB free; {advice}."
     )
+
+
+def check_host(spec: StackSpec, X: Any, sets: Any, *, want_output: bool) -> None:
+    """Raise where the points of a layer, or the result, would not fit into the memory of the machine."""
+    most = Most.of(sets)
+    first = min(spec.input_width(X.shape[1]), max(X.shape))
+    widths = asked_widths(spec, 0, first, sets.slots, most)
+    columns = sum(kept_widths(spec, 0, first, sets.slots, most)) if want_output else 0
+    needed = X.dtype.itemsize * sets.n_sets * max(columns, *widths)
+    advice = "lower dim, n_anchors or n_layers, or use kernel='exp'"
+    check_host_memory(needed, f"{sets.n_sets} rows need", "for one layer or the result", advice)
 
 
 def check_largest(sets: Any, width: int, itemsize: int) -> None:

@@ -9,9 +9,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _checks
+from fishergraph._warn import each_warning_once
 from fishergraph.blocks import one_blas_thread
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing
+from fishergraph.estimators.given import check_no_long_table
 from fishergraph.estimators.memory import check_memory
+from fishergraph.estimators.model_checks import check_stack
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.estimators.readout import check_standard, fit_readout, run_readout
 from fishergraph.estimators.set_door import open_sets
@@ -129,7 +132,8 @@ class FisherSetEmbedding(FisherTransformer):
 
         X is a list of (member, feature) matrices (NumPy, CSR, tensors or tables), an array (set, member, feature), or a
         pair (points, indptr), in which set k has the points indptr[k] … indptr[k + 1] − 1. A matrix is a set of one
-        point per row. `weights` has one number per member: an array per set, or a flat one. `y` is not looked at.
+        point per row; a table with a row per member and a column of sets is cut by `groupby` first.
+        `weights` has one number per member: an array per set, or a flat one. `y` is not looked at.
         """
         self._fit(X, weights, want_output=False)
         return self
@@ -138,11 +142,13 @@ class FisherSetEmbedding(FisherTransformer):
         """`fit(X, weights=weights).transform(X, weights=weights)`, bit for bit, in one pass."""
         return self._fit(X, weights, want_output=True)
 
+    @each_warning_once()
     def transform(self, X: Any, *, weights: Any = None) -> Any:
         """The embedding of the sets, (set, column). Nothing is learned; an empty set is a row of zeros."""
         check_is_fitted(self)
         spec = self._spec()
         check_same(spec, self.stack_)
+        check_no_long_table(X)
         X, sets, place, name_row = open_sets(self, X, weights, fitting=False)
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=True)
@@ -155,6 +161,7 @@ class FisherSetEmbedding(FisherTransformer):
     def _fit(self, X: Any, weights: Any, *, want_output: bool) -> Any:
         spec = self._spec()
         seed = np.random.SeedSequence(self._seed_words())
+        check_no_long_table(X)
         X, sets, place, name_row = open_sets(self, X, weights, fitting=True)
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=want_output)
@@ -178,6 +185,9 @@ class FisherSetEmbedding(FisherTransformer):
             n_jobs=_checks.check_n_jobs(self.n_jobs),
             progress=progress_bar(self.verbose),
         )
+
+    def _check_fitted(self) -> None:
+        check_stack(self._spec(), self.stack_, self.n_features_in_, slots=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The column names phi_0, phi_1, …, or psi_0, psi_1, … with a kernel map."""

@@ -8,15 +8,18 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _checks
+from fishergraph._warn import each_warning_once
 from fishergraph.blocks import one_blas_thread
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing
+from fishergraph.estimators.costs import embedding_costs, size_of
 from fishergraph.estimators.door import check_no_graph, open_door
 from fishergraph.estimators.memory import check_memory
-from fishergraph.estimators.progress import progress_bar
+from fishergraph.estimators.model_checks import check_stack
+from fishergraph.estimators.progress import announce, progress_bar
 from fishergraph.estimators.stack import check_same, fit_stack, run_stack
 from fishergraph.estimators.stack_spec import StackSpec
 from fishergraph.family import Family
-from fishergraph.multiset import WEIGHTS, Rule, choose_multiset, makes_lifted
+from fishergraph.multiset import WEIGHTS, Rule, Tuples, choose_multiset, makes_lifted, slots_of
 from fishergraph.structural import describe_structure
 
 
@@ -76,12 +79,14 @@ class FisherEmbedding(FisherTransformer):
         between layers kept in 8 bits, half the memory. Sums are float32 always. On the CPU the type of X is kept.
     random_state : seed; every layer has its own stream.
     n_jobs : threads; None uses every core. The result has the same bits at any number.
-    verbose : show a progress bar per layer.
+    verbose : show progress bars. A callable `verbose(title, steps)` shows the progress in its own way: it returns a
+        context manager with `update(n)`; if it has a method `expect`, that gets the costs of the parts by title first.
 
     Attributes
     ----------
     stack_ : the fitted input map and layers.
     structural_, structure_seed_ : whether the features came from the graph, and the seed of such features.
+    needs_graph_ : whether the fit had a graph, so that `transform` needs one.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
     Examples
@@ -159,48 +164,55 @@ class FisherEmbedding(FisherTransformer):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, *, graph: Any = None) -> FisherEmbedding:
+    def fit(self, X: Any = None, y: Any = None, *, graph: Any = None) -> FisherEmbedding:
         """Learn the input map, anchors and landmarks from the rows of X and the graph on them.
 
         X is dense or CSR, (node, feature), or None for structural features of the graph. `graph` is anything that
         `as_graph` takes; None makes every row its own multiset. `y` is not looked at. Row v of X belongs to node v;
         where the nodes of an edge table have ids, the index of a DataFrame X names its rows. For X = None, or beside
-        `as_graph(table)`, the rows are those of `as_graph(table).ids`.
+        `as_graph(table)`, the rows are those of `as_graph(table).ids`, and so is the index of pandas output
+        (`set_output(transform="pandas")`). A graph, or a record of features and a graph, may also be passed as X alone.
 
         X may be a torch tensor, dense or sparse CSR, on the `device`: then so is what is returned, and `graph` may be
         a (2, E) tensor (or a pair with weights) beside it, or `TensorSets`, which are the multisets themselves.
         """
-        check_no_graph(y, X)
+        check_no_graph(y, X, graph)
         self._fit(X, graph, want_output=False)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, *, graph: Any = None) -> Any:
+    def fit_transform(self, X: Any = None, y: Any = None, *, graph: Any = None) -> Any:
         """`fit(X, graph=graph).transform(X, graph=graph)`, bit for bit, in one pass."""
-        check_no_graph(y, X)
+        check_no_graph(y, X, graph)
         return self._fit(X, graph, want_output=True)
 
-    def transform(self, X: Any, *, graph: Any = None) -> Any:
-        """The embedding of the rows of X: the same graph, a larger one, or another one. Nothing is learned."""
+    @each_warning_once()
+    def transform(self, X: Any = None, *, graph: Any = None) -> Any:
+        """The embedding of the rows of X: the same graph, a larger one, or another one. Nothing is learned.
+
+        A graph is needed if the fit had one, and must be left out if it had none.
+        """
         check_is_fitted(self)
         spec = self._spec()
-        X, sets, place = open_door(self, X, graph, fitting=False)
+        X, sets, place, ids = open_door(self, X, graph, fitting=False)
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=True)
+        announce(self.verbose, embedding_costs(spec, X, size_of(sets), fitting=False))
         with one_blas_thread(), place.working(self.n_jobs):
-            return sets.pooled(run_stack(spec, self.stack_, X, sets))
+            return self._named(sets.pooled(run_stack(spec, self.stack_, X, sets)), ids)
 
     @all_or_nothing
     def _fit(self, X: Any, graph: Any, *, want_output: bool) -> Any:
         spec = self._spec()
         words = self._seed_words()
         self.structure_seed_ = words[0]
-        X, sets, place = open_door(self, X, graph, fitting=True)
+        X, sets, place, ids = open_door(self, X, graph, fitting=True)
         spec = spec.at(place)
         check_memory(spec, X, sets, want_output=want_output)
+        announce(self.verbose, embedding_costs(spec, X, size_of(sets), fitting=True))
         seed = np.random.SeedSequence(words)
         with one_blas_thread(), place.working(self.n_jobs):
             self.stack_, output = fit_stack(spec, X, sets, seed, want_output=want_output)
-        return sets.pooled(output) if want_output else None
+        return self._named(sets.pooled(output), ids) if want_output else None
 
     def _spec(self) -> StackSpec:
         """The parameters, checked and with names looked up."""
@@ -209,7 +221,7 @@ class FisherEmbedding(FisherTransformer):
         _checks.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
         _checks.check_flag(self.undirected, "undirected")
         describe_structure(self.structure)  # an unknown kind is found even where X is given
-        n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0)
+        n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0, most=_checks.MOST_LAYERS)
         layer = self._layer_spec()
         teleport = self.teleport
         if teleport is not None:
@@ -227,6 +239,11 @@ class FisherEmbedding(FisherTransformer):
             progress=progress_bar(self.verbose),
             teleport=teleport,
         )
+
+    def _check_fitted(self) -> None:
+        rule = choose_multiset(self.multiset)
+        width = rule.n_columns(self.n_features_in_) if isinstance(rule, Tuples) else self.n_features_in_
+        check_stack(self._spec(), self.stack_, width, slots_of(self.multiset))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The column names psi0_0, psi0_1, …, walk_0, …, psi1_0, …: block and position in it."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
+
+from fishergraph.blocks import heard_by
 
 
 class _Silent:
@@ -21,10 +23,16 @@ def _silent(title: str, steps: int):
     yield _Silent()
 
 
+# Steps of a part that is known by its cost.
+_STEPS = 100
+
+
 def _shown(title: str, steps: int, *, unit: str) -> Any:
     from tqdm.auto import tqdm
 
-    return tqdm(total=steps, desc=title, unit=unit)
+    # How many blocks there are tells nobody anything.
+    form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}" if unit == "block" else None
+    return tqdm(total=steps, desc=title, unit=unit, bar_format=form)
 
 
 def progress_bar(verbose: Any, unit: str = "block") -> Callable[[str, int], Any]:
@@ -36,3 +44,31 @@ def progress_bar(verbose: Any, unit: str = "block") -> Callable[[str, int], Any]
     if callable(verbose):
         return verbose
     return partial(_shown, unit=unit) if verbose else _silent
+
+
+def announce(verbose: Any, costs: dict[str, float]) -> None:
+    """Tell a callable `verbose` that has a method `expect` how much work the parts are, by their titles."""
+    if callable(verbose) and hasattr(verbose, "expect"):
+        verbose.expect(costs)
+
+
+@contextmanager
+def costing(progress: Callable[[str, int], Any], title: str, cost: float) -> Iterator[None]:
+    """A part of the work of about so many multiplications; the bar moves as the work inside reports what it has done.
+
+    It stays short of the end until the work ends, and is at the end then.
+    """
+    with progress(title, _STEPS) as bar:
+        done, shown = 0.0, 0
+
+        def hear(more: float) -> None:
+            nonlocal done, shown
+            done += more
+            reached = min(int(_STEPS * done / max(cost, 1.0)), _STEPS - 1)
+            if reached > shown:
+                bar.update(reached - shown)
+                shown = reached
+
+        with heard_by(hear):
+            yield
+        bar.update(_STEPS - shown)

@@ -8,6 +8,8 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from fishergraph._checks import check_within
+from fishergraph.estimators.costs import layer_learning, size_of
+from fishergraph.estimators.progress import costing
 from fishergraph.estimators.stack_spec import StackSpec
 from fishergraph.layer import Known, Layer, fit_layer, phi_blocks, run_layer
 
@@ -24,7 +26,9 @@ def fit_readout(
     spec: StackSpec, points: Any, sets: Any, rng: Any, *, dtype: Any, title: str = "sets", want_output: bool = True
 ) -> tuple[Layer, Any]:
     """The layer learned from the points and the sets over them, and its output, (set, ψ) (None when not wanted)."""
-    layer, known = fit_layer(spec.layer, points, sets, last=True, rng=rng, n_jobs=spec.n_jobs)
+    cost = layer_learning(spec.layer, size_of(sets), points.shape[1])
+    with costing(spec.progress, f"learning {title}", cost):
+        layer, known = fit_layer(spec.layer, points, sets, last=True, rng=rng, n_jobs=spec.n_jobs)
     return layer, _output(spec, layer, points, sets, known, dtype, title) if want_output else None
 
 

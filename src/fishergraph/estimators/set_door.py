@@ -11,6 +11,8 @@ from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
 from fishergraph import _checks
+from fishergraph._numbers import real_array, unmasked
+from fishergraph._record_checks import unchecked
 from fishergraph.estimators.door import host_placed, host_rows, tensor_placed, tensor_rows
 from fishergraph.multiset import Multisets
 from fishergraph.ops.place import Place
@@ -70,7 +72,7 @@ def _listed(X: Any) -> Any:
         got = "pairs with a matrix each" if pairs else type(X).__name__
         raise TypeError(
             f"X must be a list of sets, an array or (points, indptr), got {got}; pass list(X.values()) of a "
-            "dictionary, and [frame.to_numpy() for _, frame in groups] of groups."
+            "dictionary, and [rows.drop(columns='set') for _, rows in table.groupby('set')] of groups."
         )
     return X
 
@@ -133,6 +135,9 @@ def _as_set(entry: Any, number: int) -> Any:
     names = list(getattr(entry, "columns", ()))
     if hasattr(entry, "to_numpy"):
         entry = entry.to_numpy()
+    # Stacking is compiled, and trusts the offsets of sparse sets.
+    name = f"set {number}"
+    entry = _checks.check_compressed(entry, name) if sp.issparse(entry) else unmasked(entry, name)
     try:
         matrix = entry if sp.issparse(entry) or is_torch_array(entry) else np.asarray(entry)
     except ValueError:
@@ -229,13 +234,13 @@ def _member_sets(indptr: np.ndarray, weights: Any, points: Any) -> Multisets:
     n_points = points.shape[0]
     members = np.arange(int(indptr[-1]), dtype=np.int32 if n_points < 2**31 else np.int64)
     if weights is None:
-        return Multisets(indptr, members, None, n_points)
+        return unchecked(Multisets, indptr, members, None, n_points)
     values = _check_weights(weights, indptr)
     live = values > 0
     counted = np.concatenate([[0], np.cumsum(live)])
     kept = values[live].astype(np.float64 if "float64" in str(points.dtype) else np.float32)
     _checks.check_weight_scale(kept, points.dtype, "member")
-    return Multisets(counted[indptr], members[live], kept, n_points)
+    return unchecked(Multisets, counted[indptr], members[live], kept, n_points)
 
 
 def _check_weights(weights: Any, indptr: np.ndarray) -> np.ndarray:
@@ -258,14 +263,14 @@ def _check_weights(weights: Any, indptr: np.ndarray) -> np.ndarray:
 def _flat_weights(weights: Any, sizes: np.ndarray) -> np.ndarray:
     """The weights of all members, in a row: as they came, or of one array per set, each of its set's size."""
     try:
-        if getattr(weights, "ndim", 0) == 1 and _host(weights).dtype.kind in "fiub":
+        if getattr(weights, "ndim", 0) == 1 and str(weights.dtype) != "object":
             return _host(weights).astype(np.float64)
         parts = [_host(part).astype(np.float64) for part in weights]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as error:
         raise TypeError(
             f"weights must be one array of numbers per set, or one number per member, got a {type(weights).__name__} "
-            "that is neither; pass such numbers."
-        ) from None
+            f"that is neither; pass such numbers: {str(error).rstrip('.')}."
+        ) from error
     if all(part.ndim == 0 for part in parts):
         return np.array(parts, dtype=np.float64)
     if len(parts) != len(sizes):
@@ -283,4 +288,4 @@ def _flat_weights(weights: Any, sizes: np.ndarray) -> np.ndarray:
 
 
 def _host(values: Any) -> np.ndarray:
-    return np.asarray(values.cpu() if is_torch_array(values) else values)
+    return real_array(values.detach().cpu() if is_torch_array(values) else values, "weights")

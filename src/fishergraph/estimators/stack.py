@@ -13,7 +13,9 @@ from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.unit import noise_of, unit_rows
 from fishergraph.em.walks import walk_means, walk_passes
-from fishergraph.estimators.stack_spec import Stack, StackSpec, asked_widths, kept_widths
+from fishergraph.estimators.costs import input_learning, layer_learning, size_of
+from fishergraph.estimators.progress import costing
+from fishergraph.estimators.stack_spec import Most, Stack, StackSpec, asked_widths
 from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, fit_and_map, fit_projection
 from fishergraph.layer import Known, Layer, LayerSpec, fit_layer, phi_blocks, phi_width, run_layer
 from fishergraph.multiset import singletons
@@ -31,11 +33,14 @@ def fit_stack(
     The stack holds NumPy arrays wherever it was fitted.
     """
     streams = [spec.place.stream(child) for child in seed.spawn(spec.n_layers + 1)]
-    input_map, first = fit_input_map(spec, X, streams[0], runs=True)
+    with costing(spec.progress, "learning input map", input_learning(spec, X)):
+        input_map, first = fit_input_map(spec, X, streams[0], runs=True)
     walk_map = _fit_walk_map(spec, X, streams[0]) if spec.walks else None
+    most = Most.of(sets)
     stack, output = _run(
-        spec, (input_map, walk_map), X, sets, _Fitting(spec, streams[1:], want_output), want_output, first
-    )
+        spec, (input_map, walk_map), X, sets, _Fitting(spec, streams[1:], want_output), want_output,
+        lambda t, width: asked_widths(spec, t, width, sets.slots, most), first,
+    )  # fmt: skip
     return stack.moved(spec.place.fetch), output
 
 
@@ -67,7 +72,7 @@ def input_points(spec: StackSpec, input_map: KernelMap, X: Any) -> Any:
     """ψ_0 of all rows of X, as the points of a layer; X itself for counts."""
     if spec.reads_counts:
         return _dense_points(spec, X, IdentityMap(X.shape[1]))
-    return _run_input(spec, input_map, X, _Output(spec, X.shape[0], wanted=False), None)
+    return _run_input(spec, input_map, X, _Output(spec, X.shape[0], False, lambda t, width: [width]), None)
 
 
 def _dense_points(spec: StackSpec, X: Any, as_points: KernelMap, *, unit: bool = False) -> Any:
@@ -108,7 +113,10 @@ def run_stack(spec: StackSpec, stack: Stack, X: Any, sets: Any) -> Any:
         raise ValueError("dim must be that of the fit, got a smaller one; set it back, or fit again.")
     stack = stack.moved(lambda array: spec.place.put(array, X.dtype))
     maps = stack.input_map, stack.walk_map
-    _, output = _run(spec, maps, X, sets, lambda t, points, sets: (stack.layers[t - 1], Known()), True)
+    known = stack.widths
+    _, output = _run(
+        spec, maps, X, sets, lambda t, points, sets: (stack.layers[t - 1], Known()), True, lambda t, _: known[t:]
+    )
     assert output is not None
     return output
 
@@ -150,16 +158,18 @@ class _Fitting:
         self.phi: Any = None  # of the layer before, which has been run by then
 
     def __call__(self, t: int, points: Any, sets: Any):
-        layer, known = fit_layer(
-            self.spec.layer_at(t),
-            points,
-            sets,
-            last=t == self.spec.n_layers,
-            rng=self.streams[t - 1],
-            n_jobs=self.spec.n_jobs,
-            reuse=self.phi,
-            runs=t < self.spec.n_layers or self.want_output,
-        )
+        spec, asked = self.spec, self.spec.layer_at(t)
+        with costing(spec.progress, f"learning {spec.title(t)}", layer_learning(asked, size_of(sets), points.shape[1])):
+            layer, known = fit_layer(
+                asked,
+                points,
+                sets,
+                last=t == spec.n_layers,
+                rng=self.streams[t - 1],
+                n_jobs=spec.n_jobs,
+                reuse=self.phi,
+                runs=t < spec.n_layers or self.want_output,
+            )
         self.phi = known.phi
         return layer, known
 
@@ -171,11 +181,11 @@ def _input_rows(spec: StackSpec, X: Any, rows: Any) -> Any:
 
 def _run(
     spec: StackSpec, maps: tuple[KernelMap, KernelMap | None], X: Any, sets: Any, next_layer: Callable,
-    want_output: bool, first: Any = None,
+    want_output: bool, widths: Callable[[int, int], list[int]], first: Any = None,
 ) -> tuple[Stack, Any]:  # fmt: skip
     """One pass over ψ_0 … ψ_T. A layer is run once, right after it is known; the last one only if it is wanted."""
     input_map, walk_map = maps
-    blocks = _Output(spec, sets.n_sets, want_output, sets.slots)
+    blocks = _Output(spec, sets.n_sets, want_output, widths)
     points = _run_input(spec, input_map, X, blocks, first)
     if spec.reads_counts and spec.n_layers > 0:
         points = _dense_points(spec, X, IdentityMap(X.shape[1]))
@@ -218,11 +228,12 @@ def _run_input(spec: StackSpec, input_map: KernelMap, X: Any, blocks: _Output, k
 class _Output:
     """The concatenation of the kept blocks, √weight · ψ_t, written while each block of rows is in cache (Eq. 2).
 
-    It is allocated at the width that was asked for; where the data gave fewer landmarks it is cut at the end.
+    It is allocated at the width that was asked for, or that is known; where the data gave fewer landmarks it is cut at
+    the end. `widths(t, width)` are those of ψ_t … ψ_T at most, when ψ_t has `width` columns.
     """
 
-    def __init__(self, spec: StackSpec, n_rows: int, wanted: bool, slots: int = 1):
-        self.spec, self.n_rows, self.slots, self.wanted = spec, n_rows, slots, wanted
+    def __init__(self, spec: StackSpec, n_rows: int, wanted: bool, widths: Callable[[int, int], list[int]]):
+        self.spec, self.n_rows, self.wanted, self.widths = spec, n_rows, wanted, widths
         self.array: Any = None
         self.used = 0
 
@@ -247,7 +258,8 @@ class _Output:
     def _columns(self, t: int, width: int, dtype: Any) -> Any:
         """The next `width` columns of the output."""
         if self.array is None:
-            columns = sum(kept_widths(self.spec, t, width, self.slots))
+            weights = self.spec.block_weights[t:]
+            columns = sum(w for w, weight in zip(self.widths(t, width), weights, strict=True) if weight > 0)
             self.array = self.spec.place.empty_output((self.n_rows, columns), dtype)
         self.used += width
         return self.array[:, self.used - width : self.used]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
+from fishergraph._repr import short_repr
 from fishergraph.family import GaussianMixture
 from fishergraph.kernel_map import KernelMap, fit_nystrom
 from fishergraph.layer import Layer, LayerSpec
@@ -26,6 +27,8 @@ class Stack:
     input_map: KernelMap
     layers: tuple[Layer, ...]  # the first is that of the walks where there is a `walk_map`
     walk_map: KernelMap | None = None
+
+    __repr__ = short_repr
 
     @property
     def widths(self) -> list[int]:
@@ -104,19 +107,36 @@ class StackSpec:
         return replace(self, place=place, n_jobs=1, layer=layer)
 
 
-def asked_widths(spec: StackSpec, first: int, width: int, slots: int = 1) -> list[int]:
+class Most(NamedTuple):
+    """What data can give at most: as many landmarks as rows, as many anchors as members."""
+
+    landmarks: float = math.inf
+    anchors: float = math.inf
+
+    @classmethod
+    def of(cls, sets: Any) -> Most:
+        """Of multisets."""
+        return cls(max(sets.n_sets, 1), max(sets.n_entries, sets.n_points, 1))
+
+
+NO_LIMIT = Most()
+
+
+def asked_widths(spec: StackSpec, first: int, width: int, slots: int = 1, most: Most = NO_LIMIT) -> list[int]:
     """The most columns that ψ_first … ψ_T can have, when ψ_first has `width` and a member is `slots` points wide."""
     widths = [width]
+    dim = int(min(spec.layer.dim, most.landmarks))
     for t in range(first + 1, spec.n_layers + 1):
         identity = spec.layer.keeps_phi or (t == spec.n_layers and not spec.layer.attention.maps_last)
         layer, before = spec.layer_at(t), spec.walk_width(widths[-1]) if spec.walks and t == 1 else widths[-1]
-        grown = layer.family.width(layer.n_anchors, slots * before) + layer.n_anchors * layer.counts
-        widths.append(grown if identity else spec.layer.dim)
+        n_anchors = int(min(layer.n_anchors, most.anchors))
+        grown = layer.family.width(n_anchors, slots * before) + n_anchors * layer.counts
+        widths.append(grown if identity else dim)
     return widths
 
 
-def kept_widths(spec: StackSpec, first: int, width: int, slots: int = 1) -> list[int]:
+def kept_widths(spec: StackSpec, first: int, width: int, slots: int = 1, most: Most = NO_LIMIT) -> list[int]:
     """Those of the blocks that are kept."""
     weights = spec.block_weights[first:]
-    widths = asked_widths(spec, first, width, slots)
+    widths = asked_widths(spec, first, width, slots, most)
     return [width for width, weight in zip(widths, weights, strict=True) if weight > 0]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from copy import copy
 from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from fishergraph._checks import check_device, check_integer, look_up
 from fishergraph._version import __version__
 from fishergraph.estimators.graph_input import NodeCode
+from fishergraph.estimators.model_checks import check_code, check_map, check_theta
 from fishergraph.estimators.model_file import (
+    COMMON,
     given_params,
     load_model,
+    only,
     pack_features,
     plain_params,
     unpack_features,
@@ -22,6 +27,7 @@ from fishergraph.estimators.stack_spec import Stack
 from fishergraph.family import FAMILIES, family_of
 from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, ProjectionMap, StandardMap
 from fishergraph.layer import Layer
+from fishergraph.ops import known_backends
 
 E = TypeVar("E")
 
@@ -49,6 +55,7 @@ def load_state(cls: type[E], path: str | Path) -> E:
 
 
 def _restore(cls: type[E], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> E:
+    only(header, (*COMMON, "input_map", "walk_map", "layers", *cls._more))  # type: ignore[attr-defined]
     params = given_params(header)
     if "teleport" in signature(cls).parameters:
         params.setdefault("teleport", None)  # files from before there were walks
@@ -59,7 +66,17 @@ def _restore(cls: type[E], header: dict[str, Any], arrays: dict[str, np.ndarray]
     walk_map = None if walk is None else _unpack_map(walk, "walk", arrays)
     estimator.stack_ = Stack(_unpack_map(header["input_map"], "input", arrays), layers, walk_map)
     estimator._unpack_more(header, arrays)
+    _check_state(estimator)
     return estimator
+
+
+def _check_state(estimator: Any) -> None:
+    """Raise where parameters are not possible, or do not fit what was learned; on no device, for it may be absent."""
+    check_device(estimator.device, estimator.precision)
+    if estimator.backend is not None:
+        look_up(dict.fromkeys(known_backends()), estimator.backend, "backend (or None)")
+    here = copy(estimator).set_params(device="cpu", precision="float32", backend=None)
+    here._check_fitted()
 
 
 def _pack_map(kernel_map: KernelMap, name: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -79,12 +96,23 @@ def _pack_map(kernel_map: KernelMap, name: str, arrays: dict[str, np.ndarray]) -
 
 def _unpack_map(entry: dict[str, Any], name: str, arrays: dict[str, np.ndarray]) -> KernelMap:
     if entry["kind"] == "nystrom":
-        return NystromMap(arrays[f"{name}.landmarks"], arrays[f"{name}.root"], entry["bandwidth"])
-    if entry["kind"] == "standardize":
-        return StandardMap(arrays[f"{name}.centre"], arrays[f"{name}.scale"])
-    if entry["kind"] == "projection":
-        return ProjectionMap(arrays[f"{name}.directions"])
-    return IdentityMap(entry["n_outputs"])
+        only(entry, ("kind", "bandwidth"))
+        kernel_map: KernelMap = NystromMap(
+            arrays.pop(f"{name}.landmarks"), arrays.pop(f"{name}.root"), entry["bandwidth"]
+        )
+    elif entry["kind"] == "standardize":
+        only(entry, ("kind",))
+        kernel_map = StandardMap(arrays.pop(f"{name}.centre"), arrays.pop(f"{name}.scale"))
+    elif entry["kind"] == "projection":
+        only(entry, ("kind",))
+        kernel_map = ProjectionMap(arrays.pop(f"{name}.directions"))
+    elif entry["kind"] == "identity":
+        only(entry, ("kind", "n_outputs"))
+        kernel_map = IdentityMap(check_integer(entry["n_outputs"], "n_outputs", least=1))
+    else:
+        raise KeyError(entry["kind"])
+    check_map(kernel_map, name)
+    return kernel_map
 
 
 def pack_layer(layer: Layer, name: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -102,11 +130,12 @@ def pack_layer(layer: Layer, name: str, arrays: dict[str, np.ndarray]) -> dict[s
 
 def unpack_layer(entry: dict[str, Any], name: str, arrays: dict[str, np.ndarray]) -> Layer:
     """The layer that `pack_layer` put away."""
-    kind: Any = FAMILIES[entry.get("family", "gaussian-mixture")].theta  # files of 0.1.0 hold no other
-    parts = {part: arrays.get(f"{name}.{part}", entry.get(part)) for part in kind._fields}
-    if any(part is None for part in parts.values()):
-        raise KeyError(next(part for part, value in parts.items() if value is None))
-    return Layer(kind(**parts), _unpack_map(entry["map"], name, arrays), arrays.get(f"{name}.fisher_root"))
+    family = FAMILIES[entry.get("family", "gaussian-mixture")]  # files of 0.1.0 hold no other
+    kind: Any = family.theta
+    numbers = only(entry, ("family", "map", *kind._fields))
+    theta = kind(**{part: numbers[part] if part in numbers else arrays.pop(f"{name}.{part}") for part in kind._fields})
+    check_theta(theta, name)
+    return Layer(theta, _unpack_map(entry["map"], name, arrays), arrays.pop(f"{name}.fisher_root", None))
 
 
 _KNOWN = ("tags", "degrees", "cores", "edge_tags")  # of a `NodeCode`: lists of what it can name
@@ -122,7 +151,19 @@ def pack_code(code: NodeCode, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
 
 def unpack_code(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> NodeCode:
     """The code that `pack_code` put away."""
-    known = {name: entry.get(name) for name in _KNOWN}  # older files lack cores
-    values = {name: None if found is None else np.array(found) for name, found in known.items()}
+    only(entry, ("parts", "standard", *_KNOWN))
+    values = {name: _known_values(entry.get(name), name) for name in _KNOWN}  # older files lack cores
     standard: Any = None if entry["standard"] is None else _unpack_map(entry["standard"], "code", arrays)
-    return NodeCode(tuple(entry["parts"]), standard=standard, **values)
+    code = NodeCode(tuple(entry["parts"]), standard=standard, **values)
+    check_code(code)
+    return code
+
+
+def _known_values(found: Any, name: str) -> np.ndarray | None:
+    """Integers or, of tags, texts as an array."""
+    if found is None:
+        return None
+    texts = name.endswith("tags") and all(isinstance(value, str) and "\0" not in value for value in found)
+    if not texts and not all(isinstance(value, int) and not isinstance(value, bool) for value in found):
+        raise TypeError(f"{name} that are neither integers nor texts")
+    return np.array(found, dtype=np.str_ if texts else np.int64)

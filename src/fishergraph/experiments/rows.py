@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from fishergraph._file_checks import check_folder, naming
+from fishergraph._file_checks import check_folder, check_regular, naming
 from fishergraph._version import __version__
 from fishergraph.experiments.stamp import git_hash
 
@@ -52,8 +52,9 @@ def plain(value: Any) -> Any:
 def read_rows(path: str | Path) -> list[dict[str, Any]]:
     """The whole rows of a file, in their order; none where there is no file. A torn last line is left out."""
     path = Path(path)
-    if not path.exists():
+    if not os.path.lexists(path):
         return []
+    check_regular(path)
     lines = path.read_bytes().split(b"\n")[:-1]  # what follows the last end of a line is torn, or nothing
     return [_parse(line, number, path) for number, line in enumerate(lines, start=1) if line.strip()]
 

@@ -1,6 +1,6 @@
 """Room 2: the statistical manifolds (Section 4.4). A family says what a density is; it knows no multisets."""
 
-from fishergraph.family.base import Family, power_normalize, retract, unit_normalize
+from fishergraph.family.base import Family, power_normalize, unit_normalize
 from fishergraph.family.choice import FAMILIES, choose_family, family_of
 from fishergraph.family.diagonal_mixture import DiagonalMixture
 from fishergraph.family.divergence import goldberger, kl_bound, kl_divergence, monte_carlo_kl
@@ -14,6 +14,7 @@ from fishergraph.family.gaussian_mixture import (
     relative_log_joint,
 )
 from fishergraph.family.multinomial import MultinomialMixture
+from fishergraph.family.theta import check_same_theta, check_theta, retract, theta_sizes
 from fishergraph.family.von_mises_fisher import VonMisesFisherMixture
 
 __all__ = [
@@ -24,6 +25,8 @@ __all__ = [
     "GaussianMixture",
     "MultinomialMixture",
     "VonMisesFisherMixture",
+    "check_same_theta",
+    "check_theta",
     "choose_family",
     "exact_root",
     "family_of",
@@ -38,5 +41,6 @@ __all__ = [
     "power_normalize",
     "relative_log_joint",
     "retract",
+    "theta_sizes",
     "unit_normalize",
 ]

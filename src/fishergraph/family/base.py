@@ -194,17 +194,6 @@ def unit_normalize(phi: Any) -> Any:
     return xp.where(live, phi / xp.sqrt(xp.where(live, squares, xp.ones_like(squares))), xp.zeros_like(phi))
 
 
-def retract(family: Family, phi: Any, theta_0: Any, *, root: Any = None) -> Any:
-    """θ = θ_0 + I(θ_0)^{-1/2} φ, or the nearest parameter: the way back from a tangent vector (Section 3.1).
-
-    It inverts φ of "estimate" without normalisations. Where the coordinates leave the family, a negative weight, a
-    variance below its bound, a mean outside the ball, they are brought back to its border.
-    """
-    if root is not None:
-        phi = phi @ array_namespace(phi).linalg.pinv(root).T
-    return family.unwhitened(phi, theta_0)
-
-
 # --- what the families share ------------------------------------------------------------------------------
 
 

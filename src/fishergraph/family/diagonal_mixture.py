@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
+from fishergraph._repr import short_repr
 from fishergraph.family.base import (
     Family,
     join,
@@ -38,6 +39,8 @@ class DiagonalMixtureTheta(NamedTuple):
     means: Any
     variances: Any
     origin: Any
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from fishergraph._checks import check_integer
+from fishergraph._checks import check_finite_result, check_integer
+from fishergraph.blocks import one_blas_thread
 from fishergraph.family.base import Family
-from fishergraph.family.choice import family_of
+from fishergraph.family.theta import check_theta, theta_sizes
+
+_MOST_SAMPLES = 2**31 - 1
 
 
 class MonteCarlo(NamedTuple):
@@ -31,6 +34,7 @@ def kl_divergence(p: Any, q: Any) -> Any:
     return goldberger(p, q)
 
 
+@one_blas_thread()
 def goldberger(p: Any, q: Any) -> Any:
     """Σ_a π_a min_b (KL(p_a‖q_b) + log(π_a/ω_b)), Goldberger et al. (2003): each component against its match.
 
@@ -41,6 +45,7 @@ def goldberger(p: Any, q: Any) -> Any:
     return xp.sum(xp.exp(own) * xp.min(pairs + own[:, None] - other[None, :], axis=1))
 
 
+@one_blas_thread()
 def kl_bound(p: Any, q: Any) -> Any:
     """Σ_j π_j (KL(p_j‖q_j) + log(π_j/ω_j)) ≥ KL(p‖q), the divergence of (x, z), for mixtures of as many components.
 
@@ -53,18 +58,20 @@ def kl_bound(p: Any, q: Any) -> Any:
     return xp.sum(xp.exp(own) * (xp.linalg.diagonal(pairs) + own - other))
 
 
+@one_blas_thread()
 def monte_carlo_kl(p: Any, q: Any, *, n_samples: int = 100_000, rng: Any = None) -> MonteCarlo:
     """KL(p‖q) as the mean of log p(x) − log q(x) over samples of p, with its standard error; NumPy parameters."""
     family = _one_family(p, q)
-    n_samples = check_integer(n_samples, "n_samples", least=2)
+    n_samples = check_integer(n_samples, "n_samples", least=2, most=_MOST_SAMPLES)
     points = family.sample(p, n_samples, np.random.default_rng(rng))
     gaps = family.log_likelihood(points, p) - family.log_likelihood(points, q)
+    check_finite_result(gaps, "log-likelihoods")
     return MonteCarlo(float(gaps.mean()), float(gaps.std(ddof=1) / math.sqrt(n_samples)))
 
 
 def _pairs(p: Any, q: Any) -> tuple[Any, Any, Any]:
     """KL of all pairs of components, and the log-weights of both mixtures."""
-    pairs = _one_family(p, q).component_divergences(p, q)
+    pairs = check_finite_result(_one_family(p, q).component_divergences(p, q), "divergences")
     return pairs, _log_weights(p, pairs[:, 0]), _log_weights(q, pairs[0, :])
 
 
@@ -76,8 +83,17 @@ def _log_weights(theta: Any, like: Any) -> Any:
 
 
 def _one_family(p: Any, q: Any) -> Family:
+    """The family of two single parameter records with equally many features."""
+    family = check_theta(p, "p")
     if type(p) is not type(q):
         raise TypeError(
             f"p and q must be parameters of one family, got {type(p).__name__} and {type(q).__name__}; pass two of one."
         )
-    return family_of(p)
+    check_theta(q, "q")
+    first, second = (theta_sizes(theta, name)["features"] for theta, name in ((p, "p"), (q, "q")))
+    if first != second or any(len(theta[0].shape) > 2 for theta in (p, q)):
+        raise ValueError(
+            f"p and q must be single parameters with equally many features, got {first} and {second} features; "
+            "pass one record each, not those of several sets."
+        )
+    return family

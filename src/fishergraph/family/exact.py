@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph.blocks import row_blocks
+from fishergraph.blocks import one_blas_thread, row_blocks
 from fishergraph.family.base import Family, map_arrays
 from fishergraph.family.gaussian_mixture import GaussianMixture, GaussianMixtureTheta
 from fishergraph.family.special import symmetric_power
@@ -33,12 +33,14 @@ _BLOCK = 4096
 _CUTOFF = 1e-9
 
 
+@one_blas_thread()
 def exact_root(family: Family, theta: Any, rng: Any) -> np.ndarray:
     """J^{1/2}, or J^{-1/2} for the score, (width, width), float64: what φ of the closed form is multiplied by."""
     exponent = -0.5 if family.tangent == "score" else 0.5
     return symmetric_power(fisher_ratio(family, theta, rng), exponent, least=_CUTOFF)
 
 
+@one_blas_thread()
 def fisher_ratio(family: Family, theta: Any, rng: Any, n_samples: int | None = None) -> np.ndarray:
     """J = E[s sᵀ] of the whitened scores s of single points at θ, (width, width), float64 (Eq. 7)."""
     theta = map_arrays(theta, lambda array: np.asarray(array, dtype=np.float64))

@@ -16,6 +16,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
+from fishergraph._repr import short_repr
 from fishergraph.family.base import Family, join, split
 from fishergraph.family.special import Spectral, pack, pack_products, symmetric_floor, symmetric_power, unpack
 
@@ -31,6 +32,8 @@ class GaussianTheta(NamedTuple):
     means: Any
     covariances: Any
     origin: Any
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)

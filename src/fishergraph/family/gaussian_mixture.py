@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from array_api_compat import array_namespace
 
+from fishergraph._repr import short_repr
 from fishergraph.family.base import Family, join, score_weights, split
 
 
@@ -59,6 +60,8 @@ class GaussianMixtureTheta(NamedTuple):
 
     anchors: Any
     variance: float = 1.0
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from fishergraph._checks import check_number, plain_row
+from fishergraph._checks import check_in_range, check_number, plain_row
+from fishergraph._repr import short_repr
 from fishergraph.family.base import (
     Family,
     join,
@@ -39,6 +40,8 @@ class MultinomialTheta(NamedTuple):
     probabilities: Any
     trials: float
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class MultinomialMixture(Family):
@@ -56,7 +59,7 @@ class MultinomialMixture(Family):
     def check(self) -> None:
         """Raise unless every option is what it must be."""
         super().check()
-        check_number(self.smoothing, "smoothing", strict=True)
+        check_in_range(check_number(self.smoothing, "smoothing", strict=True), "float32", "smoothing")
 
     def width(self, n_anchors: int, n_features: int) -> int:
         """p (d + 1)."""

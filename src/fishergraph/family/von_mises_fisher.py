@@ -17,6 +17,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from fishergraph._checks import plain_row
+from fishergraph._repr import short_repr
 from fishergraph.family.base import (
     Family,
     join,
@@ -45,6 +46,8 @@ class VonMisesFisherTheta(NamedTuple):
     log_weights: Any
     means: Any
     concentrations: Any = None
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)

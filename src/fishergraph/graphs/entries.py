@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._checks import check_compressed
-from fishergraph.graph import Graph, as_graph, lists_edges
+from fishergraph._graph_checks import numeric_attributes, row_labels
+from fishergraph._numbers import real_array, unmasked
+from fishergraph._record_checks import changed
+from fishergraph._warn import warn
+from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
 from fishergraph.graphs.record import EdgeTags, Graphs
 
 
@@ -66,7 +69,7 @@ def undirected_graphs(graphs: Graphs) -> Graphs:
             "undirected=True takes Graphs with tags of edges where every edge has its reverse, got edges in one "
             "direction; give undirected=True to as_graphs, where the list is read."
         )
-    return replace(graphs, graph=both)
+    return changed(graphs, graph=both)
 
 
 def _read_dictionary(entry: dict, names: dict[str, str], undirected: bool) -> tuple:
@@ -85,6 +88,8 @@ def _read_pair(entry: tuple, names: dict[str, str], undirected: bool) -> tuple:
     data, graph = entry
     if len(getattr(data, "shape", np.shape(data))) == 1:
         return graph, None, data, None
+    if (ids := row_labels(data)) is not None and names_nodes(graph):
+        graph = as_graph(graph, undirected=undirected, node_ids=ids)
     return graph, _matrix(data), None, None
 
 
@@ -99,6 +104,7 @@ def _read_networkx(graph: Any, names: dict[str, str], undirected: bool) -> tuple
     nodes = list(graph)
     if set(nodes) == set(range(len(nodes))):
         nodes = list(range(len(nodes)))  # the rows of `as_graph`
+    _tell_of_others(graph, names)
     X = _node_attribute(graph, nodes, names["features"], "features")
     tags = _node_attribute(graph, nodes, names["tags"], "tags")
     edges = [(u, v, tag) for u, v, tag in graph.edges(data=names["edge_tags"]) if tag is not None]
@@ -109,6 +115,22 @@ def _read_networkx(graph: Any, names: dict[str, str], undirected: bool) -> tuple
         values = _check_tags([tag for *_, tag in edges], len(edges), "tags", "edge")
         ends = _tags_at_ends(pairs, values, undirected or not graph.is_directed())
     return graph, None if X is None else _vectors(nodes, X), tags, ends
+
+
+def _tell_of_others(graph: Any, names: dict[str, str]) -> None:
+    """Warn of numbers that nodes carry under a name that is not read."""
+    numbers, vectors = numeric_attributes(attributes for _, attributes in graph.nodes(data=True))
+    others = [name for name in (*numbers, *vectors) if name not in (names["features"], names["tags"])]
+    if others:
+        call = f"as_graphs(graphs, features={others[0]!r})"
+        if len(numbers) > 1 and others[0] in numbers:
+            frame = "pd.DataFrame.from_dict(dict(g.nodes(data=True)), orient='index')"
+            call = f"[({frame}[{[name for name in others if name in numbers]!r}], g) for g in graphs]"
+        warn(
+            "attributes",
+            f"the nodes have the attributes {', '.join(map(repr, others[:4]))}, which are not read: features are read "
+            f"from {names['features']!r} and tags from {names['tags']!r}. To use them, pass {call}.",
+        )
 
 
 def _node_attribute(graph: Any, nodes: list, name: str, what: str) -> list | None:
@@ -166,7 +188,7 @@ _READERS: list[tuple[Callable[[Any], bool], Callable[[Any, dict[str, str], bool]
 
 
 def _array(values: Any) -> np.ndarray:
-    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else unmasked(values, "features and tags"))
 
 
 def _matrix(X: Any) -> Any:
@@ -179,7 +201,7 @@ def _matrix(X: Any) -> Any:
             f"features must be a matrix of numbers, (node, feature), got shape {dense.shape} and dtype {dense.dtype}; "
             "pass one row per node, or tags as a list."
         )
-    return dense
+    return real_array(dense, "features")
 
 
 def _n_rows(X: Any) -> int:
@@ -188,6 +210,8 @@ def _n_rows(X: Any) -> int:
 
 def _check_tags(tags: Any, n: int, name: str, what: str) -> np.ndarray:
     """Tags as whole numbers or texts, one each."""
+    if isinstance(tags, (list, tuple)) and any(isinstance(tag, str) and "\0" in tag for tag in tags):
+        raise ValueError(f"{name} must be texts without NUL characters, got one that has some; rename such tags.")
     array = _array(tags)
     array = array.reshape(-1) if array.ndim == 2 and array.shape[1] == 1 else array
     if array.shape != (n,):

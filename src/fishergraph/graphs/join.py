@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from fishergraph._edge_lists import reads_as_edges
+from fishergraph._graph_checks import type_name
+from fishergraph._record_checks import unchecked
+from fishergraph._warn import each_warning_once
 from fishergraph.graph import Graph
 from fishergraph.graphs.entries import Entry, read_entry, undirected_graphs
 from fishergraph.graphs.record import NO_EDGE_TAGS, EdgeTags, Graphs, offsets
@@ -14,6 +19,7 @@ from fishergraph.graphs.record import NO_EDGE_TAGS, EdgeTags, Graphs, offsets
 _DATASET = "torch_geometric.data.dataset"
 
 
+@each_warning_once()
 def as_graphs(
     graphs: Any, *, features: str = "x", tags: str = "label", edge_tags: str = "label", undirected: bool = False
 ) -> Graphs:
@@ -42,7 +48,8 @@ def as_graphs(
     _check_some(len(entries))
     sizes = np.array([entry.graph.n_nodes for entry in entries])
     graph_ptr = offsets(sizes)
-    return Graphs(
+    return unchecked(
+        Graphs,
         _union([entry.graph for entry in entries], graph_ptr),
         graph_ptr,
         _joined_features(_all_or_none(entries, "X", "features")),
@@ -70,12 +77,16 @@ def _listed(graphs: Any) -> Any:
         return graphs.to_data_list()
     known = any(base.__module__ == _DATASET for base in type(graphs).__mro__)
     objects = isinstance(graphs, np.ndarray) and graphs.ndim == 1 and graphs.dtype == object
+    if reads_as_edges(graphs):
+        raise TypeError(f"graphs must be a list of graphs, got the edges of one, {graphs[0]!r} first; pass [graphs].")
     if isinstance(graphs, (list, tuple)) or known or objects:
         return graphs
-    raise TypeError(
-        f"graphs must be a list of graphs, got one {type(graphs).__module__.partition('.')[0]} "
-        f"{type(graphs).__name__}; pass [graph], or a list of several."
-    )
+    if hasattr(graphs, "iloc") and graphs.ndim == 1:  # a column of a table
+        return np.asarray(graphs)
+    advice = "pass [graph], or a list of several"
+    if isinstance(graphs, (dict, Iterator)):
+        advice = "pass list(graphs.values())" if isinstance(graphs, dict) else "pass list(graphs)"
+    raise TypeError(f"graphs must be a list of graphs, got one {type_name(graphs)}; {advice}.")
 
 
 def _union(graphs: list[Graph], graph_ptr: np.ndarray) -> Graph:
@@ -86,7 +97,7 @@ def _union(graphs: list[Graph], graph_ptr: np.ndarray) -> Graph:
     weights = None
     if any(graph.weights is not None for graph in graphs):
         weights = np.concatenate([graph.adjacency.data for graph in graphs])
-    return Graph(indptr, np.concatenate(indices), weights)
+    return unchecked(Graph, indptr, np.concatenate(indices), weights)
 
 
 def _all_or_none(entries: list[Entry], field: str, what: str) -> list[Any] | None:

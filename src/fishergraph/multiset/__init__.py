@@ -15,7 +15,7 @@ tuples       Tuples, node_tuples; tuple_search finds them
 choice       the rules by name
 """
 
-from fishergraph.multiset.choice import MULTISETS, RULES, choose_multiset, makes_lifted
+from fishergraph.multiset.choice import MULTISETS, RULES, choose_multiset, makes_lifted, slots_of
 from fishergraph.multiset.diffused import Diffusion, HeatKernel, PageRank, StepAverage
 from fishergraph.multiset.hops import Hops
 from fishergraph.multiset.lifted import LIFTS, LiftedSets
@@ -48,4 +48,5 @@ __all__ = [
     "node_sets",
     "node_tuples",
     "singletons",
+    "slots_of",
 ]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from fishergraph._checks import check_integer, check_number
-from fishergraph.diffusion import average_series, diffuse, heat_series, pagerank_series
-from fishergraph.graph import Graph
-from fishergraph.multiset.members import Multisets, degrees, inverse_sqrt_or_zero, neighbourhoods
+from fishergraph._checks import check_integer, check_number, check_weight_scale
+from fishergraph._record_checks import unchecked
+from fishergraph.diffusion import MOST_TERMS, average_series, diffuse, heat_series, least_teleport, pagerank_series
+from fishergraph.graph import Graph, as_graph
+from fishergraph.multiset.members import Multisets, degrees, inverse_sqrt_or_zero, neighbourhoods, weight_dtype
 from fishergraph.multiset.rule import Rule
+
+# Of a unit of mass that float64 numbers add up to, less is rounding.
+LEAST_TOLERANCE = 1e-15
 
 
 @dataclass(frozen=True)
@@ -34,19 +39,24 @@ class Diffusion(Rule):
         """Raise unless every parameter is what it must be."""
         if self.members is not None:
             check_integer(self.members, "members (or None)", least=1)
-        check_number(self.tolerance, "tolerance", strict=True, most=1.0)
+        check_number(self.tolerance, "tolerance", least=LEAST_TOLERANCE, most=1.0)
 
-    def __call__(self, graph: Graph, weights: str | None = None, n_jobs: int | None = None) -> Multisets:
-        """The multisets of a graph; `weights` as in `neighbourhoods`."""
+    def __call__(
+        self, graph: Graph, weights: str | None = None, n_jobs: int | None = None, dtype: Any = np.float32
+    ) -> Multisets:
+        """The multisets of a graph; `weights` and `dtype` as in `neighbourhoods`."""
         self.check()
+        graph = as_graph(graph)
+        check_weight_scale(graph.weights, np.dtype(np.float64))
         symmetric = weights == "symmetric"
         closed = neighbourhoods(graph, weights=None if symmetric else weights)
         adjacency = (closed.indptr, closed.indices, closed.weights)
         received, sent = degrees(*adjacency)
         left = inverse_sqrt_or_zero(received) if symmetric else 1.0 / received
         right = inverse_sqrt_or_zero(sent) if symmetric else np.ones(len(received))
-        cut = {"members": self.members, "tolerance": self.tolerance, "n_jobs": n_jobs}
-        return Multisets(*diffuse(adjacency, left, right, self.series(), **cut), graph.n_nodes)
+        kind = weight_dtype(closed.weights, dtype)
+        cut = {"members": self.members, "tolerance": self.tolerance, "dtype": kind, "n_jobs": n_jobs}
+        return unchecked(Multisets, *diffuse(adjacency, left, right, self.series(), **cut), graph.n_nodes)
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,12 @@ class PageRank(Diffusion):
         """Raise unless every parameter is what it must be."""
         super().check()
         check_number(self.teleport, "teleport", strict=True, most=1.0)
+        least = least_teleport(self.tolerance)
+        if self.teleport < least:
+            raise ValueError(
+                f"teleport must be at least {1.001 * least:.3g} with tolerance={self.tolerance:g}, got "
+                f"{self.teleport:g}, for which walks take more than {MOST_TERMS} steps; raise one of the two."
+            )
 
 
 @dataclass(frozen=True)
@@ -95,5 +111,5 @@ class StepAverage(Diffusion):
     def check(self) -> None:
         """Raise unless every parameter is what it must be."""
         super().check()
-        check_integer(self.steps, "steps", least=1)
+        check_integer(self.steps, "steps", least=1, most=MOST_TERMS)
         check_number(self.root, "root", strict=True, most=1.0)

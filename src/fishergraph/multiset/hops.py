@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fishergraph._checks import check_integer, check_number, check_seed, look_up
+from fishergraph._record_checks import unchecked
 from fishergraph.blocks import map_blocks, per_thread, row_blocks
 from fishergraph.counters import STEP, below, compiled, row_state
-from fishergraph.graph import Graph
-from fishergraph.multiset.members import WEIGHTS, Multisets
+from fishergraph.graph import Graph, as_graph
+from fishergraph.multiset.members import WEIGHTS, Multisets, weight_dtype
 from fishergraph.multiset.rule import Rule
 
 
@@ -88,18 +90,22 @@ class Hops(Rule):
             check_integer(self.members, "members (or None)", least=1)
         check_seed(self.seed)
 
-    def __call__(self, graph: Graph, weights: str | None = None, n_jobs: int | None = None) -> Multisets:
+    def __call__(
+        self, graph: Graph, weights: str | None = None, n_jobs: int | None = None, dtype: Any = np.float32
+    ) -> Multisets:
         """The nodes within k hops of every node, nearest first."""
         self.check()
         reweigh = look_up(WEIGHTS, "edge" if weights is None else weights, "weights")
-        n, members = graph.n_nodes, graph.n_nodes if self.members is None else self.members
-        dtype = np.float32 if graph.weights is None else graph.weights.dtype
+        graph = as_graph(graph)
+        n = graph.n_nodes
+        members, k = n if self.members is None else min(self.members, n), min(self.k, n)  # there are no more of either
+        dtype = weight_dtype(graph.weights, dtype)
 
         # Of the size of the graph, where a block sees a small part of it.
         scratch = per_thread(lambda: (np.zeros(n, graph.indices.dtype), np.empty(n, graph.indices.dtype)))
 
         def reach(rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            arrays = (graph.indptr, graph.indices, self.k, float(self.decay), members, np.uint64(self.seed))
+            arrays = (graph.indptr, graph.indices, k, float(self.decay), members, np.uint64(self.seed))
             sizes, out, out_weights = _reach_block(rows.start, rows.stop, *arrays, *scratch())
             return sizes, out, out_weights.astype(dtype)
 
@@ -107,4 +113,4 @@ class Hops(Rule):
         sizes, out, out_weights = (np.concatenate(part) for part in zip(*parts, strict=True))
         indptr = np.append(0, np.cumsum(sizes))
         even = bool((out_weights == 1).all())
-        return Multisets(indptr, out, reweigh(indptr, out, None if even else out_weights), n)
+        return unchecked(Multisets, indptr, out, reweigh(indptr, out, None if even else out_weights, dtype), n)

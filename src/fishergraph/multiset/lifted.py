@@ -11,15 +11,16 @@ The lifted points of all members are never there at once: `gather` makes those o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
-from fishergraph._checks import look_up
-from fishergraph.blocks import cached_attribute
+from fishergraph._checks import check_integer, look_up
+from fishergraph._record_checks import as_subgraphs, changed, normalise, unchecked
+from fishergraph._repr import short_repr
 from fishergraph.multiset.members import Multisets
 
 
@@ -33,6 +34,8 @@ class LiftedSets:
     lift : "mean" or "concatenation".
     totals : (set,), how many subgraphs a set stands for, or None; more than its members where these are a sample.
     pool : the sets of consecutive rows that are one row in the end, their mean; None: every row stays.
+
+    The arrays are checked once, when the record is made.
     """
 
     sets: Any
@@ -43,6 +46,23 @@ class LiftedSets:
     pool: Multisets | None = None
 
     lifted: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        look_up(LIFTS, self.lift, "lift")
+        n_points = check_integer(self.n_points, "n_points", least=0)
+        if not hasattr(self.sets, "own_entries"):
+            raise TypeError(f"sets must be Multisets over the subgraphs, got {type(self.sets).__name__}; pass such.")
+        subgraphs = as_subgraphs(self.subgraphs, n_points, filled=self.lift == "mean")
+        n, n_sets = subgraphs.shape[0], self.sets.n_sets
+        if self.sets.n_points != n:
+            raise ValueError(f"the sets must be over the {n} subgraphs, got {self.sets.n_points}; count them again.")
+        if self.totals is not None and np.shape(self.totals) != (n_sets,):
+            raise ValueError(f"totals must be one per set, {n_sets}, got shape {np.shape(self.totals)}; pass as many.")
+        if self.pool is not None:
+            _check_pool(self.pool, n_sets)
+        normalise(self, subgraphs=subgraphs, n_points=n_points)
+
+    __repr__ = short_repr
 
     @property
     def slots(self) -> int:
@@ -61,21 +81,6 @@ class LiftedSets:
     def weights(self) -> Any:
         return self.sets.weights
 
-    @cached_attribute
-    def sound(self) -> bool:
-        """True, or an error: the members must be subgraphs, and these made of the points that there are."""
-        look_up(LIFTS, self.lift, "lift")
-        n, k = self.subgraphs.shape
-        if self.sets.n_points != n:
-            raise ValueError(f"the sets must be over the {n} subgraphs, got {self.sets.n_points}; count them again.")
-        low, high = (int(self.subgraphs.min()), int(self.subgraphs.max())) if n * k else (0, -1)
-        if low < -1 or high >= self.n_points:
-            raise ValueError(
-                f"subgraphs must hold points 0 to {self.n_points - 1}, or -1 in an empty slot, got {low} to {high}; "
-                "number the points by rows."
-            )
-        return True
-
     def pooled(self, rows: Any) -> Any:
         """The rows of all sets, or the means of those that belong together."""
         if self.pool is None:
@@ -85,15 +90,15 @@ class LiftedSets:
 
     def block(self, rows: slice) -> LiftedSets:
         """The sets of consecutive rows, without a copy."""
-        return replace(self, sets=self.sets.block(rows), totals=None)
+        return changed(self, sets=self.sets.block(rows), totals=None)
 
     def take(self, rows: Any) -> LiftedSets:
         """The sets of the given rows, in that order; the subgraphs are not copied."""
-        return replace(self, sets=self.sets.take(rows), totals=None)
+        return changed(self, sets=self.sets.take(rows), totals=None)
 
     def to(self, device: Any) -> LiftedSets:
         """The sets on another device, where they are tensors."""
-        return replace(self, sets=self.sets.to(device), subgraphs=self.subgraphs.to(device))
+        return changed(self, sets=self.sets.to(device), subgraphs=self.subgraphs.to(device))
 
     @property
     def largest(self) -> int:
@@ -113,19 +118,25 @@ class LiftedSets:
 
     def gather(self, points: Any) -> tuple[Any, Any]:
         """(lifted points, plain multisets over them): the members of these sets, one by one, in their order."""
-        xp, sets = array_namespace(points), self.sets
-        start, stop = int(sets.indptr[0]), int(sets.indptr[-1])
-        own = xp.arange(stop - start, dtype=sets.indices.dtype, device=device_of(points))
-        weights = None if sets.weights is None else sets.weights[start:stop]
-        plain = type(sets)(sets.indptr - start, own, weights, stop - start)
-        return self.points(points, sets.indices[start:stop]), plain
+        start, stop = int(self.sets.indptr[0]), int(self.sets.indptr[-1])
+        return self.points(points, self.sets.indices[start:stop]), self.sets.own_entries()
+
+
+def _check_pool(pool: Any, n_sets: int) -> None:
+    """Raise unless every row belongs to one group of consecutive rows, and no group is empty."""
+    sound = isinstance(pool, Multisets) and pool.indptr[0] == 0 and pool.indptr[-1] == n_sets
+    if not sound or (np.diff(pool.indptr) == 0).any():
+        raise ValueError(
+            f"pool must be Multisets of consecutive rows that hold each of the {n_sets} sets once, got others; "
+            "make it of the sizes of the groups with node_sets."
+        )
 
 
 def own_entries(indptr: np.ndarray, weights: np.ndarray | None) -> Multisets:
     """The sets of consecutive subgraphs: set v holds indptr[v] … indptr[v + 1] − 1."""
     n_entries = int(indptr[-1])
     indices = np.arange(n_entries, dtype=np.int32 if n_entries < 2**31 else np.int64)
-    return Multisets(indptr, indices, weights, n_entries)
+    return unchecked(Multisets, indptr, indices, weights, n_entries)
 
 
 def _mean(points: Any, subgraphs: Any) -> Any:

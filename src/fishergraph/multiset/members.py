@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import look_up
+from fishergraph._checks import check_integer, check_weight_scale, look_up
+from fishergraph._record_checks import as_indices, as_offsets, as_weights, normalise, unchecked
 from fishergraph.graph import as_graph
 
 
@@ -19,7 +20,9 @@ class Multisets:
 
     indptr : int64, (set + 1,), offsets into `indices`; it need not start at zero, so a row block is a view.
     indices : int32 or int64, (entry,), the points.
-    weights : float, (entry,), or None where every entry weighs one.
+    weights : float32 or float64, (entry,), finite and not negative, or None if every entry weighs one.
+
+    The arrays are checked once, when the record is made: compiled loops trust them. Smaller integers become int32.
     """
 
     indptr: np.ndarray
@@ -30,6 +33,18 @@ class Multisets:
     slots: ClassVar[int] = 1  # how many points stand side by side in a member; see `LiftedSets`
     lifted: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        n_points, indptr = check_integer(self.n_points, "n_points", least=0), as_offsets(self.indptr)
+        used = slice(int(indptr[0]), int(indptr[-1]))
+        indices = as_indices(self.indices, used, n_points)
+        if used.stop > len(indices):
+            raise ValueError(
+                f"indptr must end at or before the number of indices, {len(indices)}, got {used.stop}; "
+                "count the members of each set with np.cumsum."
+            )
+        weights = as_weights(self.weights, len(indices), used, least="not negative")
+        normalise(self, indptr=indptr, indices=indices, weights=weights, n_points=n_points)
+
     @property
     def n_sets(self) -> int:
         return len(self.indptr) - 1
@@ -38,6 +53,10 @@ class Multisets:
     def n_entries(self) -> int:
         return int(self.indptr[-1] - self.indptr[0])
 
+    def __repr__(self) -> str:
+        weighted = "" if self.weights is None else " weighted"
+        return f"Multisets({self.n_sets:,} sets over {self.n_points:,} points, {self.n_entries:,}{weighted} members)"
+
     def pooled(self, rows: Any) -> Any:
         """What becomes of the rows in the end; see `LiftedSets`."""
         return rows
@@ -45,7 +64,8 @@ class Multisets:
     def block(self, rows: slice) -> Multisets:
         """The sets of consecutive rows, without a copy."""
         start, stop, _ = rows.indices(self.n_sets)
-        return Multisets(self.indptr[start : stop + 1], self.indices, self.weights, self.n_points)
+        stop = max(start, stop)
+        return unchecked(Multisets, self.indptr[start : stop + 1], self.indices, self.weights, self.n_points)
 
     def take(self, rows: np.ndarray) -> Multisets:
         """The sets of the given rows, in that order (copied)."""
@@ -54,13 +74,20 @@ class Multisets:
         np.cumsum(sizes, out=indptr[1:])
         entries = np.repeat(self.indptr[rows] - indptr[:-1], sizes) + np.arange(indptr[-1])
         weights = None if self.weights is None else self.weights[entries]
-        return Multisets(indptr, self.indices[entries], weights, self.n_points)
+        return unchecked(Multisets, indptr, self.indices[entries], weights, self.n_points)
+
+    def own_entries(self) -> Multisets:
+        """The sets over their own entries, one point each, counted from zero in their order."""
+        start, stop = int(self.indptr[0]), int(self.indptr[-1])
+        weights = None if self.weights is None else self.weights[start:stop]
+        entries = np.arange(stop - start, dtype=self.indices.dtype)
+        return unchecked(Multisets, self.indptr - start, entries, weights, stop - start)
 
 
 def singletons(n_points: int) -> Multisets:
     """The multisets {x_0}, {x_1}, …: what rows without a graph are."""
     indices = np.arange(n_points, dtype=np.int32 if n_points < 2**31 else np.int64)
-    return Multisets(np.arange(n_points + 1, dtype=np.int64), indices, None, n_points)
+    return unchecked(Multisets, np.arange(n_points + 1, dtype=np.int64), indices, None, n_points)
 
 
 def node_sets(graph_ptr: Any) -> Multisets:
@@ -75,21 +102,25 @@ def node_sets(graph_ptr: Any) -> Multisets:
             f"graph_ptr must hold whole numbers that begin with 0 and never fall, got {graph_ptr!r}; "
             "count the nodes of each graph with np.cumsum."
         )
-    return Multisets(indptr.astype(np.int64), singletons(int(indptr[-1])).indices, None, int(indptr[-1]))
+    every = singletons(int(indptr[-1]))
+    return unchecked(Multisets, indptr.astype(np.int64), every.indices, None, every.n_points)
 
 
-def neighbourhoods(graph: Any, *, closed: bool = True, weights: str | None = None) -> Multisets:
+def neighbourhoods(
+    graph: Any, *, closed: bool = True, weights: str | None = None, dtype: Any = np.float32
+) -> Multisets:
     """S_G(v) = N(v), with v itself when `closed` (added once, with weight one, where the graph has no self-loop).
 
     `graph` is anything that `as_graph` takes. `weights` None keeps the graph's own weights; "uniform" makes every
-    member weigh one; "symmetric" divides them by the square roots of both ends' degrees.
+    member weigh one; "symmetric" divides them by the square roots of both ends' degrees, in the precision of the
+    graph's weights or of `dtype`, that of the points, whichever is higher.
     """
     reweigh = look_up(WEIGHTS, weights if weights is not None else "edge", "weights")
     graph = as_graph(graph)
     indptr, indices, edge_weights = graph.indptr, graph.indices, graph.weights
     if closed:
         indptr, indices, edge_weights = _add_missing_loops(indptr, indices, edge_weights)
-    return Multisets(indptr, indices, reweigh(indptr, indices, edge_weights), graph.n_nodes)
+    return unchecked(Multisets, indptr, indices, reweigh(indptr, indices, edge_weights, dtype), graph.n_nodes)
 
 
 def _add_missing_loops(
@@ -116,25 +147,30 @@ def _add_missing_loops(
     return full_indptr, full, full_weights
 
 
-def _edge(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+def _edge(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, dtype: Any) -> np.ndarray | None:
     """a_vu = w_vu, the weights as given."""
     return weights
 
 
-def _uniform(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+def _uniform(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, dtype: Any) -> np.ndarray | None:
     """a_vu = 1."""
     return None
 
 
-def _symmetric(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+def _symmetric(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, dtype: Any) -> np.ndarray | None:
     """a_vu = w_vu / √(d_v d_u), with d_v the weight v receives and d_u the weight u sends."""
     received, sent = degrees(indptr, indices, weights)
     inverse_received, inverse_sent = inverse_sqrt_or_zero(received), inverse_sqrt_or_zero(sent)
-    # In the precision of the weights, float32 where there are none: an entry takes no more memory than it has to.
-    kind = np.float32 if weights is None else weights.dtype
+    kind = weight_dtype(weights, dtype)
+    check_weight_scale(weights, kind)
     scaled = inverse_sent.astype(kind)[indices]
     scaled *= np.repeat(inverse_received.astype(kind), np.diff(indptr))
     return scaled if weights is None else scaled * weights
+
+
+def weight_dtype(weights: np.ndarray | None, dtype: Any) -> np.dtype:
+    """The dtype of weights that a rule computes from these for points of `dtype`: the wider one, float32 at least."""
+    return np.result_type(np.float32, dtype, *(() if weights is None else (weights.dtype,)))
 
 
 def degrees(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -152,7 +188,8 @@ def inverse_sqrt_or_zero(degrees: np.ndarray) -> np.ndarray:
     return np.divide(1.0, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
 
 
-WEIGHTS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray | None], np.ndarray | None]] = {
+# (indptr, indices, weights, dtype of the points) → the weights of the members
+WEIGHTS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray | None, Any], np.ndarray | None]] = {
     "edge": _edge,
     "uniform": _uniform,
     "symmetric": _symmetric,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fishergraph.graph import Graph
+from fishergraph._record_checks import unchecked
+from fishergraph.graph import Graph, as_graph
 from fishergraph.multiset.lifted import LiftedSets, own_entries
 from fishergraph.multiset.members import neighbourhoods
 from fishergraph.multiset.rule import Rule
@@ -22,9 +23,12 @@ class Pairs(Rule):
     def check(self) -> None:
         """There is nothing to check."""
 
-    def __call__(self, graph: Graph, weights: str | None = None, n_jobs: int | None = None) -> LiftedSets:
+    def __call__(
+        self, graph: Graph, weights: str | None = None, n_jobs: int | None = None, dtype: Any = np.float32
+    ) -> LiftedSets:
         """The pairs of every node; a node without neighbours has none."""
-        near = neighbourhoods(graph, closed=False, weights=weights)
+        graph = as_graph(graph)
+        near = neighbourhoods(graph, closed=False, weights=weights, dtype=dtype)
         roots = np.repeat(np.arange(graph.n_nodes, dtype=near.indices.dtype), np.diff(near.indptr))
         members = np.stack([roots, near.indices], axis=1)
-        return LiftedSets(own_entries(near.indptr, near.weights), members, graph.n_nodes, lift="mean")
+        return unchecked(LiftedSets, own_entries(near.indptr, near.weights), members, graph.n_nodes, lift="mean")

@@ -14,10 +14,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from fishergraph.blocks import BLOCK_ROWS
 from fishergraph.counters import STEP, compiled, row_state, share
 
 # Edges looked at per path that is wanted, before a node's paths are drawn instead.
 _PATIENCE = 64
+# Comparisons of nodes at most for a node, and for a block of nodes where one does not need more: a second or so.
+_MOST_WORK = 2**29
 
 
 @compiled
@@ -189,6 +192,12 @@ def fill_block(
     return filled
 
 
-def patience_of(max_paths: int) -> int:
-    """The steps after which the paths of a node are drawn and no longer counted."""
-    return _PATIENCE * max_paths + 1024
+def patience_of(max_paths: int | None, length: int) -> int:
+    """The steps after which the paths of a node are drawn and no longer counted, or too many if all are wanted."""
+    most = _MOST_WORK // (length + 1)
+    return most if max_paths is None else min(_PATIENCE * max_paths + 1024, most)
+
+
+def block_size(patience: int) -> int:
+    """How many nodes are counted between two chances to interrupt."""
+    return max(min(BLOCK_ROWS, _MOST_WORK // patience), 1)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fishergraph._checks import check_integer, check_seed
+from fishergraph._record_checks import unchecked
 from fishergraph.blocks import map_blocks, row_blocks
-from fishergraph.graph import Graph
+from fishergraph.graph import Graph, as_graph
 from fishergraph.multiset.lifted import LiftedSets, own_entries
-from fishergraph.multiset.members import Multisets, neighbourhoods
-from fishergraph.multiset.path_search import count_block, fill_block, patience_of, walk_masses
+from fishergraph.multiset.members import Multisets, neighbourhoods, weight_dtype
+from fishergraph.multiset.path_search import block_size, count_block, fill_block, patience_of, walk_masses
 from fishergraph.multiset.rule import Rule
 
 logger = logging.getLogger(__name__)
 
 _NEVER = 2**62
+# Of a path: a lifted point has as many points side by side, and one more. Of all paths: more fit into no memory.
+MOST_EDGES, MOST_PATHS = 64, 10**12
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Paths(Rule):
     Every node of a path is a member of the one before it, and none stands twice. A path weighs the product of its
     edges. A node without a path of this length has an empty set.
 
-    length : k, the number of edges.
+    length : k, the number of edges, at most 64.
     max_paths : the most paths of a node that are listed. Where there are more, as many are drawn, and weighted so that
         sums over the set have the sums over all paths as their mean. None lists all.
     max_total : the most paths of all nodes together; more of them are an error before they fill the memory.
@@ -42,32 +45,45 @@ class Paths(Rule):
 
     lifts: ClassVar[bool] = True
 
+    @property
+    def slots(self) -> int:
+        """The nodes of a path."""
+        return self.length + 1
+
     def check(self) -> None:
         """Raise unless every parameter is what it must be."""
-        check_integer(self.length, "length", least=1)
+        check_integer(self.length, "length", least=1, most=MOST_EDGES)
         if self.max_paths is not None:
-            check_integer(self.max_paths, "max_paths (or None)", least=1)
-        check_integer(self.max_total, "max_total", least=1)
+            check_integer(self.max_paths, "max_paths (or None)", least=1, most=MOST_PATHS)
+        check_integer(self.max_total, "max_total", least=1, most=MOST_PATHS)
         check_seed(self.seed)
 
-    def __call__(self, graph: Graph, weights: str | None = None, n_jobs: int | None = None) -> LiftedSets:
+    def __call__(
+        self, graph: Graph, weights: str | None = None, n_jobs: int | None = None, dtype: Any = np.float32
+    ) -> LiftedSets:
         """The paths of every node, and in `totals` how many there are: counted, or estimated where they are drawn."""
         self.check()
-        near = neighbourhoods(graph, closed=False, weights=weights)
+        graph = as_graph(graph)
+        near = neighbourhoods(graph, closed=False, weights=weights, dtype=dtype)
         counts = self._count(near, n_jobs)
-        paths, path_weights, sizes, totals = self._find(near, counts, n_jobs)
+        paths, path_weights, sizes, totals = self._find(near, counts, n_jobs, weight_dtype(near.weights, dtype))
         n_drawn = int((counts < 0).sum())
         logger.info(
             "paths of length %d: %s%d, of which %d are listed; those of %d of %d nodes are a sample",
             self.length, "about " if n_drawn else "", round(totals.sum()), len(paths), n_drawn, len(counts),
         )  # fmt: skip
+        if path_weights is not None and not np.isfinite(path_weights).all():
+            raise ValueError(
+                f"the weights of a path's {self.length} edges must have a finite product, got more than "
+                f"{path_weights.dtype} holds; rescale the edge weights, or set weights='uniform'."
+            )
         indptr = np.append(0, np.cumsum(sizes))
-        return LiftedSets(own_entries(indptr, path_weights), paths, graph.n_nodes, "concatenation", totals)
+        return unchecked(LiftedSets, own_entries(indptr, path_weights), paths, graph.n_nodes, "concatenation", totals)
 
     def _count(self, near: Multisets, n_jobs: int | None) -> np.ndarray:
         """How many paths every node has, (node,); −1 where they are drawn."""
         most = _NEVER if self.max_paths is None else self.max_paths
-        patience = _NEVER if self.max_paths is None else patience_of(self.max_paths)
+        patience = patience_of(self.max_paths, self.length)
         counts, seen = np.zeros(near.n_sets, np.int64), []
 
         def count(rows: slice) -> None:
@@ -76,7 +92,7 @@ class Paths(Rule):
             if rest >= 0:  # once they are too many, no thread goes on
                 seen.append(count_block(rows.start, rows.stop, *arrays, self.length, most, patience, rest, counts))
 
-        map_blocks(count, row_blocks(near.n_sets), n_jobs=n_jobs)
+        map_blocks(count, row_blocks(near.n_sets, block_size(patience)), n_jobs=n_jobs)
         if sum(seen) > self.max_total:
             raise ValueError(self._too_many(near.n_sets))
         return counts
@@ -88,8 +104,17 @@ class Paths(Rule):
             f"got more; {advice}, take a smaller length, or raise max_total if memory allows."
         )
 
+    def _room(self, n_paths: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+        """Empty arrays for so many paths and their weights."""
+        try:
+            return np.empty((n_paths, self.length + 1), dtype), np.empty(n_paths)
+        except MemoryError:
+            raise MemoryError(
+                f"{n_paths} paths of length {self.length} must fit into memory, got less of it; lower max_paths."
+            ) from None
+
     def _find(
-        self, near: Multisets, counts: np.ndarray, n_jobs: int | None
+        self, near: Multisets, counts: np.ndarray, n_jobs: int | None, dtype: np.dtype
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]:
         """(paths (path, length + 1), their weights, and of every node the number listed and the number in all)."""
         indptr, indices, weights = near.indptr, near.indices, near.weights
@@ -100,12 +125,12 @@ class Paths(Rule):
 
         def fill(rows: slice) -> tuple[np.ndarray, np.ndarray]:
             room = int(np.where(counts[rows] < 0, most, counts[rows]).sum())
-            out, out_weights = np.empty((room, self.length + 1), indices.dtype), np.empty(room)
+            out, out_weights = self._room(room, indices.dtype)
             filled = fill_block(
                 rows.start, rows.stop, indptr, indices, weights, self.length, counts, most, _NEVER,
                 np.uint64(self.seed), mass, out, out_weights, sizes, totals,
             )  # fmt: skip
-            return out[:filled], out_weights[:filled].astype(np.float32 if weights is None else weights.dtype)
+            return out[:filled], out_weights[:filled].astype(dtype)
 
         parts = map_blocks(fill, row_blocks(near.n_sets), n_jobs=n_jobs)
         paths, path_weights = (np.concatenate(part) for part in zip(*parts, strict=True))

@@ -19,14 +19,20 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_integer
-from fishergraph.graph import Graph
+from fishergraph._checks import check_compressed, check_integer
+from fishergraph._graph_checks import check_same_rows
+from fishergraph._record_checks import unchecked
+from fishergraph._repr import short_repr
+from fishergraph.graph import Graph, as_graph
 from fishergraph.multiset.lifted import LiftedSets, own_entries
 from fishergraph.multiset.members import Multisets, neighbourhoods, node_sets, singletons
 from fishergraph.multiset.rule import Rule
 from fishergraph.multiset.tuple_search import N_RELATIONS, fill_neighbours, fill_relations, find_tuples
 
 logger = logging.getLogger(__name__)
+
+MOST_TUPLES = 10**12  # more fit into no memory
+_MOST_TRIED = 2**36  # triples that are looked at one by one, in a few minutes
 
 
 @dataclass(frozen=True)
@@ -46,11 +52,15 @@ class NodeTuples:
     nodes: Multisets
     graphs: Multisets
 
+    __repr__ = short_repr
+
     def features(self, X: Any, *, normalize: bool = False) -> Any:
         """(tuple, k · feature + column): X of the nodes side by side, then the type; CSR where X is.
 
         `normalize` divides the rows of X by their lengths first, so that features do not outweigh types.
         """
+        X = check_compressed(X, "X").tocsr() if sp.issparse(X) else X
+        check_same_rows(X.shape[0], self.nodes.n_sets)
         if normalize:
             from sklearn.preprocessing import normalize as unit_rows
 
@@ -62,36 +72,42 @@ class NodeTuples:
 
 
 def node_tuples(
-    graph: Graph,
+    graph: Any,
     k: int = 2,
     s: int | None = None,
     *,
     weights: str | None = None,
     graph_ptr: Any = None,
     max_tuples: int = 200_000,
+    dtype: Any = np.float32,
 ) -> NodeTuples:
     """All (v_1, …, v_k) whose subgraph has at most s parts, with their types, multisets, and the sets that pool them.
 
     Parameters
     ----------
     k, s : k from 1 to 3, and s from 1 to k (k by default).
-    weights : of the neighbours, as in `neighbourhoods`; a tuple itself weighs one.
+    weights, dtype : of the neighbours, as in `neighbourhoods`; a tuple itself weighs one.
     graph_ptr : graph g has the nodes graph_ptr[g] … graph_ptr[g + 1] − 1, and tuples stay within it; None is one graph.
     max_tuples : more tuples are an error before they fill the memory.
     """
     rule = Tuples(k, s, max_tuples)
     rule.check()
+    graph = as_graph(graph)
     borders = node_sets([0, graph.n_nodes] if graph_ptr is None else graph_ptr).indptr
+    if borders[-1] != graph.n_nodes:
+        raise ValueError(
+            f"graph_ptr must end at the {graph.n_nodes} nodes of the graph, got {borders[-1]}; count all nodes."
+        )
     members = rule.find(graph, borders)
     begins = np.searchsorted(members[:, 0], np.arange(graph.n_nodes + 1))
     types = np.zeros((len(members), N_RELATIONS * k * (k - 1) // 2 + k), np.float32)
     fill_relations(graph.indptr, graph.indices, members, types)
     every = singletons(len(members)).indices
-    nodes = Multisets(begins, every, None, len(members))
-    sets = _neighbours(neighbourhoods(graph, closed=False, weights=weights), members, nodes)
+    nodes = unchecked(Multisets, begins, every, None, len(members))
+    sets = _neighbours(neighbourhoods(graph, closed=False, weights=weights, dtype=dtype), members, nodes)
     logger.info("(%d, %d)-tuples of %d nodes: %d, with %d members", k, rule.parts, graph.n_nodes, len(members),
                 sets.n_entries)  # fmt: skip
-    return NodeTuples(members, types, sets, nodes, Multisets(begins[borders], every, None, len(members)))
+    return NodeTuples(members, types, sets, nodes, unchecked(Multisets, begins[borders], every, None, len(members)))
 
 
 def _neighbours(near: Multisets, members: np.ndarray, nodes: Multisets) -> LiftedSets:
@@ -103,7 +119,7 @@ def _neighbours(near: Multisets, members: np.ndarray, nodes: Multisets) -> Lifte
     subgraphs, weights = np.empty((room, width), members.dtype), np.empty(room, dtype)
     fill_neighbours(*arrays, subgraphs, weights)
     entries = own_entries(np.append(0, np.cumsum(sizes)), None if near.weights is None else weights)
-    return LiftedSets(entries, subgraphs, len(members), pool=nodes)
+    return unchecked(LiftedSets, entries, subgraphs, len(members), pool=nodes)
 
 
 @dataclass(frozen=True)
@@ -124,6 +140,15 @@ class Tuples(Rule):
     lifts: ClassVar[bool] = True
 
     @property
+    def slots(self) -> int:
+        """A tuple, and a neighbour of it at each place."""
+        return self.k + 1
+
+    def n_columns(self, n_features: int) -> int:
+        """The columns of `NodeTuples.features` for so many features of a node."""
+        return self.k * n_features + N_RELATIONS * self.k * (self.k - 1) // 2 + self.k
+
+    @property
     def parts(self) -> int:
         """s, or k where it is None."""
         return self.k if self.s is None else self.s
@@ -132,15 +157,17 @@ class Tuples(Rule):
         """Raise unless every parameter is what it must be."""
         check_integer(self.k, "k", least=1)
         check_integer(self.parts, "s (or None)", least=1)
-        check_integer(self.max_tuples, "max_tuples", least=1)
+        check_integer(self.max_tuples, "max_tuples", least=1, most=MOST_TUPLES)
         if self.k > 3 or self.parts > self.k:
             raise ValueError(
                 f"tuples must have k from 1 to 3 and s from 1 to k, got k={self.k} and s={self.s}; choose smaller ones."
             )
 
-    def __call__(self, graph: Graph, weights: str | None = None, n_jobs: int | None = None) -> LiftedSets:
+    def __call__(
+        self, graph: Graph, weights: str | None = None, n_jobs: int | None = None, dtype: Any = np.float32
+    ) -> LiftedSets:
         """The multisets of the tuples, over the tuples; `node_tuples` gives the points that go with them."""
-        return node_tuples(graph, self.k, self.s, weights=weights, max_tuples=self.max_tuples).sets
+        return node_tuples(graph, self.k, self.s, weights=weights, max_tuples=self.max_tuples, dtype=dtype).sets
 
     def find(self, graph: Graph, borders: np.ndarray) -> np.ndarray:
         """(tuple, place): the tuples, counted before they are listed."""
@@ -148,6 +175,11 @@ class Tuples(Rule):
         pattern.sort_indices()
         arrays = (pattern.indptr, pattern.indices, borders, self.k, self.parts)
         every = int((np.diff(borders).astype(object) ** self.k).sum())
+        if 1 < self.parts < self.k and every > _MOST_TRIED:
+            raise ValueError(
+                f"tuples with k=3 and s=2 must be found among at most {_MOST_TRIED} triples of nodes, got {every}; "
+                "take s=1 or k=2."
+            )
         nothing = np.empty((0, self.k), graph.indices.dtype)
         count = every if self.parts == self.k else find_tuples(*arrays, self.max_tuples, nothing)
         if count > self.max_tuples:
@@ -156,6 +188,9 @@ class Tuples(Rule):
                 f"the ({self.k}, {self.parts})-tuples of {graph.n_nodes} nodes must be at most "
                 f"max_tuples={self.max_tuples}, got {got}; take a smaller k or s, or raise max_tuples if memory allows."
             )
-        members = np.empty((count, self.k), graph.indices.dtype)
+        try:
+            members = np.empty((count, self.k), graph.indices.dtype)
+        except MemoryError:
+            raise MemoryError(f"{count} tuples must fit into memory, got less of it; take a smaller k or s.") from None
         find_tuples(*arrays, count, members)
         return members

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
 from collections.abc import Iterator
@@ -12,10 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fishergraph._checks import check_number
 from fishergraph._version import __version__
-from fishergraph.estimators.model_file import Kind, foreign, read_file, write_file
+from fishergraph.estimators.model_file import Kind, foreign, only, read_file, write_file
 from fishergraph.multiset import LiftedSets
 from fishergraph.nn.history import History
+from fishergraph.nn.model_state import read_history
 from fishergraph.ops.torch_sets import TensorSets
 
 CHECKPOINT = Kind("fishergraph-checkpoint", "a checkpoint", "train")
@@ -148,12 +151,15 @@ def _parts(value: Any) -> Iterator[Tensor]:
 def read_snapshot(path: Path, run: Run) -> Snapshot:
     """The snapshot of a file, if it belongs to such a run."""
     facts, arrays = read_file(path, CHECKPOINT)
-    tensors = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
-    tensors |= {name: tensors[name].bfloat16() for name in facts.get("bfloat16", ()) if name in tensors}
+    try:
+        tensors = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
+        tensors |= {name: tensors[name].bfloat16() for name in facts.get("bfloat16", ())}
+    except (KeyError, TypeError) as error:
+        raise foreign(path, f"one with parts missing or unknown ({error})", CHECKPOINT) from None
     snapshot = Snapshot(tensors, facts)
     mine = {name: tuple(tensor.shape) for name, tensor in run.model.state_dict().items()}
     theirs = {name: tuple(tensor.shape) for name, tensor in snapshot.part("model.").items()}
-    if "settings" not in facts or "random.cpu" not in tensors:
+    if not isinstance(facts.get("settings"), dict) or "random.cpu" not in tensors:
         raise foreign(path, "one with parts missing", CHECKPOINT)
     if mine != theirs:
         name = next(name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name))
@@ -167,4 +173,83 @@ def read_snapshot(path: Path, run: Run) -> Snapshot:
                 f"'{path}' must come from a run with {key}={value!r}, got {facts['settings'].get(key)!r}; "
                 "pass the settings of that run, or set resume=False."
             )
+    try:
+        check_snapshot(run, snapshot)
+    except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as error:
+        raise foreign(path, f"one with parts missing or unknown ({error})", CHECKPOINT) from None
     return snapshot
+
+
+# What of a schedule changes from epoch to epoch; the rest is what it was made with.
+_MOVING = {"last_epoch", "best", "num_bad_epochs", "cooldown_counter"}
+
+
+def check_snapshot(run: Run, snapshot: Snapshot) -> None:
+    """Raise unless every tensor and number is such as this run could have."""
+    facts = only(snapshot.facts, ("fishergraph", "bfloat16", "history", "rates", "scheduler", "scaler", "settings"))
+    _check_tensors(run, snapshot)
+    history = only(facts["history"], ("rows", "best_epoch"))
+    read_history({**history, "stopped_early": False, "interrupted": False})
+    if len(facts["rates"]) != len(_groups(run)):
+        raise ValueError(f"{len(facts['rates'])} learning rates")
+    for rates in facts["rates"]:
+        for name, rate in only(rates, ("lr", "initial_lr")).items():
+            check_number(rate, name)
+    scheduler = None if run.scheduler is None else _plain(run.scheduler.state_dict())
+    _check_like(facts["scheduler"], scheduler, "scheduler")
+    _check_like(facts["scaler"], run.scaler.state_dict(), "scaler")
+
+
+def _check_tensors(run: Run, snapshot: Snapshot) -> None:
+    """Weights, and the best ones if there are any, as the model's; moments as wide as their weights; a random state."""
+    mine = run.model.state_dict()
+    for prefix in ("model.", "best."):
+        for name, tensor in snapshot.part(prefix).items():
+            if (tensor.shape, tensor.dtype) != (mine[name].shape, mine[name].dtype):
+                raise ValueError(f"{prefix}{name} is {tensor.dtype} of {tuple(tensor.shape)}")
+    if len(snapshot.part("best.")) not in (0, len(mine)):
+        raise ValueError("some of the best weights")
+    weights = [weight for group in _groups(run) for weight in group["params"]]
+    for name, tensor in snapshot.part("optimizer.").items():
+        number, _, key = name.partition(".")
+        shape = () if key == "step" else weights[_number(number, len(weights))].shape
+        if key not in ("step", "exp_avg", "exp_avg_sq") or tensor.shape != shape or not tensor.is_floating_point():
+            raise ValueError(f"optimizer.{name} is {tensor.dtype} of {tuple(tensor.shape)}")
+        if key != "exp_avg" and bool((tensor < 0).any()):
+            raise ValueError(f"optimizer.{name} is negative")
+    torch.Generator().set_state(snapshot.tensors["random.cpu"])
+    parts = ("model.", "best.", "optimizer.")
+    strange = [name for name in snapshot.tensors if not name.startswith(parts) and name not in _RANDOM]
+    if strange:
+        raise KeyError(strange[0])
+
+
+_RANDOM = ("random.cpu", "random.cuda")
+
+
+def _number(text: str, most: int) -> int:
+    if not text.isdecimal() or int(text) >= most:
+        raise KeyError(text)
+    return int(text)
+
+
+def _check_like(found: Any, mine: dict[str, Any] | None, what: str) -> None:
+    """Raise unless a state has the entries of this run's own, in their types, and what never changes unchanged."""
+    if mine is None or found is None:
+        if found is not mine:
+            raise ValueError(f"a {what} of another run")
+        return
+    if set(only(found, mine)) != set(mine):
+        raise KeyError(min(set(mine) - set(found)))
+    for name, value in mine.items():
+        other = found[name]
+        fixed = what == "scheduler" and name not in _MOVING and not name.startswith("_")
+        if fixed and other != value:
+            raise ValueError(f"{name}={other!r} in the {what}")
+        if isinstance(value, list):
+            for number in other:
+                check_number(number, name, least=-math.inf)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool) and other != -math.inf:
+            check_number(other, name, least=-math.inf)
+            if isinstance(value, int) and other != int(other):
+                raise ValueError(f"{name}={other!r} in the {what}")

@@ -15,31 +15,31 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from fishergraph import _checks
-from fishergraph._version import __version__
+from fishergraph._graph_checks import check_row_order
+from fishergraph._repr import short_params
+from fishergraph._warn import each_warning_once
 from fishergraph.estimators.base import all_or_nothing
+from fishergraph.estimators.costs import network_learning
 from fishergraph.estimators.door import host_door
 from fishergraph.estimators.model_file import (
-    given_params,
     load_model,
-    pack_features,
-    plain_params,
-    unpack_features,
-    write_file,
 )
+from fishergraph.estimators.progress import costing, progress_bar
 from fishergraph.family import FAMILIES
 from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
+from fishergraph.nn.classifier_file import restore_classifier, save_classifier
 from fishergraph.nn.history import History
 from fishergraph.nn.labels import UNLABELLED, check_split, given_rows, hold_out, read_labels
 from fishergraph.nn.lifted import check_whole, n_outputs
-from fishergraph.nn.limits import CLASSIFIER as LIMITS
 from fishergraph.nn.models import FisherNet
 from fishergraph.nn.rows import as_tensor
-from fishergraph.nn.training import own_randomness, train
+from fishergraph.nn.training import MOST_EPOCHS, own_randomness, train
 from fishergraph.ops.torch_device import find_device, to_numpy
 from fishergraph.ops.torch_edges import tensor_sets
 from fishergraph.ops.torch_threads import bounded
 from fishergraph.structural import describe_structure
 
+_IN_ORDER = "y.reindex(X.index), or y.reindex(as_graph(graph).ids) if X is no DataFrame"
 _INITS = {"data": True, "random": False}
 
 
@@ -162,12 +162,14 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    __repr__ = short_params
+
     @all_or_nothing
     @bounded
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: Any = None,
+        y: Any = None,
         *,
         graph: Any = None,
         val: Any = None,
@@ -175,16 +177,18 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         resume: bool = False,
         log: str | Path | None = None,
     ) -> FisherClassifier:
-        """Train on the labelled rows; rows without a label (−1, None or NaN) belong to the graph all the same.
+        """Train on the labelled rows; rows without a label (−1, None, NaN or '') belong to the graph all the same.
 
         X is dense or CSR, (node, feature), or None for structural features of the graph. `graph` is anything that
-        `as_graph` takes; None makes every row its own multiset. `val` is a mask, or the numbers, of labelled rows that
-        decide when to stop. `checkpoint`, `resume` and `log` are those of `fishergraph.nn.train`.
+        `as_graph` takes; None makes every row its own multiset. A Series y must be in the order of the rows. `val` is a
+        mask, or the numbers, of labelled rows that decide when to stop. `checkpoint`, `resume` and `log` are those of
+        `fishergraph.nn.train`.
         """
         self._check_params()
-        words = check_random_state(self.random_state).randint(0, 2**31 - 1, size=3)
+        words = check_random_state(_checks.check_random_seed(self.random_state)).randint(0, 2**31 - 1, size=3)
         self.structure_seed_, seed, split_seed = (int(word) for word in words)
-        x, sets = self._open(X, graph, fitting=True)
+        x, sets, ids = self._open(X, graph, fitting=True)
+        check_row_order(y, ids, _IN_ORDER)
         n_nodes, slots = n_outputs(sets), sets.slots if sets.lifted else None
         self.classes_, codes = read_labels(y, n_nodes)
         held = hold_out(codes, self.validation_fraction, split_seed) if val is None else given_rows(val, n_nodes)
@@ -195,7 +199,9 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         with own_randomness(device, seed):
             net = self._network(x.shape[1], len(self.classes_), slots).to(device, x.dtype)
             if _checks.look_up(_INITS, self.init, "init"):
-                net.init_from_data(x.to(device), sets.to(device), seed=seed)
+                cost = network_learning(x.shape, self.dim, self.n_layers, self.n_anchors)
+                with costing(progress_bar(self.verbose), "learning", cost):
+                    net.init_from_data(x.to(device), sets.to(device), seed=seed)
         self.history_: History = train(
             net, x, codes, sets, train=rows, val=held, epochs=self.max_epochs, lr=self.lr, patience=self.patience,
             weight_decay=self.weight_decay, schedule=self.schedule, batch_size=self.batch_size,
@@ -206,36 +212,49 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     @bounded
-    def predict(self, X: Any, *, graph: Any = None) -> np.ndarray:
+    def predict(self, X: Any = None, *, graph: Any = None) -> np.ndarray:
         """The likeliest class of every row: of the same graph, a larger one, or another one."""
-        return self.classes_[to_numpy(self._logits(X, graph).argmax(1))]
+        logits, _ = self._logits(X, graph)
+        return self.classes_[to_numpy(logits.argmax(1))]
 
     @bounded
-    def predict_proba(self, X: Any, *, graph: Any = None) -> np.ndarray:
+    def predict_proba(self, X: Any = None, *, graph: Any = None) -> np.ndarray:
         """The probabilities of the classes, (row, class), in the order of `classes_`."""
-        return to_numpy(torch.softmax(self._logits(X, graph), dim=1))
+        logits, _ = self._logits(X, graph)
+        return to_numpy(torch.softmax(logits, dim=1))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, graph: Any = None) -> float:
+    def score(self, X: Any = None, y: Any = None, sample_weight: Any = None, *, graph: Any = None) -> float:
         """The share of the rows with a label in y that are classified as it says."""
-        predicted = self.predict(X, graph=graph)
+        logits, ids = self._logits(X, graph)
+        check_row_order(y, ids, _IN_ORDER)
+        predicted = self.classes_[to_numpy(logits.argmax(1))]
         classes, codes = read_labels(y, len(predicted), self.classes_)
         rows = np.flatnonzero(codes != UNLABELLED)
         weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
         return float(accuracy_score(classes[codes[rows]], predicted[rows], sample_weight=weight))
 
-    def _logits(self, X: Any, graph: Any) -> Tensor:
+    @each_warning_once()
+    def _logits(self, X: Any, graph: Any) -> tuple[Tensor, Any]:
+        """The logits, (row, class), and the ids of the rows."""
         check_is_fitted(self)
-        x, sets = self._open(X, graph, fitting=False)
+        x, sets, ids = self._open(X, graph, fitting=False)
         device, first = find_device(self.device), next(self.net_.parameters())
-        return self.net_.to(device).inference(x.to(first.dtype), sets, device=device)
+        logits = self.net_.to(device).inference(x.to(first.dtype), sets, device=device)
+        if not bool(torch.isfinite(logits).all()):
+            raise ValueError(
+                "the network must give finite numbers, got others, as weights or features of huge size do; rescale X, "
+                "fit again, or get the model file again."
+            )
+        return logits, ids
 
-    def _open(self, X: Any, graph: Any, *, fitting: bool) -> tuple[Tensor, Any]:
-        """(x, sets) as tensors in host memory."""
-        X, sets = host_door(self, X, graph, fitting=fitting)
+    def _open(self, X: Any, graph: Any, *, fitting: bool) -> tuple[Tensor, Any, Any]:
+        """(x, sets) as tensors in host memory, and the ids of the rows."""
+        X, sets, ids = host_door(self, X, graph, fitting=fitting)
         if sp.issparse(X) and self.batch_size is not None:
+            _checks.check_dense(X)
             X = X.toarray()  # batches are cut from dense rows
         dtype = np.float32 if self.device != "cpu" else X.dtype
-        return as_tensor(X.astype(dtype, copy=False)), tensor_sets(sets)
+        return as_tensor(X.astype(dtype, copy=False)), tensor_sets(sets), ids
 
     def _network(self, n_features: int, n_classes: int, slots: int | None) -> FisherNet:
         """The network; its multisets come with their loops and weights."""
@@ -256,29 +275,21 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         _checks.look_up(FAMILIES, self.family, "family")
         _checks.check_flag(self.undirected, "undirected")
         describe_structure(self.structure)
-        for name, (least, most) in LIMITS.items():
+        for name, least in (("n_layers", 0), ("n_anchors", 1), ("dim", 1), ("n_em_iter", 0), ("max_epochs", 1)):
+            bounds = {"n_layers": _checks.MOST_LAYERS, "n_em_iter": _checks.MOST_ITERATIONS, "max_epochs": MOST_EPOCHS}
+            most = bounds.get(name, _checks.MOST_COLUMNS)
             _checks.check_integer(getattr(self, name), name, least=least, most=most)
         _checks.check_number(self.validation_fraction, "validation_fraction", most=0.9)
 
     def save(self, path: str | Path) -> None:
         """Write the trained model to one safetensors file (arrays, and parameters as JSON in its header)."""
         check_is_fitted(self)
-        header = {
-            "class": type(self).__name__,
-            "fishergraph": __version__,
-            "params": plain_params(self),
-            **pack_features(self),
-            "classes": self.classes_.tolist(),
-            "classes_type": self.classes_.dtype.str,
-            "network": self.net_.config(),
-            "history": vars(self.history_),
-        }
-        write_file(path, header, {name: to_numpy(tensor) for name, tensor in self.net_.state_dict().items()})
+        save_classifier(self, path)
 
     @classmethod
     def load(cls, path: str | Path, *, device: str | None = None) -> FisherClassifier:
         """The model that `save` wrote; `device` takes the place of the one it was trained on."""
-        model = load_model(cls, path, _restore)
+        model = load_model(cls, path, restore_classifier)
         return model if device is None else model.set_params(device=device)
 
     def __sklearn_tags__(self) -> Any:
@@ -286,15 +297,3 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = self.family == "multinomial"
         return tags
-
-
-def _restore(cls: type[FisherClassifier], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> FisherClassifier:
-    model = cls(**given_params(header))
-    unpack_features(model, header)
-    model.classes_ = np.array(header["classes"], dtype=header["classes_type"])
-    state = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
-    model.net_ = FisherNet(**header["network"]).to(state["classifier.weight"].dtype).eval()
-    model.net_.load_state_dict(state)
-    model.history_ = History(**header["history"])
-    model.n_iter_ = len(model.history_)
-    return model

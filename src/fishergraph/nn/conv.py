@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,16 +10,16 @@ from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 
-from fishergraph._checks import check_flag, check_integer, check_number, look_up
+from fishergraph._checks import MOST_COLUMNS, check_flag, check_integer, check_number, look_up
+from fishergraph._record_checks import changed
 from fishergraph.em.anchors import sample_size
 from fishergraph.family import choose_family
 from fishergraph.layer import sampled_points
 from fishergraph.multiset import LiftedSets
 from fishergraph.nn.families import make_mixture
 from fishergraph.nn.kernel_map import HEADS, NystromMap
-from fishergraph.nn.lazy import check_options, check_widths
+from fishergraph.nn.lazy import check_numbers, check_options, check_widths
 from fishergraph.nn.lifted import by_blocks, check_edges_alone, expect_rows, lift_width, lifted_sets, rows_to_lift
-from fishergraph.nn.limits import WIDEST
 from fishergraph.nn.rows import as_given, check_rows, is_sparse
 from fishergraph.nn.sets import edge_sets, graph_size, listed_edges
 from fishergraph.ops.place import random_stream
@@ -122,7 +121,7 @@ class FisherConv(MessagePassing):
         self.add_self_loops = check_flag(add_self_loops, "add_self_loops")
         self.weights = weights
         look_up(WEIGH, "edge" if weights is None else weights, "weights")
-        self.slots = None if slots is None else check_integer(slots, "slots (or None)", least=1, most=WIDEST)
+        self.slots = None if slots is None else check_integer(slots, "slots (or None)", least=1, most=MOST_COLUMNS)
         self.normalize = check_flag(normalize, "normalize") and choose_family(family).support != "counts"
         self.dropout = check_number(dropout, "dropout", most=1.0)
         sources, targets = check_widths(in_channels)
@@ -132,11 +131,13 @@ class FisherConv(MessagePassing):
             normalize=normalize and slots is None, mixture_bias=mixture_bias, backend=backend, family=family,
         )  # fmt: skip
         self.head = self._make_head(head, bandwidth, bias)
+        if check_flag(residual, "residual"):
+            check_numbers((self._width(), max(targets, 1)))
         self.residual = Linear(targets, self._width(), bias=False) if residual else None
 
     def _width(self) -> int:
         """The columns of the output."""
-        return check_integer(self.out_channels, "out_channels", least=1, most=WIDEST) * (
+        return check_integer(self.out_channels, "out_channels", least=1, most=MOST_COLUMNS) * (
             self.heads if self.concat else 1
         )
 
@@ -216,7 +217,13 @@ class FisherConv(MessagePassing):
         if self.slots is not None or isinstance(edge_index, LiftedSets):
             return lifted_sets(edge_index, edge_weight, size, self.slots)
         return edge_sets(
-            edge_index, edge_weight, n_points=size[0], n_sets=size[1], loops=self.add_self_loops, weights=self.weights
+            edge_index,
+            edge_weight,
+            n_points=size[0],
+            n_sets=size[1],
+            loops=self.add_self_loops,
+            weights=self.weights,
+            dtype=next(self.parameters()).dtype,
         )
 
     def _thinned(self, sets: Any) -> Any:
@@ -224,7 +231,7 @@ class FisherConv(MessagePassing):
         if not self.training or self.dropout == 0:
             return sets
         if sets.lifted:
-            return replace(sets, sets=self._thinned(sets.sets))
+            return changed(sets, sets=self._thinned(sets.sets))
         kept = torch.rand(sets.indices.shape, device=sets.device) >= self.dropout
         weights = kept.float() if sets.weights is None else sets.weights * kept
         if torch.is_grad_enabled():
@@ -260,7 +267,7 @@ class FisherConv(MessagePassing):
         edges, weights = listed_edges(edge_index, edge_weight, size, loops=self.add_self_loops)
         order = torch.sort(edges[1], stable=True).indices
         sets = edge_sets(edges[:, order], None if weights is None else weights[order], n_points=size[0],
-                         n_sets=size[1], loops=False, weights=self.weights)  # fmt: skip
+                         n_sets=size[1], loops=False, weights=self.weights, dtype=source.dtype)  # fmt: skip
         attention = self.mixture.attention(source, sets)
         alpha = torch.empty_like(attention).index_copy(0, order, attention)  # in the order of the edges
         rows = self.mixture.rows(source)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fishergraph._file_checks import check_folder, check_suffix, naming
+from fishergraph._repr import short_repr
 
 # The columns of a row. Accuracies are of the model without dropout; without validation nodes their two are None.
 COLUMNS = ("epoch", "loss", "train_accuracy", "val_accuracy", "val_loss", "lr", "seconds")
@@ -33,6 +34,8 @@ class History:
     best_epoch: int = 0
     stopped_early: bool = False
     interrupted: bool = False
+
+    __repr__ = short_repr
 
     def __len__(self) -> int:
         return len(self.rows)

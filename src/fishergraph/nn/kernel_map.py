@@ -10,10 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fishergraph import kernel_map
-from fishergraph._checks import check_integer, check_number
+from fishergraph._checks import check_flag, check_integer, check_number
 from fishergraph.em.kmeans import kmeans
-from fishergraph.nn.lazy import LazyChannels
-from fishergraph.nn.limits import WIDEST
+from fishergraph.nn.lazy import LazyChannels, check_numbers
 from fishergraph.nn.rows import as_scipy, is_sparse, row_norms, rows_times
 from fishergraph.nn.spectral import inverse_sqrt
 
@@ -34,7 +33,7 @@ class NystromMap(LazyChannels):
 
     def __init__(self, in_channels: int, out_channels: int, *, bandwidth: float = 1.0):
         super().__init__()
-        self.out_channels = check_integer(out_channels, "out_channels", least=1, most=WIDEST)
+        self.out_channels = check_integer(out_channels, "out_channels", least=1)
         self.bandwidth = check_number(bandwidth, "bandwidth", least=0.01, most=1e6)
         self.hold("weight", (out_channels,), in_channels)
         self.reset_parameters()
@@ -90,8 +89,9 @@ class LinearHead(LazyChannels):
 
     def __init__(self, in_channels: int, out_channels: int, *, bias: bool = True):
         super().__init__()
-        self.out_channels = check_integer(out_channels, "out_channels", least=1, most=WIDEST)
-        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
+        self.out_channels = check_integer(out_channels, "out_channels", least=1)
+        check_numbers((out_channels,))
+        self.bias = nn.Parameter(torch.empty(out_channels)) if check_flag(bias, "bias") else None
         self.hold("weight", (out_channels,), in_channels)
         self.reset_parameters()
 

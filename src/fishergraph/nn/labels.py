@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
+
+from fishergraph._numbers import unmasked
+from fishergraph._warn import warn
 
 UNLABELLED = -1
 
@@ -14,12 +18,14 @@ UNLABELLED = -1
 def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """(classes, codes): the classes in order, and for each row the number of its class, or −1 where it has none.
 
-    A row has no label where y is −1 (numbers), None or NaN. Where −1 and 1 are all there is, they are two classes;
-    where the classes are known already, −1 is one if it is among them.
+    A row has no label where y is −1 (a number, or a text among texts of integers), None, NaN or an empty text. Where −1
+    and 1 are all there is, they are two classes; where the classes are known already, −1 is one if it is among them.
     """
     if y is None:
         raise ValueError("FisherClassifier requires y to be passed, but the target y is None; pass a label per row.")
-    y = column_or_1d(y, warn=True)
+    if isinstance(y, Mapping):
+        raise TypeError("y must be one label per row, got a dict; pass pd.Series(y).reindex(ids) with the rows' ids.")
+    y = column_or_1d(unmasked(y, "y"), warn=True)
     if len(y) != n_rows:
         raise ValueError(f"y must have one label for each of the {n_rows} rows of X, got {len(y)}; pass as many.")
     labelled = ~_missing(y)
@@ -37,14 +43,12 @@ def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndar
             f"Unknown label type: {kind}; y must hold classes, whole numbers or strings, got {known.tolist()[0]!r} and "
             "others; bin numbers into classes."
         )
-    two = set(np.unique(known).tolist()) == {-1, 1} if known_classes is None else UNLABELLED in list(known_classes)
-    if known.dtype.kind in "iuf" and not two:
-        marked = known == UNLABELLED
-        labelled[np.flatnonzero(labelled)[marked]] = False
-        known = known[~marked]
+    marked = _marked(known, known_classes)
+    labelled[np.flatnonzero(labelled)[marked]] = False
+    known = known[~marked]
     if not len(known):
         raise ValueError(
-            "y must hold the class of at least one row, got none (-1, None and NaN mark rows without a label); "
+            "y must hold the class of at least one row, got none (-1, None, NaN and '' mark rows without a label); "
             "label the rows to train on."
         )
     classes, numbers = np.unique(known, return_inverse=True)
@@ -54,12 +58,41 @@ def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndar
 
 
 def _missing(y: np.ndarray) -> np.ndarray:
-    """Where y is None or NaN."""
+    """Where y is None, NaN or an empty text."""
     if y.dtype.kind == "f":
         return np.isnan(y)
-    if y.dtype != object:
+    if y.dtype.kind not in "OUT":
         return np.zeros(len(y), dtype=bool)
-    return np.array([value is None or type(value).__name__ == "NAType" or value != value for value in y], dtype=bool)
+    return np.array([_is_missing(value) for value in y.tolist()], dtype=bool)
+
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or type(value).__name__ == "NAType" or value != value
+
+
+def _marked(known: np.ndarray, known_classes: Any) -> np.ndarray:
+    """Where −1 marks a row without a label: beside other integers, as numbers or as texts, unless it is a class."""
+    texts = known.dtype.kind not in "biuf"
+    values = set(np.unique(known).tolist())
+    mark, two = ("-1", {"-1", "1"}) if texts else (UNLABELLED, {-1, 1})
+    classes = values if known_classes is None else set(np.asarray(known_classes).tolist())
+    is_class = values == two if known_classes is None else mark in classes
+    numbers = not texts or all(_is_integer(value) for value in values | classes)
+    if known.dtype.kind == "b" or is_class or not numbers or mark not in values:
+        return np.zeros(len(known), dtype=bool)
+    if texts:
+        warn(
+            "marks",
+            "y says '-1' in some rows, which have no label then, as the number -1 does among numbers; if it is a "
+            "class, write another word.",
+        )
+    return known == mark
+
+
+def _is_integer(text: Any) -> bool:
+    return isinstance(text, str) and text.strip().lstrip("-").isdigit()
 
 
 def hold_out(codes: np.ndarray, fraction: float, seed: int) -> np.ndarray:

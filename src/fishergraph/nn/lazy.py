@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
 from fishergraph._checks import check_integer
-from fishergraph.nn.limits import MOST_NUMBERS
+
+_MOST_NUMBERS = 2**31  # 8 GiB in float32
 
 
 def check_widths(in_channels: Any) -> tuple[Any, Any]:
@@ -26,6 +27,26 @@ def check_widths(in_channels: Any) -> tuple[Any, Any]:
     return pair
 
 
+def check_numbers(shape: tuple[int, ...]) -> None:
+    """Raise where a parameter of that shape would not fit into memory."""
+    if math.prod(shape) > _MOST_NUMBERS:
+        raise MemoryError(
+            f"a parameter must have at most {_MOST_NUMBERS:,} numbers, got the shape {shape}; lower the channels, "
+            "anchors or heads."
+        )
+
+
+def _allocate(shape: tuple[int, ...]) -> Tensor:
+    """An empty tensor of a shape that was checked."""
+    try:
+        return torch.empty(shape)
+    except RuntimeError:
+        raise MemoryError(
+            f"a parameter of the shape {shape} needs {4 * math.prod(shape) / 1e9:.1f} GB, got less memory than that; "
+            "lower the channels, anchors or heads."
+        ) from None
+
+
 def check_options(owner: type, options: dict[str, Any], *makers: Any) -> None:
     """Raise for an option that none of the makers takes by its name."""
     taken = [p for maker in makers for p in signature(maker).parameters.values() if p.kind == Parameter.KEYWORD_ONLY]
@@ -33,27 +54,6 @@ def check_options(owner: type, options: dict[str, Any], *makers: Any) -> None:
     for name in options:
         if name not in known:
             raise TypeError(f"{owner.__name__} takes the options {', '.join(known)}, got {name!r}; choose one.")
-
-
-def check_size(shape: tuple[int, ...]) -> None:
-    """Raise for a parameter that no training could hold."""
-    if math.prod(shape) > MOST_NUMBERS:
-        raise ValueError(
-            f"a parameter of a network must have at most {MOST_NUMBERS} numbers, got the shape {shape}; "
-            "use fewer features, anchors, heads or channels."
-        )
-
-
-def allocate(shape: tuple[int, ...]) -> Tensor:
-    """An empty tensor of that shape."""
-    check_size(shape)
-    try:
-        return torch.empty(shape)
-    except RuntimeError:
-        raise MemoryError(
-            f"a parameter of the shape {shape} needs {4 * math.prod(shape) / 1e9:.1f} GB, got less memory than that; "
-            "use fewer features, anchors, heads or channels."
-        ) from None
 
 
 class LazyChannels(nn.Module):
@@ -64,12 +64,11 @@ class LazyChannels(nn.Module):
 
     def hold(self, name: str, shape: tuple[int, ...], in_channels: int) -> None:
         """Register the parameter, empty where the width is not known."""
-        self.in_channels = (
-            in_channels if in_channels == -1 else check_integer(in_channels, "in_channels", least=1, most=MOST_NUMBERS)
-        )
+        self.in_channels = in_channels if in_channels == -1 else check_integer(in_channels, "in_channels", least=1)
         self._waiting = (name, shape)
+        check_numbers((*shape, max(in_channels, 1)))
         known = in_channels > 0
-        held: Any = nn.Parameter(allocate(self.shape(in_channels))) if known else UninitializedParameter()
+        held: Any = nn.Parameter(_allocate(self.shape(in_channels))) if known else UninitializedParameter()
         self.register_parameter(name, held)
 
     def shape(self, in_channels: int) -> tuple[int, ...]:
@@ -86,7 +85,7 @@ class LazyChannels(nn.Module):
                 "pass in_channels=-1 to take the width of the first input."
             )
         shape = self.shape(in_channels)
-        check_size(shape)
+        check_numbers(shape)
         self.in_channels = in_channels
         getattr(self, self._waiting[0]).materialize(shape)
         self.reset_parameters()

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from fishergraph._record_checks import unchecked
 from fishergraph.blocks import cut_blocks, row_blocks
 from fishergraph.estimators.memory import check_largest
 from fishergraph.multiset import LiftedSets, makes_lifted
@@ -39,7 +40,7 @@ def lifted_sets(edges: Any, edge_weight: Any, size: tuple[int, int], slots: int 
         raise ValueError(f"LiftedSets want a layer with slots={edges.slots}, got slots={slots}; build it with these.")
     known = isinstance(edges.subgraphs, Tensor) and edge_weight is None
     sets = edges if known else tensor_sets(edges, weights=edge_weight)
-    _ = sets.sound, sets.sets.sound
+    _ = sets.sets.sound
     if (sets.n_points, sets.n_sets) != size:
         raise ValueError(
             f"the lifted sets must be {size[1]} over {size[0]} points, the rows of x, got {sets.n_sets} over "
@@ -108,7 +109,7 @@ def own_block(sets: Any, rows: slice, device: Any) -> tuple[Tensor, Any]:
     entries = torch.arange(plain.n_entries, device=plain.device)
     own = TensorSets(plain.indptr, entries, plain.weights, plain.n_entries)
     points = points[empty:]
-    return points, LiftedSets(own, local - empty, len(points), sets.lift).to(device)
+    return points, unchecked(LiftedSets, own, local - empty, len(points), sets.lift).to(device)
 
 
 def n_outputs(sets: Any) -> int:

@@ -10,12 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fishergraph._checks import check_flag, check_integer, check_number
+from fishergraph._checks import MOST_ITERATIONS, check_flag, check_in_range, check_integer, check_number
 from fishergraph.em.anchors import calibrate_variance, learn_anchors
 from fishergraph.em.e_step import e_step_slack
 from fishergraph.family import fisher_root
-from fishergraph.nn.lazy import LazyChannels
-from fishergraph.nn.limits import MOST_EM_STEPS, WIDEST
+from fishergraph.nn.lazy import LazyChannels, check_numbers
 from fishergraph.ops import torch_plain
 from fishergraph.ops.torch_em import em_means
 from fishergraph.ops.torch_iterations import Iteration, Steps, iterate
@@ -43,17 +42,18 @@ class Mixture(LazyChannels):
         backend: str | None = None,
     ):  # fmt: skip
         super().__init__()
-        self.num_anchors = check_integer(num_anchors, "num_anchors", least=1, most=WIDEST)
-        self.heads = check_integer(heads, "heads", least=1, most=WIDEST)
-        self.num_em_steps = check_integer(num_em_steps, "num_em_steps", least=0, most=MOST_EM_STEPS)
+        self.num_anchors = check_integer(num_anchors, "num_anchors", least=1)
+        self.heads = check_integer(heads, "heads", least=1)
+        self.num_em_steps = check_integer(num_em_steps, "num_em_steps", least=0, most=MOST_ITERATIONS)
         self.calibrated = isinstance(variance, str) and variance == "auto"
-        self.variance = 1.0 if self.calibrated else check_number(variance, "variance (or 'auto')", strict=True)
+        self.variance = 1.0 if self.calibrated else _in_range(variance, "variance (or 'auto')", strict=True)
         self.sharpness = check_number(sharpness, "sharpness", strict=True, most=1.0)
-        self.prior = check_number(prior, "prior")
+        self.prior = _in_range(prior, "prior")
         self.slack = e_step_slack(e_step, column_penalty)
         self.normalize = check_flag(normalize, "normalize")
         self.counts = check_flag(counts, "counts")
         self.backend = backend
+        check_numbers((heads, num_anchors))
         self.bias = nn.Parameter(torch.zeros(heads, num_anchors)) if mixture_bias else None
         self.hold("anchors", (heads, num_anchors), in_channels)
         self.reset_parameters()
@@ -184,3 +184,8 @@ class Mixture(LazyChannels):
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, num_anchors={self.num_anchors}, heads={self.heads}"
+
+
+def _in_range(value: Any, name: str, **bounds: Any) -> float:
+    """A number that float32 holds: modules may be moved to it."""
+    return check_in_range(check_number(value, name, **bounds), "float32", name)

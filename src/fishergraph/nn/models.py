@@ -11,16 +11,16 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.resolver import aggregation_resolver
 
-from fishergraph._checks import check_flag, check_integer, check_number, look_up
+from fishergraph._checks import MOST_COLUMNS, MOST_LAYERS, check_flag, check_integer, check_number, look_up
+from fishergraph._warn import each_warning_once
 from fishergraph.em.anchors import sample_size
 from fishergraph.family import choose_family
 from fishergraph.nn.aggr import FisherAggregation
 from fishergraph.nn.conv import MAX_SAMPLES, FisherConv
 from fishergraph.nn.inference import run_by_layer
 from fishergraph.nn.kernel_map import HEADS, NystromMap
-from fishergraph.nn.lazy import check_options, check_size
+from fishergraph.nn.lazy import check_numbers, check_options
 from fishergraph.nn.lifted import check_edges_alone, pooled
-from fishergraph.nn.limits import MOST_LAYERS, WIDEST
 from fishergraph.nn.rows import check_rows, dropped, take_rows, unit_rows
 from fishergraph.nn.sets import check_groups, narrow
 from fishergraph.ops.place import random_stream
@@ -91,8 +91,10 @@ class FisherNet(nn.Module):
             "jk": jk, "dropout": dropout, "member_dropout": member_dropout, "input_dropout": input_dropout,
             "input_map": input_map, "normalize": normalize, "bandwidth": bandwidth, "pooling": pooling, **options,
         }  # fmt: skip
-        check_integer(hidden_channels, "hidden_channels", least=1, most=WIDEST)
+        check_integer(hidden_channels, "hidden_channels", least=1)
         check_integer(num_layers, "num_layers", least=0, most=MOST_LAYERS)
+        if out_channels is not None:
+            check_integer(out_channels, "out_channels (or None)", least=1, most=MOST_COLUMNS)
         self.concat = look_up(_JK, jk, "jk")
         self.dropout = check_number(dropout, "dropout", most=1.0)
         self.input_dropout = check_number(input_dropout, "input_dropout", most=1.0)
@@ -116,7 +118,7 @@ class FisherNet(nn.Module):
         pooled = self._width() if pooling is None or isinstance(pooling, str) else -1
         pooled = self.pooling.mixture.out_channels if pooling == "fisher" else pooled
         if out_channels is not None:
-            check_size((check_integer(out_channels, "out_channels", least=1, most=WIDEST), abs(pooled)))
+            check_numbers((max(pooled, 1), out_channels))
         self.classifier = None if out_channels is None else Linear(pooled, out_channels)
 
     def _width(self) -> int:
@@ -135,6 +137,7 @@ class FisherNet(nn.Module):
                 part.reset_parameters()
 
     @torch.no_grad()
+    @each_warning_once()
     def init_from_data(
         self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None, *, seed: int = 0
     ) -> FisherNet:
@@ -259,6 +262,14 @@ class FisherNet(nn.Module):
 
 def _readout(pooling: str | Aggregation | None, width: int) -> Any:
     """The module that makes one row of the rows of a graph."""
-    if pooling == "fisher":
+    if isinstance(pooling, str) and pooling == "fisher":
         return FisherAggregation(width, counts=True)
-    return pooling if pooling is None else aggregation_resolver(pooling)
+    if pooling is None or isinstance(pooling, nn.Module):
+        return pooling
+    try:
+        return aggregation_resolver(pooling if isinstance(pooling, str) and pooling else "no name")
+    except ValueError as error:
+        raise ValueError(
+            f"pooling must be 'fisher', an aggregation of PyTorch Geometric or its name, got {pooling!r}; use 'mean', "
+            "for example."
+        ) from error

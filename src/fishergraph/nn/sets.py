@@ -38,6 +38,7 @@ def edge_sets(
     n_sets: int,
     loops: bool = True,
     weights: str | None = None,
+    dtype: torch.dtype = torch.float32,
 ) -> TensorSets:
     """The multiset of every target: the sources of its edges, and with `loops` the target itself, once.
 
@@ -47,6 +48,7 @@ def edge_sets(
         tensor with a row for each target, whose values are the weights; or `TensorSets`, which are taken as they are.
     edge_weight : (edge,), finite and not negative; a loop that is added weighs one.
     weights : None keeps the weights; "uniform" drops them; "symmetric" divides them by the roots of both degrees.
+    dtype : of the points; symmetric weights are float64 for float64.
     """
     weigh = look_up(WEIGH, "edge" if weights is None else weights, "weights")
     if isinstance(edge_index, TensorSets):
@@ -67,7 +69,7 @@ def edge_sets(
     if torch.is_grad_enabled():
         _ = edges.sets.transpose  # found here, it is remembered with the edges
     sets = edges.sets.weighted(_entry_weights(edge_weight, edges, len(sources)))
-    sets = sets if weights is None else sets.weighted(weigh(sets))
+    sets = sets if weights is None else sets.weighted(weigh(sets, dtype))
     object.__setattr__(sets, "weighed", True)  # the weights were looked at above
     return sets
 

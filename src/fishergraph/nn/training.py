@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
 from fishergraph._checks import (
+    MOST_COLUMNS,
     check_device,
     check_flag,
     check_integer,
@@ -23,12 +24,12 @@ from fishergraph._checks import (
     look_up,
 )
 from fishergraph._file_checks import check_folder
+from fishergraph._warn import each_warning_once
 from fishergraph.estimators.progress import progress_bar
 from fishergraph.nn.batches import FullBatch, Sampled, given_batches, sampled
 from fishergraph.nn.checkpoint import Run, checksum, describe_model, read_snapshot, restore
 from fishergraph.nn.history import History, check_log
 from fishergraph.nn.lifted import check_edges_alone
-from fishergraph.nn.limits import MOST_EPOCHS, MOST_NUMBERS, STEEPEST
 from fishergraph.nn.loader_door import check_fan_outs
 from fishergraph.nn.loop import AMP, Loop, Plan
 from fishergraph.nn.near import NearBatch, near_batch
@@ -36,9 +37,12 @@ from fishergraph.nn.training_door import Task, model_option, open_task
 from fishergraph.ops.torch_device import find_device
 from fishergraph.ops.torch_threads import torch_threads
 
+MOST_EPOCHS = 10**7
+STEEPEST = 1e30  # a learning rate or a penalty: float32 holds its products with weights
 _log = logging.getLogger(__name__)
 
 
+@each_warning_once()
 def train(
     model: nn.Module,
     x: Any,
@@ -206,7 +210,7 @@ def _source(
         model,
         task,
         num_neighbors,
-        check_integer(batch_size, "batch_size", least=1, most=MOST_NUMBERS),
+        check_integer(batch_size, "batch_size", least=1, most=MOST_COLUMNS),
         device=device,
         seed=seed,
     )

@@ -13,6 +13,7 @@ from fishergraph.multiset import LiftedSets, Multisets
 from fishergraph.nn.lifted import n_outputs
 from fishergraph.ops.torch_edges import tensor_sets
 from fishergraph.ops.torch_graph import check_edges
+from fishergraph.ops.torch_rows import check_csr
 from fishergraph.ops.torch_sets import TensorSets
 
 UNLABELLED = -1
@@ -82,6 +83,8 @@ def _features(x: Any, in_channels: int | None) -> Tensor:
             "or build the model for them."
         )
     sparse = x.layout == torch.sparse_csr
+    if sparse:
+        check_csr(x, "x")
     check_finite_rows(x.values() if sparse else x, "x", indptr=x.crow_indices() if sparse else None)
     return x
 

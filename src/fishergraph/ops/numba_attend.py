@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fishergraph._record_checks import unchecked
 from fishergraph.blocks import map_blocks, row_blocks
 from fishergraph.multiset import Multisets
 from fishergraph.ops.numba_cpu import fill_rows
@@ -111,7 +112,7 @@ def attend(
 
     def fill(rows: slice, bounds: np.ndarray, part: bool, *outputs: np.ndarray) -> None:
         own = logs[bounds[0] : bounds[-1]] if by_entry else logs
-        sets = Multisets(bounds, indices, weights, points.shape[0])
+        sets = unchecked(Multisets, bounds, indices, weights, points.shape[0])
         known = Responsibilities(own, exponential(own, 1) if alpha is None else alpha)
         outputs[2][:], outputs[3][:] = fill_rows(
             points, known, by_entry, sets, anchors,

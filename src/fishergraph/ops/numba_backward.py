@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fishergraph._record_checks import unchecked
 from fishergraph.blocks import map_blocks, row_blocks
 from fishergraph.multiset import Multisets
 from fishergraph.ops import numba_pull as loops
@@ -97,7 +98,7 @@ def _factors(problem: Problem, anchors: np.ndarray, prior: float) -> tuple[np.nd
     factors = np.empty((n_sets, 3, n_anchors), dtype)
 
     known, weights = Responsibilities(problem.logs, problem.alpha), problem.weights if problem.step else None
-    whole = Multisets(problem.indptr, problem.indices, weights, len(problem.points))
+    whole = unchecked(Multisets, problem.indptr, problem.indices, weights, len(problem.points))
 
     def fill(rows: slice) -> np.ndarray:
         again = problem.means is None
@@ -171,9 +172,9 @@ def _pull(centres, rows, by_entry, weights, step, transpose: Transpose, grad_poi
     fill_tasks(indptr, fill, (grad_points,), n_jobs=n_jobs)
 
 
-def _scratch(bounds: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Room for the shares of the largest row, (entry, anchor), and for its sums, (anchor, feature)."""
-    return np.empty((int(np.diff(bounds).max(initial=0)), shape[0]), dtype), np.empty(shape, dtype)
+def _scratch(bounds: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Arrays for the shares of the largest row, (entry, anchor), and for its sums, (anchor, feature), twice."""
+    return np.empty((int(np.diff(bounds).max(initial=0)), shape[0]), dtype), np.empty(shape, dtype), np.empty(shape)
 
 
 def _attention(problem: Problem, attention: np.ndarray) -> None:
@@ -241,7 +242,7 @@ def score_backward(
     x, centres, given, members = map(readonly, (points, means, grad, indices))
 
     def fill(rows: slice, bounds: np.ndarray, part: bool, *outputs: np.ndarray) -> None:
-        loops.score_means(x, centres[rows], given, readonly(bounds), members, *outputs)
+        loops.score_means(x, centres[rows], given, readonly(bounds), members, *outputs, np.empty(means.shape[1:]))
 
     fill_tasks(indptr, fill, (grad_means,), n_jobs=n_jobs)
     _pull(x, means, grad, np.ones(1, points.dtype), 0, transpose, grad_points, n_jobs)

@@ -78,3 +78,9 @@ def vector_tools(builder, real, lanes):
         return builder.shuffle_vector(builder.insert_element(nothing, value, _WORD(0)), nothing, first)
 
     return load, store, broadcast, lambda a, b, c: builder.call(fma, [a, b, c])
+
+
+def widened(builder, vector):
+    """A vector of floats in float64."""
+    wide = ir.VectorType(ir.DoubleType(), vector.type.count)
+    return vector if vector.type == wide else builder.fpext(vector, wide)

@@ -41,7 +41,10 @@ def _softmax_shares(logs, weights, step, start, stop, prior, shares, totals, shi
         if highest == -np.inf:  # nobody: what is no number must stay none, and −∞ − −∞ would be one more
             highest = prior - prior
         anchor_share = np.exp(np.log(prior) - highest) if prior > 0 else prior
-        total, sum_mass = anchor_share, prior - prior
+        total, sum_mass = (
+            np.float64(anchor_share),
+            0.0,
+        )  # in float64: a chain of 10⁷ float32 additions is off by percents
         for i in range(stop - start):
             weight = weights[(start + i) * step]
             shares[i, j] = weight * np.exp(logs[i, j] - highest) if weight > 0 else weight
@@ -94,7 +97,7 @@ def _gather_logs(log_alpha, by_entry, indices, start, stop, logs):
 @compiled
 def em_rows(
     points, log_alpha, alpha, by_entry, indptr, indices, weights, step, anchors, prior, variance, n_em_iter, slack,
-    tolerance, max_iter, least_mass, means, mass, totals, shift, logs, shares, anchor_shares, network,
+    tolerance, max_iter, least_mass, means, mass, totals, shift, logs, shares, wide, anchor_shares, network,
 ):  # fmt: skip
     """The means of each multiset of the block after `n_em_iter` iterations (Eq. 17).
 
@@ -130,7 +133,7 @@ def em_rows(
                     logs, weights, step, start, stop, prior, shares, totals[v], shift[v], anchor_shares, mass[v]
                 )
             normalise(shares, stop - start, totals[v])
-            sum_members(points, indices, start, stop, shares, means[v], None)
+            sum_members(points, indices, start, stop, shares, means[v], wide, None)
             _add_anchors(means[v], totals[v], anchor_shares, anchors)
     return unmet
 
@@ -222,7 +225,7 @@ def fill_rows(
         readonly(indptr), readonly(indices), readonly(weights), step, readonly(anchors),
         dtype(prior), None if n_em_iter == 1 else dtype(variance), n_em_iter,
         np.float64(slack), tolerance, max_iter, least_mass,
-        means, mass, totals, shift, logs, shares, np.empty(n_anchors, dtype),
+        means, mass, totals, shift, logs, shares, np.empty(anchors.shape), np.empty(n_anchors, dtype),
         None if slack == np.inf else scratch(n_anchors),
     )  # fmt: skip
     if unmet > 0:

@@ -88,7 +88,7 @@ def _log_shares(
 @compiled
 def pull_points(
     points, logs, alpha, log_total, factors, grad_mass, grad_means, bounds, sets, entries, weights, step,
-    grad_points, grad_logs, shares, sums, offsets,
+    grad_points, grad_logs, shares, sums, wide, offsets,
 ):  # fmt: skip
     """With R_uj = Σ_t a_t α_uj/total_vj G_vj over the sets v of point u: ∂L/∂x_u = Σ_j R_uj, and
     ∂L/∂log α_uj = ⟨x_u, R_uj⟩ − Σ_t a_t α_uj (Q_vj/total_vj − ∂L/∂mass_vj).
@@ -102,7 +102,7 @@ def pull_points(
             _log_shares(
                 log, own, log_total, factors, grad_mass, sets, entries, weights, step, start, stop, shares, offsets
             )
-        sum_members(grad_means, sets, start, stop, shares, sums, None)
+        sum_members(grad_means, sets, start, stop, shares, sums, wide, None)
         if plain:
             for j in range(len(own)):
                 offsets[j] *= own[j]
@@ -114,7 +114,7 @@ def pull_points(
 
 
 @compiled
-def pull_entries(centres, rows, by_entry, bounds, sets, entries, weights, step, grad_points, shares, sums):
+def pull_entries(centres, rows, by_entry, bounds, sets, entries, weights, step, grad_points, shares, sums, wide):
     """∂L/∂x_u = Σ_t Σ_j a_t s_tj (row_vj − c_u) over the sets v of point u, with s (entry, anchor); c None is zero."""
     for u in range(len(bounds) - 1):
         start, stop = bounds[u], bounds[u + 1]
@@ -123,9 +123,9 @@ def pull_entries(centres, rows, by_entry, bounds, sets, entries, weights, step, 
             for j in range(len(given)):
                 shares[t - start, j] = weight * given[j] if weight != 0 else weight
         if centres is None:
-            sum_members(rows, sets, start, stop, shares, sums, None)
+            sum_members(rows, sets, start, stop, shares, sums, wide, None)
         else:
-            sum_members(rows, sets, start, stop, shares, sums, centres[u])
+            sum_members(rows, sets, start, stop, shares, sums, wide, centres[u])
         _add_anchors(sums, grad_points[u])
 
 
@@ -210,8 +210,8 @@ def score_rows(points, means, bounds, indices, ahead, scores):
 
 
 @compiled
-def score_means(points, means, grad, bounds, indices, grad_means):
+def score_means(points, means, grad, bounds, indices, grad_means, wide):
     """∂L/∂μ_vj = Σ_e ∂L/∂s_ej (x_e − μ_vj) of a block of sets."""
     for v in range(len(bounds) - 1):
         start, stop = bounds[v], bounds[v + 1]
-        sum_members(points, indices, start, stop, grad[start:stop], grad_means[v], means[v])
+        sum_members(points, indices, start, stop, grad[start:stop], grad_means[v], wide, means[v])

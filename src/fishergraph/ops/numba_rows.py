@@ -50,17 +50,28 @@ def row_scales_into(points, scales):
 
 
 @compiled_sum
-def unit_rows_and_scales(points, units, scales):
-    """units_i = x_i / ‖x_i‖ and scales_i = 1 / ‖x_i‖, zero for a zero row; what is no number stays none."""
+def unit_rows_and_scales(points, most, units, scales):
+    """units_i = x_i / ‖x_i‖ and scales_i = 1 / ‖x_i‖, at most `most`; zero for a zero row. NaN propagates."""
     for i in range(points.shape[0]):
         x, unit = points[i], units[i]
-        square = 0.0
+        divisor, square = 1.0, 0.0
         for k in range(len(x)):
             square += np.float64(x[k]) * np.float64(x[k])
-        scale = points.dtype.type(0.0 if square == 0 else 1 / np.sqrt(square))
-        scales[i] = scale
-        for k in range(len(x)):
-            unit[k] = scale * x[k]
+        if not (_SMALL * _SMALL <= square <= _LARGE * _LARGE):  # taken again, in units of the largest entry
+            largest, square = 0.0, 0.0
+            for k in range(len(x)):
+                largest = max(largest, abs(np.float64(x[k])))
+            divisor = largest if largest > 0 else 1.0
+            for k in range(len(x)):
+                square += (np.float64(x[k]) / divisor) * (np.float64(x[k]) / divisor)
+        scale = 0.0 if square == 0 else 1 / np.sqrt(square)
+        scales[i] = points.dtype.type(min(scale / divisor, most))
+        if divisor == 1.0:
+            for k in range(len(x)):
+                unit[k] = scales[i] * x[k]
+        else:
+            for k in range(len(x)):
+                unit[k] = points.dtype.type(scale * (np.float64(x[k]) / divisor))
 
 
 @compiled_sum

@@ -89,8 +89,8 @@ def _solve(network, currents, fallback, least):
 
 
 @leaf
-def _set_target(slack, network):
-    """target_j = softmax_j(−slack · g_j), what the potentials ask for; returns p · max_j |m_j − target_j|."""
+def _set_target(slack, least, network):
+    """target_j = softmax_j(−slack · g_j), what the potentials ask for; returns the violation (`default_tolerance`)."""
     p = network.shape[1]
     mass, target, potential = network[p + _MASS], network[p + _TARGET], network[p + _POTENTIAL]
     highest, norm, violation = -np.inf, 0.0, 0.0
@@ -101,7 +101,8 @@ def _set_target(slack, network):
         norm += target[j]
     for j in range(p):
         target[j] /= norm
-        violation = max(violation, p * abs(mass[j] - target[j]))
+        goal, reached = max(target[j], least), max(mass[j], least)
+        violation = max(violation, abs(reached - goal) / (goal * (1 + max(0.0, -np.log(p * goal)))))
     return violation
 
 
@@ -167,7 +168,7 @@ def transport_row(logs, weights, step, start, n_members, slack, tolerance, max_i
     potential, shift, least = network[p + _POTENTIAL], network[p + _SHIFT], np.finfo(logs.dtype).tiny
     _sweep(logs, weights, step, start, n_members, 1 / stage, total, network)
     for sweep in range(max_iter):
-        violation = _set_target(slack * stage, network)
+        violation = _set_target(slack * stage, NONE * least, network)
         if violation <= tolerance and stage == 1:
             return sweep, 0.0
         close = _newton_shift(slack * stage, least, network) or violation <= tolerance
@@ -176,5 +177,5 @@ def transport_row(logs, weights, step, start, n_members, slack, tolerance, max_i
         for j in range(p):
             potential[j] = grow * (potential[j] + shift[j])
         _sweep(logs, weights, step, start, n_members, grow, total, network)
-    violation = _set_target(slack * stage, network)
+    violation = _set_target(slack * stage, NONE * least, network)
     return max_iter, 0.0 if violation <= tolerance and stage == 1 else violation

@@ -65,7 +65,16 @@ def device_kind(array: Any) -> str:
 def random_stream(rng: Any, like: Any) -> Any:
     """The stream of a seed or generator whose draws go with the array `like`; a stream passes through."""
     if not is_torch_array(like):
-        return np.random.default_rng(rng)
+        return _generator(rng)
     from fishergraph.ops.torch_device import TensorStream
 
-    return rng if isinstance(rng, TensorStream) else TensorStream(np.random.default_rng(rng), like.device)
+    return rng if isinstance(rng, TensorStream) else TensorStream(_generator(rng), like.device)
+
+
+def _generator(rng: Any) -> np.random.Generator:
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"rng must be None, an integer of at least 0 or a NumPy generator, got {rng!r}; pass one of these."
+        ) from error

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fishergraph._checks import look_up
+from fishergraph._repr import short_repr
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +22,8 @@ class Responsibilities(NamedTuple):
 
     log: np.ndarray
     plain: np.ndarray
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)

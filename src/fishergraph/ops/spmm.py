@@ -8,6 +8,21 @@ import scipy.sparse as sp
 from fishergraph.multiset import Multisets
 from fishergraph.ops.registry import Backend, Responsibilities
 
+# Entries of a row that one chain of additions may sum; one of 10⁷ would be off by percents in float32.
+_CHUNK = 32
+
+
+def _sum_rows(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Σ_e data_e x_e over the entries of every row, (row, feature); the parts of long rows are added in float64."""
+    parts = -(-np.diff(indptr) // _CHUNK)  # of every row
+    first = np.concatenate([[0], np.cumsum(parts)])
+    starts = np.repeat(indptr[:-1] - _CHUNK * first[:-1], parts) + _CHUNK * np.arange(first[-1])
+    chunks = sp.csr_array((data, indices, np.append(starts, indptr[-1])), shape=(len(starts), points.shape[0]))
+    sums, filled = np.zeros((len(parts), points.shape[1]), points.dtype), parts > 0
+    if len(starts):
+        sums[filled] = np.add.reduceat(chunks @ points, first[:-1][filled], axis=0, dtype=np.float64)
+    return sums
+
 
 def run(
     points: np.ndarray,
@@ -38,11 +53,10 @@ def run(
         np.maximum.at(highest, rows, logs)
         highest[np.isneginf(highest)] = 0  # an empty set without a prior: nothing is summed
         data = np.exp(logs - highest[rows])
-        matrix = sp.csr_array((data, indices, indptr), shape=(sets.n_sets, points.shape[0]))
         total = np.bincount(rows, weights=data, minlength=sets.n_sets).astype(points.dtype)
         own = np.exp(log_prior - highest).astype(points.dtype)  # the prior's share, in the same shift
         filled = total + own > 0
-        numerator = matrix @ points + own[:, None] * anchors[j]
+        numerator = _sum_rows(data, indices, indptr, points) + own[:, None] * anchors[j]
         means[:, j] = np.where(filled[:, None], numerator, anchors[j])
         means[:, j] /= np.where(filled, total + own, 1)[:, None]
         mass[:, j] = total * np.exp(highest)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from fishergraph._checks import check_finite_rows
+from fishergraph._checks import check_finite_rows, check_heaviest, check_in_range, check_squares
 from fishergraph.multiset import Multisets
 from fishergraph.ops.torch_edges import tensor_sets
 from fishergraph.ops.torch_em import em_means
@@ -44,6 +44,12 @@ def checked_em_means(
     bias = None if bias is None else _check_bias(bias, anchors)
     sets = _check_sets(sets, points)
     kind = torch.promote_types(points.dtype, torch.float32)
+    check_in_range(variance, kind, "variance")
+    check_in_range(prior, kind, "prior")
+    if _is_cheap(points):
+        for tensor, name in ((points, "points"), (anchors, "anchors")):
+            check_squares(tensor.detach().to(kind), name, over=variance)
+        check_heaviest(None if sets.weights is None else sets.weights.detach(), kind)
     steps = Steps(variance, prior, n_em_iter, slack)
     rows = points if points.stride(-1) == 1 or points.shape[1] == 1 else points.contiguous()
     bias = None if bias is None else bias.to(kind).contiguous()
@@ -56,8 +62,13 @@ def _check_float_matrix(tensor: Tensor, name: str) -> None:
             f"{name} must be a float matrix of shape (rows, features), got {tensor.dtype} of shape "
             f"{tuple(tensor.shape)}; reshape or cast it."
         )
-    if tensor.device.type == "cpu" and not torch.compiler.is_compiling():  # on a card a look would be a wait
+    if _is_cheap(tensor):
         check_finite_rows(tensor.detach(), name)
+
+
+def _is_cheap(tensor: Tensor) -> bool:
+    """Whether values can be looked at without a device synchronisation or a break of a compiled graph."""
+    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def _check_device(tensor: Tensor, like: Tensor, name: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,11 @@ import torch
 from torch import Tensor
 
 from fishergraph._checks import check_integer
+from fishergraph._record_checks import changed
 from fishergraph.multiset import LiftedSets, Multisets
 from fishergraph.ops.torch_sets import TensorSets, check_range, check_sets
+
+_MOST_SETS = 2**28  # whose offsets take 2 GiB
 
 
 def tensor_sets(
@@ -33,7 +35,7 @@ def tensor_sets(
     if isinstance(edges, LiftedSets):
         if weights is not None:
             raise ValueError("lifted sets have weights of their own, got weights too; leave them out.")
-        return replace(edges, sets=tensor_sets(edges.sets), subgraphs=torch.as_tensor(edges.subgraphs))
+        return changed(edges, sets=tensor_sets(edges.sets), subgraphs=torch.as_tensor(edges.subgraphs))
     if isinstance(edges, (TensorSets, Multisets)) or getattr(edges, "layout", torch.strided) != torch.strided:
         sets = _from_compressed(edges, weights)
         _check_count("n_sets", n_sets, sets.n_sets)
@@ -101,7 +103,7 @@ def _from_edge_index(edges: Tensor, n_sets: int | None, n_points: int | None, we
     in_order = getattr(edges, "is_sorted_by_col", False)
     points, targets = getattr(edges, "as_tensor", lambda: edges)()
     n_points, n_sets = (
-        None if count is None else check_integer(count, name, least=0)
+        None if count is None else check_integer(count, name, least=0, most=_MOST_SETS)
         for name, count in (("n_points", n_points), ("n_sets", n_sets))
     )
     n_points = check_range(points, size[0] if n_points is None else n_points, "sources")

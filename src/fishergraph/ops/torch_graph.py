@@ -28,8 +28,9 @@ def edge_neighbourhoods(
     closed: bool = True,
     weights: str | None = None,
     undirected: bool = False,
+    dtype: torch.dtype = torch.float32,
 ) -> TensorSets:
-    """N(v), with v itself when `closed`; the source of an edge enters the set of its target."""
+    """N(v), with v itself when `closed`; an edge's source enters the set of its target. `dtype` is of the points."""
     source, target = check_edges(edge_index, edge_weights, n_nodes)
     edges = _merge(target.long() * n_nodes + source.long(), edge_weights, "sum")
     if edges.weights is not None:
@@ -45,7 +46,7 @@ def edge_neighbourhoods(
     borders = torch.arange(n_nodes + 1, device=edges.keys.device) * n_nodes
     indices = (edges.keys % n_nodes).to(torch.int32 if n_nodes < 2**31 else torch.int64)
     sets = TensorSets(torch.searchsorted(edges.keys, borders), indices, edges.weights, n_nodes)
-    return sets.weighted(WEIGH[_known(weights)](sets))
+    return sets.weighted(WEIGH[_known(weights)](sets, dtype))
 
 
 def _known(weights: str | None) -> str:
@@ -106,14 +107,16 @@ def _with_loops(edges: _Edges, n_nodes: int) -> _Edges:
     return _Edges(keys, torch.cat([edges.weights, edges.weights.new_ones(len(missing))])[order])
 
 
-def _symmetric(sets: TensorSets) -> Tensor:
-    """a_vu = w_vu / √(d_v d_u), with d_v the weight v receives and d_u the weight u sends."""
+def _symmetric(sets: TensorSets, dtype: torch.dtype) -> Tensor:
+    """a_vu = w_vu / √(d_v d_u), with d_v the weight v receives and d_u the weight u sends; float64 for such points."""
     received, sent = _received(sets), sent_weights(sets)
-    kind = torch.float32 if sets.weights is None else torch.promote_types(sets.weights.dtype, torch.float32)
+    given = torch.float32 if sets.weights is None else sets.weights.dtype
+    given = torch.float64 if dtype == torch.float64 else given
+    kind = torch.promote_types(given, torch.float32)
     # The inner one for the gradient: the slope of 1/√d at zero is no number, and 0 · NaN is none either.
     left, right = (torch.where(d > 0, torch.where(d > 0, d, 1.0).rsqrt(), 0.0).to(kind) for d in (received, sent))
     scaled = right[sets.indices.long()] * left[sets.rows]
-    return scaled if sets.weights is None else (scaled * sets.weights).to(sets.weights.dtype)
+    return scaled if sets.weights is None else (scaled * sets.weights).to(given)
 
 
 def _received(sets: TensorSets) -> Tensor:
@@ -130,7 +133,8 @@ def sent_weights(sets: TensorSets) -> Tensor:
     return _received(flipped.sets.weighted(None if sets.weights is None else sets.weights[flipped.entries]))
 
 
-WEIGH = {"edge": lambda sets: sets.weights, "uniform": lambda sets: None, "symmetric": _symmetric}
+# (sets, dtype of the points) → weights
+WEIGH = {"edge": lambda sets, dtype: sets.weights, "uniform": lambda sets, dtype: None, "symmetric": _symmetric}
 
 
 def moved_sets(sets: Any, device: torch.device) -> Any:

@@ -131,6 +131,11 @@ def work_type(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
 
 
+def wide_type(device: torch.device) -> torch.dtype:
+    """The widest float of a device: what long sums are added in."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 def sum_segments(values: Tensor, indptr: Tensor) -> Tensor:
     """Σ over consecutive rows indptr[v] … indptr[v + 1] − 1, in order, (segment, …)."""
     return torch.segment_reduce(values, "sum", offsets=indptr, axis=0, initial=0)

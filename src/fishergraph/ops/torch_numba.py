@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fishergraph._record_checks import unchecked
 from fishergraph.blocks import map_blocks, row_blocks
 from fishergraph.multiset import Multisets
 from fishergraph.ops import numba_attend, numba_backward, numba_head, torch_plain
@@ -64,7 +65,10 @@ def _posterior(points: Tensor, anchors: Tensor, variance: float, bias: Tensor | 
 def _unit_rows(x: Tensor) -> tuple[Tensor, Tensor]:
     units, scales = _room(x), x.new_empty(x.shape[0])
     given, found, factors = _view(x), units.numpy(), scales.numpy()
-    map_blocks(lambda rows: unit_rows_and_scales(given[rows], found[rows], factors[rows]), row_blocks(len(x), _ROWS))
+    most = float(np.finfo(given.dtype).max)
+    map_blocks(
+        lambda rows: unit_rows_and_scales(given[rows], most, found[rows], factors[rows]), row_blocks(len(x), _ROWS)
+    )
     return units, scales
 
 
@@ -125,7 +129,7 @@ def _head(
     points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, weight: Tensor, prior: float, fisher_root: float,
     keep: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    arrays = Multisets(*_shape(sets), _weights(sets, points), sets.n_points)
+    arrays = unchecked(Multisets, *_shape(sets), _weights(sets, points), sets.n_points)
     z, log_total = numba_head.head(
         _view(points), _view(logs), arrays, _view(anchors), _view(weight), prior=prior, fisher_root=fisher_root
     )
@@ -137,7 +141,7 @@ def _head_backward(
     log_total: Tensor, phi: Tensor, grad: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Through G = c W_jᵀ g and the means, which are computed again."""
-    arrays = Multisets(*_shape(sets), _weights(sets, points), sets.n_points)
+    arrays = unchecked(Multisets, *_shape(sets), _weights(sets, points), sets.n_points)
     return _tensors(
         *numba_head.head_backward(
             _view(points), _view(logs), arrays, _view(anchors), _view(weight), _view(log_total), _view(grad),

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from fishergraph._numbers import EXACT_IN_SINGLE, check_integers
 from fishergraph.ops.torch_device import to_numpy
 from fishergraph.ops.torch_sets import TensorSets
 
@@ -28,12 +29,40 @@ def check_tensor(X: Tensor, device: torch.device) -> Tensor:
         raise ValueError(
             f"X must have the shape (node, feature) with at least one of each, got {tuple(X.shape)}; reshape it."
         )
-    if X.layout == torch.sparse_csr and X.values().ndim == 1 and len(X.col_indices()):
-        low, high = (int(end) for end in torch.aminmax(X.col_indices()))
-        if low < 0 or high >= X.shape[1]:
-            raise ValueError(f"X must have columns 0 to {X.shape[1] - 1}, got {low} to {high}; build the tensor again.")
-    X = X.detach() if X.dtype in (torch.float32, torch.float64) else X.detach().float()
+    if X.layout == torch.sparse_csr:
+        check_csr(X, "X")
+    X = X.detach() if X.dtype in (torch.float32, torch.float64) else _as_floats(X.detach())
     return X.contiguous() if X.layout == torch.strided else X
+
+
+def _as_floats(X: Tensor) -> Tensor:
+    """Other numbers as float32, integers that it cannot hold as float64; the rule of `fishergraph._numbers`."""
+    if X.is_floating_point() or X.dtype in (torch.bool, torch.int8, torch.uint8, torch.int16):
+        return X.float()
+    values = X if X.layout == torch.strided else X.values()
+    low, high = (int(end) for end in torch.aminmax(values.double())) if values.numel() else (0, 0)
+    check_integers(low, high, "X")
+    return X.float() if max(high, -low) <= EXACT_IN_SINGLE else X.double()
+
+
+def check_csr(X: Tensor, name: str) -> None:
+    """Raise where the offsets or columns of a sparse CSR matrix point outside: kernels and torch trust them."""
+    indptr, columns, values = X.crow_indices(), X.col_indices(), X.values()
+    if indptr.ndim != 1 or values.ndim != 1 or len(values) != len(columns):
+        raise ValueError(
+            f"{name} must be a sparse CSR matrix of numbers, got one of blocks or batches; build it again."
+        )
+    ends = (int(indptr[0]), int(indptr[-1]))
+    if len(indptr) != X.shape[0] + 1 or ends != (0, len(columns)) or bool((torch.diff(indptr) < 0).any()):
+        raise ValueError(
+            f"{name} must have row offsets that rise from 0 to its {len(columns)} values, got {ends[0]} to {ends[1]}; "
+            "build the tensor again."
+        )
+    low, high = (int(end) for end in torch.aminmax(columns)) if len(columns) else (0, 0)
+    if low < 0 or high >= X.shape[1]:
+        raise ValueError(
+            f"{name} must have columns 0 to {X.shape[1] - 1}, got {low} to {high}; build the tensor again."
+        )
 
 
 class HostRows:

@@ -9,8 +9,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fishergraph.ops.torch_kernels import bounded
+from fishergraph.ops.torch_kernels import bounded, wide_type
 from fishergraph.ops.torch_sets import TensorSets
+
+# Members of a set that one chain of additions may sum; one of 10⁷ would be off by percents in float32.
+_CHUNK = 32
 
 
 def attend(
@@ -53,8 +56,18 @@ def _entries(sets: TensorSets, values: Tensor) -> Tensor:
 
 
 def _sum_sets(values: Tensor, sets: TensorSets) -> Tensor:
-    """Σ over the members of every set, (set, …)."""
-    return values.new_zeros((sets.n_sets, *values.shape[1:])).index_add(0, sets.rows, values)
+    """Σ over the members of every set, (set, …): by chunks, whose sums are added in float64."""
+    starts = sets.indptr[:-1] - sets.indptr[0]
+    sizes = torch.diff(sets.indptr)
+    first = torch.cumsum(sizes // _CHUNK + 1, 0) - (sizes // _CHUNK + 1)  # the first chunk of every set
+    entries = torch.arange(values.shape[0], device=values.device)
+    chunk = first[sets.rows] + (entries - starts[sets.rows]) // _CHUNK
+    n_chunks = sets.n_sets + values.shape[0] // _CHUNK  # at most: known without asking the device
+    sums = values.new_zeros((n_chunks, *values.shape[1:])).index_add(0, chunk, values)
+    owner = torch.searchsorted(first, torch.arange(n_chunks, device=values.device), right=True) - 1
+    wide = torch.promote_types(values.dtype, wide_type(values.device))
+    total = torch.zeros((sets.n_sets, *values.shape[1:]), dtype=wide, device=values.device)
+    return total.index_add(0, owner, sums.to(wide)).to(values.dtype)
 
 
 def _highest(logs: Tensor, weights: Tensor, sets: TensorSets, prior: float) -> Tensor:

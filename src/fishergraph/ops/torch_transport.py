@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from fishergraph.ops.torch_kernels import wide_type
 from fishergraph.ops.transport_rules import FAR, GAP, GROWTH, MAX_ITER, NONE, default_tolerance, warn_unmet
 
 # Entries × anchors plus sets × anchors² that are worked on at a time: 128 MB for each of a handful of arrays.
@@ -36,17 +37,13 @@ def transport(
     scores : s, (entry, anchor), the log-joint of every member up to a constant of the entry.
     indptr : int64, (set + 1,); set v has the rows indptr[v] − indptr[0] … indptr[v + 1] − indptr[0] − 1 of the scores.
     weights : a ≥ 0, (entry,), or None where every member weighs one.
-    tolerance : on p/A · max_j |m_j − target_j|; by default 1e-10, and 1e-6 in float32.
+    tolerance : on the violation of the marginals (`default_tolerance`); by default 1e-10, and 1e-6 in float32.
 
     Gradients with respect to scores and weights are those of the solution (implicit differentiation).
     """
     if tolerance is None:
         tolerance = default_tolerance(scores.itemsize)
     return torch.ops.fishergraph.transport(scores, indptr, weights, slack, tolerance, max_iter)
-
-
-def _wide(device: torch.device) -> torch.dtype:
-    return torch.float32 if device.type == "mps" else torch.float64
 
 
 def _chunks(indptr: Tensor, n_anchors: int) -> Iterator[tuple[slice, Tensor, int]]:
@@ -70,7 +67,7 @@ def _chunks(indptr: Tensor, n_anchors: int) -> Iterator[tuple[slice, Tensor, int
 def _shares(weights: Tensor | None, entries: slice, rows: Tensor, n_sets: int) -> tuple[Tensor, Tensor]:
     """b_e = a_e / A, (entry,), zero where the set has no weight; and A, (set,)."""
     own = torch.ones(len(rows), device=rows.device) if weights is None else weights[entries]
-    own = own.to(_wide(rows.device))
+    own = own.to(wide_type(rows.device))
     total = own.new_zeros(n_sets).index_add_(0, rows, own)
     return torch.where(own > 0, own / total[rows], 0.0), total
 
@@ -117,11 +114,18 @@ def _newton_step(mass: Tensor, target: Tensor, conductances: Tensor, slack: Tens
     return step, torch.maximum(far, reach[:, 0]) <= FAR
 
 
+def _violation(mass: Tensor, target: Tensor, least: float) -> Tensor:
+    """How far the masses are from their targets, (set,); see `default_tolerance`."""
+    goal = target.clamp(min=least)
+    digits = 1 + (-torch.log(mass.shape[1] * goal)).clamp(min=0.0)
+    return ((mass.clamp(min=least) - goal).abs() / (goal * digits)).amax(dim=1)
+
+
 def _first_stage(scores: Tensor, shares: Tensor, rows: Tensor, n_sets: int) -> Tensor:
     """The power of `GROWTH` by which the scores of every set are divided at first, (set, 1)."""
     reach = torch.where(shares > 0, scores.amax(dim=1) - scores.amin(dim=1), 0.0)
     widest = scores.new_zeros(n_sets).scatter_reduce_(0, rows, reach, "amax")
-    stage = torch.ones(n_sets, dtype=_wide(scores.device), device=scores.device)
+    stage = torch.ones(n_sets, dtype=wide_type(scores.device), device=scores.device)
     while bool((high := widest > GAP * stage).any()):
         stage = torch.where(high, GROWTH * stage, stage)
     return stage[:, None]
@@ -151,7 +155,7 @@ def _solve_chunk(
             break
         mass, conductances = _network(logs.to(stage.dtype).exp(), shares, rows, len(stage))
         target = (-slack * stage * potentials).softmax(dim=1)
-        violation = n_anchors * (mass - target).abs().amax(dim=1)
+        violation = _violation(mass, target, NONE * least)
         met = violation <= tolerance
         alive = ~(met & (stage[:, 0] == 1))
         done = ~alive[rows]

@@ -22,7 +22,7 @@ from torch import Tensor
 from fishergraph.ops import torch_sets, triton_tiles
 from fishergraph.ops.torch_sets import TensorSets
 from fishergraph.ops.triton_launch import REGISTERS, numbers, tile
-from fishergraph.ops.triton_leaves import load_row, no_shift, pull, store_row, tile_features
+from fishergraph.ops.triton_leaves import added, load_row, narrowed, no_shift, pull, store_row, tile_features, zeros
 
 # Rows that one program of the repair looks at.
 _REPAIR_ROWS = 32
@@ -121,7 +121,7 @@ def _attend_rows(
 def _repair_rows(
     out, mass, log_total, x, logs, w, indptr, indices, weights, numbers, stride, n_sets, N_ANCHORS,
     D: tl.constexpr, BLOCK: tl.constexpr, P: tl.constexpr, WEIGHTED: tl.constexpr, BY_ENTRY: tl.constexpr,
-    OFFSET: tl.constexpr, KIND: tl.constexpr, ROWS: tl.constexpr,
+    OFFSET: tl.constexpr, KIND: tl.constexpr, ROWS: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
     """The sets among ROWS whose plain mass has lost digits, once more and in logs."""
     first = tl.program_id(0).to(tl.int64) * ROWS
@@ -142,10 +142,14 @@ def _repair_rows(
             shifts = _highest(
                 logs, indices, weights, start, stop, anchor, N_ANCHORS, tl.log(prior), P, WEIGHTED, BY_ENTRY, KIND
             )
-            sums, totals = pull(
-                x, logs, indices, weights, start, stop, features, anchor, shifts, stride, N_ANCHORS,
-                D, BLOCK, P, 1, WEIGHTED, BY_ENTRY, True, KIND,
-            )  # fmt: skip
+            wide, wide_totals = zeros(features, P, tl.float64), no_shift(P, tl.float64)
+            for begin in range(start, stop, CHUNK):
+                sums, totals = pull(
+                    x, logs, indices, weights, begin, tl.minimum(begin + CHUNK, stop), features, anchor, shifts, stride,
+                    N_ANCHORS, D, BLOCK, P, 1, WEIGHTED, BY_ENTRY, True, KIND,
+                )  # fmt: skip
+                wide, wide_totals = added(wide, sums, P), added(wide_totals, totals, P)
+            sums, totals = narrowed(wide, P, KIND), narrowed(wide_totals, P, KIND)
             _finish(
                 out, mass, log_total, w, row, sums, totals, shifts, prior, tl.load(numbers + 1), features, anchor,
                 N_ANCHORS, D, BLOCK, P, OFFSET, True, KIND,
@@ -158,19 +162,21 @@ def _merge_parts(
     D: tl.constexpr, BLOCK: tl.constexpr, P: tl.constexpr, OFFSET: tl.constexpr, KIND: tl.constexpr,
     PARTS: tl.constexpr,
 ):  # fmt: skip
-    """One anchor of a hub per program: its parts, PARTS at a time and in order."""
+    """One anchor of a hub per program: its parts, PARTS at a time, in order and in float64."""
     hub, anchor = tl.program_id(0), tl.program_id(2)
     features, lanes = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK), tl.arange(0, PARTS)
     first, last = tl.load(hub_offsets + hub), tl.load(hub_offsets + hub + 1)
-    sums, total = tl.zeros([BLOCK], KIND), tl.full([], 0.0, KIND)
+    sums, total = tl.zeros([BLOCK], tl.float64), tl.full([], 0.0, tl.float64)
     for begin in range(first, last, PARTS):
         part = begin + lanes
         where = part.to(tl.int64) * N_ANCHORS + anchor
         inside = (part < last)[:, None] & (features < D)[None, :]
-        sums += tl.sum(tl.load(part_sums + where[:, None] * D + features[None, :], mask=inside, other=0.0), axis=0)
-        total += tl.sum(tl.load(part_total + where, mask=part < last, other=0.0), axis=0)
+        own = tl.load(part_sums + where[:, None] * D + features[None, :], mask=inside, other=0.0)
+        sums += tl.sum(own, axis=0).to(tl.float64)
+        total += tl.sum(tl.load(part_total + where, mask=part < last, other=0.0).to(tl.float64), axis=0)
     _finish(
-        out, mass, log_total, w, tl.load(hub_rows + hub).to(tl.int64), (sums,), (total,), no_shift(1, KIND),
+        out, mass, log_total, w, tl.load(hub_rows + hub).to(tl.int64), (sums.to(KIND),), (total.to(KIND),),
+        no_shift(1, KIND),
         tl.load(numbers), tl.load(numbers + 1), features, anchor, N_ANCHORS, D, BLOCK, 1, OFFSET, False, KIND,
     )  # fmt: skip
 
@@ -222,6 +228,6 @@ def attend(
         )
     _repair_rows[(triton.cdiv(n_sets, _REPAIR_ROWS), *grid)](
         *results, points, logs, anchors, sets.indptr, sets.indices, weights, constants, stride, n_sets, n_anchors,
-        ROWS=_REPAIR_ROWS, **offset, **how,
+        ROWS=_REPAIR_ROWS, CHUNK=torch_sets.HUB, **offset, **how,
     )  # fmt: skip
     return results

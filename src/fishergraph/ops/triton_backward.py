@@ -154,13 +154,13 @@ def _entry_dots(
 
 @triton.jit
 def _sum_parts(out, parts, rows, offsets, width, slab, BLOCK: tl.constexpr):
-    """out[rows[h]] = Σ of the parts of hub h, in order; one slab per program of the third axis."""
+    """out[rows[h]] = Σ of the parts of hub h, in order and in float64; one slab per program of the third axis."""
     hub, columns = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     n_parts = tl.load(offsets + tl.num_programs(0))
-    total = tl.zeros([BLOCK], parts.dtype.element_ty)
+    total = tl.zeros([BLOCK], tl.float64)
     for part in range(tl.load(offsets + hub), tl.load(offsets + hub + 1)):
         where = (tl.program_id(2).to(tl.int64) * n_parts + part) * width + columns
-        total += tl.load(parts + where, mask=columns < width, other=0.0)
+        total += tl.load(parts + where, mask=columns < width, other=0.0).to(tl.float64)
     row = tl.program_id(2).to(tl.int64) * slab + tl.load(rows + hub).to(tl.int64)
     tl.store(out + row * width + columns, total.to(out.dtype.element_ty), mask=columns < width)
 

@@ -177,18 +177,20 @@ def _em_merge(
     D: tl.constexpr, BLOCK: tl.constexpr, P: tl.constexpr, FIRST: tl.constexpr, KIND: tl.constexpr,
     PARTS: tl.constexpr,
 ):  # fmt: skip
-    """The means of a hub at one anchor: its parts, PARTS at a time and in order."""
+    """The means of a hub at one anchor: its parts, PARTS at a time, in order and in float64."""
     hub, anchor = tl.program_id(0), tl.program_id(1)
     features, lanes = tl.arange(0, BLOCK), tl.arange(0, PARTS)
     first, last = tl.load(hub_offsets + hub), tl.load(hub_offsets + hub + 1)
     prior = tl.load(constants)
-    sums, total = tl.zeros([BLOCK], KIND), tl.full([], 0.0, KIND)
+    wide, wide_total = tl.zeros([BLOCK], tl.float64), tl.full([], 0.0, tl.float64)
     for begin in range(first, last, PARTS):
         part = begin + lanes
         where = part.to(tl.int64) * P + anchor
         inside = (part < last)[:, None] & (features < D)[None, :]
-        sums += tl.sum(tl.load(part_sums + where[:, None] * D + features[None, :], mask=inside, other=0.0), axis=0)
-        total += tl.sum(tl.load(part_total + where, mask=part < last, other=0.0), axis=0)
+        own = tl.load(part_sums + where[:, None] * D + features[None, :], mask=inside, other=0.0)
+        wide += tl.sum(own, axis=0).to(tl.float64)
+        wide_total += tl.sum(tl.load(part_total + where, mask=part < last, other=0.0).to(tl.float64), axis=0)
+    sums, total = wide.to(KIND), wide_total.to(KIND)
     known = load_row(w, anchor, features, D, D, BLOCK, KIND)
     whole = total + prior
     # A total that is no number stays none.

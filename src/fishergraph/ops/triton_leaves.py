@@ -117,3 +117,21 @@ def pull(
             sums, totals = new_sums, new_totals
         points = following
     return sums, totals
+
+
+@triton.jit
+def added(left, right, P: tl.constexpr):
+    """left_j + right_j of P accumulators, in the type of the left ones."""
+    result = ()
+    for j in tl.static_range(P):
+        result = result + (left[j] + right[j].to(left[j].dtype),)
+    return result
+
+
+@triton.jit
+def narrowed(values, P: tl.constexpr, KIND: tl.constexpr):
+    """P accumulators in another type."""
+    result = ()
+    for j in tl.static_range(P):
+        result = result + (values[j].to(KIND),)
+    return result

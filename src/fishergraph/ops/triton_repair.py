@@ -17,7 +17,7 @@ from fishergraph.ops.triton_lanes import (
     round_up,
     softmax_lanes,
 )
-from fishergraph.ops.triton_leaves import load_row, store_row, tile_features, zeros
+from fishergraph.ops.triton_leaves import load_row, narrowed, store_row, tile_features, zeros
 
 
 @triton.jit
@@ -48,7 +48,8 @@ def _log_pass(
 ):  # fmt: skip
     """The next means, and the mass folded: once over the members for the largest log, once for the sums."""
     shift = anchors * 0 + tl.log(prior)
-    sums, totals = zeros(features, P, KIND), tl.zeros_like(shift)
+    # In float64: the members of a hub are one chain of additions here.
+    wide, wide_totals = zeros(features, P, tl.float64), tl.zeros_like(shift).to(tl.float64)
     for entry in range(start, 2 * stop - start):
         summing = entry >= stop
         at = entry - (stop - start) if summing else entry
@@ -60,7 +61,8 @@ def _log_pass(
         shift = tl.where(summing | (weight <= 0), shift, tl.maximum(shift, own))
         # A member of weight zero may have a log above the shift: exp could be ∞, and 0 · ∞ no number.
         c = tl.where(summing & (weight > 0), weight * tl.exp(own - shift), 0.0)
-        sums, totals = add_member(sums, c, member, lanes, BLOCK, P, LANES), totals + c
+        wide, wide_totals = add_member(wide, c, member, lanes, BLOCK, P, LANES), wide_totals + c
+    sums, totals = narrowed(wide, P, KIND), wide_totals.to(KIND)
     means = divide(sums, totals, tl.exp(tl.log(prior) - shift), w, features, lanes, anchors, D, BLOCK, P, LANES, KIND)
     return means, totals * tl.exp(shift)
 

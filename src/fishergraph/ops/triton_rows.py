@@ -30,17 +30,42 @@ def _row_products(a, b, rows, live, D: tl.constexpr, BLOCK: tl.constexpr, KIND: 
 
 
 @triton.jit
-def _unit_rows(units, scales, x, n_rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr, KIND: tl.constexpr):
-    """x_i / ‖x_i‖ and 1 / ‖x_i‖, zero for a zero row."""
-    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    live = rows < n_rows
-    square = _row_products(x, x, rows, live, D, BLOCK, KIND)
-    scale = tl.where(square == 0, 0.0, 1 / tl.sqrt(tl.where(square == 0, 1.0, square)))
-    tl.store(scales + rows, scale, mask=live)
+def _scaled_squares(x, rows, live, D: tl.constexpr, BLOCK: tl.constexpr, KIND: tl.constexpr):
+    """max_k |x_ik|, or one for a zero row, and ‖x_i‖² in units of its square: neither overflows nor vanishes."""
+    largest = tl.zeros(rows.shape, KIND)
     for begin in range(0, D, BLOCK):
         features = begin + tl.arange(0, BLOCK)
         at, inside = rows[:, None] * D + features[None, :], live[:, None] & (features < D)[None, :]
-        unit = tl.load(x + at, mask=inside, other=0.0).to(KIND) * scale[:, None]
+        largest = tl.maximum(largest, tl.max(tl.abs(tl.load(x + at, mask=inside, other=0.0).to(KIND)), axis=1))
+    largest = tl.where(largest == 0, 1.0, largest)
+    square = tl.zeros(rows.shape, KIND)
+    for begin in range(0, D, BLOCK):
+        features = begin + tl.arange(0, BLOCK)
+        at, inside = rows[:, None] * D + features[None, :], live[:, None] & (features < D)[None, :]
+        value = tl.load(x + at, mask=inside, other=0.0).to(KIND) / largest[:, None]
+        square += tl.sum(value * value, axis=1)
+    return largest, square
+
+
+@triton.jit
+def _unit_rows(
+    units, scales, x, n_rows, most, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr, KIND: tl.constexpr
+):  # fmt: skip
+    """x_i / ‖x_i‖ and 1 / ‖x_i‖, at most `most`; both are zero for a zero row."""
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    live = rows < n_rows
+    square, divisor = _row_products(x, x, rows, live, D, BLOCK, KIND), tl.full(rows.shape, 1.0, KIND)
+    # A square that overflows or vanishes is taken again, in units of the row's largest entry.
+    extreme = live & ~((square > 1e-30) & (square < 1e30))
+    if tl.max(extreme.to(tl.int32), axis=0) > 0:
+        largest, scaled = _scaled_squares(x, rows, live, D, BLOCK, KIND)
+        divisor, square = tl.where(extreme, largest, divisor), tl.where(extreme, scaled, square)
+    scale = tl.where(square == 0, 0.0, 1 / tl.sqrt(tl.where(square == 0, 1.0, square)))
+    tl.store(scales + rows, tl.minimum(scale / divisor, most), mask=live)
+    for begin in range(0, D, BLOCK):
+        features = begin + tl.arange(0, BLOCK)
+        at, inside = rows[:, None] * D + features[None, :], live[:, None] & (features < D)[None, :]
+        unit = tl.load(x + at, mask=inside, other=0.0).to(KIND) / divisor[:, None] * scale[:, None]
         tl.store(units + at, unit.to(units.dtype.element_ty), mask=inside)
 
 
@@ -71,7 +96,8 @@ def unit_rows(x: Tensor) -> tuple[Tensor, Tensor]:
     units, scales = torch.empty_like(x), x.new_empty(x.shape[0], dtype=work_type(x.dtype))
     if x.numel():
         options = _options(x)
-        _unit_rows[(triton.cdiv(x.shape[0], options["ROWS"]),)](units, scales, x, x.shape[0], **options)
+        most = torch.finfo(scales.dtype).max
+        _unit_rows[(triton.cdiv(x.shape[0], options["ROWS"]),)](units, scales, x, x.shape[0], most, **options)
     return units, scales
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fishergraph._file_checks import check_folder
+from fishergraph._file_checks import check_folder, check_readable
 from fishergraph.plots.style import INK, PALETTE, new_figure, save
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def _best_epoch(history: Any, rows: list[dict[str, Any]]) -> float:
 def _training_rows(history: Any) -> list[dict[str, Any]]:
     """The rows of a history, of a log, or as they are."""
     if isinstance(history, (str, Path)):
+        check_readable(Path(history))
         with Path(history).open(encoding="utf-8", newline="") as file:
             lines = csv.DictReader(file) if Path(history).suffix.lower() == ".csv" else map(json.loads, file)
             rows = [{key: None if value in ("", None) else float(value) for key, value in row.items()} for row in lines]

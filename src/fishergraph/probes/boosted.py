@@ -22,8 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from fishergraph._checks import check_integer, check_n_jobs, check_number, check_seed, look_up
 from fishergraph._optional import require
+from fishergraph._repr import short_params
 from fishergraph.estimators.progress import progress_bar
-from fishergraph.probes.door import FIT_ON, check_embedding, check_same_columns, check_split, encode
+from fishergraph.probes.door import FIT_ON, check_embedding, check_label_order, check_same_columns, check_split, encode
 
 
 class BoostedProbe(ClassifierMixin, BaseEstimator):
@@ -56,6 +57,8 @@ class BoostedProbe(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    __repr__ = short_params
+
     def fit(self, Z: Any, y: Any, train: Any, val: Any) -> BoostedProbe:
         """self, fitted on rows `train` of Z with the settings that are best on rows `val` (index arrays or masks)."""
         search = look_up(TUNERS, self.tuner, "tuner")
@@ -67,6 +70,7 @@ class BoostedProbe(ClassifierMixin, BaseEstimator):
             "random_state": check_seed(self.random_state, "random_state"),
             **_FIXED,
         }
+        check_label_order(y, Z)
         Z = check_embedding(Z)
         y, train, val = check_split(y, train, val, Z.shape[0])
         self.classes_, codes = encode(y[train])

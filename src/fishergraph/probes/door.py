@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from fishergraph._checks import check_compressed, check_finite_rows
+from fishergraph._checks import check_finite_rows
+from fishergraph._graph_checks import check_row_order
+from fishergraph._numbers import as_floats, plain_array
 
 _LARGEST = 1e100  # entries whose squares a model can add up
 
@@ -16,8 +17,8 @@ FIT_ON = {"train": False, "train+val": True}  # whether the validation rows join
 
 def check_embedding(Z: Any, name: str = "Z") -> Any:
     """Z as a dense matrix or CSR array of finite numbers."""
-    Z = sp.csr_array(check_compressed(Z, name)) if sp.issparse(Z) else np.asarray(Z)
-    if Z.ndim != 2 or Z.dtype.kind not in "fiub":
+    Z = as_floats(Z, name)
+    if Z.ndim != 2:
         raise ValueError(
             f"{name} must be a matrix of numbers, one row a node, got shape {Z.shape} and dtype {Z.dtype}; "
             "pass an embedding."
@@ -27,6 +28,11 @@ def check_embedding(Z: Any, name: str = "Z") -> Any:
     if largest > _LARGEST:
         raise ValueError(f"{name} must have entries of at most {_LARGEST:g}, got {largest:g}; rescale the embedding.")
     return Z
+
+
+def check_label_order(y: Any, Z: Any) -> None:
+    """Raise where the labels of a Series are not in the order of the rows of a table."""
+    check_row_order(y, Z.index if hasattr(Z, "iloc") else None, "y.reindex(Z.index)")
 
 
 def check_same_columns(Z: Any, n_features: int) -> Any:
@@ -42,7 +48,7 @@ def check_split(
     y: Any, train: Any, val: Any, n_rows: int, *, what: str = "row of Z", names: tuple[str, str] = ("train", "val")
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The labels and the node numbers of the training and validation rows."""
-    y = np.asarray(y)
+    y = plain_array(y, "y")
     if y.shape != (n_rows,):
         raise ValueError(f"y must have shape ({n_rows},), a label per {what}, got {y.shape}; pass such labels.")
     train, val = (_node_numbers(rows, name, n_rows) for rows, name in zip((train, val), names, strict=True))
@@ -70,7 +76,7 @@ def _is_missing(label: Any) -> bool:
 
 def _node_numbers(rows: Any, name: str, n_rows: int) -> np.ndarray:
     """The row numbers that an index array or a boolean mask selects, at least one and each once."""
-    rows = np.asarray(rows)
+    rows = plain_array(rows, name)
     if rows.dtype == bool and rows.shape == (n_rows,):
         rows = np.flatnonzero(rows)
     if rows.size == 0:

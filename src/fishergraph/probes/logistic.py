@@ -12,7 +12,6 @@ C, starting where the minimisers for the two values before point.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -26,9 +25,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph._checks import check_integer, check_number, look_up
+from fishergraph._repr import short_params
+from fishergraph._warn import each_warning_once, warn
 from fishergraph.blocks import one_blas_thread
 from fishergraph.estimators.progress import progress_bar
-from fishergraph.probes.door import FIT_ON, check_embedding, check_same_columns, check_split, encode
+from fishergraph.probes.door import FIT_ON, check_embedding, check_label_order, check_same_columns, check_split, encode
 
 PAPER_CS = np.logspace(-4, 5, 19)
 STAGE = 200  # quasi-Newton steps after which the curvature is taken anew
@@ -63,15 +64,19 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
         self.patience = patience
         self.verbose = verbose
 
+    __repr__ = short_params
+
+    @each_warning_once()
     def fit(self, Z: Any, y: Any, train: Any, val: Any) -> LogisticProbe:
         """self, fitted on rows `train` of Z with the C that is best on rows `val` (index arrays or masks)."""
         Cs = _check_Cs(self.Cs)
         solver = {
-            "max_iter": check_integer(self.max_iter, "max_iter", least=1),
-            "tol": check_number(self.tol, "tol", strict=True),
+            "max_iter": check_integer(self.max_iter, "max_iter", least=1, most=1_000_000),
+            "tol": check_number(self.tol, "tol", least=1e-15, most=1.0),
         }
         refit = look_up(FIT_ON, self.fit_on, "fit_on")
         patience = None if self.patience is None else check_integer(self.patience, "patience (or None)", least=1)
+        check_label_order(y, Z)
         Z = check_embedding(Z)
         y, train, val = check_split(y, train, val, Z.shape[0])
         with one_blas_thread():
@@ -110,7 +115,8 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
         """The logits, (row, class); for two classes one column's worth, positive for `classes_[1]`."""
         check_is_fitted(self)
         Z = check_same_columns(check_embedding(Z), self.n_features_in_)
-        logits = Z @ self.coef_.T + self.intercept_
+        with one_blas_thread():
+            logits = Z @ self.coef_.T + self.intercept_
         return logits[:, 0] if logits.shape[1] == 1 else logits
 
     def predict(self, Z: Any) -> np.ndarray:
@@ -171,11 +177,11 @@ def _solve_path(
         start, before = 2 * theta - before, theta
         theta, gradient = _solve(design, targets, C / 2 if n_classes == 2 else C, start, max_iter, tol)
         if gradient > 10 * tol:
-            warnings.warn(
+            warn(
+                "probe",
                 f"the probe with C = {C:g} should end at a gradient below {tol:g}, got {gradient:.1e}; "
                 "raise max_iter or scale the embedding.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         # Softmax leaves a common shift of the intercepts open; scikit-learn's sum to zero.
         origin = theta[:, :1] if n_classes == 2 else theta.mean(axis=1, keepdims=True)
@@ -239,6 +245,8 @@ def _check_Cs(Cs: Any) -> np.ndarray:
         values = PAPER_CS if Cs is None else np.atleast_1d(np.asarray(Cs, dtype=np.float64))
     except (TypeError, ValueError):
         values = np.empty(0)
-    if values.ndim != 1 or values.size == 0 or not np.all(np.isfinite(values) & (values > 0)):
-        raise ValueError(f"Cs must be a list of positive finite numbers, got {Cs!r}; pass such a list, or None.")
+    if values.ndim != 1 or values.size == 0 or not np.all((values >= 1e-12) & (values <= 1e12)):
+        raise ValueError(
+            f"Cs must be a list of positive finite numbers, from 1e-12 to 1e12, got {Cs!r}; pass such a list, or None."
+        )
     return np.sort(values)

@@ -1,0 +1,190 @@
+"""What was given as X and as graph: a graph in the place of X is understood, what looks like a mistake is answered."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fishergraph._edge_lists import reads_as_edges
+from fishergraph._graph_checks import numeric_attributes, type_name
+from fishergraph._table_checks import EDGE_COLUMNS, WEIGHT_COLUMNS
+from fishergraph._warn import warn
+from fishergraph.graph import Graph
+
+# Columns of a node table that hold ids, and of a table of members that say which set a row belongs to.
+_ID_COLUMNS = ("id", "node", "node_id", "nodeid")
+_SET_COLUMNS = ("set", "set_id", "bag", "bag_id", "group", "group_id", "id")
+
+
+def features_and_graph(X: Any, graph: Any, *, fitting: bool) -> tuple[Any, Any]:
+    """(X, graph): a graph in the place of X becomes the graph, with the features it holds as X if there are any."""
+    if isinstance(X, (str, PathLike)):
+        raise TypeError(f"X must be the features of the nodes, got the text {str(X)[:60]!r}; read the file first.")
+    if _is_graph(X):
+        if graph is not None:
+            raise TypeError(
+                f"X must be the features of the nodes, got {type_name(X)}, a graph, beside graph=; "
+                "pass one of the two graphs, as graph=…."
+            )
+        X, graph = _parts(X)
+    elif X is not None and graph is None:
+        _check_no_edges(X)
+    elif X is not None:
+        _check_no_ids(X)
+    if X is None and graph is not None and fitting:
+        _tell_of_attributes(graph)
+    return X, graph
+
+
+def _is_graph(X: Any) -> bool:
+    """Whether X is a graph, or a record of features and a graph, such as `load_graph` returns."""
+    package = type(X).__module__.partition(".")[0]
+    record = hasattr(X, "X") and hasattr(X, "graph") and package == "fishergraph"
+    return isinstance(X, Graph) or record or package in ("networkx", "igraph", "torch_geometric")
+
+
+def _parts(given: Any) -> tuple[Any, Any]:
+    """(features or None, graph) of a graph or of a record with both."""
+    if hasattr(given, "X") and hasattr(given, "graph"):
+        return given.X, given.graph
+    return _pyg_features(given), given
+
+
+def _pyg_features(data: Any) -> Any:
+    pyg = type(data).__module__.startswith("torch_geometric.") and hasattr(data, "edge_index")
+    return getattr(data, "x", None) if pyg else None
+
+
+def _check_no_edges(X: Any) -> None:
+    """Raise, or warn where it may be meant, for edges in the place of X and no graph beside them."""
+    if _has_edge_columns(X):
+        raise TypeError(
+            f"X must be the features of the nodes, got an edge table with the columns {_names(_columns(X))}; "
+            "pass it as graph=X, or X.to_numpy() if these are features."
+        )
+    if reads_as_edges(X):
+        raise TypeError(
+            f"X must be the features of the nodes, got a list of tuples such as {X[0]!r}, which reads as edges; "
+            "pass it as graph=X, or np.asarray(X) if these are features."
+        )
+    if _is_adjacency(X):
+        warn(
+            "adjacency",
+            f"X is a square matrix of shape {np.shape(X)} and there is no graph: its rows are features. If it is an "
+            "adjacency matrix, pass it as graph=scipy.sparse.csr_array(X), with the features as X if there are any.",
+        )
+
+
+def _columns(table: Any) -> list[str]:
+    """The columns of a pandas, Polars or pyarrow table; none of anything else."""
+    names = getattr(table, "column_names", getattr(table, "columns", ()))
+    return [str(name) for name in names] if hasattr(table, "shape") else []
+
+
+def _names(columns: list[str]) -> str:
+    return ", ".join(map(repr, columns[:4])) + (", …" if len(columns) > 4 else "")
+
+
+def _has_edge_columns(X: Any) -> bool:
+    """Whether the columns of a table are those of edges; u and v may be features beside others."""
+    names = {name.strip().lower() for name in _columns(X)}
+    pairs = [pair for pair in EDGE_COLUMNS if set(pair) <= names]
+    return any(pair != ("u", "v") or names <= {"u", "v", *WEIGHT_COLUMNS} for pair in pairs)
+
+
+def _is_adjacency(X: Any) -> bool:
+    """Whether a square matrix can be an adjacency matrix; a dense one if it is symmetric with a diagonal of zeros."""
+    shape = getattr(X, "shape", ())
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 3:
+        return False
+    if sp.issparse(X):
+        return X.data.dtype.kind in "biuf" and not (X.data < 0).any()
+    if not isinstance(X, np.ndarray) or X.dtype.kind not in "biuf" or X.diagonal().any():
+        return False
+    return bool(X.any() and (X >= 0).all() and (X == X.T).all())
+
+
+def _check_no_ids(X: Any) -> None:
+    """Raise where a node table has its ids as a column: they would be a feature, and rows would go by their order."""
+    for name in _columns(X):
+        if name.strip().lower() in _ID_COLUMNS and _kind(X, name) in ("text", "integer"):
+            index = hasattr(X, "iloc")
+            drop = f"X.drop(columns={name!r})" if index else f"X.drop({name!r})"
+            rows = f"X.set_index({name!r})" if index else f"{drop} with graph=as_graph(edges, node_ids=X[{name!r}])"
+            raise ValueError(
+                f"X must hold features alone, got the column {name!r}, which reads as node ids; pass {rows}, so that "
+                f"rows meet their nodes, or {drop} if the rows are in the graph's order."
+            )
+
+
+def _kind(table: Any, name: str) -> str:
+    """What a column holds: "text", "integer", "sets", that is arrays or lists, or "other"."""
+    values = np.asarray(table[name])
+    if values.dtype.kind in "iu":
+        return "integer"
+    listed = values.tolist() if values.dtype.kind in "OUT" else []
+    kinds = {type(value) for value in listed if value is not None}
+    if kinds and all(issubclass(kind, (list, np.ndarray)) for kind in kinds):
+        return "sets"
+    return "text" if str in kinds else "integer" if kinds == {int} else "other"
+
+
+def _tell_of_attributes(graph: Any) -> None:
+    """Warn of numbers that the nodes of a graph carry, where features come from the edges alone."""
+    names, call = _attributes(graph)
+    if names:
+        warn(
+            "attributes",
+            f"the nodes of graph have the attributes {_names(names)}, which are not used: without X, features come "
+            f"from the edges. To use them, pass X={call}.",
+        )
+
+
+def _attributes(graph: Any) -> tuple[list[str], str]:
+    """The attributes of nodes that are numbers, and the X that holds them; of vectors the first."""
+    package = type(graph).__module__.partition(".")[0]
+    if package == "networkx" and hasattr(graph, "nodes"):
+        numbers, vectors = numeric_attributes(attributes for _, attributes in graph.nodes(data=True))
+        if numbers or not vectors:
+            return numbers, f"pd.DataFrame.from_dict(dict(graph.nodes(data=True)), orient='index')[{numbers!r}]"
+        return vectors[:1], f"pd.DataFrame({{v: graph.nodes[v][{vectors[0]!r}] for v in graph}}).T"
+    if package == "igraph" and hasattr(graph, "vs"):
+        numbers = numeric_attributes(vertex.attributes() for vertex in graph.vs)[0]
+        return numbers, f"graph.get_vertex_dataframe()[{numbers!r}].to_numpy()"
+    return ["x"] if _pyg_features(graph) is not None else [], "graph.x"
+
+
+def check_no_long_table(X: Any) -> None:
+    """Raise where a table has one row per member, and a column or the index says which set a row belongs to."""
+    names = _columns(X)
+    if not names:
+        return
+    pandas = hasattr(X, "iloc")
+    if pandas and X.index.has_duplicates:
+        raise _long_table("the index", "[rows for _, rows in X.groupby(level=0)]", "X.to_numpy()")
+    kinds = {name: _kind(X, name) for name in names}
+    if "sets" in kinds.values():
+        name = next(name for name in names if kinds[name] == "sets")
+        raise TypeError(f"X must be a list of sets, got a table with sets in its column {name!r}; pass X[{name!r}].")
+    texts, integers = ([name for name in names if kinds[name] == kind] for kind in ("text", "integer"))
+    likely = integers if len(integers) == 1 < len(names) else [n for n in integers if n.strip().lower() in _SET_COLUMNS]
+    for name in (*texts, *(name for name in likely if _repeats(X[name]))):
+        rows = f"rows in X.groupby({name!r})" if pandas else f"rows in X.group_by({name!r}, maintain_order=True)"
+        drop = f"drop(columns={name!r})" if pandas else f"drop({name!r})"
+        alone = f"X.{drop}" if name in texts else "X.to_numpy()"
+        raise _long_table(f"the column {name!r}", f"[rows.{drop} for _, {rows}]", alone)
+
+
+def _repeats(column: Any) -> bool:
+    values = np.asarray(column)
+    return len(np.unique(values)) < len(values)
+
+
+def _long_table(what: str, groups: str, alone: str) -> TypeError:
+    return TypeError(
+        f"X must be a list of sets, got a table in which {what} reads as the set that each row belongs to; "
+        f"pass {groups}, or {alone} if every row is a set of its own."
+    )

@@ -1,0 +1,281 @@
+"""What the arrays of a model file must be: shapes that fit each other, and values that the model could have learned.
+
+Every number is finite already. What is checked here keeps the results finite too: unit landmarks, positive variances,
+weights that sum to one, parameters whose squares do not leave their type.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fishergraph._checks import check_number
+from fishergraph.estimators.graph_input import PARTS, NodeCode
+from fishergraph.estimators.stack import check_same, map_inputs
+from fishergraph.estimators.stack_spec import Stack, StackSpec
+from fishergraph.family import Family
+from fishergraph.family.diagonal_mixture import DiagonalMixtureTheta
+from fishergraph.family.gaussian import GaussianTheta
+from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
+from fishergraph.family.multinomial import MultinomialTheta
+from fishergraph.family.von_mises_fisher import MOST_LENGTH, VonMisesFisherMixture, VonMisesFisherTheta
+from fishergraph.kernel_map import (
+    IdentityMap,
+    KernelMap,
+    NystromMap,
+    ProjectionMap,
+    StandardMap,
+    fit_identity,
+    fit_nystrom,
+    fit_standard,
+)
+from fishergraph.layer import Layer, LayerSpec
+
+# Lengths of unit vectors, and sums of probabilities, are one up to this.
+_SLACK = 1e-3
+# The inverse root of a kernel matrix of unit landmarks has no larger entry: its eigenvalues are cut at a millionth.
+_MOST_ROOT = 1e4
+_MOST_FISHER_ROOT = 1e10
+# Squares of means in units of learned variances are at most a thousand times the number of points.
+_MOST_SQUARES = 1e18
+# Logarithms of weights are at least this: float32 has no smaller positive number than e^-87.4.
+_LEAST_LOG = -90.0
+
+
+def check_map(kernel_map: KernelMap, name: str) -> None:
+    """Raise unless the arrays of a map fit each other and are what such a map learns."""
+    if isinstance(kernel_map, NystromMap):
+        landmarks = _matrix(kernel_map.landmarks, f"{name}.landmarks")
+        _shaped(kernel_map.root, f"{name}.root", landmarks.shape[0], landmarks.shape[0])
+        check_number(kernel_map.bandwidth, f"the bandwidth of {name}", least=0.01, most=1e6)
+        _check_unit(landmarks, f"{name}.landmarks")
+        _check_size(kernel_map.root, f"{name}.root", _MOST_ROOT)
+    elif isinstance(kernel_map, StandardMap):
+        centre = _flat(kernel_map.centre, f"{name}.centre")
+        _shaped(kernel_map.scale, f"{name}.scale", len(centre))
+        _check_positive(kernel_map.scale, f"{name}.scale")
+    elif isinstance(kernel_map, ProjectionMap):
+        _check_unit(_matrix(kernel_map.directions, f"{name}.directions"), f"{name}.directions")
+
+
+def check_theta(theta: Any, name: str) -> None:
+    """Raise unless the parts of θ_0 fit each other and are parameters of their family."""
+    _THETAS[type(theta)](theta, name)
+
+
+def _check_gaussian_mixture(theta: GaussianMixtureTheta, name: str) -> None:
+    anchors = _matrix(theta.anchors, f"{name}.anchors")
+    variance = check_number(theta.variance, f"the variance of {name}", strict=True)
+    _check_spread(anchors, variance, f"{name}.anchors", _most(anchors) ** 2)  # given, not learned
+
+
+def _check_diagonal_mixture(theta: DiagonalMixtureTheta, name: str) -> None:
+    means = _matrix(theta.means, f"{name}.means")
+    _shaped(theta.variances, f"{name}.variances", *means.shape)
+    _shaped(theta.origin, f"{name}.origin", means.shape[1])
+    _check_weights(theta.log_weights, name, len(means))
+    _check_positive(theta.variances, f"{name}.variances")
+    _check_spread(means - theta.origin, theta.variances, f"{name}.means")
+
+
+def _check_gaussian(theta: GaussianTheta, name: str) -> None:
+    means = _matrix(theta.means, f"{name}.means")
+    d = means.shape[1]
+    _shaped(means, f"{name}.means", 1, d)
+    _shaped(theta.covariances, f"{name}.covariances", 1, d, d)
+    _shaped(theta.origin, f"{name}.origin", d)
+    covariance = theta.covariances[0].astype(np.float64)
+    _check_size(covariance, f"{name}.covariances", _most(theta.covariances))
+    values = np.linalg.eigvalsh(covariance)
+    even = np.abs(covariance - covariance.T).max() <= _SLACK * np.abs(covariance).max()
+    if not even or not 1e-6 * _SLACK * values[-1] < values[0]:
+        raise ValueError(f"{name}.covariances must be symmetric and positive definite; get the file again.")
+    _check_spread(means - theta.origin, values[0], f"{name}.means")
+
+
+def _check_von_mises_fisher(theta: VonMisesFisherTheta, name: str) -> None:
+    means = _matrix(theta.means, f"{name}.means")
+    _check_weights(theta.log_weights, name, len(means))
+    _shaped(theta.concentrations, f"{name}.concentrations", len(means))
+    if not np.linalg.norm(means, axis=1).max() <= MOST_LENGTH + 1e-5:
+        raise ValueError(f"{name}.means must be shorter than one; get the file again.")
+    expected = VonMisesFisherMixture().concentrations(theta._replace(concentrations=None))
+    if not np.allclose(theta.concentrations, expected, rtol=_SLACK, atol=_SLACK):
+        raise ValueError(f"{name}.concentrations must be those of the means; get the file again.")
+
+
+def _check_multinomial(theta: MultinomialTheta, name: str) -> None:
+    probabilities = _matrix(theta.probabilities, f"{name}.probabilities")
+    _check_weights(theta.log_weights, name, len(probabilities))
+    check_number(theta.trials, f"the trials of {name}", strict=True, most=_most(probabilities))
+    sums = probabilities.sum(axis=1, dtype=np.float64)
+    if probabilities.min() < 0 or np.abs(sums - 1).max() > _SLACK:
+        raise ValueError(f"{name}.probabilities must be positive and sum to one; get the file again.")
+
+
+_THETAS: dict[type, Any] = {
+    GaussianMixtureTheta: _check_gaussian_mixture,
+    DiagonalMixtureTheta: _check_diagonal_mixture,
+    GaussianTheta: _check_gaussian,
+    VonMisesFisherTheta: _check_von_mises_fisher,
+    MultinomialTheta: _check_multinomial,
+}
+
+
+# --- parts that fit each other ---------------------------------------------------------------------------
+
+_MAPS: dict[Any, type] = {fit_nystrom: NystromMap, fit_identity: IdentityMap, fit_standard: StandardMap}
+
+
+def check_stack(spec: StackSpec, stack: Stack, width: int, slots: int) -> None:
+    """Raise unless the maps and layers fit the parameters and each other, for rows of that width.
+
+    `slots` is how many points a member has side by side.
+    """
+    check_same(spec, stack)
+    _check_kind(stack.input_map, _MAPS[spec.fit_input], "input")
+    _check_inputs(stack.input_map, "input", width)
+    if stack.walk_map is not None:
+        _check_inputs(stack.walk_map, "walk", width)
+    before = width if spec.reads_counts else stack.input_map.n_outputs
+    unit = (spec.normalize and spec.layer.attention.unit_points) or isinstance(stack.input_map, StandardMap)
+    for t, layer in enumerate(stack.layers, 1):
+        walked = stack.walk_map is not None and t == 1
+        before = stack.walk_map.n_outputs if walked else before * slots  # type: ignore[union-attr]
+        asked, last = spec.layer_at(t), t == spec.n_layers
+        check_layer(asked, layer, before, f"layer{t}", maps=not last or asked.attention.maps_last)
+        if unit:
+            check_unit_spread(layer.theta, f"layer{t}")
+        before = layer.kernel_map.n_outputs
+
+
+def check_layer(spec: LayerSpec, layer: Layer, width: int, name: str, *, maps: bool = True) -> None:
+    """Raise unless a layer is over points of that width, with a kernel map if `maps` says so."""
+    family: Family = spec.family
+    found = family.n_features(family.mean_statistics(layer.theta).shape[1])
+    if found != width:
+        raise ValueError(f"{name} must be over points of {width} columns, got {found}; get the file again.")
+    _check_kind(layer.kernel_map, NystromMap if maps and not spec.keeps_phi else IdentityMap, name)
+    if layer.root is not None:
+        size = family.width(family.mean_statistics(layer.theta).shape[0], width)
+        _shaped(layer.root, f"{name}.fisher_root", size, size)
+        _check_size(layer.root, f"{name}.fisher_root", _MOST_FISHER_ROOT)
+    if family.tangent == "score" and isinstance(layer.theta, MultinomialTheta) and layer.theta.probabilities.min() == 0:
+        raise ValueError(f"{name}.probabilities must be positive for tangent='score', got 0; get the file again.")
+
+
+def check_unit_spread(theta: Any, name: str) -> None:
+    """Raise where variances are smaller than those of distinct points of length about one can be."""
+    if isinstance(theta, DiagonalMixtureTheta):
+        least, variances = theta.variances.min(), theta.variances
+    elif isinstance(theta, GaussianTheta):
+        least, variances = np.linalg.eigvalsh(theta.covariances[0].astype(np.float64))[0], theta.covariances
+    else:
+        return
+    bound = 1e-18 if variances.dtype == np.float32 else 1e-36
+    if not least >= bound:
+        raise ValueError(f"the variances of {name} must be at least {bound:g}, got {least:g}; get the file again.")
+
+
+def check_code(code: NodeCode) -> None:
+    """Raise unless the code of nodes has what its parts need, and nothing else."""
+    needs = {"features": "standard", "tags": "tags", "edge-tags": "edge_tags", "degrees": "degrees", "cores": "cores"}
+    if not code.parts or len(set(code.parts)) != len(code.parts) or not set(code.parts) <= set(PARTS):
+        raise ValueError(f"the parts of the nodes' code must be distinct names of {sorted(PARTS)}; get the file again.")
+    for part, field in needs.items():
+        value: Any = getattr(code, field)
+        if (value is None) == (part in code.parts):
+            raise ValueError(f"{field} must be there exactly if nodes enter with {part}; get the file again.")
+        if value is None:
+            continue
+        if part == "features":
+            _check_kind(value, StandardMap, "code")
+        elif value.ndim != 1 or len(value) == 0 or not (value[1:] > value[:-1]).all():
+            raise ValueError(f"the known {field} must be sorted and distinct, and some; get the file again.")
+
+
+def code_width(code: NodeCode) -> int:
+    """The number of columns that nodes enter with."""
+    lists = (code.tags, code.degrees, code.cores, code.edge_tags)
+    features = 0 if code.standard is None else code.standard.n_outputs
+    return features + sum(len(values) for values in lists if values is not None)
+
+
+# --- arrays ----------------------------------------------------------------------------------------------
+
+
+def _matrix(array: Any, name: str) -> np.ndarray:
+    return _shaped(array, name, None, None)
+
+
+def _flat(array: Any, name: str) -> np.ndarray:
+    return _shaped(array, name, None)
+
+
+def _shaped(array: Any, name: str, *shape: int | None) -> np.ndarray:
+    """The array, if it holds floats in this shape; None is any length but zero."""
+    known = isinstance(array, np.ndarray) and array.dtype in (np.float32, np.float64) and array.ndim == len(shape)
+    if not known or not all(n == m if m is not None else n > 0 for n, m in zip(array.shape, shape, strict=True)):
+        asked = ", ".join("n" if m is None else str(m) for m in shape)
+        got = f"{array.dtype} of {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise ValueError(f"{name} must be floats of shape ({asked}), got {got}; get the file again.")
+    return array
+
+
+def _most(array: np.ndarray) -> float:
+    """A number whose square, and whose products with features, stay in the type."""
+    return 1e16 if array.dtype == np.float32 else 1e150
+
+
+def _least_variance(array: np.ndarray) -> float:
+    return 1e-36 if array.dtype == np.float32 else 1e-300
+
+
+def _check_size(array: np.ndarray, name: str, most: float) -> None:
+    if not np.abs(array).max() <= most:
+        raise ValueError(f"{name} must lie between -{most:g} and {most:g}, got others; get the file again.")
+
+
+def _check_unit(rows: np.ndarray, name: str) -> None:
+    if not np.linalg.norm(rows.astype(np.float64), axis=1).max() <= 1 + _SLACK:
+        raise ValueError(f"{name} must be unit vectors, got longer ones; get the file again.")
+
+
+def _check_positive(array: np.ndarray, name: str) -> None:
+    if not array.min() > 0:
+        raise ValueError(f"{name} must be positive, got {array.min():g}; get the file again.")
+
+
+def _check_weights(log_weights: Any, name: str, n_anchors: int) -> None:
+    """Raise unless these are the logarithms of weights that sum to one."""
+    logs = _shaped(log_weights, f"{name}.log_weights", n_anchors).astype(np.float64)
+    if not logs.min() >= _LEAST_LOG or not logs.max() <= _SLACK or not abs(np.exp(logs).sum() - 1) <= _SLACK:
+        raise ValueError(f"{name}.log_weights must be logarithms of weights that sum to one; get the file again.")
+
+
+def _check_spread(means: np.ndarray, variances: Any, name: str, most_squares: float = _MOST_SQUARES) -> None:
+    """Raise where the squares of means, in units of the variances, are more than these, or leave their type."""
+    most = _most(means)
+    _check_size(means, name, most)
+    with np.errstate(over="ignore"):
+        squares = np.square(means.astype(np.float64)) / variances
+    spread = np.min(variances) >= _least_variance(means) and np.max(variances) <= most**2
+    if not squares.max() <= most_squares or not spread:
+        raise ValueError(
+            f"{name} must be within {most_squares**0.5:g} standard deviations of possible size; get the file again."
+        )
+
+
+def _check_kind(kernel_map: Any, kind: type, name: str) -> None:
+    if not isinstance(kernel_map, kind):
+        raise ValueError(
+            f"{name} must have a {kind.__name__} with these parameters, got a {type(kernel_map).__name__}; "
+            "get the file again."
+        )
+
+
+def _check_inputs(kernel_map: KernelMap, name: str, width: int) -> None:
+    found = kernel_map.directions.shape[1] if isinstance(kernel_map, ProjectionMap) else map_inputs(kernel_map)
+    if found != width:
+        raise ValueError(f"{name} must take rows of {width} columns, got a map of {found}; get the file again.")

@@ -1,0 +1,148 @@
+"""Each kind of warning is issued once per fit, and points to the line that called the library."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from threading import Thread
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from fishergraph import FisherEmbedding, FisherGraphEmbedding, FisherSetEmbedding, LogisticProbe, em_means
+from fishergraph._warn import each_warning_once, warn
+from fishergraph.multiset import Multisets
+from fishergraph.ops import transport_rules
+
+N = 1200  # several row blocks
+RING = sp.csr_array((np.ones(N), (np.arange(N), (np.arange(N) + 1) % N)), shape=(N, N))
+FEW = np.eye(3)[np.arange(N) % 3]  # three distinct rows
+
+
+def kinds(call) -> Counter:
+    """How often each warning is issued, by its first words."""
+    with warnings.catch_warnings(record=True) as issued:
+        warnings.simplefilter("always")
+        call()
+    return Counter(" ".join(str(entry.message).split()[:2]) + f" {_what(entry)}" for entry in issued)
+
+
+def _what(entry) -> str:
+    words = str(entry.message).split()
+    return words[3] if words[:2] == ["asked", "for"] else ""
+
+
+@pytest.fixture
+def unmet(monkeypatch):
+    """Every row block says that its transport steps did not converge."""
+    from fishergraph.ops import numba_cpu
+
+    em_rows = numba_cpu.em_rows
+    monkeypatch.setattr(numba_cpu, "em_rows", lambda *inputs: em_rows(*inputs) or 1.0)
+
+
+def test_few_points_in_every_layer():
+    model = FisherEmbedding(n_layers=3, n_anchors=5, dim=8, random_state=0)
+    found = kinds(lambda: model.fit(FEW, graph=RING))
+    assert found == {"asked for landmarks,": 1, "asked for anchors,": 1}
+
+
+def test_the_next_fit_says_it_again():
+    model = FisherEmbedding(n_layers=1, n_anchors=2, dim=8, random_state=0)
+    found = kinds(lambda: [model.fit(FEW, graph=RING) for _ in range(3)])
+    assert found["asked for landmarks,"] == 3
+
+
+def test_every_block_of_every_layer_misses_its_masses(unmet):
+    model = FisherEmbedding(n_layers=2, n_anchors=4, dim=8, e_step="balanced", variance=1e-3, random_state=0)
+    X = np.random.default_rng(0).normal(size=(N, 6))
+    assert kinds(lambda: model.fit_transform(X, graph=RING)) == {"a transport ": 1}
+    assert kinds(lambda: model.transform(X, graph=RING)) == {"a transport ": 1}
+
+
+def test_all_kinds_of_one_fit(unmet):
+    X = np.repeat(np.array([[-1.0], [2.0]]), N // 2, axis=0)
+    model = FisherEmbedding(n_layers=2, n_anchors=2, dim=8, e_step="balanced", variance=1e-6, random_state=0)
+    found = kinds(lambda: model.fit_transform(X, graph=RING))
+    assert {"X has ", "asked for landmarks,"} <= set(found)
+    assert set(found.values()) == {1}
+
+
+def test_sets(unmet):
+    rng = np.random.default_rng(0)
+    sets = [rng.normal(size=(3, 2)) for _ in range(N)]
+    model = FisherSetEmbedding(n_anchors=4, dim=3000, e_step="balanced", variance=1e-3, random_state=0)
+    assert kinds(lambda: model.fit_transform(sets)) == {"a transport ": 1, "asked for landmarks,": 1}
+
+
+def test_em_means(unmet):
+    rng = np.random.default_rng(0)
+    sets = Multisets(RING.indptr.astype(np.int64), RING.indices.astype(np.int32), None, N)
+    points, anchors = rng.normal(size=(N, 3)), rng.normal(size=(4, 3))
+    assert kinds(lambda: em_means(points, sets, anchors, variance=1e-3, e_step="balanced")) == {"a transport ": 1}
+
+
+def test_graphs_do_not_warn_of_few_points():
+    star = sp.csr_array((np.ones(3), ([1, 2, 3], [0, 0, 0])), shape=(4, 4))
+    assert kinds(lambda: FisherGraphEmbedding(n_layers=2, random_state=0).fit([star] * 3)) == {}
+
+
+def test_a_probe_that_ends_early_at_every_strength():
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(60, 5)), np.arange(60) % 3
+    rows = np.arange(60)
+    assert kinds(lambda: LogisticProbe(max_iter=1, tol=1e-12).fit(Z, y, rows[:40], rows[40:])) == {"the probe ": 1}
+
+
+def test_the_classifier_learns_from_few_points():
+    pytest.importorskip("torch")
+    from fishergraph import FisherClassifier
+
+    model = FisherClassifier(n_layers=3, n_anchors=5, dim=8, max_epochs=3, random_state=0)
+    found = kinds(lambda: model.fit(FEW, np.arange(N) % 2, graph=RING))
+    assert found == {"asked for landmarks,": 1, "asked for anchors,": 1}
+
+
+def test_every_epoch_misses_its_masses(monkeypatch):
+    pytest.importorskip("torch")
+    from fishergraph import FisherClassifier
+    from fishergraph.ops import torch_transport
+
+    def solve(*inputs):
+        transport_rules.warn_unmet(1.0, 1e-6, 1)
+        return chunk(*inputs)
+
+    chunk = torch_transport._solve_chunk
+    monkeypatch.setattr(torch_transport, "_solve_chunk", solve)
+    X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 2
+    model = FisherClassifier(n_layers=2, n_anchors=3, dim=4, max_epochs=3, e_step="balanced", random_state=0)
+    assert kinds(lambda: model.fit(X, y, graph=RING[:60][:, :60])) == {"a transport ": 1}
+
+
+def test_a_warning_points_to_the_call():
+    with pytest.warns(UserWarning, match="asked for") as issued:
+        FisherEmbedding(n_layers=1, n_anchors=2, dim=8, random_state=0).fit_transform(FEW, graph=RING)
+    assert {entry.filename for entry in issued} == {__file__}
+
+
+def test_contexts_and_threads():
+    def both():
+        with each_warning_once(), each_warning_once(expected=("quiet",)):
+            from contextvars import copy_context
+
+            context = copy_context()
+            threads = [Thread(target=context.copy().run, args=(warn, "loud", "loud")) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            warn("quiet", "quiet")
+            warn("loud", "loud")
+
+    assert kinds(both) == {"loud ": 1}
+    with each_warning_once():
+        with each_warning_once(expected=("quiet",)):
+            pass
+        with pytest.warns(UserWarning, match="quiet"):
+            warn("quiet", "quiet")
