@@ -113,7 +113,7 @@ def test_a_full_disk_names_the_log_and_the_rows(tmp_path):
 
     path = tmp_path / "rows.jsonl"
     path.symlink_to("/dev/full")
-    full = f"error: '{path}' could not be read or written (No space left on device); free some space"
+    full = f"error: '{path}' could not be written (No space left on device)"
 
     def log() -> None:
         with open_log(path, []) as rows:

@@ -24,6 +24,8 @@ from fishergraph.estimators import FisherEmbedding
 from fishergraph.probes import PROBES
 from fishergraph.structural import power_or_zero
 
+MOST_STEPS = 10_000  # of a walk or an iteration over the whole graph
+
 
 class Probed(Baseline):
     """Features of all nodes, and a probe on them.
@@ -89,7 +91,7 @@ class WWL(Probed):
         X = prepared_rows(task.X, self.rows)
         blocks = [StandardScaler().fit_transform(X) if check_flag(self.columns, "columns") else X]
         mean = sp.diags_array(power_or_zero(task.A.sum(axis=1), -1.0)) @ task.A
-        for _ in range(check_integer(self.n_iter, "n_iter", least=0)):
+        for _ in range(check_integer(self.n_iter, "n_iter", least=0, most=MOST_STEPS)):
             blocks.append((blocks[-1] + mean @ blocks[-1]) / 2)
         return np.hstack(blocks)
 
@@ -108,7 +110,7 @@ class SGC(Probed):
 
     def _features(self, task: Task, seed: int, progress: Any) -> np.ndarray:
         S, Z = smoother(task.A), prepared_rows(task.X, self.rows)
-        for _ in range(check_integer(self.n_steps, "n_steps", least=0)):
+        for _ in range(check_integer(self.n_steps, "n_steps", least=0, most=MOST_STEPS)):
             Z = S @ Z
         return Z
 
@@ -127,7 +129,8 @@ class S2GC(Probed):
         self.probe_options = probe_options
 
     def _features(self, task: Task, seed: int, progress: Any) -> np.ndarray:
-        n_steps, alpha = check_integer(self.n_steps, "n_steps", least=1), check_number(self.alpha, "alpha", most=1.0)
+        n_steps = check_integer(self.n_steps, "n_steps", least=1, most=MOST_STEPS)
+        alpha = check_number(self.alpha, "alpha", most=1.0)
         S, X = smoother(task.A), prepared_rows(task.X, self.rows)
         total, step = np.zeros_like(X), X
         for _ in range(n_steps):
@@ -150,7 +153,7 @@ class SIGN(Probed):
 
     def _features(self, task: Task, seed: int, progress: Any) -> np.ndarray:
         S, blocks = smoother(task.A), [prepared_rows(task.X, self.rows)]
-        for _ in range(check_integer(self.n_steps, "n_steps", least=0)):
+        for _ in range(check_integer(self.n_steps, "n_steps", least=0, most=MOST_STEPS)):
             blocks.append(S @ blocks[-1])
         return np.hstack(blocks)
 

@@ -31,7 +31,7 @@ class LabelPropagation(Baseline):
         self.tol = tol
 
     def _run(self, task: Task, seed: int, progress: Any) -> np.ndarray:
-        max_iter, tol = check_integer(self.max_iter, "max_iter", least=1), check_number(self.tol, "tol")
+        max_iter, tol = check_integer(self.max_iter, "max_iter", least=1, most=10**6), check_number(self.tol, "tol")
         given = np.eye(len(task.classes))[task.codes[task.train]]  # (training node, class)
         sums = task.A.sum(axis=1)
         mean = sp.csr_array(sp.diags_array(1 / np.where(sums > 0, sums, 1)) @ task.A)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph._checks import check_flag, check_integer
+from fishergraph._checks import MOST_LAYERS, check_flag, check_integer
 from fishergraph._optional import require
 from fishergraph.baselines.base import Baseline
 from fishergraph.baselines.door import HIDDEN, Task, features
@@ -30,6 +30,8 @@ from fishergraph.nn import FisherNet, train  # noqa: E402
 from fishergraph.nn.rows import as_tensor, is_sparse  # noqa: E402
 from fishergraph.nn.training import own_randomness  # noqa: E402
 from fishergraph.ops.torch_threads import bounded  # noqa: E402
+
+WIDEST = 2**15  # hidden columns or heads: their square is a matrix of 4 GB
 
 
 class Network(Baseline):
@@ -119,9 +121,9 @@ class Network(Baseline):
         entries = x.values() if is_sparse(x) else x
         rows = bool((entries >= 0).all()) if self.rows is None else check_flag(self.rows, "rows (or None)")
         return Stack(
-            self.kind, x.shape[1], check_integer(self.hidden, "hidden", least=1),
-            check_integer(self.n_layers, "n_layers", least=1), n_classes, dropout=self.dropout,
-            heads=check_integer(self.heads, "heads", least=1), rows=rows, norm=self.norm,
+            self.kind, x.shape[1], check_integer(self.hidden, "hidden", least=1, most=WIDEST),
+            check_integer(self.n_layers, "n_layers", least=1, most=MOST_LAYERS), n_classes, dropout=self.dropout,
+            heads=check_integer(self.heads, "heads", least=1, most=WIDEST), rows=rows, norm=self.norm,
         )  # fmt: skip
 
 
@@ -193,8 +195,10 @@ class MLPProbe(ClassifierMixin, BaseEstimator):
         known[val] = np.searchsorted(self.classes_, y[val])
         self.n_features_in_ = Z.shape[1]
         with own_randomness(torch.device("cpu"), self.random_state):
+            hidden = check_integer(self.hidden, "hidden", least=1, most=WIDEST)
+            n_layers = check_integer(self.n_layers, "n_layers", least=1, most=MOST_LAYERS)
             self.net_ = Stack(
-                "mlp", Z.shape[1], self.hidden, self.n_layers, len(self.classes_), dropout=self.dropout,
+                "mlp", Z.shape[1], hidden, n_layers, len(self.classes_), dropout=self.dropout,
                 rows=False, norm=self.norm,
             )  # fmt: skip
         self.history_ = _train(

@@ -60,7 +60,7 @@ class Node2Vec(Probed):
 
     def _features(self, task: Task, seed: int, progress: Any) -> np.ndarray:
         gensim: Any = require("gensim.models", extra="baselines")
-        whole = {name: check_integer(getattr(self, name), name, least=1) for name in _WHOLE}
+        whole = {name: check_integer(getattr(self, name), name, least=1, most=10**6) for name in _WHOLE}
         p, q = (check_number(value, name, strict=True) for value, name in ((self.p, "p"), (self.q, "q")))
         walks = _Walks(task.A, whole["n_walks"], whole["walk_length"], p, q, seed)
         epochs = whole["epochs"]

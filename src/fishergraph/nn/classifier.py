@@ -33,7 +33,7 @@ from fishergraph.nn.labels import UNLABELLED, check_split, given_rows, hold_out,
 from fishergraph.nn.lifted import check_whole, n_outputs
 from fishergraph.nn.models import FisherNet
 from fishergraph.nn.rows import as_tensor
-from fishergraph.nn.training import own_randomness, train
+from fishergraph.nn.training import MOST_EPOCHS, own_randomness, train
 from fishergraph.ops.torch_device import find_device, to_numpy
 from fishergraph.ops.torch_edges import tensor_sets
 from fishergraph.ops.torch_threads import bounded
@@ -276,11 +276,10 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         _checks.check_flag(self.undirected, "undirected")
         describe_structure(self.structure)
         for name, least in (("n_layers", 0), ("n_anchors", 1), ("dim", 1), ("n_em_iter", 0), ("max_epochs", 1)):
-            bounds = {"n_layers": _checks.MOST_LAYERS, "n_em_iter": _checks.MOST_ITERATIONS}
+            bounds = {"n_layers": _checks.MOST_LAYERS, "n_em_iter": _checks.MOST_ITERATIONS, "max_epochs": MOST_EPOCHS}
             most = bounds.get(name, _checks.MOST_COLUMNS)
             _checks.check_integer(getattr(self, name), name, least=least, most=most)
         _checks.check_number(self.validation_fraction, "validation_fraction", most=0.9)
-        _checks.check_n_jobs(self.n_jobs)
 
     def save(self, path: str | Path) -> None:
         """Write the trained model to one safetensors file (arrays, and parameters as JSON in its header)."""

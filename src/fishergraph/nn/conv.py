@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 
-from fishergraph._checks import check_flag, check_integer, check_number, look_up
+from fishergraph._checks import MOST_COLUMNS, check_flag, check_integer, check_number, look_up
 from fishergraph._record_checks import changed
 from fishergraph.em.anchors import sample_size
 from fishergraph.family import choose_family
@@ -121,7 +121,7 @@ class FisherConv(MessagePassing):
         self.add_self_loops = check_flag(add_self_loops, "add_self_loops")
         self.weights = weights
         look_up(WEIGH, "edge" if weights is None else weights, "weights")
-        self.slots = None if slots is None else check_integer(slots, "slots (or None)", least=1)
+        self.slots = None if slots is None else check_integer(slots, "slots (or None)", least=1, most=MOST_COLUMNS)
         self.normalize = check_flag(normalize, "normalize") and choose_family(family).support != "counts"
         self.dropout = check_number(dropout, "dropout", most=1.0)
         sources, targets = check_widths(in_channels)
@@ -137,7 +137,9 @@ class FisherConv(MessagePassing):
 
     def _width(self) -> int:
         """The columns of the output."""
-        return check_integer(self.out_channels, "out_channels", least=1) * (self.heads if self.concat else 1)
+        return check_integer(self.out_channels, "out_channels", least=1, most=MOST_COLUMNS) * (
+            self.heads if self.concat else 1
+        )
 
     def _make_head(self, name: str, bandwidth: float, bias: bool) -> Any:
         kind = look_up({**HEADS, "identity": None}, name, "head")

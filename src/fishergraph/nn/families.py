@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fishergraph._checks import check_integer, look_up
+from fishergraph._checks import MOST_COLUMNS, check_integer, look_up
 from fishergraph.em.learn import learn_family
 from fishergraph.family import Family, GaussianMixture, choose_family
 from fishergraph.nn.charts import CHARTS, Chart
@@ -71,7 +71,7 @@ class FamilyMixture(Mixture):
         self.family, self.trials = chart.trained(family), 1.0
         options["normalize"] = options.get("normalize", True) and family.support != "counts"
         weighted = "log_weights" in family.theta._fields  # type: ignore[attr-defined]
-        components = family.n_components(check_integer(num_anchors, "num_anchors", least=1))
+        components = family.n_components(check_integer(num_anchors, "num_anchors", least=1, most=MOST_COLUMNS))
         super().__init__(in_channels, components, mixture_bias=weighted, **options)
 
     @property

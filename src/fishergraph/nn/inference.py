@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fishergraph._checks import check_integer
+from fishergraph._checks import MOST_COLUMNS, check_integer
 from fishergraph.blocks import row_blocks
 from fishergraph.nn.lifted import own_block, pooled
 from fishergraph.nn.rows import check_rows, take_rows
@@ -25,7 +25,7 @@ def run_by_layer(
         raise ValueError("inference is for nodes, got a network with pooling; call it on batches of graphs instead.")
     check_rows(x)
     training, x = net.training, net.typed(x)
-    size = _ROWS if batch_size is None else check_integer(batch_size, "batch_size", least=1)
+    size = _ROWS if batch_size is None else check_integer(batch_size, "batch_size", least=1, most=MOST_COLUMNS)
     device = next(net.parameters()).device if device is None else torch.device(device)
     sets = net.sets(edge_index, edge_weight, x.shape[0])
     net.eval()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
 from fishergraph._checks import check_integer
@@ -36,6 +36,17 @@ def check_numbers(shape: tuple[int, ...]) -> None:
         )
 
 
+def _allocate(shape: tuple[int, ...]) -> Tensor:
+    """An empty tensor of a shape that was checked."""
+    try:
+        return torch.empty(shape)
+    except RuntimeError:
+        raise MemoryError(
+            f"a parameter of the shape {shape} needs {4 * math.prod(shape) / 1e9:.1f} GB, got less memory than that; "
+            "lower the channels, anchors or heads."
+        ) from None
+
+
 def check_options(owner: type, options: dict[str, Any], *makers: Any) -> None:
     """Raise for an option that none of the makers takes by its name."""
     taken = [p for maker in makers for p in signature(maker).parameters.values() if p.kind == Parameter.KEYWORD_ONLY]
@@ -57,7 +68,7 @@ class LazyChannels(nn.Module):
         self._waiting = (name, shape)
         check_numbers((*shape, max(in_channels, 1)))
         known = in_channels > 0
-        held: Any = nn.Parameter(torch.empty(self.shape(in_channels))) if known else UninitializedParameter()
+        held: Any = nn.Parameter(_allocate(self.shape(in_channels))) if known else UninitializedParameter()
         self.register_parameter(name, held)
 
     def shape(self, in_channels: int) -> tuple[int, ...]:

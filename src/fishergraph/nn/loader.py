@@ -17,7 +17,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 from torch_geometric.loader import NeighborLoader
 
-from fishergraph._checks import check_flag, check_integer, check_seed
+from fishergraph._checks import MOST_COLUMNS, check_flag, check_integer, check_seed
 from fishergraph.nn.loader_door import check_fan_outs, check_input_nodes, open_source
 from fishergraph.nn.rows import is_sparse
 from fishergraph.ops.numba_sample import sample_neighbourhood
@@ -77,11 +77,11 @@ class CSRNeighborLoader:
         device: Any = None,
     ):
         self.num_neighbors = check_fan_outs(num_neighbors)
-        self.batch_size = check_integer(batch_size, "batch_size", least=1)
+        self.batch_size = check_integer(batch_size, "batch_size", least=1, most=MOST_COLUMNS)
         self.shuffle, self.drop_last = check_flag(shuffle, "shuffle"), check_flag(drop_last, "drop_last")
         self.seed = check_seed(seed)
-        self.num_workers = check_integer(num_workers, "num_workers", least=0)
-        self.prefetch_factor = check_integer(prefetch_factor, "prefetch_factor", least=1)
+        self.num_workers = check_integer(num_workers, "num_workers", least=0, most=1024)
+        self.prefetch_factor = check_integer(prefetch_factor, "prefetch_factor", least=1, most=1024)
         # As in PyTorch's loader, there is nothing to pin for where there is no card.
         self.pin_memory = check_flag(pin_memory, "pin_memory") and torch.cuda.is_available()
         self.transform = transform
@@ -103,7 +103,7 @@ class CSRNeighborLoader:
 
     @epoch.setter
     def epoch(self, epoch: int) -> None:
-        self._epoch = check_integer(epoch, "epoch", least=0)
+        self._epoch = check_integer(epoch, "epoch", least=0, most=MOST_COLUMNS)
 
     def __len__(self) -> int:
         whole, rest = divmod(len(self._seeds), self.batch_size)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from fishergraph._checks import check_integer
+from fishergraph._checks import MOST_COLUMNS, check_integer
 from fishergraph.multiset import Multisets
 from fishergraph.nn.rows import is_sparse, take_rows
 from fishergraph.ops.numba_sample import MemberRows, rows_of_edges, rows_of_sets
@@ -180,7 +180,7 @@ def check_fan_outs(num_neighbors: Any) -> list[int]:
             "num_neighbors must be a list with an integer of at least 1 (or -1 for all) for each hop, got "
             f"{num_neighbors!r}; pass for instance [10, 10]."
         )
-    return [check_integer(k, "num_neighbors", least=-1) for k in fan_outs]
+    return [check_integer(k, "num_neighbors", least=-1, most=MOST_COLUMNS) for k in fan_outs]
 
 
 def check_input_nodes(input_nodes: Any, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
 from fishergraph._checks import (
+    MOST_COLUMNS,
     check_device,
     check_flag,
     check_integer,
@@ -36,6 +37,8 @@ from fishergraph.nn.training_door import Task, model_option, open_task
 from fishergraph.ops.torch_device import find_device
 from fishergraph.ops.torch_threads import torch_threads
 
+MOST_EPOCHS = 10**7
+STEEPEST = 1e30  # a learning rate or a penalty: float32 holds its products with weights
 _log = logging.getLogger(__name__)
 
 
@@ -110,8 +113,8 @@ def train(
         model.to(place)
         source = _source(model, task, batch_size, num_neighbors, loader, check_flag(near, "near"), place, seed)
         settings = {
-            "lr": check_number(lr, "lr", strict=True),
-            "weight_decay": check_number(weight_decay, "weight_decay"),
+            "lr": check_number(lr, "lr", strict=True, most=STEEPEST),
+            "weight_decay": check_number(weight_decay, "weight_decay", most=STEEPEST),
             "schedule": schedule,
             "batch_size": batch_size,
             "amp": _amp(amp),
@@ -138,7 +141,7 @@ def _plan(epochs: Any, patience: Any, checkpoint: Any, every: Any, log: Any, pro
     if checkpoint is not None:
         check_folder(Path(checkpoint))
     return Plan(
-        check_integer(epochs, "epochs", least=1),
+        check_integer(epochs, "epochs", least=1, most=MOST_EPOCHS),
         None if patience is None else check_integer(patience, "patience (or None)", least=1),
         None if checkpoint is None else Path(checkpoint),
         check_integer(every, "checkpoint_every", least=1),
@@ -204,7 +207,12 @@ def _source(
             "pass that many."
         )
     return sampled(
-        model, task, num_neighbors, check_integer(batch_size, "batch_size", least=1), device=device, seed=seed
+        model,
+        task,
+        num_neighbors,
+        check_integer(batch_size, "batch_size", least=1, most=MOST_COLUMNS),
+        device=device,
+        seed=seed,
     )
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import wraps
-from threading import Lock
+from threading import Lock, local
 from typing import Any, TypeVar
 
 import torch
@@ -16,7 +16,7 @@ from fishergraph.blocks import at_most
 
 T = TypeVar("T")
 _state = {"inside": 0, "before": 0, "forked": False}
-_lock = Lock()
+_lock, _own = Lock(), local()
 
 
 @contextmanager
@@ -48,14 +48,19 @@ def bounded(method: Callable[..., T]) -> Callable[..., T]:
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """Give PyTorch one thread, and afterwards what it had before the first of the callers that are inside."""
+    if getattr(_own, "inside", False):
+        yield
+        return
     with _lock:
         if _state["inside"] == 0:
             _state["before"] = torch.get_num_threads()
         _state["inside"] += 1
         torch.set_num_threads(1)
+    _own.inside = True
     try:
         yield
     finally:
+        _own.inside = False
         with _lock:
             _state["inside"] = max(_state["inside"] - 1, 0)  # a child that was forked inside begins at zero
             # OpenMP keeps a number per thread: each caller restores that of its own.
