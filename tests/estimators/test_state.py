@@ -291,7 +291,7 @@ def rewrite_arrays(path, change) -> None:
         metadata = {key: value for key, value in file.metadata().items() if key != "checksum"}
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     change(arrays)
-    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, str(path), metadata=metadata)
+    save_file({name: np.array(array, order="C") for name, array in arrays.items()}, str(path), metadata=metadata)
 
 
 def put(name, value):

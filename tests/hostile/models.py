@@ -200,7 +200,7 @@ def _put_together(pieces: Pieces) -> bytes:
     metadata = {**metadata, "model": model if isinstance(model, str) else json.dumps(model)}
     if "checksum" in metadata:
         metadata["checksum"] = _checksum(metadata["model"], arrays)
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    arrays = {name: np.array(array, order="C") for name, array in arrays.items()}
     return save(arrays, metadata={str(key): str(value) for key, value in metadata.items()})
 
 

@@ -79,7 +79,7 @@ def _checksum(header: str, arrays: dict[str, np.ndarray]) -> str:
     """A number that another header, or another name, type, shape or byte of an array would change."""
     found = zlib.crc32(header.encode())
     for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
+        array = np.asarray(arrays[name], order="C")  # of no axes too
         found = zlib.crc32(f"{name} {array.dtype.name} {array.shape}".encode(), found)
         found = zlib.crc32(array.reshape(-1).view(np.uint8).data if array.size else b"", found)
     return f"{found:08x}"

@@ -18,7 +18,7 @@ from fishergraph._version import __version__
 from fishergraph.estimators.model_file import Kind, foreign, only, read_file, write_file
 from fishergraph.multiset import LiftedSets
 from fishergraph.nn.history import History
-from fishergraph.nn.model_state import read_history
+from fishergraph.nn.model_state import check_sign, read_history
 from fishergraph.ops.torch_sets import TensorSets
 
 CHECKPOINT = Kind("fishergraph-checkpoint", "a checkpoint", "train")
@@ -207,16 +207,10 @@ def _check_tensors(run: Run, snapshot: Snapshot) -> None:
         for name, tensor in snapshot.part(prefix).items():
             if (tensor.shape, tensor.dtype) != (mine[name].shape, mine[name].dtype):
                 raise ValueError(f"{prefix}{name} is {tensor.dtype} of {tuple(tensor.shape)}")
+            check_sign(name, tensor)
     if len(snapshot.part("best.")) not in (0, len(mine)):
         raise ValueError("some of the best weights")
-    weights = [weight for group in _groups(run) for weight in group["params"]]
-    for name, tensor in snapshot.part("optimizer.").items():
-        number, _, key = name.partition(".")
-        shape = () if key == "step" else weights[_number(number, len(weights))].shape
-        if key not in ("step", "exp_avg", "exp_avg_sq") or tensor.shape != shape or not tensor.is_floating_point():
-            raise ValueError(f"optimizer.{name} is {tensor.dtype} of {tuple(tensor.shape)}")
-        if key != "exp_avg" and bool((tensor < 0).any()):
-            raise ValueError(f"optimizer.{name} is negative")
+    _check_moments(run, snapshot.part("optimizer."))
     torch.Generator().set_state(snapshot.tensors["random.cpu"])
     parts = ("model.", "best.", "optimizer.")
     strange = [name for name in snapshot.tensors if not name.startswith(parts) and name not in _RANDOM]
@@ -227,10 +221,18 @@ def _check_tensors(run: Run, snapshot: Snapshot) -> None:
 _RANDOM = ("random.cpu", "random.cuda")
 
 
-def _number(text: str, most: int) -> int:
-    if not text.isdecimal() or int(text) >= most:
-        raise KeyError(text)
-    return int(text)
+def _check_moments(run: Run, moments: dict[str, Tensor]) -> None:
+    """What Adam knows of a weight: the steps it has taken, and two moments as wide as the weight; or nothing."""
+    weights = {str(k): weight for k, weight in enumerate(w for group in _groups(run) for w in group["params"])}
+    for number in {name.partition(".")[0] for name in moments}:
+        for key in ("step", "exp_avg", "exp_avg_sq"):
+            tensor, shape = moments.pop(f"{number}.{key}"), () if key == "step" else weights[number].shape
+            if tensor.shape != shape or not tensor.is_floating_point():
+                raise ValueError(f"optimizer.{number}.{key} is {tensor.dtype} of {tuple(tensor.shape)}")
+            if key != "exp_avg" and bool((tensor < (key == "step")).any()):
+                raise ValueError(f"optimizer.{number}.{key} is too small")
+    if moments:
+        raise KeyError(next(iter(moments)))
 
 
 def _check_like(found: Any, mine: dict[str, Any] | None, what: str) -> None:

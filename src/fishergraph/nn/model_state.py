@@ -43,12 +43,17 @@ def _weight(array: np.ndarray, name: str, shape: torch.Size) -> Tensor:
     counted = name.endswith("num_batches_tracked")
     if array.dtype not in ((np.int64,) if counted else (np.float32, np.float64)):
         raise ValueError(f"{name} must hold {'integers' if counted else 'floats'}, got {array.dtype}; {_AGAIN}")
-    # A variance, or the mean number of counts; what a batch norm has counted, and the variances it has seen.
-    if (name.endswith("_extra_state") and not array > 0) or (counted and array < 0):
-        raise ValueError(f"{name} must be positive, got {array}; {_AGAIN}")
-    if name.endswith("running_var") and not (array >= 0).all():
-        raise ValueError(f"{name} must not be negative, got {array.min():g}; {_AGAIN}")
-    return torch.from_numpy(array.copy())
+    weight = torch.from_numpy(array.copy())
+    check_sign(name, weight)
+    return weight
+
+
+def check_sign(name: str, weight: Tensor) -> None:
+    """Raise where a variance, or the mean number of counts, is not positive, or what a batch norm has seen negative."""
+    positive = bool((weight > 0).all()) if name.endswith("_extra_state") else True
+    counted = name.endswith(("num_batches_tracked", "running_var"))
+    if not positive or (counted and bool((weight < 0).any())):
+        raise ValueError(f"{name} must be {'not negative' if counted else 'positive'}, got others; {_AGAIN}")
 
 
 def read_classes(values: Any, kind: Any) -> np.ndarray:
