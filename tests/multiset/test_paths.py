@@ -162,7 +162,7 @@ def test_paths_that_explode_are_an_error_before_they_fill_the_memory():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"length": 0}, "length must be an integer of at least 1 and at most 64, got 0"),
+        ({"length": 0}, "length must be an integer of at least 1, got 0"),
         ({"length": 2.0}, "length must be an integer"),
         ({"length": 10**9}, "length must be an integer of at least 1 and at most 64"),
         ({"max_paths": 10**30}, r"max_paths \(or None\) must be an integer of at least 1 and at most 10{12}"),

@@ -162,17 +162,17 @@ def test_members_that_are_no_points_never_reach_a_compiled_loop():
     negative = sets.weights.copy()
     negative[2] = -1.0
     cases = [
-        (replace(sets, indices=wrong), "must be points 0 … 39"),
-        (replace(sets, indices=wrong - 5), "must be points 0 … 39"),
-        (replace(sets, indices=sets.indices[:-1]), "indptr"),
-        (replace(sets, indptr=sets.indptr[::-1].copy()), "indptr"),
-        (replace(sets, weights=negative), "weights"),
-        (replace(sets, weights=sets.weights[:-1]), "weights"),
-        (replace(sets, weights=np.full_like(sets.weights, np.nan)), "weights"),
+        ({"indices": wrong}, "must be points 0 to 39"),
+        ({"indices": wrong - 5}, "must be points 0 to 39"),
+        ({"indices": sets.indices[:-1]}, "indptr"),
+        ({"indptr": sets.indptr[::-1].copy()}, "indptr"),
+        ({"weights": negative}, "weights"),
+        ({"weights": sets.weights[:-1]}, "weights"),
+        ({"weights": np.full_like(sets.weights, np.nan)}, "weights"),
     ]
-    for bad, message in cases:
+    for change, message in cases:
         with pytest.raises(ValueError, match=message):
-            call(problem, multisets=bad)
+            call(problem, multisets=replace(sets, **change))
 
 
 def test_points_that_are_not_floats_become_float32():

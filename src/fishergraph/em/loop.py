@@ -125,7 +125,6 @@ def block_means(
     return out
 
 
-@each_warning_once()
 def em_means(
     points: Any,
     multisets: Any,
@@ -178,6 +177,7 @@ def em_means(
     return _array_means(points, multisets, anchors, variance, prior, n_em_iter, slack, bias, backend, n_jobs)
 
 
+@each_warning_once()
 def _array_means(
     points: Any, multisets: Multisets, anchors: Any, variance: float, prior: float, n_em_iter: int, slack: float,
     bias: Any, backend: str | None, n_jobs: int | None,

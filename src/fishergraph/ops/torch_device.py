@@ -63,7 +63,7 @@ def to_numpy(tensor: Tensor) -> np.ndarray:
 
 
 @contextmanager
-def working(device: torch.device, precision: str, n_jobs: int | None) -> Iterator[None]:
+def working(device: torch.device, precision: str, n_jobs: int | None = None) -> Iterator[None]:
     """No gradients, this card current, threads as `n_jobs` says, and float32 products rounded as `precision` says; all
     restored afterwards."""
     on_card = torch.cuda.device(device) if device.type == "cuda" else torch.no_grad()
