@@ -217,3 +217,12 @@ def test_lists_and_whole_numbers_are_points():
     known = learn_anchors(np.array(rows, float), 2, rng=0)
     np.testing.assert_array_equal(learn_anchors(rows, 2, rng=0), known)
     np.testing.assert_array_equal(learn_anchors(np.array(rows), 2, rng=0), known)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_points_that_nearly_coincide_have_a_variance_that_can_be_divided_by(dtype):
+    points = np.random.default_rng(0).normal(size=(20, 3)).astype(dtype) * dtype(
+        1e-20 if dtype == np.float32 else 1e-155
+    )
+    variance = calibrate_variance(points, points[:3], 0.9)
+    assert np.isfinite(dtype(1 / variance))

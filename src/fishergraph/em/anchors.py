@@ -188,4 +188,6 @@ def calibrate_variance(points: Any, anchors: Any, target: float) -> float:
         middle = 0.5 * (low + high)
         higher = xp.mean(entropy(log_softmax(scores / xp.exp(middle)))) < wanted
         low, high = xp.where(higher, middle, low), xp.where(higher, high, middle)
-    return float(xp.exp(0.5 * (low + high)))
+    # What is smaller is the rounding of points that coincide, and 1/σ² would leave the range of their dtype.
+    least = 1e-300 if xp.finfo(anchors.dtype).bits == 64 else 1e-30
+    return max(float(xp.exp(0.5 * (low + high))), least)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_integer, check_weight_scale, look_up
+from fishergraph._checks import check_flag, check_host_memory, check_integer, check_weight_scale, look_up
 from fishergraph._record_checks import as_indices, as_offsets, as_weights, normalise, unchecked
 from fishergraph.graph import as_graph
 
@@ -102,7 +102,9 @@ def node_sets(graph_ptr: Any) -> Multisets:
             f"graph_ptr must hold whole numbers that begin with 0 and never fall, got {graph_ptr!r}; "
             "count the nodes of each graph with np.cumsum."
         )
-    every = singletons(int(indptr[-1]))
+    n_nodes = int(indptr[-1])
+    check_host_memory(16 * n_nodes, f"{n_nodes} nodes need", "for their sets", "count the nodes that there are")
+    every = singletons(n_nodes)
     return unchecked(Multisets, indptr.astype(np.int64), every.indices, None, every.n_points)
 
 
@@ -116,6 +118,7 @@ def neighbourhoods(
     graph's weights or of `dtype`, that of the points, whichever is higher.
     """
     reweigh = look_up(WEIGHTS, weights if weights is not None else "edge", "weights")
+    closed = check_flag(closed, "closed")
     graph = as_graph(graph)
     indptr, indices, edge_weights = graph.indptr, graph.indices, graph.weights
     if closed:

@@ -133,6 +133,11 @@ class ReluHead(LinearHead):
             self.norm.reset_parameters()
 
     def finish(self, z: Tensor) -> Tensor:
+        if self.training and z.shape[0] == 1:
+            raise ValueError(
+                "head='relu' normalises over rows in training and takes at least 2 of them, got 1; pass more nodes, or "
+                "call eval()."
+            )
         return F.relu(self.norm(z))
 
 
