@@ -56,7 +56,9 @@ def plain_array(values: Any, name: str) -> np.ndarray:
     try:
         return np.asarray(values)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an array with rows of one length, got {_said(error)}.") from error
+        raise ValueError(
+            f"{name} must be an array with rows of one length, got rows of several; give all of them the same length."
+        ) from error
 
 
 def unmasked(values: Any, name: str) -> Any:

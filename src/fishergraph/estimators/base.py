@@ -204,6 +204,7 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.positive_only = getattr(self.family, "support", self.family) in ("multinomial", "counts")
+        support = getattr(self.family, "support", self.family)
+        tags.input_tags.positive_only = isinstance(support, str) and support in ("multinomial", "counts")
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

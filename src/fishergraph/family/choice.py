@@ -23,7 +23,7 @@ def choose_family(family: str | Family, fisher: str = "approximate", tangent: st
     given: dict[str, Any] = {"fisher": fisher, "tangent": tangent}
     if isinstance(family, Family):
         for name, value in given.items():
-            if value != getattr(Family, name):
+            if not isinstance(value, str) or value != getattr(Family, name):
                 raise ValueError(
                     f"{name} goes with the name of a family, got {name}={value!r} beside a record; "
                     f"write {type(family).__name__}({name}={value!r}) instead."

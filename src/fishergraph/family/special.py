@@ -144,10 +144,12 @@ def symmetric_power(matrices: Any, exponent: float, *, least: float = 0.0) -> An
 
 
 def symmetric_floor(matrices: Any, least: float) -> Any:
-    """The symmetric matrices with their eigenvalues raised to at least `least`."""
+    """The symmetric matrices with their eigenvalues raised to at least `least`, and to what rounding can tell from zero
+    beside the largest: they have an inverse."""
     xp = array_namespace(matrices)
     values, vectors = xp.linalg.eigh(matrices)
-    return (vectors * xp.clip(values, min=least)[..., None, :]) @ xp.matrix_transpose(vectors)
+    raised = xp.maximum(xp.clip(values, min=least), 4 * float(xp.finfo(values.dtype).eps) * values[..., -1:])
+    return (vectors * raised[..., None, :]) @ xp.matrix_transpose(vectors)
 
 
 class Spectral(NamedTuple):

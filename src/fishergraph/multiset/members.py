@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._checks import check_flag, check_host_memory, check_integer, check_weight_scale, look_up
+from fishergraph._numbers import plain_array
 from fishergraph._record_checks import as_indices, as_offsets, as_weights, normalise, unchecked
 from fishergraph.graph import as_graph
 
@@ -95,7 +96,7 @@ def node_sets(graph_ptr: Any) -> Multisets:
 
     A graph may have no node: its set is empty.
     """
-    indptr = np.asarray(graph_ptr)
+    indptr = plain_array(graph_ptr, "graph_ptr")
     rises = indptr.ndim == 1 and len(indptr) > 0 and indptr.dtype.kind in "iu"
     if not rises or indptr[0] != 0 or (np.diff(indptr.astype(np.int64)) < 0).any():
         raise ValueError(

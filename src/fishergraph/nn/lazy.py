@@ -11,9 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
-from fishergraph._checks import check_integer
-
-_MOST_NUMBERS = 2**31  # 8 GiB in float32
+from fishergraph._checks import check_host_memory, check_integer
 
 
 def check_widths(in_channels: Any) -> tuple[Any, Any]:
@@ -29,11 +27,8 @@ def check_widths(in_channels: Any) -> tuple[Any, Any]:
 
 def check_numbers(shape: tuple[int, ...]) -> None:
     """Raise where a parameter of that shape would not fit into memory."""
-    if math.prod(shape) > _MOST_NUMBERS:
-        raise MemoryError(
-            f"a parameter must have at most {_MOST_NUMBERS:,} numbers, got the shape {shape}; lower the channels, "
-            "anchors or heads."
-        )
+    advice = "lower the channels, anchors or heads"
+    check_host_memory(4 * math.prod(shape), f"a parameter of shape {shape} needs", "in float32", advice)
 
 
 def _allocate(shape: tuple[int, ...]) -> Tensor:

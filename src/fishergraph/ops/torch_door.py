@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from fishergraph._checks import check_finite_rows, check_heaviest, check_in_range, check_squares
+from fishergraph._checks import check_finite_result, check_finite_rows, check_heaviest, check_in_range, check_squares
 from fishergraph.multiset import Multisets
 from fishergraph.ops.torch_edges import tensor_sets
 from fishergraph.ops.torch_em import em_means
@@ -49,6 +49,7 @@ def checked_em_means(
     if _is_cheap(points):
         for tensor, name in ((points, "points"), (anchors, "anchors")):
             check_squares(tensor.detach().to(kind), name, over=variance)
+        check_finite_result(anchors.detach().to(points.dtype), "anchors beside these points")
         check_heaviest(None if sets.weights is None else sets.weights.detach(), kind)
     steps = Steps(variance, prior, n_em_iter, slack)
     rows = points if points.stride(-1) == 1 or points.shape[1] == 1 else points.contiguous()
