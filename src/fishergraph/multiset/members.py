@@ -183,8 +183,8 @@ def degrees(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None)
     if weights is None:
         return np.diff(indptr).astype(np.float64), np.bincount(indices, minlength=n).astype(np.float64)
     matrix = sp.csr_array((weights, indices, indptr), shape=(n, n))
-    received = np.asarray(matrix.sum(axis=1), dtype=np.float64)
-    return received, np.bincount(indices, weights=weights, minlength=n)
+    # Both in float64: a sum of many float32 weights would be off by percents. No edge at all gives integers.
+    return matrix @ np.ones(n), np.bincount(indices, weights=weights, minlength=n).astype(np.float64)
 
 
 def inverse_sqrt_or_zero(degrees: np.ndarray) -> np.ndarray:
