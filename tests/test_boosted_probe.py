@@ -169,7 +169,7 @@ def test_it_is_a_scikit_learn_estimator():
         ({"n_trials": 0}, r"n_trials \(or None\) must be an integer of at least 1, got 0"),
         ({"n_models": 0}, "n_models must be an integer of at least 1, got 0"),
         ({"fit_on": "test"}, "fit_on must be one of 'train', 'train\\+val', got 'test'"),
-        ({"random_state": None}, "random_state must be an integer of at least 0 .*, got None"),
+        ({"random_state": None}, "random_state must be an integer of at least 0, got None"),
         ({"time_budget": 1e-6}, "time_budget must last for one trial, got 1e-06 seconds"),
     ],
 )

@@ -544,7 +544,7 @@ BAD = {
     "plateau without val": ({"schedule": "plateau", "val": None}, r"follows the validation accuracy, got no val"),
     "precision": ({"amp": "int8"}, r"amp \(or True, False\) must be one of 'bf16', 'fp16', got 'int8'"),
     "epochs": ({"epochs": 0}, r"epochs must be an integer of at least 1, got 0"),
-    "rate": ({"lr": 0.0}, r"lr must be a finite number greater than 0, got 0.0"),
+    "rate": ({"lr": 0.0}, r"lr must be a finite number greater than 0 .*, got 0.0"),
     "log": ({"log": "rows.txt"}, r"must end in .csv, .jsonl, got 'rows.txt'"),
     "hops": ({"batch_size": 5, "num_neighbors": [3]}, r"a number for each of the 2 layers, got 1"),
     "hops without batches": ({"num_neighbors": [3, 3]}, r"num_neighbors belongs to mini-batches, got no batch_size"),
