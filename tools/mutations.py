@@ -30,7 +30,7 @@ class Fault(NamedTuple):
 
 FAULTS = (
     # sums, E-steps and rows: compiled code
-    Fault("ops/numba_leaves.py", "chunk = CHUNK if long else CHAIN", "chunk = CHUNK + 1 if long else CHAIN",
+    Fault("ops/numba_leaves.py", "chunk = CHUNK if long else GROUP", "chunk = CHUNK + 1 if long else GROUP",
           "ops/test_backends.py"),
     Fault("ops/numba_leaves.py", "value = builder.fsub(load(pointer), load(centres[t])) if centres else load(pointer)",
           "value = load(pointer)", "ops/test_numba_backward.py"),

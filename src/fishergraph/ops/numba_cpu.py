@@ -15,6 +15,8 @@ import numpy as np
 from fishergraph._compile import compiled, inlined, leaf
 from fishergraph.multiset import Multisets
 from fishergraph.ops.numba_leaves import (
+    CHAIN,
+    CHUNK,
     four_products,
     moment,
     readonly,
@@ -41,16 +43,18 @@ def _softmax_shares(logs, weights, step, start, stop, prior, shares, totals, shi
         if highest == -np.inf:  # nobody: what is no number must stay none, and −∞ − −∞ would be one more
             highest = prior - prior
         anchor_share = np.exp(np.log(prior) - highest) if prior > 0 else prior
-        total, sum_mass = (
-            np.float64(anchor_share),
-            0.0,
-        )  # in float64: a chain of 10⁷ float32 additions is off by percents
+        total, sum_mass, wide_total, wide_mass = anchor_share, prior - prior, 0.0, 0.0
+        chunk = CHAIN if stop - start <= CHAIN else CHUNK
         for i in range(stop - start):
             weight = weights[(start + i) * step]
             shares[i, j] = weight * np.exp(logs[i, j] - highest) if weight > 0 else weight
             total += shares[i, j]
             sum_mass += weight * np.exp(logs[i, j])
-        totals[j], shift[j], anchor_shares[j], mass[j] = total, highest, anchor_share, sum_mass
+            if i % chunk == chunk - 1:
+                wide_total, wide_mass = wide_total + total, wide_mass + sum_mass
+                total, sum_mass = prior - prior, prior - prior
+        totals[j], shift[j], anchor_shares[j] = wide_total + total, highest, anchor_share
+        mass[j] = wide_mass + sum_mass
 
 
 @inlined
