@@ -119,3 +119,9 @@ def test_sparse_rows_are_the_same_problem():
     options = {"inner": 2, "Cs": [1.0], "gammas": [1.0]}
     dense, sparse = (nested_scores(Z, Y, FOLDS[:2], **options).test for Z in (RING, sp.csr_array(RING)))
     np.testing.assert_array_equal(dense, sparse)
+
+
+def test_numbers_with_fractions_are_no_classes():
+    y = np.array([0.5, 1.5] * 6)
+    with pytest.raises(ValueError, match=r"y must hold classes, got the number 0\.5"):
+        nested_scores(np.eye(12), y, [(np.arange(8), np.arange(8, 12))])

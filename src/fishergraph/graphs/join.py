@@ -125,7 +125,10 @@ def _joined_features(parts: list[Any] | None) -> Any:
             f"all graphs must have the same number of features, got {width} in graph 0 and {parts[wrong].shape[1]} in "
             f"graph {wrong}; pass features of one kind."
         )
-    return sp.vstack(parts, format="csr") if any(sp.issparse(part) for part in parts) else np.concatenate(parts)
+    if not any(sp.issparse(part) for part in parts):
+        return np.concatenate(parts)
+    # SciPy has no sparse float16.
+    return sp.vstack([part.astype(np.float32) if part.dtype == np.float16 else part for part in parts], format="csr")
 
 
 def _joined_tags(parts: list[Any] | None) -> np.ndarray | None:

@@ -59,6 +59,7 @@ class LazyChannels(nn.Module):
 
     def hold(self, name: str, shape: tuple[int, ...], in_channels: int) -> None:
         """Register the parameter, empty where the width is not known."""
+        in_channels = check_integer(in_channels, "in_channels (or -1)", least=-1)
         self.in_channels = in_channels if in_channels == -1 else check_integer(in_channels, "in_channels", least=1)
         self._waiting = (name, shape)
         check_numbers((*shape, max(in_channels, 1)))

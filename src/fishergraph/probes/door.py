@@ -96,6 +96,8 @@ def _node_numbers(rows: Any, name: str, n_rows: int) -> np.ndarray:
 
 def encode(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The classes that occur and each label's class number."""
+    if labels.dtype.kind == "f" and (broken := labels[labels != np.round(labels)]).size:
+        raise ValueError(f"y must hold classes, got the number {broken[0]:g}; bin such numbers, or pass class names.")
     try:
         classes, codes = np.unique(labels, return_inverse=True)
     except TypeError:  # they cannot be sorted
