@@ -498,3 +498,11 @@ def test_flags_and_names_that_do_not_belong():
         as_graph(graph, undirected="no")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="node_ids belongs to edge tables and NetworkX, got it with fishergraph Graph"):
         as_graph(graph, node_ids=[2, 1, 0])
+
+
+def test_ids_that_end_in_nul_stay_apart():
+    """NumPy's own strings drop NUL characters at their ends."""
+    assert as_graph(nx.Graph([("x", "x\0"), ("x", "y")])).ids.tolist() == ["x", "x\0", "y"]
+    named = igraph.Graph(edges=[(0, 1)])
+    named.vs["name"] = ["x", "x\0"]
+    assert as_graph(named).ids.tolist() == ["x", "x\0"]

@@ -243,3 +243,8 @@ def test_undirected_edges_have_their_tags_at_both_ends():
             as_graphs(given, undirected=True)
     both = as_graphs([entry], undirected=True)
     assert bonds(as_graphs(both, undirected=True).edge_tags) == bonds(both.edge_tags)
+
+
+def test_tags_that_numpy_would_make_one_are_refused():
+    with pytest.raises(ValueError, match="tags must be texts without NUL characters"):
+        as_graphs([(["x", "x\0"], np.array([[0], [1]]))])
