@@ -57,6 +57,17 @@ def prefetch_member(points, indices, entry):
             _prefetch(points, indices[entry], k)  # pyright: ignore
 
 
+def _begin_chunk(builder, fresh, registers, targets, load):
+    """Set the registers to zero if `fresh`, else to what the targets hold."""
+    with builder.if_else(fresh) as (at_zero, from_before):
+        with at_zero:
+            for register in registers:
+                builder.store(ir.Constant(register.type.pointee, None), register)
+        with from_before:
+            for register, target in zip(registers, targets, strict=True):
+                builder.store(load(target), register)
+
+
 @intrinsic(prefer_literal=True)
 def _sum_tile(
     typingctx, points, indices, shares, start, stop, begin, sums, wide, chunk, centre, ahead, anchor, column, anchors,
@@ -102,13 +113,7 @@ def _sum_tile(
             centres = spread(middle.at(anchor if own else none, column), middle.length if own else none)
         registers = [cgutils.alloca_once(builder, ir.VectorType(x.data.type.pointee, n_lanes)) for _ in tile]
         with cgutils.for_range_slice(builder, start, stop, chunk) as (first, _):
-            with builder.if_else(fresh) as (at_zero, from_before):
-                with at_zero:
-                    for register in registers:
-                        builder.store(ir.Constant(register.type.pointee, None), register)
-                with from_before:
-                    for register, target in zip(registers, targets, strict=True):
-                        builder.store(load(target), register)
+            _begin_chunk(builder, fresh, registers, targets, load)
             end = builder.add(first, chunk)
             end = builder.select(builder.icmp_signed("<", end, stop), end, stop)
             with cgutils.for_range_slice(builder, first, end, INDEX(1)) as (entry, _):
