@@ -20,7 +20,7 @@ from fishergraph import Multisets, as_graph, em_means, neighbourhoods
 from fishergraph.blocks import map_blocks, row_blocks
 from fishergraph.em.loop import block_means, first_responsibilities
 from fishergraph.ops import choose_backend
-from fishergraph.ops.place import NUMPY
+from fishergraph.device import NUMPY
 
 OURS = "fishergraph, row blocks"
 MESSAGES = "messages (edge x feature x anchor), PyTorch"

@@ -27,6 +27,11 @@ from typing import TYPE_CHECKING, Any
 from fishergraph._version import __version__
 
 _HOMES = {
+    "Neighbourhood": "fishergraph.multiset",
+    "Readout": "fishergraph.estimators",
+    "Walk": "fishergraph.walk",
+    "Nystrom": "fishergraph.kernel_map",
+    "EM": "fishergraph.em",
     "DiagonalMixture": "fishergraph.family",
     "FisherClassifier": "fishergraph.nn.classifier",
     "FisherEmbedding": "fishergraph.estimators",
@@ -78,6 +83,11 @@ _PLAIN = [name for name, home in _HOMES.items() if not home.startswith("fishergr
 __all__ = ["__version__", *_PLAIN]  # pyright: ignore
 
 if TYPE_CHECKING:
+    from fishergraph.multiset import Neighbourhood as Neighbourhood
+    from fishergraph.estimators import Readout as Readout
+    from fishergraph.walk import Walk as Walk
+    from fishergraph.kernel_map import Nystrom as Nystrom
+    from fishergraph.em import EM as EM
     from fishergraph.bounds import lipschitz_constant as lipschitz_constant
     from fishergraph.bounds import margin_bound as margin_bound
     from fishergraph.bounds import set_lipschitz_constant as set_lipschitz_constant

@@ -36,7 +36,7 @@ KERNELS = (
     "multiset/hops.py",
     "multiset/*_search.py",
     "ops/numba_*.py",
-    "ops/place.py",
+    "device.py",
     "ops/transport_rules.py",
 )
 

@@ -1,15 +1,17 @@
-"""Room 5: ψ, a finite map of the exponential dot-product kernel (Nyström), or the identity."""
+"""ψ: a finite map of the exponential dot-product kernel (`Nystrom`), or the identity."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 
+from fishergraph._checks import check_number
+from fishergraph._component import Component, choose
 from fishergraph._repr import short_repr
 from fishergraph.blocks import map_blocks, row_blocks, telling
 from fishergraph.em.kmeans import kmeans
@@ -70,7 +72,10 @@ def _one_where_zero(norms: Any, xp: Any) -> Any:
 
 
 class KernelMap(Protocol):
-    """What a layer asks of ψ: a map of rows, and their width."""
+    """A fitted map of rows."""
+
+    @property
+    def n_inputs(self) -> int: ...
 
     @property
     def n_outputs(self) -> int: ...
@@ -89,6 +94,10 @@ class NystromMap:
     bandwidth: float
 
     __repr__ = short_repr
+
+    @property
+    def n_inputs(self) -> int:
+        return self.landmarks.shape[1]
 
     @property
     def n_outputs(self) -> int:
@@ -122,6 +131,10 @@ class IdentityMap:
 
     n_outputs: int
 
+    @property
+    def n_inputs(self) -> int:
+        return self.n_outputs
+
     def __call__(self, x: Any) -> Any:
         return x.toarray() if sp.issparse(x) else x
 
@@ -138,6 +151,10 @@ class StandardMap:
     scale: Any
 
     __repr__ = short_repr
+
+    @property
+    def n_inputs(self) -> int:
+        return self.centre.shape[0]
 
     @property
     def n_outputs(self) -> int:
@@ -159,6 +176,10 @@ class ProjectionMap:
     directions: Any
 
     __repr__ = short_repr
+
+    @property
+    def n_inputs(self) -> int:
+        return self.directions.shape[1]
 
     @property
     def n_outputs(self) -> int:
@@ -193,36 +214,16 @@ def fit_projection(sample: Any, n_directions: int, rng: Any) -> ProjectionMap:
     return ProjectionMap(xp.astype(whiten, sample.dtype).T @ span.T)
 
 
-def fit_nystrom(
-    sample: Any,
-    dim: int,
-    *,
-    bandwidth: float = 1.0,
-    rng: Any,
-    n_iter: int = 4,
-    n_jobs: int | None = None,
-    shrinkage: float = 0.0,
-) -> NystromMap:
-    """The Nyström map with `dim` landmarks, found by spherical k-means on the sample's directions."""
-    landmarks = kmeans(sample, dim, rng=rng, spherical=True, n_iter=n_iter, n_jobs=n_jobs, what="landmarks")
-    return NystromMap(landmarks, _landmark_root(landmarks, bandwidth, shrinkage), bandwidth)
-
-
 def _landmark_root(landmarks: Any, bandwidth: float, shrinkage: float) -> Any:
     """κ(W Wᵀ)^{-1/2} of the landmarks, found in float64."""
     xp = array_namespace(landmarks)
-    # A card may round the factors of float32 products, and the root magnifies what that would leave.
+    # A GPU may round the factors of float32 products, and the root magnifies what that would leave.
     exact = xp.astype(landmarks, xp.float64) if is_torch_array(landmarks) else landmarks
     gram = xp.exp((xp.astype(exact @ exact.T, xp.float64) - 1) / bandwidth**2)
     return xp.astype(inverse_sqrt(gram, shrinkage=shrinkage), landmarks.dtype)
 
 
-def fit_identity(sample: Any, dim: int, **_: Any) -> IdentityMap:
-    """The identity on the sample's features."""
-    return IdentityMap(sample.shape[1])
-
-
-def fit_standard(sample: Any, dim: int, **_: Any) -> StandardMap:
+def fit_standard(sample: Any) -> StandardMap:
     """The map that standardises the sample's features; one that does not vary is only centred."""
     xp, n_rows = array_namespace(sample.data if sp.issparse(sample) else sample), sample.shape[0]
 
@@ -244,44 +245,135 @@ def fit_standard(sample: Any, dim: int, **_: Any) -> StandardMap:
     return StandardMap(xp.astype(centre, sample.dtype), xp.astype(scale, sample.dtype))
 
 
-def fit_and_map(
-    fit: Callable[..., KernelMap], sample: Any, dim: int, blocks: list[slice] | None, **given: Any
-) -> tuple[KernelMap, Any]:
-    """What `fit` gives, and ψ of the sample in these row blocks where it comes at less than the map's own price, else
-    None; without blocks it is not wanted."""
-    if blocks is None or fit is not fit_nystrom or is_torch_array(sample):
-        return fit(sample, dim, **given), None
-    return _nystrom_and_values(sample, dim, blocks, **given)
+@dataclass(frozen=True, repr=False)
+class Kernel(Component):
+    """The base of the maps that estimators take as `kernel` and `input_map`."""
+
+    maps_last: ClassVar[bool] = True  # whether the last layer of a stack is mapped too
+
+    def fit(self, sample: Any, dim: int, *, rng: Any, n_jobs: int | None = None) -> KernelMap:
+        """Return the map with at most `dim` outputs, learned from the rows of a sample."""
+        raise NotImplementedError
+
+    def fit_and_map(
+        self, sample: Any, dim: int, blocks: list[slice], *, rng: Any, n_jobs: int | None = None
+    ) -> tuple[KernelMap, Any]:
+        """Return the map, and its values on these row blocks of the sample if they come cheaply, else None."""
+        return self.fit(sample, dim, rng=rng, n_jobs=n_jobs), None
+
+    def width(self, dim: int, n_features: int) -> int:
+        """The most outputs of the map for rows of so many features."""
+        return n_features
+
+    def accepts(self, kernel_map: KernelMap) -> bool:
+        """Whether a fitted map is one of this kind."""
+        raise NotImplementedError
 
 
-def _nystrom_and_values(
-    sample: Any, dim: int, blocks: list[slice], *, bandwidth: float, rng: Any, n_jobs: int | None, shrinkage: float
-) -> tuple[NystromMap, np.ndarray]:
-    """`fit_nystrom`, and ψ of the sample with the bits of the map's own.
+@dataclass(frozen=True, repr=False)
+class Nystrom(Kernel):
+    """The Nyström map of the exponential dot-product kernel: ψ(x) = ‖x‖ κ(W x/‖x‖) κ(W Wᵀ)^{-1/2}.
 
-    One thread finds the root, which is a step that cannot be shared, while the others compare rows with landmarks.
+    The landmarks W are found by spherical k-means.
+
+    Parameters
+    ----------
+    bandwidth : float, default=1.5
+        σ of κ(u) = exp((u − 1)/σ²).
+
+    Examples
+    --------
+    >>> from fishergraph import FisherEmbedding, Nystrom
+    >>> FisherEmbedding(kernel=Nystrom(bandwidth=1.0))
+    FisherEmbedding(kernel=Nystrom(bandwidth=1.0))
     """
-    landmarks = kmeans(sample, dim, rng=rng, spherical=True, n_jobs=n_jobs, what="landmarks")
-    mapped = np.empty((sample.shape[0], len(landmarks)), landmarks.dtype)
 
-    def compare(rows: slice | None) -> np.ndarray | None:
-        if rows is None:
-            return _landmark_root(landmarks, bandwidth, shrinkage)
-        mapped[rows] = _landmark_kernels(sample[rows], landmarks, bandwidth)
-        return None
+    bandwidth: float = 1.5
 
-    n, width = sample.shape
-    advance = telling(n * width * len(landmarks), len(blocks) + 1)
-    root = map_blocks(compare, [None, *blocks], n_jobs=n_jobs, advance=advance)[0]
-    found = NystromMap(landmarks, root, bandwidth)
+    shrinkage: ClassVar[float] = 0.0  # of the inverse root
 
-    def finish(rows: slice) -> None:
-        mapped[rows] = mapped[rows] @ found.root
+    def check(self) -> None:
+        """Raise unless every option is valid."""
+        check_number(self.bandwidth, "bandwidth", least=0.01, most=1e6)
 
-    map_blocks(finish, blocks, n_jobs=n_jobs, advance=telling(n * len(landmarks) ** 2, len(blocks)))
-    return found, mapped
+    def fit(self, sample: Any, dim: int, *, rng: Any, n_jobs: int | None = None) -> NystromMap:
+        """Return the map with `dim` landmarks, found by spherical k-means on the sample's directions."""
+        landmarks = kmeans(sample, dim, rng=rng, spherical=True, n_jobs=n_jobs, what="landmarks")
+        return NystromMap(landmarks, self._root(landmarks), float(self.bandwidth))
+
+    def _root(self, landmarks: Any) -> Any:
+        return _landmark_root(landmarks, self.bandwidth, self.shrinkage)
+
+    def fit_and_map(
+        self, sample: Any, dim: int, blocks: list[slice], *, rng: Any, n_jobs: int | None = None
+    ) -> tuple[NystromMap, Any]:
+        """Return the map and its values on the sample, with the bits of the map's own.
+
+        One thread computes the root, a step that cannot be divided, while the others compare rows with landmarks.
+        """
+        if is_torch_array(sample):
+            return self.fit(sample, dim, rng=rng, n_jobs=n_jobs), None
+        landmarks = kmeans(sample, dim, rng=rng, spherical=True, n_jobs=n_jobs, what="landmarks")
+        mapped = np.empty((sample.shape[0], len(landmarks)), landmarks.dtype)
+
+        def compare(rows: slice | None) -> np.ndarray | None:
+            if rows is None:
+                return self._root(landmarks)
+            mapped[rows] = _landmark_kernels(sample[rows], landmarks, self.bandwidth)
+            return None
+
+        n, width = sample.shape
+        advance = telling(n * width * len(landmarks), len(blocks) + 1)
+        root = map_blocks(compare, [None, *blocks], n_jobs=n_jobs, advance=advance)[0]
+
+        def finish(rows: slice) -> None:
+            mapped[rows] = mapped[rows] @ root
+
+        map_blocks(finish, blocks, n_jobs=n_jobs, advance=telling(n * len(landmarks) ** 2, len(blocks)))
+        return NystromMap(landmarks, root, float(self.bandwidth)), mapped
+
+    def width(self, dim: int, n_features: int) -> int:
+        """`dim`, whatever the rows have."""
+        return dim
+
+    def accepts(self, kernel_map: KernelMap) -> bool:
+        """Whether a fitted map is a Nyström map."""
+        return isinstance(kernel_map, NystromMap)
 
 
-KERNELS: dict[str, Callable[..., KernelMap]] = {"exp": fit_nystrom, "identity": fit_identity}
-# What points may go through before a layer sees them.
-INPUT_MAPS: dict[str, Callable[..., KernelMap]] = {**KERNELS, "standardize": fit_standard}
+@dataclass(frozen=True, repr=False)
+class Identity(Kernel):
+    """φ itself: ψ(x) = x. The widths of stacked layers then grow by a factor p."""
+
+    def fit(self, sample: Any, dim: int, *, rng: Any = None, n_jobs: int | None = None) -> IdentityMap:
+        """Return the identity on the sample's features."""
+        return IdentityMap(sample.shape[1])
+
+    def accepts(self, kernel_map: KernelMap) -> bool:
+        """Whether a fitted map is the identity."""
+        return isinstance(kernel_map, IdentityMap)
+
+
+@dataclass(frozen=True, repr=False)
+class Standardize(Kernel):
+    """Every feature with mean 0 and variance 1 on the data of the fit."""
+
+    def fit(self, sample: Any, dim: int, *, rng: Any = None, n_jobs: int | None = None) -> StandardMap:
+        """Return the map that standardises the sample's features."""
+        return fit_standard(sample)
+
+    def accepts(self, kernel_map: KernelMap) -> bool:
+        """Whether a fitted map standardises."""
+        return isinstance(kernel_map, StandardMap)
+
+
+KERNELS: dict[str, Callable[[], Kernel]] = {"exp": Nystrom, "identity": Identity}
+# The maps that members of sets can go through before a layer.
+INPUT_MAPS: dict[str, Callable[[], Kernel]] = {**KERNELS, "standardize": Standardize}
+
+
+def choose_kernel(
+    kernel: str | Kernel, kinds: Mapping[str, Callable[[], Kernel]] = KERNELS, name: str = "kernel"
+) -> Kernel:
+    """Return the kernel of that name, or the component itself."""
+    return choose(kinds, kernel, Kernel, name, example="Nystrom(bandwidth=1.0)")

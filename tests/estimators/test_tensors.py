@@ -446,8 +446,8 @@ def test_points_kept_in_bf16_are_near(X, A, variant, monkeypatch):
     """bf16 has 8 bits: a point is off by 2^-9 of itself. The place is made by hand: on a CPU nobody asks for it."""
     model = small(**variant).fit(X, graph=A)
     expected = model.transform(X, graph=A)
-    real = torch_device.tensor_place
-    monkeypatch.setattr(torch_device, "tensor_place", lambda device, **k: real(device, **{**k, "precision": "bf16"}))
+    real = torch_device.tensor_workspace
+    monkeypatch.setattr(torch_device, "tensor_workspace", lambda device, **k: real(device, **{**k, "precision": "bf16"}))
     Z = model.transform(torch.from_numpy(X), graph=A)
     error = np.linalg.norm(Z.numpy() - expected) / np.linalg.norm(expected)
     assert 0 < error < 0.05

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fishergraph.ops.place import LINE, NUMPY, aligned_empty
+from fishergraph.device import LINE, NUMPY, aligned_empty
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.dtype("float32")])

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
-from array_api_compat import device as device_of
 
 from fishergraph._checks import (
     MOST_ANCHORS,
@@ -21,17 +19,14 @@ from fishergraph._checks import (
     look_up,
 )
 from fishergraph._numbers import as_floats
-from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks
-from fishergraph.em.e_step import entropy, log_softmax, posterior
+from fishergraph.blocks import block_rows, map_blocks, row_blocks
+from fishergraph.em.e_step import posterior
 from fishergraph.em.kmeans import INITS, kmeans
-from fishergraph.family import relative_log_joint
-from fishergraph.ops.place import device_kind, random_stream
+from fishergraph.device import device_kind, random_stream
 
 # Enough for a handful of anchors; with many anchors the sample grows with their number.
 _LEAST_SAMPLE = 4096
 _SAMPLES_PER_CENTRE = 128
-# Points the variance is calibrated on.
-_CALIBRATION_POINTS = 4096
 
 
 def sample_size(n_centres: int, max_samples: int, n_available: int) -> int:
@@ -165,29 +160,3 @@ METHODS: dict[str, Callable[..., Any]] = {
     "em": _mixture_em,
     "random": _random,
 }
-
-
-@one_blas_thread()
-def calibrate_variance(points: Any, anchors: Any, target: float) -> float:
-    """The variance at which the mean entropy of the responsibilities is `target` · log p, by bisection on log σ².
-
-    This is what perplexity does in t-SNE. With one anchor, or anchors that coincide, every variance gives the same
-    responsibilities and the answer is 1.
-    """
-    xp = array_namespace(points, anchors)
-    points = points[:: max(1, len(points) // _CALIBRATION_POINTS)][:_CALIBRATION_POINTS]
-    scores = xp.astype(relative_log_joint(points, anchors, 1.0), xp.float64)
-    spread = float(xp.mean(xp.max(scores, axis=1) - xp.min(scores, axis=1)))
-    if len(anchors) == 1 or spread == 0:
-        return 1.0
-    wanted = target * np.log(len(anchors))
-    # The borders stay on the device of the points: nothing waits for them before the end.
-    low = xp.asarray(np.log(spread) - 20, dtype=xp.float64, device=device_of(points))
-    high = low + 40
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        higher = xp.mean(entropy(log_softmax(scores / xp.exp(middle)))) < wanted
-        low, high = xp.where(higher, middle, low), xp.where(higher, high, middle)
-    # What is smaller is the rounding of points that coincide, and 1/σ² would leave the range of their dtype.
-    least = 1e-300 if xp.finfo(anchors.dtype).bits == 64 else 1e-30
-    return max(float(xp.exp(0.5 * (low + high))), least)

@@ -12,11 +12,12 @@ from array_api_compat import device as device_of
 from fishergraph._checks import MOST_ANCHORS, MOST_ITERATIONS, check_finite_rows, check_integer, check_squares
 from fishergraph._numbers import as_floats
 from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks, telling
-from fishergraph.em.e_step import log_softmax
+from fishergraph.em.anchors import fit_anchors
 from fishergraph.em.kmeans import kmeans
+from fishergraph.em.settings import EM
 from fishergraph.family import Family
-from fishergraph.family.base import map_arrays, repeated
-from fishergraph.ops.place import device_kind, random_stream
+from fishergraph.family.base import log_softmax, map_arrays, repeated
+from fishergraph.device import device_kind, random_stream
 
 # Rows of a block at most, and the numbers their statistics take.
 _BLOCK, _FLOATS = 4096, 2**22
@@ -35,7 +36,6 @@ def learn_family(
             f"family must be a record such as DiagonalMixture(), got {type(family).__name__}; "
             "choose_family(name) makes one."
         )
-    family.check()
     n_anchors = check_integer(n_anchors, "n_anchors", least=1, most=MOST_ANCHORS)
     n_iter = check_integer(n_iter, "n_iter", least=0, most=MOST_ITERATIONS)
     if not is_torch_array(points):
@@ -57,6 +57,19 @@ def _checked_points(family: Family, points: Any) -> Any:
     family.check_points(points, "points")
     family.check_width(points.shape[1])
     return points
+
+
+def learn_theta(
+    family: Family, em: EM, points: Any, n_anchors: int, *, rng: Any, n_jobs: int | None = None
+) -> Any:
+    """θ_0 of a layer from a sample of its members: centres for a mixture of centres, else all that the family learns."""
+    xp = array_namespace(points)
+    if xp.finfo(points.dtype).bits < 32:  # stored in 16 bits, learned from in 32
+        points = xp.astype(points, xp.float32)
+    if not family.fused:
+        return fit_family(family, points, n_anchors, rng=rng, n_jobs=n_jobs)
+    method = "spherical" if family.spherical else em.init
+    return family.at_centres(fit_anchors(points, n_anchors, method=method, rng=rng, n_jobs=n_jobs), points)
 
 
 @one_blas_thread()

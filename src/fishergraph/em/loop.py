@@ -27,7 +27,7 @@ from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.e_step import e_step_slack, posterior
 from fishergraph.multiset import Multisets
 from fishergraph.ops import Backend, Responsibilities, choose_backend
-from fishergraph.ops.place import device_kind
+from fishergraph.device import device_kind
 
 # Rows of a block whose means are written straight to where they stay.
 _ROWS = 2048
@@ -47,10 +47,13 @@ def first_responsibilities(
     anchors: Any,
     variance: float,
     *,
-    e_step: Callable[..., Any] = posterior,
+    log_responsibilities: Callable[[Any], Any] | None = None,
     n_jobs: int | None = None,
 ) -> Responsibilities:
-    """The responsibilities of all points at the anchors, by row blocks, (point, anchor)."""
+    """The responsibilities of all points at the anchors, by row blocks, (point, anchor).
+
+    They are the posterior, or `log_responsibilities(points)` of a family that has its own.
+    """
     if points.shape[1] != anchors.shape[1]:  # compiled loops would read past the shorter ones
         raise ValueError(
             f"points must be as wide as the anchors, {anchors.shape[1]}, got {points.shape[1]} columns; "
@@ -60,14 +63,14 @@ def first_responsibilities(
     log = xp.empty((points.shape[0], len(anchors)), dtype=sum_dtype(points, anchors), device=device_of(points))
     plain = xp.empty_like(log)
 
-    compiled = e_step is posterior and isinstance(points, np.ndarray)
-
     def fill(rows: slice) -> None:
-        if compiled:
+        if log_responsibilities is None and isinstance(points, np.ndarray):
             _compiled_posterior(points[rows], anchors, variance, log[rows], plain[rows])
-        else:
-            log[rows] = e_step(xp.astype(points[rows], log.dtype, copy=False), anchors, variance)
-            plain[rows] = xp.exp(log[rows])
+            return
+        block = xp.astype(points[rows], log.dtype, copy=False)
+        own = posterior(block, anchors, variance) if log_responsibilities is None else log_responsibilities(block)
+        log[rows] = own
+        plain[rows] = xp.exp(log[rows])
 
     size = block_rows(device_kind(points), 4 * points.shape[1], 4096)
     map_blocks(fill, row_blocks(points.shape[0], size), n_jobs=n_jobs)

@@ -8,6 +8,7 @@ at the parameters of their set, and averaged again by the same backend.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,19 +18,20 @@ from array_api_compat import device as device_of
 from fishergraph._checks import MOST_ITERATIONS, check_integer, check_number
 from fishergraph._repr import short_repr
 from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks
-from fishergraph.em.e_step import e_step_slack, log_softmax, posterior
+from fishergraph.em.e_step import e_step_slack
 from fishergraph.em.loop import EMMeans, as_points, block_means, check_sets, first_responsibilities
-from fishergraph.family import Family, GaussianMixture, check_theta, theta_sizes
+from fishergraph.family import Family, check_theta, theta_sizes
+from fishergraph.family.base import log_softmax
 from fishergraph.ops import Backend, Responsibilities, choose_backend
-from fishergraph.ops.place import device_kind
+from fishergraph.device import device_kind
 
 _ROWS = 4096
 # Numbers that the statistics of all points may be, where these are much wider than the points.
 _MOST_HELD = 2**26
 
 
-class Seen(NamedTuple):
-    """What a family sees of the points: t(x), (point, statistic), and the responsibilities at θ_0, (point, anchor)."""
+class Scored(NamedTuple):
+    """The points of a layer for its family: t(x), (point, statistic), and α at θ_0, (point, anchor)."""
 
     statistics: Any
     alpha: Responsibilities
@@ -38,21 +40,23 @@ class Seen(NamedTuple):
 
 
 def held_statistics(family: Family, n_points: int, n_features: int) -> int:
-    """How many numbers the statistics of all points are where `see` makes them; 0 where they are too many, and those of
-    the members of each row block are made instead, or where the points are their own statistics."""
+    """How many numbers the statistics of all points take.
+
+    0 if they are too many, so that those of the members of each row block are made instead, or if t(x) = x.
+    """
     width = family.n_statistics(n_features)
     many = width > 2 * n_features and n_points * width > _MOST_HELD
-    return 0 if many or isinstance(family, GaussianMixture) else n_points * width
+    return 0 if many or family.fused else n_points * width
 
 
-def see(family: Family, points: Any, theta: Any, *, e_step: Any = posterior, n_jobs: int | None = None) -> Seen:
-    """The statistics and first responsibilities of all points, by row blocks.
-
-    The mixture of Eq. 16 sees the points themselves; `e_step` is its own.
-    """
-    if isinstance(family, GaussianMixture):
-        alpha = first_responsibilities(points, theta.anchors, theta.variance, e_step=e_step, n_jobs=n_jobs)
-        return Seen(points, alpha)
+def score_points(family: Family, points: Any, theta: Any, *, n_jobs: int | None = None) -> Scored:
+    """Return the statistics and first responsibilities of all points, by row blocks."""
+    if family.fused:
+        own = None if family.is_posterior else partial(family.log_responsibilities, theta=theta)
+        alpha = first_responsibilities(
+            points, theta.anchors, theta.variance, log_responsibilities=own, n_jobs=n_jobs
+        )
+        return Scored(points, alpha)
     xp, like = array_namespace(points), family.mean_statistics(theta)  # (anchor, statistic)
     statistics = xp.empty((points.shape[0], like.shape[1]), dtype=like.dtype, device=device_of(points))
     log = xp.empty((points.shape[0], like.shape[0]), dtype=like.dtype, device=device_of(points))
@@ -65,13 +69,13 @@ def see(family: Family, points: Any, theta: Any, *, e_step: Any = posterior, n_j
 
     size = block_rows(device_kind(points), 4 * like.shape[1], _ROWS)
     map_blocks(fill, row_blocks(points.shape[0], size), n_jobs=n_jobs)
-    return Seen(statistics, Responsibilities(log, plain))
+    return Scored(statistics, Responsibilities(log, plain))
 
 
 def block_moments(
     backend: Backend,
     family: Family,
-    seen: Seen,
+    scored: Scored,
     sets: Any,
     theta: Any,
     *,
@@ -83,14 +87,14 @@ def block_moments(
 
     An empty multiset, or no iteration at all, gives the mean statistics of θ_0 and no mass.
     """
-    if isinstance(family, GaussianMixture):
+    if family.fused:
         options: dict[str, Any] = {"variance": theta.variance, "prior": prior, "n_em_iter": n_em_iter, "slack": slack}
-        return block_means(backend, *seen, sets, theta.anchors, **options)
+        return block_means(backend, *scored, sets, theta.anchors, **options)
     known = family.mean_statistics(theta)
     options = {"prior": prior, "n_em_iter": min(n_em_iter, 1), "slack": slack}
-    found = block_means(backend, *seen, sets, known, **options)
+    found = block_means(backend, *scored, sets, known, **options)
     if n_em_iter > 1:
-        members, alone = gather_entries(seen.statistics, sets)
+        members, alone = sets.gather(scored.statistics)
         for _ in range(n_em_iter - 1):
             own = family.estimate(found.means, found.mass, theta, prior)
             logs = log_softmax(_entry_scores(members, alone, *family.natural(own)))
@@ -99,12 +103,12 @@ def block_moments(
     return found
 
 
-def block_mass(backend: Backend, family: Family, seen: Seen, sets: Any, theta: Any, **steps: Any) -> Any:
+def block_mass(backend: Backend, family: Family, scored: Scored, sets: Any, theta: Any, **steps: Any) -> Any:
     """The masses of `block_moments` alone, (set, anchor); after one posterior E-step no statistic is averaged."""
     if steps["n_em_iter"] != 1 or steps["slack"] != math.inf:
         return block_moments(backend, family, seen, sets, theta, **steps).mass
     nothing = family.mean_statistics(theta)[:, :0]
-    return block_means(backend, seen.statistics[:, :0], seen.alpha, sets, nothing).mass
+    return block_means(backend, scored.statistics[:, :0], scored.alpha, sets, nothing).mass
 
 
 @one_blas_thread()
@@ -141,14 +145,8 @@ def em_estimate(
     check_sets(multisets, points.shape[0])
     chosen = choose_backend(backend, n_em_iter=n_em_iter, slack=slack, tensors=False)
     options: dict[str, Any] = {"prior": prior, "n_em_iter": n_em_iter, "slack": slack}
-    found = block_moments(chosen, family, see(family, points, theta), multisets, theta, **options)
+    found = block_moments(chosen, family, score_points(family, points, theta), multisets, theta, **options)
     return family.estimate(*found, theta, prior), found.mass
-
-
-def gather_entries(rows: Any, sets: Any) -> tuple[Any, Any]:
-    """(the rows of the members of these sets, one by one in their order, the sets over them)."""
-    members = sets.indices[int(sets.indptr[0]) : int(sets.indptr[-1])]
-    return array_namespace(rows).take(rows, members, axis=0), sets.own_entries()
 
 
 def _entry_scores(members: Any, sets: Any, natural: Any, offsets: Any) -> Any:

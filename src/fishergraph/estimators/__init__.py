@@ -1,7 +1,7 @@
-"""Room 7: scikit-learn estimators. They hold state and call the rooms; they contain no mathematics."""
+"""scikit-learn estimators: they hold parameters and fitted state, and contain no mathematics."""
 
-from fishergraph.estimators.graph import FisherGraphEmbedding
-from fishergraph.estimators.multiset import FisherSetEmbedding
+from fishergraph.estimators.graphs import FisherGraphEmbedding, Readout
 from fishergraph.estimators.node import FisherEmbedding
+from fishergraph.estimators.sets import FisherSetEmbedding
 
-__all__ = ["FisherEmbedding", "FisherGraphEmbedding", "FisherSetEmbedding"]
+__all__ = ["FisherEmbedding", "FisherGraphEmbedding", "FisherSetEmbedding", "Readout"]

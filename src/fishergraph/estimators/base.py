@@ -1,4 +1,4 @@
-"""What the transformers share: the parameters of a layer, checked and looked up; seeds, files, and tags."""
+"""The base of the transformers: components by name, nested parameters, seeds, files and tags."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fishergraph import _checks
+from fishergraph._errors import InputError
+from fishergraph._progress import progress_bar
 from fishergraph._repr import short_params
 from fishergraph._warn import each_warning_once
-from fishergraph.em.anchors import METHODS
-from fishergraph.em.e_step import e_step_slack
-from fishergraph.estimators.state import load_state, save_state
-from fishergraph.family import Family, GaussianMixture, choose_family
-from fishergraph.kernel_map import KERNELS
-from fishergraph.layer import ATTENTIONS, LayerSpec
-from fishergraph.multiset import makes_lifted
-from fishergraph.ops import choose_backend
+from fishergraph.device import Device, choose_device
+from fishergraph.em.settings import EM, choose_em
+from fishergraph.estimators.model_file import reading_model
+from fishergraph.estimators.state import ModelState, write_model
+from fishergraph.family import Family, choose_family
+from fishergraph.kernel_map import Kernel, choose_kernel
+from fishergraph.layer import Layer, Run
+from fishergraph.multiset import Rule
 
-E = TypeVar("E", bound="FisherTransformer")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -48,7 +49,7 @@ def all_or_nothing(fit: F) -> F:
 
 
 def _named_first(method: F) -> F:
-    """A method that scikit-learn has wrapped, whose first argument may be left out or given by its name again."""
+    """A method that scikit-learn has wrapped, whose first argument may be left out or passed by its name again."""
     first = list(signature(method).parameters.values())[1]
 
     @wraps(method)
@@ -60,8 +61,48 @@ def _named_first(method: F) -> F:
     return call  # type: ignore[return-value]
 
 
-class FisherTransformer(TransformerMixin, BaseEstimator):
-    """The base of the estimators: a subclass has the parameters of a layer, under the names of `FisherEmbedding`."""
+class NestedParams(BaseEstimator):
+    """An estimator whose parameters may be components, which a search reaches by ``name__option``.
+
+    `_chosen` says how a parameter becomes its component: a name, a number or None stands for one.
+    """
+
+    _chosen: ClassVar[dict[str, Callable[[Any], Any]]] = {}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name, with the options of components as ``name__option`` if `deep`."""
+        params = super().get_params(deep)
+        for name, choose in self._chosen.items() if deep else ():
+            value = params.get(name)
+            if value is not None and not hasattr(value, "get_params"):
+                component = choose(value)
+                params |= {f"{name}__{option}": entry for option, entry in component.get_params().items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``name__option`` replaces the component `name` by a changed copy."""
+        known = self.get_params(deep=False)
+        nested: dict[str, dict[str, Any]] = {}
+        for name in list(params):
+            parent, found, option = name.partition("__")
+            if found and parent in self._chosen:
+                nested.setdefault(parent, {})[option] = params.pop(name)
+        for parent, options in nested.items():
+            component = self._chosen[parent](params.get(parent, known[parent]))
+            unknown = sorted(set(options) - set(() if component is None else component.get_params()))
+            if unknown:
+                raise InputError(
+                    f"Invalid parameter {f'{parent}__{unknown[0]}'!r} for {type(self).__name__} with "
+                    f"{parent}={known[parent]!r}; set {parent} to a component that has the option.",
+                    parameter=parent,
+                    value=known[parent],
+                )
+            params[parent] = component.set_params(**options)
+        return super().set_params(**params)
+
+
+class FisherTransformer(TransformerMixin, NestedParams):
+    """The base of the embeddings."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -69,102 +110,37 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
             if name in vars(cls):
                 setattr(cls, name, _named_first(vars(cls)[name]))
 
-    attention: str = "posterior"  # where it is no parameter, the paper's equations hold
-    family: Any = "gaussian-mixture"
-    fisher: Any = "approximate"
-    tangent: Any = "estimate"
-    # The entries of a model file's header that `_pack_more` adds.
-    _more: ClassVar[tuple[str, ...]] = ()
-    # The rest of the parameters that `_layer_spec` reads, each stored by the subclass's constructor.
-    n_anchors: Any
-    dim: Any
-    normalize: Any
-    anchor_method: Any
-    n_em_iter: Any
-    e_step: Any
-    column_penalty: Any
-    variance: Any
-    sharpness: Any
-    prior: Any
-    counts: Any
-    kernel: Any
-    bandwidth: Any
-    max_samples: Any
-    device: Any
-    backend: Any
-    precision: Any
+    device: str | Device
     random_state: Any
+    n_jobs: int | None
+    verbose: Any
     n_features_in_: int
+
+    _chosen: ClassVar[dict[str, Callable[[Any], Any]]] = {
+        "family": choose_family,
+        "em": choose_em,
+        "kernel": choose_kernel,
+        "device": choose_device,
+    }
 
     __repr__ = short_params
 
     def _seed_words(self) -> list[int]:
-        """Four words drawn from `random_state`: what every stream of a fit comes from."""
+        """Four words drawn from `random_state`: every stream of a fit comes from them."""
         generator = check_random_state(_checks.check_random_seed(self.random_state))
         return [int(word) for word in generator.randint(0, 2**32, size=4, dtype=np.uint32)]
 
-    def _layer_spec(self) -> LayerSpec:
-        """The parameters of a layer, checked and with names looked up."""
-        slack = e_step_slack(self.e_step, self.column_penalty)
-        attention = _checks.look_up(ATTENTIONS, self.attention, "attention")
-        if not attention.has_variance and self.e_step != "posterior":
-            raise ValueError(
-                f"attention={self.attention!r} has an E-step of its own, got e_step={self.e_step!r}; "
-                "leave e_step='posterior', or use attention='posterior'."
-            )
-        variance = self.variance
-        if not isinstance(variance, str) or variance != "auto":
-            variance = _checks.check_number(variance, "variance (or 'auto')", least=1e-12, most=1e12)
-        n_em_iter = _checks.check_integer(self.n_em_iter, "n_em_iter", least=0, most=_checks.MOST_ITERATIONS)
-        device = self.device.partition(":")[0]
-        if device == "cpu" or self.backend is not None:  # a backend that cannot do the work says so before it
-            choose_backend(self.backend, device=device, n_em_iter=n_em_iter, slack=slack)
-        return LayerSpec(
-            n_anchors=_checks.check_integer(self.n_anchors, "n_anchors", least=1, most=_checks.MOST_ANCHORS),
-            anchor_method=self._anchor_method(),
-            dim=_checks.check_integer(self.dim, "dim", least=1, most=_checks.MOST_COLUMNS),
-            n_em_iter=n_em_iter,
-            variance=variance,
-            sharpness=_checks.check_number(self.sharpness, "sharpness", strict=True, most=1.0),
-            prior=_checks.check_number(self.prior, "prior", most=1e12),
-            counts=_checks.check_flag(self.counts, "counts"),
-            attention=attention,
-            fit_map=_checks.look_up(KERNELS, self.kernel, "kernel"),
-            keeps_phi=self.kernel == "identity",
-            bandwidth=_checks.check_number(self.bandwidth, "bandwidth", least=0.01, most=1e6),
-            max_samples=_checks.check_integer(self.max_samples, "max_samples", least=1),
-            backend=self.backend,
-            device=device,
-            slack=slack,
-            family=self._family(n_em_iter),
-        )
+    def _run(self, workspace: Any) -> Run:
+        """How the work of a call is run; a device is fed by one thread."""
+        n_jobs = 1 if workspace.tensors else _checks.check_n_jobs(self.n_jobs)
+        return Run(workspace, n_jobs, progress_bar(self.verbose))
 
-    def _family(self, n_em_iter: int) -> Family:
-        """The family, with its options; the rule of the authors' code has one of its own."""
-        family = choose_family(self.family, self.fisher, self.tangent)
-        if self.attention != "posterior" and family != GaussianMixture():
-            raise ValueError(
-                f"attention={self.attention!r} has a metric of its own, got the family {family.name!r} with options; "
-                "leave family, fisher and tangent, or use attention='posterior'."
-            )
-        if family.tangent == "score" and n_em_iter > 1:
-            raise ValueError(
-                f"tangent='score' is a gradient at θ_0 and takes n_em_iter=1, got {n_em_iter}; "
-                "leave n_em_iter=1, or use tangent='estimate'."
-            )
-        return family
-
-    def _anchor_method(self) -> str:
-        """The name of the anchors' learner; spherical k-means asks for points that are unit vectors."""
-        _checks.look_up(METHODS, self.anchor_method, "anchor_method")
-        multiset = getattr(self, "multiset", None)
-        if self.anchor_method == "spherical" and (not self.normalize or makes_lifted(multiset)):
-            got = f"the lifted members of multiset={multiset!r}" if self.normalize else "normalize=False"
-            raise ValueError(
-                f"anchor_method='spherical' needs points that are unit vectors, got {got}; "
-                "set normalize=True and a multiset of nodes, or use 'kmeans'."
-            )
-        return self.anchor_method
+    def _check_columns(self, X: Any, fitting: bool) -> None:
+        """Remember the number and names of the columns of X when fitting, compare them later."""
+        if hasattr(X, "layout"):  # a tensor
+            _checks.check_feature_count(self, X.shape[1], fitting)
+        else:
+            validate_data(self, X, reset=fitting, skip_check_array=True)
 
     def _named(self, Z: Any, ids: Any) -> Any:
         """Z as a table with these ids as its index, if the output is set to pandas; scikit-learn names the columns."""
@@ -175,36 +151,114 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
         return DataFrame(Z, index=ids)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to one safetensors file (arrays, and parameters as JSON in its header)."""
+        """Write the fitted model to one safetensors file: arrays, and parameters as JSON in its header.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; it appears complete or not at all.
+        """
         check_is_fitted(self)
-        save_state(self, path)
+        write_model(path, type(self).__name__, self.get_params(deep=False), vars(self), self._state())
 
     @classmethod
-    def load(cls: type[E], path: str | Path, *, device: str | None = None) -> E:
-        """The model that `save` wrote; its transform has the same bits.
+    def load(cls, path: str | Path, *, device: str | Device | None = None) -> Self:
+        """Read a model that `save` wrote; its `transform` gives the same bits.
 
-        `device` takes the place of the one it was fitted on; on the CPU the precision is float32.
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        device : str or Device, optional
+            Replaces the device the model was fitted on.
+
+        Returns
+        -------
+        estimator
+            The fitted model.
         """
-        model = load_state(cls, path)
-        if device is not None:
-            model.set_params(device=device, precision="float32" if device == "cpu" else model.precision)
-        return model
+        with reading_model(path):
+            state = ModelState.read(path, cls.__name__)
+            model = cls(**state.params)
+            vars(model).update(state.attributes)
+            model._restore(state)
+            state.finish()
+        return model if device is None else model.set_params(device=device)
 
-    def _pack_more(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        """What a subclass keeps beside its stack: entries of the header; arrays are put among the others."""
-        return {}
+    def _state(self) -> dict[str, Any]:
+        """The fitted records by name, for a model file."""
+        raise NotImplementedError
 
-    def _unpack_more(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Give a subclass back what `_pack_more` put away."""
-
-    def _check_fitted(self) -> None:
-        """Raise unless the parameters are possible, and fit what a model file says was learned."""
+    def _restore(self, state: ModelState) -> None:
+        """Take the fitted records of a model file, and raise unless they fit the parameters."""
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        support = getattr(self.family, "support", self.family)
+        family = getattr(self, "family", "gaussian-mixture")
+        support = getattr(family, "support", family)
         tags.input_tags.positive_only = isinstance(support, str) and support in ("multinomial", "counts")
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def make_layer(
+    n_anchors: Any, dim: Any, *, family: str | Family, em: EM | None, kernel: str | Kernel, reading: str, unit: bool,
+    rule: Rule | None = None,
+) -> Layer:  # fmt: skip
+    """The settings of a layer from the parameters of an estimator, validated together.
+
+    `unit` says whether points are unit vectors, `rule` makes the multisets.
+    """
+    chosen, steps = choose_family(family), choose_em(em)
+    if chosen.tangent == "score" and steps.n_iter > 1:
+        raise InputError(
+            parameter="em",
+            value=steps,
+            expected="have n_iter=1 with tangent='score', which is a gradient at θ_0",
+            advice="leave n_iter=1, or use tangent='estimate'",
+        )
+    if not chosen.is_posterior and not steps.is_posterior:
+        raise InputError(
+            parameter="em",
+            value=steps,
+            expected=f"have e_step='posterior' with family={chosen!r}, which has responsibilities of its own",
+            advice="leave e_step, or use another family",
+        )
+    if steps.init == "spherical" and (not unit or (rule is not None and rule.lifts)):
+        raise InputError(
+            parameter="em",
+            value=steps,
+            expected="have another init than 'spherical' if points are not unit vectors",
+            got=f"multiset={rule!r}, whose members are lifted" if unit else "normalize=False",
+            advice="set normalize=True and a multiset of nodes, or use init='kmeans'",
+        )
+    return Layer(
+        n_anchors=_checks.check_integer(n_anchors, "n_anchors", least=1, most=_checks.MOST_ANCHORS),
+        dim=_checks.check_integer(dim, "dim", least=1, most=_checks.MOST_COLUMNS),
+        family=chosen,
+        em=steps,
+        kernel=choose_kernel(kernel),
+        reading=reading,
+    )
+
+
+def check_unchanged(fitted: Any, asked: Any, names: dict[str, str]) -> None:
+    """Raise if a parameter was changed after the fit; `names` maps fields of the settings to parameters."""
+    for field, parameter in names.items():
+        old, new = (_field(settings, field) for settings in (fitted, asked))
+        if old != new:
+            raise InputError(
+                f"{parameter} is {new!r}, but the model was fitted with {old!r}. Restore the parameter or call fit again.",
+                parameter=parameter,
+                value=new,
+            )
+
+
+def _field(settings: Any, path: str) -> Any:
+    for name in path.split("."):
+        settings = getattr(settings, name)
+    return settings
+
+

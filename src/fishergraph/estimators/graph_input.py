@@ -74,7 +74,7 @@ def fit_code(graphs: Graphs, inputs: Any) -> NodeCode:
         )
     learned: dict[str, Any] = {}
     if "features" in parts:
-        learned["standard"] = fit_standard(_checked(graphs), 0)
+        learned["standard"] = fit_standard(_checked(graphs))
     if "tags" in parts:
         learned["tags"] = np.unique(np.asarray(graphs.tags))
     if "degrees" in parts:

@@ -12,25 +12,15 @@ import numpy as np
 
 from fishergraph._checks import check_number
 from fishergraph.estimators.graph_input import PARTS, NodeCode
-from fishergraph.estimators.stack import check_same, map_inputs
-from fishergraph.estimators.stack_spec import Stack, StackSpec
-from fishergraph.family import Family
 from fishergraph.family.diagonal_mixture import DiagonalMixtureTheta
 from fishergraph.family.gaussian import GaussianTheta
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
 from fishergraph.family.multinomial import MultinomialTheta
 from fishergraph.family.von_mises_fisher import MOST_LENGTH, VonMisesFisherMixture, VonMisesFisherTheta
-from fishergraph.kernel_map import (
-    IdentityMap,
-    KernelMap,
-    NystromMap,
-    ProjectionMap,
-    StandardMap,
-    fit_identity,
-    fit_nystrom,
-    fit_standard,
-)
-from fishergraph.layer import Layer, LayerSpec
+from fishergraph.kernel_map import Identity, Kernel, KernelMap, NystromMap, ProjectionMap, Standardize, StandardMap
+from fishergraph.layer import Layer
+from fishergraph.stack import Stack
+from fishergraph.walk import WalkMap
 
 # Lengths of unit vectors, and sums of probabilities, are one up to this.
 _SLACK = 1e-3
@@ -125,38 +115,52 @@ _THETAS: dict[type, Any] = {
 
 # --- parts that fit each other ---------------------------------------------------------------------------
 
-_MAPS: dict[Any, type] = {fit_nystrom: NystromMap, fit_identity: IdentityMap, fit_standard: StandardMap}
+
+def check_walk(walk: WalkMap, name: str) -> None:
+    """Raise unless the parts of a walk fit each other."""
+    centre = _shaped(walk.centre, f"{name}.mean", 1, walk.directions.n_outputs)
+    _check_size(centre, f"{name}.mean", _most(centre))
+    _check_inputs(walk.kernel_map, name, centre.shape[1])
 
 
-def check_stack(spec: StackSpec, stack: Stack, width: int, slots: int) -> None:
-    """Raise unless the maps and layers fit the parameters and each other, for rows of that width.
+def check_stack(stack: Stack, width: int, slots: int) -> None:
+    """Raise unless the maps and layers of a stack fit its settings and each other, for rows of that width.
 
     `slots` is how many points a member has side by side.
     """
-    check_same(spec, stack)
-    _check_kind(stack.input_map, _MAPS[spec.fit_input], "input")
-    _check_inputs(stack.input_map, "input", width)
-    if stack.walk_map is not None:
-        _check_inputs(stack.walk_map, "walk", width)
-    before = width if spec.reads_counts else stack.input_map.n_outputs
-    unit = (spec.normalize and spec.layer.attention.unit_points) or isinstance(stack.input_map, StandardMap)
+    input_map, walk = stack.input_map, stack.walk_map
+    assert input_map is not None
+    if (walk is None) != (stack.walk is None) or len(stack.layers) != stack.n_layers:
+        raise ValueError(f"the file must have the stages {', '.join(stack.names)}, got others; get the file again.")
+    _check_kind(stack.input_kernel.accepts(input_map), stack.input_kernel, input_map, "input")
+    _check_inputs(input_map, "input", width)
+    points = width if stack.reads_counts else input_map.n_outputs
+    if walk is not None:
+        _check_inputs(walk.directions, "walk", width)
+        _check_kind(stack.layer.kernel.accepts(walk.kernel_map), stack.layer.kernel, walk.kernel_map, "walk")
+        points = walk.n_outputs
+    unit = stack.unit_points or isinstance(input_map, StandardMap)
     for t, layer in enumerate(stack.layers, 1):
-        walked = stack.walk_map is not None and t == 1
-        before = stack.walk_map.n_outputs if walked else before * slots  # type: ignore[union-attr]
-        asked, last = spec.layer_at(t), t == spec.n_layers
-        check_layer(asked, layer, before, f"layer{t}", maps=not last or asked.attention.maps_last)
+        check_layer(layer, points * slots, f"layer{t}", mapped=stack.maps_layer(t))
         if unit:
             check_unit_spread(layer.theta, f"layer{t}")
-        before = layer.kernel_map.n_outputs
+        points = layer.n_outputs
 
 
-def check_layer(spec: LayerSpec, layer: Layer, width: int, name: str, *, maps: bool = True) -> None:
-    """Raise unless a layer is over points of that width, with a kernel map if `maps` says so."""
-    family: Family = spec.family
+def check_layer(layer: Layer, width: int, name: str, *, mapped: bool = True) -> None:
+    """Raise unless a layer is over points of that width and fits its settings, with a kernel map if `mapped`."""
+    family, kernel_map = layer.family, layer.kernel_map
+    assert kernel_map is not None
+    if not isinstance(layer.theta, family.theta):
+        raise ValueError(f"{name} must have the parameters of {family!r}, got others; get the file again.")
     found = family.n_features(family.mean_statistics(layer.theta).shape[1])
     if found != width:
         raise ValueError(f"{name} must be over points of {width} columns, got {found}; get the file again.")
-    _check_kind(layer.kernel_map, NystromMap if maps and not spec.keeps_phi else IdentityMap, name)
+    kernel = layer.kernel if mapped else Identity()
+    _check_kind(kernel.accepts(kernel_map), kernel, kernel_map, name)
+    _check_inputs(kernel_map, name, layer.phi_width(layer.theta))
+    if (layer.root is None) != (family.fisher != "exact"):
+        raise ValueError(f"{name} must have a Fisher matrix exactly if fisher='exact'; get the file again.")
     if layer.root is not None:
         size = family.width(family.mean_statistics(layer.theta).shape[0], width)
         _shaped(layer.root, f"{name}.fisher_root", size, size)
@@ -190,7 +194,7 @@ def check_code(code: NodeCode) -> None:
         if value is None:
             continue
         if part == "features":
-            _check_kind(value, StandardMap, "code")
+            _check_kind(isinstance(value, StandardMap), Standardize(), value, "code")
         elif value.ndim != 1 or len(value) == 0 or not (value[1:] > value[:-1]).all():
             raise ValueError(f"the known {field} must be sorted and distinct, and some; get the file again.")
 
@@ -267,15 +271,15 @@ def _check_spread(means: np.ndarray, variances: Any, name: str, most_squares: fl
         )
 
 
-def _check_kind(kernel_map: Any, kind: type, name: str) -> None:
-    if not isinstance(kernel_map, kind):
+def _check_kind(accepted: bool, kernel: Kernel, kernel_map: Any, name: str) -> None:
+    if not accepted:
         raise ValueError(
-            f"{name} must have a {kind.__name__} with these parameters, got a {type(kernel_map).__name__}; "
-            "get the file again."
+            f"{name} must have a map of {kernel!r}, got a {type(kernel_map).__name__}; get the file again."
         )
 
 
 def _check_inputs(kernel_map: KernelMap, name: str, width: int) -> None:
-    found = kernel_map.directions.shape[1] if isinstance(kernel_map, ProjectionMap) else map_inputs(kernel_map)
-    if found != width:
-        raise ValueError(f"{name} must take rows of {width} columns, got a map of {found}; get the file again.")
+    if kernel_map.n_inputs != width:
+        raise ValueError(
+            f"{name} must take rows of {width} columns, got a map of {kernel_map.n_inputs}; get the file again."
+        )

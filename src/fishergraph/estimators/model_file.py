@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fishergraph._checks import check_flag, check_integer, check_seed
+from fishergraph._errors import FileFormatError, InputError
 from fishergraph._file_checks import check_folder, check_regular, replacing
-from fishergraph.family import FAMILIES, Family
-from fishergraph.multiset import RULES, Rule
+from fishergraph.device import Device
+from fishergraph.em.settings import EM
+from fishergraph.family import FAMILIES
+from fishergraph.kernel_map import Identity, Nystrom, Standardize
+from fishergraph.multiset import RULES
+from fishergraph.published import PublishedMixture, PublishedNystrom
+from fishergraph.walk import Walk
 
-FORMAT_VERSION = 1
-
-# The records that parameters may be.
-_RECORDS = {record.__name__: record for record in (*RULES, *FAMILIES.values())}
+FORMAT_VERSION = 2
 
 
 class Kind(NamedTuple):
@@ -32,8 +36,6 @@ class Kind(NamedTuple):
 
 
 MODEL = Kind("fishergraph-model", "a model file", "save")
-
-E = TypeVar("E")
 
 
 def write_file(path: str | Path, header: dict[str, Any], arrays: dict[str, np.ndarray], kind: Kind = MODEL) -> None:
@@ -99,26 +101,17 @@ def _arrays(file: Any, path: Path, kind: Kind) -> dict[str, np.ndarray]:
     return arrays
 
 
-def load_model(cls: type[E], path: str | Path, restore: Callable[[type[E], dict[str, Any], dict[str, Any]], E]) -> E:
-    """The estimator a file holds, made by `restore(cls, header, arrays)`, or a sentence that says why it does not.
-
-    `restore` takes every array out of `arrays` that it uses; one that is left over belongs to no such model.
-    """
-    header, arrays = read_file(path)
-    name = header.get("class")
-    if not isinstance(name, str):
-        raise foreign(path, "one with parts missing or unknown ('class')")
-    if name != cls.__name__:
-        raise ValueError(f"{path} must hold a {cls.__name__}, got a {name}; load it with {name}.load.")
+@contextmanager
+def reading_model(path: str | Path) -> Iterator[None]:
+    """Turn whatever goes wrong while a model is made of a file into a `FileFormatError` of that file."""
     try:
-        model = restore(cls, header, arrays)
-        if arrays:
-            raise KeyError(next(iter(arrays)))
+        yield
+    except FileFormatError:
+        raise
     except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError) as error:
         raise foreign(path, f"one with parts missing or unknown ({error})") from None
     except ValueError as error:  # its parts do not fit each other, or their values are not possible
-        raise ValueError(f"{path} holds a model that cannot be used: {error}") from None
-    return model
+        raise FileFormatError(f"{path} holds a model that cannot be used: {error}", path=path) from None
 
 
 def only(entry: Any, known: Iterable[str]) -> dict[str, Any]:
@@ -131,9 +124,9 @@ def only(entry: Any, known: Iterable[str]) -> dict[str, Any]:
     return entry
 
 
-def foreign(path: str | Path, got: str, kind: Kind = MODEL) -> ValueError:
+def foreign(path: str | Path, got: str, kind: Kind = MODEL) -> FileFormatError:
     """The error for a file that is not what was expected."""
-    return ValueError(f"{path} must be {kind.noun} written by {kind.writer}, got {got}; write it again.")
+    return FileFormatError(f"{path} must be {kind.noun} written by {kind.writer}, got {got}; write it again.", path=path)
 
 
 def _check_format(path: Path, metadata: dict[str, str], kind: Kind) -> None:
@@ -142,19 +135,39 @@ def _check_format(path: Path, metadata: dict[str, str], kind: Kind) -> None:
     if metadata.get("format") != kind.format or "model" not in metadata or not counted:
         raise foreign(path, "a safetensors file of another program or purpose", kind)
     if int(version) > FORMAT_VERSION:
-        raise ValueError(
-            f"{path} must have format {FORMAT_VERSION} or older, got format {version}; upgrade fishergraph to read it."
+        raise FileFormatError(
+            f"{path} must have format {FORMAT_VERSION} or older, got format {version}; upgrade fishergraph to read it.",
+            path=path,
+        )
+    if int(version) < FORMAT_VERSION:
+        raise FileFormatError(
+            f"{path} must have format {FORMAT_VERSION}, got format {version} of an earlier version; fit the model again.",
+            path=path,
         )
 
 
-def plain_params(estimator: Any) -> dict[str, Any]:
-    """The constructor's parameters as JSON; a random generator or a callable is not a value and becomes None."""
-    params = estimator.get_params(deep=False)
-    if not isinstance(params["random_state"], (int, np.integer, type(None))):
-        params["random_state"] = None
-    if callable(params["verbose"]):
-        params["verbose"] = False
-    return {name: _plain(value) for name, value in params.items()}
+# --- parameters --------------------------------------------------------------------------------------------
+
+
+@cache
+def _kinds() -> dict[str, type]:
+    """The components and estimators that a parameter may be, by name."""
+    from fishergraph.estimators.graphs import FisherGraphEmbedding, Readout
+    from fishergraph.estimators.node import FisherEmbedding
+
+    components = (*RULES, *FAMILIES.values(), EM, Nystrom, Identity, Standardize, Walk, Device, Readout)
+    kinds = (*components, PublishedMixture, PublishedNystrom, FisherEmbedding, FisherGraphEmbedding)
+    return {kind.__name__: kind for kind in kinds}
+
+
+def plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as JSON; a random generator or a callable is not a value and becomes its default."""
+    replaced = dict(params)
+    if not isinstance(replaced.get("random_state"), (int, np.integer, type(None))):
+        replaced["random_state"] = None
+    if callable(replaced.get("verbose")):
+        replaced["verbose"] = False
+    return {name: _plain(value) for name, value in replaced.items()}
 
 
 def _plain(value: Any) -> Any:
@@ -162,19 +175,21 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, (list, tuple, np.ndarray)):
         return [_plain(entry) for entry in value]
-    if isinstance(value, (Rule, Family)):
-        if type(value) not in _RECORDS.values():
-            raise ValueError(
-                f"a record in a model file must be one of {', '.join(_RECORDS)}, got {type(value).__name__}, which "
-                "load could not find; keep the model with pickle or joblib."
+    if hasattr(value, "get_params"):
+        name = type(value).__name__
+        if _kinds().get(name) is not type(value):
+            raise InputError(
+                f"a component in a model file must be one of the library's, got {name}, which load could not find; "
+                "keep the model with pickle or joblib.",
+                value=value,
             )
-        return {"record": type(value).__name__, **{name: _plain(entry) for name, entry in asdict(value).items()}}
+        return {"kind": name, **plain_params(value.get_params(deep=False))}
     return value
 
 
-def given_params(header: dict[str, Any]) -> dict[str, Any]:
-    """The constructor's parameters of a header as they were; an object of the JSON is a record."""
-    return {name: _from_plain(value) for name, value in header["params"].items()}
+def given_params(params: Any) -> dict[str, Any]:
+    """The parameters of a header as they were; an object of the JSON is a component."""
+    return {name: _from_plain(value) for name, value in params.items()}
 
 
 def _from_plain(value: Any) -> Any:
@@ -182,45 +197,39 @@ def _from_plain(value: Any) -> Any:
         return tuple(_from_plain(entry) for entry in value)
     if not isinstance(value, dict):
         return value
-    return _RECORDS[value["record"]](**{name: _from_plain(entry) for name, entry in value.items() if name != "record"})
+    return _kinds()[value["kind"]](**given_params({name: entry for name, entry in value.items() if name != "kind"}))
 
 
-def pack_features(estimator: Any) -> dict[str, Any]:
-    """What a fitted estimator knows of its features, for the header."""
-    header: dict[str, Any] = {"n_features_in": int(estimator.n_features_in_)}
-    if hasattr(estimator, "feature_names_in_"):
-        header["feature_names_in"] = list(estimator.feature_names_in_)
-    if hasattr(estimator, "structure_seed_"):
-        header["structure_seed"] = estimator.structure_seed_
-    if hasattr(estimator, "structural_"):
-        header["structural"] = estimator.structural_
-    if hasattr(estimator, "needs_graph_"):
-        header["needs_graph"] = estimator.needs_graph_
-    return header
+# --- what an estimator knows of its features ----------------------------------------------------------------
+
+# Attributes of fitted estimators that a header holds, with the checks of their values.
+_ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
+    "n_features_in_": lambda value: check_integer(value, "n_features_in_", least=1),
+    "feature_names_in_": lambda value: np.array([_text(name) for name in value], dtype=object),
+    "structure_seed_": lambda value: check_seed(value, "structure_seed_"),
+    "structural_": lambda value: check_flag(value, "structural_"),
+    "needs_graph_": lambda value: check_flag(value, "needs_graph_"),
+}
 
 
-def unpack_features(estimator: Any, header: dict[str, Any]) -> None:
-    """Give an estimator back what it knew of its features."""
-    estimator.n_features_in_ = check_integer(header["n_features_in"], "n_features_in", least=1)
-    if "feature_names_in" in header:
-        names = header["feature_names_in"]
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise TypeError("feature_names_in is no list of names")
-        if len(names) != estimator.n_features_in_:
-            raise ValueError(f"the {estimator.n_features_in_} features have {len(names)} names; save it again.")
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-    if "structure_seed" in header:
-        estimator.structure_seed_ = check_seed(header["structure_seed"], "structure_seed")
-    if "structural" in header:
-        estimator.structural_ = check_flag(header["structural"], "structural")
-        if estimator.structural_ and "structure_seed" not in header:
-            raise KeyError("structure_seed")
-    if "needs_graph" in header:
-        estimator.needs_graph_ = check_flag(header["needs_graph"], "needs_graph")
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a name")
+    return value
 
 
-# The entries of a header that the functions above write.
-COMMON = (
-    "class", "fishergraph", "params", "n_features_in", "feature_names_in", "structure_seed", "structural",
-    "needs_graph",
-)  # fmt: skip
+def pack_attributes(fitted: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a fitted estimator that a header holds."""
+    packed = {name: fitted[name] for name in _ATTRIBUTES if name in fitted}
+    return {name: list(value) if name == "feature_names_in_" else _plain(value) for name, value in packed.items()}
+
+
+def unpack_attributes(entry: Any) -> dict[str, Any]:
+    """The attributes that `pack_attributes` wrote, validated."""
+    attributes = {name: _ATTRIBUTES[name](value) for name, value in only(entry, _ATTRIBUTES).items()}
+    names, n_features = attributes.get("feature_names_in_"), attributes["n_features_in_"]
+    if names is not None and len(names) != n_features:
+        raise ValueError(f"the {n_features} features have {len(names)} names; save it again.")
+    if attributes.get("structural_") and "structure_seed_" not in attributes:
+        raise KeyError("structure_seed_")
+    return attributes

@@ -2,100 +2,142 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from array_api_compat import array_namespace
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _checks
+from fishergraph._progress import announce, progress_bar
 from fishergraph._warn import each_warning_once
 from fishergraph.blocks import one_blas_thread
-from fishergraph.estimators.base import FisherTransformer, all_or_nothing
-from fishergraph.estimators.costs import embedding_costs, size_of
-from fishergraph.estimators.door import check_no_graph, open_door
+from fishergraph.costs import size_of, stack_costs
+from fishergraph.device import Device, choose_device
+from fishergraph.em.settings import EM
+from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_unchanged, make_layer
+from fishergraph.estimators.given import features_and_graph
+from fishergraph.estimators.inputs import (
+    InputSettings,
+    NodeInput,
+    check_no_graph,
+    check_same_source,
+    read_nodes,
+    structure_of,
+)
 from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.model_checks import check_stack
-from fishergraph.estimators.progress import announce, progress_bar
-from fishergraph.estimators.stack import check_same, fit_stack, run_stack
-from fishergraph.estimators.stack_spec import StackSpec
+from fishergraph.estimators.state import ModelState
 from fishergraph.family import Family
-from fishergraph.multiset import WEIGHTS, Rule, Tuples, choose_multiset, makes_lifted, slots_of
+from fishergraph.kernel_map import Kernel, choose_kernel
+from fishergraph.multiset import Rule, choose_multiset
+from fishergraph.presets import choose_preset
+from fishergraph.published import PublishedMixture, PublishedNystrom
+from fishergraph.stack import Most, Pass, Stack, Stage, Write
 from fishergraph.structural import describe_structure
+from fishergraph.walk import Walk, choose_walk
+
+# Fields of the settings that may not change between fit and transform, with the parameters they come from.
+STACK_PARAMETERS = {
+    "n_layers": "n_layers",
+    "layer.n_anchors": "n_anchors",
+    "layer.dim": "dim",
+    "layer.family": "family",
+    "layer.em": "em",
+    "layer.kernel": "kernel",
+    "layer.reading": "counts",
+    "input_kernel": "kernel",
+    "walk": "walk",
+    "normalize": "normalize",
+    "block_weights": "block_weights",
+}
 
 
 class FisherEmbedding(FisherTransformer):
     """Embed the nodes of a graph with the geometry of a statistical manifold, without labels, in one pass.
 
-    Each layer takes the multiset of every node's neighbours, projects it onto a Gaussian mixture by EM that starts at
-    anchors learned from the data, and maps the whitened tangent vector by a Nyström map of the exponential kernel.
-    The output is the concatenation ψ_0 … ψ_T, whose inner product is the multilayer kernel (Eq. 2). Features enter as
-    they are (ψ_0) and as the mean over the whole graph that walks from each node give (`teleport`).
+    Each layer takes the multiset of every node's neighbours, projects it onto a mixture by EM that starts at anchors
+    learned from the data, and maps the whitened tangent vector by a kernel map. The output is the concatenation of the
+    stages "psi0" (the features), "walk" (PageRank-smoothed features) and "psi1", …, "psiT" (the layers), whose inner
+    product is the multilayer kernel (Eq. 2).
 
     Parameters
     ----------
-    n_layers : number of layers T; 0 gives the input maps alone.
-    n_anchors : number of mixture components p of a layer.
-    dim : width of every ψ_t (fewer where the data hold fewer distinct points).
-    normalize : divide the rows of X, and the points of every layer, by their lengths.
-    anchor_method : "kmeans"; "spherical" (for unit vectors, so with `normalize`); "em"; "random".
-    n_em_iter : EM iterations per layer; 1 is the paper, 0 gives φ = 0.
-    e_step : "posterior"; "balanced", every anchor has the same share of every multiset; "unbalanced", a penalty for it.
-    column_penalty : the weight τ of that penalty: 0 is the posterior, a large one is balanced.
-    attention : "posterior", the paper's equations, or "reference", the rule of the authors' code.
-    variance : σ² of the components, or "auto": the value at which the mean entropy of the responsibilities is
-        `sharpness` · log p, layer by layer.
-    sharpness : see `variance`; between 0 (hard assignment) and 1 (no attention at all: mean pooling).
-    prior : κ ≥ 0, the weight of an anchor as one more member of its component; 0 is the paper.
-    counts : append the soft counts log(1 + mass), which tell {x} from {x, x}.
-    family : what a multiset is projected onto: "gaussian-mixture", the paper's; "diagonal-mixture", with weights and
-        variances; "gaussian", one with full covariance; "von-mises-fisher", for directions; "multinomial", for counts:
-        the first layer then reads X as it is, and the later ones have Gaussian mixtures. Or a record with options of
-        its own, such as `DiagonalMixture(tangent="score", power=0.5)`. `variance`, `sharpness` and `anchor_method` are
-        those of the Gaussian mixture; the others learn all their parameters.
-    fisher : "approximate", the closed form (Id/p in Eq. 18), or "exact", by quadrature or sampling.
-    tangent : "estimate", φ = I^{1/2} (θ_ML − θ_0), the paper's, or "score", the Fisher vector I^{-1/2} ∇ log p.
-    multiset : "neighbourhood" (with the node itself), "open-neighbourhood" or "hops", all nodes within two; the nodes a
-        diffusion from the node reaches, weighted by it: "ppr" (personalised PageRank), "heat", "s2gc"; subgraphs:
-        "pairs" (v, u) by their mean, "paths" of two edges side by side, "tuples" of nodes as points of their own. Or
-        with parameters: `PageRank(teleport=0.05)`, `Hops(k=3, decay=0.5)`, `Paths(length=3)`, `Tuples(k=3, s=1)`.
-    weights : None, the graph's own weights; "uniform"; "symmetric", divided by the roots of both ends' degrees. A
-        diffusion walks along them: the random walk of the first two, D^-½ A D^-½ for the third.
-    teleport : the first layer stands on walked features, and the map of these is a block of the output: the mean of
-        the rows of X over the whole graph, weighted by where a walk from the node ends that ends with this probability
-        at each step (personalised PageRank). None: it stands on ψ_0, and there is no such block, as in any case where
-        members are subgraphs, where X holds counts for `family="multinomial"`, and with `attention="reference"`.
-        Where neighbours differ more than they agree (heterophily), None may serve better.
-    undirected : add the reverse of every edge.
-    structure : features for `X=None`: "projection", "degree" or "spectral".
-    kernel : "exp" or "identity" (φ itself; widths then grow by p per layer).
-    bandwidth : σ of the exponential kernel.
-    block_weights : one weight per block in Eq. 2: ψ_0, the walked features if there are any, ψ_1 … ψ_T; 0 leaves a
-        block out. None weighs all equally.
-    max_samples : most points that k-means looks at.
-    device : "cpu", "cuda" or "cuda:1". On a card the whole fit and transform run there; X may be a tensor on it (so is
-        the result then), or a NumPy or CSR matrix, which is read in blocks. Random draws differ from the CPU's.
-    backend : None chooses; "numba" and "scipy" take NumPy arrays, "torch" and "triton" (CUDA) tensors.
-    precision : of products on a card: "float32"; "tf32", factors rounded to 10 bits; "bf16", the same with the points
-        between layers kept in 8 bits, half the memory. Sums are float32 always. On the CPU the type of X is kept.
-    random_state : seed; every layer has its own stream.
-    n_jobs : threads; None uses every core. The result has the same bits at any number.
-    verbose : show progress bars. A callable `verbose(title, steps)` shows the progress in its own way: it returns a
-        context manager with `update(n)`; if it has a method `expect`, that gets the costs of the parts by title first.
+    n_layers : int, default=2
+        Number of layers T; 0 gives the input maps alone.
+    n_anchors : int, default=4
+        Number of mixture components p of a layer.
+    dim : int, default=256
+        Width of every stage; fewer if the data hold fewer distinct points.
+    multiset : str or component, default="neighbourhood"
+        The multiset of a node: `Neighbourhood`, `Hops`, `PageRank` ("ppr"), `HeatKernel` ("heat"), `StepAverage`
+        ("s2gc"), `Pairs`, `Paths` or `Tuples`. Their options hold edge weights and directions too:
+        ``Neighbourhood(weights="symmetric", undirected=True)``.
+    family : str or component, default="gaussian-mixture"
+        The manifold: `GaussianMixture`, `DiagonalMixture`, `Gaussian`, `VonMisesFisherMixture` for directions, or
+        `MultinomialMixture` for counts, whose first layer reads X as it is.
+    em : EM, optional
+        E-step, iterations, prior, and how anchors are learned. None is ``EM()``.
+    kernel : {"exp", "identity"} or component, default="exp"
+        The map ψ of a layer: ``Nystrom(bandwidth=1.5)``, or φ itself.
+    walk : float, Walk or None, default=0.1
+        PageRank-smoothed features as a stage of their own and as the input of layer 1; a number is the teleport
+        probability. None uses ψ_0, as do multisets of subgraphs and families of counts in any case. If neighbours differ
+        more than they agree, None may serve better.
+    structure : {"projection", "degree", "spectral"}, default="projection"
+        The features of a graph without any (``X=None``).
+    normalize : bool, default=True
+        Divide the rows of X, and the points of every layer, by their lengths.
+    counts : bool, default=False
+        Append the soft counts log(1 + mass), which tell {x} from {x, x}.
+    block_weights : sequence of float, optional
+        One weight per stage in Eq. 2; 0 leaves a stage out. None weighs all equally.
+    device : str or Device, default="cpu"
+        "cpu", "cuda" or "cuda:1", or ``Device("cuda", precision="bf16")``.
+    random_state : int, RandomState or None, default=None
+        Seed; every layer has its own stream.
+    n_jobs : int, optional
+        Threads; None uses every core. The result has the same bits at any number.
+    verbose : bool or callable, default=False
+        Show progress bars. A callable ``verbose(title, steps)`` returns a context manager with ``update(n)``; if it has
+        a method ``expect``, that gets the costs of the parts by title first.
 
     Attributes
     ----------
-    stack_ : the fitted input map and layers.
-    structural_, structure_seed_ : whether the features came from the graph, and the seed of such features.
-    needs_graph_ : whether the fit had a graph, so that `transform` needs one.
-    n_features_in_, feature_names_in_ : as in scikit-learn.
+    stack_ : Stack
+        The fitted input map, walk and layers.
+    structural_ : bool
+        Whether the features came from the graph; `structure_seed_` is their seed.
+    needs_graph_ : bool
+        Whether the fit had a graph, so that `transform` needs one.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str
+        Names of the columns of X, if it had any.
+
+    See Also
+    --------
+    FisherSetEmbedding : Embed sets of vectors.
+    FisherGraphEmbedding : Embed whole graphs.
+    FisherClassifier : Train the same layers on labels.
 
     Examples
     --------
     >>> from fishergraph import FisherEmbedding
     >>> from fishergraph.datasets import load_graph
     >>> cora = load_graph("cora")
-    >>> Z = FisherEmbedding(random_state=0).fit_transform(cora.X, graph=cora.graph)
+    >>> FisherEmbedding(random_state=0).fit_transform(cora.X, graph=cora.graph).shape
+    (2708, 1024)
     """
+
+    _chosen: ClassVar[dict[str, Any]] = {
+        **FisherTransformer._chosen,
+        "multiset": choose_multiset,
+        "walk": choose_walk,
+    }
 
     def __init__(
         self,
@@ -103,156 +145,278 @@ class FisherEmbedding(FisherTransformer):
         n_anchors: int = 4,
         dim: int = 256,
         *,
-        normalize: bool = True,
-        anchor_method: str = "kmeans",
-        n_em_iter: int = 1,
-        e_step: str = "posterior",
-        column_penalty: float = 1.0,
-        attention: str = "posterior",
-        variance: float | str = "auto",
-        sharpness: float = 0.9,
-        prior: float = 0.0,
-        counts: bool = False,
-        family: str | Family = "gaussian-mixture",
-        fisher: str = "approximate",
-        tangent: str = "estimate",
         multiset: str | Rule = "neighbourhood",
-        weights: str | None = None,
-        teleport: float | None = 0.1,
-        undirected: bool = False,
+        family: str | Family = "gaussian-mixture",
+        em: EM | None = None,
+        kernel: str | Kernel = "exp",
+        walk: float | Walk | None = 0.1,
         structure: str = "projection",
-        kernel: str = "exp",
-        bandwidth: float = 1.5,
-        block_weights: Any = None,
-        max_samples: int = 300_000,
-        device: str = "cpu",
-        backend: str | None = None,
-        precision: str = "float32",
+        normalize: bool = True,
+        counts: bool = False,
+        block_weights: Sequence[float] | None = None,
+        device: str | Device = "cpu",
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: Any = False,
     ):
         self.n_layers = n_layers
         self.n_anchors = n_anchors
         self.dim = dim
-        self.normalize = normalize
-        self.anchor_method = anchor_method
-        self.n_em_iter = n_em_iter
-        self.e_step = e_step
-        self.column_penalty = column_penalty
-        self.attention = attention
-        self.variance = variance
-        self.sharpness = sharpness
-        self.prior = prior
-        self.counts = counts
-        self.family = family
-        self.fisher = fisher
-        self.tangent = tangent
         self.multiset = multiset
-        self.weights = weights
-        self.teleport = teleport
-        self.undirected = undirected
-        self.structure = structure
+        self.family = family
+        self.em = em
         self.kernel = kernel
-        self.bandwidth = bandwidth
+        self.walk = walk
+        self.structure = structure
+        self.normalize = normalize
+        self.counts = counts
         self.block_weights = block_weights
-        self.max_samples = max_samples
         self.device = device
-        self.backend = backend
-        self.precision = precision
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any = None, y: Any = None, *, graph: Any = None) -> FisherEmbedding:
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Self:
+        """Return an estimator with the settings of a name.
+
+        Parameters
+        ----------
+        name : {"default", "fast", "heterophily", "paper"}
+            "paper" has the equations of the paper alone, "heterophily" five layers without PageRank-smoothed features,
+            "fast" a quarter of the columns.
+        **changes
+            Parameters that replace those of the preset.
+
+        Returns
+        -------
+        FisherEmbedding
+            The unfitted estimator.
+
+        Examples
+        --------
+        >>> FisherEmbedding.preset("heterophily")
+        FisherEmbedding(n_layers=5, walk=None)
+        """
+        return cls(**{**choose_preset(name), **changes})
+
+    @classmethod
+    def published_code(cls, **changes: Any) -> Self:
+        """Return an estimator with the rule of the authors' published code, which is not the published method.
+
+        Parameters
+        ----------
+        **changes
+            Parameters that replace those of the rule, such as ``dim=512, n_anchors=8, n_layers=4``.
+
+        Returns
+        -------
+        FisherEmbedding
+            The unfitted estimator.
+
+        Examples
+        --------
+        >>> FisherEmbedding.published_code(n_layers=3)
+        FisherEmbedding(n_layers=3, family=PublishedMixture(), kernel=PublishedNystrom(), walk=None)
+        """
+        return cls(**{"family": PublishedMixture(), "kernel": PublishedNystrom(), "walk": None, **changes})
+
+    def fit(self, X: Any = None, y: Any = None, *, graph: Any = None) -> Self:
         """Learn the input map, anchors and landmarks from the rows of X and the graph on them.
 
-        X is dense or CSR, (node, feature), or None for structural features of the graph. `graph` is anything that
-        `as_graph` takes; None makes every row its own multiset. `y` is not looked at. Row v of X belongs to node v;
-        where the nodes of an edge table have ids, the index of a DataFrame X names its rows. For X = None, or beside
-        `as_graph(table)`, the rows are those of `as_graph(table).ids`, and so is the index of pandas output
-        (`set_output(transform="pandas")`). A graph, or a record of features and a graph, may also be passed as X alone.
+        Parameters
+        ----------
+        X : matrix of shape (n_nodes, n_features), or None
+            Features, dense or CSR; row v belongs to node v. None uses structural features of the graph. A torch tensor,
+            dense or sparse CSR, must be on the `device`, and so is the result then. A graph, or a record of features
+            and a graph, may also be passed as X alone.
+        y : ignored
+            Present for scikit-learn's API.
+        graph : graph, optional
+            Anything that `as_graph` takes; None makes every row its own multiset. Beside a tensor X also a (2, E) tensor
+            (or a pair with weights), or `TensorSets`, which are the multisets themselves. If the nodes of an edge table
+            have ids, the index of a DataFrame X names its rows; for ``X=None`` the rows are those of
+            ``as_graph(table).ids``.
 
-        X may be a torch tensor, dense or sparse CSR, on the `device`: then so is what is returned, and `graph` may be
-        a (2, E) tensor (or a pair with weights) beside it, or `TensorSets`, which are the multisets themselves.
+        Returns
+        -------
+        FisherEmbedding
+            The fitted estimator.
         """
         check_no_graph(y, X, graph)
         self._fit(X, graph, want_output=False)
         return self
 
     def fit_transform(self, X: Any = None, y: Any = None, *, graph: Any = None) -> Any:
-        """`fit(X, graph=graph).transform(X, graph=graph)`, bit for bit, in one pass."""
+        """Fit, and return the embedding of the same rows in one pass, with the bits of `fit` and `transform`.
+
+        Parameters
+        ----------
+        X, y, graph
+            See `fit`.
+
+        Returns
+        -------
+        array of shape (n_nodes, n_columns)
+            One row per node.
+        """
         check_no_graph(y, X, graph)
         return self._fit(X, graph, want_output=True)
 
     @each_warning_once()
     def transform(self, X: Any = None, *, graph: Any = None) -> Any:
-        """The embedding of the rows of X: the same graph, a larger one, or another one. Nothing is learned.
+        """Return the embedding of the rows of X: the same graph, a larger one, or another one. Nothing is learned.
 
-        A graph is needed if the fit had one, and must be left out if it had none.
+        Parameters
+        ----------
+        X, graph
+            See `fit`. A graph is needed if the fit had one, and must be left out if it had none.
+
+        Returns
+        -------
+        array of shape (n_nodes, n_columns)
+            One row per node.
         """
         check_is_fitted(self)
-        spec = self._spec()
-        X, sets, place, ids = open_door(self, X, graph, fitting=False)
-        spec = spec.at(place)
-        check_memory(spec, X, sets, want_output=True)
-        announce(self.verbose, embedding_costs(spec, X, size_of(sets), fitting=False))
-        with one_blas_thread(), place.working(self.n_jobs):
-            return self._named(sets.pooled(run_stack(spec, self.stack_, X, sets)), ids)
+        check_unchanged(self.stack_, self._settings(), STACK_PARAMETERS)
+        X, sets, workspace, ids = self._read(X, graph, fitting=False)
+        check_memory(self.stack_, X, sets, workspace, want_output=True)
+        announce(self.verbose, stack_costs(self.stack_, X, size_of(sets), fitting=False))
+        with one_blas_thread(), workspace.working(self.n_jobs):
+            stack = self.stack_.moved(lambda array: workspace.put(array, X.dtype))
+            output = _Output(stack, sets.n_sets, workspace, X.dtype, stack.widths)
+            for stage in Pass(stack, X, sets, self._run(workspace)).stages():
+                output.take(stage)
+            return self._named(sets.pooled(output.joined()), ids)
 
     @all_or_nothing
     def _fit(self, X: Any, graph: Any, *, want_output: bool) -> Any:
-        spec = self._spec()
+        settings = self._settings()
         words = self._seed_words()
         self.structure_seed_ = words[0]
-        X, sets, place, ids = open_door(self, X, graph, fitting=True)
-        spec = spec.at(place)
-        check_memory(spec, X, sets, want_output=want_output)
-        announce(self.verbose, embedding_costs(spec, X, size_of(sets), fitting=True))
-        seed = np.random.SeedSequence(words)
-        with one_blas_thread(), place.working(self.n_jobs):
-            self.stack_, output = fit_stack(spec, X, sets, seed, want_output=want_output)
-        return self._named(sets.pooled(output), ids) if want_output else None
+        X, sets, workspace, ids = self._read(X, graph, fitting=True)
+        check_memory(settings, X, sets, workspace, want_output=want_output)
+        announce(self.verbose, stack_costs(settings, X, size_of(sets), fitting=True))
+        streams = np.random.SeedSequence(words).spawn(len(settings.names))
+        with one_blas_thread(), workspace.working(self.n_jobs):
+            run = Pass(
+                settings, X, sets, self._run(workspace), streams=[workspace.stream(seed) for seed in streams],
+                want_last=want_output,
+            )  # fmt: skip
+            widths = settings.asked_widths(X.shape[1], sets.slots, Most.of(sets))
+            output = _Output(settings, sets.n_sets, workspace, X.dtype, widths)
+            for stage in run.stages():
+                if want_output:
+                    output.take(stage)
+            self.stack_ = run.stack.moved(workspace.fetch)
+            return self._named(sets.pooled(output.joined()), ids) if want_output else None
 
-    def _spec(self) -> StackSpec:
-        """The parameters, checked and with names looked up."""
-        _checks.check_device(self.device, self.precision)
-        choose_multiset(self.multiset)
-        _checks.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
-        _checks.check_flag(self.undirected, "undirected")
-        describe_structure(self.structure)  # an unknown kind is found even where X is given
+    def _settings(self) -> Stack:
+        """The parameters as the settings of a stack, validated."""
+        choose_device(self.device)
+        describe_structure(self.structure)  # an unknown kind is refused even if X is given
+        rule = choose_multiset(self.multiset)
         n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0, most=_checks.MOST_LAYERS)
-        layer = self._layer_spec()
-        teleport = self.teleport
-        if teleport is not None:
-            teleport = _checks.check_number(teleport, "teleport (or None)", least=0.01, most=1.0)
-        if not layer.attention.walks or layer.family.support == "counts" or makes_lifted(self.multiset):
-            teleport = None
-        n_layers += teleport is not None
-        return StackSpec(
+        normalize = _checks.check_flag(self.normalize, "normalize")
+        layer = make_layer(
+            self.n_anchors, self.dim, family=self.family, em=self.em, kernel=self.kernel, unit=normalize, rule=rule,
+            reading="both" if _checks.check_flag(self.counts, "counts") else "means",
+        )  # fmt: skip
+        walk = choose_walk(self.walk)
+        if layer.family.support == "counts" or rule.lifts:
+            walk = None
+        n_stages = n_layers + 1 + (walk is not None)
+        return Stack(
             layer=layer,
-            fit_input=layer.fit_map,
+            input_kernel=choose_kernel(self.kernel),
+            walk=walk,
             n_layers=n_layers,
-            normalize=_checks.check_flag(self.normalize, "normalize"),
-            block_weights=_checks.check_block_weights(self.block_weights, n_layers + 1),
-            n_jobs=_checks.check_n_jobs(self.n_jobs),
-            progress=progress_bar(self.verbose),
-            teleport=teleport,
+            normalize=normalize,
+            block_weights=_checks.check_block_weights(self.block_weights, n_stages),
         )
 
-    def _check_fitted(self) -> None:
+    def _read(self, X: Any, graph: Any, *, fitting: bool) -> NodeInput:
+        """X and the graph, validated, in the workspace of the run."""
+        X, graph = features_and_graph(X, graph, fitting=fitting)
+        if fitting:
+            self.structural_, self.needs_graph_ = X is None, graph is not None
+        else:
+            check_same_source(X, graph, structural=self.structural_, needs_graph=self.needs_graph_)
+        settings = self._settings()
+        progress = progress_bar(self.verbose)
+        inputs = InputSettings(
+            rule=choose_multiset(self.multiset),
+            family=settings.layer.family,
+            normalize=settings.normalize,
+            device=choose_device(self.device),
+            n_jobs=_checks.check_n_jobs(self.n_jobs),
+            progress=progress,
+            check_columns=partial(self._check_columns, fitting=fitting),
+        )
+        structural = partial(
+            structure_of, structure=self.structure, dim=self.dim, seed=self.structure_seed_, progress=progress
+        )
+        return read_nodes(X, graph, inputs, structural)
+
+    def _state(self) -> dict[str, Any]:
+        return {"stack": self.stack_}
+
+    def _restore(self, state: ModelState) -> None:
         rule = choose_multiset(self.multiset)
-        width = rule.n_columns(self.n_features_in_) if isinstance(rule, Tuples) else self.n_features_in_
-        check_stack(self._spec(), self.stack_, width, slots_of(self.multiset))
+        self.stack_ = state.stack("stack", self._settings())
+        check_stack(self.stack_, rule.n_columns(self.n_features_in_), rule.slots)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The column names psi0_0, psi0_1, …, walk_0, …, psi1_0, …: block and position in it."""
+        """Return the names of the columns: psi0_0, …, walk_0, …, psi1_0, …: stage and position in it.
+
+        Parameters
+        ----------
+        input_features : ignored
+            Present for scikit-learn's API.
+
+        Returns
+        -------
+        ndarray of str
+            One name per column.
+        """
         check_is_fitted(self)
-        spec = self._spec()
-        check_same(spec, self.stack_)
-        widths, weights = self.stack_.widths, spec.block_weights
-        names = [f"psi{t}" for t in range(len(widths))]
-        if self.stack_.walk_map is not None:
-            names = [names[0], "walk", *names[1:-1]]
-        kept = [(name, width) for name, width, weight in zip(names, widths, weights, strict=True) if weight > 0]
-        return np.array([f"{name}_{k}" for name, width in kept for k in range(width)], dtype=object)
+        stack = self.stack_
+        stages = stack.kept(list(zip(stack.names, stack.widths, strict=True)))
+        return np.array([f"{name}_{k}" for name, width in stages for k in range(width)], dtype=object)
+
+
+class _Output:
+    """The concatenation of the kept stages, √weight · ψ, written while each block of rows is in cache (Eq. 2).
+
+    It is allocated at the largest widths; if the data gave fewer landmarks it is cut at the end.
+    """
+
+    def __init__(self, stack: Stack, n_rows: int, workspace: Any, dtype: Any, widths: list[int]):
+        self.weights = dict(zip(stack.names, stack.block_weights, strict=True))
+        self.shape, self.workspace, self.dtype = (n_rows, sum(stack.kept(widths))), workspace, dtype
+        self.array: Any = None
+        self.used = 0
+
+    def take(self, stage: Stage) -> None:
+        """Run a stage, and write its block if it has a weight."""
+        weight = self.weights[stage.name]
+        stage.run(self._writer(stage.n_outputs, math.sqrt(weight)) if weight > 0 else None)
+
+    def _writer(self, width: int, scale: float) -> Write:
+        if self.array is None:
+            self.array = self.workspace.empty_output(self.shape, self.dtype)
+        self.used += width
+        columns = self.array[:, self.used - width : self.used]
+
+        def write(rows: slice, block: Any) -> None:
+            columns[rows] = block if scale == 1 else block * scale
+
+        return write
+
+    def joined(self) -> Any:
+        """The output, without the columns that no stage has filled."""
+        result = self.workspace.result(self.array)
+        if self.used == result.shape[1]:
+            return result
+        cut = result[:, : self.used]
+        return array_namespace(cut).asarray(cut, copy=True)

@@ -1,85 +1,104 @@
-"""The state of an estimator as arrays and a JSON header, and back."""
+"""The fitted records of an estimator as arrays and a JSON header, and back."""
 
 from __future__ import annotations
 
-from copy import copy
-from inspect import signature
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self
 
 import numpy as np
 
-from fishergraph._checks import check_device, check_integer, look_up
+from fishergraph._checks import check_integer
+from fishergraph._errors import FileFormatError
 from fishergraph._version import __version__
 from fishergraph.estimators.graph_input import NodeCode
-from fishergraph.estimators.model_checks import check_code, check_map, check_theta
+from fishergraph.estimators.model_checks import check_code, check_map, check_theta, check_walk
 from fishergraph.estimators.model_file import (
-    COMMON,
+    foreign,
     given_params,
-    load_model,
     only,
-    pack_features,
+    pack_attributes,
     plain_params,
-    unpack_features,
+    read_file,
+    unpack_attributes,
     write_file,
 )
-from fishergraph.estimators.stack_spec import Stack
 from fishergraph.family import FAMILIES, family_of
 from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, ProjectionMap, StandardMap
 from fishergraph.layer import Layer
-from fishergraph.ops import known_backends
+from fishergraph.stack import Stack
+from fishergraph.walk import WalkMap
 
-E = TypeVar("E")
+Arrays = dict[str, np.ndarray]
 
 
-def save_state(estimator: Any, path: str | Path) -> None:
-    """Write the estimator to `path`; the file appears whole or not at all."""
-    arrays: dict[str, np.ndarray] = {}
-    stack: Stack = estimator.stack_
+def write_model(path: str | Path, name: str, params: Mapping[str, Any], fitted: Mapping[str, Any], state: Any) -> None:
+    """Write a model: the name of its class, its parameters, fitted attributes and records."""
+    arrays: Arrays = {}
     header = {
-        "class": type(estimator).__name__,
+        "class": name,
         "fishergraph": __version__,
-        "params": plain_params(estimator),
-        **pack_features(estimator),
-        "input_map": _pack_map(stack.input_map, "input", arrays),
-        "walk_map": None if stack.walk_map is None else _pack_map(stack.walk_map, "walk", arrays),
-        "layers": [pack_layer(layer, f"layer{t}", arrays) for t, layer in enumerate(stack.layers, 1)],
-        **estimator._pack_more(arrays),
+        "params": plain_params(params),
+        "fitted": pack_attributes(fitted),
+        "state": {part: _PACK[type(record)](record, part, arrays) for part, record in state.items()},
     }
     write_file(path, header, arrays)
 
 
-def load_state(cls: type[E], path: str | Path) -> E:
-    """The estimator a file holds, or a sentence that says why it does not."""
-    return load_model(cls, path, _restore)
+class ModelState:
+    """The contents of a model file, of which every array is used once."""
+
+    def __init__(self, path: str | Path, header: dict[str, Any], arrays: Arrays):
+        only(header, ("class", "fishergraph", "params", "fitted", "state"))
+        self.path, self.arrays = path, arrays
+        self.params = given_params(header["params"])
+        self.attributes = unpack_attributes(header["fitted"])
+        self.parts = header["state"]
+
+    @classmethod
+    def read(cls, path: str | Path, name: str) -> Self:
+        """Read the model of that class; use it inside `reading_model`."""
+        header, arrays = read_file(path)
+        found = header.get("class")
+        if not isinstance(found, str):
+            raise foreign(path, "one with parts missing or unknown ('class')")
+        if found != name:
+            raise FileFormatError(
+                f"{path} must hold a {name}, got a {found}; load it with {found}.load.", path=path
+            )
+        return cls(path, header, arrays)
+
+    def stack(self, name: str, settings: Stack) -> Stack:
+        """The fitted stack of these settings."""
+        return _unpack_stack(self.parts.pop(name), name, self.arrays, settings)
+
+    def layer(self, name: str, settings: Layer) -> Layer:
+        """The fitted layer of these settings."""
+        return _unpack_layer(self.parts.pop(name), name, self.arrays, settings)
+
+    def layers(self, name: str, settings: Layer) -> tuple[Layer | None, ...]:
+        """Fitted layers of these settings, some of them missing."""
+        entries = self.parts.pop(name)
+        return tuple(
+            None if entry is None else _unpack_layer(entry, f"{name}.{t}", self.arrays, settings)
+            for t, entry in enumerate(entries)
+        )
+
+    def code(self, name: str) -> NodeCode:
+        """The fitted code of the nodes of graphs."""
+        return _unpack_code(self.parts.pop(name), name, self.arrays)
+
+    def finish(self) -> None:
+        """Raise if a part or an array is left over: it belongs to no such model."""
+        for left in (*self.parts, *self.arrays):
+            raise KeyError(left)
 
 
-def _restore(cls: type[E], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> E:
-    only(header, (*COMMON, "input_map", "walk_map", "layers", *cls._more))  # type: ignore[attr-defined]
-    params = given_params(header)
-    if "teleport" in signature(cls).parameters:
-        params.setdefault("teleport", None)  # files from before there were walks
-    estimator: Any = cls(**params)
-    unpack_features(estimator, header)
-    layers = tuple(unpack_layer(entry, f"layer{t}", arrays) for t, entry in enumerate(header["layers"], 1))
-    walk = header.get("walk_map")
-    walk_map = None if walk is None else _unpack_map(walk, "walk", arrays)
-    estimator.stack_ = Stack(_unpack_map(header["input_map"], "input", arrays), layers, walk_map)
-    estimator._unpack_more(header, arrays)
-    _check_state(estimator)
-    return estimator
+# --- maps --------------------------------------------------------------------------------------------------
 
 
-def _check_state(estimator: Any) -> None:
-    """Raise where parameters are not possible, or do not fit what was learned; on no device, for it may be absent."""
-    check_device(estimator.device, estimator.precision)
-    if estimator.backend is not None:
-        look_up(dict.fromkeys(known_backends()), estimator.backend, "backend (or None)")
-    here = copy(estimator).set_params(device="cpu", precision="float32", backend=None)
-    here._check_fitted()
-
-
-def _pack_map(kernel_map: KernelMap, name: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def _pack_map(kernel_map: KernelMap, name: str, arrays: Arrays) -> dict[str, Any]:
     if isinstance(kernel_map, NystromMap):
         arrays[f"{name}.landmarks"] = np.ascontiguousarray(kernel_map.landmarks)
         arrays[f"{name}.root"] = np.ascontiguousarray(kernel_map.root)
@@ -94,12 +113,11 @@ def _pack_map(kernel_map: KernelMap, name: str, arrays: dict[str, np.ndarray]) -
     return {"kind": "identity", "n_outputs": kernel_map.n_outputs}
 
 
-def _unpack_map(entry: dict[str, Any], name: str, arrays: dict[str, np.ndarray]) -> KernelMap:
+def _unpack_map(entry: dict[str, Any], name: str, arrays: Arrays) -> KernelMap:
+    kernel_map: KernelMap
     if entry["kind"] == "nystrom":
         only(entry, ("kind", "bandwidth"))
-        kernel_map: KernelMap = NystromMap(
-            arrays.pop(f"{name}.landmarks"), arrays.pop(f"{name}.root"), entry["bandwidth"]
-        )
+        kernel_map = NystromMap(arrays.pop(f"{name}.landmarks"), arrays.pop(f"{name}.root"), entry["bandwidth"])
     elif entry["kind"] == "standardize":
         only(entry, ("kind",))
         kernel_map = StandardMap(arrays.pop(f"{name}.centre"), arrays.pop(f"{name}.scale"))
@@ -115,8 +133,10 @@ def _unpack_map(entry: dict[str, Any], name: str, arrays: dict[str, np.ndarray])
     return kernel_map
 
 
-def pack_layer(layer: Layer, name: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """The header's entry of a layer, whose arrays are put among the others under `name`."""
+# --- layers and stacks -------------------------------------------------------------------------------------
+
+
+def _pack_layer(layer: Layer, name: str, arrays: Arrays) -> dict[str, Any]:
     entry: dict[str, Any] = {"family": family_of(layer.theta).name}
     for part, value in layer.theta._asdict().items():
         if isinstance(value, np.ndarray):
@@ -125,45 +145,91 @@ def pack_layer(layer: Layer, name: str, arrays: dict[str, np.ndarray]) -> dict[s
             entry[part] = value
     if layer.root is not None:
         arrays[f"{name}.fisher_root"] = np.ascontiguousarray(layer.root)
+    assert layer.kernel_map is not None
     return {**entry, "map": _pack_map(layer.kernel_map, name, arrays)}
 
 
-def unpack_layer(entry: dict[str, Any], name: str, arrays: dict[str, np.ndarray]) -> Layer:
-    """The layer that `pack_layer` put away."""
-    family = FAMILIES[entry.get("family", "gaussian-mixture")]  # files of 0.1.0 hold no other
-    kind: Any = family.theta
+def _unpack_layer(entry: dict[str, Any], name: str, arrays: Arrays, settings: Layer) -> Layer:
+    kind: Any = FAMILIES[entry["family"]].theta
     numbers = only(entry, ("family", "map", *kind._fields))
     theta = kind(**{part: numbers[part] if part in numbers else arrays.pop(f"{name}.{part}") for part in kind._fields})
     check_theta(theta, name)
-    return Layer(theta, _unpack_map(entry["map"], name, arrays), arrays.pop(f"{name}.fisher_root", None))
+    kernel_map = _unpack_map(entry["map"], name, arrays)
+    return replace(settings, theta=theta, root=arrays.pop(f"{name}.fisher_root", None), kernel_map=kernel_map)
 
 
-_KNOWN = ("tags", "degrees", "cores", "edge_tags")  # of a `NodeCode`: lists of what it can name
+def _pack_layers(layers: tuple[Layer | None, ...], name: str, arrays: Arrays) -> list[Any]:
+    return [None if layer is None else _pack_layer(layer, f"{name}.{t}", arrays) for t, layer in enumerate(layers)]
 
 
-def pack_code(code: NodeCode, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """The header's entry of what is known of nodes; tags may be texts, so they stand in the header."""
-    known = {name: getattr(code, name) for name in _KNOWN}
-    lists = {name: None if values is None else values.tolist() for name, values in known.items()}
-    standard = None if code.standard is None else _pack_map(code.standard, "code", arrays)
+def _pack_walk(walk: WalkMap, name: str, arrays: Arrays) -> dict[str, Any]:
+    arrays[f"{name}.mean"] = np.ascontiguousarray(walk.centre)
+    return {
+        "directions": _pack_map(walk.directions, name, arrays),
+        "map": _pack_map(walk.kernel_map, f"{name}.kernel", arrays),
+    }
+
+
+def _unpack_walk(entry: dict[str, Any], name: str, arrays: Arrays) -> WalkMap:
+    only(entry, ("directions", "map"))
+    directions, kernel_map = (
+        _unpack_map(entry[part], prefix, arrays) for part, prefix in (("directions", name), ("map", f"{name}.kernel"))
+    )
+    walk = WalkMap(directions, arrays.pop(f"{name}.mean"), kernel_map)
+    check_walk(walk, name)
+    return walk
+
+
+def _pack_stack(stack: Stack, name: str, arrays: Arrays) -> dict[str, Any]:
+    assert stack.input_map is not None
+    return {
+        "input": _pack_map(stack.input_map, f"{name}.input", arrays),
+        "walk": None if stack.walk_map is None else _pack_walk(stack.walk_map, f"{name}.walk", arrays),
+        "layers": [_pack_layer(layer, f"{name}.layer{t}", arrays) for t, layer in enumerate(stack.layers, 1)],
+    }
+
+
+def _unpack_stack(entry: dict[str, Any], name: str, arrays: Arrays, settings: Stack) -> Stack:
+    only(entry, ("input", "walk", "layers"))
+    walk = None if entry["walk"] is None else _unpack_walk(entry["walk"], f"{name}.walk", arrays)
+    layers = tuple(
+        _unpack_layer(layer, f"{name}.layer{t}", arrays, settings.layer_at(t))
+        for t, layer in enumerate(entry["layers"], 1)
+    )
+    input_map = _unpack_map(entry["input"], f"{name}.input", arrays)
+    return replace(settings, input_map=input_map, walk_map=walk, layers=layers)
+
+
+# --- codes -------------------------------------------------------------------------------------------------
+
+_LISTS = ("tags", "degrees", "cores", "edge_tags")  # of a `NodeCode`: what it can name
+
+
+def _pack_code(code: NodeCode, name: str, arrays: Arrays) -> dict[str, Any]:
+    """The header's entry of a code; tags may be texts, so they are in the header."""
+    values = {part: getattr(code, part) for part in _LISTS}
+    lists = {part: None if entries is None else entries.tolist() for part, entries in values.items()}
+    standard = None if code.standard is None else _pack_map(code.standard, name, arrays)
     return {"parts": list(code.parts), "standard": standard, **lists}
 
 
-def unpack_code(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> NodeCode:
-    """The code that `pack_code` put away."""
-    only(entry, ("parts", "standard", *_KNOWN))
-    values = {name: _known_values(entry.get(name), name) for name in _KNOWN}  # older files lack cores
-    standard: Any = None if entry["standard"] is None else _unpack_map(entry["standard"], "code", arrays)
+def _unpack_code(entry: dict[str, Any], name: str, arrays: Arrays) -> NodeCode:
+    only(entry, ("parts", "standard", *_LISTS))
+    values = {part: _listed(entry[part], part) for part in _LISTS}
+    standard: Any = None if entry["standard"] is None else _unpack_map(entry["standard"], name, arrays)
     code = NodeCode(tuple(entry["parts"]), standard=standard, **values)
     check_code(code)
     return code
 
 
-def _known_values(found: Any, name: str) -> np.ndarray | None:
+def _listed(entries: Any, name: str) -> np.ndarray | None:
     """Integers or, of tags, texts as an array."""
-    if found is None:
+    if entries is None:
         return None
-    texts = name.endswith("tags") and all(isinstance(value, str) and "\0" not in value for value in found)
-    if not texts and not all(isinstance(value, int) and not isinstance(value, bool) for value in found):
+    texts = name.endswith("tags") and all(isinstance(value, str) and "\0" not in value for value in entries)
+    if not texts and not all(isinstance(value, int) and not isinstance(value, bool) for value in entries):
         raise TypeError(f"{name} that are neither integers nor texts")
-    return np.array(found, dtype=np.str_ if texts else np.int64)
+    return np.array(entries, dtype=np.str_ if texts else np.int64)
+
+
+_PACK: dict[type, Any] = {Stack: _pack_stack, Layer: _pack_layer, tuple: _pack_layers, NodeCode: _pack_code}

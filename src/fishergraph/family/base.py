@@ -23,6 +23,7 @@ from typing import Any, ClassVar, TypeVar
 from array_api_compat import array_namespace, is_array_api_obj
 
 from fishergraph._checks import check_flag, check_number, look_up, plain_row
+from fishergraph._component import Component
 
 Theta = TypeVar("Theta", bound=tuple)
 
@@ -33,14 +34,20 @@ TANGENTS = {"estimate": None, "score": None}
 LEAST_WEIGHT = 2.0**-126
 
 
-@dataclass(frozen=True)
-class Family:
-    """A statistical manifold, with the metric and the reading of φ.
+@dataclass(frozen=True, repr=False)
+class Family(Component):
+    """A statistical manifold, with its metric and the reading of φ.
 
-    fisher : "approximate" or "exact", the Fisher matrix at θ_0.
-    tangent : "estimate" or "score", the reading of φ.
-    power : the exponent a of sign(φ) |φ|^a; 1 leaves φ as it is, 1/2 is usual for Fisher vectors.
-    unit : whether φ is divided by its length.
+    Parameters
+    ----------
+    fisher : {"approximate", "exact"}, default="approximate"
+        The Fisher matrix at θ_0: its closed form (Id/p in Eq. 18), or the exact one by quadrature or sampling.
+    tangent : {"estimate", "score"}, default="estimate"
+        φ = I^{1/2} (θ_ML − θ_0), the paper's, or the Fisher vector I^{-1/2} ∇ log p.
+    power : float in (0, 1], default=1.0
+        The exponent a of sign(φ) |φ|^a; 1/2 is usual for Fisher vectors.
+    unit : bool, default=False
+        Divide φ by its length.
     """
 
     fisher: str = "approximate"
@@ -54,6 +61,22 @@ class Family:
     support: ClassVar[str] = "reals"
     # Whether k-means that starts EM compares directions.
     spherical: ClassVar[bool] = False
+    # Whether t(x) = x and the log-joint is that of Eq. 16: engines then iterate EM without gathering members.
+    fused: ClassVar[bool] = False
+    # Whether the responsibilities are the posterior, which engines compute.
+    is_posterior: ClassVar[bool] = True
+    # Whether the points of a layer are unit vectors when the estimator normalises rows.
+    unit_points: ClassVar[bool] = True
+
+    @property
+    def plain(self) -> bool:
+        """Whether φ is that of Eq. 18, a multiple of the differences of means."""
+        return False
+
+    @property
+    def later(self) -> Family:
+        """The family of the layers after the first."""
+        return self
 
     def check(self) -> None:
         """Raise unless every option is what it must be."""
@@ -106,6 +129,10 @@ class Family:
         """log p(x_i, z_i = j) − h(x_i) = ⟨t(x_i), η_j⟩ + c_j, (point, anchor)."""
         natural, offsets = self.natural(theta)
         return statistics @ natural.T + offsets
+
+    def log_responsibilities(self, statistics: Any, theta: Any) -> Any:
+        """log α_ij, the scores normalised over the anchors, (point, anchor)."""
+        return log_softmax(self.scores(statistics, theta))
 
     def log_joint(self, points: Any, theta: Any) -> Any:
         """log p(x_i, z_i = j), (point, anchor)."""
@@ -174,6 +201,21 @@ class Family:
         """φ after the power and the L2 normalisation, as far as they are asked for."""
         phi = phi if self.power == 1 else power_normalize(phi, self.power)
         return unit_normalize(phi) if self.unit else phi
+
+
+def log_softmax(scores: Any) -> Any:
+    """log softmax over the last axis, shifted by its maximum."""
+    xp = array_namespace(scores)
+    shifted = scores - xp.max(scores, axis=-1, keepdims=True)
+    return shifted - xp.log(xp.sum(xp.exp(shifted), axis=-1, keepdims=True))
+
+
+def entropy(log_responsibilities: Any) -> Any:
+    """H(α_i) = −Σ_j α_ij log α_ij of each point, in nats, (point,)."""
+    xp = array_namespace(log_responsibilities)
+    alpha = xp.exp(log_responsibilities)
+    # α log α → 0 as α → 0: if α has underflowed, its log is finite and the product is an exact zero.
+    return -xp.sum(alpha * log_responsibilities, axis=-1)
 
 
 def power_normalize(phi: Any, exponent: float = 0.5) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fishergraph._checks import look_up
+from fishergraph._component import choose
 from fishergraph.family.base import Family
 from fishergraph.family.diagonal_mixture import DiagonalMixture
 from fishergraph.family.gaussian import Gaussian
@@ -18,21 +18,9 @@ FAMILIES: dict[str, type[Family]] = {
 }
 
 
-def choose_family(family: str | Family, fisher: str = "approximate", tangent: str = "estimate") -> Family:
-    """The family of that name with these options, or a record such as `DiagonalMixture(power=0.5)` with its own."""
-    given: dict[str, Any] = {"fisher": fisher, "tangent": tangent}
-    if isinstance(family, Family):
-        for name, value in given.items():
-            if not isinstance(value, str) or value != getattr(Family, name):
-                raise ValueError(
-                    f"{name} goes with the name of a family, got {name}={value!r} beside a record; "
-                    f"write {type(family).__name__}({name}={value!r}) instead."
-                )
-        chosen = family
-    else:
-        chosen = look_up(FAMILIES, family, "family (or a record such as DiagonalMixture(power=0.5))")(**given)
-    chosen.check()
-    return chosen
+def choose_family(family: str | Family) -> Family:
+    """Return the family of that name, or the component itself."""
+    return choose(FAMILIES, family, Family, "family", example="DiagonalMixture(power=0.5)")
 
 
 def family_of(theta: Any) -> Family:

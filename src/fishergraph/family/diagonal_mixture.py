@@ -43,7 +43,7 @@ class DiagonalMixtureTheta(NamedTuple):
     __repr__ = short_repr
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DiagonalMixture(Family):
     """p_θ(x) = Σ_j π_j N(x; μ_j, diag v_j); t(x) = (x, x²), φ = (weights ‖ means ‖ variances), p (2d + 1) numbers."""
 

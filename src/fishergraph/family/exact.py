@@ -17,7 +17,7 @@ import numpy as np
 
 from fishergraph.blocks import one_blas_thread, row_blocks
 from fishergraph.family.base import Family, map_arrays
-from fishergraph.family.gaussian_mixture import GaussianMixture, GaussianMixtureTheta
+from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
 from fishergraph.family.special import symmetric_power
 
 # The root is a matrix over φ: beyond this width it would be larger than the data.
@@ -44,7 +44,7 @@ def exact_root(family: Family, theta: Any, rng: Any) -> np.ndarray:
 def fisher_ratio(family: Family, theta: Any, rng: Any, n_samples: int | None = None) -> np.ndarray:
     """J = E[s sᵀ] of the whitened scores s of single points at θ, (width, width), float64 (Eq. 7)."""
     theta = map_arrays(theta, lambda array: np.asarray(array, dtype=np.float64))
-    if isinstance(family, GaussianMixture):
+    if family.fused:
         return _mixture_ratio(theta, rng, n_samples or _LEAST_SAMPLES)
     width = _point_scores(family, theta, family.sample(theta, 1, rng)).shape[1]
     check_width(width)

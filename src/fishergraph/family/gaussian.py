@@ -36,7 +36,7 @@ class GaussianTheta(NamedTuple):
     __repr__ = short_repr
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gaussian(Family):
     """p_θ(x) = N(x; μ, Σ); t(x) = (x, xxᵀ), φ = (Σ_0^{-1/2} (μ − μ_0) ‖ Σ_0^{-1/2} (Σ − Σ_0) Σ_0^{-1/2} / √2)."""
 

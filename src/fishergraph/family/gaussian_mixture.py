@@ -9,10 +9,17 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 from array_api_compat import array_namespace
+from array_api_compat import device as device_of
 
+from fishergraph._checks import check_number
 from fishergraph._repr import short_repr
-from fishergraph.family.base import Family, join, score_weights, split
+from fishergraph.blocks import one_blas_thread
+from fishergraph.family.base import Family, entropy, join, log_softmax, score_weights, split
+
+# Points the variance is calibrated on.
+_CALIBRATION_POINTS = 4096
 
 
 def relative_log_joint(points: Any, anchors: Any, variance: float = 1.0) -> Any:
@@ -55,6 +62,32 @@ def fisher_root(n_anchors: int) -> float:
     return n_anchors**-0.5
 
 
+@one_blas_thread()
+def calibrate_variance(points: Any, anchors: Any, target: float) -> float:
+    """The variance at which the mean entropy of the responsibilities is `target` · log p, by bisection on log σ².
+
+    This is what perplexity does in t-SNE. With one anchor, or anchors that coincide, every variance gives the same
+    responsibilities and the answer is 1.
+    """
+    xp = array_namespace(points, anchors)
+    points = points[:: max(1, len(points) // _CALIBRATION_POINTS)][:_CALIBRATION_POINTS]
+    scores = xp.astype(relative_log_joint(points, anchors, 1.0), xp.float64)
+    spread = float(xp.mean(xp.max(scores, axis=1) - xp.min(scores, axis=1)))
+    if len(anchors) == 1 or spread == 0:
+        return 1.0
+    wanted = target * np.log(len(anchors))
+    # The borders stay on the device of the points: no synchronisation before the end.
+    low = xp.asarray(np.log(spread) - 20, dtype=xp.float64, device=device_of(points))
+    high = low + 40
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        higher = xp.mean(entropy(log_softmax(scores / xp.exp(middle)))) < wanted
+        low, high = xp.where(higher, middle, low), xp.where(higher, high, middle)
+    # A smaller value is the rounding of points that coincide, and 1/σ² would leave the range of their dtype.
+    least = 1e-300 if xp.finfo(anchors.dtype).bits == 64 else 1e-30
+    return max(float(xp.exp(0.5 * (low + high))), least)
+
+
 class GaussianMixtureTheta(NamedTuple):
     """anchors (…, anchor, feature), the means; and σ², which is no parameter."""
 
@@ -64,20 +97,25 @@ class GaussianMixtureTheta(NamedTuple):
     __repr__ = short_repr
 
 
-@dataclass(frozen=True)
-class GaussianMixture(Family):
-    """p_θ(x) = (1/p) Σ_j N(x; μ_j, σ² Id) (Eq. 16); t(x) = x, φ = p^{-1/2} (μ − w), p · d numbers (Eq. 18).
+@dataclass(frozen=True, repr=False)
+class CentreMixture(Family):
+    """Mixtures of equal weights and variances, whose only parameters are the means: t(x) = x, p · d coordinates."""
 
-    φ is measured in units of σ, in both readings.
-    """
-
-    name: ClassVar[str] = "gaussian-mixture"
     theta: ClassVar[type] = GaussianMixtureTheta
+    fused: ClassVar[bool] = True
 
     @property
     def plain(self) -> bool:
         """Whether φ is that of Eq. 18."""
-        return self == GaussianMixture()
+        return self.fisher == "approximate" and self.tangent == "estimate" and self.power == 1 and not self.unit
+
+    def at_centres(self, centres: Any, members: Any) -> GaussianMixtureTheta:
+        """θ_0 with these means, for members that were clustered to find them."""
+        raise NotImplementedError
+
+    def fisher_root(self, n_anchors: int) -> float:
+        """I(θ_0)^{1/2}, the scalar of Eq. 18."""
+        return fisher_root(n_anchors)
 
     def width(self, n_anchors: int, n_features: int) -> int:
         """p · d."""
@@ -144,3 +182,45 @@ class GaussianMixture(Family):
         ratio = p.variance / q.variance
         spread = p.anchors.shape[1] * (ratio - 1 - math.log(ratio))
         return 0.5 * (spread + xp.sum(gaps * gaps, axis=-1) / q.variance)
+
+
+@dataclass(frozen=True, repr=False)
+class GaussianMixture(CentreMixture):
+    """Gaussian mixtures with one variance: p_θ(x) = (1/p) Σ_j N(x; μ_j, σ² Id) (Eq. 16), φ = p^{-1/2} (μ − w) (Eq. 18).
+
+    φ is measured in units of σ, in both readings.
+
+    Parameters
+    ----------
+    fisher, tangent, power, unit
+        See `Family`.
+    variance : float or "auto", default="auto"
+        σ² of every component. "auto" takes the value at which the mean entropy of the responsibilities is
+        ``sharpness * log(n_anchors)``, layer by layer.
+    sharpness : float in (0, 1], default=0.9
+        Near 0 every member has one anchor; 1 is mean pooling. Used if the variance is "auto".
+
+    Examples
+    --------
+    >>> from fishergraph import FisherEmbedding, GaussianMixture
+    >>> FisherEmbedding(family=GaussianMixture(sharpness=0.5))
+    FisherEmbedding(family=GaussianMixture(sharpness=0.5))
+    """
+
+    variance: float | str = "auto"
+    sharpness: float = 0.9
+
+    name: ClassVar[str] = "gaussian-mixture"
+
+    def check(self) -> None:
+        """Raise unless every option is valid."""
+        super().check()
+        if not isinstance(self.variance, str) or self.variance != "auto":
+            check_number(self.variance, "variance (or 'auto')", least=1e-12, most=1e12)
+        check_number(self.sharpness, "sharpness", strict=True, most=1.0)
+
+    def at_centres(self, centres: Any, members: Any) -> GaussianMixtureTheta:
+        """θ_0 with these means, and the variance that was asked for or that goes with the members."""
+        if isinstance(self.variance, str):
+            return GaussianMixtureTheta(centres, calibrate_variance(members, centres, self.sharpness))
+        return GaussianMixtureTheta(centres, float(self.variance))

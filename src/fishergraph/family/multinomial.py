@@ -17,6 +17,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from fishergraph._checks import check_in_range, check_number, plain_row
+from fishergraph._errors import InputError
 from fishergraph._repr import short_repr
 from fishergraph.family.base import (
     Family,
@@ -29,6 +30,7 @@ from fishergraph.family.base import (
     weight_block,
     weights_of,
 )
+from fishergraph.family.gaussian_mixture import GaussianMixture
 from fishergraph.family.special import log_factorial
 from fishergraph.family.support import first_negative
 
@@ -43,14 +45,24 @@ class MultinomialTheta(NamedTuple):
     __repr__ = short_repr
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MultinomialMixture(Family):
-    """p_θ(x) = Σ_j π_j Mult(x; n, q_j); t(x) = x, φ = (weights ‖ 2 √n̄ √π (√q − √q_0)), p (d + 1) numbers.
+    """Multinomial mixtures for counts: p_θ(x) = Σ_j π_j Mult(x; n, q_j).
 
-    smoothing : the counts that every word has beforehand in every component of θ_0: a prior Dirichlet(1 + smoothing).
+    t(x) = x and φ = (weights ‖ 2 √n̄ √π (√q − √q_0)), p (d + 1) numbers. The first layer reads X as it is.
+
+    Parameters
+    ----------
+    fisher, tangent, power, unit
+        See `Family`.
+    smoothing : float, default=0.5
+        The counts that every word has beforehand in every component of θ_0: a Dirichlet prior of 1 + smoothing.
+    following : Family, default=GaussianMixture()
+        The family of the later layers, whose points are no counts.
     """
 
     smoothing: float = 0.5
+    following: Family = GaussianMixture()
 
     name: ClassVar[str] = "multinomial"
     theta: ClassVar[type] = MultinomialTheta
@@ -59,7 +71,19 @@ class MultinomialMixture(Family):
     def check(self) -> None:
         """Raise unless every option is what it must be."""
         super().check()
+        if not isinstance(self.following, Family) or self.following.support == "counts":
+            raise InputError(
+                f"following must be a family of real vectors such as GaussianMixture(), got {self.following!r}; "
+                "pass such a family.",
+                parameter="following",
+                value=self.following,
+            )
         check_in_range(check_number(self.smoothing, "smoothing", strict=True), "float32", "smoothing")
+
+    @property
+    def later(self) -> Family:
+        """The family of the layers after the first."""
+        return self.following
 
     def width(self, n_anchors: int, n_features: int) -> int:
         """p (d + 1)."""

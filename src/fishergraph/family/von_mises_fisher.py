@@ -50,7 +50,7 @@ class VonMisesFisherTheta(NamedTuple):
     __repr__ = short_repr
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VonMisesFisherMixture(Family):
     """p_θ(x) = Σ_j π_j C_d(κ_j) exp(κ_j ⟨u_j, x⟩); t(x) = x / ‖x‖, φ = (weights ‖ means), p (d + 1) numbers."""
 

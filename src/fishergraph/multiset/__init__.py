@@ -6,6 +6,7 @@ Everything behind this room sees multisets only; no graph.
 
 members      Multisets, neighbourhoods, the nodes of a graph, and their weights
 lifted       LiftedSets: members made of several points, and the lifts h
+neighbourhood    Neighbourhood
 rule         Rule: what a multiset is, with parameters of its own
 diffused     PageRank, HeatKernel, StepAverage
 hops         Hops
@@ -15,11 +16,12 @@ tuples       Tuples, node_tuples; tuple_search finds them
 choice       the rules by name
 """
 
-from fishergraph.multiset.choice import MULTISETS, RULES, choose_multiset, makes_lifted, slots_of
+from fishergraph.multiset.choice import MULTISETS, RULES, choose_multiset
 from fishergraph.multiset.diffused import Diffusion, HeatKernel, PageRank, StepAverage
 from fishergraph.multiset.hops import Hops
 from fishergraph.multiset.lifted import LIFTS, LiftedSets
 from fishergraph.multiset.members import WEIGHTS, Multisets, neighbourhoods, node_sets, singletons
+from fishergraph.multiset.neighbourhood import Neighbourhood
 from fishergraph.multiset.pairs import Pairs
 from fishergraph.multiset.paths import Paths
 from fishergraph.multiset.rule import Rule
@@ -35,6 +37,7 @@ __all__ = [
     "Hops",
     "LiftedSets",
     "Multisets",
+    "Neighbourhood",
     "NodeTuples",
     "PageRank",
     "Pairs",
@@ -43,10 +46,8 @@ __all__ = [
     "StepAverage",
     "Tuples",
     "choose_multiset",
-    "makes_lifted",
     "neighbourhoods",
     "node_sets",
     "node_tuples",
     "singletons",
-    "slots_of",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 from fishergraph._checks import check_integer, check_number, check_weight_scale
 from fishergraph._record_checks import unchecked
 from fishergraph.diffusion import MOST_TERMS, average_series, diffuse, heat_series, least_teleport, pagerank_series
-from fishergraph.graph import Graph, as_graph
+from fishergraph.graph import Graph
 from fishergraph.multiset.members import Multisets, degrees, inverse_sqrt_or_zero, neighbourhoods, weight_dtype
 from fishergraph.multiset.rule import Rule
 
@@ -18,7 +18,7 @@ from fishergraph.multiset.rule import Rule
 LEAST_TOLERANCE = 1e-15
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diffusion(Rule):
     """Multisets whose members are weighted by a diffusion Π = Σ_k θ_k M^k that starts at the root.
 
@@ -37,19 +37,16 @@ class Diffusion(Rule):
 
     def check(self) -> None:
         """Raise unless every parameter is what it must be."""
+        super().check()
         if self.members is not None:
             check_integer(self.members, "members (or None)", least=1)
         check_number(self.tolerance, "tolerance", least=LEAST_TOLERANCE, most=1.0)
 
-    def __call__(
-        self, graph: Graph, weights: str | None = None, n_jobs: int | None = None, dtype: Any = np.float32
-    ) -> Multisets:
-        """The multisets of a graph; `weights` and `dtype` as in `neighbourhoods`."""
-        self.check()
-        graph = as_graph(graph)
+    def sets(self, graph: Graph, n_jobs: int | None = None, dtype: Any = np.float32) -> Multisets:
+        """Return the multisets of a graph, with the weights that the diffusion gives."""
         check_weight_scale(graph.weights, np.dtype(np.float64))
-        symmetric = isinstance(weights, str) and weights == "symmetric"
-        closed = neighbourhoods(graph, weights=None if symmetric else weights)
+        symmetric = self.weights == "symmetric"
+        closed = neighbourhoods(graph, weights=None if symmetric else self.weights)
         adjacency = (closed.indptr, closed.indices, closed.weights)
         received, sent = degrees(*adjacency)
         left = inverse_sqrt_or_zero(received) if symmetric else 1.0 / received
@@ -59,7 +56,7 @@ class Diffusion(Rule):
         return unchecked(Multisets, *diffuse(adjacency, left, right, self.series(), **cut), graph.n_nodes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PageRank(Diffusion):
     """Personalised PageRank: Π = α (I − (1 − α) M)^-1 with α = `teleport`, the chance to return to the root."""
 
@@ -81,7 +78,7 @@ class PageRank(Diffusion):
             )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HeatKernel(Diffusion):
     """The heat kernel: Π = exp(−t (I − M)) with t = `time`, the mean number of steps from the root."""
 
@@ -97,7 +94,7 @@ class HeatKernel(Diffusion):
         check_number(self.time, "time", most=100.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StepAverage(Diffusion):
     """The average of S²GC: Π = r I + (1 − r) / K · Σ_{k=1}^K M^k, with K = `steps` and r = `root`."""
 

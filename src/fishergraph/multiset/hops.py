@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph._checks import check_integer, check_number, check_seed, look_up
+from fishergraph._checks import check_integer, check_number, check_seed
 from fishergraph._record_checks import unchecked
 from fishergraph.blocks import map_blocks, per_thread, row_blocks
 from fishergraph.counters import STEP, below, compiled, row_state
-from fishergraph.graph import Graph, as_graph
+from fishergraph.graph import Graph
 from fishergraph.multiset.members import WEIGHTS, Multisets, weight_dtype
 from fishergraph.multiset.rule import Rule
 
@@ -64,7 +64,7 @@ def _reach_block(start, stop, indptr, indices, k, decay, members, key, stamp, qu
     return sizes, out[:filled], out_weights[:filled]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Hops(Rule):
     """S_G(v) = the nodes u that k hops from v reach, v among them; u weighs `decay`^(hops from v to u).
 
@@ -84,19 +84,16 @@ class Hops(Rule):
 
     def check(self) -> None:
         """Raise unless every parameter is what it must be."""
+        super().check()
         check_integer(self.k, "k", least=0)
         check_number(self.decay, "decay", strict=True, most=1.0)
         if self.members is not None:
             check_integer(self.members, "members (or None)", least=1)
         check_seed(self.seed)
 
-    def __call__(
-        self, graph: Graph, weights: str | None = None, n_jobs: int | None = None, dtype: Any = np.float32
-    ) -> Multisets:
-        """The nodes within k hops of every node, nearest first."""
-        self.check()
-        reweigh = look_up(WEIGHTS, "edge" if weights is None else weights, "weights")
-        graph = as_graph(graph)
+    def sets(self, graph: Graph, n_jobs: int | None = None, dtype: Any = np.float32) -> Multisets:
+        """Return the nodes within k hops of every node, nearest first."""
+        reweigh = WEIGHTS["edge" if self.weights is None else self.weights]
         n = graph.n_nodes
         members, k = n if self.members is None else min(self.members, n), min(self.k, n)  # there are no more of either
         dtype = weight_dtype(graph.weights, dtype)

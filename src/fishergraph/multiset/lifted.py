@@ -106,11 +106,19 @@ class LiftedSets:
         indptr = self.sets.indptr
         return int((indptr[1:] - indptr[:-1]).max()) if self.n_sets else 0
 
-    def points(self, points: Any, chosen: Any) -> Any:
+    @property
+    def indptr(self) -> Any:
+        return self.sets.indptr
+
+    @property
+    def indices(self) -> Any:
+        return self.sets.indices
+
+    def members(self, points: Any, chosen: Any) -> Any:
         """h of the chosen subgraphs, (chosen, feature · slots)."""
         return look_up(LIFTS, self.lift, "lift")(points, self.subgraphs[chosen])
 
-    def points_alone(self, points: Any) -> Any:
+    def alone(self, points: Any) -> Any:
         """h(u, …, u) of every point: what a member could be where there is none."""
         xp = array_namespace(points)
         alone = xp.arange(points.shape[0], device=device_of(points))[:, None]
@@ -119,7 +127,7 @@ class LiftedSets:
     def gather(self, points: Any) -> tuple[Any, Any]:
         """(lifted points, plain multisets over them): the members of these sets, one by one, in their order."""
         start, stop = int(self.sets.indptr[0]), int(self.sets.indptr[-1])
-        return self.points(points, self.sets.indices[start:stop]), self.sets.own_entries()
+        return self.members(points, self.sets.indices[start:stop]), self.sets.own_entries()
 
 
 def _check_pool(pool: Any, n_sets: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from array_api_compat import array_namespace
 
 from fishergraph._checks import check_flag, check_host_memory, check_integer, check_weight_scale, look_up
 from fishergraph._numbers import plain_array
@@ -15,8 +16,47 @@ from fishergraph._record_checks import as_indices, as_offsets, as_weights, norma
 from fishergraph.graph import as_graph
 
 
+class SetsOfPoints:
+    """Multisets whose members are points themselves, and not lifted from several of them (`LiftedSets`)."""
+
+    indptr: Any
+    indices: Any
+
+    slots: ClassVar[int] = 1  # how many points stand side by side in a member
+    lifted: ClassVar[bool] = False  # whether the points of members exist only once they are gathered
+
+    @property
+    def n_sets(self) -> int:
+        return self.indptr.shape[0] - 1
+
+    @property
+    def largest(self) -> int:
+        """The most members of a set."""
+        return int((self.indptr[1:] - self.indptr[:-1]).max()) if self.n_sets else 0
+
+    def own_entries(self) -> Any:
+        """The sets over their own entries, one point each, counted from zero in their order."""
+        raise NotImplementedError
+
+    def gather(self, points: Any) -> tuple[Any, Any]:
+        """Return the points of the members of these sets, one by one in their order, and the sets over them."""
+        return self.members(points, self.indices[int(self.indptr[0]) : int(self.indptr[-1])]), self.own_entries()
+
+    def members(self, points: Any, chosen: Any) -> Any:
+        """Return the points of the chosen members."""
+        return array_namespace(points).take(points, chosen, axis=0)
+
+    def alone(self, points: Any) -> Any:
+        """Return every point as a member: what learning uses if the sets have none."""
+        return points
+
+    def pooled(self, rows: Any) -> Any:
+        """Return the rows of the result: one per set."""
+        return rows
+
+
 @dataclass(frozen=True)
-class Multisets:
+class Multisets(SetsOfPoints):
     """`n_sets` weighted multisets over `n_points` points, in CSR form.
 
     indptr : int64, (set + 1,), offsets into `indices`; it need not start at zero, so a row block is a view.
@@ -31,9 +71,6 @@ class Multisets:
     weights: np.ndarray | None
     n_points: int
 
-    slots: ClassVar[int] = 1  # how many points stand side by side in a member; see `LiftedSets`
-    lifted: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         n_points, indptr = check_integer(self.n_points, "n_points", least=0), as_offsets(self.indptr)
         used = slice(int(indptr[0]), int(indptr[-1]))
@@ -47,20 +84,12 @@ class Multisets:
         normalise(self, indptr=indptr, indices=indices, weights=weights, n_points=n_points)
 
     @property
-    def n_sets(self) -> int:
-        return len(self.indptr) - 1
-
-    @property
     def n_entries(self) -> int:
         return int(self.indptr[-1] - self.indptr[0])
 
     def __repr__(self) -> str:
         weighted = "" if self.weights is None else " weighted"
         return f"Multisets({self.n_sets:,} sets over {self.n_points:,} points, {self.n_entries:,}{weighted} members)"
-
-    def pooled(self, rows: Any) -> Any:
-        """What becomes of the rows in the end; see `LiftedSets`."""
-        return rows
 
     def block(self, rows: slice) -> Multisets:
         """The sets of consecutive rows, without a copy."""

@@ -8,27 +8,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fishergraph._record_checks import unchecked
-from fishergraph.graph import Graph, as_graph
+from fishergraph.graph import Graph
 from fishergraph.multiset.lifted import LiftedSets, own_entries
 from fishergraph.multiset.members import neighbourhoods
 from fishergraph.multiset.rule import Rule
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pairs(Rule):
     """S_G(v) = {(v, u) : u ∈ N(v)} with h(v, u) = ½ (ψ(v) + ψ(u)); a pair weighs what the edge weighs."""
 
     lifts: ClassVar[bool] = True
 
-    def check(self) -> None:
-        """There is nothing to check."""
-
-    def __call__(
-        self, graph: Graph, weights: str | None = None, n_jobs: int | None = None, dtype: Any = np.float32
-    ) -> LiftedSets:
-        """The pairs of every node; a node without neighbours has none."""
-        graph = as_graph(graph)
-        near = neighbourhoods(graph, closed=False, weights=weights, dtype=dtype)
+    def sets(self, graph: Graph, n_jobs: int | None = None, dtype: Any = np.float32) -> LiftedSets:
+        """Return the pairs of every node; a node without neighbours has none."""
+        near = neighbourhoods(graph, closed=False, weights=self.weights, dtype=dtype)
         roots = np.repeat(np.arange(graph.n_nodes, dtype=near.indices.dtype), np.diff(near.indptr))
         members = np.stack([roots, near.indices], axis=1)
         return unchecked(LiftedSets, own_entries(near.indptr, near.weights), members, graph.n_nodes, lift="mean")

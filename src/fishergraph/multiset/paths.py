@@ -11,7 +11,7 @@ import numpy as np
 from fishergraph._checks import check_integer, check_seed
 from fishergraph._record_checks import unchecked
 from fishergraph.blocks import map_blocks, row_blocks
-from fishergraph.graph import Graph, as_graph
+from fishergraph.graph import Graph
 from fishergraph.multiset.lifted import LiftedSets, own_entries
 from fishergraph.multiset.members import Multisets, neighbourhoods, weight_dtype
 from fishergraph.multiset.path_search import block_size, count_block, fill_block, patience_of, walk_masses
@@ -24,7 +24,7 @@ _NEVER = 2**62
 MOST_EDGES, MOST_PATHS = 64, 10**12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Paths(Rule):
     """S_G(v) = the simple paths (v, u_1, …, u_k) of length k, with h(p) = (ψ(v), ψ(u_1), …, ψ(u_k)).
 
@@ -52,19 +52,16 @@ class Paths(Rule):
 
     def check(self) -> None:
         """Raise unless every parameter is what it must be."""
+        super().check()
         check_integer(self.length, "length", least=1, most=MOST_EDGES)
         if self.max_paths is not None:
             check_integer(self.max_paths, "max_paths (or None)", least=1, most=MOST_PATHS)
         check_integer(self.max_total, "max_total", least=1, most=MOST_PATHS)
         check_seed(self.seed)
 
-    def __call__(
-        self, graph: Graph, weights: str | None = None, n_jobs: int | None = None, dtype: Any = np.float32
-    ) -> LiftedSets:
-        """The paths of every node, and in `totals` how many there are: counted, or estimated where they are drawn."""
-        self.check()
-        graph = as_graph(graph)
-        near = neighbourhoods(graph, closed=False, weights=weights, dtype=dtype)
+    def sets(self, graph: Graph, n_jobs: int | None = None, dtype: Any = np.float32) -> LiftedSets:
+        """Return the paths of every node, with their number in `totals`: counted, or estimated if they are drawn."""
+        near = neighbourhoods(graph, closed=False, weights=self.weights, dtype=dtype)
         counts = self._count(near, n_jobs)
         paths, path_weights, sizes, totals = self._find(near, counts, n_jobs, weight_dtype(near.weights, dtype))
         n_drawn = int((counts < 0).sum())

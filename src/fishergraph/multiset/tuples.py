@@ -18,15 +18,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from array_api_compat import is_torch_array
 
 from fishergraph._checks import check_compressed, check_integer
+from fishergraph._errors import InputTypeError
 from fishergraph._graph_checks import check_same_rows
 from fishergraph._record_checks import unchecked
 from fishergraph._repr import short_repr
 from fishergraph.graph import Graph, as_graph
 from fishergraph.multiset.lifted import LiftedSets, own_entries
 from fishergraph.multiset.members import Multisets, neighbourhoods, node_sets, singletons
-from fishergraph.multiset.rule import Rule
+from fishergraph.multiset.rule import Rule, SetsOfGraph
 from fishergraph.multiset.tuple_search import N_RELATIONS, fill_neighbours, fill_relations, find_tuples
 
 logger = logging.getLogger(__name__)
@@ -91,7 +93,6 @@ def node_tuples(
     max_tuples : more tuples are an error before they fill the memory.
     """
     rule = Tuples(k, s, max_tuples)
-    rule.check()
     graph = as_graph(graph)
     borders = node_sets([0, graph.n_nodes] if graph_ptr is None else graph_ptr).indptr
     if borders[-1] != graph.n_nodes:
@@ -122,7 +123,7 @@ def _neighbours(near: Multisets, members: np.ndarray, nodes: Multisets) -> Lifte
     return unchecked(LiftedSets, entries, subgraphs, len(members), pool=nodes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tuples(Rule):
     """k-tuples of nodes as points, for small graphs; a node is the mean of the tuples that begin with it.
 
@@ -155,6 +156,7 @@ class Tuples(Rule):
 
     def check(self) -> None:
         """Raise unless every parameter is what it must be."""
+        super().check()
         check_integer(self.k, "k", least=1)
         check_integer(self.parts, "s (or None)", least=1)
         check_integer(self.max_tuples, "max_tuples", least=1, most=MOST_TUPLES)
@@ -163,11 +165,26 @@ class Tuples(Rule):
                 f"tuples must have k from 1 to 3 and s from 1 to k, got k={self.k} and s={self.s}; choose smaller ones."
             )
 
-    def __call__(
-        self, graph: Graph, weights: str | None = None, n_jobs: int | None = None, dtype: Any = np.float32
-    ) -> LiftedSets:
-        """The multisets of the tuples, over the tuples; `node_tuples` gives the points that go with them."""
-        return node_tuples(graph, self.k, self.s, weights=weights, max_tuples=self.max_tuples, dtype=dtype).sets
+    def sets(self, graph: Graph, n_jobs: int | None = None, dtype: Any = np.float32) -> LiftedSets:
+        """Return the multisets of the tuples, over the tuples; `build` gives the points that go with them."""
+        return self._tuples(graph, None, dtype).sets
+
+    def build(
+        self, X: Any, graph: Graph, *, graph_ptr: Any = None, normalize: bool = False, n_jobs: int | None = None,
+        dtype: Any = np.float32,
+    ) -> SetsOfGraph:  # fmt: skip
+        """Return the tuples as points, with their multisets; `normalize` divides the rows of X by their lengths."""
+        if is_torch_array(X):
+            raise InputTypeError(
+                "multiset=Tuples(…) takes NumPy or CSR features, got a tensor; pass X.cpu().numpy(), and device='cuda' "
+                "to compute on a GPU."
+            )
+        tuples = self._tuples(graph, graph_ptr, dtype)
+        return SetsOfGraph(tuples.features(X, normalize=normalize), tuples.sets, tuples.graphs)
+
+    def _tuples(self, graph: Graph, graph_ptr: Any, dtype: Any) -> NodeTuples:
+        options = {"weights": self.weights, "graph_ptr": graph_ptr, "max_tuples": self.max_tuples, "dtype": dtype}
+        return node_tuples(graph, self.k, self.s, **options)
 
     def find(self, graph: Graph, borders: np.ndarray) -> np.ndarray:
         """(tuple, place): the tuples, counted before they are listed."""

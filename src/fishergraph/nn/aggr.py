@@ -13,7 +13,7 @@ from fishergraph.nn.lazy import check_options
 from fishergraph.nn.mixture import Mixture
 from fishergraph.nn.rows import as_given
 from fishergraph.nn.sets import group_sets
-from fishergraph.ops.place import random_stream
+from fishergraph.device import random_stream
 
 
 class FisherAggregation(Aggregation):

@@ -22,7 +22,7 @@ from fishergraph.nn.lazy import check_numbers, check_options, check_widths
 from fishergraph.nn.lifted import by_blocks, check_edges_alone, expect_rows, lift_width, lifted_sets, rows_to_lift
 from fishergraph.nn.rows import as_given, check_rows, is_sparse
 from fishergraph.nn.sets import edge_sets, graph_size, listed_edges
-from fishergraph.ops.place import random_stream
+from fishergraph.device import random_stream
 from fishergraph.ops.torch_graph import WEIGH
 
 Pair = tuple[Tensor, Tensor | None]

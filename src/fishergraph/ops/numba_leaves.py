@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 
 from fishergraph._compile import inlined, leaf, leaf_sum
 from fishergraph.ops.numba_codegen import INDEX, Members, Rows, as_index, ask_for, vector_tools, widened
-from fishergraph.ops.place import LINE
+from fishergraph.device import LINE
 
 # Two vectors of features times four anchors: 8 of 32 registers with AVX-512, 8 of 16 with half the lanes.
 LANES = 16 if llvm.get_host_cpu_features().get("avx512f") else 8

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fishergraph.ops.place import Place
+from fishergraph.device import Workspace
 from fishergraph.ops.torch_threads import torch_threads
 
 # What float32 products may be rounded to on their way in; sums are float32 always.
@@ -35,10 +35,10 @@ def find_device(name: str) -> torch.device:
     return torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
 
 
-def tensor_place(device: torch.device, *, precision: str, host_output: bool) -> Place:
+def tensor_workspace(device: torch.device, *, precision: str, host_output: bool) -> Workspace:
     """The place of tensors on a device; the result is a tensor there, or a NumPy array with `host_output`."""
     empty = partial(_empty, device=device)
-    return Place(
+    return Workspace(
         device=device.type,
         tensors=True,
         empty=empty,

@@ -6,12 +6,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from fishergraph.blocks import cached_attribute
+from fishergraph.multiset.members import SetsOfPoints
 
 # A set with more members than this is a hub: it is cut into parts of this size, so that no program waits for one row.
 HUB = 96
@@ -58,7 +59,7 @@ class Hubs(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TensorSets:
+class TensorSets(SetsOfPoints):
     """`Multisets` on tensors of one device. Set v holds the points indices[indptr[v]:indptr[v + 1]].
 
     indptr : int64, (set + 1,); it need not start at zero, so a row block is a view.
@@ -75,9 +76,6 @@ class TensorSets:
     _whole: TensorSets | None = None  # the sets this block was cut from
     _first: int = 0  # and its first row there
 
-    slots: ClassVar[int] = 1  # as in `Multisets`
-    lifted: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         for name in ("indptr", "indices", "weights"):  # a kernel reads them one after the other
             tensor = getattr(self, name)
@@ -85,14 +83,6 @@ class TensorSets:
                 raise TypeError(f"{name} must be a tensor, got {type(tensor).__name__}; use torch.as_tensor.")
             if tensor is not None and not tensor.is_contiguous():
                 object.__setattr__(self, name, tensor.contiguous())
-
-    def pooled(self, rows: Any) -> Any:
-        """As in `Multisets`."""
-        return rows
-
-    @property
-    def n_sets(self) -> int:
-        return self.indptr.shape[0] - 1
 
     @property
     def device(self) -> torch.device:

@@ -1,9 +1,10 @@
-"""The door of `FisherSetEmbedding`: whatever bags of vectors people have → points, and the multisets over them."""
+"""The input of `FisherSetEmbedding`: whatever bags of vectors people have → points, and the multisets over them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, ValuesView
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,30 +14,42 @@ from array_api_compat import device as device_of
 from fishergraph import _checks
 from fishergraph._numbers import real_array, unmasked
 from fishergraph._record_checks import unchecked
-from fishergraph.estimators.door import host_placed, host_rows, tensor_placed, tensor_rows
+from fishergraph.device import Workspace
+from fishergraph.estimators.inputs import (
+    InputSettings,
+    host_rows,
+    in_host_workspace,
+    in_tensor_workspace,
+    tensor_rows,
+)
 from fishergraph.multiset import Multisets
-from fishergraph.ops.place import Place
 
 
-def open_sets(model: Any, X: Any, weights: Any, *, fitting: bool) -> tuple[Any, Any, Place, Callable[[int], str]]:
-    """(points, multisets, place, row number → how an error calls it): the only place where the sets are looked at.
+class SetInput(NamedTuple):
+    """The points of all members, the multisets over them, the workspace, and row number → its name in an error."""
 
-    `model` is the estimator.
-    """
+    points: Any
+    sets: Any
+    workspace: Workspace
+    name_row: Callable[[int], str]
+
+
+def read_sets(X: Any, weights: Any, settings: InputSettings, n_features: int | None) -> SetInput:
+    """Validate the sets; `n_features` are those of the fit, or None while fitting."""
     points, indptr, columns = gather_sets(X)
     if indptr is not None and points.shape[0] == 0:
-        points = _no_members(model, points, fitting)
-    name_row = _name_row(indptr)
+        points = _no_members(points, n_features)
+    settings = replace(settings, name_row=_name_row(indptr))
     check_rows = tensor_rows if is_torch_array(points) else host_rows
-    points = check_rows(model, _with_columns(points, columns), fitting=fitting, name_row=name_row)
+    points = check_rows(_with_columns(points, columns), settings)
     if indptr is None:
         indptr = np.arange(points.shape[0] + 1)
     sets = _member_sets(indptr, weights, points)
     if not is_torch_array(points):
-        return *host_placed(model, points, sets), name_row
+        return SetInput(*in_host_workspace(points, sets, settings.device), settings.name_row)
     from fishergraph.ops.torch_graph import moved_sets
 
-    return *tensor_placed(model, points, moved_sets(sets, points.device)), name_row
+    return SetInput(*in_tensor_workspace(points, moved_sets(sets, points.device), settings), settings.name_row)
 
 
 def gather_sets(X: Any) -> tuple[Any, np.ndarray | None, list | None]:
@@ -193,15 +206,15 @@ def _stacked(sets: list[Any]) -> Any:
     return array_namespace(*parts).concat(parts, axis=0) if is_torch_array(like) else np.concatenate(parts)
 
 
-def _no_members(model: Any, points: Any, fitting: bool) -> Any:
-    """A point that belongs to no set, where the sets have no members; there is nothing to learn from such sets."""
-    if fitting:
+def _no_members(points: Any, n_features: int | None) -> Any:
+    """A point that belongs to no set, if the sets have no members; there is nothing to learn from such sets."""
+    if n_features is None:
         raise ValueError("fit needs at least one set with a member, got empty sets only; pass sets that have members.")
     if sp.issparse(points):
         points = points.toarray()
     xp = array_namespace(points)
     kind = points.dtype if xp.isdtype(points.dtype, "real floating") else xp.float32
-    return xp.ones((1, points.shape[1] or model.n_features_in_), dtype=kind, device=device_of(points))
+    return xp.ones((1, points.shape[1] or n_features), dtype=kind, device=device_of(points))
 
 
 def _check_indptr(indptr: Any, n_points: int) -> np.ndarray:

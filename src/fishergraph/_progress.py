@@ -9,6 +9,9 @@ from typing import Any
 
 from fishergraph.blocks import heard_by
 
+# progress(title, steps) → a context manager whose value has update(n)
+Progress = Callable[[str, int], Any]
+
 
 class _Silent:
     def update(self, n: int) -> None:
@@ -19,7 +22,8 @@ class _Silent:
 
 
 @contextmanager
-def _silent(title: str, steps: int):
+def silent(title: str, steps: int) -> Iterator[_Silent]:
+    """Show nothing."""
     yield _Silent()
 
 
@@ -35,7 +39,7 @@ def _shown(title: str, steps: int, *, unit: str) -> Any:
     return tqdm(total=steps, desc=title, unit=unit, bar_format=form)
 
 
-def progress_bar(verbose: Any, unit: str = "block") -> Callable[[str, int], Any]:
+def progress_bar(verbose: Any, unit: str = "block") -> Progress:
     """progress(title, steps) → a context manager with update(n): a tqdm bar when verbose, else nothing.
 
     In training it also has set_postfix(**values), which shows numbers beside the bar. A callable `verbose` is used as
@@ -43,7 +47,7 @@ def progress_bar(verbose: Any, unit: str = "block") -> Callable[[str, int], Any]
     """
     if callable(verbose):
         return verbose
-    return partial(_shown, unit=unit) if verbose else _silent
+    return partial(_shown, unit=unit) if verbose else silent
 
 
 def announce(verbose: Any, costs: dict[str, float]) -> None:
@@ -53,7 +57,7 @@ def announce(verbose: Any, costs: dict[str, float]) -> None:
 
 
 @contextmanager
-def costing(progress: Callable[[str, int], Any], title: str, cost: float) -> Iterator[None]:
+def costing(progress: Progress, title: str, cost: float) -> Iterator[None]:
     """A part of the work of about so many multiplications; the bar moves as the work inside reports what it has done.
 
     It stays short of the end until the work ends, and is at the end then.

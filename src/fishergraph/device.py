@@ -1,0 +1,145 @@
+"""Where the arrays of a run live: NumPy arrays in this process, or tensors on a device.
+
+`Device` is what users ask for. `Workspace` is what a run uses: how arrays are made, drawn, moved and brought home. The
+mathematics does not depend on which it is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from array_api_compat import device as device_of
+from array_api_compat import is_torch_array
+
+from fishergraph._checks import look_up
+from fishergraph._component import Component
+from fishergraph._errors import InputError
+
+LINE = 64  # bytes of a cache line
+PRECISIONS = {"float32": None, "tf32": None, "bf16": None}
+
+
+@dataclass(frozen=True, repr=False)
+class Device(Component):
+    """The device that an estimator computes on, and the precision of its products.
+
+    Parameters
+    ----------
+    name : str, default="cpu"
+        "cpu", "cuda" or "cuda:1". On a GPU the whole fit and transform run there, and random draws differ from the
+        CPU's.
+    precision : {"float32", "tf32", "bf16"}, default="float32"
+        Of products on a GPU: "tf32" rounds the factors to 10 bits; "bf16" does, and keeps the points between layers in
+        8 bits, half the memory. Sums are always float32. On the CPU the dtype of X is kept.
+
+    Examples
+    --------
+    >>> from fishergraph import FisherEmbedding
+    >>> from fishergraph.device import Device
+    >>> FisherEmbedding(device=Device("cuda", precision="bf16"))
+    FisherEmbedding(device=Device(name='cuda', precision='bf16'))
+    """
+
+    name: str = "cpu"
+    precision: str = "float32"
+
+    def check(self) -> None:
+        """Raise unless the device and the precision are possible."""
+        if not isinstance(self.name, str) or not re.fullmatch(r"cpu|cuda(:\d+)?", self.name):
+            raise InputError(
+                parameter="device",
+                value=self.name,
+                expected="be one of 'cpu', 'cuda', 'cuda:0', 'cuda:1', …",
+                advice="choose one of these",
+            )
+        look_up(PRECISIONS, self.precision, "precision")
+        if self.name == "cpu" and self.precision != "float32":
+            raise InputError(
+                parameter="precision",
+                value=self.precision,
+                expected="be 'float32' on the CPU, where the dtype of X is kept",
+                advice="leave it out",
+                settings={"device": "cuda"},
+            )
+
+    @property
+    def kind(self) -> str:
+        """The device without its index: "cpu" or "cuda"."""
+        return self.name.partition(":")[0]
+
+
+def choose_device(device: str | Device) -> Device:
+    """Return the device of that name, or the component itself."""
+    return device if isinstance(device, Device) else Device(device)
+
+
+def aligned_empty(shape: Any, dtype: Any) -> np.ndarray:
+    """`np.empty` at the beginning of a cache line.
+
+    Points are gathered in an eighth fewer lines if a row is a few whole ones, as it is with 16 columns of float32.
+    """
+    template = np.empty(0, dtype)
+    size = template.itemsize * math.prod(shape)
+    memory = np.empty(size + LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    return memory[start : start + size].view(template.dtype).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """How the arrays of a run are made and moved; the default is NumPy.
+
+    device : "cpu" or "cuda", as the engines call it.
+    tensors : whether arrays are torch tensors.
+    empty, empty_output : (shape, dtype) → an array for points, and one for the result.
+    put, fetch : a fitted NumPy array → one of this workspace, in the given dtype; and back.
+    result : the filled output → what the caller gets.
+    stream : a seed sequence → a random stream whose draws are arrays of this workspace.
+    storage : the dtype that points are kept in between layers, of the dtype of the work.
+    working : (n_jobs) → a context manager around all work: the precision of products, no gradients, threads.
+    free_bytes : the memory left for new arrays, or None if it is not counted.
+    """
+
+    device: str = "cpu"
+    tensors: bool = False
+    empty: Callable[..., Any] = aligned_empty
+    empty_output: Callable[..., Any] = np.empty
+    put: Callable[[np.ndarray, Any], Any] = lambda array, dtype: array.astype(dtype, copy=False)
+    fetch: Callable[[Any], np.ndarray] = lambda array: array
+    result: Callable[[Any], Any] = lambda array: array
+    stream: Callable[[Any], Any] = np.random.default_rng
+    storage: Callable[[Any], Any] = lambda dtype: dtype
+    working: Callable[[int | None], AbstractContextManager] = nullcontext
+    free_bytes: Callable[[], int | None] = lambda: None
+
+
+NUMPY = Workspace()
+
+
+def device_kind(array: Any) -> str:
+    """The device an array is on, without its number: "cpu" or "cuda"."""
+    return str(device_of(array)).partition(":")[0]
+
+
+def random_stream(rng: Any, like: Any) -> Any:
+    """The stream of a seed or generator whose draws go with the array `like`; a stream passes through."""
+    if not is_torch_array(like):
+        return _generator(rng)
+    from fishergraph.ops.torch_device import TensorStream
+
+    return rng if isinstance(rng, TensorStream) else TensorStream(_generator(rng), like.device)
+
+
+def _generator(rng: Any) -> np.random.Generator:
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"rng must be None, an integer of at least 0 or a NumPy generator, got {rng!r}; pass one of these."
+        ) from error

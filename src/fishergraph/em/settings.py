@@ -1,0 +1,74 @@
+"""`EM`: how a multiset is projected onto the manifold, and how the anchors are learned."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from fishergraph._checks import MOST_ITERATIONS, check_integer, check_number, look_up
+from fishergraph._component import Component
+from fishergraph._errors import InputTypeError
+from fishergraph.em.anchors import METHODS
+from fishergraph.em.e_step import e_step_slack
+
+
+@dataclass(frozen=True, repr=False)
+class EM(Component):
+    """Expectation-maximisation from the anchors (Eq. 14, 17), and how the anchors are found (Section 4.5).
+
+    Parameters
+    ----------
+    n_iter : int, default=1
+        Iterations; 1 is the paper, 0 gives φ = 0.
+    e_step : {"posterior", "balanced", "unbalanced"}, default="posterior"
+        "balanced" gives every anchor the same mass in every multiset, "unbalanced" penalises deviations from that.
+    column_penalty : float, default=1.0
+        The weight τ of the penalty of "unbalanced": 0 is the posterior, a large one is balanced.
+    prior : float, default=0.0
+        κ, the weight of an anchor as one more member of its component; 0 is the paper.
+    init : {"kmeans", "spherical", "em", "random"}, default="kmeans"
+        How the anchors of a Gaussian mixture are learned; "spherical" is for unit vectors. Other families start from
+        k-means and then learn all of their parameters.
+    max_samples : int, default=300_000
+        The most points that k-means reads.
+
+    Examples
+    --------
+    >>> from fishergraph import EM, FisherEmbedding
+    >>> FisherEmbedding(em=EM(n_iter=3, e_step="balanced"))
+    FisherEmbedding(em=EM(n_iter=3, e_step='balanced'))
+    """
+
+    n_iter: int = 1
+    e_step: str = "posterior"
+    column_penalty: float = 1.0
+    prior: float = 0.0
+    init: str = "kmeans"
+    max_samples: int = 300_000
+
+    def check(self) -> None:
+        """Raise unless every option is valid."""
+        check_integer(self.n_iter, "n_iter", least=0, most=MOST_ITERATIONS)
+        e_step_slack(self.e_step, self.column_penalty)
+        check_number(self.prior, "prior", most=1e12)
+        look_up(METHODS, self.init, "init")
+        check_integer(self.max_samples, "max_samples", least=1)
+
+    @property
+    def slack(self) -> float:
+        """1/τ of the E-step: ∞ is the posterior, 0 is balanced."""
+        return e_step_slack(self.e_step, self.column_penalty)
+
+    @property
+    def is_posterior(self) -> bool:
+        """Whether the E-step is the posterior."""
+        return self.slack == math.inf
+
+
+def choose_em(em: EM | None) -> EM:
+    """Return the settings, the default ones for None."""
+    if em is None:
+        return EM()
+    if not isinstance(em, EM):
+        raise InputTypeError(parameter="em", value=em, expected="be an EM component or None", advice="pass EM(…)")
+    return em

@@ -1,0 +1,468 @@
+"""`FisherGraphEmbedding`: one vector for every graph of a list, as a scikit-learn transformer.
+
+A graph is the multiset of its nodes, and so is the code: a node embedding runs over the disjoint union of all graphs,
+and after each of its stages one layer reads every graph as the multiset of its nodes' points.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from array_api_compat import array_namespace
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from fishergraph import _checks
+from fishergraph._component import Component
+from fishergraph._errors import InputError, InputTypeError
+from fishergraph._progress import progress_bar
+from fishergraph._warn import each_warning_once
+from fishergraph.blocks import one_blas_thread
+from fishergraph.device import Device, Workspace, choose_device
+from fishergraph.em.settings import EM, choose_em
+from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_unchanged, make_layer
+from fishergraph.estimators.graph_input import NodeCode, fit_code, name_node
+from fishergraph.estimators.inputs import InputSettings, build_sets, in_host_workspace
+from fishergraph.estimators.memory import check_memory
+from fishergraph.estimators.model_checks import check_layer, check_stack, check_unit_spread, code_width
+from fishergraph.estimators.node import STACK_PARAMETERS, FisherEmbedding
+from fishergraph.estimators.sets import check_standard, fit_layer, run_layer
+from fishergraph.estimators.state import ModelState
+from fishergraph.family import Family, GaussianMixture, choose_family
+from fishergraph.family.base import unit_normalize
+from fishergraph.graphs import Graphs, as_graphs
+from fishergraph.kernel_map import Identity, Kernel, Nystrom, choose_kernel
+from fishergraph.layer import READINGS, Layer
+from fishergraph.multiset import choose_multiset
+from fishergraph.stack import Pass, Stack
+
+# Nodes with tags and degrees alone have few distinct vectors: fewer centres than asked for are expected.
+_FEW = ("few anchors", "few landmarks")
+# Parameters of the node embedding that the graph embedding has itself, or has no use for.
+_OWN = ("structure", "device", "random_state", "n_jobs", "verbose")
+
+
+@dataclass(frozen=True, repr=False)
+class Readout(Component):
+    """How a graph is read as the multiset of its nodes' points, after each stage.
+
+    Parameters
+    ----------
+    n_anchors : int, default=128
+        Number of mixture components.
+    reading : {"counts", "shares", "means", "both"}, default="counts"
+        "counts" is log(1 + mass_j) of every component, a soft histogram: with hard assignments that of Weisfeiler and
+        Lehman's colours. "shares" is √(mass_j / Σ_l mass_l), in which the Fisher metric of the mixture's weights is the
+        Euclidean one. "means" is φ of the components' means (`dim` columns per component), "both" these and the counts.
+    family : str or component, default=GaussianMixture(sharpness=0.1)
+        The manifold; see `FisherEmbedding`.
+    em : EM, optional
+        E-step, iterations and prior; None takes those of the node layers.
+    kernel : {"identity", "exp"} or component, default="identity"
+        φ of the readout itself, or a Nyström map of it.
+    dim : int, default=256
+        Width of that map.
+    unit : bool, default=False
+        Divide every block of a graph by its length, which hides the graph's size.
+
+    Examples
+    --------
+    >>> from fishergraph import FisherGraphEmbedding, Readout
+    >>> FisherGraphEmbedding(readout=Readout(n_anchors=16, reading="means"))
+    FisherGraphEmbedding(readout=Readout(n_anchors=16, reading='means'))
+    """
+
+    n_anchors: int = 128
+    reading: str = "counts"
+    family: str | Family = GaussianMixture(sharpness=0.1)
+    em: EM | None = None
+    kernel: str | Kernel = "identity"
+    dim: int = 256
+    unit: bool = False
+
+    def check(self) -> None:
+        """Raise unless every option is valid."""
+        _checks.check_integer(self.n_anchors, "n_anchors", least=1, most=_checks.MOST_ANCHORS)
+        _checks.look_up(READINGS, self.reading, "reading")
+        choose_family(self.family)
+        choose_em(self.em)
+        choose_kernel(self.kernel)
+        _checks.check_integer(self.dim, "dim", least=1, most=_checks.MOST_COLUMNS)
+        _checks.check_flag(self.unit, "unit")
+
+    def layer(self, em: EM) -> Layer:
+        """The settings of the layer that reads graphs; `em` are those of the node layers."""
+        return make_layer(
+            self.n_anchors,
+            self.dim,
+            family=self.family,
+            em=self.em or em,
+            kernel=self.kernel,
+            reading=self.reading,
+            unit=True,
+        )
+
+
+def choose_readout(readout: str | Readout | None) -> Readout:
+    """Return the component; a text is its reading."""
+    if readout is None:
+        return Readout()
+    if isinstance(readout, str):
+        return Readout(reading=readout)
+    if not isinstance(readout, Readout):
+        raise InputTypeError(
+            parameter="readout", value=readout, expected="be a Readout, a reading or None", advice="pass Readout(…)"
+        )
+    return readout
+
+
+def default_nodes() -> FisherEmbedding:
+    """The node embedding of `FisherGraphEmbedding` by default."""
+    return FisherEmbedding(
+        n_layers=3,
+        n_anchors=8,
+        dim=128,
+        family=GaussianMixture(sharpness=0.4),
+        kernel=Nystrom(bandwidth=1.0),
+        walk=None,
+        counts=True,
+    )
+
+
+def choose_nodes(nodes: FisherEmbedding | None) -> FisherEmbedding:
+    """Return the node embedding, the default one for None."""
+    if nodes is None:
+        return default_nodes()
+    if not isinstance(nodes, FisherEmbedding):
+        raise InputTypeError(
+            parameter="nodes", value=nodes, expected="be a FisherEmbedding or None", advice="pass FisherEmbedding(…)"
+        )
+    defaults = FisherEmbedding()
+    for name in _OWN:
+        if getattr(nodes, name) != getattr(defaults, name):
+            raise InputError(
+                parameter=f"nodes.{name}",
+                value=getattr(nodes, name),
+                expected="be left at its default inside FisherGraphEmbedding",
+                advice=f"set {name} of FisherGraphEmbedding" if name != "structure" else "choose inputs=… instead",
+            )
+    return nodes
+
+
+class _Settings(NamedTuple):
+    """The stack over the nodes, the layer of the readouts, and whether their blocks are unit vectors."""
+
+    stack: Stack
+    readout: Layer
+    unit: bool
+
+
+class _GraphInput(NamedTuple):
+    """The nodes of all graphs as points, their multisets, those of the graphs, and the workspace."""
+
+    X: Any
+    sets: Any
+    graphs: Any
+    workspace: Workspace
+
+
+class FisherGraphEmbedding(FisherTransformer):
+    """Embed graphs with the geometry of a statistical manifold, without labels, in one pass.
+
+    The nodes of all graphs go through the stages of a `FisherEmbedding` as one disjoint union. After each stage a graph
+    is the multiset of its nodes' points, projected onto a mixture with many sharp components (`Readout`), and gives one
+    block of the result.
+
+    Parameters
+    ----------
+    nodes : FisherEmbedding, optional
+        The embedding of the nodes. None is ``FisherEmbedding(n_layers=3, n_anchors=8, dim=128,
+        family=GaussianMixture(sharpness=0.4), kernel=Nystrom(bandwidth=1.0), walk=None, counts=True)``. Its
+        `block_weights` weigh the blocks of the result.
+    readout : Readout or str, optional
+        How a graph is read; a text is the `reading`. None is ``Readout()``.
+    inputs : "auto" or sequence of str, default="auto"
+        What nodes enter with: "auto" is everything the graphs have and the degrees; or names out of "features", "tags",
+        "edge-tags", "degrees", "cores" (core numbers). Tags and degrees are one-hot over those seen in fit (an unseen
+        tag gives zeros, an unseen degree counts as the nearest one), features are standardised.
+    device : str or Device, default="cpu"
+        "cpu", "cuda" or "cuda:1", or ``Device("cuda", precision="bf16")``.
+    random_state : int, RandomState or None, default=None
+        Seed.
+    n_jobs : int, optional
+        Threads; None uses every core. The result has the same bits at any number.
+    verbose : bool or callable, default=False
+        Show progress bars; see `FisherEmbedding`.
+
+    Attributes
+    ----------
+    stack_ : Stack
+        The fitted input map and node layers.
+    readouts_ : tuple of Layer or None
+        The fitted layer over graphs of every stage, None for one that is left out.
+    code_ : NodeCode
+        The tags, degrees and features that fit has seen.
+    n_features_in_ : int
+        Number of columns that a node enters with.
+
+    See Also
+    --------
+    FisherEmbedding : Embed the nodes of one graph.
+    graph_kernel : The Gram matrix of graphs.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from fishergraph import FisherEmbedding, FisherGraphEmbedding
+    >>> graphs = [nx.cycle_graph(n) for n in (5, 6, 7)] + [nx.star_graph(n) for n in (5, 6, 7)]
+    >>> model = FisherGraphEmbedding(nodes=FisherEmbedding(n_layers=1, walk=None), random_state=0)
+    >>> model.fit_transform(graphs).shape[0]
+    6
+    """
+
+    _chosen: ClassVar[dict[str, Any]] = {"readout": choose_readout, "device": choose_device}
+
+    def __init__(
+        self,
+        nodes: FisherEmbedding | None = None,
+        readout: Readout | str | None = None,
+        *,
+        inputs: Any = "auto",
+        device: str | Device = "cpu",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: Any = False,
+    ):
+        self.nodes = nodes
+        self.readout = readout
+        self.inputs = inputs
+        self.device = device
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``nodes__name`` and ``readout__name`` reach those of the parts."""
+        if self.nodes is None and "nodes" not in params and any(name.startswith("nodes__") for name in params):
+            params = {"nodes": default_nodes(), **params}
+        elif any(name.startswith("nodes__") for name in params):
+            params = {"nodes": clone(params.get("nodes", self.nodes)), **params}
+        return super().set_params(**params)
+
+    def fit(self, graphs: Any, y: Any = None) -> Self:
+        """Learn the code of the nodes, the node layers and the readouts from the graphs.
+
+        Parameters
+        ----------
+        graphs : list of graphs
+            Anything that `as_graphs` takes: NetworkX graphs, PyTorch Geometric `Data`, pairs (X, graph) or
+            (tags, graph), or the ``.graphs`` of `load_graphs`.
+        y : ignored
+            Present for scikit-learn's API.
+
+        Returns
+        -------
+        FisherGraphEmbedding
+            The fitted estimator.
+        """
+        self._fit(graphs, want_output=False)
+        return self
+
+    def fit_transform(self, graphs: Any, y: Any = None) -> Any:
+        """Fit, and return the embedding of the same graphs in one pass, with the bits of `fit` and `transform`.
+
+        Parameters
+        ----------
+        graphs, y
+            See `fit`.
+
+        Returns
+        -------
+        array of shape (n_graphs, n_columns)
+            One row per graph, float32.
+        """
+        return self._fit(graphs, want_output=True)
+
+    @each_warning_once()
+    def transform(self, graphs: Any) -> Any:
+        """Return the embedding of the graphs. Nothing is learned.
+
+        Parameters
+        ----------
+        graphs
+            See `fit`.
+
+        Returns
+        -------
+        array of shape (n_graphs, n_columns)
+            One row per graph, float32.
+        """
+        check_is_fitted(self)
+        settings = self._settings()
+        self._check_unchanged(settings)
+        X, sets, members, workspace = self._read(graphs, settings, self.code_)
+        run = self._run(workspace)
+
+        def put(array: Any) -> Any:
+            return workspace.put(array, X.dtype)
+
+        with one_blas_thread(), workspace.working(self.n_jobs):
+            blocks = []
+            stages = Pass(self.stack_.moved(put), X, sets, run, keep_last=True).stages()
+            for stage, layer in zip(stages, self.readouts_, strict=True):
+                if layer is not None:
+                    stage.run()
+                    title = _title(stage.name)
+                    blocks.append(run_layer(layer.moved(put), stage.points, members, run, X.dtype, title=title))
+            return _joined(settings, blocks)
+
+    @all_or_nothing
+    def _fit(self, graphs: Any, *, want_output: bool) -> Any:
+        settings = self._settings()
+        seed = np.random.SeedSequence(self._seed_words())
+        found = as_graphs(graphs, undirected=self._rule().undirected)
+        self.code_ = fit_code(found, self.inputs)
+        X, sets, members, workspace = self._read(found, settings, self.code_)
+        self.n_features_in_ = X.shape[1]
+        run = self._run(workspace)
+        streams = [workspace.stream(child) for child in seed.spawn(2 * len(settings.stack.names))]
+        with one_blas_thread(), workspace.working(self.n_jobs), each_warning_once(_FEW):
+            inner = Pass(settings.stack, X, sets, run, streams=streams[0::2], keep_last=True)
+            readouts: list[Layer | None] = []
+            blocks = []
+            weights = settings.stack.block_weights
+            for stage, weight, rng in zip(inner.stages(), weights, streams[1::2], strict=True):
+                if weight == 0:
+                    readouts.append(None)
+                    continue
+                stage.run()
+                layer, block = fit_layer(
+                    settings.readout, stage.points, members, run, rng, X.dtype, title=_title(stage.name),
+                    want_output=want_output,
+                )  # fmt: skip
+                readouts.append(layer.moved(workspace.fetch))
+                blocks.append(block)
+            self.stack_, self.readouts_ = inner.stack.moved(workspace.fetch), tuple(readouts)
+            return _joined(settings, blocks) if want_output else None
+
+    def _rule(self) -> Any:
+        return choose_multiset(choose_nodes(self.nodes).multiset)
+
+    def _settings(self) -> _Settings:
+        """The parameters, validated."""
+        choose_device(self.device)
+        stack = choose_nodes(self.nodes)._settings()
+        kernel = stack.input_kernel if isinstance(stack.input_kernel, Nystrom) else Nystrom(bandwidth=1.0)
+        stack = replace(stack, input_kernel=kernel)
+        readout = choose_readout(self.readout)
+        layer = readout.layer(stack.layer.em)
+        real = [t for t, weight in enumerate(stack.block_weights) if weight > 0 and (t > 0 or not stack.reads_counts)]
+        if layer.family.support == "counts" and real:
+            raise InputError(
+                parameter="readout",
+                value=readout,
+                expected="have a family of real vectors, since a readout sees ψ",
+                got=f"{layer.family!r}, a family of counts, at stage {real[0]}",
+                advice="use family='gaussian-mixture'",
+            )
+        return _Settings(stack, layer, readout.unit)
+
+    def _check_unchanged(self, settings: _Settings) -> None:
+        names = {field: f"nodes.{name}" for field, name in STACK_PARAMETERS.items() if field != "input_kernel"}
+        check_unchanged(self.stack_, settings.stack, names)
+        fitted = next(layer for layer in self.readouts_ if layer is not None)
+        fields = ("n_anchors", "dim", "family", "em", "kernel", "reading")
+        check_unchanged(fitted, settings.readout, {name: f"readout.{name}" for name in fields})
+
+    def _read(self, graphs: Any, settings: _Settings, code: NodeCode) -> _GraphInput:
+        """The nodes of the graphs and their multisets, validated, in the workspace of the run."""
+        rule, stack = self._rule(), settings.stack
+        graphs = graphs if isinstance(graphs, Graphs) else as_graphs(graphs, undirected=rule.undirected)
+        _checks.check_weight_scale(graphs.graph.weights, np.dtype(np.float32))
+        rows = code(graphs)
+        if stack.reads_counts:  # a zero row, of a tag that fit has not seen, has no direction and is allowed
+            stack.layer.family.check_points(rows, "the nodes", name_node(graphs))
+        for layer in (stack.layer, settings.readout) if code.standard is not None else ():
+            check_standard(layer, rows, name_node(graphs), normalize=stack.normalize)
+        inputs = InputSettings(
+            rule=rule,
+            family=stack.layer.family,
+            normalize=stack.normalize,
+            n_jobs=_checks.check_n_jobs(self.n_jobs),
+            progress=progress_bar(self.verbose),
+        )
+        rows, sets, members = build_sets(rows, graphs.graph, inputs, graphs.graph_ptr)
+        X, sets, workspace = in_host_workspace(rows, sets, choose_device(self.device))
+        if workspace.tensors:
+            from fishergraph.ops.torch_graph import moved_sets
+
+            members: Any = moved_sets(members, X.device)
+        beside = 2 * settings.readout.n_anchors * X.shape[0]
+        check_memory(stack, X, sets, workspace, want_output=False, beside=beside)
+        if hasattr(self, "stack_") and getattr(self, "n_features_in_", X.shape[1]) != X.shape[1]:
+            raise InputError(
+                f"nodes.multiset gives {X.shape[1]} columns, but the model was fitted with {self.n_features_in_}. "
+                "Restore the parameter or call fit again.",
+                parameter="nodes.multiset",
+            )
+        return _GraphInput(X, sets, members, workspace)
+
+    def _state(self) -> dict[str, Any]:
+        return {"stack": self.stack_, "readouts": self.readouts_, "code": self.code_}
+
+    def _restore(self, state: ModelState) -> None:
+        settings, rule = self._settings(), self._rule()
+        self.code_ = state.code("code")
+        width = rule.n_columns(code_width(self.code_))
+        if width != self.n_features_in_:
+            raise ValueError(f"nodes must enter with {self.n_features_in_} columns, got {width}; get the file again.")
+        self.stack_ = stack = state.stack("stack", settings.stack)
+        check_stack(stack, width, rule.slots)
+        self.readouts_ = state.layers("readouts", settings.readout)
+        points = [width if stack.reads_counts else stack.widths[0], *stack.widths[1:]]
+        for t, (layer, weight, n_columns) in enumerate(zip(self.readouts_, stack.block_weights, points, strict=True)):
+            if (layer is None) != (weight == 0):
+                raise ValueError("there must be a readout for every stage with a weight; get the file again.")
+            if layer is not None:
+                check_layer(layer, n_columns, f"readout{t}")
+                if stack.normalize:
+                    check_unit_spread(layer.theta, f"readout{t}")
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns: phi0_0, phi0_1, …, phi1_0, …: stage and position; psi with a kernel map.
+
+        Parameters
+        ----------
+        input_features : ignored
+            Present for scikit-learn's API.
+
+        Returns
+        -------
+        ndarray of str
+            One name per column.
+        """
+        check_is_fitted(self)
+        names = zip(self.stack_.names, self.readouts_, strict=True)
+        kept = [(name, layer) for name, layer in names if layer is not None]
+        return np.array([f"{_block(name, layer)}_{k}" for name, layer in kept for k in range(layer.n_outputs)], object)
+
+
+def _title(stage: str) -> str:
+    return f"graphs, stage {stage.removeprefix('psi')}"
+
+
+def _block(stage: str, layer: Layer) -> str:
+    """The name of a readout's block."""
+    prefix = "phi" if isinstance(layer.kernel, Identity) else "psi"
+    return f"{prefix}{stage.removeprefix('psi')}"
+
+
+def _joined(settings: _Settings, blocks: list[Any]) -> Any:
+    """The blocks √weight · readout side by side."""
+    weights = [weight for weight in settings.stack.block_weights if weight > 0]
+    unit = unit_normalize if settings.unit else lambda block: block
+    scaled = [unit(block) * math.sqrt(weight) for block, weight in zip(blocks, weights, strict=True)]
+    return array_namespace(blocks[0]).concat(scaled, axis=1)

@@ -1,0 +1,288 @@
+"""The input of the estimators: X validated, its graph as multisets, and the workspace of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import scipy.sparse as sp
+from array_api_compat import is_torch_array
+from sklearn.utils.validation import check_array
+
+from fishergraph import _checks, _graph_checks
+from fishergraph._edge_lists import edge_table
+from fishergraph._errors import InputError, InputTypeError
+from fishergraph._numbers import as_floats, check_column_names
+from fishergraph._optional import require
+from fishergraph._progress import Progress, costing, silent
+from fishergraph.device import NUMPY, Device, Workspace
+from fishergraph.family import Family, GaussianMixture
+from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
+from fishergraph.multiset import Neighbourhood, Rule, singletons
+from fishergraph.ops import choose_backend
+from fishergraph.structural import structural_features
+
+NameRow = Callable[[int], str]
+
+
+@dataclass(frozen=True)
+class InputSettings:
+    """What reading X and a graph depends on.
+
+    name_row : row number → its name in an error.
+    check_columns : called with X before it is converted: compares or remembers the number and names of its columns.
+    """
+
+    rule: Rule = Neighbourhood()
+    family: Family = GaussianMixture()
+    normalize: bool = True
+    device: Device = Device()
+    n_jobs: int | None = None
+    progress: Progress = silent
+    name_row: NameRow = _checks.plain_row
+    check_columns: Callable[[Any], None] = lambda X: None
+
+    @property
+    def unit_rows(self) -> bool:
+        """Whether rows are divided by their lengths: counts never are."""
+        return self.normalize and self.family.support != "counts"
+
+
+class NodeInput(NamedTuple):
+    """X and its multisets in the workspace of a run, and the ids of the rows, if they have any."""
+
+    X: Any
+    sets: Any
+    workspace: Workspace
+    ids: Any
+
+
+# --- X and graph -------------------------------------------------------------------------------------------
+
+
+def check_no_graph(y: Any, X: Any, graph: Any) -> None:
+    """Raise if a graph was passed as y, which is ignored."""
+    if y is None:
+        return
+    package, length = type(y).__module__.partition(".")[0], _length(y)
+    square = sp.issparse(y) and y.shape[0] == y.shape[1]
+    other = None not in (length, _length(X)) and length != _length(X) if X is not None else graph is None
+    if isinstance(y, Graph) or package in ("networkx", "igraph", "torch_geometric") or square or other:
+        raise InputTypeError(
+            parameter="y",
+            value=y,
+            expected="be labels, one for each row of X, or be left out",
+            got=type(y).__name__,
+            advice="pass a graph as graph=…",
+        )
+
+
+def _length(values: Any) -> int | None:
+    """The number of rows of an array, a matrix, a table or a list."""
+    shape: Any = getattr(values, "shape", None)
+    return shape[0] if shape else len(values) if isinstance(values, (list, tuple)) else None
+
+
+def check_same_source(X: Any, graph: Any, *, structural: bool, needs_graph: bool) -> None:
+    """Raise if a fitted model gets features or a graph though it was fitted without, or the reverse.
+
+    Features for a model that was fitted without are allowed: a user may have computed the structural ones.
+    """
+    if X is None and not structural:
+        raise InputError(
+            parameter="X",
+            expected="be given, as it was for the fit",
+            advice="pass the features, or fit again without",
+        )
+    if needs_graph and graph is None:
+        raise InputError(
+            parameter="graph",
+            expected="be given, as it was for the fit",
+            advice="add graph=… to the call, the graph of these rows, or "
+            "graph=scipy.sparse.csr_array((len(X), len(X))) if they have no edges",
+        )
+    if graph is not None and not needs_graph:
+        raise InputError(
+            parameter="graph",
+            value=graph,
+            expected="be left out, as it was for the fit",
+            got="one",
+            advice="leave it out, or fit again with it",
+        )
+
+
+def read_host(
+    X: Any, graph: Any, settings: InputSettings, structural: Callable[[Graph], Any]
+) -> tuple[Any, Any, Any]:
+    """Return X as NumPy or CSR, the multisets of the graph, and the ids of the rows.
+
+    The ids are the index of a DataFrame X, else the node ids of the graph, else None. `structural(graph)` makes the
+    features if X is None.
+    """
+    if X is None and graph is None:
+        raise InputTypeError("X or graph must be given, got None for both; pass features, a graph, or both.")
+    if graph is not None:
+        graph = _labelled_graph(X, graph, settings.rule.undirected)
+    ids = getattr(X, "index", None) if hasattr(X, "iloc") else getattr(graph, "ids", None)
+    X = host_rows(structural(graph) if X is None else X, settings)
+    return *_host_sets(X, graph, settings), ids
+
+
+def structure_of(graph: Graph, structure: str, *, dim: int, seed: int, progress: Progress) -> Any:
+    """The structural features of a graph, with progress."""
+    with costing(progress, "structure", 1.0):
+        return structural_features(graph, structure, dim=dim, seed=seed)
+
+
+def read_nodes(X: Any, graph: Any, settings: InputSettings, structural: Callable[[Graph], Any]) -> NodeInput:
+    """Return X, its multisets, the workspace and the row ids.
+
+    Tensors stay tensors, on their device. NumPy and CSR matrices stay in host memory: a device reads them in blocks.
+    """
+    if is_torch_array(X):
+        X = tensor_rows(X, settings)
+        sets = _tensor_sets(X, graph, settings)
+        return NodeInput(*in_tensor_workspace(X, sets, settings), None)
+    X, sets, ids = read_host(X, graph, settings, structural)
+    return NodeInput(*in_host_workspace(X, sets, settings.device), ids)
+
+
+def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Graph:
+    """The graph with its nodes in the order of X, if X and the graph name them."""
+    labels, rows = _graph_checks.row_labels(X), _length(X)
+    graph = edge_table(graph) if isinstance(graph, list) else graph
+    order: dict[str, Any] = {"node_ids": labels} if labels is not None and names_nodes(graph) else {}
+    if rows and lists_edges(graph):
+        order = {"n_nodes": rows}
+    table = graph if labels is None and hasattr(graph, "columns") else None
+    try:
+        graph = as_graph(graph, undirected=undirected, **order)
+    except ValueError as error:  # its wording is that of a call of as_graph
+        said = str(error).replace("node_ids", "the index of X").replace("a larger n_nodes", "X with a row per node")
+        raise ValueError(said) from error
+    if rows and table is not None and (graph.ids is not None or graph.n_nodes < rows):
+        if graph.ids is not None:  # some rows have no edge, or the ids are not row numbers
+            _graph_checks.check_counted(graph.ids, rows)
+        graph = as_graph(table, undirected=undirected, n_nodes=rows)
+    _graph_checks.check_same_order(labels, graph.ids)
+    return graph
+
+
+# --- rows --------------------------------------------------------------------------------------------------
+
+
+def host_rows(X: Any, settings: InputSettings) -> Any:
+    """Return X as a C-ordered float matrix or CSR, with finite entries in the support of the family."""
+    rows = as_floats(X, "X")
+    options: Any = {"accept_sparse": "csr", "dtype": rows.dtype, "ensure_all_finite": False}
+    rows = check_array(rows, input_name="X", **options)
+    check_column_names(X)
+    settings.check_columns(X)
+    _checks.check_finite_rows(rows, name_row=settings.name_row)
+    _checks.check_scale(rows, normalize=settings.unit_rows)
+    if sp.issparse(rows):
+        rows = sp.csr_array(rows, copy=not rows.has_canonical_format)
+        rows.sum_duplicates()
+    settings.family.check_points(rows, name_row=settings.name_row)
+    return rows
+
+
+def tensor_rows(X: Any, settings: InputSettings) -> Any:
+    """Return X as a float tensor on the device, dense or in compressed rows, with finite entries."""
+    from fishergraph.ops.torch_rows import check_tensor
+
+    X = check_tensor(X, torch_device(settings.device))
+    settings.check_columns(X)
+    values, sparse = (X, False) if str(X.layout) == "torch.strided" else (X.values(), True)
+    _checks.check_finite_rows(values, indptr=X.crow_indices() if sparse else None, name_row=settings.name_row)
+    _checks.check_scale(values, normalize=settings.unit_rows, n_features=X.shape[1])
+    settings.family.check_points(X, name_row=settings.name_row)
+    return X
+
+
+# --- multisets ---------------------------------------------------------------------------------------------
+
+
+def _host_sets(X: Any, graph: Graph | None, settings: InputSettings) -> tuple[Any, Any]:
+    """Return X and its multisets; without a graph every row is its own, or has no members if these are lifted."""
+    rule = settings.rule
+    if graph is None and not rule.lifts:
+        return X, singletons(X.shape[0])
+    if graph is None:
+        graph = as_graph(sp.csr_array((X.shape[0], X.shape[0])))
+    _graph_checks.check_same_rows(X.shape[0], graph.n_nodes)
+    _checks.check_weight_scale(graph.weights, X.dtype)
+    return build_sets(X, graph, settings)[:2]
+
+
+def build_sets(X: Any, graph: Graph, settings: InputSettings, graph_ptr: Any = None) -> Any:
+    """Return the points, their multisets and those of the graphs, with progress."""
+    rule = settings.rule
+    progress = silent if rule.reads_edges else settings.progress  # neighbourhoods are there at once
+    options: dict[str, Any] = {"dtype": str(X.dtype).removeprefix("torch."), "n_jobs": settings.n_jobs}
+    with costing(progress, "multisets", 1.0):
+        built = rule.build(X, graph, graph_ptr=graph_ptr, normalize=settings.unit_rows, **options)
+    if built.sets.lifted:  # a path weighs the product of its edges
+        _checks.check_weight_scale(built.sets.weights, X.dtype)
+    return built
+
+
+def _tensor_sets(X: Any, graph: Any, settings: InputSettings) -> Any:
+    """Prepared sets as they are; an edge list on the device by sorting it there; anything else through the host."""
+    from fishergraph.ops.torch_graph import edge_neighbourhoods, given_sets, moved_sets
+    from fishergraph.ops.torch_sets import TensorSets
+
+    device, rule = X.device, settings.rule
+    if isinstance(graph, TensorSets):
+        if rule.lifts:
+            raise InputError(
+                parameter="graph",
+                value=graph,
+                expected=f"hold edges for multiset={rule!r}",
+                got="TensorSets, which are multisets of rows",
+                advice="pass the edges, or leave multiset='neighbourhood'",
+            )
+        return given_sets(graph, X.shape[0], device)
+    pair: tuple[Any, Any] = graph if isinstance(graph, tuple) and len(graph) == 2 else (graph, None)
+    here = all(is_torch_array(part) and part.device == device for part in pair if part is not None)
+    if graph is not None and here and isinstance(rule, Neighbourhood):
+        options = {"closed": rule.closed, "weights": rule.weights, "undirected": rule.undirected, "dtype": X.dtype}
+        return edge_neighbourhoods(*pair, X.shape[0], **options)
+    if graph is not None:
+        graph = _labelled_graph(X, graph, rule.undirected)
+    return moved_sets(_host_sets(X, graph, settings)[1], device)
+
+
+# --- workspaces --------------------------------------------------------------------------------------------
+
+
+def torch_device(device: Device) -> Any:
+    """The torch device; torch is an extra."""
+    require("torch", extra="torch" if device.name == "cpu" else "gpu")
+    from fishergraph.ops import torch_device as devices
+
+    return devices.find_device(device.name)
+
+
+def in_host_workspace(X: Any, sets: Any, device: Device) -> tuple[Any, Any, Workspace]:
+    """Host arrays in their workspace: NumPy, or tensors of a device that reads X in blocks."""
+    if device.name == "cpu" and not choose_backend(device="cpu").tensors:
+        return X, sets, NUMPY
+    found = torch_device(device)
+    from fishergraph.ops.torch_device import tensor_workspace
+    from fishergraph.ops.torch_graph import moved_sets
+    from fishergraph.ops.torch_rows import HostRows
+
+    workspace = tensor_workspace(found, precision=device.precision, host_output=True)
+    return HostRows(X, found), moved_sets(sets, found), workspace
+
+
+def in_tensor_workspace(X: Any, sets: Any, settings: InputSettings) -> tuple[Any, Any, Workspace]:
+    """Validated tensors, and the workspace of their device."""
+    from fishergraph.ops.torch_device import tensor_workspace
+    from fishergraph.ops.torch_rows import SparseRows
+
+    _checks.check_weight_scale(sets.weights, X.dtype)
+    workspace = tensor_workspace(X.device, precision=settings.device.precision, host_output=False)
+    return X if str(X.layout) == "torch.strided" else SparseRows(X), sets, workspace

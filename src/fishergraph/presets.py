@@ -1,0 +1,21 @@
+"""Presets: settings of `FisherEmbedding` by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fishergraph._checks import look_up
+from fishergraph.family import GaussianMixture
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "fast": {"n_layers": 1, "dim": 128, "n_anchors": 1},
+    "heterophily": {"n_layers": 5, "walk": None},
+    # The equations of the paper: no PageRank-smoothed features, unit variance.
+    "paper": {"walk": None, "family": GaussianMixture(variance=1.0)},
+}
+
+
+def choose_preset(name: str) -> dict[str, Any]:
+    """Return the parameters of the preset of that name."""
+    return look_up(PRESETS, name, "preset")

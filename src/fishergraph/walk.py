@@ -1,0 +1,208 @@
+"""PageRank-smoothed features: every node's multiset is all nodes, weighted by where a walk from it ends.
+
+    μ_v = Σ_u π_v(u) b_u x_u / Σ_u π_v(u) b_u,    b_u = d_u^-½
+
+π_v(u) is personalised PageRank along the multisets: a walk from v goes on to a member of the multiset it is at with
+probability 1 − α, and ends there with probability α. d_u is the weight with which u is a member, so that b makes these
+the means of D^-½ A D^-½ on an undirected graph, and one popular node does not dominate. With a single component no
+multiset has to be listed: numerator and denominator are iterated, h ← (1 − α) P h + α b x, and P h is `em_means` with
+one anchor. Columns are iterated a tile at a time, so that nothing but the means has the size of all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from array_api_compat import array_namespace
+from array_api_compat import device as device_of
+
+from fishergraph._checks import check_number
+from fishergraph._component import Component
+from fishergraph._errors import InputTypeError
+from fishergraph._repr import short_repr
+from fishergraph.blocks import block_rows, map_blocks, row_blocks
+from fishergraph.device import device_kind
+from fishergraph.em.anchors import mean_anchor, sample_size
+from fishergraph.em.loop import EMMeans, block_means
+from fishergraph.em.unit import noise_of, unit_rows
+from fishergraph.kernel_map import IdentityMap, KernelMap
+from fishergraph.multiset import Multisets
+from fishergraph.multiset.members import degrees
+from fishergraph.ops import Backend, Responsibilities
+
+# Walks stop where they are when at most this share of them is still under way.
+_UNDER_WAY = 0.3
+TILE = 128  # columns
+_ROWS = 2048
+# A walk carries as many directions of wide features as two blocks of the output have columns, and at least so many; but
+# if they would take more numbers than this together, beyond 131,072 features with the defaults, then as many as that,
+# and at least 64.
+_LEAST_DIRECTIONS = 256
+_MOST_NUMBERS = 2**26
+
+
+@dataclass(frozen=True, repr=False)
+class Walk(Component):
+    """Features averaged over the whole graph by personalised PageRank, as a block of the output.
+
+    The first layer takes the averaged features as input. If neighbours differ more than they agree (heterophily),
+    ``walk=None`` may serve better.
+
+    Parameters
+    ----------
+    teleport : float in [0.01, 1], default=0.1
+        The probability that a walk ends at each step.
+
+    Examples
+    --------
+    >>> from fishergraph import FisherEmbedding, Walk
+    >>> FisherEmbedding(walk=Walk(teleport=0.2))
+    FisherEmbedding(walk=Walk(teleport=0.2))
+    """
+
+    teleport: float = 0.1
+
+    def check(self) -> None:
+        """Raise unless every option is valid."""
+        check_number(self.teleport, "teleport", least=0.01, most=1.0)
+
+    @property
+    def n_steps(self) -> int:
+        """The number of steps of a walk: (1 − α)^K ≤ 0.3."""
+        return 0 if self.teleport == 1.0 else math.ceil(math.log(_UNDER_WAY) / math.log1p(-self.teleport))
+
+    def n_passes(self, n_columns: int) -> int:
+        """How often the edges are read: once per step for every tile of columns, and for the masses."""
+        return (1 + len(_tiles(n_columns))) * self.n_steps
+
+    def width(self, dim: int, n_features: int) -> int:
+        """How many directions of so many features are averaged."""
+        return min(n_features, max(2 * dim, _LEAST_DIRECTIONS), max(_MOST_NUMBERS // n_features, 64))
+
+
+def choose_walk(walk: float | Walk | None) -> Walk | None:
+    """Return the component; a number is its teleport probability."""
+    if walk is None or isinstance(walk, Walk):
+        return walk
+    if isinstance(walk, str):
+        raise InputTypeError(
+            parameter="walk", value=walk, expected="be a Walk, a teleport probability or None", advice="pass Walk(…)"
+        )
+    return Walk(walk)
+
+
+@dataclass(frozen=True)
+class WalkMap:
+    """What a walk learned: the directions of wide features, the mean of the averaged features, and ψ of the rest."""
+
+    directions: KernelMap
+    centre: Any  # (1, direction)
+    kernel_map: KernelMap
+
+    __repr__ = short_repr
+
+    @property
+    def n_outputs(self) -> int:
+        return self.kernel_map.n_outputs
+
+    def moved(self, move: Callable[[Any], Any]) -> WalkMap:
+        """The map with its arrays moved."""
+        return WalkMap(self.directions.moved(move), move(self.centre), self.kernel_map.moved(move))
+
+    def phi(self, means: Any, *, unit: bool) -> Any:
+        """Averaged features about their mean, as unit vectors if `unit`: φ of Eq. 18 with one component."""
+        phi = means - self.centre
+        return unit_rows(phi, least=8 * noise_of(phi)) if unit else phi  # every step of a walk rounds
+
+
+def fit_centre(means: Any, max_samples: int, rng: Any) -> Any:
+    """The mean of a sample of averaged features, (1, direction)."""
+    n_rows, size = means.shape[0], sample_size(1, max_samples, means.shape[0])
+    if n_rows <= size:
+        return mean_anchor(means)
+    rows = rng.integers(n_rows, size=size)
+    xp = array_namespace(rows)
+    return mean_anchor(array_namespace(means).take(means, xp.sort(xp.unique_values(rows)), axis=0))
+
+
+def unfitted_map(directions: KernelMap, centre: Any) -> WalkMap:
+    """The map before its kernel map is learned."""
+    return WalkMap(directions, centre, IdentityMap(centre.shape[1]))
+
+
+def _tiles(n_columns: int) -> list[slice]:
+    """The columns that are iterated together."""
+    return [slice(start, min(start + TILE, n_columns)) for start in range(0, n_columns, TILE)]
+
+
+def walk_means(
+    points: Any,
+    sets: Any,
+    walk: Walk,
+    *,
+    backend: Backend,
+    n_jobs: int | None = None,
+    advance: Callable[[int], Any] = lambda n: None,
+) -> Any:
+    """μ_v of every multiset v, (set, feature), written over the points; there are as many sets as points.
+
+    `advance` is called after every pass.
+    """
+    xp = array_namespace(points)
+    weights = xp.asarray(_member_weights(sets), dtype=points.dtype, device=device_of(points))[:, None]
+    iterate = _Iteration(sets, walk, backend, n_jobs, advance)
+    mass = iterate(weights)
+    for columns in _tiles(points.shape[1]):
+        points[:, columns] = iterate(points[:, columns] * weights) / mass
+    return points
+
+
+def _member_weights(sets: Any) -> Any:
+    """d_u^-½, (point,); of the mean d where u is nobody's member."""
+    if isinstance(sets, Multisets):
+        sent: Any = degrees(sets.indptr, sets.indices, sets.weights)[1]
+    else:
+        from fishergraph.ops.torch_graph import sent_weights
+
+        sent = sent_weights(sets)
+    xp = array_namespace(sent)
+    n_members = int(xp.sum(xp.astype(sent > 0, xp.int64)))
+    usual = float(xp.sum(sent)) / n_members if n_members else 1.0
+    return 1 / xp.sqrt(xp.where(sent > 0, sent, xp.full_like(sent, usual)))
+
+
+class _Iteration:
+    """h_K of h_0 = `start`, h_k+1 = (1 − α) P h_k + α `start`; an empty multiset ends its walk."""
+
+    def __init__(self, sets: Any, walk: Walk, backend: Backend, n_jobs: int | None, advance: Callable[[int], Any]):
+        self.sets, self.walk, self.backend, self.n_jobs, self.advance = sets, walk, backend, n_jobs, advance
+
+    def __call__(self, start: Any) -> Any:
+        here, there = start, None
+        for _ in range(self.walk.n_steps):
+            after = array_namespace(start).empty_like(start) if there is None else there
+            self._step(start, here, after)
+            self.advance(1)
+            here, there = after, None if here is start else here
+        return here
+
+    def _step(self, start: Any, here: Any, after: Any) -> None:
+        xp, device, teleport = array_namespace(start), device_of(start), self.walk.teleport
+        n_points, width = start.shape
+        alone = Responsibilities(
+            *(make((n_points, 1), dtype=start.dtype, device=device) for make in (xp.zeros, xp.ones))
+        )
+        nothing = xp.zeros((1, width), dtype=start.dtype, device=device)
+
+        def step(rows: slice) -> None:
+            means, block = after[rows], self.sets.block(rows)
+            mass = xp.empty((means.shape[0], 1), dtype=start.dtype, device=device)
+            block_means(self.backend, here, alone, block, nothing, out=EMMeans(means[:, None, :], mass))
+            means *= 1 - teleport
+            means += teleport * start[rows]
+
+        size = block_rows(device_kind(start), 4 * width, _ROWS)
+        map_blocks(step, row_blocks(n_points, size), n_jobs=self.n_jobs)
