@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _checks
+from fishergraph._errors import FewPointsWarning
 from fishergraph._warn import each_warning_once
 from fishergraph.blocks import one_blas_thread
 from fishergraph.embedding import log_counts, root_shares
@@ -35,9 +36,6 @@ READOUTS: dict[str, tuple[Callable[[Any], Any] | None, bool]] = {
     "means": (None, False),
     "both": (None, True),
 }
-
-# Nodes with tags and degrees alone have few distinct vectors: fewer centres than asked for are no surprise.
-_FEW = ("few anchors", "few landmarks")
 
 
 class FisherGraphEmbedding(FisherTransformer):
@@ -197,7 +195,9 @@ class FisherGraphEmbedding(FisherTransformer):
         self.code_ = fit_code(found, self.inputs)
         X, sets, members, spec = self._placed(spec, found, self.code_)
         self.n_features_in_ = X.shape[1]
-        with one_blas_thread(), spec.nodes.place.working(self.n_jobs), each_warning_once(_FEW):
+        # Nodes with only tags and degrees have few distinct vectors: fewer centres than asked for are normal.
+        quiet = each_warning_once(silence=(FewPointsWarning,))
+        with one_blas_thread(), spec.nodes.place.working(self.n_jobs), quiet:
             self.stack_, self.readouts_, output = fit_stages(spec, X, sets, members, seed, want_output=want_output)
         return output
 
