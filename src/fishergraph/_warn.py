@@ -1,4 +1,4 @@
-"""Warnings of the library: a fit issues each kind once, however many blocks, layers or stages have the same reason."""
+"""Issue warnings: each kind once per call of the library, however many blocks, layers or stages cause it."""
 
 from __future__ import annotations
 
@@ -9,39 +9,47 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
 
+from fishergraph._errors import FishergraphWarning
+
 _issued: ContextVar[set[str] | None] = ContextVar("issued", default=None)
+_silenced: ContextVar[tuple[type[Warning], ...]] = ContextVar("silenced", default=())
 _lock = Lock()
 # Frames of these packages are not what a warning points to.
 _INNER = ("fishergraph", "sklearn", "contextlib", "threading")
 
 
 @contextmanager
-def each_warning_once(expected: tuple[str, ...] = ()) -> Iterator[None]:
-    """Issue each kind of warning once while inside, in the threads that are started there too.
+def each_warning_once(*, silence: tuple[type[FishergraphWarning], ...] = ()) -> Iterator[None]:
+    """Issue each kind of warning once while inside, also in the threads that are started there.
 
-    The kinds in `expected` are not issued at all. What an outer context has issued is not issued again.
+    Warnings of the types in `silence` are not issued at all. A nested context continues the outer one.
     """
     outer = _issued.get()
-    issued = set() if outer is None else outer
-    quiet = set(expected) - issued
-    issued |= quiet
-    token = _issued.set(issued)
+    token = _issued.set(set() if outer is None else outer)
+    types = _silenced.set((*_silenced.get(), *silence))
     try:
         yield
     finally:
+        _silenced.reset(types)
         _issued.reset(token)
-        issued -= quiet
 
 
-def warn(kind: str, text: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning at the line that called the library, unless this call has issued one of the kind."""
+def warn(warning: Warning | str, text: str = "", category: type[Warning] = FishergraphWarning) -> None:
+    """Issue a warning at the line that called the library, unless this call has issued one of its kind.
+
+    A string in place of a warning is the kind of one of type `category`, which says `text`.
+    """
+    kind = warning if isinstance(warning, str) else getattr(warning, "kind", type(warning).__name__)
+    issue = category(text) if isinstance(warning, str) else warning
+    if isinstance(issue, _silenced.get()):
+        return
     issued = _issued.get()
     if issued is not None:
         with _lock:
             if kind in issued:
                 return
             issued.add(kind)
-    warnings.warn(text, category, stacklevel=_caller_level())
+    warnings.warn(issue, stacklevel=_caller_level())
 
 
 def _caller_level() -> int:

@@ -371,7 +371,7 @@ def test_bad_tensors_are_refused(X):
     refused(r"X must have the shape \(node, feature\)", x[:0])
     refused("Complex data not supported", x.to(torch.complex64))
     refused("X must be dense or sparse CSR, got layout torch.sparse_coo", x.to_sparse(), TypeError)
-    refused("between 1e-16 and 1e.16 where its rows are not normalised, got 1e.30", x * 0 + 1e30, normalize=False)
+    refused("largest entry", x * 0 + 1e30, normalize=False)
     model = small().fit(x)
     with pytest.raises(ValueError, match="X has 4 features, but FisherEmbedding is expecting 5"):
         model.transform(x[:, :4])

@@ -459,5 +459,4 @@ def test_explainers(algorithm):
 def test_bad_input_is_one_sentence(call, message):
     with pytest.raises((ValueError, TypeError), match=message) as caught:
         call(*graph())
-    assert "; " in str(caught.value)
     assert str(caught.value).count("\n") == 0

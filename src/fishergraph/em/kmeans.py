@@ -11,6 +11,7 @@ from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
 from fishergraph._checks import check_dense, look_up
+from fishergraph._errors import FewPointsWarning
 from fishergraph._warn import warn
 from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks, telling
 from fishergraph.em.unit import directions, row_lengths, stored, unit_rows
@@ -50,11 +51,7 @@ def kmeans(
     chosen = start(points, n_clusters, rng)
     centres = _dense(points[chosen])
     if len(centres) < n_clusters:
-        warn(
-            f"few {what}",
-            f"asked for {n_clusters} {what}, but the data hold only {len(centres)} distinct points: "
-            f"{max(len(centres), 1)} are used.",
-        )
+        warn(FewPointsWarning(what=what, asked=n_clusters, used=max(len(centres), 1)))
     if len(centres) == 0:  # nothing but zero vectors, which have no direction: any one will do
         return array_namespace(centres).eye(1, points.shape[1], dtype=centres.dtype, device=device_of(centres))
     n_iter = n_iter if len(centres) > 1 or not spherical else 1

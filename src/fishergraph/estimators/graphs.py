@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _checks
 from fishergraph._component import Component
-from fishergraph._errors import InputError, InputTypeError
+from fishergraph._errors import FewPointsWarning, InputError, InputTypeError
 from fishergraph._progress import progress_bar
 from fishergraph._warn import each_warning_once
 from fishergraph.blocks import one_blas_thread
@@ -39,8 +39,6 @@ from fishergraph.layer import READINGS, Layer
 from fishergraph.multiset import choose_multiset
 from fishergraph.stack import Pass, Stack
 
-# Nodes with tags and degrees alone have few distinct vectors: fewer centres than asked for are expected.
-_FEW = ("few anchors", "few landmarks")
 # Parameters of the node embedding that the graph embedding has itself, or has no use for.
 _OWN = ("structure", "device", "random_state", "n_jobs", "verbose")
 
@@ -329,7 +327,9 @@ class FisherGraphEmbedding(FisherTransformer):
         self.n_features_in_ = X.shape[1]
         run = self._run(workspace)
         streams = [workspace.stream(child) for child in seed.spawn(2 * len(settings.stack.names))]
-        with one_blas_thread(), workspace.working(self.n_jobs), each_warning_once(_FEW):
+        # Nodes with only tags and degrees have few distinct vectors: fewer centres than asked for are normal.
+        quiet = each_warning_once(silence=(FewPointsWarning,))
+        with one_blas_thread(), workspace.working(self.n_jobs), quiet:
             inner = Pass(settings.stack, X, sets, run, streams=streams[0::2], keep_last=True)
             readouts: list[Layer | None] = []
             blocks = []
