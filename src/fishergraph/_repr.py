@@ -26,7 +26,7 @@ def short_params(self: Any, N_CHAR_MAX: int = MOST) -> str:
     """
     defaults = {name: short_value(known.default) for name, known in signature(type(self)).parameters.items()}
     values = {name: short_value(value) for name, value in self.get_params(deep=False).items()}
-    changed = ", ".join(f"{name}={value}" for name, value in values.items() if value != defaults[name])
+    changed = ", ".join(f"{name}={values[name]}" for name, default in defaults.items() if values[name] != default)
     return _cut(f"{type(self).__name__}({changed})", min(MOST, N_CHAR_MAX))
 
 

@@ -15,7 +15,7 @@ from contracts import members_of
 from directed_graph import directed_graph
 from fishergraph import as_graph
 from fishergraph.em import walks
-from fishergraph.em.walks import TILE, walk_means, walk_passes, walk_steps, walk_tiles
+from fishergraph.walk import TILE, walk_means, walk_passes, walk_steps, walk_tiles
 from fishergraph.multiset import Multisets, neighbourhoods, singletons
 from fishergraph.ops import choose_backend
 

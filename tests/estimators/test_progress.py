@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 from fishergraph import FisherEmbedding, FisherGraphEmbedding, FisherSetEmbedding
 from fishergraph.blocks import heard_by, map_blocks, row_blocks, telling
-from fishergraph.estimators.costs import writing_cost
-from fishergraph.estimators.progress import costing
+from fishergraph.costs import writing_cost
+from fishergraph._progress import costing
 
 N = 6000
 RNG = np.random.default_rng(0)

@@ -13,7 +13,7 @@ import reference as ref
 from contracts import members_of
 from directed_graph import directed_graph
 from fishergraph import FisherEmbedding, as_graph, neighbourhoods
-from fishergraph.em.walks import walk_steps
+from fishergraph.walk import walk_steps
 from fishergraph.estimators import model_file, stack_spec
 from fishergraph.kernel_map import IdentityMap, ProjectionMap
 

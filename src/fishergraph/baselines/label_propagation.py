@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from fishergraph._checks import check_integer, check_number
 from fishergraph.baselines.base import Baseline
 from fishergraph.baselines.door import Task
-from fishergraph.estimators.progress import progress_bar
+from fishergraph._progress import progress_bar
 
 
 class LabelPropagation(Baseline):

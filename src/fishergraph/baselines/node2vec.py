@@ -21,7 +21,7 @@ from fishergraph._optional import require
 from fishergraph.baselines.door import Task
 from fishergraph.baselines.features import Probed
 from fishergraph.counters import STEP, compiled, row_state, share
-from fishergraph.estimators.progress import progress_bar
+from fishergraph._progress import progress_bar
 
 _BLOCK = 4096  # walks that are in memory at a time
 

@@ -174,7 +174,7 @@ def _place(job: EmbedJob, *names: str) -> dict[str, Any]:
 
 def _writing_cost(job: EmbedJob, estimator: FisherEmbedding, inputs: Inputs) -> float:
     """What writing the embedding costs beside the parts of the estimator."""
-    from fishergraph.estimators.costs import writing_cost
+    from fishergraph.costs import writing_cost
     from fishergraph.estimators.stack_spec import kept_widths
 
     spec = estimator._spec()

@@ -73,9 +73,8 @@ class NestedParams(BaseEstimator):
         """Return the parameters by name, with the options of components as ``name__option`` if `deep`."""
         params = super().get_params(deep)
         for name, choose in self._chosen.items() if deep else ():
-            value = params.get(name)
-            if value is not None and not hasattr(value, "get_params"):
-                component = choose(value)
+            component = None if hasattr(params[name], "get_params") else choose(params[name])
+            if component is not None:
                 params |= {f"{name}__{option}": entry for option, entry in component.get_params().items()}
         return params
 

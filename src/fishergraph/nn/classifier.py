@@ -19,12 +19,12 @@ from fishergraph._graph_checks import check_row_order
 from fishergraph._repr import short_params
 from fishergraph._warn import each_warning_once
 from fishergraph.estimators.base import all_or_nothing
-from fishergraph.estimators.costs import network_learning
+from fishergraph.costs import network_learning
 from fishergraph.estimators.door import host_door
 from fishergraph.estimators.model_file import (
     load_model,
 )
-from fishergraph.estimators.progress import costing, progress_bar
+from fishergraph._progress import costing, progress_bar
 from fishergraph.family import FAMILIES
 from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
 from fishergraph.nn.classifier_file import restore_classifier, save_classifier

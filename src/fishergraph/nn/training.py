@@ -25,7 +25,7 @@ from fishergraph._checks import (
 )
 from fishergraph._file_checks import check_folder
 from fishergraph._warn import each_warning_once
-from fishergraph.estimators.progress import progress_bar
+from fishergraph._progress import progress_bar
 from fishergraph.nn.batches import FullBatch, Sampled, given_batches, sampled
 from fishergraph.nn.checkpoint import Run, checksum, describe_model, read_snapshot, restore
 from fishergraph.nn.history import History, check_log
