@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fishergraph import FisherEmbedding, FisherGraphEmbedding, FisherSetEmbedding, LogisticProbe, em_means
+from fishergraph import (
+    EM,
+    FisherEmbedding,
+    FisherGraphEmbedding,
+    FisherSetEmbedding,
+    GaussianMixture,
+    LogisticProbe,
+    em_means,
+)
 from fishergraph._errors import FewPointsWarning
 from fishergraph._warn import each_warning_once, warn
 from fishergraph.multiset import Multisets
@@ -55,7 +63,9 @@ def test_the_next_fit_says_it_again():
 
 
 def test_every_block_of_every_layer_misses_its_masses(unmet):
-    model = FisherEmbedding(n_layers=2, n_anchors=4, dim=8, e_step="balanced", variance=1e-3, random_state=0)
+    model = FisherEmbedding(
+        n_layers=2, n_anchors=4, dim=8, random_state=0, em=EM(e_step="balanced"), family=GaussianMixture(variance=1e-3)
+    )
     X = np.random.default_rng(0).normal(size=(N, 6))
     assert kinds(lambda: model.fit_transform(X, graph=RING)) == {"a": 1}
     assert kinds(lambda: model.transform(X, graph=RING)) == {"a": 1}
@@ -63,7 +73,9 @@ def test_every_block_of_every_layer_misses_its_masses(unmet):
 
 def test_all_kinds_of_one_fit(unmet):
     X = np.repeat(np.array([[-1.0], [2.0]]), N // 2, axis=0)
-    model = FisherEmbedding(n_layers=2, n_anchors=2, dim=8, e_step="balanced", variance=1e-6, random_state=0)
+    model = FisherEmbedding(
+        n_layers=2, n_anchors=2, dim=8, random_state=0, em=EM(e_step="balanced"), family=GaussianMixture(variance=1e-6)
+    )
     found = kinds(lambda: model.fit_transform(X, graph=RING))
     assert {"X", "landmarks"} <= set(found)
     assert set(found.values()) == {1}
@@ -72,7 +84,13 @@ def test_all_kinds_of_one_fit(unmet):
 def test_sets(unmet):
     rng = np.random.default_rng(0)
     sets = [rng.normal(size=(3, 2)) for _ in range(N)]
-    model = FisherSetEmbedding(n_anchors=4, dim=3000, e_step="balanced", variance=1e-3, random_state=0)
+    model = FisherSetEmbedding(
+        n_anchors=4,
+        dim=3000,
+        random_state=0,
+        em=EM(e_step="balanced", prior=1.0),
+        family=GaussianMixture(variance=1e-3, sharpness=0.5),
+    )
     assert kinds(lambda: model.fit_transform(sets)) == {"a": 1, "landmarks": 1}
 
 

@@ -15,9 +15,9 @@ from contracts import members_of
 from directed_graph import directed_graph
 from fishergraph import as_graph
 from fishergraph.em import walks
-from fishergraph.walk import TILE, walk_means, walk_passes, walk_steps, walk_tiles
 from fishergraph.multiset import Multisets, neighbourhoods, singletons
 from fishergraph.ops import choose_backend
+from fishergraph.walk import TILE, walk_means, walk_passes, walk_steps, walk_tiles
 
 N = 40
 
