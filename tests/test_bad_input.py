@@ -347,7 +347,7 @@ def test_a_graph_without_edges(multiset, rule):
     elif multiset != "open-neighbourhood":
         np.testing.assert_allclose(Z, alone, atol=2e-5)  # the weight of the only member hardly matters
     else:
-        own = 3 if attention == "reference" else 6  # ψ_0, and walks that end where they begin
+        own = 3 if rule else 6  # ψ_0, and walks that end where they begin
         np.testing.assert_allclose(Z[:, :own], alone[:, :own], atol=2e-5)
         assert not Z[:, own:].any()
 

@@ -13,7 +13,7 @@ from contracts import members_of
 from fishergraph import EM, FisherEmbedding, Hops, LiftedSets, Pairs, Paths, Tuples
 from fishergraph.blocks import cut_blocks, row_blocks
 from fishergraph.graph import as_graph
-from fishergraph.multiset import MULTISETS, Multisets, choose_multiset, makes_lifted
+from fishergraph.multiset import MULTISETS, Multisets, choose_multiset
 from models import PUBLISHED
 
 each_rule = pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_layer_is_the_references_on_lifted_points(multiset, n_em_iter):
         **OPTIONS, counts=True, random_state=0, n_jobs=1, em=EM(n_iter=n_em_iter), multiset=multiset
     )
     out = model.fit_transform(X, graph=graph)
-    sets = choose_multiset(multiset)(graph, None)
+    sets = choose_multiset(multiset)(graph)
     phi, mass = slow_phi(X, sets, model.stack_.layers[0], n_em_iter=n_em_iter)
     width = 3 * 4 * sets.slots
     assert out.shape == (30, width + 3)
@@ -121,7 +121,7 @@ def test_blocks_are_cut_where_members_are_many_and_a_row_stays_whole():
 @pytest.mark.parametrize("rule", [{}, PUBLISHED], ids=["posterior", "published"])
 @pytest.mark.parametrize("e_step", ["posterior", "balanced", "unbalanced"])
 def test_lifted_sets_go_with_every_e_step(rule, e_step):
-    if attention == "reference" and e_step != "posterior":
+    if rule and e_step != "posterior":
         return
     graph, X = random_graph(), np.random.default_rng(1).normal(size=(30, 4))
     model = FisherEmbedding(2, dim=8, **rule, random_state=0, em=EM(e_step=e_step), multiset="pairs")
@@ -142,9 +142,9 @@ def test_spherical_anchors_want_plain_members():
 
 
 def test_which_rules_lift():
-    assert {name for name in MULTISETS if makes_lifted(name)} == {"pairs", "paths", "tuples"}
-    assert makes_lifted(Paths(3))
-    assert not makes_lifted(Hops())
+    assert {name for name in MULTISETS if choose_multiset(name).lifts} == {"pairs", "paths", "tuples"}
+    assert Paths(3).lifts
+    assert not Hops().lifts
     assert choose_multiset("ppr") is MULTISETS["ppr"]
 
 

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 import reference as ref
 from contracts import from_lists
-from fishergraph import FisherEmbedding, em_means, fisher_embedding
+from models import node_model
+from fishergraph import em_means, fisher_embedding
 
 APART, ALIKE = 1e-6, 1e-9
 
@@ -32,7 +33,7 @@ def embed(adjacency, X, *, n_layers=2, **options):
     """
     options = {"normalize": False, "counts": True, "family__variance": 1.0, "random_state": 0, "n_jobs": 1, **options}
     options = {"walk": None, **options}
-    model = FisherEmbedding(n_layers, n_anchors=4, dim=32, **options)
+    model = node_model(n_layers, n_anchors=4, dim=32, **options)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "asked for")
         out = model.fit_transform(np.asarray(X, dtype=np.float64), graph=sp.csr_array(np.asarray(adjacency, float)))

@@ -10,7 +10,8 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from fishergraph.estimators.stack import fit_stack
+from fishergraph.layer import Run
+from fishergraph.stack import Pass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -128,8 +129,13 @@ def tuple_blocks(adjacency, labels, k, s, n_layers):
     points = tuples.features(np.eye(2)[labels])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "asked for")
-        stack, out = fit_stack(model._spec(), points, tuples.sets, np.random.SeedSequence(0), want_output=True)
-    return np.split(out, np.cumsum(stack.widths)[:-1], axis=1)
+        streams = [np.random.default_rng(seed) for seed in np.random.SeedSequence(0).spawn(n_layers + 1)]
+        out = []
+        for stage in Pass(model._settings(), points, tuples.sets, Run(n_jobs=1), streams=streams).stages():
+            block = np.empty((tuples.sets.n_sets, stage.n_outputs))
+            stage.run(block.__setitem__)
+            out.append(block)
+    return out
 
 
 @pytest.mark.parametrize(("k", "s"), [(2, 1), (2, 2), (3, 1)])

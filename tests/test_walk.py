@@ -14,16 +14,16 @@ import reference as ref
 from contracts import members_of
 from directed_graph import directed_graph
 from fishergraph import as_graph
-from fishergraph.em import walks
+from fishergraph import walk as walk_module
 from fishergraph.multiset import Multisets, neighbourhoods, singletons
 from fishergraph.ops import choose_backend
-from fishergraph.walk import TILE, walk_means, walk_passes, walk_steps, walk_tiles
+from fishergraph.walk import TILE, Walk, walk_means
 
 N = 40
 
 
 def means(points, sets, teleport=0.2, *, backend="numba", n_jobs=1) -> np.ndarray:
-    return walk_means(points.copy(), sets, teleport, backend=choose_backend(backend), n_jobs=n_jobs)
+    return walk_means(points.copy(), sets, Walk(teleport), backend=choose_backend(backend), n_jobs=n_jobs)
 
 
 def directed(seed: int = 0, n: int = N, density: float = 0.06) -> Multisets:
@@ -40,7 +40,7 @@ def points() -> np.ndarray:
 @pytest.mark.parametrize("teleport", [0.05, 0.2, 0.9, 1.0])
 def test_agrees_with_the_reference(points, teleport, backend):
     sets = directed()
-    known = ref.walk_means(points, members_of(sets), teleport, walk_steps(teleport))
+    known = ref.walk_means(points, members_of(sets), teleport, Walk(teleport).n_steps)
     assert_allclose(means(points, sets, teleport, backend=backend), known, rtol=0, atol=1e-13)
     single = means(points.astype(np.float32), sets, teleport, backend=backend)
     assert single.dtype == np.float32
@@ -56,7 +56,7 @@ def test_tensors_agree_with_arrays(points, device):
 
     sets = directed()
     backend = choose_backend(None, device=device, tensors=True)
-    got = walk_means(torch.tensor(points, device=device), tensor_sets(sets).to(device), 0.2, backend=backend)
+    got = walk_means(torch.tensor(points, device=device), tensor_sets(sets).to(device), Walk(0.2), backend=backend)
     assert_allclose(got.cpu().numpy(), means(points, sets), rtol=0, atol=1e-12)
 
 
@@ -66,12 +66,12 @@ def test_agrees_with_the_reference_on_any_graph(n, density, teleport, closed, se
     rng = np.random.default_rng(seed)
     A = sp.csr_array((rng.random((n, n)) < density) * rng.random((n, n)))
     sets, points = neighbourhoods(as_graph(A), closed=closed), rng.normal(size=(n, 3))
-    known = ref.walk_means(points, members_of(sets), teleport, walk_steps(teleport))
+    known = ref.walk_means(points, members_of(sets), teleport, Walk(teleport).n_steps)
     assert_allclose(means(points, sets, teleport), known, rtol=0, atol=1e-11)
 
 
 def test_many_steps_are_personalised_pagerank(points, monkeypatch):
-    monkeypatch.setattr(walks, "_UNDER_WAY", 1e-13)
+    monkeypatch.setattr(walk_module, "_UNDER_WAY", 1e-13)
     graph = nx.gnp_random_graph(N, 0.1, seed=3)
     graph.add_edges_from((v, v) for v in range(N))
     ranks = [nx.pagerank(graph, alpha=0.8, personalization={v: 1}, tol=1e-13, max_iter=1000) for v in range(N)]
@@ -89,7 +89,7 @@ def test_on_an_undirected_graph_they_are_means_of_the_symmetric_operator(points)
     )
     roots = sp.diags_array(closed.sum(axis=1) ** -0.5)
     both = start = np.hstack([points, np.ones((N, 1))])
-    for _ in range(walk_steps(0.2)):
+    for _ in range(Walk(0.2).n_steps):
         both = 0.8 * (roots @ closed @ roots) @ both + 0.2 * start
     assert_allclose(means(points, sets), both[:, :-1] / both[:, -1:], rtol=0, atol=1e-12)
 
@@ -116,12 +116,12 @@ def test_means_stay_within_the_points():
 
 def test_tiles_are_the_columns_one_by_one():
     wide = np.random.default_rng(5).normal(size=(N, 2 * TILE + 3))
-    assert [part.stop - part.start for part in walk_tiles(wide.shape[1])] == [TILE, TILE, 3]
+    assert [part.stop - part.start for part in walk_module._tiles(wide.shape[1])] == [TILE, TILE, 3]
     alone = np.hstack([means(wide[:, [k]], directed()) for k in (0, TILE, 2 * TILE + 2)])
     assert_allclose(means(wide, directed())[:, [0, TILE, 2 * TILE + 2]], alone, rtol=0, atol=1e-13)
     told: list[int] = []
-    walk_means(wide.copy(), directed(), 0.2, backend=choose_backend("numba"), advance=told.append)
-    assert sum(told) == walk_passes(wide.shape[1], 0.2) == 4 * walk_steps(0.2)
+    walk_means(wide.copy(), directed(), Walk(0.2), backend=choose_backend("numba"), advance=told.append)
+    assert sum(told) == Walk(0.2).n_passes(wide.shape[1]) == 4 * Walk(0.2).n_steps
 
 
 def test_the_same_bits_at_any_number_of_threads():
@@ -131,6 +131,6 @@ def test_the_same_bits_at_any_number_of_threads():
 
 
 def test_steps():
-    assert walk_steps(1.0) == 0
+    assert Walk(1.0).n_steps == 0
     for teleport in (0.01, 0.1, 0.5, 0.99):
-        assert (1 - teleport) ** walk_steps(teleport) <= 0.3 < (1 - teleport) ** (walk_steps(teleport) - 1)
+        assert (1 - teleport) ** Walk(teleport).n_steps <= 0.3 < (1 - teleport) ** (Walk(teleport).n_steps - 1)
