@@ -34,7 +34,7 @@ from fishergraph.family import Family, GaussianMixture, exact_root, fisher_root
 from fishergraph.family.base import map_arrays
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
 from fishergraph.kernel_map import IdentityMap, KernelMap, fit_and_map
-from fishergraph.ops import choose_backend
+from fishergraph.ops import choose_engine
 
 # The lifted points of a block on the CPU: more than this leaves its caches many times over.
 _LIFTED_BYTES = 16 * 2**20
@@ -161,11 +161,11 @@ def block_phi(spec: LayerSpec, layer: Layer, points: Any, seen: Seen | None, set
     if seen is None:
         points, sets = sets.gather(points) if sets.lifted else gather_entries(points, sets)
         seen = see(spec.family, points, layer.theta, e_step=spec.attention.e_step, n_jobs=1)
-    backend = choose_backend(spec.backend, device=spec.device, n_em_iter=spec.n_em_iter, slack=spec.slack)
+    engine = choose_engine(spec.backend, device=spec.device, n_em_iter=spec.n_em_iter, slack=spec.slack)
     steps: dict[str, Any] = {"prior": spec.prior, "n_em_iter": spec.n_em_iter, "slack": spec.slack}
     if spec.masses is not None:
-        return spec.masses(block_mass(backend, spec.family, seen, sets, layer.theta, **steps))
-    means, mass = block_moments(backend, spec.family, seen, sets, layer.theta, **steps)
+        return spec.masses(block_mass(engine, spec.family, seen, sets, layer.theta, **steps))
+    means, mass = block_moments(engine, spec.family, seen, sets, layer.theta, **steps)
     counts = mass if spec.counts else None
     if isinstance(spec.family, GaussianMixture) and spec.family.plain:
         root = spec.attention.fisher_root(len(layer.anchors))

@@ -16,9 +16,8 @@ from fishergraph._checks import check_finite_rows  # noqa: E402
 from fishergraph.datasets import load_graph  # noqa: E402
 from fishergraph.multiset import PageRank, neighbourhoods  # noqa: E402
 from fishergraph.ops import torch_device  # noqa: E402
-from fishergraph.ops.torch_edges import tensor_sets  # noqa: E402
-from fishergraph.ops.torch_graph import edge_neighbourhoods  # noqa: E402
-from fishergraph.ops.torch_rows import HostRows, SparseRows, first_distinct  # noqa: E402
+from fishergraph.ops.tensor_edges import edge_neighbourhoods, tensor_sets  # noqa: E402
+from fishergraph.ops.tensor_rows import HostRows, SparseRows, first_distinct  # noqa: E402
 
 N = 90
 CUDA = pytest.param("cuda", marks=[
@@ -391,7 +390,7 @@ def test_bad_graphs_are_refused(X, A):
 
 
 def test_backends_know_their_arrays(X):
-    refused("backend='numba' takes NumPy arrays, got tensors", torch.from_numpy(X), backend="numba")
+    refused("'numba' takes NumPy arrays, got tensors", torch.from_numpy(X), backend="numba")
 
 
 # --- devices and precisions -------------------------------------------------------------------------------

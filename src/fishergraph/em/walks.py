@@ -22,7 +22,7 @@ from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.em.loop import EMMeans, block_means
 from fishergraph.multiset import Multisets
 from fishergraph.multiset.members import degrees
-from fishergraph.ops import Backend, Responsibilities
+from fishergraph.ops import Engine, Responsibilities
 from fishergraph.ops.place import device_kind
 
 # Walks stop where they are when at most this share of them is still under way.
@@ -51,7 +51,7 @@ def walk_means(
     sets: Any,
     teleport: float,
     *,
-    backend: Backend,
+    engine: Engine,
     n_jobs: int | None = None,
     advance: Callable[[int], Any] = lambda n: None,
 ) -> Any:
@@ -61,7 +61,7 @@ def walk_means(
     """
     xp = array_namespace(points)
     weights = xp.asarray(_member_weights(sets), dtype=points.dtype, device=device_of(points))[:, None]
-    walk = _Walk(sets, teleport, backend, n_jobs, advance)
+    walk = _Walk(sets, teleport, engine, n_jobs, advance)
     mass = walk(weights)
     for columns in walk_tiles(points.shape[1]):
         points[:, columns] = walk(points[:, columns] * weights) / mass
@@ -73,7 +73,7 @@ def _member_weights(sets: Any) -> Any:
     if isinstance(sets, Multisets):
         sent: Any = degrees(sets.indptr, sets.indices, sets.weights)[1]
     else:
-        from fishergraph.ops.torch_graph import sent_weights
+        from fishergraph.ops.tensor_edges import sent_weights
 
         sent = sent_weights(sets)
     xp = array_namespace(sent)
@@ -85,8 +85,8 @@ def _member_weights(sets: Any) -> Any:
 class _Walk:
     """h_K of h_0 = `start`, h_k+1 = (1 − α) P h_k + α `start`; an empty multiset ends its walk."""
 
-    def __init__(self, sets: Any, teleport: float, backend: Backend, n_jobs: int | None, advance: Callable[[int], Any]):
-        self.sets, self.teleport, self.backend, self.n_jobs, self.advance = sets, teleport, backend, n_jobs, advance
+    def __init__(self, sets: Any, teleport: float, engine: Engine, n_jobs: int | None, advance: Callable[[int], Any]):
+        self.sets, self.teleport, self.engine, self.n_jobs, self.advance = sets, teleport, engine, n_jobs, advance
 
     def __call__(self, start: Any) -> Any:
         here, there = start, None
@@ -108,7 +108,7 @@ class _Walk:
         def step(rows: slice) -> None:
             means, block = after[rows], self.sets.block(rows)
             mass = xp.empty((means.shape[0], 1), dtype=start.dtype, device=device)
-            block_means(self.backend, here, alone, block, nothing, out=EMMeans(means[:, None, :], mass))
+            block_means(self.engine, here, alone, block, nothing, out=EMMeans(means[:, None, :], mass))
             means *= 1 - self.teleport
             means += self.teleport * start[rows]
 

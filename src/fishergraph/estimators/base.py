@@ -24,7 +24,7 @@ from fishergraph.family import Family, GaussianMixture, choose_family
 from fishergraph.kernel_map import KERNELS
 from fishergraph.layer import ATTENTIONS, LayerSpec
 from fishergraph.multiset import makes_lifted
-from fishergraph.ops import choose_backend
+from fishergraph.ops import choose_engine
 
 E = TypeVar("E", bound="FisherTransformer")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -118,7 +118,7 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
         n_em_iter = _checks.check_integer(self.n_em_iter, "n_em_iter", least=0, most=_checks.MOST_ITERATIONS)
         device = self.device.partition(":")[0]
         if device == "cpu" or self.backend is not None:  # a backend that cannot do the work says so before it
-            choose_backend(self.backend, device=device, n_em_iter=n_em_iter, slack=slack)
+            choose_engine(self.backend, device=device, n_em_iter=n_em_iter, slack=slack)
         return LayerSpec(
             n_anchors=_checks.check_integer(self.n_anchors, "n_anchors", least=1, most=_checks.MOST_ANCHORS),
             anchor_method=self._anchor_method(),

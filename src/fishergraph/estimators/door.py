@@ -18,7 +18,7 @@ from fishergraph.estimators.progress import costing, progress_bar
 from fishergraph.family import choose_family
 from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
 from fishergraph.multiset import Tuples, choose_multiset, makes_lifted, node_tuples, singletons
-from fishergraph.ops import choose_backend
+from fishergraph.ops import choose_engine, named_engine
 from fishergraph.ops.place import NUMPY, Place
 from fishergraph.structural import structural_features
 
@@ -43,13 +43,14 @@ def open_door(model: Any, X: Any, graph: Any, *, fitting: bool) -> tuple[Any, An
 
 def host_placed(model: Any, X: Any, sets: Any) -> tuple[Any, Any, Place]:
     """Checked host arrays where the work is done: here, or read in blocks by a device."""
-    tensors = model.backend is not None and choose_backend(model.backend, device=model.device.partition(":")[0]).tensors
+    name = named_engine(model.backend)
+    tensors = name is not None and choose_engine(name, device=model.device.partition(":")[0]).tensors
     if model.device == "cpu" and not tensors:
         return X, sets, NUMPY
     device = _device(model.device)
+    from fishergraph.ops.tensor_edges import moved_sets
+    from fishergraph.ops.tensor_rows import HostRows
     from fishergraph.ops.torch_device import tensor_place
-    from fishergraph.ops.torch_graph import moved_sets
-    from fishergraph.ops.torch_rows import HostRows
 
     place = tensor_place(device, precision=model.precision, host_output=True)
     return HostRows(X, device), moved_sets(sets, device), place
@@ -208,7 +209,7 @@ def enters_unit(model: Any) -> bool:
 
 def tensor_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], str] = _checks.plain_row) -> Any:
     """X as a float tensor on the model's device, dense or in compressed rows, with finite entries."""
-    from fishergraph.ops.torch_rows import check_tensor
+    from fishergraph.ops.tensor_rows import check_tensor
 
     X = check_tensor(X, _device(model.device))
     _checks.check_feature_count(model, X.shape[1], fitting)
@@ -221,8 +222,8 @@ def tensor_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], 
 
 def tensor_placed(model: Any, X: Any, sets: Any) -> tuple[Any, Any, Place]:
     """Checked tensors, and the place they are in."""
+    from fishergraph.ops.tensor_rows import SparseRows
     from fishergraph.ops.torch_device import tensor_place
-    from fishergraph.ops.torch_rows import SparseRows
 
     _checks.check_weight_scale(sets.weights, X.dtype)
     place = tensor_place(X.device, precision=model.precision, host_output=False)
@@ -231,8 +232,8 @@ def tensor_placed(model: Any, X: Any, sets: Any) -> tuple[Any, Any, Place]:
 
 def _tensor_sets(model: Any, X: Any, graph: Any, device: Any) -> Any:
     """Prepared sets as they are; an edge list on the device by sorting it there; anything else through the host."""
-    from fishergraph.ops.torch_graph import edge_neighbourhoods, given_sets, moved_sets
-    from fishergraph.ops.torch_sets import TensorSets
+    from fishergraph.ops.tensor_edges import edge_neighbourhoods, given_sets, moved_sets
+    from fishergraph.ops.tensor_sets import TensorSets
 
     if isinstance(graph, TensorSets):
         if makes_lifted(model.multiset):

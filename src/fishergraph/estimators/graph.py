@@ -219,7 +219,7 @@ class FisherGraphEmbedding(FisherTransformer):
             _checks.check_weight_scale(sets.weights, np.dtype(np.float32))
         X, sets, place = host_placed(self, rows, sets)
         if place.tensors:
-            from fishergraph.ops.torch_graph import moved_sets
+            from fishergraph.ops.tensor_edges import moved_sets
 
             members: Any = moved_sets(members, X.device)
         spec = spec.at(place)

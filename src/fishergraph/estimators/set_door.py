@@ -34,7 +34,7 @@ def open_sets(model: Any, X: Any, weights: Any, *, fitting: bool) -> tuple[Any, 
     sets = _member_sets(indptr, weights, points)
     if not is_torch_array(points):
         return *host_placed(model, points, sets), name_row
-    from fishergraph.ops.torch_graph import moved_sets
+    from fishergraph.ops.tensor_edges import moved_sets
 
     return *tensor_placed(model, points, moved_sets(sets, points.device)), name_row
 

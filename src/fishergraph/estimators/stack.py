@@ -19,7 +19,7 @@ from fishergraph.estimators.stack_spec import Most, Stack, StackSpec, asked_widt
 from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, fit_and_map, fit_projection
 from fishergraph.layer import Known, Layer, LayerSpec, fit_layer, phi_blocks, phi_width, run_layer
 from fishergraph.multiset import singletons
-from fishergraph.ops import choose_backend
+from fishergraph.ops import choose_engine
 
 # A block of rows that the input map sees at once: bag-of-words rows are never dense beyond it.
 _INPUT_ROWS = 1024
@@ -90,9 +90,9 @@ def _walked_points(spec: StackSpec, walk_map: KernelMap, X: Any, sets: Any) -> A
     """The means of all multisets of the whole graph, (row, direction)."""
     assert spec.teleport is not None
     points = _dense_points(spec, X, walk_map, unit=spec.normalize)
-    backend = choose_backend(spec.layer.backend, device=spec.layer.device, n_em_iter=1)
+    engine = choose_engine(spec.layer.backend, device=spec.layer.device, n_em_iter=1)
     with spec.progress("walking", walk_passes(points.shape[1], spec.teleport)) as bar:
-        return walk_means(points, sets, spec.teleport, backend=backend, n_jobs=spec.n_jobs, advance=bar.update)
+        return walk_means(points, sets, spec.teleport, engine=engine, n_jobs=spec.n_jobs, advance=bar.update)
 
 
 def _alone(spec: StackSpec, sets: Any) -> Any:
@@ -100,7 +100,7 @@ def _alone(spec: StackSpec, sets: Any) -> Any:
     alone = singletons(sets.n_sets)
     if not spec.place.tensors:
         return alone
-    from fishergraph.ops.torch_graph import moved_sets
+    from fishergraph.ops.tensor_edges import moved_sets
 
     return moved_sets(alone, sets.device)
 

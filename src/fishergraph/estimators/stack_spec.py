@@ -11,7 +11,7 @@ from fishergraph._repr import short_repr
 from fishergraph.family import GaussianMixture
 from fishergraph.kernel_map import KernelMap, fit_nystrom
 from fishergraph.layer import Layer, LayerSpec
-from fishergraph.ops import choose_backend
+from fishergraph.ops import choose_engine, named_engine
 from fishergraph.ops.place import NUMPY, Place
 
 # A walk carries as many directions of wide features as two blocks have columns, and at least so many; but where they
@@ -97,13 +97,13 @@ class StackSpec:
         """The same work somewhere else; a device is fed by one thread."""
         if not place.tensors:
             return replace(self, place=place)
-        name = self.layer.backend or ("torch" if place.device == "cpu" else None)
-        backend = choose_backend(name, device=place.device, n_em_iter=self.layer.n_em_iter)
-        if not backend.tensors:
+        name = named_engine(self.layer.backend) or ("torch" if place.device == "cpu" else None)
+        engine = choose_engine(name, device=place.device, n_em_iter=self.layer.n_em_iter)
+        if not engine.tensors:
             raise ValueError(
-                f"backend={name!r} takes NumPy arrays, got tensors; leave backend=None, or pass X as a NumPy array."
+                f"engine {name!r} takes NumPy arrays, got tensors; use engine=None, or pass X as a NumPy array."
             )
-        layer = replace(self.layer, device=place.device, backend=backend.name)
+        layer = replace(self.layer, device=place.device, backend=engine.name)
         return replace(self, place=place, n_jobs=1, layer=layer)
 
 

@@ -27,7 +27,7 @@ from fishergraph.estimators.stack_spec import Stack
 from fishergraph.family import FAMILIES, family_of
 from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, ProjectionMap, StandardMap
 from fishergraph.layer import Layer
-from fishergraph.ops import known_backends
+from fishergraph.ops import ENGINES
 
 E = TypeVar("E")
 
@@ -74,7 +74,7 @@ def _check_state(estimator: Any) -> None:
     """Raise where parameters are not possible, or do not fit what was learned; on no device, for it may be absent."""
     check_device(estimator.device, estimator.precision)
     if estimator.backend is not None:
-        look_up(dict.fromkeys(known_backends()), estimator.backend, "backend (or None)")
+        look_up(ENGINES, estimator.backend, "backend (or None)")
     here = copy(estimator).set_params(device="cpu", precision="float32", backend=None)
     here._check_fitted()
 
