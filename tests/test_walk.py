@@ -16,14 +16,14 @@ from directed_graph import directed_graph
 from fishergraph import as_graph
 from fishergraph import walk as walk_module
 from fishergraph.multiset import Multisets, neighbourhoods, singletons
-from fishergraph.ops import choose_backend
+from fishergraph.ops import choose_engine
 from fishergraph.walk import TILE, Walk, walk_means
 
 N = 40
 
 
-def means(points, sets, teleport=0.2, *, backend="numba", n_jobs=1) -> np.ndarray:
-    return walk_means(points.copy(), sets, Walk(teleport), backend=choose_backend(backend), n_jobs=n_jobs)
+def means(points, sets, teleport=0.2, *, engine="numba", n_jobs=1) -> np.ndarray:
+    return walk_means(points.copy(), sets, Walk(teleport), engine=choose_engine(engine), n_jobs=n_jobs)
 
 
 def directed(seed: int = 0, n: int = N, density: float = 0.06) -> Multisets:
@@ -36,13 +36,13 @@ def points() -> np.ndarray:
     return np.random.default_rng(1).normal(size=(N, 7))
 
 
-@pytest.mark.parametrize("backend", ["numba", "scipy"])
+@pytest.mark.parametrize("engine", ["numba", "scipy"])
 @pytest.mark.parametrize("teleport", [0.05, 0.2, 0.9, 1.0])
-def test_agrees_with_the_reference(points, teleport, backend):
+def test_agrees_with_the_reference(points, teleport, engine):
     sets = directed()
     known = ref.walk_means(points, members_of(sets), teleport, Walk(teleport).n_steps)
-    assert_allclose(means(points, sets, teleport, backend=backend), known, rtol=0, atol=1e-13)
-    single = means(points.astype(np.float32), sets, teleport, backend=backend)
+    assert_allclose(means(points, sets, teleport, engine=engine), known, rtol=0, atol=1e-13)
+    single = means(points.astype(np.float32), sets, teleport, engine=engine)
     assert single.dtype == np.float32
     assert_allclose(single, known, rtol=0, atol=2e-6)
 
@@ -52,11 +52,11 @@ def test_tensors_agree_with_arrays(points, device):
     torch = pytest.importorskip("torch")
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("needs a CUDA device")
-    from fishergraph.ops.torch_edges import tensor_sets
+    from fishergraph.ops.tensor_edges import tensor_sets
 
     sets = directed()
-    backend = choose_backend(None, device=device, tensors=True)
-    got = walk_means(torch.tensor(points, device=device), tensor_sets(sets).to(device), Walk(0.2), backend=backend)
+    engine = choose_engine(None, device=device, tensors=True)
+    got = walk_means(torch.tensor(points, device=device), tensor_sets(sets).to(device), Walk(0.2), engine=engine)
     assert_allclose(got.cpu().numpy(), means(points, sets), rtol=0, atol=1e-12)
 
 
@@ -120,7 +120,7 @@ def test_tiles_are_the_columns_one_by_one():
     alone = np.hstack([means(wide[:, [k]], directed()) for k in (0, TILE, 2 * TILE + 2)])
     assert_allclose(means(wide, directed())[:, [0, TILE, 2 * TILE + 2]], alone, rtol=0, atol=1e-13)
     told: list[int] = []
-    walk_means(wide.copy(), directed(), Walk(0.2), backend=choose_backend("numba"), advance=told.append)
+    walk_means(wide.copy(), directed(), Walk(0.2), engine=choose_engine("numba"), advance=told.append)
     assert sum(told) == Walk(0.2).n_passes(wide.shape[1]) == 4 * Walk(0.2).n_steps
 
 

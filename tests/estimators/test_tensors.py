@@ -16,9 +16,9 @@ from fishergraph._checks import check_finite_rows  # noqa: E402
 from fishergraph.datasets import load_graph  # noqa: E402
 from fishergraph.multiset import PageRank, neighbourhoods  # noqa: E402
 from fishergraph.ops import torch_device  # noqa: E402
-from fishergraph.ops.torch_edges import tensor_sets  # noqa: E402
-from fishergraph.ops.torch_graph import edge_neighbourhoods  # noqa: E402
-from fishergraph.ops.torch_rows import HostRows, SparseRows, first_distinct  # noqa: E402
+from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
+from fishergraph.ops.tensor_edges import edge_neighbourhoods  # noqa: E402
+from fishergraph.ops.tensor_rows import HostRows, SparseRows, first_distinct  # noqa: E402
 from models import PUBLISHED, node_model
 
 N = 90
@@ -199,8 +199,8 @@ def test_a_diffusion_of_an_edge_list_is_built_on_the_host(X, A):
 
 
 def hosted(device: str) -> dict:
-    """The parameters that send NumPy arrays through tensors; on the CPU the backend of that name does it."""
-    return {"device": device} if device == "cuda" else {"backend": "torch"}
+    """The parameters that send NumPy arrays through tensors; on the CPU the engine of that name does it."""
+    return {"device": device} if device == "cuda" else {"engine": "torch"}
 
 
 @each_device
@@ -211,7 +211,7 @@ def test_host_rows_are_streamed_and_the_result_is_numpy(X, A, make, device):
     assert isinstance(Z, np.ndarray)
     np.testing.assert_array_equal(model.transform(make(X), graph=A), Z)
     assert_near(Z, small(device=device).fit_transform(torch.from_numpy(X).to(device), graph=A).cpu().numpy())
-    assert_near(Z, model.set_params(device="cpu", backend=None).transform(make(X), graph=A))
+    assert_near(Z, model.set_params(device="cpu", engine=None).transform(make(X), graph=A))
 
 
 @each_device
@@ -256,7 +256,7 @@ def test_a_run_that_cannot_fit_is_refused_with_numbers(X, A, monkeypatch):
     small(**wide).fit(torch.from_numpy(X), graph=A)
     with pytest.raises(MemoryError, match="pass X as a NumPy array, whose result is written to host memory"):
         small(**wide, n_layers=60).fit_transform(torch.from_numpy(X), graph=A)
-    small(**wide, n_layers=60, backend="torch").fit_transform(X, graph=A)
+    small(**wide, n_layers=60, engine="torch").fit_transform(X, graph=A)
 
 
 # --- fitting ---------------------------------------------------------------------------------------------
@@ -394,7 +394,7 @@ def test_bad_graphs_are_refused(X, A):
 
 
 def test_backends_know_their_arrays(X):
-    refused("backend='numba' takes NumPy arrays, got tensors", torch.from_numpy(X), backend="numba")
+    refused("'numba' takes NumPy arrays, got tensors", torch.from_numpy(X), engine="numba")
 
 
 # --- devices and precisions -------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ def test_tensors_give_what_arrays_give(multiset):
 
 def test_gathered_tensors_have_gradients():
     torch = pytest.importorskip("torch")
-    from fishergraph.ops.torch_edges import tensor_sets
+    from fishergraph.ops.tensor_edges import tensor_sets
 
     sets = tensor_sets(three_sets("concatenation")).to("cpu")
     points = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
@@ -176,7 +176,7 @@ def test_gathered_tensors_have_gradients():
 
 def test_prepared_tensor_sets_are_no_subgraphs():
     torch = pytest.importorskip("torch")
-    from fishergraph.ops.torch_edges import tensor_sets
+    from fishergraph.ops.tensor_edges import tensor_sets
 
     sets = tensor_sets(Multisets(np.arange(4), np.arange(3, dtype=np.int32), None, 3))
     with pytest.raises(ValueError, match="graph must hold edges for multiset='pairs', got TensorSets"):

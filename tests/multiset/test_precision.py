@@ -10,7 +10,7 @@ import torch
 from fishergraph import FisherEmbedding, Neighbourhood, as_graph, neighbourhoods
 from fishergraph.multiset import HeatKernel, Hops, PageRank, Pairs, Paths, StepAverage, Tuples
 from fishergraph.nn import FisherConv
-from fishergraph.ops.torch_graph import edge_neighbourhoods
+from fishergraph.ops.tensor_edges import edge_neighbourhoods
 
 N = 40
 PLAIN = as_graph(nx.gnp_random_graph(N, 0.15, seed=3))
