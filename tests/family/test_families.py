@@ -11,8 +11,8 @@ from scipy import stats
 
 from family_examples import MIXED, SINGLE
 from fishergraph import FisherEmbedding
-from fishergraph.em.learn import em_step, learn_family
 from fishergraph._errors import InputError
+from fishergraph.em.learn import em_step, learn_family
 from fishergraph.family import FAMILIES, choose_family, exact_root, fisher_ratio, retract
 from fishergraph.family.base import map_arrays, repeated, split
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -52,7 +54,6 @@ STACK_PARAMETERS = {
     "input_kernel": "kernel",
     "walk": "walk",
     "normalize": "normalize",
-    "block_weights": "block_weights",
 }
 
 
@@ -109,6 +110,8 @@ class FisherEmbedding(FisherTransformer):
     ----------
     stack_ : Stack
         The fitted input map, walk and layers.
+    multiset_ : Rule
+        The multiset of the fit.
     structural_ : bool
         Whether the features came from the graph; `structure_seed_` is their seed.
     needs_graph_ : bool
@@ -278,13 +281,13 @@ class FisherEmbedding(FisherTransformer):
             One row per node.
         """
         check_is_fitted(self)
-        check_unchanged(self.stack_, self._settings(), STACK_PARAMETERS)
+        fitted = self._unchanged()
         X, sets, workspace, ids = self._read(X, graph, fitting=False)
-        check_memory(self.stack_, X, sets, workspace, want_output=True)
-        announce(self.verbose, stack_costs(self.stack_, X, size_of(sets), fitting=False))
-        run = self._run(workspace, self.stack_.layer.em)
+        check_memory(fitted, X, sets, workspace, want_output=True)
+        announce(self.verbose, stack_costs(fitted, X, size_of(sets), fitting=False))
+        run = self._run(workspace, fitted.layer.em)
         with one_blas_thread(), workspace.working(self.n_jobs):
-            stack = self.stack_.moved(lambda array: workspace.put(array, X.dtype))
+            stack = fitted.moved(lambda array: workspace.put(array, X.dtype))
             output = _Output(stack, sets.n_sets, workspace, X.dtype, stack.widths)
             for stage in Pass(stack, X, sets, run).stages():
                 output.take(stage)
@@ -315,7 +318,15 @@ class FisherEmbedding(FisherTransformer):
                 if want_output:
                     output.take(stage)
             self.stack_ = inner.stack.moved(workspace.fetch)
+            self.multiset_ = choose_multiset(self.multiset)
             return self._named(sets.pooled(output.joined()), ids) if want_output else None
+
+    def _unchanged(self) -> Stack:
+        """The fitted stack with the weights of today; raises if another parameter was changed after the fit."""
+        settings = self._settings()
+        check_unchanged(self.stack_, settings, STACK_PARAMETERS)
+        check_unchanged(self, Namespace(multiset_=choose_multiset(self.multiset)), {"multiset_": "multiset"})
+        return replace(self.stack_, block_weights=settings.block_weights)
 
     def _settings(self) -> Stack:
         """The parameters as the settings of a stack, validated."""
@@ -369,6 +380,7 @@ class FisherEmbedding(FisherTransformer):
 
     def _restore(self, state: ModelState) -> None:
         rule = choose_multiset(self.multiset)
+        self.multiset_ = rule
         self.stack_ = state.stack("stack", self._settings())
         check_stack(self.stack_, rule.n_columns(self.n_features_in_), rule.slots)
 
@@ -386,7 +398,7 @@ class FisherEmbedding(FisherTransformer):
             One name per column.
         """
         check_is_fitted(self)
-        stack = self.stack_
+        stack = self._unchanged()
         stages = stack.kept(list(zip(stack.names, stack.widths, strict=True)))
         return np.array([f"{name}_{k}" for name, width in stages for k in range(width)], dtype=object)
 
