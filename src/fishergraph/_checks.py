@@ -186,10 +186,14 @@ def check_squares(values: Any, name: str, *, over: float = 1.0) -> None:
         )
 
 
+def least_factor(dtype: Any) -> float:
+    """The smallest size of a parameter that numbers of the dtype can be multiplied and divided by."""
+    return 1e-300 if str(dtype).removeprefix("torch.") == "float64" else 1e-30
+
+
 def check_in_range(value: float, dtype: Any, name: str) -> float:
     """A parameter, zero or of a size that numbers of the dtype can be multiplied and divided by."""
-    kind = str(dtype).removeprefix("torch.")
-    bound = 1e300 if kind == "float64" else 1e30
+    kind, bound = str(dtype).removeprefix("torch."), 1 / least_factor(dtype)
     if value and not 1 / bound <= abs(value) <= bound:
         raise ValueError(
             f"{name} must lie between {1 / bound:g} and {bound:g} beside numbers in {kind}, got {value:g}; "

@@ -18,6 +18,7 @@ from fishergraph._checks import (
     check_integer,
     check_number,
     check_squares,
+    least_factor,
     look_up,
 )
 from fishergraph._numbers import as_floats
@@ -189,5 +190,4 @@ def calibrate_variance(points: Any, anchors: Any, target: float) -> float:
         higher = xp.mean(entropy(log_softmax(scores / xp.exp(middle)))) < wanted
         low, high = xp.where(higher, middle, low), xp.where(higher, high, middle)
     # What is smaller is the rounding of points that coincide, and 1/σ² would leave the range of their dtype.
-    least = 1e-300 if xp.finfo(anchors.dtype).bits == 64 else 1e-30
-    return max(float(xp.exp(0.5 * (low + high))), least)
+    return max(float(xp.exp(0.5 * (low + high))), least_factor(anchors.dtype))

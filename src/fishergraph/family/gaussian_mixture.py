@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from array_api_compat import array_namespace
 
+from fishergraph._checks import least_factor
 from fishergraph._repr import short_repr
 from fishergraph.family.base import Family, join, score_weights, split
 
@@ -119,7 +120,8 @@ class GaussianMixture(Family):
         xp = array_namespace(points)
         wide = xp.astype(points, xp.float64)
         variance = float(xp.mean(xp.var(wide, axis=0)))
-        return GaussianMixtureTheta(xp.mean(wide, axis=0, keepdims=True), variance if variance > 0 else 1.0)
+        variance = max(variance, least_factor(points.dtype)) if variance > 0 else 1.0
+        return GaussianMixtureTheta(xp.mean(wide, axis=0, keepdims=True), variance)
 
     def whitened(self, theta: GaussianMixtureTheta, theta_0: GaussianMixtureTheta) -> Any:
         """p^{-1/2} (μ − w) (Eq. 18)."""
