@@ -196,6 +196,11 @@ def check_squares(values: Any, name: str, *, over: float = 1.0) -> None:
         )
 
 
+def least_factor(dtype: Any) -> float:
+    """The smallest size of a parameter that numbers of the dtype can be multiplied and divided by."""
+    return 1e-300 if str(dtype).removeprefix("torch.") == "float64" else 1e-30
+
+
 def check_in_range(value: float, dtype: Any, name: str) -> float:
     """`value`, which is zero or can multiply and divide numbers of the dtype without overflow."""
     bound = _product_bound(dtype)
@@ -227,7 +232,7 @@ def _dtype_name(dtype: Any) -> str:
 
 def _product_bound(dtype: Any) -> float:
     """The largest factor that numbers of the dtype are multiplied with."""
-    return 1e300 if _dtype_name(dtype) == "float64" else 1e30
+    return 1 / least_factor(dtype)
 
 
 def check_finite_result(result: Any, what: str) -> Any:
