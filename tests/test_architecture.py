@@ -18,11 +18,10 @@ MODULES = sorted(ROOT.rglob("*.py"))
 
 # A room imports itself and what stands before it. The package's __init__ is the map and knows every room.
 ORDER = [
-    "_version", "_errors", "_optional", "_repr", "_warn", "_compile", "blocks", "_file_checks", "_archive_checks",
-    "_checks", "_numbers", "_record_checks", "_graph_checks", "_npz_files", "_text_files", "_table_checks",
-    "_npz_tables", "_table_files", "tables", "_edge_lists", "graph", "graphs", "counters", "structural", "diffusion",
-    "multiset", "family", "ops", "em", "embedding", "bounds", "kernel_map", "layer", "estimators", "kernels", "nn", "scale",
-    "datasets", "probes", "graph_probes", "baselines", "experiments", "plots", "explore", "cli", "__main__",
+    "_version", "_errors", "_optional", "_repr", "_warn", "_compile", "_parallel", "_validation", "_arrays", "_records",
+    "_edges", "_alignment", "io", "graph", "graphs", "counters", "structural", "diffusion", "multiset", "family", "ops",
+    "em", "embedding", "bounds", "kernel_map", "layer", "estimators", "kernels", "nn", "scale", "datasets", "probes",
+    "graph_probes", "baselines", "experiments", "plots", "explore", "cli", "__main__",
 ]  # fmt: skip
 
 # torch appears here and nowhere else.

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from fishergraph import FisherEmbedding, FisherGraphEmbedding, FisherSetEmbedding
-from fishergraph.blocks import heard_by, map_blocks, row_blocks, telling
+from fishergraph._parallel import heard_by, map_blocks, row_blocks, telling
 from fishergraph.estimators.costs import writing_cost
 from fishergraph.estimators.progress import costing
 

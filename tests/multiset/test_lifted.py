@@ -11,7 +11,7 @@ from sklearn.base import clone
 import reference as ref
 from contracts import members_of
 from fishergraph import FisherEmbedding, Hops, LiftedSets, Pairs, Paths, Tuples
-from fishergraph.blocks import cut_blocks, row_blocks
+from fishergraph._parallel import cut_blocks, row_blocks
 from fishergraph.graph import as_graph
 from fishergraph.multiset import MULTISETS, Multisets, choose_multiset, makes_lifted
 

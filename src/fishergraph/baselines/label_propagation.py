@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_integer, check_number
+from fishergraph._validation import check_integer, check_number
 from fishergraph.baselines.base import Baseline
 from fishergraph.baselines.door import Task
 from fishergraph.estimators.progress import progress_bar

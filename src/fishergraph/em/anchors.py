@@ -10,18 +10,9 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
-from fishergraph._checks import (
-    MOST_ANCHORS,
-    MOST_ITERATIONS,
-    check_finite_rows,
-    check_in_range,
-    check_integer,
-    check_number,
-    check_squares,
-    look_up,
-)
-from fishergraph._numbers import as_floats
-from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks
+from fishergraph._arrays import as_floats, check_finite_rows, check_in_range, check_squares
+from fishergraph._parallel import block_rows, map_blocks, one_blas_thread, row_blocks
+from fishergraph._validation import MOST_ANCHORS, MOST_ITERATIONS, check_integer, check_number, look_up
 from fishergraph.em.e_step import entropy, log_softmax, posterior
 from fishergraph.em.kmeans import INITS, kmeans
 from fishergraph.family import relative_log_joint

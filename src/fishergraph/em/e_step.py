@@ -8,7 +8,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from fishergraph._checks import check_number, look_up
+from fishergraph._validation import check_number, look_up
 from fishergraph.family import relative_log_joint
 
 

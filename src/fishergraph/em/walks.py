@@ -18,7 +18,7 @@ from typing import Any
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
-from fishergraph.blocks import block_rows, map_blocks, row_blocks
+from fishergraph._parallel import block_rows, map_blocks, row_blocks
 from fishergraph.em.loop import EMMeans, block_means
 from fishergraph.multiset import Multisets
 from fishergraph.multiset.members import degrees

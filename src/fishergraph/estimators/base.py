@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph import _checks
+from fishergraph import _validation
 from fishergraph._repr import short_params
 from fishergraph._warn import each_warning_once
 from fishergraph.em.anchors import METHODS
@@ -100,13 +100,13 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
 
     def _seed_words(self) -> list[int]:
         """Four words drawn from `random_state`: what every stream of a fit comes from."""
-        generator = check_random_state(_checks.check_random_seed(self.random_state))
+        generator = check_random_state(_validation.check_random_seed(self.random_state))
         return [int(word) for word in generator.randint(0, 2**32, size=4, dtype=np.uint32)]
 
     def _layer_spec(self) -> LayerSpec:
         """The parameters of a layer, checked and with names looked up."""
         slack = e_step_slack(self.e_step, self.column_penalty)
-        attention = _checks.look_up(ATTENTIONS, self.attention, "attention")
+        attention = _validation.look_up(ATTENTIONS, self.attention, "attention")
         if not attention.has_variance and self.e_step != "posterior":
             raise ValueError(
                 f"attention={self.attention!r} has an E-step of its own, got e_step={self.e_step!r}; "
@@ -114,25 +114,25 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
             )
         variance = self.variance
         if not isinstance(variance, str) or variance != "auto":
-            variance = _checks.check_number(variance, "variance (or 'auto')", least=1e-12, most=1e12)
-        n_em_iter = _checks.check_integer(self.n_em_iter, "n_em_iter", least=0, most=_checks.MOST_ITERATIONS)
+            variance = _validation.check_number(variance, "variance (or 'auto')", least=1e-12, most=1e12)
+        n_em_iter = _validation.check_integer(self.n_em_iter, "n_em_iter", least=0, most=_validation.MOST_ITERATIONS)
         device = self.device.partition(":")[0]
         if device == "cpu" or self.backend is not None:  # a backend that cannot do the work says so before it
             choose_backend(self.backend, device=device, n_em_iter=n_em_iter, slack=slack)
         return LayerSpec(
-            n_anchors=_checks.check_integer(self.n_anchors, "n_anchors", least=1, most=_checks.MOST_ANCHORS),
+            n_anchors=_validation.check_integer(self.n_anchors, "n_anchors", least=1, most=_validation.MOST_ANCHORS),
             anchor_method=self._anchor_method(),
-            dim=_checks.check_integer(self.dim, "dim", least=1, most=_checks.MOST_COLUMNS),
+            dim=_validation.check_integer(self.dim, "dim", least=1, most=_validation.MOST_COLUMNS),
             n_em_iter=n_em_iter,
             variance=variance,
-            sharpness=_checks.check_number(self.sharpness, "sharpness", strict=True, most=1.0),
-            prior=_checks.check_number(self.prior, "prior", most=1e12),
-            counts=_checks.check_flag(self.counts, "counts"),
+            sharpness=_validation.check_number(self.sharpness, "sharpness", strict=True, most=1.0),
+            prior=_validation.check_number(self.prior, "prior", most=1e12),
+            counts=_validation.check_flag(self.counts, "counts"),
             attention=attention,
-            fit_map=_checks.look_up(KERNELS, self.kernel, "kernel"),
+            fit_map=_validation.look_up(KERNELS, self.kernel, "kernel"),
             keeps_phi=self.kernel == "identity",
-            bandwidth=_checks.check_number(self.bandwidth, "bandwidth", least=0.01, most=1e6),
-            max_samples=_checks.check_integer(self.max_samples, "max_samples", least=1),
+            bandwidth=_validation.check_number(self.bandwidth, "bandwidth", least=0.01, most=1e6),
+            max_samples=_validation.check_integer(self.max_samples, "max_samples", least=1),
             backend=self.backend,
             device=device,
             slack=slack,
@@ -156,7 +156,7 @@ class FisherTransformer(TransformerMixin, BaseEstimator):
 
     def _anchor_method(self) -> str:
         """The name of the anchors' learner; spherical k-means asks for points that are unit vectors."""
-        _checks.look_up(METHODS, self.anchor_method, "anchor_method")
+        _validation.look_up(METHODS, self.anchor_method, "anchor_method")
         multiset = getattr(self, "multiset", None)
         if self.anchor_method == "spherical" and (not self.normalize or makes_lifted(multiset)):
             got = f"the lifted members of multiset={multiset!r}" if self.normalize else "normalize=False"

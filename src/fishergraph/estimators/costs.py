@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import scipy.sparse as sp
 
-from fishergraph.blocks import SPARSE
+from fishergraph._parallel import SPARSE
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.walks import TILE, walk_passes
 from fishergraph.estimators.stack_spec import StackSpec, asked_widths

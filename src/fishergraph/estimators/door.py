@@ -9,14 +9,14 @@ import scipy.sparse as sp
 from array_api_compat import is_torch_array
 from sklearn.utils.validation import check_array, validate_data
 
-from fishergraph import _checks, _graph_checks
-from fishergraph._edge_lists import edge_table
-from fishergraph._numbers import as_floats, check_column_names
+from fishergraph import _alignment, _arrays, _validation
+from fishergraph._arrays import as_floats, check_column_names
 from fishergraph._optional import require
 from fishergraph.estimators.given import features_and_graph
 from fishergraph.estimators.progress import costing, progress_bar
 from fishergraph.family import choose_family
 from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
+from fishergraph.io.columns import edge_table
 from fishergraph.multiset import Tuples, choose_multiset, makes_lifted, node_tuples, singletons
 from fishergraph.ops import choose_backend
 from fishergraph.ops.place import NUMPY, Place
@@ -128,7 +128,7 @@ def _same_source(model: Any, X: Any, graph: Any, fitting: bool) -> None:
 
 def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Any:
     """The graph with its nodes in the order of X, where X and the graph name them."""
-    labels, rows = _graph_checks.row_labels(X), _length(X)
+    labels, rows = _alignment.row_labels(X), _length(X)
     graph = edge_table(graph) if isinstance(graph, list) else graph
     known: dict[str, Any] = {"node_ids": labels} if labels is not None and names_nodes(graph) else {}
     if rows and lists_edges(graph):
@@ -141,13 +141,13 @@ def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Any:
         raise ValueError(said) from error
     if rows and table is not None and (graph.ids is not None or graph.n_nodes < rows):
         if graph.ids is not None:  # some rows have no edge, or the ids are no row numbers
-            _graph_checks.check_counted(graph.ids, rows)
+            _alignment.check_counted(graph.ids, rows)
         graph = as_graph(table, undirected=undirected, n_nodes=rows)
-    _graph_checks.check_same_order(labels, graph.ids)
+    _alignment.check_same_order(labels, graph.ids)
     return graph
 
 
-def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], str] = _checks.plain_row) -> Any:
+def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], str] = _arrays.plain_row) -> Any:
     """X as a C-ordered float matrix or CSR, with finite entries; `name_row(i)` names a row in an error."""
     rows = as_floats(X, "X")
     options: Any = {"accept_sparse": "csr", "dtype": rows.dtype, "ensure_all_finite": False, "estimator": model}
@@ -155,8 +155,8 @@ def host_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], st
     check_column_names(X)
     validate_data(model, X, reset=fitting, skip_check_array=True)  # the number and the names of the columns
     X = rows
-    _checks.check_finite_rows(X, name_row=name_row)
-    _checks.check_scale(X, normalize=enters_unit(model))
+    _arrays.check_finite_rows(X, name_row=name_row)
+    _arrays.check_scale(X, normalize=enters_unit(model))
     if sp.issparse(X):
         X = sp.csr_array(X, copy=not X.has_canonical_format)
         X.sum_duplicates()
@@ -175,8 +175,8 @@ def _host_sets(model: Any, X: Any, graph: Any) -> tuple[Any, Any]:
         return X, singletons(X.shape[0])
     if graph is None:
         graph = as_graph(sp.csr_array((X.shape[0], X.shape[0])))
-    _graph_checks.check_same_rows(X.shape[0], graph.n_nodes)
-    _checks.check_weight_scale(graph.weights, X.dtype)
+    _alignment.check_same_rows(X.shape[0], graph.n_nodes)
+    _arrays.check_weight_scale(graph.weights, X.dtype)
     rule = choose_multiset(model.multiset)
     options: dict[str, Any] = {"dtype": str(X.dtype).removeprefix("torch.")}
     if isinstance(model.multiset, str) and model.multiset in _ON_DEVICE:  # at once
@@ -186,7 +186,7 @@ def _host_sets(model: Any, X: Any, graph: Any) -> tuple[Any, Any]:
             return _tuple_points(model, rule, X, graph)
         sets = rule(graph, model.weights, model.n_jobs, **options)
     if sets.lifted:  # a path weighs the product of its edges
-        _checks.check_weight_scale(sets.weights, X.dtype)
+        _arrays.check_weight_scale(sets.weights, X.dtype)
     return X, sets
 
 
@@ -206,15 +206,15 @@ def enters_unit(model: Any) -> bool:
     return model.normalize and choose_family(model.family).support != "counts"
 
 
-def tensor_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], str] = _checks.plain_row) -> Any:
+def tensor_rows(model: Any, X: Any, *, fitting: bool, name_row: Callable[[int], str] = _arrays.plain_row) -> Any:
     """X as a float tensor on the model's device, dense or in compressed rows, with finite entries."""
     from fishergraph.ops.torch_rows import check_tensor
 
     X = check_tensor(X, _device(model.device))
-    _checks.check_feature_count(model, X.shape[1], fitting)
+    _validation.check_feature_count(model, X.shape[1], fitting)
     values, sparse = (X, False) if str(X.layout) == "torch.strided" else (X.values(), True)
-    _checks.check_finite_rows(values, indptr=X.crow_indices() if sparse else None, name_row=name_row)
-    _checks.check_scale(values, normalize=enters_unit(model), n_features=X.shape[1])
+    _arrays.check_finite_rows(values, indptr=X.crow_indices() if sparse else None, name_row=name_row)
+    _arrays.check_scale(values, normalize=enters_unit(model), n_features=X.shape[1])
     _check_support(model, X, name_row)
     return X
 
@@ -224,7 +224,7 @@ def tensor_placed(model: Any, X: Any, sets: Any) -> tuple[Any, Any, Place]:
     from fishergraph.ops.torch_device import tensor_place
     from fishergraph.ops.torch_rows import SparseRows
 
-    _checks.check_weight_scale(sets.weights, X.dtype)
+    _arrays.check_weight_scale(sets.weights, X.dtype)
     place = tensor_place(X.device, precision=model.precision, host_output=False)
     return X if str(X.layout) == "torch.strided" else SparseRows(X), sets, place
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph import _checks
+from fishergraph import _arrays, _validation
 from fishergraph._errors import FewPointsWarning
+from fishergraph._parallel import one_blas_thread
 from fishergraph._warn import each_warning_once
-from fishergraph.blocks import one_blas_thread
 from fishergraph.embedding import log_counts, root_shares
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing
 from fishergraph.estimators.door import enters_unit, host_placed
@@ -203,7 +203,7 @@ class FisherGraphEmbedding(FisherTransformer):
 
     def _placed(self, spec: GraphSpec, graphs: Graphs, code: NodeCode) -> tuple[Any, Any, Any, GraphSpec]:
         """(nodes, their multisets, those of the graphs, spec) where the work is done."""
-        _checks.check_weight_scale(graphs.graph.weights, np.dtype(np.float32))
+        _arrays.check_weight_scale(graphs.graph.weights, np.dtype(np.float32))
         rows, rule = code(graphs), choose_multiset(self.multiset)
         if spec.nodes.reads_counts:  # a zero row, of a tag that fit has not seen, is no direction and says nothing
             spec.nodes.layer.family.check_points(rows, "the nodes", name_node(graphs))
@@ -216,7 +216,7 @@ class FisherGraphEmbedding(FisherTransformer):
         else:
             sets, members = rule(graphs.graph, self.weights, self.n_jobs), node_sets(graphs.graph_ptr)
         if sets.lifted:  # a path weighs the product of its edges
-            _checks.check_weight_scale(sets.weights, np.dtype(np.float32))
+            _arrays.check_weight_scale(sets.weights, np.dtype(np.float32))
         X, sets, place = host_placed(self, rows, sets)
         if place.tensors:
             from fishergraph.ops.torch_graph import moved_sets
@@ -228,34 +228,36 @@ class FisherGraphEmbedding(FisherTransformer):
 
     def _spec(self) -> GraphSpec:
         """The parameters, checked and with names looked up."""
-        _checks.check_device(self.device, self.precision)
+        _validation.check_device(self.device, self.precision)
         choose_multiset(self.multiset)
-        _checks.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
-        _checks.check_flag(self.undirected, "undirected")
-        n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0, most=_checks.MOST_LAYERS)
+        _validation.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
+        _validation.check_flag(self.undirected, "undirected")
+        n_layers = _validation.check_integer(self.n_layers, "n_layers", least=0, most=_validation.MOST_LAYERS)
         layer = self._layer_spec()
         nodes = StackSpec(
             layer=layer,
             n_layers=n_layers,
-            normalize=_checks.check_flag(self.normalize, "normalize"),
-            block_weights=_checks.check_block_weights(self.block_weights, n_layers + 1),
+            normalize=_validation.check_flag(self.normalize, "normalize"),
+            block_weights=_validation.check_block_weights(self.block_weights, n_layers + 1),
             fit_input=fit_nystrom,
-            n_jobs=_checks.check_n_jobs(self.n_jobs),
+            n_jobs=_validation.check_n_jobs(self.n_jobs),
             progress=progress_bar(self.verbose),
         )
-        alone, counts = _checks.look_up(READOUTS, self.readout, "readout")
+        alone, counts = _validation.look_up(READOUTS, self.readout, "readout")
         readout = replace(
             layer,
-            n_anchors=_checks.check_integer(self.graph_anchors, "graph_anchors", least=1, most=_checks.MOST_ANCHORS),
-            sharpness=_checks.check_number(self.graph_sharpness, "graph_sharpness", strict=True, most=1.0),
-            dim=_checks.check_integer(self.graph_dim, "graph_dim", least=1, most=_checks.MOST_COLUMNS),
-            fit_map=_checks.look_up(KERNELS, self.graph_kernel, "graph_kernel"),
+            n_anchors=_validation.check_integer(
+                self.graph_anchors, "graph_anchors", least=1, most=_validation.MOST_ANCHORS
+            ),
+            sharpness=_validation.check_number(self.graph_sharpness, "graph_sharpness", strict=True, most=1.0),
+            dim=_validation.check_integer(self.graph_dim, "graph_dim", least=1, most=_validation.MOST_COLUMNS),
+            fit_map=_validation.look_up(KERNELS, self.graph_kernel, "graph_kernel"),
             keeps_phi=self.graph_kernel == "identity",
             masses=alone,
             family=self._readout_family(nodes),
             counts=counts,
         )
-        return GraphSpec(nodes, replace(nodes, layer=readout), _checks.check_flag(self.unit_blocks, "unit_blocks"))
+        return GraphSpec(nodes, replace(nodes, layer=readout), _validation.check_flag(self.unit_blocks, "unit_blocks"))
 
     def _readout_family(self, nodes: StackSpec) -> Family:
         """The family of the readouts; ψ has no counts, the nodes of stage 0 may have."""

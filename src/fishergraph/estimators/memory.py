@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fishergraph._checks import check_host_memory
+from fishergraph._validation import check_host_memory
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.moments import held_statistics
 from fishergraph.em.walks import TILE

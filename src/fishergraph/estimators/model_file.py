@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from fishergraph._checks import check_flag, check_integer, check_seed
-from fishergraph._file_checks import check_folder, check_regular, replacing
+from fishergraph._validation import check_flag, check_integer, check_seed
 from fishergraph.family import FAMILIES, Family
+from fishergraph.io.files import check_folder, check_regular, replacing
 from fishergraph.multiset import RULES, Rule
 
 FORMAT_VERSION = 1

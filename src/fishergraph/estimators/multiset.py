@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph import _checks
+from fishergraph import _validation
+from fishergraph._parallel import one_blas_thread
 from fishergraph._warn import each_warning_once
-from fishergraph.blocks import one_blas_thread
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing
 from fishergraph.estimators.given import check_no_long_table
 from fishergraph.estimators.memory import check_memory
@@ -175,14 +175,14 @@ class FisherSetEmbedding(FisherTransformer):
 
     def _spec(self) -> StackSpec:
         """The parameters, checked and with names looked up: a stack of one layer, of which the points are not kept."""
-        _checks.check_device(self.device, self.precision)
+        _validation.check_device(self.device, self.precision)
         return StackSpec(
             layer=self._layer_spec(),
             n_layers=1,
-            normalize=_checks.check_flag(self.normalize, "normalize"),
+            normalize=_validation.check_flag(self.normalize, "normalize"),
             block_weights=(0.0, 1.0),
-            fit_input=_checks.look_up(INPUT_MAPS, self.input_map, "input_map"),
-            n_jobs=_checks.check_n_jobs(self.n_jobs),
+            fit_input=_validation.look_up(INPUT_MAPS, self.input_map, "input_map"),
+            n_jobs=_validation.check_n_jobs(self.n_jobs),
             progress=progress_bar(self.verbose),
         )
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph import _checks
+from fishergraph import _validation
+from fishergraph._parallel import one_blas_thread
 from fishergraph._warn import each_warning_once
-from fishergraph.blocks import one_blas_thread
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing
 from fishergraph.estimators.costs import embedding_costs, size_of
 from fishergraph.estimators.door import check_no_graph, open_door
@@ -216,16 +216,16 @@ class FisherEmbedding(FisherTransformer):
 
     def _spec(self) -> StackSpec:
         """The parameters, checked and with names looked up."""
-        _checks.check_device(self.device, self.precision)
+        _validation.check_device(self.device, self.precision)
         choose_multiset(self.multiset)
-        _checks.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
-        _checks.check_flag(self.undirected, "undirected")
+        _validation.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
+        _validation.check_flag(self.undirected, "undirected")
         describe_structure(self.structure)  # an unknown kind is found even where X is given
-        n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0, most=_checks.MOST_LAYERS)
+        n_layers = _validation.check_integer(self.n_layers, "n_layers", least=0, most=_validation.MOST_LAYERS)
         layer = self._layer_spec()
         teleport = self.teleport
         if teleport is not None:
-            teleport = _checks.check_number(teleport, "teleport (or None)", least=0.01, most=1.0)
+            teleport = _validation.check_number(teleport, "teleport (or None)", least=0.01, most=1.0)
         if not layer.attention.walks or layer.family.support == "counts" or makes_lifted(self.multiset):
             teleport = None
         n_layers += teleport is not None
@@ -233,9 +233,9 @@ class FisherEmbedding(FisherTransformer):
             layer=layer,
             fit_input=layer.fit_map,
             n_layers=n_layers,
-            normalize=_checks.check_flag(self.normalize, "normalize"),
-            block_weights=_checks.check_block_weights(self.block_weights, n_layers + 1),
-            n_jobs=_checks.check_n_jobs(self.n_jobs),
+            normalize=_validation.check_flag(self.normalize, "normalize"),
+            block_weights=_validation.check_block_weights(self.block_weights, n_layers + 1),
+            n_jobs=_validation.check_n_jobs(self.n_jobs),
             progress=progress_bar(self.verbose),
             teleport=teleport,
         )

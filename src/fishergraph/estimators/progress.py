@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from fishergraph.blocks import heard_by
+from fishergraph._parallel import heard_by
 
 
 class _Silent:

@@ -7,7 +7,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from fishergraph._checks import check_within
+from fishergraph._arrays import check_within
 from fishergraph.estimators.costs import layer_learning, size_of
 from fishergraph.estimators.progress import costing
 from fishergraph.estimators.stack_spec import StackSpec

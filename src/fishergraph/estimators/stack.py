@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from fishergraph.blocks import block_rows, map_blocks, row_blocks
+from fishergraph._parallel import block_rows, map_blocks, row_blocks
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.unit import noise_of, unit_rows
 from fishergraph.em.walks import walk_means, walk_passes

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fishergraph._checks import check_device, check_integer, look_up
+from fishergraph._validation import check_device, check_integer, look_up
 from fishergraph._version import __version__
 from fishergraph.estimators.graph_input import NodeCode
 from fishergraph.estimators.model_checks import check_code, check_map, check_theta

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fishergraph._checks import look_up
+from fishergraph._validation import look_up
 from fishergraph.family.base import Family
 from fishergraph.family.diagonal_mixture import DiagonalMixture
 from fishergraph.family.gaussian import Gaussian

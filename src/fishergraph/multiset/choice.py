@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph._checks import look_up
+from fishergraph._validation import look_up
 from fishergraph.graph import Graph
 from fishergraph.multiset.diffused import HeatKernel, PageRank, StepAverage
 from fishergraph.multiset.hops import Hops

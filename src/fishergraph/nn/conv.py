@@ -10,8 +10,8 @@ from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 
-from fishergraph._checks import MOST_COLUMNS, check_flag, check_integer, check_number, look_up
-from fishergraph._record_checks import changed
+from fishergraph._records import changed
+from fishergraph._validation import MOST_COLUMNS, check_flag, check_integer, check_number, look_up
 from fishergraph.em.anchors import sample_size
 from fishergraph.family import choose_family
 from fishergraph.layer import sampled_points

@@ -11,7 +11,7 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.resolver import aggregation_resolver
 
-from fishergraph._checks import MOST_COLUMNS, MOST_LAYERS, check_flag, check_integer, check_number, look_up
+from fishergraph._validation import MOST_COLUMNS, MOST_LAYERS, check_flag, check_integer, check_number, look_up
 from fishergraph._warn import each_warning_once
 from fishergraph.em.anchors import sample_size
 from fishergraph.family import choose_family

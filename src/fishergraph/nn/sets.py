@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import add_remaining_self_loops
 
-from fishergraph._checks import check_integer, look_up
+from fishergraph._validation import check_integer, look_up
 from fishergraph.multiset import LiftedSets
 from fishergraph.ops.torch_edges import tensor_sets
 from fishergraph.ops.torch_graph import WEIGH

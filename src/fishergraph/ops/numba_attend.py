@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph._record_checks import unchecked
-from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph._parallel import map_blocks, row_blocks
+from fishergraph._records import unchecked
 from fishergraph.multiset import Multisets
 from fishergraph.ops.numba_cpu import fill_rows
 from fishergraph.ops.registry import Responsibilities

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fishergraph._record_checks import unchecked
-from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph._parallel import map_blocks, row_blocks
+from fishergraph._records import unchecked
 from fishergraph.multiset import Multisets
 from fishergraph.ops import numba_pull as loops
 from fishergraph.ops.numba_attend import attend, exponential, fill_tasks

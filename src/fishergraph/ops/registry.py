@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fishergraph._checks import look_up
 from fishergraph._repr import short_repr
+from fishergraph._validation import look_up
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fishergraph._checks import check_integer
-from fishergraph._record_checks import changed
+from fishergraph._records import changed
+from fishergraph._validation import check_integer
 from fishergraph.multiset import LiftedSets, Multisets
 from fishergraph.ops.torch_sets import TensorSets, check_range, check_sets
 

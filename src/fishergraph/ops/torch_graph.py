@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from fishergraph._checks import look_up
+from fishergraph._validation import look_up
 from fishergraph.multiset import WEIGHTS
 from fishergraph.ops.torch_sets import TensorSets, check_sets
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fishergraph._checks import look_up
+from fishergraph._validation import look_up
 from fishergraph.ops.torch_sets import TensorSets
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from fishergraph._numbers import EXACT_IN_SINGLE, check_integers
+from fishergraph._arrays import EXACT_IN_SINGLE, check_integers
 from fishergraph.ops.torch_device import to_numpy
 from fishergraph.ops.torch_sets import TensorSets
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from fishergraph.blocks import cached_attribute
+from fishergraph._parallel import cached_attribute
 
 # A set with more members than this is a hub: it is cut into parts of this size, so that no program waits for one row.
 HUB = 96
