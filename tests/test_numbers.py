@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import fishergraph as fg
 from fishergraph import FisherEmbedding, FisherSetEmbedding, LogisticProbe
-from fishergraph._numbers import as_floats
+from fishergraph._arrays import as_floats
 from fishergraph.em.loop import as_points
 
 rng = np.random.default_rng(0)

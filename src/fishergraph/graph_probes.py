@@ -20,9 +20,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.svm import SVC, LinearSVC
 
-from fishergraph._checks import check_in_range, check_integer, check_number, look_up
-from fishergraph._numbers import plain_array
-from fishergraph.blocks import one_blas_thread
+from fishergraph._arrays import check_in_range, plain_array
+from fishergraph._parallel import one_blas_thread
+from fishergraph._validation import check_integer, check_number, look_up
 from fishergraph.probes.door import check_embedding, check_split, encode
 
 # Steps of a support vector machine's solver. One that has not ended by then has a C far too large for its kernel.

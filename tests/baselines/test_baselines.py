@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from fishergraph.baselines import BASELINES, baseline
-from fishergraph.datasets.prepare import undirected_graph
+from fishergraph.datasets.records import undirected_graph
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")

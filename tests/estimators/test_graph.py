@@ -15,10 +15,10 @@ from sklearn.svm import SVC
 
 import reference as ref
 import reference_graphs as ref_graphs
-from models import graph_model
 from fishergraph import FisherEmbedding, FisherGraphEmbedding, Paths, Tuples, as_graphs
 from fishergraph.em.kmeans import unit_rows
 from fishergraph.estimators.graph_input import cores_of
+from models import graph_model
 
 rng = np.random.default_rng(0)
 

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from directed_graph import directed_graph  # noqa: E402
 from fishergraph import FisherEmbedding, LogisticProbe, as_graph  # noqa: E402
-from fishergraph._checks import check_finite_rows  # noqa: E402
+from fishergraph._arrays import check_finite_rows  # noqa: E402
 from fishergraph.datasets import load_graph  # noqa: E402
 from fishergraph.multiset import PageRank, neighbourhoods  # noqa: E402
 from fishergraph.ops import torch_device  # noqa: E402
@@ -227,7 +227,7 @@ def test_structural_features_are_streamed(A, device):
 def test_blocks_do_not_change_the_result(X, A, device, monkeypatch):
     model = small(**hosted(device)).fit(X, graph=A)
     expected = model.transform(X, graph=A)
-    monkeypatch.setattr("fishergraph.blocks._CARD_ROWS", (16, 32))
+    monkeypatch.setattr("fishergraph._parallel._CARD_ROWS", (16, 32))
     monkeypatch.setattr("fishergraph.layer.block_rows", lambda *_: 16)
     monkeypatch.setattr("fishergraph.estimators.stack.block_rows", lambda *_: 32)
     assert_near(model.transform(X, graph=A), expected, tol=1e-5)

@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 import reference as ref
 from contracts import members_of
 from directed_graph import directed_graph
-from fishergraph._errors import InputError, InputTypeError
 from fishergraph import FisherEmbedding, as_graph, neighbourhoods
 from fishergraph import walk as walk_module
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph.kernel_map import IdentityMap, ProjectionMap
 from fishergraph.walk import Walk
 from models import PUBLISHED, node_model

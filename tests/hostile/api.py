@@ -16,7 +16,7 @@ from fishergraph import family as families
 from fishergraph.baselines.features import SGC
 from fishergraph.datasets import synthetic
 from fishergraph.datasets.prepare import Preparation, prepare
-from fishergraph.datasets.record import GraphData
+from fishergraph.datasets.records import GraphData
 from fishergraph.nn import FisherConv, FisherNet
 from fishergraph.nn.classifier import FisherClassifier
 from fishergraph.ops.tensor_edges import tensor_sets

@@ -12,7 +12,7 @@ import reference as ref
 from contracts import members_of
 from fishergraph import EM, FisherEmbedding, Hops, LiftedSets, Pairs, Paths, Tuples, config_context
 from fishergraph._errors import InputError
-from fishergraph.blocks import cut_blocks, row_blocks
+from fishergraph._parallel import cut_blocks, row_blocks
 from fishergraph.graph import as_graph
 from fishergraph.multiset import MULTISETS, Multisets, choose_multiset
 from models import PUBLISHED

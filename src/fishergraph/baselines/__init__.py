@@ -40,7 +40,7 @@ from importlib import import_module
 from inspect import signature
 from typing import Any
 
-from fishergraph._checks import look_up
+from fishergraph._validation import look_up
 from fishergraph.baselines.base import Baseline
 
 __all__ = ["BASELINES", "Baseline", "Recipe", "baseline"]

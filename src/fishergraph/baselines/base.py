@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph._checks import check_seed
 from fishergraph._repr import short_params
+from fishergraph._validation import check_seed
 from fishergraph.baselines.door import Task, open_task
 
 

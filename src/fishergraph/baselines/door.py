@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_finite_rows
-from fishergraph._graph_checks import check_same_rows
-from fishergraph._numbers import as_floats
+from fishergraph._alignment import check_same_rows
+from fishergraph._arrays import as_floats, check_finite_rows
 from fishergraph.graph import as_graph
 from fishergraph.probes.door import check_split
 

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import StandardScaler
 
-from fishergraph._checks import check_flag, check_integer, check_number, look_up
+from fishergraph._validation import check_flag, check_integer, check_number, look_up
 from fishergraph.baselines.base import Baseline
 from fishergraph.baselines.door import Task
 from fishergraph.estimators import FisherEmbedding

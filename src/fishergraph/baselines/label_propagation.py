@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_integer, check_number
+from fishergraph._progress import progress_bar
+from fishergraph._validation import check_integer, check_number
 from fishergraph.baselines.base import Baseline
 from fishergraph.baselines.door import Task
-from fishergraph._progress import progress_bar
 
 
 class LabelPropagation(Baseline):

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph._checks import MOST_LAYERS, check_flag, check_integer
 from fishergraph._optional import require
+from fishergraph._validation import MOST_LAYERS, check_flag, check_integer
 from fishergraph.baselines.base import Baseline
 from fishergraph.baselines.door import HIDDEN, Task, features
 from fishergraph.graph import as_graph

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph._checks import check_integer, check_number
 from fishergraph._optional import require
+from fishergraph._progress import progress_bar
+from fishergraph._validation import check_integer, check_number
 from fishergraph.baselines.door import Task
 from fishergraph.baselines.features import Probed
 from fishergraph.counters import STEP, compiled, row_state, share
-from fishergraph._progress import progress_bar
 
 _BLOCK = 4096  # walks that are in memory at a time
 

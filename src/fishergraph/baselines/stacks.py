@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GAT, GCN, MLP, GraphSAGE
 
-from fishergraph._checks import look_up
+from fishergraph._validation import look_up
 from fishergraph.nn.rows import dropped, is_sparse, with_values
 
 NORMS = {"batch": "batch_norm", "layer": "layer_norm"}

@@ -14,8 +14,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from fishergraph._file_checks import replacing
 from fishergraph.experiments.stamp import versions
+from fishergraph.io.files import replacing
 
 FORMAT = 1
 

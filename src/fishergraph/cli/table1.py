@@ -197,7 +197,7 @@ def _entries(
     folder: Path, quick: bool, datasets: Sequence[str] | None = None, methods: Sequence[str] | None = None
 ) -> list[Any]:
     """What is finished of these lines and graphs, or of all."""
-    from fishergraph._checks import look_up
+    from fishergraph._validation import look_up
     from fishergraph.experiments.plan import by_key
     from fishergraph.experiments.report import table_entries
     from fishergraph.experiments.rows import read_rows
@@ -238,8 +238,8 @@ def _show_table(folder: Path, quick: bool, datasets: Sequence[str] | None, metho
 
 def _write_tables(folder: Path, quick: bool) -> None:
     """Write the tables of all that is finished."""
-    from fishergraph._file_checks import check_folder, replacing
     from fishergraph.experiments.report import FORMATS
+    from fishergraph.io.files import check_folder, replacing
 
     entries = _entries(folder, quick)
     for suffix, render in FORMATS.items():

@@ -13,10 +13,10 @@ import numpy as np
 from array_api_compat import array_namespace
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph import _checks
+from fishergraph import _validation
+from fishergraph._parallel import one_blas_thread
 from fishergraph._progress import announce, progress_bar
 from fishergraph._warn import each_warning_once
-from fishergraph.blocks import one_blas_thread
 from fishergraph.costs import size_of, stack_costs
 from fishergraph.device import Device, choose_device
 from fishergraph.em.settings import EM
@@ -333,11 +333,11 @@ class FisherEmbedding(FisherTransformer):
         choose_device(self.device)
         describe_structure(self.structure)  # an unknown kind is refused even if X is given
         rule = choose_multiset(self.multiset)
-        n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0, most=_checks.MOST_LAYERS)
-        normalize = _checks.check_flag(self.normalize, "normalize")
+        n_layers = _validation.check_integer(self.n_layers, "n_layers", least=0, most=_validation.MOST_LAYERS)
+        normalize = _validation.check_flag(self.normalize, "normalize")
         layer = make_layer(
             self.n_anchors, self.dim, family=self.family, em=self.em, kernel=self.kernel, unit=normalize, rule=rule,
-            reading="both" if _checks.check_flag(self.counts, "counts") else "means",
+            reading="both" if _validation.check_flag(self.counts, "counts") else "means",
         )  # fmt: skip
         walk = choose_walk(self.walk)
         if layer.family.support == "counts" or rule.lifts:
@@ -349,7 +349,7 @@ class FisherEmbedding(FisherTransformer):
             walk=walk,
             n_layers=n_layers,
             normalize=normalize,
-            block_weights=_checks.check_block_weights(self.block_weights, n_stages),
+            block_weights=_validation.check_block_weights(self.block_weights, n_stages),
         )
 
     def _read(self, X: Any, graph: Any, *, fitting: bool) -> NodeInput:
@@ -366,7 +366,7 @@ class FisherEmbedding(FisherTransformer):
             family=settings.layer.family,
             normalize=settings.normalize,
             device=choose_device(self.device),
-            n_jobs=_checks.check_n_jobs(self.n_jobs),
+            n_jobs=_validation.check_n_jobs(self.n_jobs),
             progress=progress,
             check_columns=partial(self._check_columns, fitting=fitting),
         )

@@ -16,9 +16,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from fishergraph._file_checks import check_folder, check_regular, naming
 from fishergraph._version import __version__
 from fishergraph.experiments.stamp import git_hash
+from fishergraph.io.files import check_folder, check_regular, naming
 
 FIELDS = ("study", "parameters", "seed", "values")
 

@@ -16,11 +16,11 @@ from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
-from fishergraph._file_checks import check_folder
 from fishergraph.experiments.jobs import Job, run_job, share_fits
 from fishergraph.experiments.plan import Column, Status, by_key, status
 from fishergraph.experiments.rows import append_rows, read_rows
 from fishergraph.experiments.specs import DATASETS, Spec
+from fishergraph.io.files import check_folder
 
 # One thread per process: numbers do not depend on how many there are.
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fishergraph._checks import look_up
 from fishergraph._optional import require
+from fishergraph._validation import look_up
 from fishergraph.experiments.paper import COLUMNS
 
 Settings = Mapping[str, Any]

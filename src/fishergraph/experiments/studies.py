@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fishergraph._checks import look_up
+from fishergraph._validation import look_up
 from fishergraph.experiments.attention import AttentionStudy
 from fishergraph.experiments.closeness import Closeness, Divergence
 from fishergraph.experiments.simulations import SIMULATIONS

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph.blocks import one_blas_thread
+from fishergraph._parallel import one_blas_thread
 from fishergraph.experiments.rows import Cell, row_key, run_cells
 
 # The band of a figure: these quantiles of the repeats around the median.

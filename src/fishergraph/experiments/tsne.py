@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from fishergraph._parallel import one_blas_thread
 from fishergraph.baselines import baseline
-from fishergraph.blocks import one_blas_thread
 from fishergraph.datasets import GraphData, load_graph
 from fishergraph.estimators import FisherEmbedding
 from fishergraph.experiments.rows import Cell

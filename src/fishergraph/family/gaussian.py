@@ -16,7 +16,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
-from fishergraph._checks import least_factor
+from fishergraph._arrays import least_factor
 from fishergraph._repr import short_repr
 from fishergraph.family.base import Family, join, split
 from fishergraph.family.special import Spectral, pack, pack_products, symmetric_floor, symmetric_power, unpack

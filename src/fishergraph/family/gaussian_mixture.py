@@ -13,9 +13,10 @@ import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
-from fishergraph._checks import check_number, least_factor
+from fishergraph._arrays import least_factor
+from fishergraph._parallel import one_blas_thread
 from fishergraph._repr import short_repr
-from fishergraph.blocks import one_blas_thread
+from fishergraph._validation import check_number
 from fishergraph.family.base import Family, entropy, join, log_softmax, score_weights, split
 
 # Points the variance is calibrated on.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fishergraph._file_checks import check_folder
+from fishergraph.io.files import check_folder
 from fishergraph.plots.points import check_points, draw_points, legend_handles, legend_names
 from fishergraph.plots.studies import FORMATS, TEXT, WIDTH
 from fishergraph.plots.style import INK, new_figure, save

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fishergraph._checks import check_finite_rows
-from fishergraph._file_checks import check_folder
+from fishergraph._arrays import check_finite_rows
+from fishergraph.io.files import check_folder
 from fishergraph.plots.style import INK, MARKERS, PALETTE, new_figure, save
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fishergraph._file_checks import check_folder
+from fishergraph.io.files import check_folder
 from fishergraph.plots.style import INK, PALETTE, new_figure, save
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from fishergraph._compile import inlined, leaf, leaf_sum
-from fishergraph.ops._numba.codegen import INDEX, Members, Rows, as_index, ask_for, each_entry, vector_tools, widened
 from fishergraph.device import LINE
+from fishergraph.ops._numba.codegen import INDEX, Members, Rows, as_index, ask_for, each_entry, vector_tools, widened
 
 # Two vectors of features times four anchors: 8 of 32 registers with AVX-512, 8 of 16 with half the lanes.
 LANES = 16 if llvm.get_host_cpu_features().get("avx512f") else 8

@@ -1,152 +1,180 @@
-"""Validation of parameters and of numeric arrays: one function per question, each raising a typed error."""
+"""Arrays from users: conversion to floats, and checks of their entries.
+
+One rule holds for features, points, anchors and weights:
+
+    float64, float32                                 unchanged
+    float16, booleans, integers up to 2²⁴            become float32
+    larger integers, up to 2⁵³                       become float64, because float32 would lose digits
+    long doubles, Python's numbers (lists, objects)  become float64
+
+Integers beyond 2⁵³, complex numbers, dates, time differences, records, text and masked entries are refused. Arrays of
+another byte order give the same bits as native ones.
+"""
 
 from __future__ import annotations
 
 import math
-import os
-import re
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
-from fishergraph._errors import InputError, NotEnoughMemory, gigabytes
+from fishergraph._errors import InputError, InputTypeError
+from fishergraph._validation import check_host_memory
 from fishergraph._warn import warn
 
-T = TypeVar("T")
-
-# What parameters may be at most: more layers or iterations take days, and sizes are counted in 32 bits.
-MOST_LAYERS = 1000
-MOST_ITERATIONS = 10_000
-_MOST_WEIGHT = 1e12
-MOST_ANCHORS = MOST_COLUMNS = 2**31 - 1
+# Larger integers are not all exact, in float32 and in float64.
+EXACT_IN_SINGLE, _EXACT_64 = 2**24, 2**53
+_NOT_NUMBERS = {"c": "complex numbers", "M": "dates", "m": "time differences", "V": "records"}
+# The type names of such columns in pandas, Polars and pyarrow begin with one of these.
+_NOT_COLUMNS = ("complex", "date", "time", "duration", "period", "interval")
 
 
-def look_up(table: Mapping[str, T], name: Any, what: str) -> T:
-    """The entry `name` of a table of named choices."""
-    if isinstance(name, str) and name in table:
-        return table[name]
-    known = ", ".join(repr(key) for key in table)
-    raise InputError(parameter=what, value=name, expected=f"be one of {known}")
+def as_floats(values: Any, name: str) -> Any:
+    """A dense array, a CSR array, a table or nested lists as float32 or float64 by the rule above, C-ordered."""
+    if sp.issparse(values):
+        return _sparse_floats(values, name)
+    if is_table(values):
+        return _table_floats(values, name)
+    listed = not isinstance(values, np.ndarray)
+    values = real_array(values, name)
+    return np.ascontiguousarray(values, dtype=np.float64 if listed else _float_type(values)).reshape(values.shape)
 
 
-def check_integer(value: Any, name: str, *, least: int, most: float = math.inf) -> int:
-    """`value` as an int from `least` to `most`."""
-    integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not integer or not least <= value <= most:
-        bound = f"of at least {least}" + (f" and at most {most}" if integer and value > most else "")
-        raise InputError(parameter=name, value=value, expected=f"be an integer {bound}")
-    return int(value)
+def real_array(values: Any, name: str) -> np.ndarray:
+    """An array, or nested lists, as native booleans, integers or floats."""
+    array = plain_array(values, name)
+    if array.dtype.kind in _NOT_NUMBERS:
+        raise _not_real(name, _NOT_NUMBERS[array.dtype.kind], array.dtype)
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
+        check_integers(int(array.min()), int(array.max()), name)
+    if array.dtype.kind not in "biuf":
+        return _parsed(array, name)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def check_seed(value: Any, name: str = "seed") -> int:
-    """`value` as a seed of 64 bits."""
-    return check_integer(value, name, least=0, most=2**64 - 1)
-
-
-def check_random_seed(value: Any) -> Any:
-    """`random_state` unchanged; an integer must be a seed that scikit-learn's generators accept."""
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        return check_integer(value, "random_state", least=0, most=2**32 - 1)
-    return value
-
-
-def check_number(value: Any, name: str, *, least: float = 0.0, most: float = np.inf, strict: bool = False) -> float:
-    """`value` as a finite float from `least` (above it when `strict`) to `most`."""
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or not least <= value <= most or (strict and value == least):
-        bound = f"greater than {least:g}" if strict else f"of at least {least:g}"
-        bound += f" and at most {most:g}" if np.isfinite(most) else ""
-        raise InputError(parameter=name, value=value, expected=f"be a finite number {bound}")
-    return float(value)
-
-
-def check_flag(value: Any, name: str) -> bool:
-    """`value` as a bool; nothing but True and False is accepted."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise InputError(parameter=name, value=value, expected="be True or False")
-    return bool(value)
-
-
-def check_n_jobs(value: Any) -> int | None:
-    """A number of threads: None, or an integer that is not zero (−1 is every core)."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value == 0):
-        expected = "be None or an integer other than 0"
-        raise InputError(parameter="n_jobs", value=value, expected=expected, advice="-1 uses every core")
-    return None if value is None else int(value)
-
-
-def check_host_memory(n_bytes: int, what: str, purpose: str, advice: str) -> None:
-    """Raise if more bytes are needed than the machine has, or than this process may take.
-
-    The message reads "{what} about 12.0 GB {purpose}, got 4.0 GB of memory; {advice}."
-    """
-    available = _host_bytes()
-    if n_bytes > available:
-        text = f"{what} about {gigabytes(n_bytes)} {purpose}, got {gigabytes(available)} of memory; {advice}."
-        raise NotEnoughMemory(text, purpose=purpose, needed=n_bytes, available=available, advice=advice)
-
-
-def _host_bytes() -> float:
-    """The memory of the machine, or the limit of the process; infinite if the system does not tell."""
+def plain_array(values: Any, name: str) -> np.ndarray:
+    """An array of any type, labels for example, without masked entries."""
+    values = unmasked(values, name)
     try:
-        import resource
-
-        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ImportError, ValueError, OSError, AttributeError):
-        return math.inf
-    return total if limit in (-1, resource.RLIM_INFINITY) else min(total, limit)
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise InputError(parameter=name, expected="have rows of one length", got="rows of several lengths") from error
 
 
-def check_device(device: Any, precision: Any) -> None:
-    """Raise unless the device is "cpu", "cuda" or "cuda:1", and supports the precision."""
-    if not isinstance(device, str) or not re.fullmatch(r"cpu|cuda(:\d+)?", device):
-        expected = "be one of 'cpu', 'cuda', 'cuda:0', 'cuda:1', …"
-        raise InputError(parameter="device", value=device, expected=expected)
-    look_up({"float32": 0, "tf32": 0, "bf16": 0}, precision, "precision")
-    if device == "cpu" and precision != "float32":
-        raise InputError(
-            parameter="precision",
-            value=precision,
-            expected="be 'float32' on the CPU, which keeps the type of X",
-            advice="leave it out",
-            settings={"device": "cuda"},
-        )
+def unmasked(values: Any, name: str) -> Any:
+    """The values without their mask; raises if an entry is masked, because conversions would uncover it."""
+    parts = values if isinstance(values, (list, tuple)) else [values]
+    masked = [part for part in parts if isinstance(part, np.ma.MaskedArray)]
+    # The mask of a structured array is structured too.
+    if any(np.ascontiguousarray(np.ma.getmaskarray(part)).view(bool).any() for part in masked):
+        advice = "fill them with .filled(…), or drop their rows"
+        raise InputError(parameter=name, expected="have no masked entries", got="some", advice=advice)
+    return values.data if isinstance(values, np.ma.MaskedArray) else values
 
 
-def check_feature_count(model: Any, n_features: int, fitting: bool) -> None:
-    """Store the number of features when fitting; later calls must have the same number."""
-    if fitting:
-        model.n_features_in_ = n_features
-        if hasattr(model, "feature_names_in_"):
-            del model.feature_names_in_
-    elif n_features != model.n_features_in_:
-        raise InputError(
-            f"X has {n_features} features, but {type(model).__name__} is expecting {model.n_features_in_} features as "
-            "input; pass the features it was fitted with.",
-            parameter="X",
-            value=n_features,
-        )
+def is_table(values: Any) -> bool:
+    """Whether the values are a pandas, Polars or pyarrow table."""
+    return hasattr(values, "columns") and (hasattr(values, "dtypes") or hasattr(values, "schema"))
 
 
-def check_block_weights(weights: Any, n_blocks: int) -> tuple[float, ...]:
-    """One non-negative weight per block of the output, at least one of them positive; None is all ones."""
-    if weights is None:
-        return (1.0,) * n_blocks
-    values = np.asarray(weights, dtype=object).ravel()
-    if len(values) != n_blocks:
-        expected = f"hold {n_blocks} weights: one for the input, one for the walk if there is one, one for every layer"
-        raise InputError(parameter="block_weights", value=weights, expected=expected, got=f"{len(values)}")
-    checked = tuple(check_number(value, "a block weight") for value in values)
-    if max(checked, default=0) > _MOST_WEIGHT:
-        expected, advice = f"be at most {_MOST_WEIGHT:g}", "divide all of them by one number"
-        raise InputError(parameter="block_weights", value=max(checked), expected=expected, advice=advice)
-    if not any(checked):
-        raise InputError(parameter="block_weights", value=weights, expected="have a positive entry", got="zeros only")
-    return checked
+def column_types(table: Any) -> list[str]:
+    """The type names of a table's columns, in lower case."""
+    types = getattr(table, "dtypes", None)
+    return [str(kind).lower() for kind in (table.schema.types if types is None else types)]
+
+
+def check_column_names(table: Any) -> None:
+    """Raise if columns of a table share a name: scikit-learn compares columns by name."""
+    names = Counter(map(str, table.columns)) if is_table(table) else Counter()
+    name, times = names.most_common(1)[0] if names else ("", 1)
+    if times > 1:
+        got, advice = f"{name!r} {times} times", "rename them, or pass X.to_numpy()"
+        raise InputError(parameter="X", value=name, expected="have columns of distinct names", got=got, advice=advice)
+
+
+def _not_real(name: str, got: str, dtype: Any) -> InputError:
+    first = "Complex data not supported: " if got.startswith("complex") else ""  # scikit-learn's words
+    return InputError(
+        parameter=first + name, value=dtype, expected="hold real numbers", got=f"{got} ({dtype})", advice="convert them"
+    )
+
+
+def _not_numbers(name: str, error: Exception) -> InputError | InputTypeError:
+    kind = InputTypeError if isinstance(error, TypeError) else InputError
+    got = f"other objects: {str(error).rstrip('.')}"
+    return kind(parameter=name, expected="hold numbers", got=got, advice="convert or drop them")
+
+
+def check_integers(low: int, high: int, name: str) -> None:
+    """Raise if integers are too large for float64."""
+    if max(high, -low) >= _EXACT_64:
+        expected = f"hold integers below 2**53 = {_EXACT_64}, beyond which floats lose digits"
+        advice = "subtract an offset, or divide"
+        raise InputError(parameter=name, value=(low, high), expected=expected, got=f"{low} to {high}", advice=advice)
+
+
+def _float_type(array: np.ndarray) -> type:
+    """float32 or float64, by the rule for real arrays."""
+    if array.dtype.kind == "f":
+        return np.float64 if array.dtype.itemsize > 4 else np.float32
+    small = array.dtype.kind == "b" or array.dtype.itemsize < 4 or array.size == 0
+    return np.float32 if small or max(int(array.max()), -int(array.min())) <= EXACT_IN_SINGLE else np.float64
+
+
+def _parsed(array: np.ndarray, name: str) -> np.ndarray:
+    """Objects and text as float64."""
+    if array.dtype.kind == "O":
+        kinds = set(map(type, array.flat))
+        if kinds & {np.datetime64, np.timedelta64}:
+            raise _not_real(name, "dates or time differences", array.dtype)
+        integers = [value for value in array.flat if isinstance(value, int)] if int in kinds else []
+        if integers:
+            check_integers(min(integers), max(integers), name)
+    try:
+        with np.errstate(over="ignore"):  # infinite entries are reported later
+            return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _not_numbers(name, error) from error
+
+
+def _sparse_floats(matrix: Any, name: str) -> sp.csr_array:
+    """Compressed rows as floats, without a copy if possible."""
+    if matrix.ndim != 2:
+        raise InputError(parameter=name, value=matrix.shape, expected="be a matrix of shape (rows, features)")
+    rows = sp.csr_array(check_compressed(matrix, name))
+    if matrix.format in ("lil", "dok"):
+        check_compressed(rows, name)
+    data = real_array(rows.data, name)
+    kind = _float_type(data)
+    return rows if data.dtype == kind else sp.csr_array((data.astype(kind), rows.indices, rows.indptr), rows.shape)
+
+
+def _table_floats(table: Any, name: str) -> np.ndarray:
+    """The columns of a table side by side; missing entries are NaN."""
+    types = column_types(table)
+    refused = next((kind for kind in types if kind.startswith(_NOT_COLUMNS)), None)
+    if refused is not None:
+        raise _not_real(name, "complex numbers" if refused.startswith("complex") else "dates or times", refused)
+    try:
+        if hasattr(table, "iloc"):
+            wide = table.to_numpy(dtype=np.float64, na_value=np.nan)
+        else:
+            wide = np.asarray(table).astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _not_numbers(name, ValueError(error)) from error
+    integers = [k for k, kind in enumerate(types) if kind.startswith(("int", "uint"))]
+    with np.errstate(invalid="ignore"):
+        largest = np.nanmax(np.abs(wide[:, integers]), initial=0) if integers else 0.0
+    check_integers(0, int(largest), name)
+    narrow = {"float64", "double", "object"}.isdisjoint(types) and largest <= EXACT_IN_SINGLE
+    return np.ascontiguousarray(wide, dtype=np.float32 if narrow else np.float64)
+
+
+# --- entries --------------------------------------------------------------------------------------------
 
 
 def check_scale(X: Any, *, normalize: bool, n_features: int | None = None) -> None:
@@ -199,6 +227,11 @@ def check_squares(values: Any, name: str, *, over: float = 1.0) -> None:
 def least_factor(dtype: Any) -> float:
     """The smallest size of a parameter that numbers of the dtype can be multiplied and divided by."""
     return 1e-300 if str(dtype).removeprefix("torch.") == "float64" else 1e-30
+
+
+def least_factor(dtype: Any) -> float:
+    """The smallest parameter that numbers of the dtype can be multiplied and divided by."""
+    return 1e-300 if _dtype_name(dtype) == "float64" else 1e-30
 
 
 def check_in_range(value: float, dtype: Any, name: str) -> float:

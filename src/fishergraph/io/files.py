@@ -1,4 +1,4 @@
-"""The door for files: what a path must be before anything is read from it or written to it, and safe writing."""
+"""Paths and files: validation before reading and writing, and files that appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from fishergraph._errors import FileFormatError, InputError
+
 _KINDS: dict[Callable[[int], bool], str] = {
     stat.S_ISREG: "a file",
     stat.S_ISDIR: "a folder",
@@ -26,34 +28,35 @@ MAGIC = {b"PAR1": "parquet", b"PK\x03\x04": "npz or zip", b"\x1f\x8b": "gz", b"<
 
 
 def check_suffix(path: Path, suffixes: Iterable[str]) -> str:
-    """The suffix of a file name, in lower case, out of the known ones."""
+    """The suffix of a file name, in lower case, one of `suffixes`."""
     known = list(suffixes)
     for suffix in sorted(known, key=len, reverse=True):
         if path.name.lower().endswith(suffix):
             return suffix
-    raise ValueError(f"a file name must end in {', '.join(known)}, got {path.name!r}; rename or convert the file.")
+    expected, advice = f"end in {', '.join(known)}", "rename or convert the file"
+    raise InputError(parameter="a file name", value=path.name, expected=expected, advice=advice)
 
 
 def check_regular(path: Path) -> None:
-    """Raise unless a path leads to a regular file that may be read.
+    """Raise unless a path leads to a regular, readable file.
 
-    It is not opened for that: opening a pipe waits for its writer.
+    The file is not opened: opening a pipe waits for its writer.
     """
     try:
         kind = _kind(path)
     except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(f"a file was expected at '{path}', got nothing there; check the path.") from None
+        raise FileNotFoundError(f"'{path}' does not exist; check the path.") from None
     except OSError as error:
-        reason = "symbolic links that lead in a circle" if error.errno == errno.ELOOP else error.strerror
-        raise _same_kind(error)(f"a file was expected at '{path}', got {reason}; check the path.") from None
+        reason = "its symbolic links form a cycle" if error.errno == errno.ELOOP else error.strerror
+        raise _same_kind(error)(f"'{path}' cannot be read ({reason}); check the path.") from None
     except ValueError:
-        raise ValueError(f"a path must not hold a null character, got {str(path)!r}; remove it.") from None
+        raise InputError(parameter="a path", value=str(path), expected="have no null character") from None
     if kind == "a folder":
-        raise IsADirectoryError(f"a file was expected at '{path}', got a folder; name a file in it.")
+        raise IsADirectoryError(f"'{path}' is a folder; name a file in it.")
     if kind != "a file":
-        raise OSError(f"a file was expected at '{path}', got {kind}; copy its content to a file and name that.")
+        raise OSError(f"'{path}' is {kind}; copy its content to a file and name that.")
     if not os.access(path, os.R_OK):
-        raise PermissionError(f"'{path}' must be readable, got a file that is not; change its rights.")
+        raise PermissionError(f"'{path}' is not readable; change its permissions.")
 
 
 def check_readable(path: Path) -> bytes:
@@ -63,16 +66,16 @@ def check_readable(path: Path) -> bytes:
         with path.open("rb") as file:
             head = file.read(4096)
     except OSError as error:
-        raise _same_kind(error)(f"'{path}' must be readable, got {error.strerror}; copy it elsewhere.") from None
+        raise _same_kind(error)(f"'{path}' cannot be read ({error.strerror}); copy it elsewhere.") from None
     if not head:
-        raise ValueError(f"data was expected in '{path}', got an empty file; write it again.")
+        raise FileFormatError(path=path, reason="it is empty", advice="write it again")
     return head
 
 
 def _kind(path: Path) -> str:
     """What a path leads to, in words."""
     mode = path.stat().st_mode
-    return next((words for is_one, words in _KINDS.items() if is_one(mode)), "something that is no file")
+    return next((words for is_one, words in _KINDS.items() if is_one(mode)), "not a file")
 
 
 def _same_kind(error: OSError) -> type[OSError]:
@@ -82,11 +85,11 @@ def _same_kind(error: OSError) -> type[OSError]:
 def check_folder(path: Path) -> None:
     """Raise if a file cannot be written at `path`."""
     if os.path.isdir(path):
-        raise IsADirectoryError(f"the output must be a file, got the folder '{path}'; name a file in it.")
+        raise IsADirectoryError(f"the output '{path}' is a folder; name a file in it.")
     if os.path.exists(path) and _kind(path) != "a file":
-        raise OSError(f"the output must be a file, got {_kind(path)} at '{path}'; choose another path.")
+        raise OSError(f"the output '{path}' is {_kind(path)}; choose another path.")
     if not os.path.isdir(path.parent):
-        raise FileNotFoundError(f"the folder of '{path}' must exist, got no '{path.parent}'; create it first.")
+        raise FileNotFoundError(f"the folder of '{path}' does not exist; create '{path.parent}' first.")
     _check_name(path)
     try:
         writable = os.access(path.parent, os.W_OK)
@@ -94,18 +97,18 @@ def check_folder(path: Path) -> None:
     except OSError:
         writable = False
     if not writable:
-        raise PermissionError(f"the folder '{path.parent}' must be writable, got one that is not; choose another.")
+        raise PermissionError(f"the folder '{path.parent}' is not writable; choose another.")
 
 
 def _check_name(path: Path) -> None:
-    """Raise for a name that the file system does not take, such as one of too many letters."""
+    """Raise for a name that the file system does not accept, such as one that is too long."""
     try:
         path.lstat()
     except FileNotFoundError:
         pass
     except OSError as error:
         raise OSError(
-            f"a file must have a name that can be written, got '{path.name}' ({error.strerror}); choose a shorter one."
+            f"the file name '{path.name}' cannot be written ({error.strerror}); choose a shorter one."
         ) from None
 
 
@@ -113,15 +116,21 @@ def check_text(path: Path, head: bytes, *, zipped: bool) -> None:
     """Raise if the first bytes of a file are not those of plain (or gzipped) text."""
     binary = b"\0" in head or head.lstrip().startswith(tuple(MAGIC))
     if head.startswith(b"\x1f\x8b") != zipped or (binary and not zipped):
-        raise unreadable(path, head, "other bytes")
+        raise unreadable(path, head, "it is not text")
 
 
-def unreadable(path: Path, head: bytes, reason: Any) -> ValueError:
-    """The error for a file that is not what its name says; its first bytes may tell what it is instead."""
+def unreadable(path: Path, head: bytes, reason: Any) -> FileFormatError:
+    """The error for a file that is not what its name says; its first bytes may tell what it is.
+
+    `reason` is an error, whose text is quoted, or a phrase.
+    """
     looks = next((kind for magic, kind in MAGIC.items() if head.lstrip().startswith(magic)), None)
     other = looks and not any(kind.lower() in path.name.lower() for kind in looks.split(" or "))
-    got = f"what looks like {looks}" if other else str(reason).split("\n")[0].rstrip(". ")
-    return ValueError(f"'{path}' must be what its name says, got {got}; repair or rename it.")
+    if other:
+        phrase = f"its content looks like {looks}, not like its name"
+    else:
+        phrase = reason.reason if isinstance(reason, FileFormatError) else str(reason).split("\n")[0].rstrip(". ")
+    return FileFormatError(path=path, reason=phrase, advice="repair or rename it")
 
 
 # --- writing --------------------------------------------------------------------------------------------
@@ -141,8 +150,8 @@ def replacing(path: Path) -> Iterator[Path]:
 def replacing_all(*paths: Path) -> Iterator[list[Path]]:
     """New paths in the same folders, all of them moved onto `paths` at the end, and removed if the work fails.
 
-    A part has a name that follows from its target, and its writer holds a lock on it. So the next call finds and
-    removes what a killed one has left, and leaves alone what is still being written.
+    The name of a part follows from its target, and its writer holds a lock on it. The next call removes the parts of a
+    killed writer and leaves those that are still being written.
     """
     with ExitStack() as stack:
         parts = [stack.enter_context(_part(path)) for path in paths]
@@ -152,7 +161,7 @@ def replacing_all(*paths: Path) -> Iterator[list[Path]]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Name `path` in the errors of the system while it is written: they name no file, or a hidden one."""
+    """Name `path` in system errors during writing, which name no file or a hidden one."""
     try:
         yield
     except OSError as error:
@@ -160,8 +169,8 @@ def naming(path: Path) -> Iterator[None]:
         if error.errno is None or not (error.filename is None or part):
             raise
         raise _same_kind(error)(
-            f"'{path}' could not be written ({os.strerror(error.errno)}); make room, change its rights, or choose "
-            "another path."
+            f"'{path}' could not be written ({os.strerror(error.errno)}); free some space, change its permissions, or "
+            "choose another path."
         ) from error
 
 
@@ -179,8 +188,8 @@ def _part(path: Path) -> Iterator[Path]:
 
 
 def _claim(path: Path) -> tuple[Path, int | None]:
-    """The path of a new part and its lock, after the parts that dead writers left behind are removed."""
-    digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]  # `path` may have the longest name there is
+    """The path of a new part and its lock; parts of dead writers are removed."""
+    digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]  # `path` may have the longest possible name
     claimed = None
     for slot in range(SLOTS):
         part = path.with_name(f".fishergraph-{digest}-{slot}.part")
@@ -190,7 +199,7 @@ def _claim(path: Path) -> tuple[Path, int | None]:
 
 
 def _create(part: Path) -> tuple[Path, int | None] | None:
-    """A new file and its lock; None where another writer has it."""
+    """A new file and its lock; None if another writer has it."""
     try:
         handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
     except FileExistsError:
@@ -199,7 +208,7 @@ def _create(part: Path) -> tuple[Path, int | None] | None:
     if locked == _NO_LOCKS:
         os.close(handle)
         return part, None
-    if locked == _HELD or not _is_at(handle, part):  # taken for a dead one before it was locked
+    if locked == _HELD or not _is_at(handle, part):  # removed as dead before it was locked
         os.close(handle)
         return None
     return part, handle
@@ -209,7 +218,7 @@ def remove_dead(part: Path) -> None:
     """Remove a part that no writer holds."""
     try:
         handle = os.open(part, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    except OSError:  # there is none, or it is not ours
+    except OSError:  # it does not exist, or is not ours
         return
     try:
         if _lock(handle) == _LOCKED and _is_at(handle, part):
@@ -240,19 +249,19 @@ def _is_at(handle: int, path: Path) -> bool:
 
 
 def _move(parts: Sequence[Path], paths: Sequence[Path]) -> None:
-    """Move every part onto its path; where one cannot be moved, those before it are as they were."""
+    """Move every part onto its path; if one move fails, the earlier ones are undone."""
     with ExitStack() as kept, ExitStack() as moved:
         for part, path in zip(parts, paths, strict=True):
             with naming(path):
-                bring_back = _keep(path, part.with_suffix(".old.part"), kept) if len(paths) > 1 else None
+                restore = _keep(path, part.with_suffix(".old.part"), kept) if len(paths) > 1 else None
                 os.replace(part, path)
-            if bring_back is not None:
-                moved.callback(bring_back)
+            if restore is not None:
+                moved.callback(restore)
         moved.pop_all()
 
 
 def _keep(path: Path, old: Path, kept: ExitStack) -> Callable[[], Any]:
-    """Keep what is at `path` under a second name until `kept` is closed; returns what brings it back."""
+    """Keep the file at `path` under a second name until `kept` is closed; returns the function that restores it."""
     old.unlink(missing_ok=True)
     kept.callback(old.unlink, missing_ok=True)
     try:
