@@ -22,11 +22,11 @@ ORDER = [
     "_numbers", "_record_checks", "_graph_checks", "_npz_files", "_text_files", "_table_checks", "_npz_tables",
     "_table_files", "tables", "_edge_lists", "graph", "graphs", "counters", "structural", "diffusion", "multiset",
     "family", "ops", "em", "embedding", "bounds", "kernel_map", "layer", "estimators", "kernels", "nn", "scale",
-    "datasets", "probes", "graph_probes", "baselines", "experiments", "plots", "explore", "cli", "__main__",
+    "datasets", "probes", "plots", "explore", "cli", "lab", "__main__",
 ]  # fmt: skip
 
 # torch appears here and nowhere else.
-TORCH = ("nn/", "ops/torch_", "ops/triton_", "baselines/")
+TORCH = ("nn/", "ops/torch_", "ops/triton_", "lab/")
 
 MODULE_LINES, FUNCTION_LINES, KERNEL_LINES = 400, 50, 80
 COMPILERS = {"compiled", "compiled_sum", "inlined", "leaf", "leaf_sum", "njit", "intrinsic", "jit"}

@@ -22,8 +22,8 @@ from fishergraph import (
     as_graph,
     learn_anchors,
 )
-from fishergraph.baselines.features import SGC
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
+from fishergraph.lab.baselines.smoothing import SGC
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 

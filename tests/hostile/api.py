@@ -12,10 +12,11 @@ from sklearn.base import clone
 
 import fishergraph as fg
 from fishergraph import family as families
-from fishergraph.baselines.features import SGC
 from fishergraph.datasets import synthetic
 from fishergraph.datasets.prepare import Preparation, prepare
 from fishergraph.datasets.record import GraphData
+from fishergraph.lab import nested_scores
+from fishergraph.lab.baselines.smoothing import SGC
 from fishergraph.nn import FisherConv, FisherNet
 from fishergraph.nn.classifier import FisherClassifier
 from fishergraph.ops.torch_edges import tensor_sets
@@ -418,7 +419,7 @@ def _probes(rng: Rng) -> Case:
     options = {"inner": 2, **{key: it.absurd(rng) for key in names if rng.random() < 0.08}}
     if rng.random() < 0.3:
         options["probes"] = (pick(rng, ("rbf-svm", "linear-svm", "logistic")),)
-    return _call(f"nested {label} {folds}", lambda *a, **k: fg.nested_scores(*a, **k).test, Z, y, folds, **options)
+    return _call(f"nested {label} {folds}", lambda *a, **k: nested_scores(*a, **k).test, Z, y, folds, **options)
 
 
 def _as_graphs(rng: Rng) -> Case:

@@ -15,8 +15,9 @@ def main() -> None:
     import fishergraph.cli.commands
     import fishergraph.datasets
     import fishergraph.estimators
-    import fishergraph.experiments.runner
-    import fishergraph.experiments.studies
+    import fishergraph.lab.cli
+    import fishergraph.lab.experiments.runner
+    import fishergraph.lab.studies
     import fishergraph.nn.classifier
     import fishergraph.tables  # noqa: F401
 
