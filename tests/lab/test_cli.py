@@ -246,3 +246,20 @@ def test_without_matplotlib_the_line_to_type_and_no_work(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     fails(tmp_path, r"pip install .*fishergraph\[plots\]", "lab", "run", "figure2", "--quick", "-o", tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+# --- the command itself -----------------------------------------------------------------------------------
+
+
+def test_help_lists_the_laboratory_without_importing_it():
+    code = r"""
+import sys
+from typer.testing import CliRunner
+from fishergraph.cli import app
+shown = CliRunner().invoke(app, ["--help"]).output
+print("\u2502 lab " in shown, [name for name in sys.modules if name.startswith("fishergraph.lab")])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True []\n"
+    assert all(name in ok("lab", "--help").stdout for name in ("run", "report", "simulate"))
+    assert all(name in ok("lab", "run", "--help").stdout for name in (*FIGURES, "table1", "figure4", "figure5"))

@@ -39,25 +39,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """The axes of one or more studies.
-
-    Parameters
-    ----------
-    title, xlabel, ylabel : str
-        Texts.
-    curves : mapping of (str, str) to Curve
-        By study and curve of the records.
-    xlog, ylog : bool, default=False
-        Logarithmic axes.
-    ylim : tuple of float, default=None
-        Limits of the y axis.
-    xticks, yticks : tuple of float
-        Labelled ticks.
-    unit_line : bool, default=True
-        Whether to draw the line at one, and the paper's band around it.
-    marks : mapping of (str, str) to Curve, default=None
-        Curves of a single record: a point, or a horizontal line if the record has no value.
-    """
+    """The axes of one or more studies; `curves` and `marks` are by the study and the curve of the records."""
 
     title: str
     xlabel: str
@@ -68,8 +50,8 @@ class Panel:
     ylim: tuple[float, float] | None = None
     xticks: tuple[float, ...] = ()
     yticks: tuple[float, ...] = ()
-    unit_line: bool = True
-    marks: Mapping[tuple[str, str], Curve] | None = None
+    unit_line: bool = True  # whether to draw the line at one, and the paper's band around it
+    marks: Mapping[tuple[str, str], Curve] | None = None  # of a single record: a point, or a line if it has no value
 
 
 @dataclass(frozen=True)
@@ -208,20 +190,7 @@ def draw_figure(spec: FigureSpec, records: Sequence[Mapping[str, Any]], path: st
 
 
 def draw_components(records: Sequence[Mapping[str, Any]], path: str | Path | None = None) -> Figure:
-    """Draw Figure 4: validation accuracy against the number of mixture components, a panel per graph.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        Those of `component_records`: study (the graph), curve (the method), value, low, median and high, in percent.
-    path : str or Path, default=None
-        As in `draw_figure`.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-    """
+    """Draw Figure 4 from the records of `component_records`, a panel per graph; `path` as in `draw_figure`."""
     graphs = tuple(dict.fromkeys(record["study"] for record in records))
     methods = [name for name in _COMPONENT_CURVES if any(record["curve"] == name for record in records)]
     numbers = tuple(sorted({record["value"] for record in records}))

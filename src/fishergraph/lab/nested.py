@@ -7,8 +7,7 @@ training part. The best one, of equals the first, is fitted to the whole trainin
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
@@ -34,19 +33,7 @@ GAMMAS = (0.1, 0.3, 1.0, 2.0)
 
 @dataclass(frozen=True)
 class Choice:
-    """The candidate that one fold chose.
-
-    Attributes
-    ----------
-    embedding, probe : str
-        Names of the embedding and of the classifier.
-    gamma : float or None
-        γ of the RBF kernel.
-    C : float
-        Strength of the classifier.
-    inner, test : float
-        Accuracy inside the training part and on the test part.
-    """
+    """What one fold chose, and its accuracy inside the training part and on the test part."""
 
     embedding: str
     probe: str
@@ -58,13 +45,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class NestedScores:
-    """The choices of all folds in their order.
-
-    Attributes
-    ----------
-    choices : tuple of Choice
-        One per fold.
-    """
+    """The choices of all folds in their order."""
 
     choices: tuple[Choice, ...]
 
@@ -240,9 +221,7 @@ def _rbf(Z: np.ndarray, train: np.ndarray, rows: np.ndarray, gamma: float) -> _S
 
     def accuracy(fit: np.ndarray, val: np.ndarray, labels: np.ndarray, C: float) -> float:
         model = SVC(C=C, kernel="precomputed", cache_size=500, max_iter=_MAX_STEPS)
-        with _no_convergence_warnings():
-            model.fit(gram[np.ix_(fit, fit)], labels[fit])
-        return float(model.score(gram[np.ix_(val, fit)], labels[val]))
+        return _score(model, gram[np.ix_(fit, fit)], labels[fit], gram[np.ix_(val, fit)], labels[val])
 
     return accuracy
 
@@ -262,22 +241,19 @@ def _linear(make: Callable[[float], Any]) -> Callable[..., _Scorer]:
         scaled = centred / (size or 1.0)
 
         def accuracy(fit: np.ndarray, val: np.ndarray, labels: np.ndarray, C: float) -> float:
-            model = make(C)
-            with _no_convergence_warnings():
-                model.fit(scaled[fit], labels[fit])
-            return float(model.score(scaled[val], labels[val]))
+            return _score(make(C), scaled[fit], labels[fit], scaled[val], labels[val])
 
         return accuracy
 
     return prepare
 
 
-@contextmanager
-def _no_convergence_warnings() -> Iterator[None]:
-    """At the ends of a grid a solver need not converge: its score decides."""
+def _score(model: Any, Z: np.ndarray, y: np.ndarray, Z_val: np.ndarray, y_val: np.ndarray) -> float:
+    """The accuracy on the validation rows. At the ends of a grid a solver need not converge: its score decides."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
+        model.fit(Z, y)
+    return float(model.score(Z_val, y_val))
 
 
 class _Classifier(NamedTuple):
@@ -366,7 +342,7 @@ def _validate_folds(folds: Any, y: np.ndarray, inner: int) -> list[tuple[np.ndar
         if not isinstance(fold, (tuple, list)) or len(fold) != 2:
             raise ValueError(f"fold {number} must be a pair (train, test) of row numbers, got {fold!r}.")
         try:
-            _, train, test = check_split(y, *fold, len(y), names=("train", "test"), what="row")
+            _, train, test = check_split(y, fold[0], fold[1], len(y), names=("train", "test"), what="row")
             largest = np.bincount(encode(y[train])[1]).max()
         except ValueError as error:
             raise ValueError(f"in fold {number} {error}") from None

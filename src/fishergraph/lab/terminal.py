@@ -54,13 +54,7 @@ def repeat_options(args: Iterable[str], options: set[str]) -> Iterable[str]:
 
 
 class LiveTable:
-    """A live table of the columns on stderr; if stderr is not a terminal, a line per finished column.
-
-    Parameters
-    ----------
-    quiet : bool
-        Show nothing.
-    """
+    """A live table of the columns on stderr; if stderr is not a terminal, a line per finished column."""
 
     def __init__(self, *, quiet: bool):
         self.quiet, self.start, self.reported = quiet, perf_counter(), set()

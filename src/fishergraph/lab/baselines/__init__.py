@@ -47,17 +47,7 @@ __all__ = ["BASELINES", "Baseline", "Recipe", "baseline"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """An entry of `BASELINES`.
-
-    Parameters
-    ----------
-    module : str
-        Module of the class in `fishergraph.lab.baselines`, imported at the first use.
-    class_name : str
-        Name of the class.
-    settings : dict
-        Arguments of the class that differ from its defaults.
-    """
+    """An entry of `BASELINES`: a class, imported at its first use, and the settings that differ from its defaults."""
 
     module: str
     class_name: str

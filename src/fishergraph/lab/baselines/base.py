@@ -24,27 +24,13 @@ HIDDEN = -1  # the code of a label that no method may see
 
 @dataclass(frozen=True)
 class Task:
-    """A validated task without the labels of any other node.
+    """A validated task without the labels of any other node."""
 
-    Attributes
-    ----------
-    X : array or csr_array of shape (n_nodes, n_features)
-        Floats. No columns if there are no features.
-    A : csr_array of shape (n_nodes, n_nodes)
-        Row v lists the neighbours of v. No entries if there is no graph.
-    codes : array of shape (n_nodes,)
-        Class numbers of the training and validation nodes, −1 for all others.
-    classes : array of shape (n_classes,)
-        The label of each class number.
-    train, val : array of int
-        Node numbers.
-    """
-
-    X: Any
-    A: sp.csr_array
-    codes: np.ndarray
-    classes: np.ndarray
-    train: np.ndarray
+    X: Any  # (node, feature), dense or csr_array, floats; no columns if there are no features
+    A: sp.csr_array  # (node, node), row v lists the neighbours of v; no entries if there is no graph
+    codes: np.ndarray  # (node,) class numbers of the training and validation nodes, −1 for all others
+    classes: np.ndarray  # (class,) the label of each class number
+    train: np.ndarray  # node numbers
     val: np.ndarray
 
     @property
@@ -58,7 +44,8 @@ def validate_task(X: Any, y: Any, graph: Any, train: Any, val: Any) -> Task:
     X = None if X is None else validate_features(X)
     if A is not None and X is not None:
         check_same_rows(X.shape[0], A.shape[0])
-    n_nodes = int((A if X is None else X).shape[0])
+    rows: Any = A if X is None else X
+    n_nodes = int(rows.shape[0])
     y, train, val = check_split(y, train, val, n_nodes, what="node")
     labelled = np.concatenate([train, val])
     classes, numbers = np.unique(y[labelled], return_inverse=True)
@@ -141,18 +128,7 @@ class Baseline(ABC, BaseEstimator):
         """The class probabilities of all nodes, (node, class)."""
 
     def predict_proba(self, nodes: Any = None) -> np.ndarray:
-        """Class probabilities of some nodes, or of all.
-
-        Parameters
-        ----------
-        nodes : array of int or bool, default=None
-            Nodes of the graph in `fit`.
-
-        Returns
-        -------
-        array of shape (n_selected, n_classes)
-            Rows sum to 1.
-        """
+        """The class probabilities of some nodes (numbers or a mask), or of all, (node, class)."""
         check_is_fitted(self)
         return self.proba_ if nodes is None else self.proba_[np.asarray(nodes)]
 

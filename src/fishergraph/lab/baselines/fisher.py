@@ -14,22 +14,7 @@ SHARPNESS: float = FisherEmbedding().sharpness  # of the calibrated variance
 
 
 def paper_embedding(seed: int, *, n_layers: int, n_anchors: int = 4, dim: int = 256, **changes: Any) -> FisherEmbedding:
-    """The estimator with the paper's layers: no PageRank-smoothed features.
-
-    Parameters
-    ----------
-    seed : int
-        Its random state.
-    n_layers, n_anchors, dim : int
-        As in `FisherEmbedding`.
-    **changes
-        Other arguments of `FisherEmbedding`.
-
-    Returns
-    -------
-    FisherEmbedding
-        Not fitted yet.
-    """
+    """The estimator with the paper's layers, without PageRank-smoothed features; `changes` are its other arguments."""
     return FisherEmbedding(n_layers, n_anchors, dim, **{"teleport": None, "random_state": seed, **changes})
 
 

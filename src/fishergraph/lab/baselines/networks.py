@@ -41,20 +41,8 @@ _NO_EDGES = torch.zeros((2, 0), dtype=torch.int64)
 class PyGNetwork(nn.Module):
     """Layers of PyTorch Geometric with dropout of their inputs and ELU after attention.
 
-    Parameters
-    ----------
-    kind : {'mlp', 'gcn', 'sage', 'gat', 'gatv2'}
-        The layers.
-    in_channels, hidden_channels, num_layers, out_channels : int
-        Sizes; `hidden_channels` is the width of all heads together.
-    dropout : float
-        Probability of dropout.
-    heads : int, default=1
-        Heads of attention.
-    rows : bool, default=True
-        Divide the rows of x, which are bags of words, by their sums, and drop entries of them.
-    norm : {'batch', 'layer'}, default=None
-        Normalisation between the layers.
+    `kind` is a name of `KINDS`, `norm` one of `NORMS` or None. `hidden_channels` is the width of all heads together.
+    `rows` divides the rows of x, which are bags of words, by their sums, and drops entries of them.
     """
 
     def __init__(
@@ -190,20 +178,7 @@ class GraphNetwork(_Training, Baseline):
 
     @bounded
     def last_hidden(self, X: Any, graph: Any) -> np.ndarray:
-        """The input of the last layer.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_nodes, n_features)
-            Features.
-        graph : anything that `as_graph` takes
-            The graph of `fit`, or a similar one.
-
-        Returns
-        -------
-        array of shape (n_nodes, hidden)
-            One row per node.
-        """
+        """The input of the last layer, (node, hidden), for the graph of `fit` or a similar one."""
         check_is_fitted(self)
         x, edges, weights = self._tensors(validate_features(X), as_graph(graph).adjacency)
         inputs: list[Tensor] = []
@@ -300,17 +275,7 @@ class SupervisedFIE(GraphNetwork):
 
 @dataclass(eq=False, repr=False)
 class MLPProbe(_Training, ClassifierMixin, BaseEstimator):
-    """A fully connected network with the methods of `LogisticProbe`; parameters as in `Network`.
-
-    Attributes
-    ----------
-    net_, history_
-        As in `Network`.
-    classes_ : array of shape (n_classes,)
-        Labels of the training rows.
-    val_score_ : float
-        Accuracy on the validation rows.
-    """
+    """A fully connected network with the methods of `LogisticProbe`; parameters as in `Network`."""
 
     hidden: int = 256
     _: KW_ONLY
@@ -320,22 +285,7 @@ class MLPProbe(_Training, ClassifierMixin, BaseEstimator):
 
     @bounded
     def fit(self, Z: Any, y: Any, train: Any, val: Any) -> MLPProbe:
-        """Train on some rows and stop by the accuracy on others.
-
-        Parameters
-        ----------
-        Z : array or sparse matrix of shape (n_rows, n_features)
-            Features.
-        y : array of shape (n_rows,)
-            Labels.
-        train, val : array of int or bool
-            Training and validation rows, as numbers or masks.
-
-        Returns
-        -------
-        MLPProbe
-            The fitted object.
-        """
+        """Train on the rows `train` and stop by the accuracy on the rows `val` (numbers or masks)."""
         Z = check_embedding(Z)
         y, train, val = check_split(y, train, val, Z.shape[0])
         self.classes_, codes = encode(y[train])

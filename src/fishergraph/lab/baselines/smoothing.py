@@ -6,8 +6,6 @@ With Ã = A + I, D̃ its degrees and S = D̃^-½ Ã D̃^-½, and rows of X that 
     SGC    Z = S^K X                                                      Wu et al. 2019
     S²GC   Z = (1/K) Σ_{k=1…K} ((1 − α) S^k X + α X)                      Zhu and Koniusz 2021, Eq. 12
     SIGN   Z = [X | S X | … | S^r X]                                      Frasca et al. 2020, (r, 0, 0)
-
-`rows` divides the rows of X by their sums; None does so if X has no negative entry.
 """
 
 from __future__ import annotations
@@ -29,22 +27,42 @@ MOST_STEPS = 10_000  # of a smoothing of the whole graph
 
 
 @dataclass(eq=False, repr=False)
-class WWL(Probed):
+class Smoothed(Probed):
+    """Base class of smoothed features.
+
+    Parameters
+    ----------
+    rows : bool, default=None
+        Divide the rows of X by their sums. None does so if X has no negative entry.
+    """
+
+    _: KW_ONLY
+    rows: bool | None = None
+
+    def _powers(self, task: Task, n_steps: Any, *, least: int = 0) -> Iterator[np.ndarray]:
+        """X, S X, …, S^n X, one after the other."""
+        n_steps = check_integer(n_steps, "n_steps", least=least, most=MOST_STEPS)
+        S, Z = smoother(task.A), scaled_rows(task.X, self.rows)
+        yield Z
+        for _ in range(n_steps):
+            Z = S @ Z
+            yield Z
+
+
+@dataclass(eq=False, repr=False)
+class WWL(Smoothed):
     """Node features of the Wasserstein Weisfeiler–Leman kernel: repeated averages with the neighbours.
 
     Parameters
     ----------
     n_iter : int, default=4
         T, the number of averages. The width is (T + 1) times that of X.
-    rows : bool, default=None
-        Divide rows of X by their sums.
     columns : bool, default=False
         Then give each column mean 0 and variance 1. With rows=False this is what the authors' code does.
     """
 
     n_iter: int = 4
     _: KW_ONLY
-    rows: bool | None = None
     columns: bool = False
 
     def _features(self, task: Task, seed: int, progress: Any) -> np.ndarray:
@@ -57,27 +75,23 @@ class WWL(Probed):
 
 
 @dataclass(eq=False, repr=False)
-class SGC(Probed):
+class SGC(Smoothed):
     """Simple graph convolution: the last of `n_steps` smoothings.
 
     Parameters
     ----------
     n_steps : int, default=2
         K, the number of smoothings.
-    rows : bool, default=None
-        Divide rows of X by their sums.
     """
 
     n_steps: int = 2
-    _: KW_ONLY
-    rows: bool | None = None
 
     def _features(self, task: Task, seed: int, progress: Any) -> np.ndarray:
-        return deque(smoothings(task, self.n_steps, self.rows, least=0), maxlen=1).pop()
+        return deque(self._powers(task, self.n_steps), maxlen=1).pop()
 
 
 @dataclass(eq=False, repr=False)
-class S2GC(Probed):
+class S2GC(Smoothed):
     """Simple spectral graph convolution: the mean of `n_steps` smoothings, each mixed with X.
 
     Parameters
@@ -86,18 +100,14 @@ class S2GC(Probed):
         K, the number of smoothings.
     alpha : float in [0, 1], default=0.05
         Weight of X itself.
-    rows : bool, default=None
-        Divide rows of X by their sums.
     """
 
     n_steps: int = 16
     alpha: float = 0.05
-    _: KW_ONLY
-    rows: bool | None = None
 
     def _features(self, task: Task, seed: int, progress: Any) -> np.ndarray:
         alpha = check_number(self.alpha, "alpha", most=1.0)
-        steps = smoothings(task, self.n_steps, self.rows, least=1)
+        steps = self._powers(task, self.n_steps, least=1)
         X = next(steps)
         total = np.zeros_like(X)
         for step in steps:
@@ -106,33 +116,19 @@ class S2GC(Probed):
 
 
 @dataclass(eq=False, repr=False)
-class SIGN(Probed):
+class SIGN(Smoothed):
     """Scalable inception: X and its smoothings, concatenated. On large graphs its paper uses probe="mlp".
 
     Parameters
     ----------
     n_steps : int, default=3
         r, the number of smoothings.
-    rows : bool, default=None
-        Divide rows of X by their sums.
     """
 
     n_steps: int = 3
-    _: KW_ONLY
-    rows: bool | None = None
 
     def _features(self, task: Task, seed: int, progress: Any) -> np.ndarray:
-        return np.hstack(list(smoothings(task, self.n_steps, self.rows, least=0)))
-
-
-def smoothings(task: Task, n_steps: Any, rows: bool | None, *, least: int) -> Iterator[np.ndarray]:
-    """X, S X, …, S^n X, one after the other."""
-    n_steps = check_integer(n_steps, "n_steps", least=least, most=MOST_STEPS)
-    S, Z = smoother(task.A), scaled_rows(task.X, rows)
-    yield Z
-    for _ in range(n_steps):
-        Z = S @ Z
-        yield Z
+        return np.hstack(list(self._powers(task, self.n_steps)))
 
 
 def smoother(A: sp.csr_array) -> sp.csr_array:

@@ -33,24 +33,12 @@ def by_key(rows: Iterable[Row]) -> dict[str, Row]:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage of a plan.
+    """Points of the grid that are run with some seeds."""
 
-    Parameters
-    ----------
-    name : str
-        "search 1", …, "final" or "components".
-    points : tuple of mapping
-        Points of the grid.
-    cells : tuple of tuple of Cell
-        The cells of each point, one per seed.
-    keep : int
-        How many points go on.
-    """
-
-    name: str
+    name: str  # "search 1", …, "final" or "components"
     points: tuple[Settings, ...]
-    cells: tuple[tuple[Cell, ...], ...]
-    keep: int = 1
+    cells: tuple[tuple[Cell, ...], ...]  # of each point, one per seed
+    keep: int = 1  # how many points go on
 
     def all_cells(self) -> list[Cell]:
         """The cells of all points."""
@@ -75,24 +63,12 @@ class Stage:
 
 @dataclass(frozen=True)
 class Column:
-    """One method on one graph.
-
-    Parameters
-    ----------
-    spec : Spec
-        The method.
-    dataset : str
-        The graph.
-    quick : bool, default=False
-        Whether the quick protocol is run.
-    components : bool, default=False
-        Whether the runs of Figure 4 are included.
-    """
+    """One method on one graph."""
 
     spec: Spec
     dataset: str
     quick: bool = False
-    components: bool = False
+    components: bool = False  # whether the runs of Figure 4 are included
 
     @property
     def name(self) -> str:
@@ -111,21 +87,10 @@ class Column:
         return Cell(STUDY, parameters, seed)
 
     def stages(self, rows: Rows) -> list[Stage]:
-        """All stages up to the first one with a missing cell.
-
-        Parameters
-        ----------
-        rows : mapping of str to row
-            As returned by `by_key`.
-
-        Returns
-        -------
-        list of Stage
-            The later ones depend on the rows of the last one.
-        """
+        """All stages up to the first one with a missing cell; the later ones depend on its rows."""
         points: tuple[Settings, ...] = tuple(self.protocol.points())
         stages: list[Stage] = []
-        rungs = self.protocol.rungs if len(points) > 1 else ()
+        rungs = self.protocol.rungs if points[1:] else ()
         for number, rung in enumerate(rungs, start=1):
             name, seeds = f"search {number}", range(SEARCH_SEED, SEARCH_SEED + rung.seeds)
             cells = tuple(tuple(self.cell(name, p, seed, rung.settings) for seed in seeds) for p in points)
@@ -155,22 +120,7 @@ class Column:
 
 
 def columns_of(specs: Iterable[Spec], datasets: Sequence[str], **options: Any) -> list[Column]:
-    """A column per method and graph, those of the highest cost first.
-
-    Parameters
-    ----------
-    specs : iterable of Spec
-        The methods.
-    datasets : sequence of str
-        The graphs.
-    **options
-        `quick` and `components` of every column.
-
-    Returns
-    -------
-    list of Column
-        In the order in which they should start.
-    """
+    """A column per method and graph, those of the highest cost first; `options` are `quick` and `components`."""
     size = {name: index for index, name in enumerate(DATASETS)}
     columns = [Column(spec, name, **options) for name in datasets for spec in specs]
     return sorted(columns, key=lambda column: (-column.spec.cost, -size[column.dataset]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,15 +20,8 @@ from fishergraph.lab.experiments.specs import COLUMNS, DATASETS, SPECS, Settings
 from fishergraph.lab.studies.study import band
 
 LEVEL = 0.05
-TITLES = {
-    "cora": "Cora",
-    "citeseer": "Citeseer",
-    "pubmed": "Pubmed",
-    "reddit": "Reddit",
-    "ogbn-arxiv": "ogbn-arxiv",
-    "ogbn-products": "ogbn-products",
-    "ogbn_arxiv_sub18k": "ogbn-arxiv, 18k sample",
-}
+TITLES = {name: name if name.startswith("ogbn") else name.capitalize() for name in DATASETS}
+TITLES["ogbn_arxiv_sub18k"] = "ogbn-arxiv, 18k sample"
 
 
 # --- the paper's table ------------------------------------------------------------------------------------
@@ -75,23 +68,7 @@ TABLE1: dict[str, dict[str, Published]] = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A cell of our table.
-
-    Attributes
-    ----------
-    column : Column
-        The method and the graph.
-    runs : int
-        Final runs.
-    mean, std, val : float
-        Test accuracy, its deviation, and validation accuracy, in percent.
-    chosen : mapping
-        The chosen point of the grid.
-    seconds : float
-        Median time of a final run.
-    peak_mb : float or None
-        Largest memory of a final run.
-    """
+    """A cell of our table: accuracies in percent over the final runs, the chosen point, and the cost of a run."""
 
     column: Column
     runs: int
@@ -133,20 +110,7 @@ class Entry:
 
 
 def table_entries(columns: Sequence[Column], rows: Rows) -> list[Entry]:
-    """The entries of the columns whose final runs are complete.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-        Candidates.
-    rows : mapping of str to row
-        As returned by `by_key`.
-
-    Returns
-    -------
-    list of Entry
-        In the order of the table.
-    """
+    """The entries of the columns whose final runs are complete, in the order of the table."""
     entries = [_entry(column, rows) for column in columns if column.final(rows)]
     methods, graphs = list(SPECS), list(DATASETS)
     return sorted(entries, key=lambda e: (methods.index(e.column.spec.method), graphs.index(e.column.dataset)))
@@ -172,20 +136,10 @@ COMPONENT_METHODS = ("fie", "fie-reference", "fie-supervised")
 
 
 def component_records(columns: Sequence[Column], rows: Rows) -> list[dict[str, Any]]:
-    """The records of Figure 4: validation accuracy for each number of mixture components.
+    """The records of Figure 4: a band of validation accuracies in percent for each number of mixture components.
 
-    Parameters
-    ----------
-    columns : sequence of Column
-        Columns of `COMPONENT_METHODS` with `components=True`; incomplete ones are left out.
-    rows : mapping of str to row
-        As returned by `by_key`.
-
-    Returns
-    -------
-    list of dict
-        One per graph ("study"), method ("curve") and number ("value"), with a band of accuracies in percent.
-        All other settings are those chosen for Table 1.
+    A record has a graph (study), a method (curve) and a number (value). All other settings are those chosen for Table
+    1. Incomplete columns are left out.
     """
     graphs, records = list(DATASETS), []
     for column in sorted(
@@ -213,16 +167,10 @@ QUICK_NOTE = (
     "accuracies, in percent, are no results, and are not compared with the paper's."
 )
 _HEAD = ("ours", "paper", "Δ")
-_MATH = {
-    "Δ": r"$\Delta$",
-    "▲": r"$^\blacktriangle$",
-    "▼": r"$^\blacktriangledown$",
-    "²": "$^2$",
-    "±": r"$\pm$",
-    "–": "--",
-    "*": "$^*$",
-    "_": r"\_",
-}
+_TEX = str.maketrans(
+    {"Δ": r"$\Delta$", "▲": r"$^\blacktriangle$", "▼": r"$^\blacktriangledown$", "²": "$^2$", "±": r"$\pm$"}
+    | {"–": "--", "*": "$^*$", "_": r"\_"}
+)
 
 
 class _Table:
@@ -281,8 +229,8 @@ def latex(entries: Sequence[Entry]) -> str:
     """The table as a `tabular` with booktabs rules; the marks need amssymb."""
     table = _Table(entries)
     width = len(table.head)
-    graphs = " & ".join(rf"\multicolumn{{{width}}}{{c}}{{{_tex(TITLES[name])}}}" for name in table.datasets)
-    head = "".join(f" & {_tex(what)}" for what in table.head) * len(table.datasets)
+    graphs = " & ".join(rf"\multicolumn{{{width}}}{{c}}{{{TITLES[name].translate(_TEX)}}}" for name in table.datasets)
+    head = "".join(f" & {what.translate(_TEX)}" for what in table.head) * len(table.datasets)
     lines = [
         rf"\begin{{tabular}}{{l{'r' * width * len(table.datasets)}}}\toprule",
         rf" & {graphs} \\",
@@ -292,12 +240,8 @@ def latex(entries: Sequence[Entry]) -> str:
     for spec in table.specs:
         lines += [r"\midrule"] if spec.supervised != before else []
         before = spec.supervised
-        lines.append(rf"{' & '.join(map(_tex, table.texts(spec)))} \\")
+        lines.append(rf"{' & '.join(table.texts(spec)).translate(_TEX)} \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {table.note}", ""])
-
-
-def _tex(text: str) -> str:
-    return "".join(_MATH.get(letter, letter) for letter in text)
 
 
 def table_csv(entries: Sequence[Entry]) -> str:
@@ -310,22 +254,12 @@ def table_csv(entries: Sequence[Entry]) -> str:
 
 
 def _record(e: Entry) -> dict[str, Any]:
-    paper: Mapping[str, Any] = e.paper._asdict() if e.paper else dict.fromkeys(Published._fields, "")
-    return {
-        "method": e.column.spec.method,
-        "dataset": e.column.dataset,
-        "runs": e.runs,
-        "mean": e.mean,
-        "std": e.std,
-        "validation": e.val,
-        **{f"paper_{name}": value for name, value in paper.items()},
-        "difference": e.difference,
-        "p_value": e.p_value,
-        "significant": bool(e.mark),
-        "chosen": _point(e.chosen),
-        "seconds": e.seconds,
-        "peak_mb": e.peak_mb,
-    }
+    record = {"method": e.column.spec.method, "dataset": e.column.dataset}
+    record |= {"runs": e.runs, "mean": e.mean, "std": e.std, "validation": e.val}
+    paper = e.paper._asdict() if e.paper else dict.fromkeys(Published._fields, "")
+    record |= {f"paper_{name}": value for name, value in paper.items()}
+    record |= {"difference": e.difference, "p_value": e.p_value, "significant": bool(e.mark)}
+    return record | {"chosen": _point(e.chosen), "seconds": e.seconds, "peak_mb": e.peak_mb}
 
 
 FORMATS: dict[str, Callable[[Sequence[Entry]], str]] = {".md": markdown, ".tex": latex, ".csv": table_csv}

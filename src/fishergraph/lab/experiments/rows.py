@@ -28,17 +28,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Cell:
-    """One unit of work.
-
-    Parameters
-    ----------
-    study : str
-        Name of the study.
-    parameters : mapping
-        Numbers, strings, lists or None: what JSON can hold.
-    seed : int, default=None
-        Seed of the work.
-    """
+    """One unit of work: a study, its parameters (numbers, strings, lists or None), and a seed."""
 
     study: str
     parameters: Mapping[str, Any]
@@ -102,13 +92,6 @@ def append_rows(path: str | Path, rows: Iterable[Row]) -> None:
     """Append rows to a file in one write, and remove an incomplete last line.
 
     The rows are on the disk when this returns. Several processes may append to the same file.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file; it is created if it does not exist.
-    rows : iterable of mapping
-        As made by `new_row`.
     """
     data = "".join(_line(row) for row in rows).encode()
     with naming(Path(path)), open(path, "ab+", buffering=0) as file, locked(file):

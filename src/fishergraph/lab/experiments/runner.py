@@ -72,22 +72,10 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Job:
-    """Cells of one column that share a fit.
-
-    Parameters
-    ----------
-    column : Column
-        The column.
-    cells : tuple of Cell
-        They differ in the nested setting alone.
-    data_home : Path, default=None
-        Folder of graphs.
-    device : str, default='cpu'
-        Where the work is done.
-    """
+    """Cells of one column that share a fit."""
 
     column: Column
-    cells: tuple[Cell, ...]
+    cells: tuple[Cell, ...]  # they differ in the nested setting alone
     data_home: Path | None = None
     device: str = "cpu"
 
@@ -108,18 +96,7 @@ def _nested_setting(column: Column) -> str | None:
 
 
 def run_job(job: Job) -> list[dict[str, Any]]:
-    """Fit the cells of a job.
-
-    Parameters
-    ----------
-    job : Job
-        What to run.
-
-    Returns
-    -------
-    list of dict
-        A row per cell, in their order.
-    """
+    """The rows of the cells of a job, in their order."""
     data = load(job.column.dataset, job.data_home)
     reset_peak()
     start, busy = perf_counter(), process_time()

@@ -30,17 +30,7 @@ _NOT_SETTINGS = ("X", "y", "graph", "train", "val", "test", "seed", "split", "no
 
 @dataclass(frozen=True)
 class Rung:
-    """A round of a search.
-
-    Parameters
-    ----------
-    settings : mapping
-        Settings that every point of the round is run with.
-    keep : int, default=1
-        How many points with the highest mean validation accuracy go on.
-    seeds : int, default=1
-        Runs of every point.
-    """
+    """A round of a search: its settings, how many of the best points it keeps, and the seeds of every point."""
 
     settings: Settings = field(default_factory=dict)
     keep: int = 1
@@ -49,19 +39,7 @@ class Rung:
 
 @dataclass(frozen=True)
 class Protocol:
-    """How a method is run on a kind of graph.
-
-    Parameters
-    ----------
-    settings : mapping
-        Fixed settings.
-    grid : mapping of str to tuple
-        Candidates of the other settings.
-    rungs : tuple of Rung
-        The rounds that choose a point of the grid.
-    seeds : int, default=10
-        Final runs.
-    """
+    """How a method is run on a kind of graph: fixed settings, a grid, the rounds that choose from it, final seeds."""
 
     settings: Settings = field(default_factory=dict)
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -85,47 +63,21 @@ def point_cost(point: Settings) -> float:
 
 @dataclass(frozen=True)
 class Spec:
-    """A line of the table.
+    """A line of the table."""
 
-    Parameters
-    ----------
-    method : str
-        A name of `BASELINES`.
-    title : str
-        The method in the table.
-    supervised : bool, default=False
-        Which part of the table it belongs to.
-    small, large, sample : Protocol
-        The protocol for each kind of graph.
-    quick : mapping
-        Settings of a quick run.
-    nested : str, default=None
-        A setting of which one fit serves every smaller value too.
-    components : str, default=None
-        The setting that is the number of mixture components.
-    component_seeds : int, default=10
-        Runs of each number of components in Figure 4.
-    cost : int, default=0
-        Methods of higher cost start first.
-    needs : tuple of (str, str)
-        Modules that must be installed, with their extras.
-    paper : str, default=None
-        The line of the paper's table to compare with, if it has another name.
-    """
-
-    method: str
+    method: str  # a name of BASELINES
     title: str
     supervised: bool = False
-    small: Protocol = Protocol()
+    small: Protocol = Protocol()  # for each kind of graph
     large: Protocol = Protocol()
     sample: Protocol = Protocol()
-    quick: Settings = field(default_factory=dict)
-    nested: str | None = None
-    components: str | None = None
-    component_seeds: int = 10
-    cost: int = 0
-    needs: tuple[tuple[str, str], ...] = ()
-    paper: str | None = None
+    quick: Settings = field(default_factory=dict)  # of a quick run
+    nested: str | None = None  # a setting of which one fit serves every smaller value too
+    components: str | None = None  # the setting that is the number of mixture components
+    component_seeds: int = 10  # of each number of components in Figure 4
+    cost: int = 0  # methods of higher cost start first
+    needs: tuple[tuple[str, str], ...] = ()  # modules that must be installed, with their extras
+    paper: str | None = None  # the line of the paper's table to compare with, if it has another name
 
     def protocol(self, dataset: str, *, quick: bool = False) -> Protocol:
         """The protocol for a graph; a quick one has a corner of the grid, short runs and two seeds."""
@@ -159,14 +111,10 @@ def _boosted(search_seconds: int, final_seconds: int, **options: Any) -> tuple[S
 # averaged, in the search too.
 _BATCHES: Settings = {"batch_size": 1024, "fan_out": [10, 10, 10], "epochs": 100, "patience": 20}
 _SAMPLE_SEEDS = 3
+_SIZE: Settings = {"hidden": 256, "n_layers": 3}
 _SAMPLE_TRAINING: Settings = {
-    "hidden": 256,
-    "n_layers": 3,
-    "dropout": 0.5,
-    "lr": 0.005,
-    "weight_decay": 0.0,
-    "epochs": 300,
-    "patience": 50,
+    **_SIZE,
+    **{"dropout": 0.5, "lr": 0.005, "weight_decay": 0.0, "epochs": 300, "patience": 50},
 }
 
 
@@ -197,7 +145,7 @@ def _network(method: str, title: str, *, cost: int = 0, **large: Any) -> Spec:
         method,
         title,
         supervised=True,
-        large=Protocol({**_BATCHES, "hidden": 256, "n_layers": 3, **large}),
+        large=Protocol({**_BATCHES, **_SIZE, **large}),
         sample=Protocol({**_SAMPLE_TRAINING, "norm": "batch"}, seeds=_SAMPLE_SEEDS),
         quick={"epochs": 15},
         cost=cost,
@@ -261,18 +209,7 @@ SPECS: dict[str, Spec] = {
 
 
 def choose_specs(methods: Iterable[str] | None) -> list[Spec]:
-    """The records of these methods, or of all.
-
-    Parameters
-    ----------
-    methods : iterable of str, or None
-        Names of `SPECS`. An unknown name raises ValueError, a missing package ImportError.
-
-    Returns
-    -------
-    list of Spec
-        Each method once.
-    """
+    """The records of these methods, or of all; raises for an unknown name or a package that is not installed."""
     specs = [look_up(SPECS, name, "a method") for name in (SPECS if methods is None else dict.fromkeys(methods))]
     for module, extra in dict.fromkeys(need for spec in specs for need in spec.needs):
         require(module, extra=extra)

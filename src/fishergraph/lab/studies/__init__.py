@@ -19,19 +19,6 @@ STUDIES: dict[str, Study] = {study.name: study for study in (*SIMULATIONS, Atten
 
 
 def choose_study(name: str, *, quick: bool = False) -> Study:
-    """A study by name.
-
-    Parameters
-    ----------
-    name : str
-        A key of `STUDIES`; an unknown one raises ValueError.
-    quick : bool, default=False
-        Whether to take its quick version.
-
-    Returns
-    -------
-    Study
-        A frozen record.
-    """
+    """The study of that name, or its quick version; an unknown name raises ValueError."""
     study = look_up(STUDIES, name, "a study")
     return study.quick() if quick else study

@@ -27,23 +27,7 @@ from fishergraph.multiset import Multisets, neighbourhoods
 
 @dataclass(frozen=True)
 class AttentionStudy(Study):
-    """The posterior at each variance, at the paper's (1) and at the calibrated one; and the published code.
-
-    Parameters
-    ----------
-    name : str
-        The name of the study.
-    dataset : str, default='cora'
-        The graph.
-    variances : tuple of float
-        The variances of the curve.
-    n_anchors, dim : int, default=4, 256
-        Components and width of the layer.
-    sharpness : float
-        Of the calibrated variance.
-    seeds : int, default=5
-        Repeats.
-    """
+    """The posterior at each variance, at the paper's (1) and at the calibrated one; and the published code."""
 
     dataset: str = "cora"
     variances: tuple[float, ...] = tuple(float(f"{v:.3g}") for v in np.logspace(-3, 4, 29))
@@ -104,21 +88,9 @@ class AttentionStudy(Study):
 
 
 def concentration(scores: np.ndarray, sets: Multisets) -> float:
-    """The mean of 1 − H(a)/log n over anchors and sets of n ≥ 2 members.
+    """The mean of 1 − H(a)/log n over anchors and sets of n ≥ 2 members; a is the softmax of the scores over a set.
 
     It is Σ a log(n a) / log n, which is accurate for a nearly uniform attention.
-
-    Parameters
-    ----------
-    scores : array of shape (n_points, n_anchors)
-        The attention a of an anchor is the softmax of its scores over the members of a set.
-    sets : Multisets
-        Their members.
-
-    Returns
-    -------
-    float
-        From 0 for a uniform attention to 1 for a single member.
     """
     starts, sizes = sets.indptr[:-1], np.diff(sets.indptr)
     owner = np.repeat(np.arange(sets.n_sets), sizes)

@@ -33,35 +33,15 @@ _EMBEDDING = ("n_anchors", "n_em_iter")  # parameters of the embedding that a st
 
 @dataclass(frozen=True)
 class Simulation(Sweep):
-    """A simulation of the paper, with its numbers as defaults.
+    """A simulation of the paper, with its numbers as defaults."""
 
-    Parameters
-    ----------
-    name : str
-        The name of the study.
-    values : tuple of float
-        The values of what it varies.
-    varies : str
-        "modes", "shift" or "spread" of the distributions, or "n_anchors" or "n_em_iter" of the embedding.
-    n_anchors, n_em_iter : int, default=10
-        Components of the family and EM iterations.
-    n_samples : int, default=1000
-        Points of each distribution.
-    seeds : int, default=20
-        Repeats.
-    kl_samples : int, default=100_000
-        Points of the Monte Carlo divergence.
-    exact : bool, default=True
-        Whether the exact Fisher matrix is computed too.
-    """
-
-    varies: str
+    varies: str  # "modes", "shift" or "spread" of the distributions, or a parameter of the embedding
     n_anchors: int = 10
     n_em_iter: int = 10
-    n_samples: int = 1000
+    n_samples: int = 1000  # points of each distribution
     seeds: int = 20
-    kl_samples: int = 100_000
-    exact: bool = True
+    kl_samples: int = 100_000  # points of the Monte Carlo divergence
+    exact: bool = True  # whether the exact Fisher matrix is computed too
 
     ratios: ClassVar = {
         "paper": ("approximate", "goldberger_forward"),
@@ -121,7 +101,7 @@ def distances(cell: Cell) -> dict[str, Any]:
 
 def _squared_distances(means: np.ndarray, anchors: np.ndarray, rng: Any, *, exact: bool) -> dict[str, Any]:
     """‖φ_0 − φ_1‖² of two sets of means, with Id/p and, if `exact`, with the exact Fisher matrix."""
-    roots = {"approximate": None}
+    roots: dict[str, Any] = {"approximate": None}
     if exact:
         roots["exact"] = exact_root(_FAMILY, theta_of(anchors), rng) * fisher_root(len(anchors))
     squares = {}

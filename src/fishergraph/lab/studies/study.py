@@ -18,15 +18,9 @@ BAND = (0.1, 0.9)  # the quantiles of the repeats that a figure shows around the
 
 @dataclass(frozen=True)
 class Study(ABC):
-    """A frozen record of what is run; a subclass says how.
+    """A frozen record of what is run; a subclass says how."""
 
-    Parameters
-    ----------
-    name : str
-        The name in `STUDIES` and in the rows.
-    """
-
-    name: str
+    name: str  # in STUDIES and in the rows
 
     @abstractmethod
     def cells(self) -> list[Cell]:
@@ -42,34 +36,10 @@ class Study(ABC):
 
     @abstractmethod
     def summarize(self, rows: Iterable[Row]) -> list[dict[str, Any]]:
-        """The table of the study.
-
-        Parameters
-        ----------
-        rows : iterable of row
-            Those of other studies are ignored.
-
-        Returns
-        -------
-        list of dict
-            Records with study, value, curve, repeats, low, median and high. A value with missing rows is left out.
-        """
+        """Records with study, value, curve, repeats, low, median and high; a value with missing rows is left out."""
 
     def run(self, path: str | Path, watch: Callable[[Cell], None] = lambda cell: None) -> int:
-        """Run the cells that have no row in a file, with one BLAS thread.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file of rows.
-        watch : callable, optional
-            Called with the cell after its row is written.
-
-        Returns
-        -------
-        int
-            The number of cells that were run.
-        """
+        """Run the cells that have no row in a file, with one BLAS thread; returns how many were run."""
         with one_blas_thread():
             return run_cells(path, self.cells(), self.work, watch)
 
