@@ -69,7 +69,6 @@ _HOMES = {
     "load_graphs": "fishergraph.datasets",
     "margin_bound": "fishergraph.bounds",
     "neighbourhoods": "fishergraph.multiset",
-    "nested_scores": "fishergraph.graph_probes",
     "node_kernel": "fishergraph.kernels",
     "node_sets": "fishergraph.multiset",
     "node_tuples": "fishergraph.multiset",
@@ -114,7 +113,6 @@ if TYPE_CHECKING:
     from fishergraph.family import retract as retract
     from fishergraph.graph import Graph as Graph
     from fishergraph.graph import as_graph as as_graph
-    from fishergraph.graph_probes import nested_scores as nested_scores
     from fishergraph.graphs import Graphs as Graphs
     from fishergraph.graphs import as_graphs as as_graphs
     from fishergraph.kernel_map import Nystrom as Nystrom

@@ -225,11 +225,6 @@ def check_squares(values: Any, name: str, *, over: float = 1.0) -> None:
 
 
 def least_factor(dtype: Any) -> float:
-    """The smallest size of a parameter that numbers of the dtype can be multiplied and divided by."""
-    return 1e-300 if str(dtype).removeprefix("torch.") == "float64" else 1e-30
-
-
-def least_factor(dtype: Any) -> float:
     """The smallest parameter that numbers of the dtype can be multiplied and divided by."""
     return 1e-300 if _dtype_name(dtype) == "float64" else 1e-30
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from fishergraph.baselines.features import SGC
 from sklearn.base import clone
 
 import fishergraph as fg
 from fishergraph import family as families
-from fishergraph.baselines.features import SGC
 from fishergraph.datasets import synthetic
 from fishergraph.datasets.prepare import Preparation, prepare
 from fishergraph.datasets.records import GraphData

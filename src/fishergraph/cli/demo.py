@@ -122,8 +122,7 @@ def _draw(Z: Any, cora: Any, seed: int, title: str, path: Path) -> str:
         require("matplotlib", extra="plots")
     except ImportError:
         return "left out, it needs Matplotlib: pip install 'fishergraph[plots]'"
-    from fishergraph.experiments.tsne import tsne_map
-    from fishergraph.plots import scatter
+    from fishergraph.plots import scatter, tsne_map
 
     scatter(tsne_map(Z, seed), cora.y, title=title, names=cora.class_names, path=path)
     return f"{path} (t-SNE)"
