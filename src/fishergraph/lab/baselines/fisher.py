@@ -7,15 +7,32 @@ from typing import Any
 
 import numpy as np
 
+from fishergraph._validation import look_up
 from fishergraph.estimators import FisherEmbedding
+from fishergraph.family import GaussianMixture
+from fishergraph.kernel_map import Nystrom
 from fishergraph.lab.baselines.base import Probed, Task
+from fishergraph.published import PublishedMixture, PublishedNystrom
 
-SHARPNESS: float = FisherEmbedding().sharpness  # of the calibrated variance
+SHARPNESS: float = GaussianMixture().sharpness  # of the calibrated variance
+
+# The family and the kernel of a rule.
+RULES = {"posterior": (GaussianMixture, Nystrom), "reference": (PublishedMixture, PublishedNystrom)}
 
 
-def paper_embedding(seed: int, *, n_layers: int, n_anchors: int = 4, dim: int = 256, **changes: Any) -> FisherEmbedding:
-    """The estimator with the paper's layers, without PageRank-smoothed features; `changes` are its other arguments."""
-    return FisherEmbedding(n_layers, n_anchors, dim, **{"teleport": None, "random_state": seed, **changes})
+def paper_embedding(
+    seed: int, *, n_layers: int, n_anchors: int = 4, dim: int = 256, attention: str = "posterior",
+    bandwidth: float = 1.5, **changes: Any,
+) -> FisherEmbedding:  # fmt: skip
+    """The estimator with the paper's layers, without PageRank-smoothed features.
+
+    `changes` are its other parameters, those of components by their nested names.
+    """
+    family, kernel = look_up(RULES, attention, "attention")
+    model = FisherEmbedding(
+        n_layers, n_anchors, dim, family=family(), kernel=kernel(bandwidth=bandwidth), walk=None, random_state=seed
+    )
+    return model.set_params(**changes)
 
 
 @dataclass(eq=False, repr=False)
@@ -30,12 +47,12 @@ class FIE(Probed):
         Mixture components of a layer.
     dim : int, default=256
         Width of a layer.
-    attention : str, default='posterior'
-        The E-step. 'reference' is the rule of the authors' code.
+    attention : {'posterior', 'reference'}, default='posterior'
+        The rule: the equations of the paper, or the authors' code.
     bandwidth : float, default=1.5
         Bandwidth of the kernel map.
     options : dict, default=None
-        Other arguments of `FisherEmbedding`, for instance {"multiset": "ppr"}.
+        Other parameters of `FisherEmbedding`, for instance {"multiset": "ppr", "em__n_iter": 3}.
     """
 
     n_layers: int = 3

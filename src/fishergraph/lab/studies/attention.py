@@ -15,14 +15,16 @@ from typing import Any
 import numpy as np
 
 from fishergraph.datasets import load_graph
-from fishergraph.em import calibrate_variance, learn_anchors, posterior
-from fishergraph.em.e_step import entropy, published_code
+from fishergraph.em import learn_anchors, posterior
 from fishergraph.em.unit import unit_rows
+from fishergraph.family.base import entropy
+from fishergraph.family.gaussian_mixture import GaussianMixtureTheta, calibrate_variance
 from fishergraph.graph import as_graph
 from fishergraph.lab.baselines.fisher import SHARPNESS, paper_embedding
 from fishergraph.lab.experiments.rows import Cell, Row
 from fishergraph.lab.studies.study import Study, band, values_of
 from fishergraph.multiset import Multisets, neighbourhoods
+from fishergraph.published import PublishedMixture
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class AttentionStudy(Study):
         if parameters["rule"] == "auto":
             variance = calibrate_variance(points, anchors, parameters["sharpness"])
         # The published code takes a softmax of probabilities, the posterior one of log probabilities.
-        scores = published_code(points, anchors) if published else posterior(points, anchors, variance)
+        scores = PublishedMixture().log_responsibilities(points, GaussianMixtureTheta(anchors)) if published else posterior(points, anchors, variance)
         responsibilities = np.log(scores) if published else scores
         return {
             "variance": variance,
