@@ -7,7 +7,7 @@ change of the interface, translate them here; then the hashes of both versions c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -20,44 +20,104 @@ SEEDED: Settings = {"random_state": 0}
 
 
 def make_engine(settings: Settings) -> AbstractContextManager:
-    """The context that chooses the engine of these settings; none, while `backend` is a parameter."""
-    return nullcontext()
+    """The context that chooses the engine of these settings."""
+    return fishergraph.config_context(engine=settings.get("backend"))
 
 
-def make_multiset(given: tuple[str, Settings]) -> Any:
+def make_multiset(given: tuple[str, Settings], **options: Any) -> Any:
     """What estimators take as `multiset`, from (name, options)."""
-    name, options = given
+    name, own = given
     kinds = {"hops": "Hops", "pagerank": "PageRank", "heat": "HeatKernel", "step-average": "StepAverage"}
     kinds |= {"pairs": "Pairs", "paths": "Paths", "tuples": "Tuples"}
-    return getattr(fishergraph, kinds[name])(**options) if name in kinds else name
+    kinds |= {"neighbourhood": "Neighbourhood", "open-neighbourhood": "Neighbourhood"}
+    options = {**own, **options, **({"closed": False} if name == "open-neighbourhood" else {})}
+    return getattr(fishergraph, kinds[name])(**options)
 
 
-def make_family(given: tuple[str, Settings]) -> Any:
+_FAMILIES = {"gaussian-mixture": "GaussianMixture", "diagonal-mixture": "DiagonalMixture", "gaussian": "Gaussian"}
+_FAMILIES |= {"von-mises-fisher": "VonMisesFisherMixture", "multinomial": "MultinomialMixture"}
+
+
+def make_family(given: tuple[str, Settings], sharpness: float = 0.9, variance: Any = "auto", **options: Any) -> Any:
     """What estimators take as `family`, from (name, options)."""
-    kinds = {"gaussian-mixture": "GaussianMixture", "diagonal-mixture": "DiagonalMixture", "gaussian": "Gaussian"}
-    kinds |= {"von-mises-fisher": "VonMisesFisherMixture", "multinomial": "MultinomialMixture"}
-    return getattr(fishergraph, kinds[given[0]])(**given[1])
+    name, own = given
+    mixture = {"sharpness": sharpness, "variance": variance}
+    if name == "gaussian-mixture":
+        options |= mixture
+    if name == "multinomial":
+        options["following"] = fishergraph.GaussianMixture(**mixture)
+    return getattr(fishergraph, _FAMILIES[name])(**{**options, **own})
 
 
-def made(settings: Settings) -> Settings:
-    """The settings with objects in the place of pairs (name, options)."""
-    builders = {"multiset": make_multiset, "family": make_family, "graph_family": make_family}
-    return {key: builders[key](value) if key in builders else value for key, value in settings.items()}
+def take(settings: Settings, **names: str) -> Settings:
+    """The settings of these names, which are taken out, under other names."""
+    return {new: settings.pop(old) for old, new in names.items() if old in settings}
+
+
+def layer_params(settings: Settings, *, sharpness: float, prior: float, bandwidth: float) -> Settings:
+    """`family`, `em` and `kernel` of an estimator with these defaults; the settings are taken out."""
+    steps = {"n_em_iter": "n_iter", "e_step": "e_step", "column_penalty": "column_penalty", "prior": "prior"}
+    em = {"prior": prior, **take(settings, **steps, anchor_method="init", max_samples="max_samples")}
+    mixture = take(settings, sharpness="sharpness", variance="variance", fisher="fisher", tangent="tangent")
+    family = settings.pop("family", ("gaussian-mixture", {}))
+    width = settings.pop("bandwidth", bandwidth)
+    kernel = {"exp": fishergraph.Nystrom(bandwidth=width)}.get(settings.get("kernel", "exp"), "identity")
+    settings.pop("kernel", None)
+    return {
+        "family": make_family(family, **{"sharpness": sharpness, **mixture}),
+        "em": fishergraph.EM(**em),
+        "kernel": kernel,
+    }
 
 
 # Estimators.
 
 
+def node_params(given: Settings, *, sharpness: float = 0.9, bandwidth: float = 1.5) -> Settings:
+    """The parameters of `FisherEmbedding`."""
+    settings = {name: value for name, value in given.items() if name != "backend"}
+    attention = settings.pop("attention", "posterior")
+    params = layer_params(settings, sharpness=sharpness, prior=0.0, bandwidth=bandwidth)
+    if attention == "reference":
+        from fishergraph.published import PublishedMixture, PublishedNystrom
+
+        kernel = params["kernel"]
+        params["family"] = PublishedMixture()
+        params["kernel"] = kernel if kernel == "identity" else PublishedNystrom(bandwidth=kernel.bandwidth)
+        settings["teleport"] = None
+    edges = take(settings, weights="weights", undirected="undirected")
+    params["multiset"] = make_multiset(settings.pop("multiset", ("neighbourhood", {})), **edges)
+    return {**params, **take(settings, teleport="walk"), **settings}
+
+
 def make_node(settings: Settings) -> Any:
-    return fishergraph.FisherEmbedding(**made(settings), **SEEDED, **THREADS)
+    return fishergraph.FisherEmbedding(**node_params(settings), **SEEDED, **THREADS)
 
 
-def make_set(settings: Settings) -> Any:
-    return fishergraph.FisherSetEmbedding(**made(settings), **SEEDED, **THREADS)
+def make_set(given: Settings) -> Any:
+    settings = {name: value for name, value in given.items() if name != "backend"}
+    params = layer_params(settings, sharpness=0.5, prior=1.0, bandwidth=0.8)
+    if settings.get("input_map") == "exp":
+        settings["input_map"] = fishergraph.Nystrom(bandwidth=given.get("bandwidth", 0.8))
+    return fishergraph.FisherSetEmbedding(**params, **settings, **SEEDED, **THREADS)
 
 
-def make_graph(settings: Settings) -> Any:
-    return fishergraph.FisherGraphEmbedding(**made(settings), **SEEDED, **THREADS)
+def make_graph(given: Settings) -> Any:
+    settings = dict(given)
+    readout = take(
+        settings, graph_anchors="n_anchors", readout="reading", graph_kernel="kernel", graph_dim="dim",
+        unit_blocks="unit",
+    )  # fmt: skip
+    family = settings.pop("graph_family", ("gaussian-mixture", {}))
+    mixture = {name: settings[name] for name in ("variance",) if name in settings}
+    readout["family"] = make_family(family, sharpness=settings.pop("graph_sharpness", 0.1), **mixture)
+    if readout.get("kernel") == "exp":
+        readout["kernel"] = fishergraph.Nystrom(bandwidth=settings.get("bandwidth", 1.0))
+    own = take(settings, inputs="inputs", device="device")
+    nodes = {"n_layers": 3, "n_anchors": 8, "dim": 128, "counts": True, "teleport": None, **settings}
+    embedding = fishergraph.FisherEmbedding(**node_params(nodes, sharpness=0.4, bandwidth=1.0))
+    parts = {"nodes": embedding, "readout": fishergraph.Readout(**readout)}
+    return fishergraph.FisherGraphEmbedding(**parts, **own, **SEEDED, **THREADS)
 
 
 def make_classifier(settings: Settings) -> Any:
@@ -101,6 +161,11 @@ def run_training(net: Any, x: Any, y: Any, edge_index: Any, **options: Any) -> n
 # Functions.
 
 
+def without_engine(settings: Settings) -> Settings:
+    """The settings that functions take; `make_engine` has the engine."""
+    return {name: value for name, value in settings.items() if name != "backend"}
+
+
 def load_cora() -> Any:
     return fishergraph.load_graph("cora")
 
@@ -117,7 +182,7 @@ def make_paths(adjacency: Any, dtype: str) -> tuple[Any, Settings]:
 
 
 def make_tensor_sets(sets: Any) -> Any:
-    from fishergraph.ops.torch_edges import tensor_sets
+    from fishergraph.ops.tensor_edges import tensor_sets
 
     return tensor_sets(sets)
 
@@ -129,14 +194,14 @@ def run_anchors(points: Any, n_anchors: int, **settings: Any) -> Any:
 def run_em_means(points: Any, sets: Any, anchors: Any, settings: Settings) -> tuple[Any, Any]:
     """Means and masses, of arrays or of tensors."""
     threads = THREADS if isinstance(points, np.ndarray) else {}
-    means, mass = fishergraph.em_means(points, sets, anchors, variance=0.3, **settings, **threads)
+    means, mass = fishergraph.em_means(points, sets, anchors, variance=0.3, **without_engine(settings), **threads)
     return means, mass
 
 
 def run_em_estimate(points: Any, sets: Any, family: str, settings: Settings) -> list[Any]:
     """The arrays of θ_0, of θ_ML of every multiset, and the masses."""
     theta = fishergraph.learn_family(make_family((family, {})), points, 3, rng=0, **THREADS)
-    estimate, mass = fishergraph.em_estimate(points, sets, theta, **settings)
+    estimate, mass = fishergraph.em_estimate(points, sets, theta, **without_engine(settings))
     return [part for part in (*theta, *estimate, mass) if part is not None]
 
 
