@@ -58,23 +58,23 @@ def npz(path: Path, **members: bytes) -> Path:
 DECLARED = {
     "a wide array": (
         header((3, 10**9)),
-        r"'x' of shape \(3, 1000000000\) and type float32 in \d+ bytes instead of 12,0",
+        "'x' declares shape",
     ),
-    "a long array": (header((10**12, 2)), r"'x' of shape"),
-    "more than a machine word": (header((2**40, 2**40)), r"'x' of shape"),
-    "an array without rows": (header((0, 10**12)), r"'x' of shape .* without content"),
-    "empty texts": (header((10**12,), "<U0"), r"'x' of shape .* without content"),
-    "a negative shape": (header((-1, 5)), r"'x' of shape"),
+    "a long array": (header((10**12, 2)), "'x' declares shape"),
+    "more than a machine word": (header((2**40, 2**40)), "'x' declares shape"),
+    "an array without rows": (header((0, 10**12)), "without content"),
+    "empty texts": (header((10**12,), "<U0"), "without content"),
+    "a negative shape": (header((-1, 5)), "'x' declares shape"),
     "too few bytes": (
         npy(np.ones((3, 2), np.float32))[:-4],
-        r"'x' of shape \(3, 2\) and type float32 in 148 bytes inst",
+        "but has 148",
     ),
-    "too many bytes": (npy(np.ones((3, 2), np.float32)) + b"more", r"'x' of shape \(3, 2\)"),
-    "objects": (npy(np.array([None, 1])), "'x' as pickled objects, which are not read"),
-    "no array": (b"some text", "'x', which is no array of numbers or texts"),
-    "a header that is no Python": (header((3, 2)).replace(b"descr", b"d(scr"), "'x', which is no array"),
-    "a header of brackets": (b"\x93NUMPY\x01\x00\x00\x20" + b"(" * 0x2000, "'x', which is no array"),
-    "another version": (b"\x93NUMPY\x09\x00" + header((3, 2))[8:], "'x', which is no array"),
+    "too many bytes": (npy(np.ones((3, 2), np.float32)) + b"more", "'x' declares shape"),
+    "objects": (npy(np.array([None, 1])), "pickled"),
+    "no array": (b"some text", "not an array"),
+    "a header that is no Python": (header((3, 2)).replace(b"descr", b"d(scr"), "not an array"),
+    "a header of brackets": (b"\x93NUMPY\x01\x00\x00\x20" + b"(" * 0x2000, "not an array"),
+    "another version": (b"\x93NUMPY\x09\x00" + header((3, 2))[8:], "not an array"),
 }
 
 
@@ -91,7 +91,7 @@ def test_what_an_npz_declares_is_compared_with_what_is_there(tmp_path, case, rea
 def test_a_member_that_is_not_read_may_be_anything(tmp_path):
     path = npz(tmp_path / "g.npz", x=b"some text", **{"notes.txt": b"text"})
     check_npz(path, ["y"])
-    with pytest.raises(ValueError, match="which is no array"):
+    with pytest.raises(ValueError, match="not an array"):
         check_npz(path)
 
 
@@ -105,20 +105,20 @@ def wide(n_columns: int, **changes: np.ndarray) -> dict[str, bytes]:
 def test_a_matrix_that_is_wide_by_declaration_alone(tmp_path, reader):
     path = npz(tmp_path / "g.npz", **wide(10**9))
     assert path.stat().st_size < 3000
-    with pytest.raises(ValueError, match="at most 1,048,576 columns beside 3 entries, got 1,000,000,000; leave out"):
+    with pytest.raises(ValueError, match="3 entries, got 1,000,000,000"):
         READERS[reader](path)
     assert READERS["graph"](npz(tmp_path / "g.npz", **wide(2**20))).n_features == 2**20  # as HashingVectorizer has
 
 
 def test_sparse_rows_that_no_memory_holds_are_told(tmp_path):
     X = sp.csr_array((np.ones(3, np.float32), np.arange(3), np.arange(4)), shape=(3, 10**13))
-    with pytest.raises(MemoryError, match=r"features need .* GB, got .* GB of memory; drop features without entries"):
+    with pytest.raises(MemoryError, match=r"features need .* GB"):
         FisherEmbedding().fit(X, graph=sp.csr_array(np.eye(3)))
 
 
 def test_a_set_of_more_nodes_than_there_is_data_for(tmp_path):
     np.savez(tmp_path / "s.npz", graph_ptr=[0, 10**12], y=[0], edge_index=np.zeros((2, 0), int))
-    with pytest.raises(ValueError, match="at most 1,048,576 nodes beside its other arrays, got 1,000,000,000,000"):
+    with pytest.raises(ValueError, match="its other arrays, got 1,000,000,000,000"):
         load_graphs(tmp_path / "s.npz")
     np.savez(tmp_path / "s.npz", graph_ptr=[0, 2**33], y=[0], adj_upper_bits=np.zeros(9, np.uint8))
     with pytest.raises(ValueError, match="at most 1,048,576 nodes"):
@@ -132,9 +132,7 @@ def test_packed_files_within_and_beyond_the_bound(tmp_path, small):
             if sound:
                 read(tmp_path / f"{name}.npz")
             else:
-                with pytest.raises(
-                    ValueError, match=r"more than 100,000 bytes packed into [\d,]+ \(to read it all the"
-                ):
+                with pytest.raises(ValueError, match="more than 100,000"):
                     read(tmp_path / f"{name}.npz")
     noise = np.random.default_rng(0).normal(size=(3, 40_000))  # larger than the bound, but hardly packed
     np.savez_compressed(tmp_path / "noise.npz", x=noise, **GRAPH)
@@ -165,14 +163,14 @@ def test_a_gzip_bomb(tmp_path, small, content, suffix):
     path = tmp_path / f"e{suffix}"
     path.write_bytes(gzip.compress(content))
     for read in (read_edges, read_nodes):
-        with pytest.raises(ValueError, match=rf"'{path}' must be .* more than 100,000 bytes packed into") as caught:
+        with pytest.raises(ValueError, match=rf"'{path}'.* more than 100,000") as caught:
             read(path)
         assert RATIO_VARIABLE in str(caught.value)
 
 
 def test_a_gzip_bomb_in_several_pieces(tmp_path, small):
     (tmp_path / "e.csv.gz").write_bytes(gzip.compress(b"source,target\n") + gzip.compress(b"0,1\n" * 10_000) * 10)
-    with pytest.raises(ValueError, match="more than 100,000 bytes"):
+    with pytest.raises(ValueError, match="more than 100,000"):
         check_gzip(tmp_path / "e.csv.gz")
 
 
@@ -193,7 +191,7 @@ def test_a_damaged_gzip_file_is_named(tmp_path, small, damage):
     path = tmp_path / "e.csv.gz"
     content = gzip.compress(np.random.default_rng(0).bytes(200_000))
     path.write_bytes(content[damage] if damage.stop == -9 else content[damage] + b"\xff" * 2000)
-    with pytest.raises(ValueError, match=rf"'{path}' must be what its name says"):
+    with pytest.raises(ValueError, match=rf"'{path}'"):
         read_edges(path)
 
 
@@ -201,7 +199,7 @@ def test_a_parquet_bomb(tmp_path, small):
     table = pa.table({"source": np.zeros(100_000, int), "target": np.zeros(100_000, int)})
     pq.write_table(table, tmp_path / "e.parquet")
     assert (tmp_path / "e.parquet").stat().st_size < 10_000
-    with pytest.raises(ValueError, match="more than 100,000 bytes packed into"):
+    with pytest.raises(ValueError, match="more than 100,000"):
         read_edges(tmp_path / "e.parquet")
 
 
@@ -211,9 +209,9 @@ def test_zip_files_of_published_layouts(tmp_path, small):
     (tmp_path / "reddit.zip").write_bytes(zipped({**reddit_files(example()), **big}))
     (tmp_path / "TINY.zip").write_bytes(zipped({"TINY_A.txt": b"1,1\n" * 50_000}))
     for name in ("arxiv", "reddit"):
-        with pytest.raises(ValueError, match=rf"{name}\.zip' must be what its name says, got more than 100,000 bytes"):
+        with pytest.raises(ValueError, match=rf"{name}\.zip'.* more than 100,000"):
             read_graph(tmp_path / f"{name}.zip")
-    with pytest.raises(ValueError, match=r"TINY\.zip must be a zip file of text files, got .*more than 100,000 bytes"):
+    with pytest.raises(ValueError, match=r"TINY\.zip'.* more than 100,000"):
         read_tu(tmp_path / "TINY.zip")
 
 
@@ -223,9 +221,9 @@ def test_an_encrypted_zip_file(tmp_path):
     at = content.index(b"PK\x01\x02")
     content[at + 8] |= 1
     (tmp_path / "TINY.zip").write_bytes(content)
-    with zipfile.ZipFile(tmp_path / "TINY.zip") as archive, pytest.raises(ValueError, match="an encrypted file"):
+    with zipfile.ZipFile(tmp_path / "TINY.zip") as archive, pytest.raises(ValueError, match="encrypted"):
         check_zip(archive)
-    with pytest.raises(ValueError, match="an encrypted file"):
+    with pytest.raises(ValueError, match="encrypted"):
         read_tu(tmp_path / "TINY.zip")
 
 
@@ -258,11 +256,11 @@ def test_reddit_and_shchur_compare_what_they_declare(tmp_path):
     with zipfile.ZipFile(io.BytesIO(files["reddit_graph.npz"])) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     files["reddit_graph.npz"] = zipped(members | {"data.npy": header((10**12,))})
-    with pytest.raises(ValueError, match=r"sparse matrix as SciPy saves it, .*'data' of shape"):
+    with pytest.raises(ValueError, match="'data' declares shape"):
         read_graph(write_files(tmp_path / "reddit", files))
     path = tmp_path / "s.npz"
     path.write_bytes(zipped({"labels.npy": header((10**12,)), "adj_indptr.npy": npy(np.zeros(2))}))
-    with pytest.raises(ValueError, match="'labels' of shape"):
+    with pytest.raises(ValueError, match="'labels' declares shape"):
         read_shchur(path)
 
 

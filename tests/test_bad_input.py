@@ -154,7 +154,7 @@ def test_a_graph_without_nodes(graph, features):
 
 
 def test_a_matrix_that_is_not_square():
-    refused(r"must be square, got shape \(8, 7\)", graph=sp.csr_array((8, 7)))
+    refused("square", graph=sp.csr_array((8, 7)))
 
 
 def test_what_is_no_graph():
@@ -203,10 +203,10 @@ def test_counts_are_not_divided_by_their_lengths():
 
 def test_ids_of_a_table_beside_rows_without_names():
     edges = pd.DataFrame({"source": list("hgfedcba"), "target": list("gfedcbah")})
-    message = "X must name its rows beside an edge table whose ids are not the numbers 0 to 7 of these, got the id 'a'"
+    message = "X must name its rows"
     for rows in (X, pd.DataFrame(X), sp.csr_array(X)):
         refused(message, features=rows, graph=edges)
-        refused(r"or graph=as_graph\(edges, node_ids=…\) with the ids in the rows' order", features=rows, graph=edges)
+        refused("node_ids=…", features=rows, graph=edges)
     named = pd.DataFrame(X, index=list("hgfedcba"))
     Z = small().fit_transform(named, graph=edges)
     np.testing.assert_array_equal(Z, small().fit_transform(X, graph=as_graph(edges, node_ids=list("hgfedcba"))))
@@ -215,7 +215,7 @@ def test_ids_of_a_table_beside_rows_without_names():
     expected = small().fit_transform(X, graph=as_graph(gaps, n_nodes=8))
     for rows in (X, pd.DataFrame(X)):
         np.testing.assert_array_equal(small().fit_transform(rows, graph=gaps), expected)
-    refused("the numbers 0 to 7 of these, got the id 9", graph=gaps + 3)
+    refused("got the id 9", graph=gaps + 3)
 
 
 INDEX = np.array([[0, 1, 2], [1, 2, 3]])
@@ -512,7 +512,7 @@ def test_numbers_that_leave_their_range_are_refused():
 @pytest.mark.parametrize("ids", [3, 1e30, "abc", object(), np.array(3)], ids=lambda bad: type(bad).__name__)
 def test_ids_that_list_nothing(ids):
     for graph in (nx.path_graph(3), pd.DataFrame({"source": [0, 1], "target": [1, 2]})):
-        with pytest.raises(TypeError, match=r"node_ids must be a list of ids, got .*; put them into a list"):
+        with pytest.raises(TypeError, match="node_ids must be a list of ids"):
             as_graph(graph, node_ids=ids)
 
 

@@ -54,16 +54,16 @@ def make(kind: str, folder: Path) -> Path:
 
 
 KINDS = {
-    "pipe": (OSError, "got a pipe; copy its content to a file"),
-    "link to a pipe": (OSError, "got a pipe"),
-    "socket": (OSError, "got a socket"),
-    "device": (OSError, "got a device"),
-    "folder": (IsADirectoryError, "got a folder; name a file in it"),
-    "loop": (OSError, "got symbolic links that lead in a circle"),
-    "nothing": (FileNotFoundError, "got nothing there"),
-    "file as folder": (FileNotFoundError, "got nothing there"),
+    "pipe": (OSError, "pipe; copy its content to a file"),
+    "link to a pipe": (OSError, "pipe"),
+    "socket": (OSError, "socket"),
+    "device": (OSError, "device"),
+    "folder": (IsADirectoryError, "folder; name a file in it"),
+    "loop": (OSError, "symbolic links"),
+    "nothing": (FileNotFoundError, "does not exist"),
+    "file as folder": (FileNotFoundError, "does not exist"),
     "long name": (OSError, "File name too long"),
-    "null": (ValueError, "must not hold a null character"),
+    "null": (ValueError, "null character"),
 }
 
 
@@ -81,7 +81,7 @@ def test_what_is_no_file_is_refused_without_being_opened(tmp_path, kind, check):
 def test_a_file_without_rights(tmp_path, monkeypatch):
     (tmp_path / "input").write_text("a")
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may read everything
-    with pytest.raises(PermissionError, match="must be readable, got a file that is not; change its rights"):
+    with pytest.raises(PermissionError, match="not readable"):
         check_readable(tmp_path / "input")
 
 
@@ -93,7 +93,7 @@ def test_a_sound_file_and_an_empty_one(tmp_path):
     assert check_readable(tmp_path / "link") == b"a" * 4096
     path.write_bytes(b"")
     check_regular(path)
-    with pytest.raises(ValueError, match="got an empty file"):
+    with pytest.raises(ValueError, match="empty"):
         check_readable(path)
 
 
@@ -101,7 +101,7 @@ def test_a_sound_file_and_an_empty_one(tmp_path):
 @pytest.mark.parametrize("kind", ["pipe", "socket", "device", "folder"])
 def test_an_output_never_replaces_what_is_no_file(tmp_path, kind):
     path = make(kind, tmp_path)
-    with pytest.raises(OSError, match="the output must be a file, got"):
+    with pytest.raises(OSError, match="the output"):
         check_folder(path)
 
 
@@ -111,7 +111,8 @@ import sys, warnings
 from pathlib import Path
 warnings.simplefilter("ignore")
 folder = Path(sys.argv[1])
-from fishergraph import FisherEmbedding, datasets, tables
+from fishergraph import FisherEmbedding, datasets
+from fishergraph.io import tables
 from fishergraph.cli.data_pages import show_list
 from fishergraph.datasets import formats, npz, planetoid, reddit, shchur, table_pair, tu
 from fishergraph.datasets.archive import Members
@@ -432,7 +433,7 @@ def test_a_full_disk_names_the_file_and_leaves_nothing(tmp_path, write):
     process.start()
     message, left = answers.get(timeout=60)
     process.join()
-    assert re.search(rf"'{tmp_path}/out\S*' could not be written \(File too large\); make room", message), message
+    assert re.search(rf"'{tmp_path}/out\S*' could not be written \(File too large\)", message), message
     assert left == []
     if "tables" in write.__name__:
         assert "out.nodes" in message

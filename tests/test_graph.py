@@ -388,18 +388,18 @@ ERRORS = {
     "weight shape": (lambda: as_graph((EDGES, WEIGHTS[:2])), r"shape \(5,\), got \(2,\)"),
     "float edge_index": (lambda: as_graph(EDGES * 1.0), "integers, got float64"),
     "bool edge_index": (lambda: as_graph(EDGES > 1), "integers, got bool"),
-    "not square": (lambda: as_graph(sp.csr_array((2, 3))), r"square, got shape \(2, 3\)"),
+    "not square": (lambda: as_graph(sp.csr_array((2, 3))), "square"),
     "dense square": (lambda: as_graph(np.eye(5)), r"got \(5, 5\); wrap"),
     "transposed": (lambda: as_graph(EDGES.T), r"got \(5, 2\); transpose"),
     "one axis": (lambda: as_graph(np.arange(4)), r"\(2, E\), got \(4,\)"),
     "unknown type": (lambda: as_graph({"a": 1}), "NetworkX.*got builtins dict"),
     "a list of lists": (lambda: as_graph([[0, 1]]), r"got list \[0, 1\] as entry 0; pass \[tuple\(edge\) for edge in"),
     "a list of fours": (lambda: as_graph([(0, 1), (0, 1, 2, 3)]), r"got tuple \(0, 1, 2, 3\) as entry 1"),
-    "a list of two kinds": (lambda: as_graph([(0, 1), ("a", 1)]), "the source of an edge must hold values of one kind"),
+    "a list of two kinds": (lambda: as_graph([(0, 1), ("a", 1)]), "source of an edge.*one type"),
     "a list of floats": (lambda: as_graph([(0.5, 1)]), "the source of an edge must be integers or strings, got double"),
     "a list without an end": (
         lambda: as_graph([("a", None)]),
-        "the target of an edge must not be missing, got none in row 0",
+        "target of an edge.*row 0",
     ),
     "a list with a weight": (lambda: as_graph([("a", "b", -1.0)]), "not negative, got -1 on edge a -> b"),
     "NetworkX's edges": (
@@ -419,24 +419,24 @@ ERRORS = {
     "int id missing": (lambda: as_graph(pd.DataFrame({"u": [1, 2], "v": [1, None]})), "column 'v'.*row 1"),
     "empty id": (lambda: as_graph(pd.DataFrame({"u": ["a", ""], "v": ["b", "c"]})), "column 'u'.*row 1"),
     "float id": (lambda: as_graph(pd.DataFrame({"u": [1.5], "v": [2.5]})), "column 'u'.*got double"),
-    "mixture": (lambda: as_graph(pd.DataFrame({"u": [1, "a"], "v": [2, 3]})), "column 'u'.*mixture"),
-    "endpoint not a node": (lambda: as_graph(TABLE, node_ids=["a", "b"]), "got none for 'c'"),
+    "mixture": (lambda: as_graph(pd.DataFrame({"u": [1, "a"], "v": [2, 3]})), "column 'u'.*one type"),
+    "endpoint not a node": (lambda: as_graph(TABLE, node_ids=["a", "b"]), "for 'c'"),
     "int endpoint not a node": (
         lambda: as_graph(pa.table({"u": [1], "v": [8]}), node_ids=[1, 2]),
-        "none for 8",
+        "for 8",
     ),
     "duplicate node id": (lambda: as_graph(TABLE, node_ids=["a", "b", "c", "b"]), "got 'b' again in row 3"),
     "missing node id": (lambda: as_graph(TABLE, node_ids=["a", None, "c"]), "node_ids.*row 1"),
     "no node ids": (lambda: as_graph(pa.table({"u": [], "v": []}), node_ids=[]), "at least one node"),
     "networkx duplicate": (lambda: as_graph(_nx(1), node_ids=["p", "q", "p"]), "got 'p' again in row 2"),
-    "networkx stranger": (lambda: as_graph(_nx(1), node_ids=["p"]), "got none for 'q'"),
+    "networkx stranger": (lambda: as_graph(_nx(1), node_ids=["p"]), "for 'q'"),
     "igraph names": (
         lambda: as_graph(igraph.Graph(n=2, vertex_attrs={"name": ["k", "k"]})),
         "'k' again in row 1",
     ),
     "ids for an array": (lambda: as_graph(EDGES, node_ids=[1]), "node_ids.*numpy ndarray"),
-    "n_nodes of a matrix": (lambda: as_graph(sp.csr_array((3, 3)), n_nodes=4), "has 3 nodes, got n_nodes=4"),
-    "n_nodes of a graph": (lambda: as_graph(nx.path_graph(3), n_nodes=4), "has 3 nodes, got n_nodes=4"),
+    "n_nodes of a matrix": (lambda: as_graph(sp.csr_array((3, 3)), n_nodes=4), "n_nodes must be 3"),
+    "n_nodes of a graph": (lambda: as_graph(nx.path_graph(3), n_nodes=4), "n_nodes must be 3"),
     "n_nodes zero": (lambda: as_graph(EDGES, n_nodes=0), "n_nodes.*got 0"),
 }
 
@@ -496,7 +496,7 @@ def test_flags_and_names_that_do_not_belong():
     graph = as_graph(np.array([[0, 1], [1, 2]]))
     with pytest.raises(ValueError, match="undirected must be True or False, got 'no'"):
         as_graph(graph, undirected="no")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="node_ids belongs to edge tables and NetworkX, got it with fishergraph Graph"):
+    with pytest.raises(ValueError, match="fishergraph Graph"):
         as_graph(graph, node_ids=[2, 1, 0])
 
 

@@ -100,6 +100,11 @@ class _Invalid(FishergraphError):
         fields = {"parameter": parameter, "value": value, "expected": expected, "got": got, "advice": advice}
         super().__init__(message, **fields, settings=self.settings, **more)
 
+    @property
+    def problem(self) -> str:
+        """The message without the advice."""
+        return f"{self.parameter} must {self.expected}, got {self.got or shown(self.value)}"
+
     def _sentence(self, name: Name, setting: Setting) -> str:
         got = self.got or shown(self.value)
         return f"{name(self.parameter)} must {self.expected}, got {got}{_ending(self.advice, self.settings, setting)}"
@@ -176,8 +181,9 @@ class FileFormatError(FishergraphError, ValueError):
         super().__init__(message, path=path, line=line, reason=reason, advice=advice)
 
     def _sentence(self, name: Name, setting: Setting) -> str:
-        line = "" if self.line is None else f"line {self.line} of "
-        return f"{line}'{self.path}' cannot be read: {self.reason}{_ending(self.advice, {}, setting)}"
+        file = f"'{self.path}'" if self.path else "the file"
+        file = file if self.line is None else f"line {self.line} of {file}"
+        return f"{file} cannot be read: {self.reason}{_ending(self.advice, {}, setting)}"
 
 
 class NotEnoughMemory(FishergraphError, MemoryError):

@@ -99,7 +99,7 @@ class Graph:
     @property
     def shape(self) -> tuple[int, int]:
         """Shape of the adjacency matrix."""
-        return (self.n_nodes, self.n_nodes)
+        return self.n_nodes, self.n_nodes
 
     def __len__(self) -> int:
         return self.n_nodes
@@ -277,13 +277,9 @@ def _read_scipy(A: Any, n_nodes: int | None, node_ids: None) -> Graph:
     _check_node_count(n, n_nodes)
     # A new matrix of these arrays has no cached flags from before somebody changed the rows.
     if A.format == "csr" and (B := sp.csr_array((A.data, A.indices, A.indptr), shape=A.shape)).has_canonical_format:
-        A = B
-
-        def name(i):
-            return f"({np.searchsorted(A.indptr, i, side='right') - 1}, {A.indices[i]})"
-
-        data = check_weights(A.data, len(A.data), name)
-        return _from_csr(sp.csr_array((data, A.indices, A.indptr), shape=A.shape))
+        rows = B.indptr.searchsorted
+        data = check_weights(B.data, len(B.data), lambda i: f"({rows(i, side='right') - 1}, {B.indices[i]})")
+        return _from_csr(sp.csr_array((data, B.indices, B.indptr), shape=B.shape))
     A = A.tocoo()
     data = check_weights(A.data, len(A.data), lambda i: f"({A.row[i]}, {A.col[i]})")
     return _assemble(A.col, A.row, data, n)

@@ -56,9 +56,7 @@ def test_a_broken_connection_is_taken_up_where_it_broke(web, tmp_path):
 def test_a_killed_download_is_taken_up_by_the_next_call(web, tmp_path, monkeypatch):
     monkeypatch.setattr(download, "ATTEMPTS", 1)
     web.break_after = 120_000
-    with pytest.raises(
-        ConnectionError, match=r"broke\); 120,000 bytes are kept, and the next call goes on.*FISHERGRAPH"
-    ):
+    with pytest.raises(ConnectionError, match="120,000 bytes are kept"):
         fetch_file(a_file(web), tmp_path)
     assert names(tmp_path / "some") == ["file.bin.part", "file.bin.part.tag"]
     web.break_after = None
@@ -103,14 +101,12 @@ def test_another_part_than_was_asked_for_is_not_added(web, tmp_path, monkeypatch
     (tmp_path / "some").mkdir()
     (tmp_path / "some" / "file.bin.part").write_bytes(CONTENT[:5000])
     monkeypatch.setattr(download, "_continues", lambda response, have: False)
-    with pytest.raises(ConnectionError, match=r"another part than the one that was asked for\); 5,000 bytes are kept"):
+    with pytest.raises(ConnectionError, match=r"another range .*5,000 bytes are kept"):
         fetch_file(a_file(web, sha256=sha256(CONTENT)), tmp_path)
 
 
 def test_a_wrong_checksum_removes_the_download_and_says_so(web, tmp_path):
-    with pytest.raises(
-        ValueError, match=rf"file\.bin must have the SHA-256 checksum 0000.*got {sha256(CONTENT)}.*removed"
-    ):
+    with pytest.raises(ValueError, match=rf"file\.bin'.*0000, got {sha256(CONTENT)}.*removed"):
         fetch_file(a_file(web, sha256="0000"), tmp_path)
     assert names(tmp_path / "some") == []
 
@@ -118,15 +114,13 @@ def test_a_wrong_checksum_removes_the_download_and_says_so(web, tmp_path):
 def test_the_first_download_is_trusted_and_binds_the_next(web, tmp_path):
     path = fetch_file(a_file(web), tmp_path)
     path.write_bytes(b"tampered")
-    with pytest.raises(
-        ValueError, match=r"file\.bin' must have the SHA-256.*changed or cut and has been moved to '.*\.old'; fetch"
-    ):
+    with pytest.raises(ValueError, match=r"changed or cut; it was renamed to '.*\.old'"):
         fetch_file(a_file(web), tmp_path)
     assert names(tmp_path / "some") == ["file.bin.old", "file.bin.sha256"]
     assert (tmp_path / "some" / "file.bin.old").read_bytes() == b"tampered"
     (tmp_path / "some" / "file.bin.old").unlink()
     web.files["file.bin"] = b"another"
-    with pytest.raises(ValueError, match=rf"checksum {sha256(CONTENT)}, got .*, or remove '.*sha256' if the publisher"):
+    with pytest.raises(ValueError, match=rf"{sha256(CONTENT)}, got .*, or remove '.*sha256'"):
         fetch_file(a_file(web), tmp_path)
     web.files["file.bin"] = CONTENT
     assert fetch_file(a_file(web), tmp_path).read_bytes() == CONTENT
@@ -140,7 +134,7 @@ def test_a_look_before_use_reads_only_files_that_changed(web, tmp_path, monkeypa
     check_file(path)
     assert read == []
     os.utime(path, ns=(2**62, 2**62))
-    with pytest.raises(ValueError, match="moved to"):
+    with pytest.raises(ValueError, match="renamed to"):
         check_file(path)
     assert read == [path]
 
@@ -157,7 +151,7 @@ def test_a_file_of_ones_own_under_a_published_name_is_kept(web, tmp_path):
     own.parent.mkdir()
     for number, aside in enumerate(("file.bin.old", "file.bin.old-2", "file.bin.old-3")):
         own.write_bytes(f"mine {number}".encode())
-        with pytest.raises(ValueError, match=rf"moved to '.*/{aside}'; fetch it again"):
+        with pytest.raises(ValueError, match=rf"renamed to '.*/{aside}'"):
             fetch_file(a_file(web, sha256=sha256(CONTENT)), tmp_path)
         assert (own.parent / aside).read_bytes() == f"mine {number}".encode()
     assert web.requests == []
@@ -189,9 +183,7 @@ def test_no_such_file_and_no_such_server(web, tmp_path):
 def test_a_full_disk_is_found_before_it_is_full(web, tmp_path, monkeypatch):
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1000))
-    with pytest.raises(
-        OSError, match=r"room for file\.bin, got 1,000 bytes free where 300,000 are needed; make room"
-    ) as caught:
+    with pytest.raises(OSError, match="1,000 bytes free, 300,000 needed") as caught:
         fetch_file(a_file(web), tmp_path)
     assert not isinstance(caught.value, ConnectionError)
     assert len(web.requests) == 1
@@ -204,14 +196,14 @@ def test_a_folder_without_rights(web, tmp_path, monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr("pathlib.Path.mkdir", refuse)
-    with pytest.raises(PermissionError, match=r"the folder for data .*closed.*Permission denied.*data_home"):
+    with pytest.raises(PermissionError, match="Permission denied"):
         fetch_file(a_file(web), tmp_path / "closed")
     assert web.requests == []
 
 
 def test_a_file_in_place_of_the_folder(web, tmp_path):
     (tmp_path / "some").write_text("a file")
-    with pytest.raises(PermissionError, match=r"the folder for data must be one that can be written to"):
+    with pytest.raises(PermissionError, match="data folder"):
         fetch_file(a_file(web), tmp_path)
 
 
@@ -295,7 +287,7 @@ def test_a_tampered_download_is_moved_aside_before_it_is_read(web, home, monkeyp
     content = (home / file.path).read_bytes()
     (home / file.path).write_bytes(content[: len(content) // 2])
     os.utime(home / file.path, ns=(2**62, 2**62))
-    with pytest.raises(ValueError, match=r"arxiv\.zip' must have the SHA-256.*\.zip\.old'; fetch it again"):
+    with pytest.raises(ValueError, match=r"SHA-256.*\.zip\.old'"):
         load_graph("ogbn-arxiv")
     assert load_graph("ogbn-arxiv").n_nodes == N
     assert len(web.requests) == 2
@@ -322,7 +314,7 @@ def test_the_table_is_sound():
         assert str(source.preparation).startswith("both directions of an edge")
         for file in source.files:
             assert file.url.startswith("https://")
-            assert (file.sha256 is None) == file.checksum_from.startswith("learned")
+            assert (file.sha256 is None) == file.checksum_from.startswith("stored")
             assert file.sha256 is None or len(bytes.fromhex(file.sha256)) == 32
     paths = [file.path for source in SOURCES.values() for file in source.files]
     assert len(set(paths)) == len(paths)

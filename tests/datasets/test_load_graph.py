@@ -85,7 +85,7 @@ def test_folders_are_searched_in_order(tmp_path, monkeypatch):
 def test_unknown_name_lists_the_known_ones(tmp_path, name):
     write_triangle(tmp_path / "home", "square")
     write_triangle(tmp_path, "triangle")
-    with pytest.raises(ValueError, match=r"'cora', 'citeseer', 'pubmed', .*'square'.*choose one") as caught:
+    with pytest.raises(ValueError, match=r"'cora', 'citeseer', 'pubmed', .*'square'") as caught:
         load_graph(name, data_home=tmp_path / "home")
     assert repr(name) in str(caught.value)
 
@@ -117,7 +117,7 @@ def test_a_path_in_place_of_a_name(tmp_path):
     write_triangle(tmp_path, "triangle")
     assert load_graph(tmp_path / "triangle.npz").name == "triangle"
     assert load_graph(str(tmp_path / "triangle.npz")).graph.nnz == 4
-    with pytest.raises(FileNotFoundError, match="a file was expected"):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
         load_graph(tmp_path / "square.npz")
 
 
@@ -126,15 +126,13 @@ def test_a_data_folder_that_is_closed(tmp_path, monkeypatch):
     monkeypatch.setenv("FISHERGRAPH_DATA", str(tmp_path / "closed"))
     real = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: "closed" not in str(path) and real(path, mode))
-    with pytest.raises(
-        PermissionError, match=r"a data folder must be a folder that can be read, got '.*closed', which is"
-    ):
+    with pytest.raises(PermissionError, match=r"data folder '.*closed'"):
         load_graph("citeseer")
 
 
 def test_a_file_in_place_of_the_data_folder(tmp_path):
     (tmp_path / "file").write_text("a file")
-    with pytest.raises(PermissionError, match="a data folder must be a folder"):
+    with pytest.raises(PermissionError, match="not a readable folder"):
         load_graph("citeseer", data_home=tmp_path / "file")
 
 

@@ -62,17 +62,17 @@ CSR = {"x": None, "x_data": np.ones(1), "x_indptr": np.array([0, 1, 1, 1, 1]), "
     ("changes", "message"),
     [
         ({"y": None}, "an array 'y'"),
-        ({"x": None}, "an array 'x' or the pieces x_data, x_indices, x_indptr, x_shape of a CSR matrix, got"),
+        ({"x": None}, "'x' or the arrays x_data"),
         ({"y": np.array([0.0, 1.0, np.nan, 0.0])}, "integers in 'y'"),
-        ({"edge_index": np.array([[0], [4]])}, "node numbers 0 to 3"),
-        ({"edge_index": np.array([[0], [-1]])}, "node numbers 0 to 3"),
+        ({"edge_index": np.array([[0], [4]])}, "between 0 and 3"),
+        ({"edge_index": np.array([[0], [-1]])}, "between 0 and 3"),
         ({"edge_index": np.array([0, 1])}, r"\(2, edge\)"),
         ({"x": np.ones((3, 2))}, "features of 4 nodes"),
         ({"x": np.full((4, 2), np.nan)}, "finite numbers.*NaN in row 0"),
-        ({"x": np.array(["a", "b", "c", "d"])}, r"x in .* must be \(n, d\) numbers, got <U1 of shape \(4,\)"),
+        ({"x": np.array(["a", "b", "c", "d"])}, "'x', got <U1"),
         ({**CSR, "x_indices": np.array([7])}, r"x_shape in .* indices lie inside its shape \(4, 2\)"),
-        ({**CSR, "x_indices": np.array([0]), "x_shape": np.array([4])}, r"x_shape in .* must have shape \(2,\), got"),
-        ({"edge_index": np.ones((2, 3))}, r"edge_index in .* whole numbers of shape \(2, edge\), got float64"),
+        ({**CSR, "x_indices": np.array([0]), "x_shape": np.array([4])}, "'x_shape' of shape"),
+        ({"edge_index": np.ones((2, 3))}, "'edge_index', got float64"),
         ({"edge_index": None}, "an array 'edge_index'"),
         ({"train_mask": np.ones(4)}, "'train_mask' of shape"),
         ({"ids": np.arange(3)}, "'ids' of shape"),
@@ -91,8 +91,8 @@ BAD_FEATURES = {
     "NaN": ({"x": np.array([[0.0], [1], [np.nan], [2]])}, "must hold finite numbers, got NaN in row 2"),
     "infinity": ({"x": np.full((4, 1), np.inf)}, "must hold finite numbers, got infinity in row 0"),
     "beyond float32": ({"x": np.full((4, 1), 1e39)}, r"x in .* must lie within ±3\.4e38, got 1e\+39; rescale it"),
-    "text": ({"x": np.full((4, 1), "a")}, r"x in .* must be \(n, d\) numbers, got <U1 of shape \(4, 1\)"),
-    "one axis": ({"x": np.ones(4)}, r"x in .* must be \(n, d\) numbers, got float64 of shape \(4,\)"),
+    "text": ({"x": np.full((4, 1), "a")}, "'x', got <U1"),
+    "one axis": ({"x": np.ones(4)}, "'x', got float64"),
     "sparse beyond float32": (CSR | {"x_indices": np.array([0]), "x_data": np.array([-1e39])}, "x_data in .*±3.4e38"),
     "sparse NaN": (CSR | {"x_indices": np.array([0]), "x_data": np.array([np.nan])}, "got NaN in row 0"),
     "sparse text": (CSR | {"x_indices": np.array([0]), "x_data": np.array(["a"])}, "x_data in .*numbers, got <U1"),
@@ -144,7 +144,7 @@ def test_a_damaged_file_is_named(tmp_path, damage):
             np.save(stream, np.ones(3))
     else:
         path.write_bytes(damaged[damage])
-    with pytest.raises(ValueError, match="an empty file" if damage == "empty" else "cannot be read") as caught:
+    with pytest.raises(ValueError, match="empty" if damage == "empty" else "cannot be read") as caught:
         read_npz(path)
     assert str(path) in str(caught.value)
 

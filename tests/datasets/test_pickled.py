@@ -110,11 +110,11 @@ REFUSED = {
     "deep tuples": (file_of(b")" + b"\x85" * 100_000), "tuples within tuples"),
     "a wide stack": (file_of(b"N" * 100_000), "more than 10000 values"),
     "marks": (file_of(b"(" * 100_000), "more than 10000 values"),
-    "no mark": (file_of(b"]K\x01e"), "mark that is not there"),
-    "an empty stack": (file_of(b"a"), "not there"),
+    "no mark": (file_of(b"]K\x01e"), "mark that does not exist"),
+    "an empty stack": (file_of(b"a"), "does not exist"),
     "a table of numbers": (file_of(b"}K\x00K\x01s"), "int instead of a list"),
     "a key without value": (file_of(b"}(K\x00u"), "key without value"),
-    "a list as key": (file_of(b"}]]s"), "where a text is expected"),
+    "a list as key": (file_of(b"}]]s"), "in place of text"),
     "a text": (file_of(b"U\x02id"), "neither array"),
     "two values": (file_of(b"]]"), "2 values instead of one"),
     "a length beyond the end": (b"\x80\x02T\xff\xff\xff\xff.", "cut short"),
@@ -128,7 +128,7 @@ REFUSED = {
         file_of(b"c_codecs\nencode\nX\x03\x00\x00\x00\xe2\x82\xacX\x06\x00\x00\x00latin1\x86R"),
         "can't encode",
     ),
-    "bytes of a number": (file_of(b"c__builtin__\nbytes\nJ\x00\x00\x00\x7f\x85R"), "makes bytes of something"),
+    "bytes of a number": (file_of(b"c__builtin__\nbytes\nJ\x00\x00\x00\x7f\x85R"), "makes bytes"),
     "a broken text": (file_of(b"X\x01\x00\x00\x00\xff"), "can't decode"),
 }
 
@@ -150,7 +150,7 @@ def test_a_matrix_whose_indices_are_not_integers():
 def test_a_matrix_that_is_wide_by_declaration_alone():
     matrix = sp.csr_matrix(np.eye(3, dtype=np.float32))
     matrix.resize(3, 10**9)
-    with pytest.raises(ValueError, match="at most 1,048,576 columns beside 3 entries, got 1,000,000,000"):
+    with pytest.raises(ValueError, match="3 entries, got 1,000,000,000"):
         parse(pickle.dumps(matrix, protocol=2))
 
 

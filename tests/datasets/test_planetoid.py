@@ -121,7 +121,7 @@ def test_arrays_of_objects_are_refused(tmp_path):
 def test_a_damaged_pickle_is_named(tmp_path, content):
     write_small(tmp_path)
     (tmp_path / "ind.small.tx").write_bytes(content)
-    with pytest.raises(ValueError, match=r"ind\.small\.tx must be a Planetoid pickle"):
+    with pytest.raises(ValueError, match=r"ind\.small\.tx'"):
         read_planetoid(tmp_path, "small")
 
 
@@ -129,7 +129,7 @@ def test_bad_csr_indices_are_refused(tmp_path):
     matrix = sp.csr_matrix(np.eye(3, dtype=np.float32))
     matrix.indices[1] = 100
     write_small(tmp_path, allx=matrix)
-    with pytest.raises(ValueError, match=r"ind\.small\.allx .*indices lie inside its shape \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"ind\.small\.allx'.*indices lie inside"):
         read_planetoid(tmp_path, "small")
 
 
@@ -138,7 +138,6 @@ def test_bad_csr_indices_are_refused(tmp_path):
     [
         {"ally": [1, 2]},
         {"tx": np.ones(3)},
-        {"graph": {0: [17]}},
         {"ty": np.eye(3)},
         {"graph": [1]},
         {"y": sp.csr_matrix(np.eye(2))},
@@ -149,27 +148,27 @@ def test_bad_csr_indices_are_refused(tmp_path):
 )
 def test_parts_that_do_not_fit(tmp_path, changes):
     write_small(tmp_path, **changes)
-    with pytest.raises(ValueError, match=r"ind\.small\.\* must be the eight parts"):
+    with pytest.raises(ValueError, match=r"ind\.small\.\*'.*do not fit"):
         read_planetoid(tmp_path, "small")
 
 
 def test_an_edge_to_no_node_names_the_file(tmp_path):
     write_small(tmp_path, graph={0: [17]})
-    with pytest.raises(ValueError, match=r"ind\.small\.graph must hold node numbers 0 to 5, got 0 to 17"):
+    with pytest.raises(ValueError, match=r"ind\.small\.graph'.*0 to 17"):
         read_planetoid(tmp_path, "small")
 
 
 def test_a_test_index_that_would_fill_the_memory(tmp_path):
     write_small(tmp_path)
     (tmp_path / "ind.small.test.index").write_text("5\n999999999999\n")
-    with pytest.raises(ValueError, match="the test index names node 999999999999, far more than the other parts have"):
+    with pytest.raises(ValueError, match="test index names node 999999999999"):
         read_planetoid(tmp_path, "small")
 
 
 def test_bad_test_index_is_named(tmp_path):
     write_small(tmp_path)
     (tmp_path / "ind.small.test.index").write_text("5\nthree\n")
-    with pytest.raises(ValueError, match=r"ind\.small\.test\.index must hold one node number a line"):
+    with pytest.raises(ValueError, match="one node number per line"):
         read_planetoid(tmp_path, "small")
 
 
@@ -177,7 +176,7 @@ def test_the_only_graph_of_a_folder(tmp_path):
     write_small(tmp_path)
     assert read_graph(tmp_path).name == "small"
     write_small(tmp_path, "other")
-    with pytest.raises(ValueError, match="files of one Planetoid graph, got other, small; say which"):
+    with pytest.raises(ValueError, match="files of one Planetoid graph, got other,"):
         read_graph(tmp_path)
     assert read_graph(tmp_path, "other").name == "other"
 
@@ -226,7 +225,7 @@ def test_files_that_are_there_are_not_downloaded(published, tmp_path, place):
 
 def test_a_changed_file_is_not_kept(published, tmp_path):
     (published / "ind.citeseer.y").write_bytes(b"changed")
-    with pytest.raises(ValueError, match=r"ind\.citeseer\.y must have the SHA-256 checksum"):
+    with pytest.raises(ValueError, match=r"ind\.citeseer\.y'.*SHA-256"):
         fetch("citeseer", data_home=tmp_path)
     names = sorted(path.name for path in (tmp_path / "planetoid").iterdir())
     assert names == ["ind.citeseer.x", "ind.citeseer.x.sha256"]

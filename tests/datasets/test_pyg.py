@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph.datasets import load_graph, read_graph
 from published import N, both_ways, example, reddit_files, write_files
 
@@ -120,15 +121,15 @@ def test_a_split_of_ogb():
         (pyg(y=None), "must have y, got Data without it"),
         (pyg(edge_index=None), "must have edge_index"),
         (pyg(y=torch.ones(N, 3)), r"a label for each of its 30 nodes, got y of shape \(30, 3\)"),
-        (pyg(edge_index=torch.zeros(3, 4).long()), r"edge_index of data must be whole .*got int64 of shape \(3, 4\)"),
-        (pyg(edge_index=torch.tensor([[0.5], [1.0]])), "edge_index of data must be whole numbers .*got float32"),
-        (pyg(edge_index=torch.tensor([[0], [99]])), "node numbers 0 to 29, got 0 to 99"),
+        (pyg(edge_index=torch.zeros(3, 4).long()), r"edge_index of data.*\(2, E\)"),
+        (pyg(edge_index=torch.tensor([[0.5], [1.0]])), "edge_index of data must hold integers"),
+        (pyg(edge_index=torch.tensor([[0], [99]])), "nodes 0 to 29"),
         (pyg(x=torch.full((N, 2), torch.nan)), "the features of data must hold finite numbers, got NaN in row 0"),
         (HeteroData(), "to_homogeneous"),
     ],
 )
 def test_objects_that_do_not_fit(source, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((InputError, InputTypeError), match=message):
         read_graph(source)
 
 
@@ -200,15 +201,15 @@ def test_a_damaged_file_is_refused_in_our_words(tmp_path, content):
     [
         ({"edge_index": [[0], [1]]}, "edge_index of data must be a dense tensor of numbers, got list"),
         ({"y": "text"}, "y of data must be a dense tensor of numbers, got str"),
-        ({"y": torch.full((N,), 0.5)}, "y of data must hold the number of a class, got 0.5"),
-        ({"y": torch.full((N,), 1e30)}, "y of data must hold the number of a class"),
+        ({"y": torch.full((N,), 0.5)}, "class numbers, got 0.5"),
+        ({"y": torch.full((N,), 1e30)}, "class numbers"),
         (
             {"y": torch.zeros(N, dtype=torch.complex64)},
             "y of data must be a dense tensor of numbers, got torch.complex",
         ),
         (
             {"x": torch.ones(N + 1, 2), "num_nodes": N},
-            r"x of data must have a row for each of its 30 nodes, got shape \(31, 2\)",
+            "x of data.*30 nodes",
         ),
         ({"x": torch.tensor(1.0)}, "num_nodes"),
         ({"x": [1, 2]}, "num_nodes|x of data"),

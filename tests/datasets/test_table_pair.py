@@ -81,7 +81,7 @@ def test_cora_comes_back(tmp_path):
 def test_a_name_that_is_no_table(tmp_path):
     with pytest.raises(ValueError, match=r"must end in \.csv.*got 'g\.xlsx'"):
         write_tables(small(), tmp_path / "g.xlsx")
-    with pytest.raises(FileNotFoundError, match="must exist"):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
         write_tables(small(), tmp_path / "absent" / "g.csv")
 
 
@@ -116,18 +116,18 @@ def test_tables_that_do_not_fit(tmp_path):
     _, nodes = write_tables(small(), tmp_path / "g.csv")
     good = nodes.read_text()
     nodes.write_text(good.replace("train", "training"))
-    with pytest.raises(ValueError, match=r"g\.nodes\.csv' must say train, val, test or nothing, got 'training'"):
+    with pytest.raises(ValueError, match="got 'training'"):
         read_graph(nodes)
     nodes.write_text(good.replace('"label"', '"topic"'))
-    with pytest.raises(ValueError, match=r"must have a column 'label', got id, topic, split"):
+    with pytest.raises(ValueError, match="no column 'label'"):
         read_graph(nodes)
     nodes.write_text(good)
     (tmp_path / "g.edges.csv").write_text("source,target,weight\n0,1,2.5\n")
-    with pytest.raises(ValueError, match=r"g\.edges\.csv' must list edges without weights"):
+    with pytest.raises(ValueError, match=r"g\.edges\.csv'.*without weights"):
         read_graph(nodes)
     (tmp_path / "g.edges.csv").write_text("source,target\n0,7\n")
     with pytest.raises(ValueError, match="7"):
         read_graph(nodes)
     (tmp_path / "g.edges.csv").unlink()
-    with pytest.raises(ValueError, match=r"must have one of the layouts .*<name>\.nodes\.csv beside"):
+    with pytest.raises(ValueError, match=r"layouts: .*<name>\.nodes\.csv beside"):
         read_graph(nodes)

@@ -12,10 +12,6 @@ import traceback
 
 
 def main() -> None:
-    import fishergraph.cli.commands
-    import fishergraph.datasets
-    import fishergraph.estimators
-    import fishergraph.io.tables  # noqa: F401
 
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:

@@ -14,11 +14,11 @@ from fishergraph.cli.console import printer
 from fishergraph.datasets import BUNDLED, find_graph, find_graphs, is_graph_set, load_graph, load_graphs
 from fishergraph.datasets.folders import data_folders, existing_folders, npz_files
 from fishergraph.datasets.formats import FORMATS
-from fishergraph.datasets.npz import UNREADABLE, read_arrays
 from fishergraph.datasets.prepare import preparation_of
 from fishergraph.datasets.records import GraphData
 from fishergraph.datasets.sources import SOURCES, TU_FILES, TU_HOME, File, Source, published
 from fishergraph.io.archives import npz_shapes
+from fishergraph.io.npz import read_npz
 
 _COLUMNS = ("name", "nodes", "edges", "features", "classes", "licence", "here?")
 _ABSENT = "no, data fetch downloads it"
@@ -79,11 +79,10 @@ def _counts(path: Path) -> tuple[str, str, str, str] | None:
     try:
         shapes = npz_shapes(path)
         (n_nodes,), n_lines = shapes["y"], shapes["edge_index"][1]
-        with path.open("rb") as stream:
-            arrays = read_arrays(stream, str(path), ("y", "x_shape"))
+        arrays = read_npz(path, ("y", "x_shape"))
         n_classes = len(np.unique(arrays["y"]))
         n_features = shapes["x"][1] if "x" in shapes else int(arrays["x_shape"][1])
-    except UNREADABLE:
+    except Exception:  # a damaged file can fail in any way, and is listed without numbers
         return None
     return f"{n_nodes:,}", f"{n_lines:,}", f"{n_features:,}", f"{n_classes:,}"
 
@@ -100,7 +99,7 @@ def _set_size(place: Path | None) -> str:
         return ""
     try:
         return f"{npz_shapes(place)['y'][0]:,}"
-    except UNREADABLE:
+    except Exception:  # as above
         return ""
 
 

@@ -28,7 +28,6 @@ from fishergraph.datasets.records import (
     GraphData,
     GraphSet,
     Split,
-    check_edge_index,
     check_nodes,
     undirected_graph,
 )
@@ -103,7 +102,11 @@ def node_labels(path: str, arrays: Arrays, key: str) -> np.ndarray:
 
 def _edge_index(path: str, arrays: Arrays, n_nodes: int) -> np.ndarray:
     """The ends of all edges, (2, edge) int64."""
-    edges = check_edge_index(path, n_nodes, entry(path, arrays, "edge_index"))
+    edges = entry(path, arrays, "edge_index")
+    filled = edges.dtype.kind in "iu" or edges.size == 0  # np.array([[], []]) is float64
+    if edges.ndim != 2 or edges.shape[0] != 2 or not filled:
+        raise misfit(path, "integers of shape (2, edge) in 'edge_index'", f"{edges.dtype} of shape {edges.shape}")
+    check_nodes(path, n_nodes, edges)
     return edges.astype(np.int64, copy=False)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._arrays import check_finite_rows
-from fishergraph._errors import FileFormatError
+from fishergraph._errors import FileFormatError, InputError
 from fishergraph.datasets.pickled import parse
 from fishergraph.datasets.records import GraphData, check_nodes, undirected_graph
 from fishergraph.datasets.sources import PLANETOID_PARTS
@@ -37,8 +37,10 @@ def load_pickle(path: Path) -> Any:
         return parse(path.read_bytes())
     except FileFormatError as error:
         raise error.revised(path=path) from error
-    except ValueError as error:  # of a text or a matrix
-        raise FileFormatError(path=path, reason=str(error).rstrip("."), advice=_ADVICE) from error
+    except InputError as error:  # of a matrix
+        raise FileFormatError(path=path, reason=error.problem, advice=_ADVICE) from error
+    except ValueError as error:  # of a text
+        raise FileFormatError(path=path, reason=str(error), advice=_ADVICE) from error
 
 
 def planetoid_names(folder: Path) -> list[str]:
@@ -59,9 +61,12 @@ def read_planetoid(folder: str | Path, name: str | None = None) -> GraphData:
     name = _only(folder) if name is None else name
     parts = _read_parts(folder, name)
     try:
-        return _assemble(name, parts)
+        return _assemble(name, parts, folder / file_name(name, "graph"))
+    except FileFormatError:
+        raise
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        reason = f"the eight files do not fit together ({str(error).rstrip('.')})"
+        problem = error.problem if isinstance(error, InputError) else str(error)
+        reason = f"the eight files do not fit together ({problem})"
         advice = "replace them with the published files"
         raise FileFormatError(path=folder / file_name(name, "*"), reason=reason, advice=advice) from error
 
@@ -88,7 +93,7 @@ def _read_parts(folder: Path, name: str) -> SimpleNamespace:
     return SimpleNamespace(**parts, test=test)
 
 
-def _assemble(name: str, parts: SimpleNamespace) -> GraphData:
+def _assemble(name: str, parts: SimpleNamespace, graph_path: Path) -> GraphData:
     """The record: rows of allx first, row i of tx at node test[i]."""
     _check_kinds(parts)
     n_first = parts.allx.shape[0]
@@ -110,7 +115,7 @@ def _assemble(name: str, parts: SimpleNamespace) -> GraphData:
     return GraphData(
         name=name,
         X=X,
-        graph=_graph(parts.graph, n_nodes, file_name(name, "graph")),
+        graph=_graph(parts.graph, n_nodes, graph_path),
         y=y,
         train=np.arange(n_train),
         val=np.arange(n_train, min(n_train + N_VALIDATION, n_first)),
@@ -126,11 +131,11 @@ def _check_kinds(parts: SimpleNamespace) -> None:
         raise TypeError("a part is of another type than its name says")
 
 
-def _graph(neighbours: dict[int, list[int]], n_nodes: int, file: str) -> sp.csr_array:
+def _graph(neighbours: dict[int, list[int]], n_nodes: int, path: Path) -> sp.csr_array:
     """The symmetric adjacency of neighbour lists, without self-loops."""
     counts = [len(targets) for targets in neighbours.values()]
     sources = np.repeat(np.array(list(neighbours), dtype=np.int64), counts)
     targets = np.array([target for row in neighbours.values() for target in row], dtype=np.int64)
-    check_nodes(file, n_nodes, sources, targets)
+    check_nodes(path, n_nodes, sources, targets)
     proper = sources != targets
     return undirected_graph(sources[proper], targets[proper], n_nodes)

@@ -9,10 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._arrays import check_compressed, check_finite_rows
+from fishergraph._edges import check_edge_index, check_endpoints
 from fishergraph._errors import InputError
 from fishergraph._optional import require
 from fishergraph._validation import check_integer
-from fishergraph.datasets.records import GraphData, Split, check_edge_index, undirected_graph
+from fishergraph.datasets.records import GraphData, Split, undirected_graph
 from fishergraph.io.npz import single
 
 PROCESSED = ("processed/data.pt", "processed/geometric_data_processed.pt", "data.pt")
@@ -56,7 +57,8 @@ def from_pyg(obj: Any, name: str | None = None) -> GraphData:
     if y.shape != (n_nodes,):
         expected, advice = f"have a label for each of its {n_nodes} nodes", "choose one task, or another dataset"
         raise InputError(parameter=name, expected=expected, got=f"y of shape {y.shape}", advice=advice)
-    sources, targets = check_edge_index(name, n_nodes, edges)
+    sources, targets = check_edge_index(edges, f"edge_index of {name}")
+    check_endpoints(sources, targets, n_nodes)
     graph = undirected_graph(sources, targets, n_nodes)
     train, val, test = _splits(obj, data, n_nodes, name)
     return GraphData(name, _features(data, n_nodes, name), graph, _labels(y, name), train, val, test, source=name)

@@ -168,16 +168,6 @@ def check_nodes(path: Any, n_nodes: int, *numbers: np.ndarray) -> None:
         raise FileFormatError(path=path, reason=reason)
 
 
-def check_edge_index(path: Any, n_nodes: int, edges: np.ndarray) -> np.ndarray:
-    """Edges of a file unchanged: (2, edge) node numbers."""
-    integers = edges.dtype.kind in "iu" or edges.size == 0  # np.array([[], []]) is float64
-    if edges.ndim != 2 or edges.shape[0] != 2 or not integers:
-        got = f"{edges.dtype} of shape {edges.shape}"
-        raise FileFormatError(path=path, reason=f"edge_index must hold integers of shape (2, edge), got {got}")
-    check_nodes(path, n_nodes, edges)
-    return edges
-
-
 def undirected_graph(sources: np.ndarray, targets: np.ndarray, n_nodes: int) -> sp.csr_array:
     """The symmetric 0/1 adjacency max(A, Aᵀ) of an edge list, in float32: both directions, each edge once."""
     ones = np.ones(len(sources), dtype=bool)  # one byte per edge, and parallel edges stay one

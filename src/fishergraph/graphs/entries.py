@@ -34,6 +34,10 @@ def read_entry(entry: Any, names: dict[str, str], undirected: bool) -> Entry:
         graph = as_graph(graph, undirected=undirected, n_nodes=_n_nodes(graph, X, tags))
     except EndpointError as error:
         raise error.revised(advice="repair the edge or pass features or tags of all nodes") from error
+    except InputError as error:
+        if error.parameter != "n_nodes":
+            raise
+        raise error.revised(parameter="the number of rows of features") from error
     if tags is not None:
         tags = _check_tags(tags, graph.n_nodes, "tags", "node")
     if X is not None and X.shape[0] != graph.n_nodes:

@@ -40,9 +40,8 @@ def unpack_limit(packed: int) -> int:
 
 
 def _too_large(unpacked: int, packed: int) -> FileFormatError:
-    reason = f"its {packed:,} bytes unpack to more than {unpacked:,}"
-    advice = f"set {RATIO_VARIABLE} to more than {UNPACK_RATIO} if you trust it"
-    return FileFormatError(reason=f"{reason} ({advice})")
+    advice = f"set {RATIO_VARIABLE} to more than {UNPACK_RATIO} if you trust the file"
+    return FileFormatError(reason=f"its {packed:,} bytes unpack to more than {unpacked:,}", advice=advice)
 
 
 def check_zip(archive: zipfile.ZipFile, members: Iterable[zipfile.ZipInfo] | None = None) -> None:

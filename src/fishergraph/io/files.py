@@ -122,14 +122,13 @@ def check_text(path: Path, head: bytes, *, zipped: bool) -> None:
 def unreadable(path: Path, head: bytes, reason: Any) -> FileFormatError:
     """The error for a file that is not what its name says; its first bytes may tell what it is.
 
-    `reason` is an error, whose text is quoted, or a phrase.
+    `reason` is a phrase, a `FileFormatError` without path, or another error, whose text is quoted.
     """
+    if isinstance(reason, FileFormatError):
+        return reason.revised(path=path)
     looks = next((kind for magic, kind in MAGIC.items() if head.lstrip().startswith(magic)), None)
     other = looks and not any(kind.lower() in path.name.lower() for kind in looks.split(" or "))
-    if other:
-        phrase = f"its content looks like {looks}, not like its name"
-    else:
-        phrase = reason.reason if isinstance(reason, FileFormatError) else str(reason).split("\n")[0].rstrip(". ")
+    phrase = f"its content looks like {looks}" if other else str(reason).split("\n")[0].rstrip(". ")
     return FileFormatError(path=path, reason=phrase, advice="repair or rename it")
 
 
