@@ -28,7 +28,7 @@ ORDER = [
 ]  # fmt: skip
 
 # torch appears here and nowhere else.
-TORCH = re.compile(r"nn/|baselines/|ops/(tensor_|torch_|_torch/|_triton/|_numba/tensors|\w+/(torch|triton))")
+TORCH = re.compile(r"nn/|baselines/|ops/(tensor_|torch_|_triton/|_numba/tensors|\w+/(torch|triton))")
 
 MODULE_LINES, FUNCTION_LINES, KERNEL_LINES = 400, 50, 80
 COMPILERS = {"compiled", "compiled_sum", "inlined", "leaf", "leaf_sum", "njit", "intrinsic", "jit"}
