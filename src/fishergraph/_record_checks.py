@@ -7,6 +7,7 @@ over each array suffices: a few milliseconds for the 2.3 million edges of ogbn-a
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,15 +23,19 @@ def unchecked(kind: type[R], *values: Any, **named: Any) -> R:
     Fields that are not given keep their defaults.
     """
     record = object.__new__(kind)
-    names = (field.name for field in fields(kind))  # type: ignore[arg-type]
-    normalise(record, **dict(zip(names, values, strict=False)), **named)
+    # At once, not field by field through `object.__setattr__`: every row block of a layer makes such a record.
+    record.__dict__.update(zip(_field_names(kind), values, strict=False), **named)
     return record
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def changed(record: R, **values: Any) -> R:
     """A copy of a record with other values that are known to be right, made without its checks."""
-    names = [field.name for field in fields(record)]  # type: ignore[arg-type]
-    return unchecked(type(record), **{name: getattr(record, name) for name in names} | values)
+    return unchecked(type(record), **{name: getattr(record, name) for name in _field_names(type(record))} | values)
 
 
 def normalise(record: Any, **values: Any) -> None:
