@@ -48,19 +48,23 @@ class Case:
         return {name: t.detach().clone().requires_grad_() for name, t in given.items() if t is not None}
 
     def means(self, engine, **leaves):
-        """(means, mass) with some of the tensors replaced."""
-        given = {name: leaves.get(name, getattr(self, name)) for name in LEAVES}
+        """(means, mass) by an engine, with some of the tensors replaced."""
         with config_context(engine=engine):
-            return em_means(
-                given["points"],
-                self.sets.weighted(given["weights"]),
-                given["anchors"],
-                bias=given["bias"],
-                variance=self.variance,
-                prior=self.prior,
-                n_em_iter=self.n_em_iter,
-                e_step=self.e_step,
-            )
+            return self.configured_means(**leaves)
+
+    def configured_means(self, **leaves):
+        """The same by the configured engine."""
+        given = {name: leaves.get(name, getattr(self, name)) for name in LEAVES}
+        return em_means(
+            given["points"],
+            self.sets.weighted(given["weights"]),
+            given["anchors"],
+            bias=given["bias"],
+            variance=self.variance,
+            prior=self.prior,
+            n_em_iter=self.n_em_iter,
+            e_step=self.e_step,
+        )
 
     def gradients(self, engine, names=LEAVES):
         """{"means", "mass", and the gradient of every leaf of ⟨means, grad_means⟩ + ⟨mass, grad_mass⟩}."""
@@ -324,13 +328,14 @@ class GradientContract:
 
         def loss(points, anchors, bias, weights):
             given = {"points": points.tanh(), "anchors": 2 * anchors, "bias": bias, "weights": weights}
-            means, mass = case.means(self.engine, **given)
+            means, mass = case.configured_means(**given)
             return (means * case.grad_means).sum() + (mass * case.grad_mass).sum()
 
         results = []
         for function in (loss, torch.compile(loss, fullgraph=True, backend="aot_eager")):
             leaves = tuple(case.leaves().values())
-            value = function(*leaves)
+            with config_context(engine=self.engine):
+                value = function(*leaves)
             results.append([value, *torch.autograd.grad(value, leaves)])
         for ours, theirs in zip(*results, strict=True):
             torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)

@@ -42,12 +42,7 @@ FAULTS = (
         "value = load(pointer)",
         "ops/test_numba_backward.py",
     ),
-    Fault(
-        "ops/attend/numba_coefficients.py",
-        "total += part",
-        "total = part",
-        "ops/test_backends.py",
-    ),
+    Fault("ops/attend/numba_coefficients.py", "total += part", "total = part", "ops/test_backends.py"),
     Fault(
         "ops/iterate/numba.py",
         "in_logs = in_logs or not least_mass <= totals[v, j] < np.inf",

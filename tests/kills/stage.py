@@ -12,6 +12,10 @@ import traceback
 
 
 def main() -> None:
+    import fishergraph.cli.commands  # noqa: F401
+    import fishergraph.datasets  # noqa: F401
+    import fishergraph.estimators  # noqa: F401
+    import fishergraph.io.tables  # noqa: F401
 
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:

@@ -16,10 +16,10 @@ from fishergraph.em.anchors import calibrate_variance, learn_anchors
 from fishergraph.em.e_step import e_step_slack
 from fishergraph.family import fisher_root
 from fishergraph.nn.lazy import LazyChannels, check_numbers
-from fishergraph.ops.iterate.torch import Iteration, Steps, em_means, iterate
+from fishergraph.ops.iterate.torch import OPERATIONS, Iteration, Steps, em_means, iterate
 from fishergraph.ops.linear_head.torch import fisher_linear
 from fishergraph.ops.posterior.torch import posterior
-from fishergraph.ops.tensor_ops import tensor_engine, tensor_ops, work_type
+from fishergraph.ops.tensor_ops import tensor_engine, work_type
 from fishergraph.ops.tensor_sets import TensorSets
 from fishergraph.ops.unit_rows.torch import unit_rows
 
@@ -122,7 +122,7 @@ class Mixture(LazyChannels):
         for h in range(self.heads):
             anchors, steps, bias = self._mixture(h, points)
             logs = self._logs("torch", points, h)
-            iterations = iterate(tensor_ops("torch"), points, logs, sets, anchors, steps, bias)
+            iterations = iterate(OPERATIONS, points, logs, sets, anchors, steps, bias)
             parts.append(self._entry_shares(points, sets, iterations))
         return torch.cat(parts, dim=1)
 

@@ -120,9 +120,9 @@ ENGINES = {
         Engine(
             "torch",
             frozenset({"cpu", "cuda"}),
-            "fishergraph.ops._torch.tensors",
+            "fishergraph.ops.iterate.torch",
             tensors=True,
-            tensor_module="fishergraph.ops._torch.tensors",
+            tensor_module="fishergraph.ops.iterate.torch",
             dtypes=_FLOATS | _HALVES,
         ),
     )

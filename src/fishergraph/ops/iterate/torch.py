@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from fishergraph.ops.attend.torch import attend
-from fishergraph.ops.posterior.torch import plain_posterior, posterior
+from fishergraph.ops.attend.torch import attend, plain_attend, plain_attend_backward
+from fishergraph.ops.engine import Responsibilities
+from fishergraph.ops.posterior.torch import plain_posterior, posterior, posterior_gradient
 from fishergraph.ops.segment_sums.torch import sum_segments
 from fishergraph.ops.tensor_ops import TensorOps, once_only, tensor_engine, tensor_ops, work_type
 from fishergraph.ops.tensor_sets import TensorSets, entries_of, unpack
@@ -110,7 +111,7 @@ def em_means(
         return means, torch.zeros((n_sets, anchors.shape[0]), dtype=kind, device=points.device)
     if engine == "torch":
         logs = plain_posterior(points, anchors, steps.variance, bias)
-        return last_iteration(tensor_ops(engine), points, logs, sets, anchors, steps, bias)
+        return last_iteration(OPERATIONS, points, logs, sets, anchors, steps, bias)
     if steps.n_em_iter == 1 and steps.slack == torch.inf:
         logs = posterior(engine, points, anchors, steps.variance, bias)
         return attend(engine, points, logs, sets, anchors, prior=steps.prior)
@@ -143,6 +144,36 @@ def plain_score_backward(points: Tensor, means: Tensor, sets: TensorSets, grad: 
     with torch.enable_grad():
         grads = torch.autograd.grad(plain_score(inputs[0], inputs[1], sets), inputs, grad)
     return grads[0], grads[1]
+
+
+# The plain PyTorch engine: any device, and gradients that autograd differentiates again.
+OPERATIONS = TensorOps(
+    posterior=plain_posterior,
+    posterior_backward=posterior_gradient,
+    attend=plain_attend,
+    attend_backward=plain_attend_backward,
+    score=plain_score,
+    score_backward=plain_score_backward,
+)
+
+
+def em_block(
+    points: Tensor,
+    responsibilities: Responsibilities,
+    sets: TensorSets,
+    anchors: Tensor,
+    *,
+    variance: float,
+    prior: float,
+    n_em_iter: int,
+    means: Tensor,
+    mass: Tensor,
+    slack: float = torch.inf,
+) -> None:
+    """Fill the means and the mass of one row block."""
+    logs: Tensor = responsibilities.log  # type: ignore
+    steps = Steps(variance, prior, n_em_iter, slack)
+    means[:], mass[:] = em_from_logs(OPERATIONS, points, logs, sets, anchors, steps)
 
 
 class Gradients(NamedTuple):

@@ -1,1 +1,0 @@
-"""The plain PyTorch engine as one record."""
