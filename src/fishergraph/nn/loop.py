@@ -138,9 +138,7 @@ class Loop:
             state.history.best_epoch, state.best = row["epoch"], state.weights()
         if state.scheduler is not None:
             follows = isinstance(state.scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
-            with (
-                warnings.catch_warnings()
-            ):  # about a first step that overflowed and was left out
+            with warnings.catch_warnings():  # about a first step that overflowed and was left out
                 warnings.filterwarnings("ignore", "Detected call of `lr_scheduler.step", UserWarning)
                 state.scheduler.step(*([row["val_accuracy"]] if follows else []))
         self.good = take_snapshot(state)
