@@ -11,8 +11,9 @@ import scipy.sparse as sp
 
 import fishergraph as fg
 from fishergraph import FisherEmbedding, FisherSetEmbedding, LogisticProbe
-from fishergraph._numbers import as_floats
+from fishergraph._arrays import as_floats
 from fishergraph.em.loop import as_points
+from fishergraph.lab import nested_scores
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(12, 3))
@@ -82,7 +83,7 @@ def test_large_integers_keep_their_digits(form):
 
 @pytest.mark.parametrize("form", ["array", "lists", "csr", "pandas", "objects"])
 def test_unix_times_stay_apart_in_an_embedding(form):
-    Z = small(n_layers=0, dim=12, kernel="identity", teleport=None).fit_transform(INTEGERS[form](TIMES))
+    Z = small(n_layers=0, dim=12, kernel="identity", walk=None).fit_transform(INTEGERS[form](TIMES))
     assert len(np.unique(Z, axis=0)) == 12
     np.testing.assert_array_equal(Z, TIMES.astype(float))
 
@@ -151,7 +152,7 @@ DOORS = {
     "em_means, anchors": lambda bad: fg.em_means(X, fg.neighbourhoods(sp.eye_array(12)), bad),
     "fisher_embedding": lambda bad: fg.fisher_embedding(X[None], bad),
     "lipschitz_constant": lambda bad: fg.lipschitz_constant(bad),
-    "nested_scores": lambda bad: fg.nested_scores(bad, np.arange(12) % 2, [(np.arange(8), np.arange(8, 12))], inner=2),
+    "nested_scores": lambda bad: nested_scores(bad, np.arange(12) % 2, [(np.arange(8), np.arange(8, 12))], inner=2),
 }
 
 
@@ -215,7 +216,7 @@ def test_unix_times_stay_apart_as_features_of_graphs():
 
 def test_integers_in_tensors_keep_their_digits():
     torch = pytest.importorskip("torch")
-    Z = small(n_layers=0, dim=12, kernel="identity", teleport=None).fit_transform(torch.from_numpy(TIMES))
+    Z = small(n_layers=0, dim=12, kernel="identity", walk=None).fit_transform(torch.from_numpy(TIMES))
     assert Z.dtype == torch.float64
     np.testing.assert_array_equal(Z.numpy(), TIMES.astype(float))
     with pytest.raises(ValueError, match=r"integers below 2\*\*53"):

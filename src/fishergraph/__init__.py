@@ -55,10 +55,12 @@ _HOMES = {
     "VonMisesFisherMixture": "fishergraph.family",
     "as_graph": "fishergraph.graph",
     "as_graphs": "fishergraph.graphs",
+    "config_context": "fishergraph.config",
     "em_estimate": "fishergraph.em",
     "em_means": "fishergraph.em",
     "fisher_embedding": "fishergraph.embedding",
     "kl_divergence": "fishergraph.family",
+    "get_config": "fishergraph.config",
     "graph_kernel": "fishergraph.kernels",
     "learn_anchors": "fishergraph.em",
     "learn_family": "fishergraph.em",
@@ -67,11 +69,11 @@ _HOMES = {
     "load_graphs": "fishergraph.datasets",
     "margin_bound": "fishergraph.bounds",
     "neighbourhoods": "fishergraph.multiset",
-    "nested_scores": "fishergraph.graph_probes",
     "node_kernel": "fishergraph.kernels",
     "node_sets": "fishergraph.multiset",
     "node_tuples": "fishergraph.multiset",
     "retract": "fishergraph.family",
+    "set_config": "fishergraph.config",
     "set_kernel": "fishergraph.kernels",
     "set_lipschitz_constant": "fishergraph.bounds",
     "structural_features": "fishergraph.structural",
@@ -83,16 +85,15 @@ _PLAIN = [name for name, home in _HOMES.items() if not home.startswith("fishergr
 __all__ = ["__version__", *_PLAIN]  # pyright: ignore
 
 if TYPE_CHECKING:
-    from fishergraph.multiset import Neighbourhood as Neighbourhood
-    from fishergraph.estimators import Readout as Readout
-    from fishergraph.walk import Walk as Walk
-    from fishergraph.kernel_map import Nystrom as Nystrom
-    from fishergraph.em import EM as EM
     from fishergraph.bounds import lipschitz_constant as lipschitz_constant
     from fishergraph.bounds import margin_bound as margin_bound
     from fishergraph.bounds import set_lipschitz_constant as set_lipschitz_constant
+    from fishergraph.config import config_context as config_context
+    from fishergraph.config import get_config as get_config
+    from fishergraph.config import set_config as set_config
     from fishergraph.datasets import load_graph as load_graph
     from fishergraph.datasets import load_graphs as load_graphs
+    from fishergraph.em import EM as EM
     from fishergraph.em import em_estimate as em_estimate
     from fishergraph.em import em_means as em_means
     from fishergraph.em import learn_anchors as learn_anchors
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
     from fishergraph.estimators import FisherEmbedding as FisherEmbedding
     from fishergraph.estimators import FisherGraphEmbedding as FisherGraphEmbedding
     from fishergraph.estimators import FisherSetEmbedding as FisherSetEmbedding
+    from fishergraph.estimators import Readout as Readout
     from fishergraph.family import DiagonalMixture as DiagonalMixture
     from fishergraph.family import Gaussian as Gaussian
     from fishergraph.family import GaussianMixture as GaussianMixture
@@ -111,9 +113,9 @@ if TYPE_CHECKING:
     from fishergraph.family import retract as retract
     from fishergraph.graph import Graph as Graph
     from fishergraph.graph import as_graph as as_graph
-    from fishergraph.graph_probes import nested_scores as nested_scores
     from fishergraph.graphs import Graphs as Graphs
     from fishergraph.graphs import as_graphs as as_graphs
+    from fishergraph.kernel_map import Nystrom as Nystrom
     from fishergraph.kernels import graph_kernel as graph_kernel
     from fishergraph.kernels import node_kernel as node_kernel
     from fishergraph.kernels import set_kernel as set_kernel
@@ -121,6 +123,7 @@ if TYPE_CHECKING:
     from fishergraph.multiset import Hops as Hops
     from fishergraph.multiset import LiftedSets as LiftedSets
     from fishergraph.multiset import Multisets as Multisets
+    from fishergraph.multiset import Neighbourhood as Neighbourhood
     from fishergraph.multiset import PageRank as PageRank
     from fishergraph.multiset import Pairs as Pairs
     from fishergraph.multiset import Paths as Paths
@@ -132,6 +135,7 @@ if TYPE_CHECKING:
     from fishergraph.nn.classifier import FisherClassifier as FisherClassifier
     from fishergraph.probes import LogisticProbe as LogisticProbe
     from fishergraph.structural import structural_features as structural_features
+    from fishergraph.walk import Walk as Walk
 
 
 def __getattr__(name: str) -> Any:

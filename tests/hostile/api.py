@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import torch
+from fishergraph.baselines.features import SGC
 from sklearn.base import clone
 
 import fishergraph as fg
 from fishergraph import family as families
-from fishergraph.baselines.features import SGC
 from fishergraph.datasets import synthetic
 from fishergraph.datasets.prepare import Preparation, prepare
-from fishergraph.datasets.record import GraphData
+from fishergraph.datasets.records import GraphData
 from fishergraph.nn import FisherConv, FisherNet
 from fishergraph.nn.classifier import FisherClassifier
-from fishergraph.ops.torch_edges import tensor_sets
+from fishergraph.ops.tensor_edges import tensor_sets
 from fishergraph.structural import describe_structure
 from hostile import ingredients as it
 from hostile.ingredients import Rng, made, pick
@@ -231,8 +232,19 @@ def _em_means(rng: Rng) -> Case:
     n, d = _size(rng)
     names, points, anchors = it.matrix(rng, n, d)[0], it.matrix(rng, n, d)[1], it.matrix(rng, 2, d)[1]
     label, sets = it.multisets(rng, n)
-    known = ("variance", "prior", "n_em_iter", "e_step", "column_penalty", "backend", "bias")
-    return _call(f"{names}; {label}", fg.em_means, points, sets, anchors, n_jobs=1, **it.parameters(rng, known))
+    known = ("variance", "prior", "n_em_iter", "e_step", "column_penalty", "engine", "bias")
+    means = _by_engine(fg.em_means)
+    return _call(f"{names}; {label}", means, points, sets, anchors, n_jobs=1, **it.parameters(rng, known))
+
+
+def _by_engine(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with `engine` as one more parameter."""
+
+    def run(*arrays: Any, engine: Any = None, **options: Any) -> Any:
+        with fg.config_context(engine=engine):
+            return function(*arrays, **options)
+
+    return run
 
 
 def _em_estimate(rng: Rng) -> Case:
@@ -240,12 +252,12 @@ def _em_estimate(rng: Rng) -> Case:
     label, points = it.matrix(rng, n, d)
     name, sets = it.multisets(rng, n)
     family = pick(rng, families.FAMILIES)
-    options = it.parameters(rng, ("prior", "n_em_iter", "e_step", "column_penalty", "backend"))
+    options = it.parameters(rng, ("prior", "n_em_iter", "e_step", "column_penalty", "engine"))
     sample = np.abs(rng.normal(size=(9, d)))
 
     def run(points: Any, sets: Any, **options: Any) -> Any:
         theta = fg.learn_family(families.FAMILIES[family](), sample, 2, rng=0)
-        found, mass = fg.em_estimate(points, sets, theta, **options)
+        found, mass = _by_engine(fg.em_estimate)(points, sets, theta, **options)
         return [found, mass, fg.tangent_kernel(found, found, theta)]
 
     return _call(f"{family} {label}; {name}", run, points, sets, **options)
@@ -510,11 +522,13 @@ def _tensors(rng: Rng) -> Case:
         settings = _settings(fg.FisherEmbedding, rng)
         model = {**SMALL[fg.FisherEmbedding], **settings}
         return f"{label} {settings}", lambda: fg.FisherEmbedding(**made(model)).fit_transform(x, graph=edges)
-    options = it.parameters(rng, ("variance", "prior", "n_em_iter", "e_step", "column_penalty", "bias", "backend"))
+    options = it.parameters(rng, ("variance", "prior", "n_em_iter", "e_step", "column_penalty", "bias", "engine"))
     anchors = _tensor(rng, (2, d))
 
     def run() -> Any:
-        return list(fg.em_means(x, tensor_sets(edges, n_sets=n, n_points=n, weights=weights), anchors, **options))
+        return list(
+            _by_engine(fg.em_means)(x, tensor_sets(edges, n_sets=n, n_points=n, weights=weights), anchors, **options)
+        )
 
     return f"{label} {options}", run
 
@@ -522,8 +536,8 @@ def _tensors(rng: Rng) -> Case:
 def _classifier(rng: Rng) -> Case:
     n = 12
     (label, (X, beside)), settings, y = _node_data(rng, 3), _settings(FisherClassifier, rng), _labels(rng, n)
-    if settings.get("max_epochs") not in (None, 1, 2):
-        settings.pop("max_epochs", None)  # training is bounded elsewhere
+    if isinstance(settings.get("max_epochs"), Real) and settings["max_epochs"] > 2:
+        settings.pop("max_epochs")  # training is bounded elsewhere
     if X is not None and tuple(getattr(X, "shape", ()))[:1] != (n,):
         X, beside = it.matrix(rng, n, 3)[1], {"graph": it.graph(rng, n)[1]}
 

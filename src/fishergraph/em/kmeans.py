@@ -10,12 +10,13 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
-from fishergraph._checks import check_dense, look_up
+from fishergraph._arrays import check_dense
 from fishergraph._errors import FewPointsWarning
+from fishergraph._parallel import block_rows, map_blocks, one_blas_thread, row_blocks, telling
+from fishergraph._validation import look_up
 from fishergraph._warn import warn
-from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks, telling
-from fishergraph.em.unit import directions, row_lengths, stored, unit_rows
 from fishergraph.device import device_kind
+from fishergraph.em.unit import directions, row_lengths, stored, unit_rows
 
 # k-means++ over more points than this costs more than it brings (it reads all of them once per centre).
 _PLUSPLUS_POINTS = 16_384
@@ -132,7 +133,7 @@ def _distinct(points: Any, order: Any, n: int) -> Any:
 
 def _distinct_on_device(points: Any, order: Any, n: int) -> Any:
     """The same without a row leaving its device: four times as many rows nearly always hold enough that differ."""
-    from fishergraph.ops.torch_rows import first_distinct
+    from fishergraph.ops.tensor_rows import first_distinct
 
     kept = first_distinct(points[order[: 4 * n]])
     if len(kept) < n < len(order):
@@ -257,11 +258,11 @@ def _add_segments(rows: Any, labels: Any, sums: Any, scales: Any) -> Any:
         )
         sums += (pick @ rows).toarray()
     elif scales is not None:
-        from fishergraph.ops.numba_rows import add_scaled_segments
+        from fishergraph.ops.segment_sums.numba import add_scaled_segments
 
         add_scaled_segments(rows, scales, labels, sums)
     else:
-        from fishergraph.ops.numba_cpu import add_segments
+        from fishergraph.ops.segment_sums.numba import add_segments
 
         add_segments(np.ascontiguousarray(rows), labels, sums)
     return np.bincount(labels, minlength=len(sums))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -11,10 +13,10 @@ import numpy as np
 from array_api_compat import array_namespace
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph import _checks
+from fishergraph import _validation
+from fishergraph._parallel import one_blas_thread
 from fishergraph._progress import announce, progress_bar
 from fishergraph._warn import each_warning_once
-from fishergraph.blocks import one_blas_thread
 from fishergraph.costs import size_of, stack_costs
 from fishergraph.device import Device, choose_device
 from fishergraph.em.settings import EM
@@ -52,7 +54,6 @@ STACK_PARAMETERS = {
     "input_kernel": "kernel",
     "walk": "walk",
     "normalize": "normalize",
-    "block_weights": "block_weights",
 }
 
 
@@ -109,6 +110,8 @@ class FisherEmbedding(FisherTransformer):
     ----------
     stack_ : Stack
         The fitted input map, walk and layers.
+    multiset_ : Rule
+        The multiset of the fit.
     structural_ : bool
         Whether the features came from the graph; `structure_seed_` is their seed.
     needs_graph_ : bool
@@ -278,14 +281,15 @@ class FisherEmbedding(FisherTransformer):
             One row per node.
         """
         check_is_fitted(self)
-        check_unchanged(self.stack_, self._settings(), STACK_PARAMETERS)
+        fitted = self._unchanged()
         X, sets, workspace, ids = self._read(X, graph, fitting=False)
-        check_memory(self.stack_, X, sets, workspace, want_output=True)
-        announce(self.verbose, stack_costs(self.stack_, X, size_of(sets), fitting=False))
+        check_memory(fitted, X, sets, workspace, want_output=True)
+        announce(self.verbose, stack_costs(fitted, X, size_of(sets), fitting=False))
+        run = self._run(workspace, fitted.layer.em)
         with one_blas_thread(), workspace.working(self.n_jobs):
-            stack = self.stack_.moved(lambda array: workspace.put(array, X.dtype))
+            stack = fitted.moved(lambda array: workspace.put(array, X.dtype))
             output = _Output(stack, sets.n_sets, workspace, X.dtype, stack.widths)
-            for stage in Pass(stack, X, sets, self._run(workspace)).stages():
+            for stage in Pass(stack, X, sets, run).stages():
                 output.take(stage)
             return self._named(sets.pooled(output.joined()), ids)
 
@@ -298,29 +302,42 @@ class FisherEmbedding(FisherTransformer):
         check_memory(settings, X, sets, workspace, want_output=want_output)
         announce(self.verbose, stack_costs(settings, X, size_of(sets), fitting=True))
         streams = np.random.SeedSequence(words).spawn(len(settings.names))
+        run = self._run(workspace, settings.layer.em)
         with one_blas_thread(), workspace.working(self.n_jobs):
-            run = Pass(
-                settings, X, sets, self._run(workspace), streams=[workspace.stream(seed) for seed in streams],
+            inner = Pass(
+                settings,
+                X,
+                sets,
+                run,
+                streams=[workspace.stream(seed) for seed in streams],
                 want_last=want_output,
-            )  # fmt: skip
+            )
             widths = settings.asked_widths(X.shape[1], sets.slots, Most.of(sets))
             output = _Output(settings, sets.n_sets, workspace, X.dtype, widths)
-            for stage in run.stages():
+            for stage in inner.stages():
                 if want_output:
                     output.take(stage)
-            self.stack_ = run.stack.moved(workspace.fetch)
+            self.stack_ = inner.stack.moved(workspace.fetch)
+            self.multiset_ = choose_multiset(self.multiset)
             return self._named(sets.pooled(output.joined()), ids) if want_output else None
+
+    def _unchanged(self) -> Stack:
+        """The fitted stack with the weights of today; raises if another parameter was changed after the fit."""
+        settings = self._settings()
+        check_unchanged(self.stack_, settings, STACK_PARAMETERS)
+        check_unchanged(self, Namespace(multiset_=choose_multiset(self.multiset)), {"multiset_": "multiset"})
+        return replace(self.stack_, block_weights=settings.block_weights)
 
     def _settings(self) -> Stack:
         """The parameters as the settings of a stack, validated."""
         choose_device(self.device)
         describe_structure(self.structure)  # an unknown kind is refused even if X is given
         rule = choose_multiset(self.multiset)
-        n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0, most=_checks.MOST_LAYERS)
-        normalize = _checks.check_flag(self.normalize, "normalize")
+        n_layers = _validation.check_integer(self.n_layers, "n_layers", least=0, most=_validation.MOST_LAYERS)
+        normalize = _validation.check_flag(self.normalize, "normalize")
         layer = make_layer(
             self.n_anchors, self.dim, family=self.family, em=self.em, kernel=self.kernel, unit=normalize, rule=rule,
-            reading="both" if _checks.check_flag(self.counts, "counts") else "means",
+            reading="both" if _validation.check_flag(self.counts, "counts") else "means",
         )  # fmt: skip
         walk = choose_walk(self.walk)
         if layer.family.support == "counts" or rule.lifts:
@@ -332,7 +349,7 @@ class FisherEmbedding(FisherTransformer):
             walk=walk,
             n_layers=n_layers,
             normalize=normalize,
-            block_weights=_checks.check_block_weights(self.block_weights, n_stages),
+            block_weights=_validation.check_block_weights(self.block_weights, n_stages),
         )
 
     def _read(self, X: Any, graph: Any, *, fitting: bool) -> NodeInput:
@@ -349,7 +366,7 @@ class FisherEmbedding(FisherTransformer):
             family=settings.layer.family,
             normalize=settings.normalize,
             device=choose_device(self.device),
-            n_jobs=_checks.check_n_jobs(self.n_jobs),
+            n_jobs=_validation.check_n_jobs(self.n_jobs),
             progress=progress,
             check_columns=partial(self._check_columns, fitting=fitting),
         )
@@ -363,6 +380,7 @@ class FisherEmbedding(FisherTransformer):
 
     def _restore(self, state: ModelState) -> None:
         rule = choose_multiset(self.multiset)
+        self.multiset_ = rule
         self.stack_ = state.stack("stack", self._settings())
         check_stack(self.stack_, rule.n_columns(self.n_features_in_), rule.slots)
 
@@ -380,7 +398,7 @@ class FisherEmbedding(FisherTransformer):
             One name per column.
         """
         check_is_fitted(self)
-        stack = self.stack_
+        stack = self._unchanged()
         stages = stack.kept(list(zip(stack.names, stack.widths, strict=True)))
         return np.array([f"{name}_{k}" for name, width in stages for k in range(width)], dtype=object)
 

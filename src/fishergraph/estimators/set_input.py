@@ -11,9 +11,9 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
-from fishergraph import _checks
-from fishergraph._numbers import real_array, unmasked
-from fishergraph._record_checks import unchecked
+from fishergraph import _arrays
+from fishergraph._arrays import real_array, unmasked
+from fishergraph._records import unchecked
 from fishergraph.device import Workspace
 from fishergraph.estimators.inputs import (
     InputSettings,
@@ -47,7 +47,7 @@ def read_sets(X: Any, weights: Any, settings: InputSettings, n_features: int | N
     sets = _member_sets(indptr, weights, points)
     if not is_torch_array(points):
         return SetInput(*in_host_workspace(points, sets, settings.device), settings.name_row)
-    from fishergraph.ops.torch_graph import moved_sets
+    from fishergraph.ops.tensor_edges import moved_sets
 
     return SetInput(*in_tensor_workspace(points, moved_sets(sets, points.device), settings), settings.name_row)
 
@@ -150,7 +150,7 @@ def _as_set(entry: Any, number: int) -> Any:
         entry = entry.to_numpy()
     # Stacking is compiled, and trusts the offsets of sparse sets.
     name = f"set {number}"
-    entry = _checks.check_compressed(entry, name) if sp.issparse(entry) else unmasked(entry, name)
+    entry = _arrays.check_compressed(entry, name) if sp.issparse(entry) else unmasked(entry, name)
     try:
         matrix = entry if sp.issparse(entry) or is_torch_array(entry) else np.asarray(entry)
     except ValueError:
@@ -233,7 +233,7 @@ def _check_indptr(indptr: Any, n_points: int) -> np.ndarray:
 def _name_row(indptr: np.ndarray | None) -> Any:
     """row number → how an error calls it."""
     if indptr is None:
-        return _checks.plain_row
+        return _arrays.plain_row
 
     def name(row: int) -> str:
         number = int(np.searchsorted(indptr, row, side="right")) - 1
@@ -252,7 +252,7 @@ def _member_sets(indptr: np.ndarray, weights: Any, points: Any) -> Multisets:
     live = values > 0
     counted = np.concatenate([[0], np.cumsum(live)])
     kept = values[live].astype(np.float64 if "float64" in str(points.dtype) else np.float32)
-    _checks.check_weight_scale(kept, points.dtype, "member")
+    _arrays.check_weight_scale(kept, points.dtype, "member")
     return unchecked(Multisets, counted[indptr], members[live], kept, n_points)
 
 

@@ -27,7 +27,7 @@ from fishergraph.nn.mixture import WeightedMixture  # noqa: E402
 from fishergraph.nn.models import FisherNet  # noqa: E402
 from fishergraph.nn.settings import Network, Training  # noqa: E402
 from fishergraph.nn.training import train  # noqa: E402
-from fishergraph.ops.torch_edges import tensor_sets  # noqa: E402
+from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
 
 __all__ = [
     "FisherAggregation",

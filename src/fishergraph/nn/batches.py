@@ -16,8 +16,8 @@ from fishergraph._errors import InputError
 from fishergraph.nn.loader import CSRNeighborLoader
 from fishergraph.nn.rows import take_rows
 from fishergraph.nn.task import Task
-from fishergraph.ops.torch_edges import tensor_sets
-from fishergraph.ops.torch_sets import TensorSets
+from fishergraph.ops.tensor_edges import tensor_sets
+from fishergraph.ops.tensor_sets import TensorSets
 
 
 class Step(NamedTuple):

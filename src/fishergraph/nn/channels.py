@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
-from fishergraph._checks import check_host_memory, check_integer
 from fishergraph._errors import InputError, NotEnoughMemory
+from fishergraph._validation import check_host_memory, check_integer
 
 _ADVICE = "lower the channels, anchors or heads"
 

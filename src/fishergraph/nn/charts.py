@@ -26,7 +26,7 @@ from fishergraph.family.gaussian import GaussianTheta
 from fishergraph.family.multinomial import MultinomialTheta
 from fishergraph.family.special import Spectral, mean_length
 from fishergraph.family.von_mises_fisher import VonMisesFisherTheta
-from fishergraph.ops.torch_ops import once_only
+from fishergraph.ops.tensor_ops import once_only
 
 # As in `kernel_map`: smaller eigenvalues are noise of the products.
 _CUTOFF = 1e-6

@@ -15,9 +15,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from fishergraph import _checks
+from fishergraph import _arrays, _validation
+from fishergraph._alignment import check_row_order
 from fishergraph._errors import InputError
-from fishergraph._graph_checks import check_row_order
 from fishergraph._progress import costing, progress_bar
 from fishergraph._repr import short_params
 from fishergraph._warn import each_warning_once
@@ -39,8 +39,8 @@ from fishergraph.nn.models import FisherNet
 from fishergraph.nn.rows import as_tensor
 from fishergraph.nn.settings import Network, Training, choose_network, choose_training
 from fishergraph.nn.training import own_randomness, train
+from fishergraph.ops.tensor_edges import tensor_sets
 from fishergraph.ops.torch_device import find_device, to_numpy
-from fishergraph.ops.torch_edges import tensor_sets
 from fishergraph.ops.torch_threads import bounded
 from fishergraph.structural import describe_structure
 
@@ -203,7 +203,7 @@ class FisherClassifier(ClassifierMixin, NestedParams):
             The fitted model.
         """
         self._check_params()
-        words = check_random_state(_checks.check_random_seed(self.random_state)).randint(0, 2**31 - 1, size=3)
+        words = check_random_state(_validation.check_random_seed(self.random_state)).randint(0, 2**31 - 1, size=3)
         self.structure_seed_, seed, split_seed = (int(word) for word in words)
         x, sets, ids = self._read(X, graph, fitting=True)
         check_row_order(y, ids, _IN_ORDER)
@@ -329,7 +329,7 @@ class FisherClassifier(ClassifierMixin, NestedParams):
             family=choose_family(self.family),
             normalize=self.normalize,
             device=device,
-            n_jobs=_checks.check_n_jobs(self.n_jobs),
+            n_jobs=_validation.check_n_jobs(self.n_jobs),
             progress=progress,
             check_columns=lambda X: validate_data(self, X, reset=fitting, skip_check_array=True),
         )
@@ -338,7 +338,7 @@ class FisherClassifier(ClassifierMixin, NestedParams):
         )
         X, sets, ids = read_host(X, graph, settings, structural)
         if sp.issparse(X) and self.training.batch_size is not None:
-            _checks.check_dense(X)
+            _arrays.check_dense(X)
             X = X.toarray()  # batches are cut from dense rows
         dtype = X.dtype if device.name == "cpu" else np.float32
         return as_tensor(X.astype(dtype, copy=False)), tensor_sets(sets), ids
@@ -369,10 +369,10 @@ class FisherClassifier(ClassifierMixin, NestedParams):
         choose_family(self.family)
         choose_em(self.em)
         describe_structure(self.structure)
-        _checks.check_integer(self.n_layers, "n_layers", least=0, most=_checks.MOST_LAYERS)
-        _checks.check_integer(self.n_anchors, "n_anchors", least=1, most=_checks.MOST_COLUMNS)
-        _checks.check_integer(self.dim, "dim", least=1, most=_checks.MOST_COLUMNS)
-        _checks.check_flag(self.normalize, "normalize")
+        _validation.check_integer(self.n_layers, "n_layers", least=0, most=_validation.MOST_LAYERS)
+        _validation.check_integer(self.n_anchors, "n_anchors", least=1, most=_validation.MOST_COLUMNS)
+        _validation.check_integer(self.dim, "dim", least=1, most=_validation.MOST_COLUMNS)
+        _validation.check_flag(self.normalize, "normalize")
         if device.precision != "float32":
             expected = "have precision='float32' for a network"
             raise InputError(parameter="device", value=device, expected=expected, advice="use Training(amp='bf16')")

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 
-from fishergraph._checks import MOST_COLUMNS, check_flag, check_integer, check_number
 from fishergraph._errors import InputError
+from fishergraph._validation import MOST_COLUMNS, check_flag, check_integer, check_number
 from fishergraph.device import random_stream
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.settings import EM
@@ -25,8 +25,8 @@ from fishergraph.nn.families import make_mixture
 from fishergraph.nn.heads import NystromHead, choose_head, make_head
 from fishergraph.nn.lifted import by_blocks, check_plain, lifted_sets, thinned
 from fishergraph.nn.rows import check_rows, match_dtype
-from fishergraph.ops.torch_sets import TensorSets
-from fishergraph.ops.torch_unit import unit_rows
+from fishergraph.ops.tensor_sets import TensorSets
+from fishergraph.ops.unit_rows.torch import unit_rows
 
 Pair = tuple[Tensor, Tensor | None]
 

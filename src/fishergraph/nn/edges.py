@@ -13,12 +13,11 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import add_remaining_self_loops
 
-from fishergraph._checks import check_integer
 from fishergraph._errors import InputError, InputTypeError
+from fishergraph._validation import check_integer
 from fishergraph.multiset import LiftedSets, Neighbourhood, Rule
-from fishergraph.ops.torch_edges import tensor_sets
-from fishergraph.ops.torch_graph import WEIGH, edge_neighbourhoods
-from fishergraph.ops.torch_sets import TensorSets, check_range, check_sets, check_values, outside_inference, unpack
+from fishergraph.ops.tensor_edges import WEIGH, edge_neighbourhoods, tensor_sets
+from fishergraph.ops.tensor_sets import TensorSets, check_range, check_sets, check_values, outside_inference, unpack
 
 # Graphs whose sets are kept; the oldest is forgotten first.
 _MOST_KEPT = 16

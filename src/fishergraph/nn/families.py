@@ -14,19 +14,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fishergraph._checks import check_flag, check_integer, look_up
 from fishergraph._errors import InputError
+from fishergraph._validation import check_flag, check_integer, look_up
 from fishergraph.em.learn import learn_family
 from fishergraph.em.settings import EM, choose_em
 from fishergraph.family import Family, GaussianMixture, choose_family
 from fishergraph.nn.charts import CHARTS, Chart
 from fishergraph.nn.mixture import Mixture
-from fishergraph.ops import torch_plain
-from fishergraph.ops.torch_iterations import Iteration
-from fishergraph.ops.torch_kernels import choose_engine, work_type
-from fishergraph.ops.torch_ops import attend
-from fishergraph.ops.torch_sets import TensorSets
-from fishergraph.ops.torch_transport import transport
+from fishergraph.ops.attend.torch import attend, plain_attend
+from fishergraph.ops.iterate.torch import Iteration
+from fishergraph.ops.tensor_ops import tensor_engine, work_type
+from fishergraph.ops.tensor_sets import TensorSets
+from fishergraph.ops.transport.torch import transport
 
 
 def make_mixture(
@@ -205,7 +204,7 @@ class FamilyMixture(Mixture):
             return centres.expand(sets.n_sets, *centres.shape), rows.new_zeros(sets.n_sets, centres.shape[0])
         if self.em.n_iter == 1 and self.slack == torch.inf:
             logs = torch.cat([self._first(rows, h) for h in range(self.heads)], dim=1)
-            return attend(choose_engine(None, rows), rows, logs, sets, centres, prior=self.em.prior)
+            return attend(tensor_engine(None, rows), rows, logs, sets, centres, prior=self.em.prior)
         sets = sets.cut(0, sets.n_sets)
         last = [list(self._iterate(rows, sets, h))[-1] for h in range(self.heads)]
         return torch.cat([step.means for step in last], dim=1), torch.cat([step.mass for step in last], dim=1)
@@ -221,7 +220,7 @@ class FamilyMixture(Mixture):
         if by_entry:
             logs = transport(logs[sets.indices], sets.indptr, sets.weights, slack=slack)
         for left in reversed(range(self.em.n_iter)):
-            step = Iteration(logs, by_entry, *torch_plain.attend(rows, logs, sets, centres, prior, by_entry, True))
+            step = Iteration(logs, by_entry, *plain_attend(rows, logs, sets, centres, prior, by_entry, True))
             yield step
             if left:
                 estimate = self.family.estimate(step.means, step.mass, theta, prior)

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fishergraph import kernel_map
-from fishergraph._checks import check_flag, check_integer, check_number, look_up
 from fishergraph._errors import InputError
+from fishergraph._validation import check_flag, check_integer, check_number, look_up
 from fishergraph.em.kmeans import kmeans
 from fishergraph.kernel_map import Identity, Nystrom
 from fishergraph.nn.channels import LazyChannels, check_size

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from fishergraph._arrays import unmasked
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._numbers import unmasked
 from fishergraph._warn import warn
 
 UNLABELLED = -1

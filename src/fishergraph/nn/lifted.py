@@ -15,12 +15,12 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._record_checks import changed, unchecked
-from fishergraph.blocks import cut_blocks, row_blocks
+from fishergraph._parallel import cut_blocks, row_blocks
+from fishergraph._records import changed, unchecked
 from fishergraph.estimators.memory import check_largest
 from fishergraph.multiset import LiftedSets, Rule
-from fishergraph.ops.torch_edges import tensor_sets
-from fishergraph.ops.torch_sets import TensorSets
+from fishergraph.ops.tensor_edges import tensor_sets
+from fishergraph.ops.tensor_sets import TensorSets
 
 # The lifted points of a block, and its φ, on the CPU and on a GPU, where every block costs a dozen launches.
 # If everything fits it is one block, and nothing is lifted twice.

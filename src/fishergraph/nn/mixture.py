@@ -10,22 +10,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fishergraph._checks import MOST_COLUMNS, check_flag, check_integer
 from fishergraph._errors import InputError
+from fishergraph._validation import MOST_COLUMNS, check_flag, check_integer
 from fishergraph.em.anchors import fit_anchors
 from fishergraph.em.settings import EM
 from fishergraph.family import GaussianMixture
 from fishergraph.family.base import Family
 from fishergraph.family.gaussian_mixture import calibrate_variance
 from fishergraph.nn.channels import LazyChannels, check_size
-from fishergraph.ops import torch_plain
-from fishergraph.ops.torch_em import em_means
-from fishergraph.ops.torch_iterations import Iteration, Steps, iterate
-from fishergraph.ops.torch_kernels import choose_engine, work_type
-from fishergraph.ops.torch_linear import fisher_linear
-from fishergraph.ops.torch_ops import posterior
-from fishergraph.ops.torch_sets import TensorSets
-from fishergraph.ops.torch_unit import unit_rows
+from fishergraph.ops.iterate.torch import Iteration, Steps, em_means, iterate
+from fishergraph.ops.linear_head.torch import fisher_linear
+from fishergraph.ops.posterior.torch import posterior
+from fishergraph.ops.tensor_ops import tensor_engine, tensor_ops, work_type
+from fishergraph.ops.tensor_sets import TensorSets
+from fishergraph.ops.unit_rows.torch import unit_rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,7 +131,7 @@ class Mixture(LazyChannels):
         """The engine of a forward pass, and the points of EM: x, or its rows divided by their lengths."""
         if x.device.type == "cpu" or torch.is_autocast_enabled(x.device.type):
             x = x.to(torch.promote_types(x.dtype, torch.float32))  # autocast gives half types, too short for lengths
-        engine = choose_engine(None, x)
+        engine = tensor_engine(None, x)
         return engine, unit_rows(engine, x) if self.normalize else x
 
     def forward(self, x: Tensor, sets: TensorSets) -> Tensor:
@@ -169,7 +167,7 @@ class Mixture(LazyChannels):
         for h in range(self.heads):
             anchors, bias = self._head(h, points)
             logs = self._logs("torch", points, h)
-            iterations = iterate(torch_plain.KERNELS, points, logs, sets, anchors, self._steps(), bias)
+            iterations = iterate(tensor_ops("torch"), points, logs, sets, anchors, self._steps(), bias)
             parts.append(self._entry_attention(points, sets, iterations))
         return torch.cat(parts, dim=1)
 
@@ -208,7 +206,7 @@ class Mixture(LazyChannels):
         moments = []
         for h in range(self.heads):
             anchors, bias = self._head(h, points)
-            moments.append(em_means(points, sets, anchors, self._steps(), bias=bias, backend=engine))
+            moments.append(em_means(points, sets, anchors, self._steps(), bias=bias, engine=engine))
         if self.heads == 1:
             return moments[0]
         means, mass = zip(*moments, strict=True)

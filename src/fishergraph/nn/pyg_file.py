@@ -13,7 +13,7 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
 from fishergraph._errors import FileFormatError
-from fishergraph._file_checks import check_readable
+from fishergraph.io.files import check_readable
 
 # The parts of a Data object; making them from a file runs their constructors and nothing else.
 _ADMITTED = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph._checks import MOST_COLUMNS, check_integer, check_number, look_up
 from fishergraph._component import Component
 from fishergraph._errors import InputTypeError
+from fishergraph._validation import MOST_COLUMNS, check_integer, check_number, look_up
 from fishergraph.kernel_map import Nystrom
 from fishergraph.nn.heads import choose_head
 from fishergraph.nn.loader_source import check_fan_outs
