@@ -216,7 +216,7 @@ class Pass:
         if stack.reads_counts and needed:
             points = self._dense(IdentityMap(self.X.shape[1]), unit=False)
             return Stage("psi0", input_map.n_outputs, compute, points, _keep_nothing)
-        return self._stage("psi0", input_map.n_outputs, compute, keep=needed, least=0.0)
+        return self._stage("psi0", self.X.shape[0], input_map.n_outputs, compute, keep=needed, least=0.0)
 
     def _fit_input(self, rng: Any) -> tuple[KernelMap, Any]:
         """ψ_0 learned from a sample of rows, and its values if the sample was all rows and they came with it."""
@@ -276,7 +276,7 @@ class Pass:
                 map_blocks(block, blocks, n_jobs=run.n_jobs, advance=bar.update)
 
         keep = stack.n_layers > 0 or self.keep_last
-        return self._stage("walk", walk_map.n_outputs, compute, keep=keep, least=None)
+        return self._stage("walk", n_rows, walk_map.n_outputs, compute, keep=keep, least=None)
 
     def _directions(self, walk: Walk) -> KernelMap:
         """The leading directions of wide features; narrow ones are averaged as they are."""
@@ -334,16 +334,17 @@ class Pass:
         def compute(write: Write) -> None:
             layer.run(points, sets, run, write, cached=cached, title=title)
 
-        return self._stage(f"psi{t}", layer.n_outputs, compute, keep=not last or self.keep_last, least=None)
+        keep = not last or self.keep_last
+        return self._stage(f"psi{t}", sets.n_sets, layer.n_outputs, compute, keep=keep, least=None)
 
     def _stage(
-        self, name: str, width: int, compute: Callable[[Write], None], *, keep: bool, least: float | None
+        self, name: str, n_rows: int, width: int, compute: Callable[[Write], None], *, keep: bool, least: float | None
     ) -> Stage:
         """A stage whose values become the points of the next one; entries of at most `least` are rounding."""
         if not keep:
             return Stage(name, width, compute, None, _keep_nothing)
         workspace, unit = self.run.workspace, self.stack.unit_points
-        points = workspace.empty((self.sets.n_sets, width), workspace.storage(self.X.dtype))
+        points = workspace.empty((n_rows, width), workspace.storage(self.X.dtype))
 
         def write_point(rows: slice, block: Any) -> None:
             if unit:

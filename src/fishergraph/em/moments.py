@@ -106,7 +106,7 @@ def block_moments(
 def block_mass(backend: Backend, family: Family, scored: Scored, sets: Any, theta: Any, **steps: Any) -> Any:
     """The masses of `block_moments` alone, (set, anchor); after one posterior E-step no statistic is averaged."""
     if steps["n_em_iter"] != 1 or steps["slack"] != math.inf:
-        return block_moments(backend, family, seen, sets, theta, **steps).mass
+        return block_moments(backend, family, scored, sets, theta, **steps).mass
     nothing = family.mean_statistics(theta)[:, :0]
     return block_means(backend, scored.statistics[:, :0], scored.alpha, sets, nothing).mass
 
