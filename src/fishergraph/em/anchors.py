@@ -18,11 +18,12 @@ from fishergraph._checks import (
     check_squares,
     look_up,
 )
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._numbers import as_floats
 from fishergraph.blocks import block_rows, map_blocks, row_blocks
+from fishergraph.device import device_kind, random_stream
 from fishergraph.em.e_step import posterior
 from fishergraph.em.kmeans import INITS, kmeans
-from fishergraph.device import device_kind, random_stream
 
 # Enough for a handful of anchors; with many anchors the sample grows with their number.
 _LEAST_SAMPLE = 4096
@@ -104,12 +105,14 @@ def fit_anchors(
 def _rows(points: Any, method: str) -> Any:
     """The points as floats, (point, feature), at least one of them."""
     if sp.issparse(points) and method == "em":
-        raise TypeError("method='em' takes dense points, got a sparse matrix; pass points.toarray().")
+        raise InputTypeError("method='em' takes dense points, got a sparse matrix; pass points.toarray().")
     points = points if is_torch_array(points) else as_floats(points, "points")
     if points.ndim != 2 or 0 in points.shape:
-        raise ValueError(
-            f"points must be (point, feature) with at least one row, got shape {tuple(points.shape)}; pass such, and "
-            "at least one column."
+        raise InputError(
+            parameter="points",
+            expected="be (point, feature) with at least one row",
+            got=f"shape {tuple(points.shape)}",
+            advice="pass such, and at least one column",
         )
     if not is_torch_array(points):
         check_finite_rows(points, "points")

@@ -14,8 +14,8 @@ from fishergraph._checks import check_dense, look_up
 from fishergraph._errors import FewPointsWarning
 from fishergraph._warn import warn
 from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks, telling
-from fishergraph.em.unit import directions, row_lengths, stored, unit_rows
 from fishergraph.device import device_kind
+from fishergraph.em.unit import directions, row_lengths, stored, unit_rows
 
 # k-means++ over more points than this costs more than it brings (it reads all of them once per centre).
 _PLUSPLUS_POINTS = 16_384

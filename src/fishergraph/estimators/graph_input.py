@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph import _checks
+from fishergraph._errors import InputError
 from fishergraph._numbers import EXACT_IN_SINGLE, as_floats
 from fishergraph._record_checks import changed
 from fishergraph._repr import short_repr
@@ -68,9 +69,11 @@ def fit_code(graphs: Graphs, inputs: Any) -> NodeCode:
         for name in parts:
             _checks.look_up(PARTS, name, "inputs (or 'auto')").check(graphs)
     if not parts or len(set(parts)) != len(parts):
-        raise ValueError(
-            f"inputs must be 'auto' or distinct names out of {', '.join(map(repr, PARTS))}, got {inputs!r}; name at "
-            "least one."
+        raise InputError(
+            parameter="inputs",
+            expected=f"be 'auto' or distinct names out of {', '.join(map(repr, PARTS))}",
+            got=f"{inputs!r}",
+            advice="name at least one",
         )
     learned: dict[str, Any] = {}
     if "features" in parts:
@@ -117,8 +120,11 @@ class _Part:
     def check(self, graphs: Graphs) -> None:
         """Raise where the graphs lack what this part codes."""
         if not self.known(graphs):
-            raise ValueError(
-                f"graphs must have {self.missing}, got none; add them, or leave them out of inputs and refit."
+            raise InputError(
+                parameter="graphs",
+                expected=f"have {self.missing}",
+                got="none",
+                advice="add them, or leave them out of inputs and refit",
             )
 
 
@@ -126,8 +132,11 @@ def _features(code: NodeCode, graphs: Graphs) -> np.ndarray:
     standard: Any = code.standard
     X = _checked(graphs)
     if X.shape[1] != standard.n_outputs:
-        raise ValueError(
-            f"graphs must have {standard.n_outputs} features, as in fit, got {X.shape[1]}; pass the same kind."
+        raise InputError(
+            parameter="graphs",
+            expected=f"have {standard.n_outputs} features, as in fit",
+            got=f"{X.shape[1]}",
+            advice="pass the same kind",
         )
     out = np.empty(X.shape, np.float32)
     for rows in row_blocks(len(out)):
@@ -166,9 +175,11 @@ def _one_hot(columns: np.ndarray, known: np.ndarray, n_columns: int) -> sp.csr_a
 def _find(values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(place among the known, whether it is there) of every value; texts are compared with texts."""
     if len(values) and values.dtype.kind != known.dtype.kind:
-        raise ValueError(
-            f"tags must be {'texts' if known.dtype.kind == 'U' else 'whole numbers'}, as in fit, got {values.dtype}; "
-            "convert them."
+        raise InputError(
+            parameter="tags",
+            expected=f"be {('texts' if known.dtype.kind == 'U' else 'integers')}, as in fit",
+            got=f"{values.dtype}",
+            advice="convert them",
         )
     places = np.minimum(np.searchsorted(known, values), len(known) - 1)
     return places, known[places] == values
