@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -245,19 +245,21 @@ def make_layer(
 
 def check_unchanged(fitted: Any, asked: Any, names: dict[str, str]) -> None:
     """Raise if a parameter was changed after the fit; `names` maps fields of the settings to parameters."""
-    for field, parameter in names.items():
-        old, new = (_field(settings, field) for settings in (fitted, asked))
+    pairs = {parameter: [_field(settings, field) for settings in (fitted, asked)] for field, parameter in names.items()}
+    check_same({name: old for name, (old, _) in pairs.items()}, {name: new for name, (_, new) in pairs.items()})
+
+
+def check_same(fitted: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Raise if a parameter has another value than in the fit."""
+    for parameter, old in fitted.items():
+        new = asked[parameter]
         if old != new:
-            raise InputError(
-                f"{parameter} is {new!r}, but the model was fitted with {old!r}. Restore the parameter or call fit again.",
-                parameter=parameter,
-                value=new,
-            )
+            text = f"{parameter} is {new!r}, but the model was fitted with {old!r}."
+            advice = "Restore the parameter or call fit again."
+            raise InputError(f"{text} {advice}", parameter=parameter, value=new)
 
 
 def _field(settings: Any, path: str) -> Any:
     for name in path.split("."):
         settings = getattr(settings, name)
     return settings
-
-

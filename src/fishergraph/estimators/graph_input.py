@@ -65,7 +65,7 @@ def fit_code(graphs: Graphs, inputs: Any) -> NodeCode:
     if isinstance(inputs, str) and inputs == "auto":
         parts = tuple(name for name, part in PARTS.items() if part.auto and part.known(graphs))
     else:
-        parts = tuple(inputs) if isinstance(inputs, (list, tuple, np.ndarray)) else (inputs,)
+        parts = part_names(inputs)
         for name in parts:
             _checks.look_up(PARTS, name, "inputs (or 'auto')").check(graphs)
     if not parts or len(set(parts)) != len(parts):
@@ -87,6 +87,12 @@ def fit_code(graphs: Graphs, inputs: Any) -> NodeCode:
     if "edge-tags" in parts:
         learned["edge_tags"] = np.unique(graphs.edge_tags.tags)  # type: ignore[union-attr]
     return NodeCode(parts, **learned)
+
+
+def part_names(inputs: Any) -> tuple[Any, ...]:
+    """The names in `inputs`; a single one stands for itself."""
+    several = isinstance(inputs, (list, tuple)) or (isinstance(inputs, np.ndarray) and inputs.ndim > 0)
+    return tuple(inputs) if several else (inputs,)
 
 
 def degrees_of(graphs: Graphs) -> np.ndarray:

@@ -18,7 +18,7 @@ from fishergraph.blocks import one_blas_thread
 from fishergraph.costs import size_of, stack_costs
 from fishergraph.device import Device, choose_device
 from fishergraph.em.settings import EM
-from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_unchanged, make_layer
+from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_same, check_unchanged, make_layer
 from fishergraph.estimators.given import features_and_graph
 from fishergraph.estimators.inputs import (
     InputSettings,
@@ -279,6 +279,7 @@ class FisherEmbedding(FisherTransformer):
         """
         check_is_fitted(self)
         check_unchanged(self.stack_, self._settings(), STACK_PARAMETERS)
+        check_same(self._sources, self._input_sources())
         X, sets, workspace, ids = self._read(X, graph, fitting=False)
         check_memory(self.stack_, X, sets, workspace, want_output=True)
         announce(self.verbose, stack_costs(self.stack_, X, size_of(sets), fitting=False))
@@ -308,7 +309,7 @@ class FisherEmbedding(FisherTransformer):
             for stage in run.stages():
                 if want_output:
                     output.take(stage)
-            self.stack_ = run.stack.moved(workspace.fetch)
+            self.stack_, self._sources = run.stack.moved(workspace.fetch), self._input_sources()
             return self._named(sets.pooled(output.joined()), ids) if want_output else None
 
     def _settings(self) -> Stack:
@@ -334,6 +335,10 @@ class FisherEmbedding(FisherTransformer):
             normalize=normalize,
             block_weights=_checks.check_block_weights(self.block_weights, n_stages),
         )
+
+    def _input_sources(self) -> dict[str, Any]:
+        """The parameters that multisets and features of a graph are made by."""
+        return {"multiset": choose_multiset(self.multiset), "structure": self.structure}
 
     def _read(self, X: Any, graph: Any, *, fitting: bool) -> NodeInput:
         """X and the graph, validated, in the workspace of the run."""
@@ -363,7 +368,7 @@ class FisherEmbedding(FisherTransformer):
 
     def _restore(self, state: ModelState) -> None:
         rule = choose_multiset(self.multiset)
-        self.stack_ = state.stack("stack", self._settings())
+        self.stack_, self._sources = state.stack("stack", self._settings()), self._input_sources()
         check_stack(self.stack_, rule.n_columns(self.n_features_in_), rule.slots)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:

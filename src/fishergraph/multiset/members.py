@@ -208,7 +208,13 @@ def _symmetric(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | No
 
 def weight_dtype(weights: np.ndarray | None, dtype: Any) -> np.dtype:
     """The dtype of weights that a rule computes from these for points of `dtype`: the wider one, float32 at least."""
-    return np.result_type(np.float32, dtype, *(() if weights is None else (weights.dtype,)))
+    try:
+        points = np.dtype(dtype)
+    except (TypeError, ValueError):
+        points = None
+    if points not in (np.float16, np.float32, np.float64):
+        raise InputError(parameter="dtype", value=dtype, expected="be a floating-point type of at most 64 bits")
+    return np.result_type(np.float32, points, *(() if weights is None else (weights.dtype,)))
 
 
 def degrees(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
