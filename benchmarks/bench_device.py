@@ -52,7 +52,7 @@ def main() -> None:
 
 def data(torch: Any, device: str, n_nodes: int, n_entries: int, n_features: int) -> tuple[Any, Any]:
     """X and the multisets of a random graph with hubs, on the device."""
-    from fishergraph.ops.torch_graph import edge_neighbourhoods
+    from fishergraph.ops.tensor_edges import edge_neighbourhoods
 
     generator = torch.Generator(device).manual_seed(0)
 

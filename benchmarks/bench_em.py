@@ -29,12 +29,12 @@ from common import PeakMemory, Rows, available_bytes, load, parser, print_table,
 torch = require("torch")
 from fishergraph.graph import as_graph  # noqa: E402
 from fishergraph.multiset import neighbourhoods  # noqa: E402
-from fishergraph.ops.torch_edges import tensor_sets  # noqa: E402
-from fishergraph.ops.torch_em import Steps, em_means  # noqa: E402
-from fishergraph.ops.torch_kernels import choose_engine  # noqa: E402
-from fishergraph.ops.torch_linear import fisher_linear  # noqa: E402
-from fishergraph.ops.torch_ops import posterior  # noqa: E402
-from fishergraph.ops.torch_sets import TensorSets  # noqa: E402
+from fishergraph.ops.attend.torch import posterior  # noqa: E402
+from fishergraph.ops.iterate.torch import Steps, em_means  # noqa: E402
+from fishergraph.ops.linear_head.torch import fisher_linear  # noqa: E402
+from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
+from fishergraph.ops.tensor_ops import tensor_engine  # noqa: E402
+from fishergraph.ops.tensor_sets import TensorSets  # noqa: E402
 
 VARIANCE = 0.05
 # (nodes, entries) of the synthetic graphs; degrees fall as a power of the rank.
@@ -139,7 +139,7 @@ def random_sets(n_nodes: int, n_entries: int, device: str, power: float = 0.6) -
 
 def our_cases(args: Namespace, sets: TensorSets, x: Any, w: Any) -> Iterator[Case]:
     """Ours: the M-step with its whole output, a layer with its projection, several iterations, half storage."""
-    engine = choose_engine(None, x)
+    engine = tensor_engine(None, x)
     points, anchors = x.clone().requires_grad_(), w.clone().requires_grad_()
     torch.manual_seed(1)
     weight = (torch.randn(args.dim, w.numel(), device=args.device) / w.numel() ** 0.5).requires_grad_()

@@ -19,7 +19,7 @@ from common import Rows, available_bytes, load, parser, print_table, timed, tiny
 from fishergraph import Multisets, as_graph, em_means, neighbourhoods
 from fishergraph.blocks import map_blocks, row_blocks
 from fishergraph.em.loop import block_means, first_responsibilities
-from fishergraph.ops import choose_backend
+from fishergraph.ops import choose_engine
 from fishergraph.device import NUMPY
 
 OURS = "fishergraph, row blocks"
@@ -124,17 +124,17 @@ def our_cases(args: Namespace, sets: Multisets, points: np.ndarray, anchors: np.
             full,
         )
     yield (
-        f"fishergraph, scipy backend, row blocks, {args.threads} threads",
+        f"fishergraph, scipy engine, row blocks, {args.threads} threads",
         lambda: row_block_layer(sets, points, anchors, args.threads, "scipy"),
         full,
     )
 
 
 def row_block_layer(
-    sets: Multisets, points: np.ndarray, anchors: np.ndarray, n_jobs: int, backend: str | None = None
+    sets: Multisets, points: np.ndarray, anchors: np.ndarray, n_jobs: int, engine: str | None = None
 ) -> None:
     """E-step and means as a layer runs them: block by block, each block dropped as soon as it was used."""
-    chosen = choose_backend(backend)
+    chosen = choose_engine(engine)
     alpha = first_responsibilities(points, anchors, 0.05, n_jobs=n_jobs)
 
     def block(rows: slice) -> None:

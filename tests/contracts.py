@@ -1,6 +1,6 @@
-"""What every backend of `em_means` owes. A backend's test is a subclass that sets its name, and nothing else.
+"""What every engine of `em_means` owes. An engine's test is a subclass that sets its name, and nothing else.
 
-A backend that takes tensors inherits from `TensorContract`: the same problems, sent to a device and fetched.
+An engine that takes tensors inherits from `TensorContract`: the same problems, sent to a device and fetched.
 """
 
 from dataclasses import dataclass, replace
@@ -12,9 +12,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import reference as ref
+from fishergraph.config import config_context
 from fishergraph.em.loop import EMMeans, block_means, em_means, first_responsibilities
 from fishergraph.multiset import Multisets
-from fishergraph.ops import choose_backend
+from fishergraph.ops import choose_engine
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +105,7 @@ _KNOWN = {}
 
 
 def reference_means(problem, n_em_iter):
-    """`ref.em_means`, computed once for all backends and precisions."""
+    """`ref.em_means`, computed once for all engines and precisions."""
     key = (id(problem), n_em_iter)
     if key not in _KNOWN:
         result = ref.em_means(
@@ -188,9 +189,9 @@ def counted_means(problem: Problem, n_em_iter: int) -> tuple[np.ndarray, np.ndar
 
 
 class EMContract:
-    """What `em_means` with `backend=self.backend` returns, whatever the backend."""
+    """What `em_means` with the engine `self.engine` returns, whatever the engine."""
 
-    backend: str
+    engine: str
     # What tests are run over; a slow machine, such as an interpreter, may take fewer.
     n_em_iter = (1, 2, 5)
     d = (1, 7, 128)
@@ -210,26 +211,26 @@ class EMContract:
                 metafunc.parametrize(name, getattr(self, name))
 
     def means(self, problem, *, n_em_iter=1, **options):
-        """(means, mass) of the problem, or a skip where the backend's record refuses several iterations."""
+        """(means, mass) of the problem, or a skip if the engine refuses several iterations."""
         if n_em_iter > 1 and not self.record.several_iterations:
-            pytest.skip(f"{self.backend} runs one iteration")
-        return em_means(
-            problem.points,
-            problem.sets,
-            problem.anchors,
-            variance=problem.variance,
-            prior=problem.prior,
-            n_em_iter=n_em_iter,
-            backend=self.backend,
-            **{"n_jobs": 1, **options},
-        )
+            pytest.skip(f"{self.engine} runs one iteration")
+        with config_context(engine=self.engine):
+            return em_means(
+                problem.points,
+                problem.sets,
+                problem.anchors,
+                variance=problem.variance,
+                prior=problem.prior,
+                n_em_iter=n_em_iter,
+                **{"n_jobs": 1, **options},
+            )
 
     @property
     def record(self):
-        return choose_backend(self.backend)
+        return choose_engine(self.engine)
 
     def send(self, array):
-        """The array as `record.run` takes it."""
+        """The array as `record.em_block` takes it."""
         return array
 
     def send_sets(self, sets):
@@ -458,13 +459,13 @@ class EMContract:
             assert_array_equal(got.mass, expected.mass)
 
     def test_the_record_fills_what_it_is_given(self):
-        """`run` is called on a row block with arrays to fill: no entry of them may stay as it was."""
+        """`em_block` is called on a row block with arrays to fill: no entry of them may stay as it was."""
         problem = random_problem()
         points, anchors = self.send(problem.points), self.send(problem.anchors)
         sets = self.send_sets(problem.sets).block(slice(2, 7))
         filled, mass = self.send(np.full((5, 4, 3), np.nan)), self.send(np.full((5, 4), np.nan))
         alpha = first_responsibilities(points, anchors, problem.variance)
-        self.record.run(
+        self.record.em_block(
             points, alpha, sets, anchors, variance=problem.variance, prior=0.0, n_em_iter=1, means=filled, mass=mass
         )
         expected = block_means(self.record, points, alpha, sets, anchors, variance=problem.variance)
@@ -479,18 +480,18 @@ class EMContract:
         if self.record.several_iterations:
             assert not np.array_equal(self.means(problem, n_em_iter=2).means, self.means(problem).means)
             return
-        with pytest.raises(ValueError, match=rf"backend '{self.backend}' does not support .*n_em_iter=2"):
-            em_means(problem.points, problem.sets, problem.anchors, n_em_iter=2, backend=self.backend)
+        with config_context(engine=self.engine), pytest.raises(ValueError, match="n_em_iter=2"):
+            em_means(problem.points, problem.sets, problem.anchors, n_em_iter=2)
 
 
 class TensorContract(EMContract):
-    """The same of a backend that takes tensors: every problem goes to the device, every result comes back."""
+    """The same of an engine that takes tensors: every problem goes to the device, every result comes back."""
 
     device = "cpu"
 
     @property
     def record(self):
-        return choose_backend(self.backend, device=self.device)
+        return choose_engine(self.engine, device=self.device)
 
     def send(self, array):
         torch = pytest.importorskip("torch")
@@ -498,7 +499,7 @@ class TensorContract(EMContract):
 
     def send_sets(self, sets):
         pytest.importorskip("torch")
-        from fishergraph.ops.torch_edges import tensor_sets
+        from fishergraph.ops.tensor_edges import tensor_sets
 
         return tensor_sets(sets).to(self.device)
 
@@ -506,13 +507,13 @@ class TensorContract(EMContract):
         return array.cpu().numpy()
 
     def means(self, problem, *, n_em_iter=1, **options):
-        found = em_means(
-            self.send(problem.points),
-            self.send_sets(problem.sets),
-            self.send(problem.anchors),
-            variance=problem.variance,
-            prior=problem.prior,
-            n_em_iter=n_em_iter,
-            backend=self.backend,
-        )
+        with config_context(engine=self.engine):
+            found = em_means(
+                self.send(problem.points),
+                self.send_sets(problem.sets),
+                self.send(problem.anchors),
+                variance=problem.variance,
+                prior=problem.prior,
+                n_em_iter=n_em_iter,
+            )
         return EMMeans(*map(self.fetch, found))

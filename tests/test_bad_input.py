@@ -24,6 +24,7 @@ from fishergraph import (
 )
 from fishergraph.baselines.features import SGC
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
+from models import PUBLISHED, node_model
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -33,7 +34,7 @@ A = sp.csr_array(np.roll(np.eye(8), 1, axis=1))
 
 
 def small(**changes) -> FisherEmbedding:
-    return FisherEmbedding(**{"n_layers": 2, "n_anchors": 2, "dim": 3, "random_state": 0, "n_jobs": 1, **changes})
+    return node_model(**{"n_layers": 2, "n_anchors": 2, "dim": 3, "random_state": 0, "n_jobs": 1, **changes})
 
 
 def refused(match: str, features=X, graph=A, error=ValueError, **changes) -> None:
@@ -132,8 +133,10 @@ def test_a_weight_beyond_the_features_precision():
     for weights in (None, "symmetric"):
         for multiset in ("neighbourhood", "open-neighbourhood", "ppr"):
             for scale in (1e30, 1e-30):
-                assert np.isfinite(small(weights=weights, multiset=multiset).fit_transform(X, graph=A * scale)).all()
-            assert np.isfinite(small(weights=weights).fit_transform(X.astype(float), graph=A * 1e290)).all()
+                assert np.isfinite(
+                    small(multiset__weights=weights, multiset=multiset).fit_transform(X, graph=A * scale)
+                ).all()
+            assert np.isfinite(small(multiset__weights=weights).fit_transform(X.astype(float), graph=A * 1e290)).all()
 
 
 @pytest.mark.parametrize("n", [7, 9])
@@ -313,8 +316,8 @@ def test_wrong_values(name, value, words):
 
 
 def test_parameters_that_do_not_go_together():
-    refused("anchor_method='spherical' needs points that are unit vectors", anchor_method="spherical", normalize=False)
-    refused("backend 'scipy' does not support device='cpu' and n_em_iter=2", backend="scipy", n_em_iter=2)
+    refused("anchor_method='spherical' needs points that are unit vectors", em__init="spherical", normalize=False)
+    refused("backend 'scipy' does not support device='cpu' and n_em_iter=2", backend="scipy", em__n_iter=2)
     refused("dim must be an integer of at least 4, got 3", features=None)  # the projection has three degree columns
 
 
@@ -335,24 +338,24 @@ def quiet(model: FisherEmbedding, features, graph) -> tuple[np.ndarray, list[str
 
 
 @pytest.mark.parametrize("multiset", ["neighbourhood", "open-neighbourhood", "ppr", "heat", "s2gc"])
-@pytest.mark.parametrize("attention", ["posterior", "reference"])
-def test_a_graph_without_edges(multiset, attention):
-    Z, _ = quiet(small(multiset=multiset, attention=attention), X, sp.csr_array((8, 8)))
-    alone = small(attention=attention).fit_transform(X)
+@pytest.mark.parametrize("rule", [{}, PUBLISHED], ids=["posterior", "published"])
+def test_a_graph_without_edges(multiset, rule):
+    Z, _ = quiet(small(multiset=multiset, **rule), X, sp.csr_array((8, 8)))
+    alone = small(**rule).fit_transform(X)
     if multiset == "neighbourhood":
         np.testing.assert_array_equal(Z, alone)  # every node is its own neighbourhood
     elif multiset != "open-neighbourhood":
         np.testing.assert_allclose(Z, alone, atol=2e-5)  # the weight of the only member hardly matters
     else:
-        own = 3 if attention == "reference" else 6  # ψ_0, and walks that end where they begin
+        own = 3 if rule else 6  # ψ_0, and walks that end where they begin
         np.testing.assert_allclose(Z[:, :own], alone[:, :own], atol=2e-5)
         assert not Z[:, own:].any()
 
 
-@pytest.mark.parametrize("attention", ["posterior", "reference"])
-def test_one_node(attention):
+@pytest.mark.parametrize("rule", [{}, PUBLISHED], ids=["posterior", "published"])
+def test_one_node(rule):
     for graph in (sp.csr_array((1, 1)), sp.csr_array(np.ones((1, 1))), None):
-        _, messages = quiet(small(attention=attention), X[:1], graph)
+        _, messages = quiet(small(**rule), X[:1], graph)
         assert any("only 1 distinct points" in message for message in messages)
     assert np.isfinite(small(dim=4).fit(X).transform(X[:1])).all()
 
@@ -363,15 +366,13 @@ def test_structure_of_a_graph_without_edges(structure, n):
     quiet(small(structure=structure, dim=5), None, sp.csr_array((n, n)))
 
 
-@pytest.mark.parametrize("attention", ["posterior", "reference"])
+@pytest.mark.parametrize("rule", [{}, PUBLISHED], ids=["posterior", "published"])
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("sparse", [True, False])
 @pytest.mark.parametrize("value", [0.0, 2.0])
-def test_constant_features(value, sparse, normalize, attention):
+def test_constant_features(value, sparse, normalize, rule):
     constant = np.full((8, 3), value)
-    Z, messages = quiet(
-        small(attention=attention, normalize=normalize), sp.csr_array(constant) if sparse else constant, A
-    )
+    Z, messages = quiet(small(**rule, normalize=normalize), sp.csr_array(constant) if sparse else constant, A)
     assert any("distinct points" in message for message in messages)
     assert (Z[0] == Z).all()
     assert Z[:, 0].any() == (value != 0)
@@ -432,13 +433,13 @@ def test_degenerate_graphs_and_features_stay_finite(data):
         n_layers=data.draw(st.integers(0, 2)),
         attention=data.draw(st.sampled_from(["posterior", "reference"])),
         multiset=data.draw(st.sampled_from(["neighbourhood", "open-neighbourhood", "ppr", "s2gc"])),
-        weights=data.draw(st.sampled_from([None, "uniform", "symmetric"])),
-        n_em_iter=data.draw(st.sampled_from([1, 1, 3])),
-        anchor_method=data.draw(st.sampled_from(["kmeans", "spherical", "em"])),
+        multiset__weights=data.draw(st.sampled_from([None, "uniform", "symmetric"])),
+        em__n_iter=data.draw(st.sampled_from([1, 1, 3])),
+        em__init=data.draw(st.sampled_from(["kmeans", "spherical", "em"])),
         kernel=data.draw(st.sampled_from(["exp", "exp", "identity"])),
         counts=data.draw(st.booleans()),
-        prior=data.draw(st.sampled_from([0.0, 1.0])),
-        undirected=data.draw(st.booleans()),
+        em__prior=data.draw(st.sampled_from([0.0, 1.0])),
+        multiset__undirected=data.draw(st.booleans()),
     )
     quiet(model, features, graph)
 

@@ -28,7 +28,7 @@ def draw(key):
     return below(row_state(key, 3), 1000)
 """
 DRAW = """
-from fishergraph.ops.numba_caller import draw
+from fishergraph.ops._numba.caller import draw
 print(draw(5), sum(draw.stats.cache_hits.values()), draw.stats.cache_path)
 """
 
@@ -45,7 +45,7 @@ class Drawn(NamedTuple):
 def package(tmp_path):
     """A copy of the package with such a caller, whose cache is its own."""
     shutil.copytree(ROOT, tmp_path / "lib" / "fishergraph", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "lib" / "fishergraph" / "ops" / "numba_caller.py").write_text(CALLER, encoding="utf-8")
+    (tmp_path / "lib" / "fishergraph" / "ops" / "_numba" / "caller.py").write_text(CALLER, encoding="utf-8")
     return tmp_path / "lib"
 
 
@@ -71,18 +71,18 @@ def change(path: Path, old: str, new: str) -> None:
 def test_a_change_in_one_file_reaches_the_compiled_callers_in_others(package):
     first, second = run(package), run(package)
     assert (second.number, second.cached, first.cached) == (first.number, "1", "0")
-    before = set((package / "fishergraph/ops/__pycache__").glob("*.nbc"))
+    before = set((package / "fishergraph/ops/_numba/__pycache__").glob("*.nbc"))
     change(package / "fishergraph/counters.py", "(bound * 2.0**-53)", "0.0")
     third = run(package)
     assert (first.number != "0", third.number, third.cached) == (True, "0", "0")
-    after = set((package / "fishergraph/ops/__pycache__").glob("*.nbc"))
+    after = set((package / "fishergraph/ops/_numba/__pycache__").glob("*.nbc"))
     assert before
     assert not before & after, "stale machine code is removed"
 
 
 def test_damaged_machine_code_is_compiled_again(package):
     first = run(package)
-    for path in (package / "fishergraph/ops/__pycache__").glob("*.nb[ci]"):
+    for path in (package / "fishergraph/ops/_numba/__pycache__").glob("*.nb[ci]"):
         path.write_bytes(path.read_bytes()[:100])
     again = run(package)
     assert (again.number, again.cached) == (first.number, "0")

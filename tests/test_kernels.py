@@ -10,7 +10,15 @@ import sklearn
 from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import SVC
 
-from fishergraph import FisherEmbedding, FisherGraphEmbedding, FisherSetEmbedding, graph_kernel, node_kernel, set_kernel
+from fishergraph import (
+    FisherEmbedding,
+    FisherGraphEmbedding,
+    FisherSetEmbedding,
+    GaussianMixture,
+    graph_kernel,
+    node_kernel,
+    set_kernel,
+)
 from fishergraph.datasets import equal_mean_graph, equal_mean_sets
 from fishergraph.kernels import gram
 
@@ -107,7 +115,9 @@ def test_a_precomputed_machine_learns_sets():
 
 def test_a_precomputed_machine_learns_nodes_and_is_the_linear_one():
     data = equal_mean_graph(seed=1)
-    model = FisherEmbedding(1, 8, kernel="identity", normalize=False, sharpness=0.5, random_state=0)
+    model = FisherEmbedding(
+        1, 8, kernel="identity", normalize=False, random_state=0, family=GaussianMixture(sharpness=0.5)
+    )
     K = node_kernel(data.X, data.graph, embedding=model)
     train, test = np.concatenate([data.train, data.val]), data.test
     svm = SVC(kernel="precomputed").fit(K[train][:, train], data.y[train])

@@ -82,7 +82,7 @@ def test_large_integers_keep_their_digits(form):
 
 @pytest.mark.parametrize("form", ["array", "lists", "csr", "pandas", "objects"])
 def test_unix_times_stay_apart_in_an_embedding(form):
-    Z = small(n_layers=0, dim=12, kernel="identity", teleport=None).fit_transform(INTEGERS[form](TIMES))
+    Z = small(n_layers=0, dim=12, kernel="identity", walk=None).fit_transform(INTEGERS[form](TIMES))
     assert len(np.unique(Z, axis=0)) == 12
     np.testing.assert_array_equal(Z, TIMES.astype(float))
 
@@ -215,7 +215,7 @@ def test_unix_times_stay_apart_as_features_of_graphs():
 
 def test_integers_in_tensors_keep_their_digits():
     torch = pytest.importorskip("torch")
-    Z = small(n_layers=0, dim=12, kernel="identity", teleport=None).fit_transform(torch.from_numpy(TIMES))
+    Z = small(n_layers=0, dim=12, kernel="identity", walk=None).fit_transform(torch.from_numpy(TIMES))
     assert Z.dtype == torch.float64
     np.testing.assert_array_equal(Z.numpy(), TIMES.astype(float))
     with pytest.raises(ValueError, match=r"integers below 2\*\*53"):

@@ -29,7 +29,7 @@ from fishergraph.datasets import GraphSet, Preparation
 from fishergraph.family import FAMILIES
 from fishergraph.graphs import EdgeTags
 from fishergraph.multiset import MULTISETS, choose_multiset
-from fishergraph.ops import Responsibilities, choose_backend
+from fishergraph.ops import Responsibilities, choose_engine
 
 MOST = 300
 RNG = np.random.default_rng(0)
@@ -60,7 +60,7 @@ def examples() -> dict[str, object]:
         "EdgeTags": EdgeTags(np.arange(9000), np.arange(9000)),
         "GraphSet": GraphSet("name", graphs, np.arange(2), (), (), "source"), "Preparation": Preparation(),
         "Multisets": sets, "LiftedSets": choose_multiset("paths")(graph, None, None), "NodeTuples": tuples,
-        "Responsibilities": Responsibilities(X, X), "Backend": choose_backend(None),
+        "Responsibilities": Responsibilities(X, X), "Engine": choose_engine(),
         "EMMeans": em_means(X, sets, X[:4]), "estimates": em_estimate(X, sets, thetas[0])[0],
         "NestedScores": nested_scores({"z": X[:90]}, y, folds, Cs=(1.0,), gammas=(1.0,), inner=2),
         "Stack": model.stack_, "Layer": model.stack_.layers[1], "NystromMap": model.stack_.input_map,
@@ -108,7 +108,7 @@ def test_objects_of_training():
     from fishergraph import FisherClassifier
     from fishergraph.baselines import BASELINES, baseline
     from fishergraph.nn import History
-    from fishergraph.ops.torch_edges import tensor_sets
+    from fishergraph.ops.tensor_edges import tensor_sets
     from fishergraph.probes import BoostedProbe
 
     history = History(rows=[dict.fromkeys(("epoch", "loss", "seconds"), 0.123456)] * 500)

@@ -10,11 +10,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fishergraph import FisherEmbedding, FisherGraphEmbedding, FisherSetEmbedding, LogisticProbe, em_means
+from fishergraph import (
+    EM,
+    FisherEmbedding,
+    FisherGraphEmbedding,
+    FisherSetEmbedding,
+    GaussianMixture,
+    LogisticProbe,
+    em_means,
+)
 from fishergraph._errors import FewPointsWarning
 from fishergraph._warn import each_warning_once, warn
 from fishergraph.multiset import Multisets
-from fishergraph.ops import transport_rules
+from fishergraph.ops.transport import rules
 
 N = 1200  # several row blocks
 RING = sp.csr_array((np.ones(N), (np.arange(N), (np.arange(N) + 1) % N)), shape=(N, N))
@@ -36,10 +44,10 @@ def _kind(warning: Warning) -> str:
 @pytest.fixture
 def unmet(monkeypatch):
     """Every row block says that its transport steps did not converge."""
-    from fishergraph.ops import numba_cpu
+    from fishergraph.ops.iterate import numba as iterate
 
-    em_rows = numba_cpu.em_rows
-    monkeypatch.setattr(numba_cpu, "em_rows", lambda *inputs: em_rows(*inputs) or 1.0)
+    em_rows = iterate.em_rows
+    monkeypatch.setattr(iterate, "em_rows", lambda *inputs: em_rows(*inputs) or 1.0)
 
 
 def test_few_points_in_every_layer():
@@ -55,7 +63,9 @@ def test_the_next_fit_says_it_again():
 
 
 def test_every_block_of_every_layer_misses_its_masses(unmet):
-    model = FisherEmbedding(n_layers=2, n_anchors=4, dim=8, e_step="balanced", variance=1e-3, random_state=0)
+    model = FisherEmbedding(
+        n_layers=2, n_anchors=4, dim=8, random_state=0, em=EM(e_step="balanced"), family=GaussianMixture(variance=1e-3)
+    )
     X = np.random.default_rng(0).normal(size=(N, 6))
     assert kinds(lambda: model.fit_transform(X, graph=RING)) == {"a": 1}
     assert kinds(lambda: model.transform(X, graph=RING)) == {"a": 1}
@@ -63,7 +73,9 @@ def test_every_block_of_every_layer_misses_its_masses(unmet):
 
 def test_all_kinds_of_one_fit(unmet):
     X = np.repeat(np.array([[-1.0], [2.0]]), N // 2, axis=0)
-    model = FisherEmbedding(n_layers=2, n_anchors=2, dim=8, e_step="balanced", variance=1e-6, random_state=0)
+    model = FisherEmbedding(
+        n_layers=2, n_anchors=2, dim=8, random_state=0, em=EM(e_step="balanced"), family=GaussianMixture(variance=1e-6)
+    )
     found = kinds(lambda: model.fit_transform(X, graph=RING))
     assert {"X", "landmarks"} <= set(found)
     assert set(found.values()) == {1}
@@ -72,7 +84,13 @@ def test_all_kinds_of_one_fit(unmet):
 def test_sets(unmet):
     rng = np.random.default_rng(0)
     sets = [rng.normal(size=(3, 2)) for _ in range(N)]
-    model = FisherSetEmbedding(n_anchors=4, dim=3000, e_step="balanced", variance=1e-3, random_state=0)
+    model = FisherSetEmbedding(
+        n_anchors=4,
+        dim=3000,
+        random_state=0,
+        em=EM(e_step="balanced", prior=1.0),
+        family=GaussianMixture(variance=1e-3, sharpness=0.5),
+    )
     assert kinds(lambda: model.fit_transform(sets)) == {"a": 1, "landmarks": 1}
 
 
@@ -107,14 +125,14 @@ def test_the_classifier_learns_from_few_points():
 def test_every_epoch_misses_its_masses(monkeypatch):
     pytest.importorskip("torch")
     from fishergraph import FisherClassifier
-    from fishergraph.ops import torch_transport
+    from fishergraph.ops.transport import torch as transport
 
     def solve(*inputs):
-        transport_rules.warn_unmet(1.0, 1e-6, 1)
+        rules.warn_unmet(1.0, 1e-6, 1)
         return chunk(*inputs)
 
-    chunk = torch_transport._solve_chunk
-    monkeypatch.setattr(torch_transport, "_solve_chunk", solve)
+    chunk = transport._solve_chunk
+    monkeypatch.setattr(transport, "_solve_chunk", solve)
     X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 2
     model = FisherClassifier(n_layers=2, n_anchors=3, dim=4, max_epochs=3, e_step="balanced", random_state=0)
     assert kinds(lambda: model.fit(X, y, graph=RING[:60][:, :60])) == {"a": 1}

@@ -10,10 +10,10 @@ import math
 
 import torch
 
-from fishergraph.ops.torch_em import Steps, em_means
-from fishergraph.ops.torch_linear import fisher_linear
-from fishergraph.ops.torch_ops import posterior
-from fishergraph.ops.torch_sets import TensorSets
+from fishergraph.ops.attend.torch import posterior
+from fishergraph.ops.iterate.torch import Steps, em_means
+from fishergraph.ops.linear_head.torch import fisher_linear
+from fishergraph.ops.tensor_sets import TensorSets
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -42,7 +42,7 @@ def check(x: torch.Tensor, p: int, sets: TensorSets, weights: torch.Tensor | Non
     own = None if weights is None else weights.clone().requires_grad_()
     for n_em_iter, slack in ((1, math.inf), (2, math.inf), (1, 0.5)):
         steps = Steps(float(d), 0.1, n_em_iter, slack)
-        means, mass = em_means(x, sets.weighted(own), w, steps, backend="triton")
+        means, mass = em_means(x, sets.weighted(own), w, steps, engine="triton")
         torch.autograd.grad(means.sum() + mass.sum(), [x, w, *([] if own is None else [own])])
     logs = posterior("triton", x, w, float(d))
     z = fisher_linear("triton", x, logs, sets.weighted(weights), w, head.to(x.dtype), fisher_root=p**-0.5)

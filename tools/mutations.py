@@ -30,32 +30,80 @@ class Fault(NamedTuple):
 
 FAULTS = (
     # sums, E-steps and rows: compiled code
-    Fault("ops/numba_leaves.py", "chunk = CHUNK if long else GROUP", "chunk = CHUNK + 1 if long else GROUP",
-          "ops/test_backends.py"),
-    Fault("ops/numba_leaves.py", "value = builder.fsub(load(pointer), load(centres[t])) if centres else load(pointer)",
-          "value = load(pointer)", "ops/test_numba_backward.py"),
-    Fault("ops/numba_shares.py", "builder.fadd(builder.load(wide), ", "builder.fsub(builder.load(wide), ",
-          "ops/test_backends.py"),
-    Fault("ops/numba_cpu.py", "in_logs = in_logs or not least_mass <= totals[v, j] < np.inf", "in_logs = in_logs",
-          "ops/test_backends.py"),
-    Fault("ops/numba_cpu.py", "row[k] += anchor_share / total * anchor[k]", "row[k] += anchor_share * anchor[k]",
-          "ops/test_backends.py"),
-    Fault("ops/numba_transport.py", "abs(reached - goal) / (goal * ", "abs(reached - goal) / (1.0 * ",
-          "ops/test_transport.py"),
-    Fault("ops/numba_transport.py", "plain[j] = (plain[j] - mean) / (1 + slack)", "plain[j] = (plain[j] - mean)",
-          "ops/test_transport.py"),
-    Fault("ops/numba_rows.py", "divisor = largest if largest > 0 else 1.0", "divisor = 1.0", "ops/test_unit_rows.py"),
-    Fault("ops/numba_pull.py", "offsets[j] *= own[j]", "offsets[j] *= 1", "ops/test_numba_backward.py"),
-    Fault("ops/numba_attend.py", "shift = np.where(totals > 0, shift, -np.inf)", "shift = shift + 0.0",
-          "ops/test_backends.py ops/test_numba_backward.py"),
-    Fault("ops/spmm.py", "-(-np.diff(indptr) // _CHUNK)", "np.diff(indptr) // _CHUNK + 1", "ops/test_backends.py"),
-    Fault("ops/torch_scatter.py", "(entries - starts[sets.rows]) // _CHUNK", "entries // _CHUNK",
-          "ops/test_backends.py"),
-    Fault("ops/triton_rows.py", "extreme = live & ~(", "extreme = (rows < 0) & ~(", "ops/test_unit_rows.py"),
-    Fault("ops/triton_attend.py", "sums += tl.sum(own, axis=0).to(tl.float64)",
-          "sums = tl.sum(own, axis=0).to(tl.float64)", "ops/test_backends.py"),
-    Fault("counters.py", "(state ^ (state >> _27)) * _SECOND", "(state ^ (state >> _27)) * _FIRST",
-          "test_diffusion.py multiset ops/test_torch_sets.py nn/test_loader.py"),
+    Fault(
+        "ops/_numba/members.py",
+        "chunk = CHUNK if long else GROUP",
+        "chunk = CHUNK + 1 if long else GROUP",
+        "ops/test_backends.py",
+    ),
+    Fault(
+        "ops/_numba/members.py",
+        "value = builder.fsub(load(pointer), load(centres[t])) if centres else load(pointer)",
+        "value = load(pointer)",
+        "ops/test_numba_backward.py",
+    ),
+    Fault(
+        "ops/attend/numba_coefficients.py",
+        "builder.fadd(builder.load(wide), ",
+        "builder.fsub(builder.load(wide), ",
+        "ops/test_backends.py",
+    ),
+    Fault(
+        "ops/iterate/numba.py",
+        "in_logs = in_logs or not least_mass <= totals[v, j] < np.inf",
+        "in_logs = in_logs",
+        "ops/test_backends.py",
+    ),
+    Fault(
+        "ops/attend/numba_coefficients.py",
+        "row[k] += anchor_share / total * anchor[k]",
+        "row[k] += anchor_share * anchor[k]",
+        "ops/test_backends.py",
+    ),
+    Fault(
+        "ops/transport/numba.py",
+        "abs(reached - goal) / (goal * ",
+        "abs(reached - goal) / (1.0 * ",
+        "ops/test_transport.py",
+    ),
+    Fault(
+        "ops/transport/numba.py",
+        "plain[j] = (plain[j] - mean) / (1 + slack)",
+        "plain[j] = (plain[j] - mean)",
+        "ops/test_transport.py",
+    ),
+    Fault(
+        "ops/unit_rows/numba.py", "divisor = largest if largest > 0 else 1.0", "divisor = 1.0", "ops/test_unit_rows.py"
+    ),
+    Fault("ops/attend/numba_gradients.py", "offsets[j] *= own[j]", "offsets[j] *= 1", "ops/test_numba_backward.py"),
+    Fault(
+        "ops/attend/numba.py",
+        "shift = np.where(totals > 0, shift, -np.inf)",
+        "shift = shift + 0.0",
+        "ops/test_backends.py ops/test_numba_backward.py",
+    ),
+    Fault(
+        "ops/attend/scipy.py", "-(-np.diff(indptr) // _CHUNK)", "np.diff(indptr) // _CHUNK + 1", "ops/test_backends.py"
+    ),
+    Fault(
+        "ops/segment_sums/torch.py",
+        "(entries - starts[sets.rows]) // _CHUNK",
+        "entries // _CHUNK",
+        "ops/test_backends.py",
+    ),
+    Fault("ops/unit_rows/triton.py", "extreme = live & ~(", "extreme = (rows < 0) & ~(", "ops/test_unit_rows.py"),
+    Fault(
+        "ops/attend/triton.py",
+        "sums += tl.sum(own, axis=0).to(tl.float64)",
+        "sums = tl.sum(own, axis=0).to(tl.float64)",
+        "ops/test_backends.py",
+    ),
+    Fault(
+        "counters.py",
+        "(state ^ (state >> _27)) * _SECOND",
+        "(state ^ (state >> _27)) * _FIRST",
+        "test_diffusion.py multiset ops/test_torch_sets.py nn/test_loader.py",
+    ),
     # the mathematics in plain arrays
     Fault("diffusion.py", "x *= scale[u]", "x *= 1.0", "test_diffusion.py"),
     Fault("multiset/members.py", "received, sent = degrees(", "sent, received = degrees(", "test_multiset.py"),
@@ -64,22 +112,46 @@ FAULTS = (
     Fault("em/walks.py", "math.ceil(math.log(_UNDER_WAY)", "math.floor(math.log(_UNDER_WAY)", "em/test_walks.py"),
     # what is read and checked
     Fault("datasets/pickled.py", "if len(part) < count:", "if len(part) < 0:", "datasets/test_pickled.py"),
-    Fault("datasets/pickled_values.py", "if math.prod(shape) * kind.dtype.itemsize != len(content):",
-          "if math.prod(shape) * kind.dtype.itemsize > len(content):", "datasets/test_pickled.py"),
+    Fault(
+        "datasets/pickled_values.py",
+        "if math.prod(shape) * kind.dtype.itemsize != len(content):",
+        "if math.prod(shape) * kind.dtype.itemsize > len(content):",
+        "datasets/test_pickled.py",
+    ),
     Fault("_file_checks.py", 'if kind != "a file":', 'if kind == "a socket":', "test_file_checks.py"),
     Fault("_archive_checks.py", "if declared != member.file_size:", "if declared < 0:", "test_archive_checks.py"),
-    Fault("_record_checks.py", "used.min() < 0 or used.max() >= n_points", "used.min() < 0 or used.max() > n_points",
-          "test_records.py"),
-    Fault("_record_checks.py", "array.astype(np.int32 if array.dtype.itemsize < 4 else np.int64)",
-          "array.astype(array.dtype)", "test_records.py"),
-    Fault("_numbers.py", "EXACT_IN_SINGLE, _EXACT_64 = 2**24, 2**53", "EXACT_IN_SINGLE, _EXACT_64 = 2**40, 2**53",
-          "test_numbers.py"),
-    Fault("_text_files.py", 'before = b"\\n" if start == _BOM else b"\\n" + start', 'before = b"\\n" + start',
-          "test_tables.py"),
-    Fault("estimators/model_checks.py", "if not np.abs(array).max() <= most:", "if np.abs(array).max() < 0:",
-          "estimators/test_state.py hostile/test_models.py"),
+    Fault(
+        "_record_checks.py",
+        "used.min() < 0 or used.max() >= n_points",
+        "used.min() < 0 or used.max() > n_points",
+        "test_records.py",
+    ),
+    Fault(
+        "_record_checks.py",
+        "array.astype(np.int32 if array.dtype.itemsize < 4 else np.int64)",
+        "array.astype(array.dtype)",
+        "test_records.py",
+    ),
+    Fault(
+        "_numbers.py",
+        "EXACT_IN_SINGLE, _EXACT_64 = 2**24, 2**53",
+        "EXACT_IN_SINGLE, _EXACT_64 = 2**40, 2**53",
+        "test_numbers.py",
+    ),
+    Fault(
+        "_text_files.py",
+        'before = b"\\n" if start == _BOM else b"\\n" + start',
+        'before = b"\\n" + start',
+        "test_tables.py",
+    ),
+    Fault(
+        "estimators/model_checks.py",
+        "if not np.abs(array).max() <= most:",
+        "if np.abs(array).max() < 0:",
+        "estimators/test_state.py hostile/test_models.py",
+    ),
     Fault("_compile.py", "content = hashlib.sha256()", "return ''; content = hashlib.sha256()", "test_compile.py"),
-)  # fmt: skip
+)
 
 
 def main() -> int:

@@ -55,10 +55,12 @@ _HOMES = {
     "VonMisesFisherMixture": "fishergraph.family",
     "as_graph": "fishergraph.graph",
     "as_graphs": "fishergraph.graphs",
+    "config_context": "fishergraph.config",
     "em_estimate": "fishergraph.em",
     "em_means": "fishergraph.em",
     "fisher_embedding": "fishergraph.embedding",
     "kl_divergence": "fishergraph.family",
+    "get_config": "fishergraph.config",
     "graph_kernel": "fishergraph.kernels",
     "learn_anchors": "fishergraph.em",
     "learn_family": "fishergraph.em",
@@ -72,6 +74,7 @@ _HOMES = {
     "node_sets": "fishergraph.multiset",
     "node_tuples": "fishergraph.multiset",
     "retract": "fishergraph.family",
+    "set_config": "fishergraph.config",
     "set_kernel": "fishergraph.kernels",
     "set_lipschitz_constant": "fishergraph.bounds",
     "structural_features": "fishergraph.structural",
@@ -91,6 +94,9 @@ if TYPE_CHECKING:
     from fishergraph.bounds import lipschitz_constant as lipschitz_constant
     from fishergraph.bounds import margin_bound as margin_bound
     from fishergraph.bounds import set_lipschitz_constant as set_lipschitz_constant
+    from fishergraph.config import config_context as config_context
+    from fishergraph.config import get_config as get_config
+    from fishergraph.config import set_config as set_config
     from fishergraph.datasets import load_graph as load_graph
     from fishergraph.datasets import load_graphs as load_graphs
     from fishergraph.em import em_estimate as em_estimate

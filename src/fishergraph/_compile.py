@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 from numba import njit
 from numba.core.caching import (
     CompileResultCacheImpl,
@@ -31,13 +32,16 @@ from numba.core.compiler_lock import global_compiler_lock
 KERNELS = (
     "_compile.py",
     "baselines/node2vec.py",
+    "cores.py",
     "counters.py",
     "diffusion.py",
     "multiset/hops.py",
     "multiset/*_search.py",
-    "ops/numba_*.py",
+    "nn/sampling.py",
+    "ops/_numba/*.py",
+    "ops/*/numba*.py",
     "device.py",
-    "ops/transport_rules.py",
+    "ops/transport/rules.py",
 )
 
 
@@ -51,9 +55,10 @@ def kernel_files() -> list[Path]:
 def kernel_stamp() -> str:
     """A hash of the names and contents of all files that machine code is made of."""
     content = hashlib.sha256()
+    root = Path(__file__).parent
     for path in kernel_files():
         data = path.read_bytes()
-        content.update(f"{path.name} {len(data)} ".encode() + data)
+        content.update(f"{path.relative_to(root).as_posix()} {len(data)} ".encode() + data)
     return content.hexdigest()
 
 
@@ -182,6 +187,13 @@ def _kept(**rules: Any) -> Callable[[Any], Any]:
         return dispatcher
 
     return decorate
+
+
+def readonly(array: np.ndarray) -> np.ndarray:
+    """A read-only view: one compiled version then serves writable and read-only input."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 # "contract" only lets a·b + c be one instruction; infinities stay what they are.

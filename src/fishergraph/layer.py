@@ -27,7 +27,8 @@ from fishergraph.embedding import append_counts, log_counts, mixture_phi, root_s
 from fishergraph.family import Family, GaussianMixture, exact_root
 from fishergraph.family.base import map_arrays
 from fishergraph.kernel_map import Identity, IdentityMap, Kernel, KernelMap, Nystrom
-from fishergraph.ops import Backend, choose_backend
+from fishergraph.ops import Engine, choose_engine
+from fishergraph.ops.engine import named_engine
 
 # The gathered points of a block on the CPU: more than this leaves its caches many times over.
 _GATHERED_BYTES = 16 * 2**20
@@ -45,12 +46,11 @@ class Run:
     n_jobs: int | None = None
     progress: Progress = silent
 
-    def engine(self, em: EM) -> Backend:
-        """The engine of a layer with these settings."""
-        on_cpu_tensors = self.workspace.tensors and self.workspace.device == "cpu"
-        return choose_backend(
-            "torch" if on_cpu_tensors else None, device=self.workspace.device, n_em_iter=em.n_iter, slack=em.slack
-        )
+    def engine(self, em: EM) -> Engine:
+        """The engine of a layer with these settings: the configured one, or the first that can do the work."""
+        tensors, device = self.workspace.tensors, self.workspace.device
+        name = named_engine() or ("torch" if tensors and device == "cpu" else None)
+        return choose_engine(name, device=device, n_em_iter=em.n_iter, slack=em.slack, tensors=tensors)
 
 
 class Cached(NamedTuple):
@@ -135,7 +135,7 @@ class Layer:
 
     # --- one row block -----------------------------------------------------------------------------------
 
-    def phi(self, points: Any, scored: Scored | None, sets: Any, engine: Backend) -> Any:
+    def phi(self, points: Any, scored: Scored | None, sets: Any, engine: Engine) -> Any:
         """φ of the multisets of one row block (Eq. 13, 18), (set, coordinate [+ anchor])."""
         if scored is None:
             points, sets = sets.gather(points)

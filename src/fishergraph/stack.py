@@ -291,7 +291,7 @@ class Pass:
         points = self._dense(directions, unit=self.stack.normalize)
         engine = self.run.engine(EM())
         with self.run.progress("walking", walk.n_passes(points.shape[1])) as bar:
-            return walk_means(points, self.sets, walk, backend=engine, n_jobs=self.run.n_jobs, advance=bar.update)
+            return walk_means(points, self.sets, walk, engine=engine, n_jobs=self.run.n_jobs, advance=bar.update)
 
     def _fit_walk(self, directions: KernelMap, means: Any, rng: Any) -> tuple[WalkMap, Any, Any]:
         """The fitted map, and φ and ψ of all rows if the sample was all rows."""

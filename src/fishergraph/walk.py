@@ -31,7 +31,7 @@ from fishergraph.em.unit import noise_of, unit_rows
 from fishergraph.kernel_map import IdentityMap, KernelMap
 from fishergraph.multiset import Multisets
 from fishergraph.multiset.members import degrees
-from fishergraph.ops import Backend, Responsibilities
+from fishergraph.ops import Engine, Responsibilities
 
 # Walks stop where they are when at most this share of them is still under way.
 _UNDER_WAY = 0.3
@@ -143,7 +143,7 @@ def walk_means(
     sets: Any,
     walk: Walk,
     *,
-    backend: Backend,
+    engine: Engine,
     n_jobs: int | None = None,
     advance: Callable[[int], Any] = lambda n: None,
 ) -> Any:
@@ -153,7 +153,7 @@ def walk_means(
     """
     xp = array_namespace(points)
     weights = xp.asarray(_member_weights(sets), dtype=points.dtype, device=device_of(points))[:, None]
-    iterate = _Iteration(sets, walk, backend, n_jobs, advance)
+    iterate = _Iteration(sets, walk, engine, n_jobs, advance)
     mass = iterate(weights)
     for columns in _tiles(points.shape[1]):
         points[:, columns] = iterate(points[:, columns] * weights) / mass
@@ -165,7 +165,7 @@ def _member_weights(sets: Any) -> Any:
     if isinstance(sets, Multisets):
         sent: Any = degrees(sets.indptr, sets.indices, sets.weights)[1]
     else:
-        from fishergraph.ops.torch_graph import sent_weights
+        from fishergraph.ops.tensor_edges import sent_weights
 
         sent = sent_weights(sets)
     xp = array_namespace(sent)
@@ -177,8 +177,8 @@ def _member_weights(sets: Any) -> Any:
 class _Iteration:
     """h_K of h_0 = `start`, h_k+1 = (1 − α) P h_k + α `start`; an empty multiset ends its walk."""
 
-    def __init__(self, sets: Any, walk: Walk, backend: Backend, n_jobs: int | None, advance: Callable[[int], Any]):
-        self.sets, self.walk, self.backend, self.n_jobs, self.advance = sets, walk, backend, n_jobs, advance
+    def __init__(self, sets: Any, walk: Walk, engine: Engine, n_jobs: int | None, advance: Callable[[int], Any]):
+        self.sets, self.walk, self.engine, self.n_jobs, self.advance = sets, walk, engine, n_jobs, advance
 
     def __call__(self, start: Any) -> Any:
         here, there = start, None
@@ -200,7 +200,7 @@ class _Iteration:
         def step(rows: slice) -> None:
             means, block = after[rows], self.sets.block(rows)
             mass = xp.empty((means.shape[0], 1), dtype=start.dtype, device=device)
-            block_means(self.backend, here, alone, block, nothing, out=EMMeans(means[:, None, :], mass))
+            block_means(self.engine, here, alone, block, nothing, out=EMMeans(means[:, None, :], mass))
             means *= 1 - teleport
             means += teleport * start[rows]
 

@@ -11,7 +11,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fishergraph import FisherEmbedding, FisherSetEmbedding
+from fishergraph import FisherEmbedding, FisherSetEmbedding, GaussianMixture
 from fishergraph.datasets import equal_mean_graph, equal_mean_sets
 
 
@@ -50,7 +50,9 @@ def test_on_neighbourhoods_the_mixture_sees_what_the_mean_does_not():
     assert np.abs([s.mean(axis=0) for s in neighbours]).max() < 1e-6
     scores = {}
     for p in (1, 8):
-        model = FisherEmbedding(1, p, kernel="identity", normalize=False, sharpness=0.5, teleport=None, random_state=0)
+        model = FisherEmbedding(
+            1, p, kernel="identity", normalize=False, walk=None, random_state=0, family=GaussianMixture(sharpness=0.5)
+        )
         Z = model.fit_transform(data.X, graph=data.graph)
         seen = np.concatenate([data.train, data.val])
         scores[p] = probe().fit(Z[seen], data.y[seen]).score(Z[data.test], data.y[data.test])

@@ -15,13 +15,14 @@ import reference as ref
 from contracts import from_lists
 from fishergraph.em.anchors import (
     METHODS,
-    calibrate_variance,
     learn_anchors,
     mixture_em_step,
     sample_members,
     sample_size,
 )
-from fishergraph.em.e_step import entropy, posterior
+from fishergraph.em.e_step import posterior
+from fishergraph.family.base import entropy
+from fishergraph.family.gaussian_mixture import calibrate_variance
 
 
 def blobs(n=500, d=3, k=4, seed=0):

@@ -8,12 +8,21 @@ from sklearn.mixture import GaussianMixture
 
 import reference as ref
 from contracts import members_of, random_problem
-from fishergraph.em.e_step import entropy, log_softmax, posterior, published_code
+from fishergraph.em.e_step import posterior
 from fishergraph.em.loop import block_means, first_responsibilities
-from fishergraph.ops import choose_backend
+from fishergraph.family.base import entropy, log_softmax
+from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
+from fishergraph.ops import choose_engine
+from fishergraph.published import PublishedMixture
 
 _rng = np.random.default_rng(1)
 POINTS, ANCHORS, VARIANCE = _rng.normal(size=(25, 3)), _rng.normal(size=(4, 3)), 0.7
+
+
+def published_code(points, anchors, variance=1.0):
+    """The responsibilities of the authors' code, in the place of log α."""
+    return PublishedMixture().log_responsibilities(points, GaussianMixtureTheta(anchors, variance))
+
 
 
 def test_log_softmax_is_scipys_also_at_large_scores():
@@ -56,12 +65,14 @@ def test_entropy_is_scipys_and_zero_where_the_assignment_is_hard():
     assert_allclose(entropy(posterior(np.array([[0.0]]), np.array([[0.0], [1e3]]), 1e-3)), 0, atol=1e-300)
 
 
-@pytest.mark.parametrize("backend", ["numba", "scipy"])
+@pytest.mark.parametrize("engine", ["numba", "scipy"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_published_code_is_the_references(backend, weighted):
+def test_the_published_code_is_the_references(engine, weighted):
     problem = random_problem(d=6, p=3, weighted=weighted)
-    alpha = first_responsibilities(problem.points, problem.anchors, 1.0, e_step=published_code)
-    means, _ = block_means(choose_backend(backend), problem.points, alpha, problem.sets, problem.anchors)
+    alpha = first_responsibilities(
+        problem.points, problem.anchors, 1.0, log_responsibilities=lambda rows: published_code(rows, problem.anchors)
+    )
+    means, _ = block_means(choose_engine(engine), problem.points, alpha, problem.sets, problem.anchors)
     expected = ref.reference_attention_means(problem.points, members_of(problem.sets), problem.anchors)
     assert_allclose(means, expected, rtol=0, atol=1e-12)
 

@@ -10,6 +10,7 @@ from fishergraph.em import moments
 from fishergraph.em.learn import learn_family
 from fishergraph.em.unit import unit_rows
 from fishergraph.family import FAMILIES, DiagonalMixture, MultinomialMixture
+from models import PUBLISHED, node_model
 
 NAMES = list(FAMILIES)
 OTHERS = ["diagonal-mixture", "von-mises-fisher", "multinomial"]
@@ -22,7 +23,7 @@ GRAPH = GRAPH + GRAPH.T
 
 def model(family="gaussian-mixture", **options):
     given = {"n_layers": 1, "n_anchors": 3, "dim": 12, "random_state": 0, "n_jobs": 1, "family": family}
-    return FisherEmbedding(**{**given, "teleport": None, **options})
+    return node_model(**{**given, "walk": None, **options})
 
 
 def closed_sets():
@@ -33,7 +34,7 @@ def closed_sets():
 
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize(
-    "options", [{}, {"n_em_iter": 3}, {"prior": 0.7, "counts": True}, {"e_step": "balanced"}, {"n_em_iter": 0}],
+    "options", [{}, {"em__n_iter": 3}, {"em__prior": 0.7, "counts": True}, {"em__e_step": "balanced"}, {"em__n_iter": 0}],
     ids=str,
 )  # fmt: skip
 @pytest.mark.parametrize("backend", ["numba", "torch"])
@@ -57,7 +58,7 @@ def test_phi_is_the_references(name, options, backend):
 @pytest.mark.parametrize("multiset", ["open-neighbourhood", "ppr", "pairs"])
 @pytest.mark.parametrize("e_step", ["posterior", "unbalanced"])
 def test_every_family_goes_with_every_multiset_and_e_step(name, multiset, e_step):
-    options = {"n_layers": 2, "multiset": multiset, "e_step": e_step, "n_em_iter": 2, "counts": True}
+    options = {"n_layers": 2, "multiset": multiset, "em__e_step": e_step, "em__n_iter": 2, "counts": True}
     X = COUNTS.astype(np.float32)
     one = model(name, **options)
     Z = one.fit_transform(X, graph=GRAPH)
@@ -71,7 +72,12 @@ def test_every_family_goes_with_every_multiset_and_e_step(name, multiset, e_step
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
-    "options", [{"fisher": "exact"}, {"tangent": "score"}, {"fisher": "exact", "tangent": "score"}]
+    "options",
+    [
+        {"family__fisher": "exact"},
+        {"family__tangent": "score"},
+        {"family__fisher": "exact", "family__tangent": "score"},
+    ],
 )
 def test_metrics_and_readings(name, options, tmp_path):
     est = model(name, dim=6, kernel="identity", **options)
@@ -79,7 +85,9 @@ def test_metrics_and_readings(name, options, tmp_path):
     assert np.isfinite(Z).all()
     plain = model(name, dim=6, kernel="identity").fit_transform(COUNTS, graph=GRAPH)
     assert Z.shape == plain.shape
-    if options != {"fisher": "exact"} or name != "gaussian":  # one component has its exact matrix in closed form
+    if (
+        options != {"family__fisher": "exact"} or name != "gaussian"
+    ):  # one component has its exact matrix in closed form
         assert np.abs(Z - plain).max() > 1e-3
     else:
         np.testing.assert_allclose(Z, plain, atol=0.1)
@@ -120,12 +128,12 @@ def test_counts_are_read_from_x_and_later_layers_are_gaussian():
 @pytest.mark.parametrize("name", NAMES)
 def test_tensors_give_what_arrays_give(name, tmp_path):
     torch = pytest.importorskip("torch")
-    est = model(name, n_em_iter=2).fit(COUNTS, graph=GRAPH)
+    est = model(name, em__n_iter=2).fit(COUNTS, graph=GRAPH)
     edges = np.stack(GRAPH.tocoo().coords[::-1])
     given = (torch.tensor(edges), torch.tensor(GRAPH.tocoo().data))
     got = est.transform(torch.tensor(COUNTS), graph=given)
     np.testing.assert_allclose(got.numpy(), est.transform(COUNTS, graph=GRAPH), atol=1e-6)
-    fitted = model(name, n_em_iter=2).fit_transform(torch.tensor(COUNTS), graph=given)
+    fitted = model(name, em__n_iter=2).fit_transform(torch.tensor(COUNTS), graph=given)
     assert bool(torch.isfinite(fitted).all())
 
 
@@ -157,10 +165,10 @@ def test_bad_input():
 
 
 def test_options_that_contradict_each_other():
-    with pytest.raises(ValueError, match="attention='reference' has a metric of its own"):
-        model("diagonal-mixture", attention="reference").fit(COUNTS)
+    with pytest.raises(ValueError, match="rule='reference' has a metric of its own"):
+        model("diagonal-mixture", **PUBLISHED).fit(COUNTS)
     with pytest.raises(ValueError, match="tangent='score' is a gradient at θ_0 and takes n_em_iter=1, got 2"):
-        model("diagonal-mixture", tangent="score", n_em_iter=2).fit(COUNTS)
+        model("diagonal-mixture", family__tangent="score", em__n_iter=2).fit(COUNTS)
     with pytest.raises(ValueError, match=r"family .* must be one of 'gaussian-mixture'"):
         model("poisson").fit(COUNTS)
     with pytest.raises(ValueError, match="at most 128 features, got 129"):
@@ -173,7 +181,7 @@ def test_degenerate_features(name):
     X = np.column_stack([np.ones(N), 1e-4 * COUNTS[:, 0], 1e3 * COUNTS[:, 1] + 1e5]).astype(np.float32)
     with np.errstate(all="raise", under="ignore"):
         for normalize in (True, False):
-            Z = model(name, normalize=normalize, n_em_iter=2).fit_transform(X, graph=GRAPH)
+            Z = model(name, normalize=normalize, em__n_iter=2).fit_transform(X, graph=GRAPH)
             assert np.isfinite(Z).all()
 
 
@@ -184,7 +192,7 @@ def test_wide_statistics_are_those_of_each_blocks_members(backend, n_em_iter, mo
     if backend == "torch":
         pytest.importorskip("torch")
     X = np.random.default_rng(1).normal(size=(N, 6))
-    options = {"kernel": "identity", "backend": backend, "n_em_iter": n_em_iter}
+    options = {"kernel": "identity", "backend": backend, "em__n_iter": n_em_iter}
     expected = model("gaussian", **options).fit_transform(X, graph=GRAPH)
     assert moments.held_statistics(FAMILIES["gaussian"](), N, 6) == N * 27
     monkeypatch.setattr(moments, "_MOST_HELD", 26 * N)

@@ -23,6 +23,7 @@ from fishergraph import (
     load_graph,
     structural_features,
 )  # fmt: skip
+from models import node_model
 
 NAMES = [f"p{v:02d}" for v in range(34)]
 CLUB = nx.relabel_nodes(nx.karate_club_graph(), dict(enumerate(NAMES)))
@@ -33,7 +34,7 @@ NOTHING_SAID = pytest.mark.filterwarnings("error")
 
 
 def small(**changes) -> FisherEmbedding:
-    return FisherEmbedding(**{"n_layers": 1, "n_anchors": 2, "dim": 6, "random_state": 0, **changes})
+    return node_model(**{"n_layers": 1, "n_anchors": 2, "dim": 6, "random_state": 0, **changes})
 
 
 def framed() -> FisherEmbedding:

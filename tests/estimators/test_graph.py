@@ -69,9 +69,9 @@ def test_a_block_is_the_soft_histogram_of_the_nodes_of_a_stage():
 
 def test_node_stages_are_those_of_fisher_embedding():
     """The points of the last stage are ψ_T of the union: a readout with one component and "means" is their mean."""
-    model = small(readout="means", graph_anchors=1, prior=0.0, inputs="tags")
+    model = small(readout="means", graph_anchors=1, em__prior=0.0, inputs="tags")
     Z = model.fit_transform(LIST)
-    given = {"sharpness": model.sharpness, "counts": True, "bandwidth": model.bandwidth, "teleport": None}
+    given = {"family__sharpness": model.sharpness, "counts": True, "kernel__bandwidth": model.bandwidth, "walk": None}
     nodes = FisherEmbedding(2, 3, 16, **given, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -89,7 +89,7 @@ def test_shares_are_the_roots_of_the_masses_shares():
     np.testing.assert_allclose(np.sum(shares[:, -8:] ** 2, axis=1), 1, atol=1e-5)
 
 
-@pytest.mark.parametrize("options", [{"e_step": "balanced"}, {"n_em_iter": 2}, {"e_step": "unbalanced"}])
+@pytest.mark.parametrize("options", [{"em__e_step": "balanced"}, {"em__n_iter": 2}, {"em__e_step": "unbalanced"}])
 def test_masses_alone_are_those_beside_the_means(options):
     alone, both = (small(readout=readout, **options).fit_transform(LIST) for readout in ("counts", "both"))
     np.testing.assert_allclose(alone[:, -8:], both[:, -8:], atol=1e-5)
@@ -392,7 +392,7 @@ def test_features_beyond_float32_are_told_by_fit():
         ({}, {"family": "diagonal-mixture"}, "family must be that of the fit"),
         ({}, {"graph_family": "diagonal-mixture"}, "graph_family must be that of the fit"),
         ({}, {"counts": False}, "counts must be that of the fit"),
-        ({}, {"fisher": "exact"}, "fisher must be that of the fit"),
+        ({}, {"family__fisher": "exact"}, "fisher must be that of the fit"),
         ({"block_weights": (0, 1, 1)}, {"block_weights": None}, r"the stages of the fit, \[1, 2\], got \[0, 1, 2\]"),
         ({}, {"multiset": Tuples(k=2)}, "multiset must be that of the fit"),
     ],

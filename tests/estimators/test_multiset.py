@@ -18,8 +18,18 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference as ref
-from fishergraph import DiagonalMixture, FisherEmbedding, FisherSetEmbedding, Multisets, em_means, fisher_embedding
+from fishergraph import (
+    EM,
+    DiagonalMixture,
+    FisherEmbedding,
+    FisherSetEmbedding,
+    GaussianMixture,
+    Multisets,
+    em_means,
+    fisher_embedding,
+)
 from fishergraph.kernel_map import fit_standard
+from models import set_model
 
 rng = np.random.default_rng(0)
 SETS = [rng.normal(size=(n, 3)) for n in (5, 2, 7, 4, 1, 30)]
@@ -29,9 +39,7 @@ INDPTR = np.concatenate([[0], np.cumsum([len(s) for s in SETS])])
 
 
 def small(**changes) -> FisherSetEmbedding:
-    return FisherSetEmbedding(
-        **{"n_anchors": 3, "dim": 4, "kernel": "identity", "counts": True, "random_state": 0, **changes}
-    )
+    return set_model(**{"n_anchors": 3, "dim": 4, "kernel": "identity", "counts": True, "random_state": 0, **changes})
 
 
 @pytest.mark.filterwarnings("ignore:asked for:UserWarning")
@@ -42,7 +50,7 @@ def small(**changes) -> FisherSetEmbedding:
         FisherSetEmbedding(n_anchors=2, family="diagonal-mixture", kernel="identity"),
         FisherSetEmbedding(n_anchors=2, dim=4, family="multinomial"),
         FisherSetEmbedding(
-            n_anchors=3, input_map="identity", kernel="identity", counts=True, prior=0.0, n_em_iter=2, n_jobs=1
+            n_anchors=3, input_map="identity", kernel="identity", counts=True, n_jobs=1, em=EM(prior=0.0, n_iter=2)
         ),
     ]
 )
@@ -56,7 +64,7 @@ def test_scikit_learn_finds_no_fault(estimator, check):
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 @pytest.mark.parametrize("input_map", ["identity", "standardize"])
 def test_a_row_is_phi_of_the_set(weights, input_map):
-    model = small(input_map=input_map, prior=0.5)
+    model = small(input_map=input_map, em__prior=0.5)
     Z = model.fit_transform(SETS, weights=weights)
     layer = model.stack_.layers[0]
     points = SETS
@@ -71,7 +79,7 @@ def test_a_row_is_phi_of_the_set(weights, input_map):
 
 
 def test_one_anchor_is_mean_pooling():
-    Z = small(n_anchors=1, input_map="identity", prior=0.0, counts=False).fit_transform(SETS)
+    Z = small(n_anchors=1, input_map="identity", em__prior=0.0, counts=False).fit_transform(SETS)
     means = np.array([s.mean(axis=0) for s in SETS])
     np.testing.assert_allclose(Z - Z[0], means - means[0], atol=1e-12)
 
@@ -87,10 +95,12 @@ def test_sets_that_are_neighbourhoods_give_what_the_node_estimator_gives():
     A = sp.random_array((40, 40), density=0.15, rng=np.random.default_rng(5), format="csr") + sp.eye_array(40)
     A.data[:] = 1
     X = np.random.default_rng(6).normal(size=(40, 3))
-    model = FisherEmbedding(1, 3, kernel="identity", normalize=False, variance=0.5, teleport=None, random_state=0)
+    model = FisherEmbedding(
+        1, 3, kernel="identity", normalize=False, walk=None, random_state=0, family=GaussianMixture(variance=0.5)
+    )
     Z = model.fit_transform(X, graph=A)[:, 3:]
     layer = model.stack_.layers[0]
-    sets = small(input_map="identity", variance=0.5, prior=0.0, counts=False).fit(X)
+    sets = small(input_map="identity", family__variance=0.5, em__prior=0.0, counts=False).fit(X)
     sets.stack_ = type(sets.stack_)(sets.stack_.input_map, (layer,))
     neighbours = [X[A.indices[start:end]] for start, end in itertools.pairwise(A.indptr)]
     np.testing.assert_allclose(sets.transform(neighbours), Z, atol=1e-12)
@@ -110,7 +120,7 @@ def test_order_of_members_does_not_matter_and_counts_tell_doubles_apart():
     shuffled = [s[::-1] for s in SETS]
     np.testing.assert_allclose(model.transform(shuffled), model.transform(SETS), atol=1e-12)
     doubled = [np.concatenate([s, s]) for s in SETS]
-    plain = small(counts=False, prior=0.0).fit(SETS)
+    plain = small(counts=False, em__prior=0.0).fit(SETS)
     np.testing.assert_allclose(plain.transform(doubled), plain.transform(SETS), atol=1e-12)
     assert np.abs(model.transform(doubled) - model.transform(SETS))[:, -3:].min() > 1e-6
 
@@ -267,7 +277,12 @@ def test_pipelines_and_folds():
         routed = small().set_fit_request(weights=True).set_transform_request(weights=True)
         weights = [np.ones(len(s)) for s in sets]
         scores = cross_val_score(
-            make_pipeline(routed, LogisticRegression()), sets, y, cv=3, params={"weights": weights}, error_score="raise"
+            make_pipeline(routed, LogisticRegression()),
+            sets,
+            y,
+            cv=3,
+            params={"multiset__weights": weights},
+            error_score="raise",
         )
     np.testing.assert_allclose(scores, cross_val_score(make_pipeline(small(), LogisticRegression()), sets, y, cv=3))
 
@@ -303,7 +318,7 @@ def test_phi_exists_by_blocks_where_there_is_a_kernel_map(monkeypatch):
 
     monkeypatch.setattr(layer, "mixture_phi", watched)
     many = [np.random.default_rng(k).normal(size=(2, 3)).astype(np.float32) for k in range(1500)]
-    small(kernel="exp", max_samples=100).fit_transform(many)
+    small(kernel="exp", em__max_samples=100).fit_transform(many)
     assert max(shape[0] for shape in shapes) == 375  # four blocks of at most 512
 
 
@@ -432,7 +447,7 @@ def test_weights_that_are_none(weights, message):
         ({"input_map": "scale"}, "input_map must be one of 'exp', 'identity', 'standardize', got 'scale'"),
         ({"kernel": "standardize"}, "kernel must be one of"),
         ({"n_anchors": 0}, "n_anchors"),
-        ({"anchor_method": "spherical"}, "set normalize=True"),
+        ({"em__init": "spherical"}, "set normalize=True"),
     ],
 )
 def test_parameters_are_checked(changes, message):
@@ -530,7 +545,7 @@ def test_an_empty_set_has_no_member_that_is_zero():
     np.testing.assert_array_equal(model.transform([np.empty((0, 3))]), 0)
 
 
-@pytest.mark.parametrize("change", [{"family": "diagonal-mixture"}, {"fisher": "exact"}, {"counts": False}])
+@pytest.mark.parametrize("change", [{"family": "diagonal-mixture"}, {"family__fisher": "exact"}, {"counts": False}])
 def test_parameters_that_shape_the_layer_are_those_of_the_fit(change):
     model = small().fit(SETS).set_params(**change)
     with pytest.raises(ValueError, match=f"{next(iter(change))} must be that of the fit") as error:

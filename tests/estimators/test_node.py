@@ -14,14 +14,15 @@ import reference as ref
 from directed_graph import directed_graph
 from fishergraph import FisherEmbedding, as_graph
 from fishergraph.multiset import HeatKernel, PageRank, StepAverage, neighbourhoods
+from models import PUBLISHED, node_model
 
 N = 60
 
 
 def small(**changes) -> FisherEmbedding:
     """A small model whose layers stand on ψ_0; `test_walks.py` has those that stand on walked features."""
-    given = {"n_layers": 2, "n_anchors": 3, "dim": 6, "teleport": None, "random_state": 0, **changes}
-    return FisherEmbedding(**given)
+    given = {"n_layers": 2, "n_anchors": 3, "dim": 6, "walk": None, "random_state": 0, **changes}
+    return node_model(**given)
 
 
 @pytest.fixture(scope="module")
@@ -61,19 +62,19 @@ def unit_rows(Z: np.ndarray) -> np.ndarray:
 
 VARIANTS = [
     {},
-    {"attention": "reference"},
+    PUBLISHED,
     {"kernel": "identity"},
-    {"normalize": False, "variance": 0.5},
-    {"n_em_iter": 3, "counts": True, "prior": 0.5},
-    {"anchor_method": "spherical", "block_weights": [0, 1, 2]},
-    {"anchor_method": "em", "weights": "symmetric"},
-    {"anchor_method": "random", "multiset": "open-neighbourhood"},
-    {"multiset": "ppr", "weights": "symmetric"},
+    {"normalize": False, "family__variance": 0.5},
+    {"em__n_iter": 3, "counts": True, "em__prior": 0.5},
+    {"em__init": "spherical", "block_weights": [0, 1, 2]},
+    {"em__init": "em", "multiset__weights": "symmetric"},
+    {"em__init": "random", "multiset": "open-neighbourhood"},
+    {"multiset": "ppr", "multiset__weights": "symmetric"},
     {"multiset": HeatKernel(time=2.0, members=4)},
     {"multiset": StepAverage(steps=3, members=None), "backend": "scipy"},
-    {"backend": "scipy", "undirected": True},
+    {"backend": "scipy", "multiset__undirected": True},
     {"n_layers": 0},
-    {"n_em_iter": 0},
+    {"em__n_iter": 0},
 ]
 
 
@@ -89,14 +90,12 @@ def test_fit_transform_is_fit_then_transform(X, A, variant):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("attention", ["posterior", "reference"])
-def test_threads_and_repetition_change_no_bit(dtype, attention):
+@pytest.mark.parametrize("rule", [{}, PUBLISHED], ids=["posterior", "published"])
+def test_threads_and_repetition_change_no_bit(dtype, rule):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 16)).astype(dtype)  # several row blocks
     A = sp.random_array((3000, 3000), density=0.002, rng=rng, format="csr")
-    results = [
-        small(attention=attention, dim=16, n_jobs=n_jobs).fit_transform(X, graph=A) for n_jobs in (1, 1, 2, 4, None)
-    ]
+    results = [small(**rule, dim=16, n_jobs=n_jobs).fit_transform(X, graph=A) for n_jobs in (1, 1, 2, 4, None)]
     for other in results[1:]:
         np.testing.assert_array_equal(other, results[0])
 
@@ -121,10 +120,10 @@ def test_the_global_random_state_is_left_alone(X, A):
 # --- the same graph, a larger one, another one ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("attention", ["posterior", "reference"])
+@pytest.mark.parametrize("rule", [{}, PUBLISHED], ids=["posterior", "published"])
 @pytest.mark.parametrize("n_layers", [1, 2])
-def test_rows_that_new_nodes_cannot_reach_stay(X, A, attention, n_layers):
-    model = small(attention=attention, n_layers=n_layers).fit(X, graph=A)
+def test_rows_that_new_nodes_cannot_reach_stay(X, A, rule, n_layers):
+    model = small(**rule, n_layers=n_layers).fit(X, graph=A)
     rng = np.random.default_rng(5)
     larger = sp.lil_array((N + 10, N + 10))
     larger[:N, :N] = A
@@ -173,11 +172,11 @@ def test_a_layer_is_the_reference_formula(X, A, closed, weights, undirected):
     model = small(
         n_layers=1,
         kernel="identity",
-        variance=0.3,
-        prior=0.2,
+        family__variance=0.3,
+        em__prior=0.2,
         multiset="neighbourhood" if closed else "open-neighbourhood",
-        weights=weights,
-        undirected=undirected,
+        multiset__weights=weights,
+        multiset__undirected=undirected,
     )
     points, phi = blocks(model, model.fit_transform(X, graph=A))
     np.testing.assert_allclose(points, unit_rows(X), atol=1e-15)
@@ -191,7 +190,7 @@ def test_a_layer_is_the_reference_formula(X, A, closed, weights, undirected):
 
 @pytest.mark.parametrize("n_em_iter", [1, 2, 4])
 def test_em_iterations_are_the_reference_loop(X, A, n_em_iter):
-    model = small(n_layers=1, kernel="identity", n_em_iter=n_em_iter, variance=0.2)
+    model = small(n_layers=1, kernel="identity", em__n_iter=n_em_iter, family__variance=0.2)
     points, phi = blocks(model, model.fit_transform(X, graph=A))
     layer = model.stack_.layers[0]
     means = ref.em_means(points, listed(A), layer.anchors, variance=0.2, n_em_iter=n_em_iter)[0]
@@ -199,7 +198,7 @@ def test_em_iterations_are_the_reference_loop(X, A, n_em_iter):
 
 
 def test_the_published_code_gives_flat_attention(X, A):
-    model = small(attention="reference")
+    model = small(**PUBLISHED)
     _, points, phi = blocks(model, model.fit_transform(X, graph=A))
     anchors = model.stack_.layers[-1].anchors
     means = ref.reference_attention_means(points, listed(A), anchors)
@@ -209,7 +208,7 @@ def test_the_published_code_gives_flat_attention(X, A):
     dense = sp.csr_array((operator.weights, operator.indices, operator.indptr), shape=(N, N)).toarray()
     pooled = dense @ points / dense.sum(axis=1, keepdims=True)  # mean pooling: no attention at all
     assert np.abs(means - pooled[:, None, :]).max() < 0.1 * np.abs(means).max()
-    sharp = small(attention="posterior", kernel="identity", n_layers=1)
+    sharp = small(kernel="identity", n_layers=1)
     first, phi = blocks(sharp, sharp.fit_transform(X, graph=A))
     sharp_means = phi.reshape(N, 3, -1) * np.sqrt(3) + sharp.stack_.layers[0].anchors
     sharp_pooled = dense @ first / dense.sum(axis=1, keepdims=True)
@@ -237,11 +236,11 @@ def test_no_layers_give_the_input_map_alone(X, A):
 
 @pytest.mark.filterwarnings("ignore:asked for:UserWarning")
 def test_no_em_iterations_give_zero(X, A):
-    model = small(n_em_iter=0)
+    model = small(em__n_iter=0)
     psi0, *rest = blocks(model, model.fit_transform(X, graph=A))
     assert psi0.any()
     assert not any(block.any() for block in rest)
-    model = small(n_em_iter=0, kernel="identity", n_layers=1)
+    model = small(em__n_iter=0, kernel="identity", n_layers=1)
     assert not blocks(model, model.fit_transform(X, graph=A))[1].any()
 
 
@@ -250,7 +249,7 @@ def test_counts_tell_a_point_from_its_double():
     A = np.zeros((12, 12))
     A[[1, 0], [0, 1]] = 1  # rows 0 and 1 hold {x, x}; the others hold {x} alone
     for counts in (False, True):
-        model = small(n_layers=1, kernel="identity", counts=counts, n_anchors=2, dim=4, variance=0.5)
+        model = small(n_layers=1, kernel="identity", counts=counts, n_anchors=2, dim=4, family__variance=0.5)
         _, phi = blocks(model, model.fit_transform(X, graph=sp.csr_array(A)))
         lonely = model.transform(X[:1], graph=sp.csr_array((1, 1)))[:, -phi.shape[1] :]
         assert phi.shape[1] == 2 * 4 + 2 * counts
@@ -261,7 +260,7 @@ def test_counts_tell_a_point_from_its_double():
 
 
 def test_one_anchor_is_mean_pooling(X, A):
-    model = small(n_layers=1, n_anchors=1, kernel="identity", weights="uniform")
+    model = small(n_layers=1, n_anchors=1, kernel="identity", multiset__weights="uniform")
     points, phi = blocks(model, model.fit_transform(X, graph=A))
     pooled = [np.mean([points[u] for u, _ in members], axis=0) for members in listed(A, weights="uniform")]
     np.testing.assert_allclose(phi, pooled - model.stack_.layers[0].anchors, atol=1e-12)
@@ -279,7 +278,7 @@ def test_an_empty_multiset_maps_to_zero(X, A):
 
 def test_automatic_variance_meets_its_entropy(X, A):
     for sharpness in (0.3, 0.8):
-        model = small(n_layers=1, sharpness=sharpness).fit(X, graph=A)
+        model = small(n_layers=1, family__sharpness=sharpness).fit(X, graph=A)
         layer = model.stack_.layers[0]
         members = [u for members in listed(A) for u, _ in members]
         points = small(n_layers=0, kernel="identity").fit_transform(X)[members]
@@ -287,7 +286,7 @@ def test_automatic_variance_meets_its_entropy(X, A):
         alpha = np.exp(ref.log_responsibilities(unit_rows(psi0), layer.anchors, layer.variance))
         entropy = -np.mean(np.sum(alpha * np.log(alpha), axis=1))
         assert entropy == pytest.approx(sharpness * np.log(3), rel=1e-2)
-    assert small(variance=2).fit(X, graph=A).stack_.layers[1].variance == 2.0
+    assert small(family__variance=2).fit(X, graph=A).stack_.layers[1].variance == 2.0
 
 
 def test_scale_of_the_features_does_not_matter_when_normalised(X, A):
@@ -298,7 +297,7 @@ def test_scale_of_the_features_does_not_matter_when_normalised(X, A):
 def test_undirected_adds_the_reverse_edges(X, A):
     both = A.maximum(A.T)
     np.testing.assert_array_equal(
-        small(undirected=True).fit_transform(X, graph=A), small().fit_transform(X, graph=sp.csr_array(both))
+        small(multiset__undirected=True).fit_transform(X, graph=A), small().fit_transform(X, graph=sp.csr_array(both))
     )
 
 
@@ -367,7 +366,7 @@ def test_bags_of_words_are_never_dense(teleport, words, most):
     rng = np.random.default_rng(0)
     X = sp.random_array((20_000, words), density=2e-4, rng=rng, format="csr", dtype=np.float32)  # 4 and 0.8 GB, dense
     A = sp.random_array((20_000, 20_000), density=1e-4, rng=rng, format="csr")
-    model = small(n_layers=1, dim=4, n_anchors=2, teleport=teleport)
+    model = small(n_layers=1, dim=4, n_anchors=2, walk=teleport)
     model.fit(X[:50], graph=A[:50][:, :50])  # compile first
     tracemalloc.start()
     Z = model.fit_transform(X, graph=A)
@@ -483,7 +482,9 @@ def test_tensors_and_edges_without_the_last_nodes(X):
 
 @pytest.mark.filterwarnings("ignore:asked for:UserWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("changes", [{}, {"weights": "symmetric"}, {"n_anchors": 1}, {"backend": "torch"}], ids=str)
+@pytest.mark.parametrize(
+    "changes", [{}, {"multiset__weights": "symmetric"}, {"n_anchors": 1}, {"backend": "torch"}], ids=str
+)
 def test_what_rounding_leaves_of_a_zero_is_no_direction(A, dtype, changes):
     """All rows point one way, so φ is zero; its last bits, made as long as one, would be what later layers see."""
     rows = np.outer(np.arange(1, N + 1), [1.0, 2.0, 3.0]).astype(dtype)

@@ -7,9 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 from fishergraph import FisherEmbedding, FisherGraphEmbedding, FisherSetEmbedding
+from fishergraph._progress import costing
 from fishergraph.blocks import heard_by, map_blocks, row_blocks, telling
 from fishergraph.costs import writing_cost
-from fishergraph._progress import costing
+from models import PUBLISHED, node_model
 
 N = 6000
 RNG = np.random.default_rng(0)
@@ -46,15 +47,15 @@ class Watch:
 
 
 def model(**changes) -> FisherEmbedding:
-    return FisherEmbedding(**{"n_layers": 2, "n_anchors": 4, "dim": 32, "random_state": 0, "n_jobs": 1, **changes})
+    return node_model(**{"n_layers": 2, "n_anchors": 4, "dim": 32, "random_state": 0, "n_jobs": 1, **changes})
 
 
 CASES = {
     "defaults": {},
-    "no walks": {"teleport": None},
+    "no walks": {"walk": None},
     "identity": {"kernel": "identity", "n_layers": 1},
     "another family": {"family": "diagonal-mixture"},
-    "published": {"attention": "reference"},
+    "published": PUBLISHED,
     "diffusion": {"multiset": "ppr"},
     "paths": {"multiset": "paths", "n_layers": 1},
     "no layer": {"n_layers": 0},

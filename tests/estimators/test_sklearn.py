@@ -19,13 +19,14 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fishergraph import FisherEmbedding, PageRank, as_graph
+from fishergraph import EM, DiagonalMixture, FisherEmbedding, GaussianMixture, PageRank, as_graph
+from models import PUBLISHED, node_model
 
 SMALL = {"n_layers": 2, "n_anchors": 2, "dim": 4, "random_state": 0}
 
 
 def small(**changes) -> FisherEmbedding:
-    return FisherEmbedding(**{**SMALL, **changes})
+    return node_model(**{**SMALL, **changes})
 
 
 @pytest.fixture
@@ -55,15 +56,15 @@ def zero_rows(estimator) -> dict[str, str]:
 @parametrize_with_checks(
     [
         FisherEmbedding(),
-        FisherEmbedding(attention="reference"),
+        FisherEmbedding.published_code(),
         FisherEmbedding(n_layers=1, n_anchors=2, dim=4),
-        FisherEmbedding(n_layers=2, n_anchors=3, dim=3, counts=True, prior=0.5, n_em_iter=2, n_jobs=1),
+        FisherEmbedding(n_layers=2, n_anchors=3, dim=3, counts=True, n_jobs=1, em=EM(prior=0.5, n_iter=2)),
         FisherEmbedding(n_layers=1, n_anchors=2, dim=4, kernel="identity", normalize=False, n_jobs=1),
-        FisherEmbedding(n_layers=2, n_anchors=2, dim=4, family="diagonal-mixture", tangent="score", n_jobs=1),
-        FisherEmbedding(n_layers=2, n_anchors=2, dim=4, family="von-mises-fisher", n_em_iter=2, n_jobs=1),
-        FisherEmbedding(n_layers=2, n_anchors=2, dim=4, family="multinomial", n_em_iter=2, n_jobs=1),
+        FisherEmbedding(n_layers=2, n_anchors=2, dim=4, n_jobs=1, family=DiagonalMixture(tangent="score")),
+        FisherEmbedding(n_layers=2, n_anchors=2, dim=4, n_jobs=1, em=EM(n_iter=2), family="von-mises-fisher"),
+        FisherEmbedding(n_layers=2, n_anchors=2, dim=4, n_jobs=1, em=EM(n_iter=2), family="multinomial"),
         FisherEmbedding(n_layers=1, dim=4, family="gaussian", n_jobs=1),
-        FisherEmbedding(n_layers=1, n_anchors=2, dim=4, fisher="exact", n_jobs=1),
+        FisherEmbedding(n_layers=1, n_anchors=2, dim=4, n_jobs=1, family=GaussianMixture(fisher="exact")),
     ],
     expected_failed_checks=zero_rows,
 )
@@ -75,7 +76,7 @@ def test_scikit_learn_finds_no_fault(estimator, check):
 
 
 def test_clone_copies_parameters_and_forgets_the_fit(X, A):
-    model = small(block_weights=[0, 1, 2, 1], variance=0.5, multiset=PageRank(members=3)).fit(X, graph=A)
+    model = small(block_weights=[0, 1, 2, 1], family__variance=0.5, multiset=PageRank(members=3)).fit(X, graph=A)
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     assert not hasattr(copy, "stack_")
@@ -86,7 +87,7 @@ def test_get_and_set_params():
     model = FisherEmbedding()
     params = model.get_params()
     assert (params["n_layers"], params["n_anchors"], params["dim"]) == (2, 4, 256)
-    assert model.set_params(dim=7, prior=1.0) is model
+    assert model.set_params(dim=7, em__prior=1.0) is model
     assert (model.dim, model.prior) == (7, 1.0)
     with pytest.raises(ValueError, match="Invalid parameter 'n_anchor'"):
         model.set_params(n_anchor=3)
@@ -100,9 +101,9 @@ def test_the_constructor_only_stores():
     assert model.random_state is anything
 
 
-@pytest.mark.parametrize("attention", ["posterior", "reference"])
-def test_pickle_and_joblib_keep_every_bit(X, A, attention, tmp_path):
-    model = small(attention=attention).fit(X, graph=A)
+@pytest.mark.parametrize("rule", [{}, PUBLISHED], ids=["posterior", "published"])
+def test_pickle_and_joblib_keep_every_bit(X, A, rule, tmp_path):
+    model = small(**rule).fit(X, graph=A)
     expected = model.transform(X, graph=A)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).transform(X, graph=A), expected)
     joblib.dump(model, tmp_path / "model.joblib")
@@ -131,7 +132,7 @@ def test_feature_names_leave_out_blocks_of_weight_zero(X, A):
 
 def test_feature_names_count_what_the_data_gave(A):
     with pytest.warns(UserWarning, match="distinct points"):
-        model = small(attention="reference").fit(np.eye(2)[np.arange(40) % 2], graph=A)
+        model = small(**PUBLISHED).fit(np.eye(2)[np.arange(40) % 2], graph=A)
     assert len(model.get_feature_names_out()) == model.transform(np.ones((40, 2)), graph=A).shape[1]
 
 
@@ -190,11 +191,11 @@ def test_a_model_of_one_precision_serves_the_other(X, A):
     np.testing.assert_allclose(single.transform(X.astype(np.float64), graph=A), single.transform(X, graph=A), atol=1e-5)
 
 
-@pytest.mark.parametrize("attention", ["posterior", "reference"])
+@pytest.mark.parametrize("rule", [{}, PUBLISHED], ids=["posterior", "published"])
 @pytest.mark.parametrize("normalize", [True, False])
-def test_sparse_features_give_what_dense_ones_give(X, A, attention, normalize):
+def test_sparse_features_give_what_dense_ones_give(X, A, rule, normalize):
     bag = np.where(X > 0.2, X, 0).astype(np.float64)
-    model = small(attention=attention, normalize=normalize)
+    model = small(**rule, normalize=normalize)
     dense = model.fit_transform(bag, graph=A)
     for kind in (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.coo_array):
         np.testing.assert_allclose(model.fit_transform(kind(bag), graph=A), dense, atol=1e-10)

@@ -16,9 +16,10 @@ from fishergraph._checks import check_finite_rows  # noqa: E402
 from fishergraph.datasets import load_graph  # noqa: E402
 from fishergraph.multiset import PageRank, neighbourhoods  # noqa: E402
 from fishergraph.ops import torch_device  # noqa: E402
-from fishergraph.ops.torch_edges import tensor_sets  # noqa: E402
-from fishergraph.ops.torch_graph import edge_neighbourhoods  # noqa: E402
-from fishergraph.ops.torch_rows import HostRows, SparseRows, first_distinct  # noqa: E402
+from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
+from fishergraph.ops.tensor_edges import edge_neighbourhoods  # noqa: E402
+from fishergraph.ops.tensor_rows import HostRows, SparseRows, first_distinct  # noqa: E402
+from models import PUBLISHED, node_model
 
 N = 90
 CUDA = pytest.param("cuda", marks=[
@@ -33,7 +34,7 @@ pytestmark = [
 
 
 def small(**changes) -> FisherEmbedding:
-    return FisherEmbedding(**{"n_layers": 2, "n_anchors": 3, "dim": 8, "random_state": 0, **changes})
+    return node_model(**{"n_layers": 2, "n_anchors": 3, "dim": 8, "random_state": 0, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -62,19 +63,19 @@ def assert_near(tensor, array, tol=2e-4):
 
 VARIANTS = [
     {},
-    {"attention": "reference"},
+    PUBLISHED,
     {"kernel": "identity"},
-    {"normalize": False, "variance": 0.5},
-    {"n_em_iter": 3, "counts": True, "prior": 0.5},
-    {"anchor_method": "spherical", "block_weights": [0, 1, 2, 1]},
-    {"anchor_method": "em", "weights": "symmetric"},
-    {"anchor_method": "random", "multiset": "open-neighbourhood"},
+    {"normalize": False, "family__variance": 0.5},
+    {"em__n_iter": 3, "counts": True, "em__prior": 0.5},
+    {"em__init": "spherical", "block_weights": [0, 1, 2, 1]},
+    {"em__init": "em", "multiset__weights": "symmetric"},
+    {"em__init": "random", "multiset": "open-neighbourhood"},
     {"multiset": "ppr"},
-    {"undirected": True, "weights": "uniform"},
+    {"multiset__undirected": True, "multiset__weights": "uniform"},
     {"n_layers": 0},
-    {"teleport": None},
-    {"teleport": 0.5, "normalize": False, "multiset": "hops"},
-    {"n_em_iter": 0},
+    {"walk": None},
+    {"walk": 0.5, "normalize": False, "multiset": "hops"},
+    {"em__n_iter": 0},
 ]
 
 
@@ -142,7 +143,9 @@ def test_a_sparse_tensor_is_the_dense_one(A, device):
 
 
 @each_device
-@pytest.mark.parametrize("variant", [{}, {"multiset": "open-neighbourhood"}, {"weights": "symmetric"}], ids=str)
+@pytest.mark.parametrize(
+    "variant", [{}, {"multiset": "open-neighbourhood"}, {"multiset__weights": "symmetric"}], ids=str
+)
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("undirected", [True, False])
 def test_an_edge_list_on_the_device_is_the_graph(A, variant, weighted, undirected, device):
@@ -196,8 +199,8 @@ def test_a_diffusion_of_an_edge_list_is_built_on_the_host(X, A):
 
 
 def hosted(device: str) -> dict:
-    """The parameters that send NumPy arrays through tensors; on the CPU the backend of that name does it."""
-    return {"device": device} if device == "cuda" else {"backend": "torch"}
+    """The parameters that send NumPy arrays through tensors; on the CPU the engine of that name does it."""
+    return {"device": device} if device == "cuda" else {"engine": "torch"}
 
 
 @each_device
@@ -208,7 +211,7 @@ def test_host_rows_are_streamed_and_the_result_is_numpy(X, A, make, device):
     assert isinstance(Z, np.ndarray)
     np.testing.assert_array_equal(model.transform(make(X), graph=A), Z)
     assert_near(Z, small(device=device).fit_transform(torch.from_numpy(X).to(device), graph=A).cpu().numpy())
-    assert_near(Z, model.set_params(device="cpu", backend=None).transform(make(X), graph=A))
+    assert_near(Z, model.set_params(device="cpu", engine=None).transform(make(X), graph=A))
 
 
 @each_device
@@ -249,11 +252,11 @@ def test_a_run_that_cannot_fit_is_refused_with_numbers(X, A, monkeypatch):
     with pytest.raises(MemoryError, match=r"90 rows need about 0\.3 GB on the device .*got 0\.0 GB free; lower dim"):
         small().fit(torch.from_numpy(X), graph=A)
     monkeypatch.setattr(torch_device, "free_bytes", lambda device: int(269.5e6))
-    wide = {"dim": 80, "max_samples": 10, "n_anchors": 1}
+    wide = {"dim": 80, "em__max_samples": 10, "n_anchors": 1}
     small(**wide).fit(torch.from_numpy(X), graph=A)
     with pytest.raises(MemoryError, match="pass X as a NumPy array, whose result is written to host memory"):
         small(**wide, n_layers=60).fit_transform(torch.from_numpy(X), graph=A)
-    small(**wide, n_layers=60, backend="torch").fit_transform(X, graph=A)
+    small(**wide, n_layers=60, engine="torch").fit_transform(X, graph=A)
 
 
 # --- fitting ---------------------------------------------------------------------------------------------
@@ -391,7 +394,7 @@ def test_bad_graphs_are_refused(X, A):
 
 
 def test_backends_know_their_arrays(X):
-    refused("backend='numba' takes NumPy arrays, got tensors", torch.from_numpy(X), backend="numba")
+    refused("'numba' takes NumPy arrays, got tensors", torch.from_numpy(X), engine="numba")
 
 
 # --- devices and precisions -------------------------------------------------------------------------------
@@ -447,7 +450,9 @@ def test_points_kept_in_bf16_are_near(X, A, variant, monkeypatch):
     model = small(**variant).fit(X, graph=A)
     expected = model.transform(X, graph=A)
     real = torch_device.tensor_workspace
-    monkeypatch.setattr(torch_device, "tensor_workspace", lambda device, **k: real(device, **{**k, "precision": "bf16"}))
+    monkeypatch.setattr(
+        torch_device, "tensor_workspace", lambda device, **k: real(device, **{**k, "precision": "bf16"})
+    )
     Z = model.transform(torch.from_numpy(X), graph=A)
     error = np.linalg.norm(Z.numpy() - expected) / np.linalg.norm(expected)
     assert 0 < error < 0.05

@@ -13,16 +13,17 @@ import reference as ref
 from contracts import members_of
 from directed_graph import directed_graph
 from fishergraph import FisherEmbedding, as_graph, neighbourhoods
-from fishergraph.walk import walk_steps
 from fishergraph.estimators import model_file, stack_spec
 from fishergraph.kernel_map import IdentityMap, ProjectionMap
+from fishergraph.walk import walk_steps
+from models import PUBLISHED, node_model
 
 N = 60
 pytestmark = pytest.mark.filterwarnings("ignore:asked for:UserWarning")
 
 
 def small(**changes) -> FisherEmbedding:
-    return FisherEmbedding(**{"n_layers": 2, "n_anchors": 3, "dim": 6, "random_state": 0, **changes})
+    return node_model(**{"n_layers": 2, "n_anchors": 3, "dim": 6, "random_state": 0, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ def path(n: int) -> sp.csr_array:
 @pytest.mark.parametrize("normalize", [True, False])
 def test_the_block_is_the_map_of_walked_rows(X, A, teleport, normalize):
     """Nyström(unit(μ_v − w)) with μ of the reference, w their mean, the landmarks those that were learned."""
-    model = small(teleport=teleport, normalize=normalize)
+    model = small(walk=teleport, normalize=normalize)
     Z = model.fit_transform(X, graph=A)
     rows = np.array([ref.unit(x) for x in X]) if normalize else X
     walked = ref.walk_means(rows, members_of(neighbourhoods(as_graph(A))), teleport, walk_steps(teleport))
@@ -60,7 +61,7 @@ def test_it_hears_nodes_far_away(X):
     other = X.copy()
     other[6] = -other[6]
     graph, far = path(N), np.s_[:1]
-    walks, plain = small(n_layers=0).fit(X, graph=graph), small(n_layers=1, teleport=None).fit(X, graph=graph)
+    walks, plain = small(n_layers=0).fit(X, graph=graph), small(n_layers=1, walk=None).fit(X, graph=graph)
     assert_array_equal(plain.transform(X, graph=graph)[far], plain.transform(other, graph=graph)[far])
     one, two = walks.transform(X, graph=graph)[far], walks.transform(other, graph=graph)[far]
     assert np.abs(one - two).max() > 1e-4
@@ -110,32 +111,32 @@ def test_directions_are_those_of_most_variance():
 
 @pytest.mark.parametrize(
     "left_out",
-    [{"multiset": "pairs"}, {"multiset": "paths"}, {"attention": "reference"}, {"family": "multinomial"}],
+    [{"multiset": "pairs"}, {"multiset": "paths"}, PUBLISHED, {"family": "multinomial"}],
 )
 def test_where_it_is_left_out(X, A, left_out):
     counts = np.round(np.abs(3 * X)) + 1
     one = small(**left_out).fit_transform(counts, graph=A)
-    assert_array_equal(one, small(**left_out, teleport=None).fit_transform(counts, graph=A))
+    assert_array_equal(one, small(**left_out, walk=None).fit_transform(counts, graph=A))
 
 
 @pytest.mark.parametrize(
     "kept",
     [
-        {"family": "diagonal-mixture"}, {"e_step": "balanced"}, {"n_em_iter": 3}, {"counts": True}, {"prior": 0.5},
-        {"anchor_method": "spherical"}, {"anchor_method": "random"}, {"fisher": "exact"}, {"n_anchors": 1},
-        {"variance": 0.5},
+        {"family": "diagonal-mixture"}, {"em__e_step": "balanced"}, {"em__n_iter": 3}, {"counts": True}, {"em__prior": 0.5},
+        {"em__init": "spherical"}, {"em__init": "random"}, {"family__fisher": "exact"}, {"n_anchors": 1},
+        {"family__variance": 0.5},
     ],
 )  # fmt: skip
 def test_it_has_one_component_whatever_the_others_have(X, A, kept):
-    for normalize in (True, kept == {"anchor_method": "spherical"}):
+    for normalize in (True, kept == {"em__init": "spherical"}):
         one = small(n_layers=0, normalize=normalize).fit_transform(X, graph=A)
         assert_array_equal(small(n_layers=0, normalize=normalize, **kept).fit_transform(X, graph=A), one)
     assert np.isfinite(small(**kept).fit_transform(X, graph=A)).all()
 
 
 def test_no_iteration_no_phi(X, A):
-    Z = small(n_em_iter=0).fit_transform(X, graph=A)
-    assert (Z[:, small(n_layers=0, teleport=None).fit_transform(X, graph=A).shape[1] :] == 0).all()
+    Z = small(em__n_iter=0).fit_transform(X, graph=A)
+    assert (Z[:, small(n_layers=0, walk=None).fit_transform(X, graph=A).shape[1] :] == 0).all()
 
 
 def test_the_identity_keeps_phi(X, A):
@@ -173,7 +174,7 @@ def test_without_edges_a_row_is_its_own(X, graph):
 def test_rows_that_agree_are_zeros(dtype, n, teleport):
     """What walks and means round is no direction."""
     row = np.random.default_rng(11).random(6).astype(dtype)
-    Z = small(teleport=teleport).fit_transform(np.tile(row, (n, 1)), graph=directed_graph(n, density=6 / n))
+    Z = small(walk=teleport).fit_transform(np.tile(row, (n, 1)), graph=directed_graph(n, density=6 / n))
     assert (Z[:, 1:] == 0).all()
     assert Z.dtype == dtype
 
@@ -181,12 +182,12 @@ def test_rows_that_agree_are_zeros(dtype, n, teleport):
 @pytest.mark.parametrize("teleport", [0, 0.001, -0.1, 1.5, np.nan, "0.1", True])
 def test_bad_values(X, A, teleport):
     with pytest.raises(ValueError, match=r"teleport \(or None\) must be .* got .*; "):
-        small(teleport=teleport).fit(X, graph=A)
+        small(walk=teleport).fit(X, graph=A)
 
 
 def test_changed_after_fit(X, A):
     for one, other in ((0.1, None), (None, 0.1)):
-        model = small(teleport=one).fit(X, graph=A).set_params(teleport=other)
+        model = small(walk=one).fit(X, graph=A).set_params(walk=other)
         with pytest.raises(ValueError, match=r"must be walked or not as in the fit, got the other, which teleport.*; "):
             model.transform(X, graph=A)
         with pytest.raises(ValueError, match=r"must be walked or not as in the fit, got the other, which teleport.*; "):
@@ -203,7 +204,7 @@ def test_files(tmp_path, A, width):
 
 def test_files_from_before_there_were_walks(tmp_path, X, A):
     file = tmp_path / "model.safetensors"
-    model = small(teleport=None).fit(X, graph=A)
+    model = small(walk=None).fit(X, graph=A)
     model.save(file)
     header, arrays = model_file.read_file(file)
     header = json.loads(json.dumps(header))

@@ -71,8 +71,18 @@ def em_means(rng: Rng) -> Case:
     n, d = size(rng)
     names, points, anchors = it.matrix(rng, n, d)[0], it.matrix(rng, n, d)[1], it.matrix(rng, 2, d)[1]
     label, sets = it.multisets(rng, n)
-    known = ("variance", "prior", "n_em_iter", "e_step", "column_penalty", "backend", "bias")
-    return call(f"{names}; {label}", fg.em_means, points, sets, anchors, n_jobs=1, **parameters(rng, known))
+    known = ("variance", "prior", "n_em_iter", "e_step", "column_penalty", "engine", "bias")
+    return call(f"{names}; {label}", by_engine(fg.em_means), points, sets, anchors, n_jobs=1, **parameters(rng, known))
+
+
+def by_engine(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with `engine` as one more parameter."""
+
+    def run(*arrays: Any, engine: Any = None, **options: Any) -> Any:
+        with fg.config_context(engine=engine):
+            return function(*arrays, **options)
+
+    return run
 
 
 def em_estimate(rng: Rng) -> Case:
@@ -80,12 +90,12 @@ def em_estimate(rng: Rng) -> Case:
     label, points = it.matrix(rng, n, d)
     name, sets = it.multisets(rng, n)
     family = pick(rng, families.FAMILIES)
-    options = parameters(rng, ("prior", "n_em_iter", "e_step", "column_penalty", "backend"))
+    options = parameters(rng, ("prior", "n_em_iter", "e_step", "column_penalty", "engine"))
     sample = np.abs(rng.normal(size=(9, d)))
 
     def run(points: Any, sets: Any, **options: Any) -> Any:
         theta = fg.learn_family(families.FAMILIES[family](), sample, 2, rng=0)
-        found, mass = fg.em_estimate(points, sets, theta, **options)
+        found, mass = by_engine(fg.em_estimate)(points, sets, theta, **options)
         return [found, mass, fg.tangent_kernel(found, found, theta)]
 
     return call(f"{family} {label}; {name}", run, points, sets, **options)

@@ -10,10 +10,10 @@ import torch
 import fishergraph as fg
 from fishergraph.nn import FisherConv, FisherNet
 from fishergraph.nn.classifier import FisherClassifier
-from fishergraph.ops.torch_edges import tensor_sets
+from fishergraph.ops.tensor_edges import tensor_sets
 from hostile import ingredients as it
 from hostile.estimator_cases import SMALL, Case, node_data, settings_of, size
-from hostile.function_cases import labels
+from hostile.function_cases import by_engine, labels
 from hostile.ingredients import Rng, made, pick
 from hostile.parameters import absurd, parameters
 
@@ -63,11 +63,13 @@ def tensors(rng: Rng) -> Case:
         settings = settings_of(fg.FisherEmbedding, rng)
         model = {**SMALL[fg.FisherEmbedding], **settings}
         return f"{label} {settings}", lambda: fg.FisherEmbedding(**made(model)).fit_transform(x, graph=edges)
-    options = parameters(rng, ("variance", "prior", "n_em_iter", "e_step", "column_penalty", "bias", "backend"))
+    options = parameters(rng, ("variance", "prior", "n_em_iter", "e_step", "column_penalty", "bias", "engine"))
     anchors = _tensor(rng, (2, d))
 
     def run() -> Any:
-        return list(fg.em_means(x, tensor_sets(edges, n_sets=n, n_points=n, weights=weights), anchors, **options))
+        return list(
+            by_engine(fg.em_means)(x, tensor_sets(edges, n_sets=n, n_points=n, weights=weights), anchors, **options)
+        )
 
     return f"{label} {options}", run
 

@@ -103,6 +103,7 @@ SOUND: dict[str, tuple] = {
     "max_tuples": (1, 100, 200_000),
     # functions
     "n_em_iter": (0, 1, 2, 3),
+    "engine": (None, "numba", "scipy", "torch", "triton"),
     "head": ("nystrom", "relu", "linear", "identity"),
 }
 # These would leave the process: other devices, any number of threads, output to the screen.

@@ -68,8 +68,8 @@ def test_threads_change_nothing_and_the_seed_does():
 
 def test_weights_are_applied_to_the_sets():
     graph = as_graph(nx.path_graph(5))
-    assert Hops(2, decay=0.5)(graph, "uniform").weights is None
-    sets = Hops(1)(graph, "symmetric")
+    assert Hops(2, decay=0.5, weights="uniform")(graph).weights is None
+    sets = Hops(1, weights="symmetric")(graph)
     expected = [dict(members) for members in members_of(neighbourhoods(graph, weights="symmetric"))]
     for members, wanted in zip(members_of(sets), expected, strict=True):
         assert dict(members) == pytest.approx(wanted)

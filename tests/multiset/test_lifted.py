@@ -10,10 +10,11 @@ from sklearn.base import clone
 
 import reference as ref
 from contracts import members_of
-from fishergraph import FisherEmbedding, Hops, LiftedSets, Pairs, Paths, Tuples
+from fishergraph import EM, FisherEmbedding, Hops, LiftedSets, Pairs, Paths, Tuples
 from fishergraph.blocks import cut_blocks, row_blocks
 from fishergraph.graph import as_graph
-from fishergraph.multiset import MULTISETS, Multisets, choose_multiset, makes_lifted
+from fishergraph.multiset import MULTISETS, Multisets, choose_multiset
+from models import PUBLISHED
 
 each_rule = pytest.mark.parametrize(
     "multiset", ["pairs", "paths", Paths(3, max_paths=6)], ids=["pairs", "paths", "drawn paths"]
@@ -85,9 +86,11 @@ OPTIONS = {"n_layers": 1, "n_anchors": 3, "normalize": False, "kernel": "identit
 @each_rule
 def test_a_layer_is_the_references_on_lifted_points(multiset, n_em_iter):
     graph, X = random_graph(), np.random.default_rng(1).normal(size=(30, 4))
-    model = FisherEmbedding(**OPTIONS, multiset=multiset, counts=True, n_em_iter=n_em_iter, random_state=0, n_jobs=1)
+    model = FisherEmbedding(
+        **OPTIONS, counts=True, random_state=0, n_jobs=1, em=EM(n_iter=n_em_iter), multiset=multiset
+    )
     out = model.fit_transform(X, graph=graph)
-    sets = choose_multiset(multiset)(graph, None)
+    sets = choose_multiset(multiset)(graph)
     phi, mass = slow_phi(X, sets, model.stack_.layers[0], n_em_iter=n_em_iter)
     width = 3 * 4 * sets.slots
     assert out.shape == (30, width + 3)
@@ -115,13 +118,13 @@ def test_blocks_are_cut_where_members_are_many_and_a_row_stays_whole():
     assert cut_blocks(indptr, row_blocks(6, 4), 0) == row_blocks(6, 1)
 
 
-@pytest.mark.parametrize("attention", ["posterior", "reference"])
+@pytest.mark.parametrize("rule", [{}, PUBLISHED], ids=["posterior", "published"])
 @pytest.mark.parametrize("e_step", ["posterior", "balanced", "unbalanced"])
-def test_lifted_sets_go_with_every_e_step(attention, e_step):
-    if attention == "reference" and e_step != "posterior":
+def test_lifted_sets_go_with_every_e_step(rule, e_step):
+    if rule and e_step != "posterior":
         return
     graph, X = random_graph(), np.random.default_rng(1).normal(size=(30, 4))
-    model = FisherEmbedding(2, dim=8, multiset="pairs", attention=attention, e_step=e_step, random_state=0)
+    model = FisherEmbedding(2, dim=8, **rule, random_state=0, em=EM(e_step=e_step), multiset="pairs")
     assert np.isfinite(model.fit_transform(X, graph=graph)).all()
 
 
@@ -135,13 +138,13 @@ def test_a_graph_without_edges_has_empty_sets_and_the_model_serves_another():
 
 def test_spherical_anchors_want_plain_members():
     with pytest.raises(ValueError, match=r"unit vectors, got the lifted members of multiset='pairs'; .* use 'kmeans'"):
-        FisherEmbedding(multiset="pairs", anchor_method="spherical").fit(np.eye(3), graph=sp.csr_array(np.ones((3, 3))))
+        FisherEmbedding(em=EM(init="spherical"), multiset="pairs").fit(np.eye(3), graph=sp.csr_array(np.ones((3, 3))))
 
 
 def test_which_rules_lift():
-    assert {name for name in MULTISETS if makes_lifted(name)} == {"pairs", "paths", "tuples"}
-    assert makes_lifted(Paths(3))
-    assert not makes_lifted(Hops())
+    assert {name for name in MULTISETS if choose_multiset(name).lifts} == {"pairs", "paths", "tuples"}
+    assert Paths(3).lifts
+    assert not Hops().lifts
     assert choose_multiset("ppr") is MULTISETS["ppr"]
 
 
@@ -155,13 +158,13 @@ def test_tensors_give_what_arrays_give(multiset):
     model = FisherEmbedding(2, dim=8, multiset=multiset, random_state=0).fit(X, graph=graph)
     out = model.transform(X, graph=graph)
     assert_allclose(model.transform(torch.from_numpy(X), graph=graph).numpy(), out, atol=1e-8)
-    fitted = FisherEmbedding(2, dim=8, multiset=multiset, random_state=0, backend="torch").fit_transform(X, graph=graph)
+    fitted = FisherEmbedding(2, dim=8, random_state=0, BACKEND="torch", multiset=multiset).fit_transform(X, graph=graph)
     assert np.isfinite(fitted).all()
 
 
 def test_gathered_tensors_have_gradients():
     torch = pytest.importorskip("torch")
-    from fishergraph.ops.torch_edges import tensor_sets
+    from fishergraph.ops.tensor_edges import tensor_sets
 
     sets = tensor_sets(three_sets("concatenation")).to("cpu")
     points = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
@@ -173,7 +176,7 @@ def test_gathered_tensors_have_gradients():
 
 def test_prepared_tensor_sets_are_no_subgraphs():
     torch = pytest.importorskip("torch")
-    from fishergraph.ops.torch_edges import tensor_sets
+    from fishergraph.ops.tensor_edges import tensor_sets
 
     sets = tensor_sets(Multisets(np.arange(4), np.arange(3, dtype=np.int32), None, 3))
     with pytest.raises(ValueError, match="graph must hold edges for multiset='pairs', got TensorSets"):

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from fishergraph import FisherEmbedding, as_graph, neighbourhoods
+from fishergraph import FisherEmbedding, Neighbourhood, as_graph, neighbourhoods
 from fishergraph.multiset import HeatKernel, Hops, PageRank, Pairs, Paths, StepAverage, Tuples
 from fishergraph.nn import FisherConv
-from fishergraph.ops.torch_graph import edge_neighbourhoods
+from fishergraph.ops.tensor_edges import edge_neighbourhoods
 
 N = 40
 PLAIN = as_graph(nx.gnp_random_graph(N, 0.15, seed=3))
@@ -49,12 +49,12 @@ def test_tensors_do_so_too(weights):
 def test_an_embedding_of_float64_does_not_round_its_weights_to_float32():
     """A walk and two layers on arrays and on tensors: the weights were all that kept them apart."""
     X = np.random.default_rng(1).normal(size=(N, 6))
-    model = FisherEmbedding(2, 3, 8, weights="symmetric", random_state=0).fit(X, graph=PLAIN)
+    model = FisherEmbedding(2, 3, 8, random_state=0, multiset=Neighbourhood(weights="symmetric")).fit(X, graph=PLAIN)
     Z = model.transform(X, graph=PLAIN)
     tensors = model.transform(torch.from_numpy(X), graph=torch.from_numpy(EDGES)).numpy()
     np.testing.assert_allclose(tensors, Z, rtol=0, atol=1e-12)
     halves = as_graph((EDGES, np.full(PLAIN.n_edges, 0.5)), n_nodes=N)  # the same graph with float64 weights
-    open_sets = FisherEmbedding(1, 3, 8, weights="symmetric", multiset="open-neighbourhood", random_state=0)
+    open_sets = FisherEmbedding(1, 3, 8, random_state=0, multiset=Neighbourhood(closed=False, weights="symmetric"))
     np.testing.assert_allclose(
         open_sets.fit_transform(X, graph=halves), open_sets.fit_transform(X, graph=PLAIN), rtol=0, atol=1e-12
     )

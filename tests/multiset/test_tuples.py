@@ -15,6 +15,7 @@ import reference_multisets as slow
 from contracts import members_of
 from fishergraph import FisherEmbedding, Tuples, node_tuples
 from fishergraph.graph import as_graph
+from models import node_model
 
 KINDS = [(1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (3, 3)]
 
@@ -102,7 +103,7 @@ GRAPH = as_graph(nx.gnp_random_graph(12, 0.3, seed=2))
 
 
 def small(**options):
-    return FisherEmbedding(2, n_anchors=3, dim=8, random_state=0, **options)
+    return node_model(2, n_anchors=3, dim=8, random_state=0, **options)
 
 
 @pytest.mark.parametrize("multiset", ["tuples", Tuples(2, 2), Tuples(3, 1)], ids=str)

@@ -18,7 +18,7 @@ from torch_geometric.utils import k_hop_subgraph, scatter  # noqa: E402
 import reference  # noqa: E402
 from fishergraph import FisherEmbedding, as_graph  # noqa: E402
 from fishergraph.nn import FisherConv  # noqa: E402
-from fishergraph.ops.torch_edges import tensor_sets  # noqa: E402
+from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
 
 N, D, OUT = 12, 6, 5
 
@@ -163,7 +163,7 @@ def test_second_derivatives_by_the_plain_engine():
     assert torch.autograd.gradgradcheck(lambda x: conv(x, edges), (x.requires_grad_(),))
     loss = make("linear", torch.float64)(x, edges).square().sum()
     (grad,) = torch.autograd.grad(loss, x, create_graph=True)
-    with pytest.raises(NotImplementedError, match="backend='torch'"):
+    with pytest.raises(NotImplementedError, match="engine='torch'"):
         grad.sum().backward()
 
 

@@ -12,10 +12,10 @@ from fishergraph import em_means  # noqa: E402
 from fishergraph.nn import FisherAggregation, FisherConv, FisherNet  # noqa: E402
 from fishergraph.nn.rows import row_norms, unit_rows  # noqa: E402
 from fishergraph.nn.sets import edge_sets  # noqa: E402
-from fishergraph.ops import numba_attend  # noqa: E402
-from fishergraph.ops.torch_edges import tensor_sets  # noqa: E402
-from fishergraph.ops.torch_kernels import find_kernels  # noqa: E402
-from fishergraph.ops.torch_sets import TensorSets  # noqa: E402
+from fishergraph.ops._numba import tasks  # noqa: E402
+from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
+from fishergraph.ops.tensor_ops import tensor_ops  # noqa: E402
+from fishergraph.ops.tensor_sets import TensorSets  # noqa: E402
 
 N, D = 10, 5
 torch.manual_seed(0)
@@ -63,7 +63,7 @@ def test_it_reaches_the_same_sets_on_a_card(form):
 
 
 def test_it_goes_through_a_hub_that_is_cut(monkeypatch):
-    monkeypatch.setattr(numba_attend, "HUB_ENTRIES", 4)
+    monkeypatch.setattr(tasks, "HUB_ENTRIES", 4)
     sets = tensor_sets(EDGES[:, :9] * torch.tensor([[1], [0]]), n_sets=1, n_points=N)
     x = X.clone()
     x[sets.indices[-1]] = torch.nan
@@ -87,7 +87,7 @@ def test_a_member_that_weighs_all_but_counts_for_nothing_leaves_the_anchor():
     logs = torch.tensor([[0.0, -torch.inf]] * N)
     sets = TensorSets(torch.tensor([0, N]), torch.arange(N), None, N)
     for name in ("numba", "torch"):
-        means, _, log_total = find_kernels(name).attend(X, logs, sets, X[:2], 0.0, False, False)
+        means, _, log_total = tensor_ops(name).attend(X, logs, sets, X[:2], 0.0, False, False)
         torch.testing.assert_close(means[0], torch.stack([X.mean(dim=0), X[1]]))
         assert log_total[0, 1] == -torch.inf
 
@@ -160,7 +160,7 @@ def test_weights_of_sets_are_looked_at_once(monkeypatch):
     sets = SETS.weighted(torch.ones(30))
     conv = FisherConv(D, 3)
     conv(X, sets)
-    monkeypatch.setattr("fishergraph.ops.torch_sets.check_values", lambda weights: pytest.fail("looked at again"))
+    monkeypatch.setattr("fishergraph.ops.tensor_sets.check_values", lambda weights: pytest.fail("looked at again"))
     conv(X, sets)
 
 

@@ -23,7 +23,7 @@ from fishergraph.family.base import map_arrays  # noqa: E402
 from fishergraph.multiset import Multisets  # noqa: E402
 from fishergraph.nn import FisherAggregation, FisherConv, FisherNet  # noqa: E402
 from fishergraph.nn.charts import CHARTS  # noqa: E402
-from fishergraph.ops import choose_backend  # noqa: E402
+from fishergraph.ops import choose_engine  # noqa: E402
 
 NAMES = ["diagonal-mixture", "von-mises-fisher", "multinomial", "gaussian"]
 FAMILIES = pytest.mark.parametrize("name", NAMES)
@@ -83,7 +83,7 @@ def test_phi_is_that_of_arrays(name, backend, options, tangent):
         seen, steps = see(family, points, theta), options.get("num_em_steps", 1)
         slack = 0.0 if "e_step" in options else np.inf
         found = block_moments(
-            choose_backend("numba"), family, seen, sets, theta, prior=prior, n_em_iter=steps, slack=slack
+            choose_engine("numba"), family, seen, sets, theta, prior=prior, n_em_iter=steps, slack=slack
         )
         parts.append(family.phi(*found, theta, prior=prior))
         masses.append(np.log1p(found.mass))

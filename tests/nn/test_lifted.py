@@ -28,7 +28,7 @@ from fishergraph import (  # noqa: E402
 from fishergraph.multiset import Multisets, choose_multiset  # noqa: E402
 from fishergraph.nn import FisherConv, FisherNet, train  # noqa: E402
 from fishergraph.nn.lifted import own_block, pooled  # noqa: E402
-from fishergraph.ops.torch_edges import tensor_sets  # noqa: E402
+from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
 
 N, D, OUT = 14, 4, 5
 GRAPH = as_graph(nx.gnp_random_graph(N, 0.25, seed=2))

@@ -22,8 +22,8 @@ from torch_geometric.utils import k_hop_subgraph, trim_to_layer  # noqa: E402
 from fishergraph.multiset import Multisets  # noqa: E402
 from fishergraph.nn import loader as loader_module  # noqa: E402
 from fishergraph.nn.loader import CSRNeighborLoader, neighbor_loader  # noqa: E402
-from fishergraph.ops.torch_edges import tensor_sets  # noqa: E402
-from fishergraph.ops.torch_sets import TensorSets  # noqa: E402
+from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
+from fishergraph.ops.tensor_sets import TensorSets  # noqa: E402
 
 N_NODES, N_EDGES = 60, 200
 

@@ -16,7 +16,7 @@ from fishergraph import FisherEmbedding, as_graph  # noqa: E402
 from fishergraph.nn import FisherNet  # noqa: E402
 from fishergraph.nn.loader import CSRNeighborLoader  # noqa: E402
 from fishergraph.nn.rows import dropped  # noqa: E402
-from fishergraph.ops.torch_edges import tensor_sets  # noqa: E402
+from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
 
 N, D, HIDDEN, CLASSES = 40, 7, 6, 3
 KINDS = {

@@ -23,7 +23,7 @@ from fishergraph.nn.history import COLUMNS, History
 from fishergraph.nn.loader import CSRNeighborLoader
 from fishergraph.nn.models import FisherNet
 from fishergraph.nn.training import train
-from fishergraph.ops.torch_edges import tensor_sets
+from fishergraph.ops.tensor_edges import tensor_sets
 
 N, D, C = 60, 6, 3
 

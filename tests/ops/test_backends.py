@@ -1,4 +1,4 @@
-"""The backends of `em_means`: each keeps the contract, and the registry obeys or raises."""
+"""The engines of `em_means`: each keeps the contract, and the choice obeys or raises."""
 
 import os
 from dataclasses import replace
@@ -9,29 +9,30 @@ import pytest
 from numpy.testing import assert_allclose
 
 from contracts import EMContract, TensorContract, members_of, random_problem
+from fishergraph.config import config_context
 from fishergraph.em.loop import em_means
-from fishergraph.ops import choose_backend, known_backends
+from fishergraph.ops import ENGINES, choose_engine
 
 # With a card the kernels run on it, and the interpreter is off.
 interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="needs TRITON_INTERPRET=1")
 
 
 class TestNumba(EMContract):
-    backend = "numba"
+    engine = "numba"
 
 
 class TestScipy(EMContract):
-    backend = "scipy"
+    engine = "scipy"
 
 
 class TestTorch(TensorContract):
-    backend = "torch"
+    engine = "torch"
 
 
 class TestNumbaOnTensors(TensorContract):
-    """The compiled loops on tensors; as a backend for row blocks they take NumPy arrays."""
+    """The compiled loops on tensors; their row blocks are NumPy arrays."""
 
-    backend = "numba"
+    engine = "numba"
     test_the_record_fills_what_it_is_given = None
 
 
@@ -39,7 +40,7 @@ class TestNumbaOnTensors(TensorContract):
 class TestTriton(TensorContract):
     """Under the interpreter, which is slow: few shapes, and hubs that are small."""
 
-    backend = "triton"
+    engine = "triton"
     n_em_iter = (1,)  # two iterations have their test in the contract of the gradients
     d = (7,)
     p = (1, 3)
@@ -53,14 +54,14 @@ class TestTriton(TensorContract):
     @pytest.fixture(autouse=True)
     def _small_hubs(self, monkeypatch):
         pytest.importorskip("triton")
-        from fishergraph.ops import torch_sets
+        from fishergraph.ops import tensor_sets
 
-        monkeypatch.setattr(torch_sets, "HUB", 8)
+        monkeypatch.setattr(tensor_sets, "HUB", 8)
 
 
 @pytest.mark.gpu
 class TestTorchOnTheCard(TensorContract):
-    backend, device = "torch", "cuda"
+    engine, device = "torch", "cuda"
 
     @pytest.fixture(autouse=True)
     def _deterministic(self):
@@ -74,52 +75,52 @@ class TestTorchOnTheCard(TensorContract):
 
 @pytest.mark.gpu
 class TestTritonOnTheCard(TensorContract):
-    backend, device = "triton", "cuda"
+    engine, device = "triton", "cuda"
     degree = 20_000
 
 
-def test_every_backend_has_its_contract_test():
+def test_every_engine_has_its_contract_test():
     classes = [*EMContract.__subclasses__(), *TensorContract.__subclasses__()]
-    assert {cls.backend for cls in classes if cls is not TensorContract} == set(known_backends())
+    assert {cls.engine for cls in classes if cls is not TensorContract} == set(ENGINES)
 
 
 @pytest.mark.parametrize("name", ["nubma", "", 3])
-def test_an_unknown_backend_lists_the_known_ones(name):
+def test_an_unknown_engine_lists_the_known_ones(name):
     with pytest.raises(ValueError, match=r"'numba', 'scipy'"):
-        choose_backend(name)
+        choose_engine(name)
 
 
 @pytest.mark.parametrize("name", ["numba", "scipy"])
-def test_a_named_backend_obeys(name):
-    assert choose_backend(name).name == name
+def test_a_named_engine_obeys(name):
+    assert choose_engine(name).name == name
 
 
-def test_a_named_backend_raises_where_it_cannot_and_the_choice_falls_back():
-    with pytest.raises(ValueError, match="'scipy' does not support"):
-        choose_backend("scipy", n_em_iter=2)
-    with pytest.raises(ValueError, match="'numba' does not support device='cuda'"):
-        choose_backend("numba", device="cuda")
-    with pytest.raises(ValueError, match="automatic"):
-        choose_backend(device="abacus")
-    assert choose_backend(device="cuda").tensors
-    assert choose_backend(n_em_iter=2).several_iterations
-    assert choose_backend(n_em_iter=2).name == choose_backend().name == "numba"
+def test_a_named_engine_raises_where_it_cannot_and_the_choice_falls_back():
+    with pytest.raises(ValueError, match="n_em_iter=2"):
+        choose_engine("scipy", n_em_iter=2)
+    with pytest.raises(ValueError, match=r"'numba' .* cuda"):
+        choose_engine("numba", device="cuda")
+    with pytest.raises(ValueError, match="no engine"):
+        choose_engine(device="abacus")
+    assert choose_engine(device="cuda").tensors
+    assert choose_engine(n_em_iter=2).several_iterations
+    assert choose_engine(n_em_iter=2).name == choose_engine().name == "numba"
 
 
 @pytest.mark.parametrize("name", ["torch", "triton"])
-def test_a_backend_for_tensors_refuses_arrays(name):
+def test_an_engine_for_tensors_refuses_arrays(name):
     pytest.importorskip(name)
     problem = random_problem()
-    with pytest.raises(ValueError, match=f"backend '{name}' does not support .* on NumPy arrays; leave backend=None"):
-        em_means(problem.points, problem.sets, problem.anchors, backend=name)
+    with config_context(engine=name), pytest.raises(ValueError, match=rf"'{name}' .* NumPy arrays"):
+        em_means(problem.points, problem.sets, problem.anchors)
 
 
-def test_backends_agree_with_each_other():
+def test_engines_agree_with_each_other():
     problem = random_problem(d=7, p=5, n=300, n_sets=600)
-    results = [
-        em_means(problem.points, problem.sets, problem.anchors, variance=problem.variance, backend=name, n_jobs=1)
-        for name in ("numba", "scipy")
-    ]
+    results = []
+    for name in ("numba", "scipy"):
+        with config_context(engine=name):
+            results.append(em_means(problem.points, problem.sets, problem.anchors, variance=problem.variance, n_jobs=1))
     for other in results[1:]:
         assert_allclose(other.means, results[0].means, rtol=0, atol=1e-12)
         assert_allclose(other.mass, results[0].mass, rtol=0, atol=1e-12)

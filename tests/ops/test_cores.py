@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fishergraph.ops.numba_cores import core_numbers
+from fishergraph.cores import core_numbers
 
 
 def cores(graph: nx.Graph) -> list[int]:

@@ -35,7 +35,7 @@ class TestTriton(GradientContract):
     @pytest.fixture(autouse=True)
     def _small_hubs(self, monkeypatch):
         pytest.importorskip("triton")
-        monkeypatch.setattr("fishergraph.ops.torch_sets.HUB", 3)
+        monkeypatch.setattr("fishergraph.ops.tensor_sets.HUB", 3)
 
 
 @pytest.mark.gpu

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fishergraph.ops import numba_attend
-from fishergraph.ops.numba_attend import attend, cut_rows
-from fishergraph.ops.numba_backward import attend_backward, score, score_backward
+from fishergraph.ops._numba import tasks
+from fishergraph.ops._numba.tasks import cut_rows
+from fishergraph.ops.attend.numba import attend
+from fishergraph.ops.attend.numba_backward import attend_backward
+from fishergraph.ops.iterate.numba_scores import score, score_backward
 
 WAYS = pytest.mark.parametrize("by_entry", [False, True], ids=["by point", "by entry"])
 SIZES = (0, 1, 2, 3, 5, 8, 13, 40)
@@ -300,8 +302,8 @@ def test_read_only_input_is_read_and_left_alone(by_entry):
 @pytest.fixture
 def small_tasks(monkeypatch):
     """Tasks of twenty entries, and parts of seven."""
-    monkeypatch.setattr(numba_attend, "TASK_ENTRIES", 20)
-    monkeypatch.setattr(numba_attend, "HUB_ENTRIES", 7)
+    monkeypatch.setattr(tasks, "TASK_ENTRIES", 20)
+    monkeypatch.setattr(tasks, "HUB_ENTRIES", 7)
 
 
 @WAYS

@@ -6,8 +6,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from fishergraph.ops import torch_iterations, torch_ops, torch_transport  # noqa: E402, F401
-from fishergraph.ops.torch_linear import fisher_linear  # noqa: E402
+import fishergraph.ops.iterate.torch  # noqa: E402, F401
+from fishergraph.ops.linear_head.torch import fisher_linear  # noqa: E402
+from fishergraph.ops.posterior.torch import posterior  # noqa: E402
+from fishergraph.ops.transport.torch import transport  # noqa: E402
 from gradients import assert_close, make  # noqa: E402
 
 USUAL = {"n": 7, "sizes": (0, 2, 8, 1)}
@@ -17,11 +19,11 @@ ENGINES = pytest.mark.parametrize("engine", ["numba", pytest.param("triton", mar
 
 @pytest.fixture
 def small_hubs(monkeypatch):
-    monkeypatch.setattr("fishergraph.ops.torch_sets.HUB", 4)
+    monkeypatch.setattr("fishergraph.ops.tensor_sets.HUB", 4)
 
 
 def logs_of(case, engine="torch"):
-    return torch_ops.posterior(engine, case.points, case.anchors, case.variance, case.bias)
+    return posterior(engine, case.points, case.anchors, case.variance, case.bias)
 
 
 # -------------------------------------------------------------------------------------- registration
@@ -74,7 +76,7 @@ def test_the_transport():
     scores = logs_of(case)[case.sets.indices].clone().requires_grad_()
     weights = (case.weights + 0.5).requires_grad_()
     check(torch.ops.fishergraph.transport, scores, case.sets.indptr, weights, 0.5, 1e-10, 50)
-    logs = torch_transport.transport(scores, case.sets.indptr, weights, slack=0.5).detach()
+    logs = transport(scores, case.sets.indptr, weights, slack=0.5).detach()
     arguments = (torch.ones_like(logs), logs, case.sets.indptr, weights.detach(), 0.5)
     check_backward(torch.ops.fishergraph.transport_backward, *arguments)
 
@@ -136,7 +138,7 @@ CASES = pytest.mark.parametrize(
 )
 def test_the_linear_head_agrees_with_the_plain_composition(engine, device, options, monkeypatch):
     if device == "cpu":
-        monkeypatch.setattr("fishergraph.ops.torch_sets.HUB", 2)
+        monkeypatch.setattr("fishergraph.ops.tensor_sets.HUB", 2)
     exact = make(**{**USUAL, "sizes": (0, 2, 8, 1, 5)}, **options)
     if device == "cpu":  # in both directions, and not all of them
         for sets in (exact.sets, exact.sets.transpose.sets):
@@ -159,7 +161,7 @@ def test_the_linear_head_in_chunks_of_rows(weighted, small_hubs, monkeypatch):
     case = make(**USUAL, weighted=weighted).to("cpu", torch.float32)
     expected = layer(case, "triton")
     for name in ("_CHUNK", "_BACK_CHUNK"):
-        monkeypatch.setattr(f"fishergraph.ops.triton_head.{name}", 4 * 12 * 2)
+        monkeypatch.setattr(f"fishergraph.ops.linear_head.triton.{name}", 4 * 12 * 2)
     assert_close(layer(case, "triton"), expected, rtol=1e-5)
 
 
@@ -190,7 +192,7 @@ def test_the_compiler_takes_the_linear_head_whole(engine):
     weight = torch.rand(5, 12)
 
     def loss(points, anchors):
-        logs = torch_ops.posterior(engine, points, anchors, case.variance)
+        logs = posterior(engine, points, anchors, case.variance)
         z = fisher_linear(engine, points, logs, case.sets, anchors, weight, fisher_root=0.6, prior=0.1)
         return (z**2).sum()
 

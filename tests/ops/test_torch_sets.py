@@ -7,10 +7,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import fishergraph.ops.tensor_sets as sets_module  # noqa: E402
 from fishergraph.multiset import Multisets  # noqa: E402
-from fishergraph.ops import torch_sets  # noqa: E402
-from fishergraph.ops.torch_edges import tensor_sets  # noqa: E402
-from fishergraph.ops.torch_sets import TensorSets, check_sets, unpack  # noqa: E402
+from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
+from fishergraph.ops.tensor_sets import TensorSets, check_sets, unpack  # noqa: E402
 
 # Sets 0 … 4 over six points; set 3 is empty, set 1 holds point 4 twice.
 LISTS = [[2, 0], [4, 1, 4], [5], [], [3, 0, 1, 2]]
@@ -178,7 +178,7 @@ def test_rows_are_the_sets_of_the_entries(device):
 
 
 def test_hubs_are_cut_into_parts_that_cover_them(device, monkeypatch):
-    monkeypatch.setattr(torch_sets, "HUB", 2)
+    monkeypatch.setattr(sets_module, "HUB", 2)
     whole = example(device)
     hubs = whole.hubs
     assert hubs.rows.tolist() == [1, 4]
@@ -219,7 +219,7 @@ def test_blocks_views_and_copies(device):
 
 @pytest.mark.parametrize("transpose", [False, True])
 def test_pack_and_unpack(device, transpose, monkeypatch):
-    monkeypatch.setattr(torch_sets, "HUB", 2)
+    monkeypatch.setattr(sets_module, "HUB", 2)
     sets = example(device)
     packed = sets.pack(transpose=transpose)
     assert all(type(tensor) is torch.Tensor for tensor in packed)

@@ -12,12 +12,12 @@ import reference as ref
 from fishergraph.em.transport import transport as plain_transport
 from fishergraph.multiset import Multisets
 from fishergraph.ops import Responsibilities
-from fishergraph.ops.numba_cpu import fill_rows
-from fishergraph.ops.numba_transport import scratch, transport_row
-from fishergraph.ops.transport_rules import MAX_ITER, default_tolerance
+from fishergraph.ops.iterate.numba import fill_rows
+from fishergraph.ops.transport.numba import scratch, transport_row
+from fishergraph.ops.transport.rules import MAX_ITER, default_tolerance
 
 torch = pytest.importorskip("torch")
-tensors = pytest.importorskip("fishergraph.ops.torch_transport")
+tensors = pytest.importorskip("fishergraph.ops.transport.torch")
 
 SIZES = (0, 1, 2, 3, 5, 8, 13, 0, 1)
 

@@ -8,8 +8,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from contracts import extreme_problem, reference_means  # noqa: E402
-from fishergraph import em_means  # noqa: E402
-from fishergraph.ops.torch_edges import tensor_sets  # noqa: E402
+from fishergraph import config_context, em_means  # noqa: E402
+from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
 from gradients import make  # noqa: E402
 
 interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="needs TRITON_INTERPRET=1")
@@ -21,7 +21,7 @@ SIZES = (0, 1, 9, 2, 4)
 
 @pytest.fixture(autouse=True)
 def _small_hubs(monkeypatch):
-    monkeypatch.setattr("fishergraph.ops.torch_sets.HUB", 3)
+    monkeypatch.setattr("fishergraph.ops.tensor_sets.HUB", 3)
 
 
 def both(case, device, dtype=torch.float64):
@@ -52,7 +52,8 @@ def test_a_mass_between_two_means_that_nearly_agree(device):
     problem = extreme_problem("3√d", 0.0, 5)
     points, anchors = (torch.tensor(array, dtype=torch.float32) for array in (problem.points, problem.anchors))
     sets = tensor_sets(problem.sets).to(device)
-    _, mass = em_means(points.to(device), sets, anchors.to(device), variance=1.0, n_em_iter=2, backend="triton")
+    with config_context(engine="triton"):
+        _, mass = em_means(points.to(device), sets, anchors.to(device), variance=1.0, n_em_iter=2)
     assert abs(mass.cpu().numpy() - reference_means(problem, 2)[1]).max() < 5e-6
 
 

@@ -7,8 +7,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from fishergraph.ops import torch_plain, triton_attend, triton_tiles  # noqa: E402
-from fishergraph.ops.torch_sets import TensorSets  # noqa: E402
+from fishergraph.ops.attend import triton, triton_bf16  # noqa: E402
+from fishergraph.ops.attend.torch import plain_attend  # noqa: E402
+from fishergraph.ops.tensor_sets import TensorSets  # noqa: E402
 
 interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="needs TRITON_INTERPRET=1")
 ON = pytest.mark.parametrize(
@@ -22,7 +23,7 @@ HALF_ULP = 2.0**-9
 
 @pytest.fixture(autouse=True)
 def _small_hubs(monkeypatch):
-    monkeypatch.setattr("fishergraph.ops.torch_sets.HUB", 20)
+    monkeypatch.setattr("fishergraph.ops.tensor_sets.HUB", 20)
 
 
 def example(p, d, *, weighted=False, by_entry=False, sizes=SIZES, n=9, seed=0):
@@ -42,13 +43,13 @@ def check(given, device, *, prior=0.0, by_entry=False, block=None):
     points, logs, sets, anchors = given
     on_device = sets.to(device) if block is None else sets.to(device).block(block)
     out = torch.full((on_device.n_sets, *anchors.shape), torch.nan, dtype=torch.bfloat16, device=device)
-    assert triton_tiles.takes(points, out, logs, None)
-    found = triton_attend.attend(
+    assert triton_bf16.takes(points, out, logs, None)
+    found = triton.attend(
         points.to(device), logs.to(device), on_device, anchors.to(device), prior=prior, by_entry=by_entry, out=out
     )
     weights = None if sets.weights is None else sets.weights.double()
     wide = sets.weighted(weights) if block is None else sets.weighted(weights).block(block)
-    known = torch_plain.attend(points.double(), logs.double(), wide, anchors.double(), prior, by_entry, False)
+    known = plain_attend(points.double(), logs.double(), wide, anchors.double(), prior, by_entry, False)
     means, mass, log_total = (tensor.cpu().double() for tensor in found)
     spread = float(points.abs().max())
     rounding = 2 if device == "cpu" else 1  # the interpreter cuts bits off
@@ -82,7 +83,7 @@ def test_blocks_of_rows_begin_anywhere(block, device):
 def test_the_mean_of_equal_points_is_that_point(device):
     points, logs, sets, anchors = example(8, 32)
     points = points[:1].expand(9, -1).contiguous()
-    means, _, _ = triton_attend.attend(points.to(device), logs.to(device), sets.to(device), anchors.to(device))
+    means, _, _ = triton.attend(points.to(device), logs.to(device), sets.to(device), anchors.to(device))
     known = torch.where((torch.tensor(SIZES) > 0)[:, None, None], points[0], anchors.bfloat16())
     # The interpreter cuts bits off where a card rounds.
     torch.testing.assert_close(means.cpu(), known, rtol=2**-7 if device == "cpu" else 0.0, atol=0.0)
@@ -92,6 +93,6 @@ def test_the_mean_of_equal_points_is_that_point(device):
 def test_a_vanishing_mass_is_made_good_in_logs(device):
     points, logs, sets, anchors = example(3, 16)
     logs = logs - torch.tensor([0.0, 200.0, 0.0])  # exp underflows at the second anchor
-    found, _, _ = triton_attend.attend(points.to(device), logs.to(device), sets.to(device), anchors.to(device))
-    known, _, _ = torch_plain.attend(points.double(), logs.double(), sets, anchors.double(), 0.0, False, False)
+    found, _, _ = triton.attend(points.to(device), logs.to(device), sets.to(device), anchors.to(device))
+    known, _, _ = plain_attend(points.double(), logs.double(), sets, anchors.double(), 0.0, False, False)
     torch.testing.assert_close(found.cpu().double(), known, rtol=2**-6, atol=2**-6)

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 import reference as ref
 from contracts import from_lists
-from fishergraph import FisherEmbedding, em_means, fisher_embedding
+from models import node_model
+from fishergraph import em_means, fisher_embedding
 
 APART, ALIKE = 1e-6, 1e-9
 
@@ -30,9 +31,9 @@ def embed(adjacency, X, *, n_layers=2, **options):
 
     Its layers stand on ψ_0: walked features see further than a step for each layer.
     """
-    options = {"normalize": False, "counts": True, "variance": 1.0, "random_state": 0, "n_jobs": 1, **options}
-    options = {"teleport": None, **options}
-    model = FisherEmbedding(n_layers, n_anchors=4, dim=32, **options)
+    options = {"normalize": False, "counts": True, "family__variance": 1.0, "random_state": 0, "n_jobs": 1, **options}
+    options = {"walk": None, **options}
+    model = node_model(n_layers, n_anchors=4, dim=32, **options)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "asked for")
         out = model.fit_transform(np.asarray(X, dtype=np.float64), graph=sp.csr_array(np.asarray(adjacency, float)))
@@ -104,7 +105,7 @@ def test_nor_do_walks_once_its_colours_are_stable(graph, teleport):
     adjacency, labels = graph
     neighbours = [list(np.flatnonzero(row)) for row in adjacency]
     alike = same(ref.wl_colours(neighbours, labels, len(labels)))
-    blocks = embed(adjacency, np.eye(3)[labels], teleport=teleport, kernel="identity")
+    blocks = embed(adjacency, np.eye(3)[labels], walk=teleport, kernel="identity")
     assert distances(np.concatenate(blocks, axis=1))[alike].max() < ALIKE
 
 
@@ -112,7 +113,7 @@ def test_walks_tell_apart_what_the_layers_do_not_reach():
     """The two ends of a path, four and six steps away from its only labelled node."""
     path, X = np.diag(np.ones(10), 1) + np.diag(np.ones(10), -1), np.eye(2)[[0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]]
     assert max(distances(block)[0, 10] for block in embed(path, X)) < ALIKE
-    assert distances(embed(path, X, teleport=0.1)[1])[0, 10] > APART
+    assert distances(embed(path, X, walk=0.1)[1])[0, 10] > APART
 
 
 def test_two_triangles_and_a_hexagon_stay_alike():

@@ -10,13 +10,14 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from fishergraph.layer import Run
+from fishergraph.stack import Pass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference as ref
 import reference_multisets as slow
-from fishergraph import FisherEmbedding, Hops, Paths, Tuples, as_graph, node_tuples
-from fishergraph.estimators.stack import fit_stack
+from fishergraph import FisherEmbedding, GaussianMixture, Hops, Paths, Tuples, as_graph, node_tuples
 
 APART, ALIKE = 1e-5, 1e-9
 
@@ -57,10 +58,7 @@ PAIRS = {
 def gap(pair, multiset, n_layers=3):
     """The largest difference between the sorted rows of two graphs without features."""
     first, second = (as_graph(nx.relabel.convert_node_labels_to_integers(graph)) for graph in PAIRS[pair])
-    model = FisherEmbedding(
-        n_layers, n_anchors=4, dim=48, multiset=multiset, normalize=False, counts=True, variance=1.0, random_state=0,
-        n_jobs=1,
-    )  # fmt: skip
+    model = FisherEmbedding(n_layers, n_anchors=4, dim=48, normalize=False, counts=True, random_state=0, n_jobs=1, family=GaussianMixture(variance=1.0), multiset=multiset)  # fmt: skip
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "asked for")
         rows = [model.fit_transform(np.ones((first.n_nodes, 2)), graph=first)]
@@ -124,13 +122,20 @@ def test_larger_subgraphs_tell_graphs_apart_that_neighbourhoods_do_not(pair, mul
 
 def tuple_blocks(adjacency, labels, k, s, n_layers):
     """ψ_0 … ψ_T of every tuple."""
-    model = FisherEmbedding(n_layers, 4, 64, normalize=False, counts=True, variance=1.0, n_jobs=1, teleport=None)
+    model = FisherEmbedding(
+        n_layers, 4, 64, normalize=False, counts=True, n_jobs=1, walk=None, family=GaussianMixture(variance=1.0)
+    )
     tuples = node_tuples(as_graph(sp.csr_array(adjacency)), k, s)
     points = tuples.features(np.eye(2)[labels])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "asked for")
-        stack, out = fit_stack(model._spec(), points, tuples.sets, np.random.SeedSequence(0), want_output=True)
-    return np.split(out, np.cumsum(stack.widths)[:-1], axis=1)
+        streams = [np.random.default_rng(seed) for seed in np.random.SeedSequence(0).spawn(n_layers + 1)]
+        out = []
+        for stage in Pass(model._settings(), points, tuples.sets, Run(n_jobs=1), streams=streams).stages():
+            block = np.empty((tuples.sets.n_sets, stage.n_outputs))
+            stage.run(block.__setitem__)
+            out.append(block)
+    return out
 
 
 @pytest.mark.parametrize(("k", "s"), [(2, 1), (2, 2), (3, 1)])

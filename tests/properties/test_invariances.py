@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import reference as ref
 from contracts import random_problem
-from fishergraph import FisherEmbedding, em_means
+from fishergraph import em_means
+from models import PUBLISHED, node_model
 
 SEEDS = st.integers(0, 2**32 - 1)
 N_NODES = 700  # more than one row block
@@ -79,17 +80,17 @@ def graph():
 
 MODELS = {
     "default": {},
-    "counts": {"counts": True, "prior": 0.5},
-    "iterations": {"n_em_iter": 3, "normalize": False},
-    "identity": {"kernel": "identity", "weights": "symmetric"},
-    "open": {"multiset": "open-neighbourhood", "weights": "uniform"},
-    "reference": {"attention": "reference"},
+    "counts": {"counts": True, "em__prior": 0.5},
+    "iterations": {"em__n_iter": 3, "normalize": False},
+    "identity": {"kernel": "identity", "multiset__weights": "symmetric"},
+    "open": {"multiset": "open-neighbourhood", "multiset__weights": "uniform"},
+    "reference": PUBLISHED,
 }
 
 
 def fitted(graph, **options):
     X, A = graph
-    return FisherEmbedding(2, n_anchors=3, dim=12, random_state=0, n_jobs=1, **options).fit(X, graph=A)
+    return node_model(2, n_anchors=3, dim=12, random_state=0, n_jobs=1, **options).fit(X, graph=A)
 
 
 def blocks_of(model, out):
@@ -121,7 +122,7 @@ def test_two_copies_of_a_graph_have_two_copies_of_the_embedding(graph, name):
 def test_a_block_sees_one_step_further_than_the_one_before(graph):
     """ψ_t(v) depends on the nodes within t steps of v, and on no other."""
     X, A = graph
-    model = fitted(graph, teleport=None)
+    model = fitted(graph, walk=None)
     changed = X.copy()
     changed[0] = -changed[0]
     before, after = (blocks_of(model, model.transform(x, graph=A)) for x in (X, changed))

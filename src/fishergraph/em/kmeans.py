@@ -132,7 +132,7 @@ def _distinct(points: Any, order: Any, n: int) -> Any:
 
 def _distinct_on_device(points: Any, order: Any, n: int) -> Any:
     """The same without a row leaving its device: four times as many rows nearly always hold enough that differ."""
-    from fishergraph.ops.torch_rows import first_distinct
+    from fishergraph.ops.tensor_rows import first_distinct
 
     kept = first_distinct(points[order[: 4 * n]])
     if len(kept) < n < len(order):
@@ -257,11 +257,11 @@ def _add_segments(rows: Any, labels: Any, sums: Any, scales: Any) -> Any:
         )
         sums += (pick @ rows).toarray()
     elif scales is not None:
-        from fishergraph.ops.numba_rows import add_scaled_segments
+        from fishergraph.ops.segment_sums.numba import add_scaled_segments
 
         add_scaled_segments(rows, scales, labels, sums)
     else:
-        from fishergraph.ops.numba_cpu import add_segments
+        from fishergraph.ops.segment_sums.numba import add_segments
 
         add_segments(np.ascontiguousarray(rows), labels, sums)
     return np.bincount(labels, minlength=len(sums))

@@ -28,7 +28,7 @@ from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.device import device_kind
 from fishergraph.em.e_step import e_step_slack, posterior
 from fishergraph.multiset import Multisets
-from fishergraph.ops import Backend, Responsibilities, choose_backend
+from fishergraph.ops import Engine, Responsibilities, choose_engine
 
 # Rows of a block whose means are written straight to where they stay.
 _ROWS = 2048
@@ -84,7 +84,7 @@ def _compiled_posterior(
     points: np.ndarray, anchors: np.ndarray, variance: float, log: np.ndarray, plain: np.ndarray
 ) -> None:
     """The same in one pass over the points."""
-    from fishergraph.ops.numba_cpu import posterior_block
+    from fishergraph.ops.posterior.numba import posterior_block
 
     posterior_block(points, anchors, variance, log, plain)
 
@@ -95,7 +95,7 @@ def sum_dtype(points: Any, anchors: Any) -> Any:
 
 
 def block_means(
-    backend: Backend,
+    engine: Engine,
     points: Any,
     responsibilities: Responsibilities,
     sets: Any,
@@ -116,7 +116,7 @@ def block_means(
     if n_em_iter == 0:
         means[:], mass[:] = anchors, 0
     else:
-        backend.run(
+        engine.em_block(
             points,
             responsibilities,
             sets,
@@ -142,7 +142,6 @@ def em_means(
     e_step: str = "posterior",
     column_penalty: float = 1.0,
     bias: Any = None,
-    backend: str | None = None,
     n_jobs: int | None = None,
 ) -> EMMeans:
     """θ_ML(x_v) by `n_em_iter` EM iterations from the anchors, for every multiset v (Eq. 14, 17).
@@ -160,12 +159,11 @@ def em_means(
     e_step : "posterior"; "balanced", every anchor has the same mass in every set; "unbalanced", a penalty for it.
     column_penalty : τ of the unbalanced E-step.
     bias : (anchor,), log-weights of the components; tensors only.
-    backend : None chooses. "numba" and "scipy" take NumPy arrays; "triton", "numba" and "torch" take tensors.
 
     Returns
     -------
     means (set, anchor, feature) and mass (set, anchor). The layers never call this on all rows at once; they run
-    the same backend per row block. Tensors give tensors, differentiable in points, anchors, bias and the weights of the
+    the same engine per row block. Tensors give tensors, differentiable in points, anchors, bias and the weights of the
     multisets (`TensorSets`, or `Multisets` without a gradient).
     """
     variance = check_number(variance, "variance", strict=True)
@@ -173,20 +171,20 @@ def em_means(
     n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0, most=MOST_ITERATIONS)
     slack = e_step_slack(e_step, column_penalty)
     if is_torch_array(points):
-        from fishergraph.ops.torch_door import checked_em_means
+        from fishergraph.ops.iterate.torch_inputs import checked_em_means
 
         found = checked_em_means(
             points, multisets, anchors,
-            variance=variance, prior=prior, n_em_iter=n_em_iter, slack=slack, bias=bias, backend=backend,
+            variance=variance, prior=prior, n_em_iter=n_em_iter, slack=slack, bias=bias,
         )  # fmt: skip
         return EMMeans(*found)
-    return _array_means(points, multisets, anchors, variance, prior, n_em_iter, slack, bias, backend, n_jobs)
+    return _array_means(points, multisets, anchors, variance, prior, n_em_iter, slack, bias, n_jobs)
 
 
 @each_warning_once()
 def _array_means(
     points: Any, multisets: Multisets, anchors: Any, variance: float, prior: float, n_em_iter: int, slack: float,
-    bias: Any, backend: str | None, n_jobs: int | None,
+    bias: Any, n_jobs: int | None,
 ) -> EMMeans:  # fmt: skip
     """`em_means` of NumPy arrays, row block by row block."""
     if bias is not None:
@@ -207,7 +205,7 @@ def _array_means(
         )
     check_sets(multisets, points.shape[0])
     check_heaviest(multisets.weights, points.dtype)
-    chosen = choose_backend(backend, n_em_iter=n_em_iter, slack=slack, tensors=False)
+    chosen = choose_engine(n_em_iter=n_em_iter, slack=slack, tensors=False)
     responsibilities = first_responsibilities(points, anchors, variance, n_jobs=n_jobs)
     means = np.empty((multisets.n_sets, *anchors.shape), points.dtype)
     mass = np.empty((multisets.n_sets, anchors.shape[0]), points.dtype)

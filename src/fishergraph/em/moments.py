@@ -2,7 +2,7 @@
 
 In the first iteration responsibilities belong to the point, as for the mixture of Eq. 16, so nothing per entry exists.
 From the second on they belong to the pair (set, point): the statistics of the block's own members are gathered, scored
-at the parameters of their set, and averaged again by the same backend.
+at the parameters of their set, and averaged again by the same engine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fishergraph.em.e_step import e_step_slack
 from fishergraph.em.loop import EMMeans, as_points, block_means, check_sets, first_responsibilities
 from fishergraph.family import Family, check_theta, theta_sizes
 from fishergraph.family.base import log_softmax
-from fishergraph.ops import Backend, Responsibilities, choose_backend
+from fishergraph.ops import Engine, Responsibilities, choose_engine
 
 _ROWS = 4096
 # Numbers that the statistics of all points may be, where these are much wider than the points.
@@ -72,7 +72,7 @@ def score_points(family: Family, points: Any, theta: Any, *, n_jobs: int | None 
 
 
 def block_moments(
-    backend: Backend,
+    engine: Engine,
     family: Family,
     scored: Scored,
     sets: Any,
@@ -88,26 +88,26 @@ def block_moments(
     """
     if family.fused:
         options: dict[str, Any] = {"variance": theta.variance, "prior": prior, "n_em_iter": n_em_iter, "slack": slack}
-        return block_means(backend, *scored, sets, theta.anchors, **options)
+        return block_means(engine, *scored, sets, theta.anchors, **options)
     known = family.mean_statistics(theta)
     options = {"prior": prior, "n_em_iter": min(n_em_iter, 1), "slack": slack}
-    found = block_means(backend, *scored, sets, known, **options)
+    found = block_means(engine, *scored, sets, known, **options)
     if n_em_iter > 1:
         members, alone = sets.gather(scored.statistics)
         for _ in range(n_em_iter - 1):
             own = family.estimate(found.means, found.mass, theta, prior)
             logs = log_softmax(_entry_scores(members, alone, *family.natural(own)))
             alpha = Responsibilities(logs, array_namespace(logs).exp(logs))
-            found = block_means(backend, members, alpha, alone, known, **options)
+            found = block_means(engine, members, alpha, alone, known, **options)
     return found
 
 
-def block_mass(backend: Backend, family: Family, scored: Scored, sets: Any, theta: Any, **steps: Any) -> Any:
+def block_mass(engine: Engine, family: Family, scored: Scored, sets: Any, theta: Any, **steps: Any) -> Any:
     """The masses of `block_moments` alone, (set, anchor); after one posterior E-step no statistic is averaged."""
     if steps["n_em_iter"] != 1 or steps["slack"] != math.inf:
-        return block_moments(backend, family, scored, sets, theta, **steps).mass
+        return block_moments(engine, family, scored, sets, theta, **steps).mass
     nothing = family.mean_statistics(theta)[:, :0]
-    return block_means(backend, scored.statistics[:, :0], scored.alpha, sets, nothing).mass
+    return block_means(engine, scored.statistics[:, :0], scored.alpha, sets, nothing).mass
 
 
 @one_blas_thread()
@@ -120,7 +120,6 @@ def em_estimate(
     n_em_iter: int = 1,
     e_step: str = "posterior",
     column_penalty: float = 1.0,
-    backend: str | None = None,
 ) -> tuple[Any, Any]:
     """(θ_ML of every multiset, their masses (set, anchor)) by EM from θ_0, for the family of the record (Eq. 11, 14).
 
@@ -145,7 +144,7 @@ def em_estimate(
         )
     family.check_points(points, "points")
     check_sets(multisets, points.shape[0])
-    chosen = choose_backend(backend, n_em_iter=n_em_iter, slack=slack, tensors=False)
+    chosen = choose_engine(n_em_iter=n_em_iter, slack=slack, tensors=False)
     options: dict[str, Any] = {"prior": prior, "n_em_iter": n_em_iter, "slack": slack}
     found = block_moments(chosen, family, score_points(family, points, theta), multisets, theta, **options)
     return family.estimate(*found, theta, prior), found.mass
@@ -154,7 +153,7 @@ def em_estimate(
 def _entry_scores(members: Any, sets: Any, natural: Any, offsets: Any) -> Any:
     """⟨t_e, η_vj⟩ + c_vj of every entry e of every set v, (entry, anchor)."""
     if isinstance(members, np.ndarray):
-        from fishergraph.ops.numba_scores import entry_scores
+        from fishergraph.ops.iterate.numba_scores import entry_scores
 
         return entry_scores(members, sets.indptr, np.ascontiguousarray(natural), np.ascontiguousarray(offsets))
     xp = array_namespace(members)

@@ -21,7 +21,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from fishergraph.em.e_step import log_softmax
-from fishergraph.ops.transport_rules import FAR, GAP, GROWTH, MAX_ITER, NONE, default_tolerance, warn_unmet
+from fishergraph.ops.transport.rules import FAR, GAP, GROWTH, MAX_ITER, NONE, default_tolerance, warn_unmet
 
 
 def balanced(scores: Any, weights: Any = None, *, tolerance: float | None = None, max_iter: int = MAX_ITER) -> Any:

@@ -26,7 +26,7 @@ def unit_rows(points: Any, *, least: float = 0.0) -> Any:
         data /= np.repeat(np.where(lengths > 0, lengths, 1), counts)
         return scaled
     if not is_torch_array(points):
-        from fishergraph.ops.numba_rows import unit_rows as compiled
+        from fishergraph.ops.unit_rows.numba import unit_rows as compiled
 
         return compiled(points, least)
     xp = array_namespace(points)
@@ -67,7 +67,7 @@ class UnitRows:
 def directions(points: Any, n_jobs: int | None) -> Any:
     """The unit vectors of the rows that have a direction."""
     if not (sp.issparse(points) or is_torch_array(points)):
-        from fishergraph.ops.numba_rows import row_scales_into
+        from fishergraph.ops.unit_rows.numba import row_scales_into
 
         points = np.ascontiguousarray(points)
         scales = np.empty(len(points), points.dtype)

@@ -19,7 +19,7 @@ from fishergraph._errors import InputError
 from fishergraph._progress import progress_bar
 from fishergraph._repr import short_params
 from fishergraph._warn import each_warning_once
-from fishergraph.device import Device, choose_device
+from fishergraph.device import Device, Workspace, choose_device
 from fishergraph.em.settings import EM, choose_em
 from fishergraph.estimators.model_file import reading_model
 from fishergraph.estimators.state import ModelState, write_model
@@ -129,10 +129,15 @@ class FisherTransformer(TransformerMixin, NestedParams):
         generator = check_random_state(_checks.check_random_seed(self.random_state))
         return [int(word) for word in generator.randint(0, 2**32, size=4, dtype=np.uint32)]
 
-    def _run(self, workspace: Any) -> Run:
-        """How the work of a call is run; a device is fed by one thread."""
+    def _run(self, workspace: Workspace, em: EM) -> Run:
+        """How the work of a call is run; raises before the work if the configured engine cannot do it.
+
+        A device is fed by one thread.
+        """
         n_jobs = 1 if workspace.tensors else _checks.check_n_jobs(self.n_jobs)
-        return Run(workspace, n_jobs, progress_bar(self.verbose))
+        run = Run(workspace, n_jobs, progress_bar(self.verbose))
+        run.engine(em)
+        return run
 
     def _check_columns(self, X: Any, fitting: bool) -> None:
         """Remember the number and names of the columns of X when fitting, compare them later."""

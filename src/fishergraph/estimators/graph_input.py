@@ -104,7 +104,7 @@ def degrees_of(graphs: Graphs) -> np.ndarray:
 
 def cores_of(graphs: Graphs) -> np.ndarray:
     """The core number of every node; directions and self-loops do not matter."""
-    from fishergraph.ops.numba_cores import core_numbers
+    from fishergraph.cores import core_numbers
 
     both = sp.csr_array(graphs.graph.adjacency, copy=True)
     both.data = np.ones(len(both.data), np.float32)

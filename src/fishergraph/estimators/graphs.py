@@ -303,7 +303,7 @@ class FisherGraphEmbedding(FisherTransformer):
         settings = self._settings()
         self._check_unchanged(settings)
         X, sets, members, workspace = self._read(graphs, settings, self.code_)
-        run = self._run(workspace)
+        run = self._run(workspace, settings.readout.em)
 
         def put(array: Any) -> Any:
             return workspace.put(array, X.dtype)
@@ -326,7 +326,7 @@ class FisherGraphEmbedding(FisherTransformer):
         self.code_ = fit_code(found, self.inputs)
         X, sets, members, workspace = self._read(found, settings, self.code_)
         self.n_features_in_ = X.shape[1]
-        run = self._run(workspace)
+        run = self._run(workspace, settings.readout.em)
         streams = [workspace.stream(child) for child in seed.spawn(2 * len(settings.stack.names))]
         # Nodes with only tags and degrees have few distinct vectors: fewer centres than asked for are normal.
         quiet = each_warning_once(silence=(FewPointsWarning,))
@@ -405,7 +405,7 @@ class FisherGraphEmbedding(FisherTransformer):
         rows, sets, members = build_sets(rows, graphs.graph, inputs, graphs.graph_ptr)
         X, sets, workspace = in_host_workspace(rows, sets, choose_device(self.device))
         if workspace.tensors:
-            from fishergraph.ops.torch_graph import moved_sets
+            from fishergraph.ops.tensor_edges import moved_sets
 
             members: Any = moved_sets(members, X.device)
         beside = 2 * settings.readout.n_anchors * X.shape[0]

@@ -20,7 +20,7 @@ from fishergraph.device import NUMPY, Device, Workspace
 from fishergraph.family import Family, GaussianMixture
 from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
 from fishergraph.multiset import Neighbourhood, Rule, singletons
-from fishergraph.ops import choose_backend
+from fishergraph.ops import choose_engine
 from fishergraph.structural import structural_features
 
 NameRow = Callable[[int], str]
@@ -196,7 +196,7 @@ def host_rows(X: Any, settings: InputSettings) -> Any:
 
 def tensor_rows(X: Any, settings: InputSettings) -> Any:
     """Return X as a float tensor on the device, dense or in compressed rows, with finite entries."""
-    from fishergraph.ops.torch_rows import check_tensor
+    from fishergraph.ops.tensor_rows import check_tensor
 
     X = check_tensor(X, torch_device(settings.device))
     settings.check_columns(X)
@@ -236,8 +236,8 @@ def build_sets(X: Any, graph: Graph, settings: InputSettings, graph_ptr: Any = N
 
 def _tensor_sets(X: Any, graph: Any, settings: InputSettings) -> Any:
     """Prepared sets as they are; an edge list on the device by sorting it there; anything else through the host."""
-    from fishergraph.ops.torch_graph import edge_neighbourhoods, given_sets, moved_sets
-    from fishergraph.ops.torch_sets import TensorSets
+    from fishergraph.ops.tensor_edges import edge_neighbourhoods, given_sets, moved_sets
+    from fishergraph.ops.tensor_sets import TensorSets
 
     device, rule = X.device, settings.rule
     if isinstance(graph, TensorSets):
@@ -273,12 +273,12 @@ def torch_device(device: Device) -> Any:
 
 def in_host_workspace(X: Any, sets: Any, device: Device) -> tuple[Any, Any, Workspace]:
     """Host arrays in their workspace: NumPy, or tensors of a device that reads X in blocks."""
-    if device.name == "cpu" and not choose_backend(device="cpu").tensors:
+    if device.name == "cpu" and not choose_engine(device="cpu").tensors:
         return X, sets, NUMPY
     found = torch_device(device)
     from fishergraph.ops.torch_device import tensor_workspace
-    from fishergraph.ops.torch_graph import moved_sets
-    from fishergraph.ops.torch_rows import HostRows
+    from fishergraph.ops.tensor_edges import moved_sets
+    from fishergraph.ops.tensor_rows import HostRows
 
     workspace = tensor_workspace(found, precision=device.precision, host_output=True)
     return HostRows(X, found), moved_sets(sets, found), workspace
@@ -287,7 +287,7 @@ def in_host_workspace(X: Any, sets: Any, device: Device) -> tuple[Any, Any, Work
 def in_tensor_workspace(X: Any, sets: Any, settings: InputSettings) -> tuple[Any, Any, Workspace]:
     """Validated tensors, and the workspace of their device."""
     from fishergraph.ops.torch_device import tensor_workspace
-    from fishergraph.ops.torch_rows import SparseRows
+    from fishergraph.ops.tensor_rows import SparseRows
 
     _checks.check_weight_scale(sets.weights, X.dtype)
     workspace = tensor_workspace(X.device, precision=settings.device.precision, host_output=False)

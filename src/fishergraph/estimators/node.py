@@ -283,10 +283,11 @@ class FisherEmbedding(FisherTransformer):
         X, sets, workspace, ids = self._read(X, graph, fitting=False)
         check_memory(self.stack_, X, sets, workspace, want_output=True)
         announce(self.verbose, stack_costs(self.stack_, X, size_of(sets), fitting=False))
+        run = self._run(workspace, self.stack_.layer.em)
         with one_blas_thread(), workspace.working(self.n_jobs):
             stack = self.stack_.moved(lambda array: workspace.put(array, X.dtype))
             output = _Output(stack, sets.n_sets, workspace, X.dtype, stack.widths)
-            for stage in Pass(stack, X, sets, self._run(workspace)).stages():
+            for stage in Pass(stack, X, sets, run).stages():
                 output.take(stage)
             return self._named(sets.pooled(output.joined()), ids)
 
@@ -299,17 +300,22 @@ class FisherEmbedding(FisherTransformer):
         check_memory(settings, X, sets, workspace, want_output=want_output)
         announce(self.verbose, stack_costs(settings, X, size_of(sets), fitting=True))
         streams = np.random.SeedSequence(words).spawn(len(settings.names))
+        run = self._run(workspace, settings.layer.em)
         with one_blas_thread(), workspace.working(self.n_jobs):
-            run = Pass(
-                settings, X, sets, self._run(workspace), streams=[workspace.stream(seed) for seed in streams],
+            inner = Pass(
+                settings,
+                X,
+                sets,
+                run,
+                streams=[workspace.stream(seed) for seed in streams],
                 want_last=want_output,
-            )  # fmt: skip
+            )
             widths = settings.asked_widths(X.shape[1], sets.slots, Most.of(sets))
             output = _Output(settings, sets.n_sets, workspace, X.dtype, widths)
-            for stage in run.stages():
+            for stage in inner.stages():
                 if want_output:
                     output.take(stage)
-            self.stack_, self._sources = run.stack.moved(workspace.fetch), self._input_sources()
+            self.stack_, self._sources = inner.stack.moved(workspace.fetch), self._input_sources()
             return self._named(sets.pooled(output.joined()), ids) if want_output else None
 
     def _settings(self) -> Stack:

@@ -48,7 +48,7 @@ def read_sets(X: Any, weights: Any, settings: InputSettings, n_features: int | N
     sets = _member_sets(indptr, weights, points)
     if not is_torch_array(points):
         return SetInput(*in_host_workspace(points, sets, settings.device), settings.name_row)
-    from fishergraph.ops.torch_graph import moved_sets
+    from fishergraph.ops.tensor_edges import moved_sets
 
     return SetInput(*in_tensor_workspace(points, moved_sets(sets, points.device), settings), settings.name_row)
 

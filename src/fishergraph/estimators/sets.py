@@ -197,7 +197,7 @@ class FisherSetEmbedding(FisherTransformer):
         check_unchanged(self.stack_, self._settings(), _PARAMETERS)
         X, sets, workspace, name_row = self._read(X, weights, fitting=False)
         check_memory(_with_layer(self.stack_), X, sets, workspace, want_output=True)
-        run = self._run(workspace)
+        run = self._run(workspace, self.layer_.em)
         with one_blas_thread(), workspace.working(self.n_jobs):
             stack, layer = (part.moved(lambda array: workspace.put(array, X.dtype)) for part in self._fitted())
             points = _points(Pass(stack, X, sets, run, keep_last=True), name_row)
@@ -212,7 +212,7 @@ class FisherSetEmbedding(FisherTransformer):
         seed = np.random.SeedSequence(self._seed_words())
         X, sets, workspace, name_row = self._read(X, weights, fitting=True)
         check_memory(_with_layer(settings), X, sets, workspace, want_output=want_output)
-        run = self._run(workspace)
+        run = self._run(workspace, settings.layer.em)
         with one_blas_thread(), workspace.working(self.n_jobs):
             first, second = (workspace.stream(child) for child in seed.spawn(2))
             inputs = Pass(settings, X, sets, run, streams=[first], keep_last=True)

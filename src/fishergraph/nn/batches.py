@@ -14,8 +14,8 @@ from torch_geometric.data import Data
 
 from fishergraph.nn.loader import CSRNeighborLoader
 from fishergraph.nn.training_door import Task
-from fishergraph.ops.torch_edges import tensor_sets
-from fishergraph.ops.torch_sets import TensorSets
+from fishergraph.ops.tensor_edges import tensor_sets
+from fishergraph.ops.tensor_sets import TensorSets
 
 
 class Batch(NamedTuple):

@@ -19,7 +19,7 @@ from fishergraph.estimators.model_file import Kind, foreign, only, read_file, wr
 from fishergraph.multiset import LiftedSets
 from fishergraph.nn.history import History
 from fishergraph.nn.model_state import check_sign, read_history
-from fishergraph.ops.torch_sets import TensorSets
+from fishergraph.ops.tensor_sets import TensorSets
 
 CHECKPOINT = Kind("fishergraph-checkpoint", "a checkpoint", "train")
 

@@ -34,8 +34,8 @@ from fishergraph.nn.lifted import check_whole, n_outputs
 from fishergraph.nn.models import FisherNet
 from fishergraph.nn.rows import as_tensor
 from fishergraph.nn.training import MOST_EPOCHS, own_randomness, train
+from fishergraph.ops.tensor_edges import tensor_sets
 from fishergraph.ops.torch_device import find_device, to_numpy
-from fishergraph.ops.torch_edges import tensor_sets
 from fishergraph.ops.torch_threads import bounded
 from fishergraph.structural import describe_structure
 

@@ -23,7 +23,7 @@ from fishergraph.nn.lifted import by_blocks, check_edges_alone, expect_rows, lif
 from fishergraph.nn.rows import as_given, check_rows, is_sparse
 from fishergraph.nn.sets import edge_sets, graph_size, listed_edges
 from fishergraph.device import random_stream
-from fishergraph.ops.torch_graph import WEIGH
+from fishergraph.ops.tensor_edges import WEIGH
 
 Pair = tuple[Tensor, Tensor | None]
 

@@ -20,12 +20,11 @@ from fishergraph.em.learn import learn_family
 from fishergraph.family import Family, GaussianMixture, choose_family
 from fishergraph.nn.charts import CHARTS, Chart
 from fishergraph.nn.mixture import Mixture
-from fishergraph.ops import torch_plain
-from fishergraph.ops.torch_iterations import Iteration
-from fishergraph.ops.torch_kernels import choose_engine, work_type
-from fishergraph.ops.torch_ops import attend
-from fishergraph.ops.torch_sets import TensorSets
-from fishergraph.ops.torch_transport import transport
+from fishergraph.ops.attend.torch import attend, plain_attend
+from fishergraph.ops.iterate.torch import Iteration
+from fishergraph.ops.tensor_ops import tensor_engine, work_type
+from fishergraph.ops.tensor_sets import TensorSets
+from fishergraph.ops.transport.torch import transport
 
 
 def make_mixture(in_channels: int, num_anchors: int, *, family: Any = "gaussian-mixture", **options: Any) -> Mixture:
@@ -181,7 +180,7 @@ class FamilyMixture(Mixture):
             return known.expand(sets.n_sets, *known.shape), rows.new_zeros(sets.n_sets, known.shape[0])
         if self.num_em_steps == 1 and self.slack == math.inf:
             logs = torch.cat([self._first(rows, h) for h in range(self.heads)], dim=1)
-            return attend(choose_engine(self.backend, rows), rows, logs, sets, known, prior=self.prior)
+            return attend(tensor_engine(self.backend, rows), rows, logs, sets, known, prior=self.prior)
         sets, found = sets.cut(0, sets.n_sets), []
         for h in range(self.heads):
             last = None
@@ -203,7 +202,7 @@ class FamilyMixture(Mixture):
         if by_entry:
             logs = transport(logs[sets.indices], sets.indptr, sets.weights, slack=self.slack)
         for left in reversed(range(self.num_em_steps)):
-            found = torch_plain.attend(rows, logs, sets, known, self.prior, by_entry, True)
+            found = plain_attend(rows, logs, sets, known, self.prior, by_entry, True)
             yield Iteration(logs, by_entry, *found)
             if left:
                 own = self.family.estimate(found[0], found[1], theta, self.prior)

@@ -19,10 +19,10 @@ from fishergraph.blocks import cut_blocks, row_blocks
 from fishergraph.estimators.memory import check_largest
 from fishergraph.multiset import LiftedSets, makes_lifted
 from fishergraph.nn.mixture import Mixture
-from fishergraph.ops.torch_edges import tensor_sets
-from fishergraph.ops.torch_kernels import choose_engine
-from fishergraph.ops.torch_sets import TensorSets
-from fishergraph.ops.torch_unit import unit_rows
+from fishergraph.ops.tensor_edges import tensor_sets
+from fishergraph.ops.tensor_ops import tensor_engine
+from fishergraph.ops.tensor_sets import TensorSets
+from fishergraph.ops.unit_rows.torch import unit_rows
 
 # The lifted points of a block, and its φ, on the CPU and on a card, where every block costs a dozen launches.
 # Whatever fits is one block, and nothing is lifted twice.
@@ -68,7 +68,7 @@ def expect_rows(mixture: Mixture, width: int, slots: int | None) -> None:
 def rows_to_lift(mixture: Mixture, x: Tensor, normalize: bool) -> Tensor:
     """The rows that are lifted, which the mixture leaves as they are: divided by their lengths where that is asked."""
     rows = mixture.points(x)
-    return unit_rows(choose_engine(mixture.backend, rows), rows) if normalize else rows
+    return unit_rows(tensor_engine(mixture.backend, rows), rows) if normalize else rows
 
 
 def by_blocks(function: Callable[[Tensor, TensorSets], Tensor], points: Tensor, sets: Any, width: int) -> Tensor:

@@ -20,7 +20,7 @@ from torch_geometric.loader import NeighborLoader
 from fishergraph._checks import MOST_COLUMNS, check_flag, check_integer, check_seed
 from fishergraph.nn.loader_door import check_fan_outs, check_input_nodes, open_source
 from fishergraph.nn.rows import is_sparse
-from fishergraph.ops.numba_sample import sample_neighbourhood
+from fishergraph.nn.sampling import sample_neighbourhood
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class CSRNeighborLoader:
     without replacement. A batch is a `Data` with what PyG's loader gives: the node-level tensors of `n_id` (x, y,
     masks, …), the edge-level tensors of `e_id`, `edge_index` in local numbers, `input_id`, `batch_size` (the seeds are
     the first rows), and `num_sampled_nodes`, `num_sampled_edges` by hop, as `trim_to_layer` wants them. `edge_index`
-    is an `EdgeIndex` sorted by target, so that `fishergraph.ops.torch_edges.tensor_sets` need not sort it.
+    is an `EdgeIndex` sorted by target, so that `fishergraph.ops.tensor_edges.tensor_sets` need not sort it.
 
     The batches of one `seed` and `epoch` are the same at any `num_workers`. Each iteration is the next epoch; set
     `epoch` to return to an earlier one or to resume.

@@ -13,9 +13,9 @@ from torch_geometric.data import Data
 from fishergraph._checks import MOST_COLUMNS, check_integer
 from fishergraph.multiset import Multisets
 from fishergraph.nn.rows import is_sparse, take_rows
-from fishergraph.ops.numba_sample import MemberRows, rows_of_edges, rows_of_sets
-from fishergraph.ops.torch_edges import tensor_sets
-from fishergraph.ops.torch_sets import TensorSets, check_range, check_sets
+from fishergraph.nn.sampling import MemberRows, rows_of_edges, rows_of_sets
+from fishergraph.ops.tensor_edges import tensor_sets
+from fishergraph.ops.tensor_sets import TensorSets, check_range, check_sets
 
 # Attributes of a graph that a batch does not slice but replaces.
 _STRUCTURE = ("edge_index", "adj_t", "num_nodes")

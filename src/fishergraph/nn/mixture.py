@@ -15,14 +15,12 @@ from fishergraph.em.anchors import calibrate_variance, learn_anchors
 from fishergraph.em.e_step import e_step_slack
 from fishergraph.family import fisher_root
 from fishergraph.nn.lazy import LazyChannels, check_numbers
-from fishergraph.ops import torch_plain
-from fishergraph.ops.torch_em import em_means
-from fishergraph.ops.torch_iterations import Iteration, Steps, iterate
-from fishergraph.ops.torch_kernels import choose_engine, work_type
-from fishergraph.ops.torch_linear import fisher_linear
-from fishergraph.ops.torch_ops import posterior
-from fishergraph.ops.torch_sets import TensorSets
-from fishergraph.ops.torch_unit import unit_rows
+from fishergraph.ops.iterate.torch import Iteration, Steps, em_means, iterate
+from fishergraph.ops.linear_head.torch import fisher_linear
+from fishergraph.ops.posterior.torch import posterior
+from fishergraph.ops.tensor_ops import tensor_engine, tensor_ops, work_type
+from fishergraph.ops.tensor_sets import TensorSets
+from fishergraph.ops.unit_rows.torch import unit_rows
 
 
 class Mixture(LazyChannels):
@@ -90,7 +88,7 @@ class Mixture(LazyChannels):
         """The points that EM sees: x, or its rows divided by their lengths."""
         if x.device.type == "cpu" or torch.is_autocast_enabled(x.device.type):
             x = x.to(work_type(x.dtype))  # lengths want more than the short floats that autocast makes
-        return unit_rows(choose_engine(self.backend, x), x) if self.normalize else x
+        return unit_rows(tensor_engine(self.backend, x), x) if self.normalize else x
 
     def forward(self, x: Tensor, sets: TensorSets) -> Tensor:
         """φ of every set, (set, head · anchor · feature), with the soft counts (head · anchor) after it if wanted."""
@@ -105,7 +103,7 @@ class Mixture(LazyChannels):
             phi = self(x, sets)
             return F.linear(phi, weight.to(phi.dtype))
         points = self.points(x)
-        engine = choose_engine(self.backend, points)
+        engine = tensor_engine(self.backend, points)
         # One M-step serves all heads: it takes the columns of α one by one.
         logs = torch.cat([self._logs(engine, points, h) for h in range(self.heads)], dim=1)
         return fisher_linear(
@@ -123,7 +121,7 @@ class Mixture(LazyChannels):
         for h in range(self.heads):
             anchors, steps, bias = self._mixture(h, points)
             logs = self._logs("torch", points, h)
-            iterations = iterate(torch_plain.KERNELS, points, logs, sets, anchors, steps, bias)
+            iterations = iterate(tensor_ops("torch"), points, logs, sets, anchors, steps, bias)
             parts.append(self._entry_shares(points, sets, iterations))
         return torch.cat(parts, dim=1)
 
@@ -159,7 +157,7 @@ class Mixture(LazyChannels):
 
     def _means(self, points: Tensor, sets: TensorSets, h: int) -> tuple[Tensor, Tensor]:
         anchors, steps, bias = self._mixture(h, points)
-        return em_means(points, sets, anchors, steps, bias=bias, backend=self.backend)
+        return em_means(points, sets, anchors, steps, bias=bias, engine=self.backend)
 
     def _logs(self, engine: str, points: Tensor, h: int) -> Tensor:
         anchors, _, bias = self._mixture(h, points)

@@ -24,7 +24,7 @@ from fishergraph.nn.lifted import check_edges_alone, pooled
 from fishergraph.nn.rows import check_rows, dropped, take_rows, unit_rows
 from fishergraph.nn.sets import check_groups, narrow
 from fishergraph.device import random_stream
-from fishergraph.ops.torch_sets import TensorSets
+from fishergraph.ops.tensor_sets import TensorSets
 
 _JK = {"cat": True, "last": False}
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from fishergraph.nn.batches import Batch
 from fishergraph.nn.rows import take_rows
 from fishergraph.nn.training_door import Task
-from fishergraph.ops.torch_sets import TensorSets
+from fishergraph.ops.tensor_sets import TensorSets
 
 
 @dataclass(frozen=True)

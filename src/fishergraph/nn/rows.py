@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fishergraph.ops.torch_kernels import choose_engine, work_type
-from fishergraph.ops.torch_sets import TensorSets
-from fishergraph.ops.torch_unit import largest_entries
-from fishergraph.ops.torch_unit import unit_rows as unit_vectors
+from fishergraph.ops.tensor_ops import tensor_engine, work_type
+from fishergraph.ops.tensor_sets import TensorSets
+from fishergraph.ops.unit_rows.torch import largest_entries
+from fishergraph.ops.unit_rows.torch import unit_rows as unit_vectors
 
 
 def is_sparse(x: Tensor) -> bool:
@@ -78,7 +78,7 @@ def unit_rows(x: Tensor, backend: str | None = None) -> Tensor:
     if not is_sparse(x):
         wide = x.to(work_type(x.dtype))
         # The kernels of the CPU add in float64, those of a card do not.
-        return unit_vectors(choose_engine(backend, wide) if wide.device.type == "cpu" else "torch", wide).to(x.dtype)
+        return unit_vectors(tensor_engine(backend, wide) if wide.device.type == "cpu" else "torch", wide).to(x.dtype)
     x, _ = _scaled(x)
     lengths = _lengths(x)
     lengths = torch.where(lengths == 0, 1.0, lengths)

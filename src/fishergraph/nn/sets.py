@@ -15,9 +15,8 @@ from torch_geometric.utils import add_remaining_self_loops
 
 from fishergraph._checks import check_integer, look_up
 from fishergraph.multiset import LiftedSets
-from fishergraph.ops.torch_edges import tensor_sets
-from fishergraph.ops.torch_graph import WEIGH
-from fishergraph.ops.torch_sets import TensorSets, check_range, check_sets, check_values, outside_inference, unpack
+from fishergraph.ops.tensor_edges import WEIGH, tensor_sets
+from fishergraph.ops.tensor_sets import TensorSets, check_range, check_sets, check_values, outside_inference, unpack
 
 # Graphs whose sets are remembered; the oldest is forgotten first.
 _MOST = 16

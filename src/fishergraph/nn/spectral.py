@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fishergraph.family import Gaussian
 from fishergraph.family.special import Spectral
-from fishergraph.ops.torch_ops import once_only
+from fishergraph.ops.tensor_ops import once_only
 
 # As in `kernel_map`: smaller eigenvalues are noise of the products.
 _CUTOFF = 1e-6

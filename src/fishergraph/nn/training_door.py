@@ -11,10 +11,9 @@ from torch import Tensor, nn
 from fishergraph._checks import check_finite_rows
 from fishergraph.multiset import LiftedSets, Multisets
 from fishergraph.nn.lifted import n_outputs
-from fishergraph.ops.torch_edges import tensor_sets
-from fishergraph.ops.torch_graph import check_edges
-from fishergraph.ops.torch_rows import check_csr
-from fishergraph.ops.torch_sets import TensorSets
+from fishergraph.ops.tensor_edges import check_edges, tensor_sets
+from fishergraph.ops.tensor_rows import check_csr
+from fishergraph.ops.tensor_sets import TensorSets
 
 UNLABELLED = -1
 

@@ -1,5 +1,5 @@
-"""The engine room under room 3: one signature, several backends, one registry."""
+"""The operations below `em/`: a folder for each, a file per engine in it, and one table of engines."""
 
-from fishergraph.ops.registry import Backend, Responsibilities, choose_backend, known_backends
+from fishergraph.ops.engine import ENGINES, Engine, Responsibilities, choose_engine, named_engine
 
-__all__ = ["Backend", "Responsibilities", "choose_backend", "known_backends"]
+__all__ = ["ENGINES", "Engine", "Responsibilities", "choose_engine", "named_engine"]

@@ -1,0 +1,220 @@
+"""Neighbourhoods of seed nodes, sampled hop by hop from compressed rows without replacement.
+
+Nodes are numbered in the order in which they are found, seeds first, and a node is expanded once, in the hop after the
+one that found it. So the expanded nodes are the first local numbers and their entries lie row by row: what is sampled
+is in compressed order by itself, and nothing is sorted.
+
+Random numbers are counted (`counters.py`): those of a row depend on the key of the batch and on the node alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fishergraph._compile import compiled, leaf, readonly
+from fishergraph.counters import STEP, below, row_state
+
+
+def _index_type(n_nodes: int) -> type:
+    """The narrower type that numbers the nodes."""
+    return np.int32 if n_nodes < 2**31 else np.int64
+
+
+class MemberRows(NamedTuple):
+    """What is sampled from: row v lists the members of node v, with the members equal to v in front of it.
+
+    loops : (node,), how many entries at the front of a row are always kept and do not count against a fan-out.
+    entries : (entry,), the caller's number of every entry, or None where they are in the caller's order.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    loops: np.ndarray
+    entries: np.ndarray | None
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.indptr) - 1
+
+    def new_map(self) -> np.ndarray:
+        """A map from nodes to local numbers for one thread, (node,); −1 everywhere between two samples."""
+        return np.full(self.n_nodes, -1, dtype=_index_type(self.n_nodes))
+
+
+class Neighbourhood(NamedTuple):
+    """A sampled neighbourhood, by hops.
+
+    nodes : int64, (local node,), the nodes in the order in which they were found, seeds first.
+    edges : int64, (3, edge): source and target in local numbers, and the caller's number of the entry. Targets rise.
+    n_nodes : nodes found by each hop, seeds first, (hop + 1,). n_edges : edges of each hop, (hop,).
+    """
+
+    nodes: np.ndarray
+    edges: np.ndarray
+    n_nodes: list[int]
+    n_edges: list[int]
+
+
+# --- the rows that are sampled from ---------------------------------------------------------------------
+
+
+def rows_of_edges(sources: np.ndarray, targets: np.ndarray, n_nodes: int, *, keep_loops: bool = True) -> MemberRows:
+    """The rows of a list of edges: the sources of every target, in the order of the list."""
+    indptr = np.zeros(n_nodes + 1, dtype=np.int64)
+    order = np.empty(len(targets), dtype=np.int64)
+    _sort_by_target(readonly(targets), indptr, order)
+    members = sources[order].astype(_index_type(n_nodes), copy=False)
+    rows = rows_of_sets(indptr, members, keep_loops=keep_loops)
+    return rows._replace(entries=order if rows.entries is None else order[rows.entries])
+
+
+def rows_of_sets(indptr: np.ndarray, indices: np.ndarray, *, keep_loops: bool = True) -> MemberRows:
+    """The rows of multisets of nodes; copied only where a self-loop is not in front of its row."""
+    loops = np.zeros(len(indptr) - 1, dtype=np.int32)
+    entries = None
+    indptr, indices = readonly(np.ascontiguousarray(indptr)), readonly(np.ascontiguousarray(indices))
+    if keep_loops and not _count_loops(indptr, indices, loops):
+        entries = np.arange(len(indices))
+        _loops_to_front(indptr, indices, loops, entries)
+        indices = readonly(indices[entries])
+    return MemberRows(indptr, indices, loops, entries)
+
+
+@compiled
+def _sort_by_target(targets, indptr, order):
+    """Fill the borders of the rows and the stable order of the edges by target; `indptr` is zero before it."""
+    for target in targets:
+        indptr[target + 1] += 1
+    for v in range(len(indptr) - 1):
+        indptr[v + 1] += indptr[v]
+    free = indptr[:-1].copy()
+    for e in range(len(targets)):
+        order[free[targets[e]]] = e
+        free[targets[e]] += 1
+
+
+@compiled
+def _count_loops(indptr, indices, loops):
+    """Whether every row has its self-loops in front; their number goes to `loops`."""
+    in_front = True
+    for v in range(len(loops)):
+        for e in range(indptr[v], indptr[v + 1]):
+            if indices[e] == v:
+                in_front &= e == indptr[v] + loops[v]
+                loops[v] += 1
+    return in_front
+
+
+@compiled
+def _loops_to_front(indptr, indices, loops, entries):
+    """Fill the order of the entries in which self-loops lead their rows; all else keeps its order."""
+    for v in range(len(loops)):
+        loop, other = indptr[v], indptr[v] + loops[v]
+        for e in range(indptr[v], indptr[v + 1]):
+            if indices[e] == v:
+                entries[loop] = e
+                loop += 1
+            else:
+                entries[other] = e
+                other += 1
+
+
+# --- sampling -------------------------------------------------------------------------------------------
+
+
+def sample_neighbourhood(
+    rows: MemberRows, seeds: np.ndarray, fan_outs: Sequence[int], key: np.uint64, local: np.ndarray
+) -> Neighbourhood:
+    """The neighbourhood of the seeds: of every expanded node its self-loops and `fan_out` other entries, −1 is all.
+
+    A seed that is given twice has two rows with the same members. `local` is a map of `MemberRows.new_map` that no
+    other thread uses meanwhile.
+    """
+    indptr, indices, loops, entries = rows
+    nodes, edges = seeds.astype(np.int64), np.empty((3, 0), dtype=np.int64)
+    local[nodes] = np.arange(len(nodes))
+    n_nodes, n_edges = [len(nodes)], []
+    for fan_out in fan_outs:
+        first, last, start = len(nodes) - n_nodes[-1], len(nodes), edges.shape[1]
+        size = _count_entries(nodes, first, indptr, loops, fan_out)
+        # An entry finds one node at most. The last hop outweighs the others, so that copying them costs little.
+        nodes, edges = _longer(nodes, size), _longer(edges, size)
+        found = _sample_hop(nodes, edges, first, last, start, indptr, indices, loops, fan_out, key, local)
+        nodes = nodes[:found]
+        n_nodes.append(found - last)
+        n_edges.append(size)
+    local[nodes] = -1
+    if entries is not None:
+        edges[2] = np.take(entries, edges[2])
+    return Neighbourhood(nodes, edges, n_nodes, n_edges)
+
+
+def _longer(array: np.ndarray, by: int) -> np.ndarray:
+    """A copy with room for `by` more along the last axis."""
+    longer = np.empty((*array.shape[:-1], array.shape[-1] + by), dtype=array.dtype)
+    longer[..., : array.shape[-1]] = array
+    return longer
+
+
+@compiled
+def _count_entries(nodes, first, indptr, loops, fan_out):
+    """The number of entries that expanding nodes[first:] takes."""
+    size = 0
+    for i in range(first, len(nodes)):
+        v = nodes[i]
+        others = indptr[v + 1] - indptr[v] - loops[v]
+        size += loops[v] + (others if fan_out < 0 else min(others, fan_out))
+    return size
+
+
+@compiled
+def _sample_hop(nodes, edges, first, last, start, indptr, indices, loops, fan_out, key, local):
+    """The number of nodes known after expanding nodes[first:last] into edges[:, start:]; new ones join `nodes`."""
+    found, end = last, start
+    sources, targets, entries = edges[0], edges[1], edges[2]
+    for i in range(first, last):
+        v = nodes[i]
+        row, after = indptr[v], indptr[v + 1]
+        begin = end
+        if fan_out >= 0 and after - row - loops[v] > fan_out:
+            after = row + loops[v]
+            _choose(after, indptr[v + 1], fan_out, row_state(key, v), entries, end + loops[v])
+            end += fan_out
+        for e in range(row, after):
+            entries[begin + e - row] = e
+        end += after - row
+        for e in range(begin, end):
+            u = indices[entries[e]]
+            if local[u] < 0:
+                local[u] = found
+                nodes[found] = u
+                found += 1
+            sources[e] = local[u]
+            targets[e] = i
+    return found
+
+
+@leaf
+def _choose(row, after, size, state, chosen, begin):
+    """Write `size` different numbers of row … after − 1, every subset equally likely, to chosen[begin:]."""
+    count = after - row
+    if size * size < 8 * count:  # Floyd's sample: few draws, each compared with the earlier ones
+        for j in range(size):
+            state += STEP
+            top = count - size + j
+            drawn = row + below(state, top + 1)
+            for earlier in range(begin, begin + j):
+                if chosen[earlier] == drawn:
+                    drawn = row + top
+                    break
+            chosen[begin + j] = drawn
+        return
+    taken = 0
+    for e in range(count):  # one draw for each entry, where comparing would cost more
+        state += STEP
+        if below(state, count - e) < size - taken:
+            chosen[begin + taken] = row + e
+            taken += 1

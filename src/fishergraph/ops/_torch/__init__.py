@@ -1,0 +1,1 @@
+"""The plain PyTorch engine as one record."""

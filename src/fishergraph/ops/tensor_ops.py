@@ -1,0 +1,82 @@
+"""The tensor face of an engine: its operations on whole tensors as one record, and the choice of an engine for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fishergraph.ops.engine import choose_operations, find_engine
+
+
+@dataclass(frozen=True)
+class TensorOps:
+    """The operations of one engine on tensors.
+
+    posterior(points, anchors, variance, bias) → log α (point, anchor)
+    posterior_backward(points, anchors, logs, grad, variance) → grad_points, grad_anchors, grad_bias, in the dtype of
+        the logs
+    attend(points, logs, sets, anchors, prior, by_entry, wide) → means, mass, log_total; the means are in the dtype of
+        the points, or when `wide` in that of the logs, in which sums are kept
+    attend_backward(points, logs, sets, anchors, prior, by_entry, means, log_total, grad_means, grad_mass, need_weights)
+        → grad_points, grad_logs, grad_weights or None, grad_anchors; means of None are computed again, at best by
+        blocks
+    score(points, means, sets) → (entry, anchor); score_backward(points, means, sets, grad) → grad_points, grad_means
+    em(points, logs, sets, anchors, variance, prior, n_em_iter, bias) → means, mass, or None if several iterations
+        have no program of their own
+    unit_rows(x) → x / ‖x‖ and 1 / ‖x‖ by rows; unit_rows_backward(units, scales, grad) → grad_x; None is autograd's way
+    head, head_backward, keeps_phi : a layer with a linear head as one operator (`linear_head`); None goes through φ
+    """
+
+    posterior: Callable[..., Tensor]
+    posterior_backward: Callable[..., tuple[Tensor, Tensor, Tensor]]
+    attend: Callable[..., tuple[Tensor, Tensor, Tensor]]
+    attend_backward: Callable[..., tuple[Tensor, Tensor, Tensor | None, Tensor]]
+    score: Callable[..., Tensor]
+    score_backward: Callable[..., tuple[Tensor, Tensor]]
+    em: Callable[..., tuple[Tensor, Tensor] | None] = lambda *_: None
+    unit_rows: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None
+    unit_rows_backward: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
+    head: Callable[..., tuple[Tensor, Tensor, Tensor]] | None = None
+    head_backward: Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]] | None = None
+    keeps_phi: Callable[[int, Tensor], bool] = lambda n_sets, weight: False
+
+
+def tensor_ops(engine: str) -> TensorOps:
+    """The operations of the engine of that name."""
+    return find_engine(engine).tensor_ops
+
+
+def tensor_engine(name: str | None, tensor: Tensor) -> str:
+    """The name of the engine for such a tensor: the named or configured one, or the first; see `choose_operations`."""
+    return _constant_choice(name, tensor.device.type, str(tensor.dtype).removeprefix("torch."))
+
+
+@torch.compiler.assume_constant_result
+def _constant_choice(name: str | None, device: str, dtype: str) -> str:
+    return choose_operations(name, device, dtype).name
+
+
+def work_type(dtype: torch.dtype) -> torch.dtype:
+    """The dtype that sums are kept in: float32 for the half types, else the type itself."""
+    return torch.promote_types(dtype, torch.float32)
+
+
+def wide_type(device: torch.device) -> torch.dtype:
+    """The widest float of a device: what long sums are added in."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
+def once_only(name: str) -> Any:
+    """A backward that raises: the gradient of a compiled operator has no derivative."""
+
+    def backward(ctx: Any, *grads: Tensor) -> None:
+        raise NotImplementedError(
+            f"the gradient of {name} by compiled kernels cannot be differentiated again; "
+            "use config_context(engine='torch') for second derivatives."
+        )
+
+    return backward

@@ -1,0 +1,121 @@
+"""Rows on a device: dense blocks of a matrix that is not there, or not dense, and the distinct rows of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from fishergraph._numbers import EXACT_IN_SINGLE, check_integers
+from fishergraph.ops.tensor_sets import TensorSets
+from fishergraph.ops.torch_device import to_numpy
+
+
+def check_tensor(X: Tensor, device: torch.device) -> Tensor:
+    """X as a float matrix on the device, dense or in compressed rows; float64 is kept, the rest becomes float32."""
+    if X.device != device:
+        raise ValueError(
+            f"X must be on the device of the estimator, {device}, got a tensor on {X.device}; "
+            f"set device={X.device.type!r}, or move X."
+        )
+    if X.layout not in (torch.strided, torch.sparse_csr):
+        raise TypeError(f"X must be dense or sparse CSR, got layout {X.layout}; convert it with to_sparse_csr().")
+    if X.is_complex():
+        raise ValueError(f"Complex data not supported: X must hold real numbers, got {X.dtype}; pass its real part.")
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(
+            f"X must have the shape (node, feature) with at least one of each, got {tuple(X.shape)}; reshape it."
+        )
+    if X.layout == torch.sparse_csr:
+        check_csr(X, "X")
+    X = X.detach() if X.dtype in (torch.float32, torch.float64) else _as_floats(X.detach())
+    return X.contiguous() if X.layout == torch.strided else X
+
+
+def _as_floats(X: Tensor) -> Tensor:
+    """Other numbers as float32, integers that it cannot hold as float64; the rule of `fishergraph._numbers`."""
+    if X.is_floating_point() or X.dtype in (torch.bool, torch.int8, torch.uint8, torch.int16):
+        return X.float()
+    values = X if X.layout == torch.strided else X.values()
+    low, high = (int(end) for end in torch.aminmax(values.double())) if values.numel() else (0, 0)
+    check_integers(low, high, "X")
+    return X.float() if max(high, -low) <= EXACT_IN_SINGLE else X.double()
+
+
+def check_csr(X: Tensor, name: str) -> None:
+    """Raise where the offsets or columns of a sparse CSR matrix point outside: kernels and torch trust them."""
+    indptr, columns, values = X.crow_indices(), X.col_indices(), X.values()
+    if indptr.ndim != 1 or values.ndim != 1 or len(values) != len(columns):
+        raise ValueError(
+            f"{name} must be a sparse CSR matrix of numbers, got one of blocks or batches; build it again."
+        )
+    ends = (int(indptr[0]), int(indptr[-1]))
+    if len(indptr) != X.shape[0] + 1 or ends != (0, len(columns)) or bool((torch.diff(indptr) < 0).any()):
+        raise ValueError(
+            f"{name} must have row offsets that rise from 0 to its {len(columns)} values, got {ends[0]} to {ends[1]}; "
+            "build the tensor again."
+        )
+    low, high = (int(end) for end in torch.aminmax(columns)) if len(columns) else (0, 0)
+    if low < 0 or high >= X.shape[1]:
+        raise ValueError(
+            f"{name} must have columns 0 to {X.shape[1] - 1}, got {low} to {high}; build the tensor again."
+        )
+
+
+class HostRows:
+    """A NumPy or CSR matrix in host memory: `rows[block]` is a dense tensor on the device.
+
+    The block goes through page-locked memory, so that the host prepares the next one while this one travels.
+    """
+
+    def __init__(self, matrix: Any, device: torch.device):
+        self.matrix, self.device = matrix, device
+        self.shape, self.dtype = matrix.shape, getattr(torch, matrix.dtype.name)
+
+    def __getitem__(self, rows: Any) -> Tensor:
+        part = self.matrix[to_numpy(rows) if isinstance(rows, Tensor) else rows]
+        if not sp.issparse(part):
+            return self._send(np.ascontiguousarray(part))
+        indptr, indices, values = (self._send(array) for array in (part.indptr, part.indices, part.data))
+        return _dense(indptr, indices, values, part.shape)
+
+    def _send(self, array: np.ndarray) -> Tensor:
+        tensor = torch.from_numpy(array if array.flags.writeable else array.copy())
+        if self.device.type == "cpu":
+            return tensor
+        return tensor.pin_memory().to(self.device, non_blocking=True)
+
+
+class SparseRows:
+    """A sparse CSR tensor: `rows[block]` is dense."""
+
+    def __init__(self, matrix: Tensor):
+        self.shape, self.dtype, self.device = tuple(matrix.shape), matrix.dtype, matrix.device
+        self.sets = TensorSets(matrix.crow_indices().long(), matrix.col_indices(), matrix.values(), self.shape[1])
+
+    def __getitem__(self, rows: Any) -> Tensor:
+        if isinstance(rows, slice):
+            rows = torch.arange(self.shape[0], device=self.device)[rows]
+        part = self.sets.take(rows)
+        assert part.weights is not None
+        return _dense(part.indptr, part.indices, part.weights, (part.n_sets, self.shape[1]))
+
+
+def _dense(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """The dense matrix of compressed rows; entries that stand twice add."""
+    rows = torch.repeat_interleave(torch.diff(indptr), output_size=len(values))
+    where = (rows.long(), indices.long())
+    return torch.zeros(shape, dtype=values.dtype, device=values.device).index_put_(where, values, accumulate=True)
+
+
+def first_distinct(rows: Tensor) -> Tensor:
+    """The numbers of the rows that no earlier row equals, in order."""
+    if len(rows) == 0:
+        return torch.zeros(0, dtype=torch.int64, device=rows.device)
+    kinds, kind = torch.unique(rows, dim=0, return_inverse=True)
+    first = torch.full((len(kinds),), len(rows), dtype=torch.int64, device=rows.device)
+    first.scatter_reduce_(0, kind, torch.arange(len(rows), device=rows.device), "amin")
+    return torch.sort(first).values

@@ -1,0 +1,307 @@
+"""Multisets as tensors on any device: compressed rows, and what kernels want to know about them, computed once."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from fishergraph.blocks import cached_attribute
+from fishergraph.multiset.members import SetsOfPoints
+
+# A set with more members than this is a hub: it is cut into parts of this size, so that no program waits for one row.
+HUB = 96
+# A very long set is cut finer: in float32 a sum of 96 equal members may be off by 1.5e-6, one of 32 by 5e-7.
+LONG, LONG_PART = 2**16, 32
+
+
+def outside_inference(function: Callable) -> Callable:
+    """The function outside inference mode: what it finds is kept, and a training may ask for it later."""
+
+    @wraps(function)
+    def run(*given: Any) -> Any:
+        if torch.compiler.is_compiling() or not torch.is_inference_mode_enabled():
+            return function(*given)
+        with torch.inference_mode(False):
+            return function(*given)
+
+    return run
+
+
+class Transpose(NamedTuple):
+    """For every point the sets it belongs to, as multisets without weights, and the original numbers of the entries."""
+
+    sets: TensorSets
+    entries: Tensor
+
+
+class Hubs(NamedTuple):
+    """The large sets: their rows, offsets (hub + 1) into the parts, and of a part its row and entries."""
+
+    rows: Tensor
+    offsets: Tensor
+    part_row: Tensor
+    part_first: Tensor
+    part_last: Tensor
+
+    @property
+    def n_hubs(self) -> int:
+        return self.rows.shape[0]
+
+    @property
+    def n_parts(self) -> int:
+        return self.part_row.shape[0]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TensorSets(SetsOfPoints):
+    """`Multisets` on tensors of one device. Set v holds the points indices[indptr[v]:indptr[v + 1]].
+
+    indptr : int64, (set + 1,); it need not start at zero, so a row block is a view.
+    indices : int32 or int64, (entry,).
+    weights : float, (entry,), or None where every entry weighs one.
+
+    The transpose, the row of every entry and the hubs are found when they are first asked for, and kept.
+    """
+
+    indptr: Tensor
+    indices: Tensor
+    weights: Tensor | None
+    n_points: int
+    _whole: TensorSets | None = None  # the sets this block was cut from
+    _first: int = 0  # and its first row there
+
+    def __post_init__(self) -> None:
+        for name in ("indptr", "indices", "weights"):  # a kernel reads them one after the other
+            tensor = getattr(self, name)
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(f"{name} must be a tensor, got {type(tensor).__name__}; use torch.as_tensor.")
+            if tensor is not None and not tensor.is_contiguous():
+                object.__setattr__(self, name, tensor.contiguous())
+
+    @property
+    def device(self) -> torch.device:
+        return self.indptr.device
+
+    @cached_attribute
+    def n_entries(self) -> int:
+        return int(self.indptr[-1] - self.indptr[0])
+
+    def block(self, rows: slice) -> TensorSets:
+        """The sets of consecutive rows, without a copy."""
+        start, stop, _ = rows.indices(self.n_sets)
+        whole = self if self._whole is None else self._whole
+        other = TensorSets(
+            self.indptr[start : stop + 1], self.indices, self.weights, self.n_points, whole, self._first + start
+        )
+        return self._told(other, "sound", "weighed")
+
+    def take(self, rows: Tensor) -> TensorSets:
+        """The sets of the given rows, in that order (copied)."""
+        sizes = self.indptr[rows + 1] - self.indptr[rows]
+        indptr = _offsets(sizes)
+        shift = torch.repeat_interleave(self.indptr[rows] - indptr[:-1], sizes)
+        entries = shift + torch.arange(len(shift), device=self.device)
+        weights = None if self.weights is None else self.weights[entries]
+        return TensorSets(indptr, self.indices[entries], weights, self.n_points)
+
+    def own_entries(self) -> TensorSets:
+        """As in `Multisets`."""
+        start, stop = int(self.indptr[0]), int(self.indptr[-1])
+        weights = None if self.weights is None else self.weights[start:stop]
+        entries = torch.arange(stop - start, dtype=self.indices.dtype, device=self.device)
+        return TensorSets(self.indptr - start, entries, weights, stop - start)
+
+    def weighted(self, weights: Tensor | None) -> TensorSets:
+        """The same sets with other weights; what is known of their shape is kept."""
+        other = TensorSets(self.indptr, self.indices, weights, self.n_points, self._whole, self._first)
+        return self._told(other, "sound", "transpose", "rows", "hubs", "n_entries")
+
+    def _told(self, other: TensorSets, *names: str) -> TensorSets:
+        """The other sets, which now know what these know under such names."""
+        for name in names:
+            if name in self.__dict__:
+                object.__setattr__(other, name, self.__dict__[name])  # a way that every compiler of PyTorch knows
+        return other
+
+    def to(self, device: Any) -> TensorSets:
+        """The sets on another device; themselves where they are on it, with all that is known."""
+        if torch.empty(0, device=device).device == self.device:
+            return self
+        weights = None if self.weights is None else self.weights.to(device)
+        other = TensorSets(self.indptr.to(device), self.indices.to(device), weights, self.n_points)
+        return self._told(other, "sound", "weighed")
+
+    def prepare(self) -> TensorSets:
+        """These sets, with all that kernels and gradients ask for found now, as `torch.compile` wants it."""
+        for sets in (self, self.transpose.sets):
+            _ = sets.sound, sets.weighed, sets.n_entries, sets.rows, sets.hubs
+        return self
+
+    @cached_attribute
+    def sound(self) -> bool:
+        """True, or an error: a kernel checks nothing, and a wrong index would be an illegal access."""
+        indptr, indices = self.indptr, self.indices
+        if indptr.dtype != torch.int64 or indptr.ndim != 1 or len(indptr) < 1:
+            raise ValueError(
+                f"indptr must be int64 of shape (set + 1,), got {indptr.dtype} of {tuple(indptr.shape)}; cast it."
+            )
+        if indices.dtype not in (torch.int32, torch.int64) or indices.ndim != 1:
+            raise ValueError(
+                f"indices must be int32 or int64 of shape (entry,), got {indices.dtype} of {tuple(indices.shape)}; "
+                "cast them."
+            )
+        if indices.device != indptr.device:
+            raise ValueError(f"indices must be on {indptr.device} like indptr, got {indices.device}; move them there.")
+        first, last = int(indptr[0]), int(indptr[-1])
+        if first < 0 or last > len(indices) or bool((torch.diff(indptr) < 0).any()):
+            raise ValueError(
+                f"indptr must rise from set to set up to at most the {len(indices)} indices, got {first} … {last}; "
+                "count the members of each set with torch.cumsum."
+            )
+        check_range(indices[first:last], self.n_points, "members")
+        return True
+
+    @cached_attribute
+    def weighed(self) -> bool:
+        """True, or an error: there is one weight for each entry, finite and not negative, or there are none."""
+        check_weights(self)
+        if self.weights is not None:
+            check_values(self.weights)
+        return True
+
+    @cached_attribute
+    @outside_inference
+    def rows(self) -> Tensor:
+        """The set of every entry, (entry,), int64."""
+        sizes = torch.diff(self.indptr)
+        return torch.repeat_interleave(torch.arange(self.n_sets, device=self.device), sizes, output_size=self.n_entries)
+
+    @cached_attribute
+    @outside_inference
+    def transpose(self) -> Transpose:
+        """The entries in the order of their points (a stable sort, so the order is the same everywhere)."""
+        first, last = int(self.indptr[0]), int(self.indptr[-1])
+        points, order = torch.sort(self.indices[first:last], stable=True)
+        borders = torch.arange(self.n_points + 1, device=self.device, dtype=points.dtype)
+        indptr, rows = torch.searchsorted(points, borders), self.rows[order].to(self.indices.dtype)
+        sets = TensorSets(indptr, rows, None, self.n_sets)
+        sets.__dict__["n_entries"] = last - first
+        return Transpose(sets, order if first == 0 else order + first)
+
+    @cached_attribute
+    @outside_inference
+    def hubs(self) -> Hubs:
+        """The sets of more than `HUB` members, cut into parts."""
+        if self._whole is not None:
+            return self._hubs_of_block(self._whole)
+        sizes = torch.diff(self.indptr)
+        rows = torch.nonzero(sizes > HUB).ravel()
+        length = torch.where(sizes[rows] > LONG, min(LONG_PART, HUB), HUB)
+        parts = (sizes[rows] + length - 1) // length
+        offsets = _offsets(parts)
+        row, step = torch.repeat_interleave(rows, parts), torch.repeat_interleave(length, parts)
+        number = torch.arange(len(row), device=self.device) - torch.repeat_interleave(offsets[:-1], parts)
+        first = self.indptr[row] + number * step
+        last = torch.minimum(first + step, self.indptr[row + 1])
+        return Hubs(rows, offsets, row, first, last)
+
+    @cached_attribute
+    def _hub_lists(self) -> tuple[list[int], list[int]]:
+        """The hubs' rows and offsets on the host, so that a block finds its own without waiting for the device."""
+        return self.hubs.rows.tolist(), self.hubs.offsets.tolist()
+
+    def _hubs_of_block(self, whole: TensorSets) -> Hubs:
+        """Those of the whole that lie in this block, with rows counted from its first."""
+        rows, offsets = whole._hub_lists
+        start, stop = (bisect_left(rows, self._first + n) for n in (0, self.n_sets))
+        a, b = offsets[start], offsets[stop]
+        return Hubs(
+            whole.hubs.rows[start:stop] - self._first,
+            whole.hubs.offsets[start : stop + 1] - a,
+            whole.hubs.part_row[a:b] - self._first,
+            whole.hubs.part_first[a:b],
+            whole.hubs.part_last[a:b],
+        )
+
+    def cut(self, first: int, last: int) -> TensorSets:
+        """The sets first … last − 1 with entries of their own, counted from zero."""
+        if first == 0 and last == self.n_sets and self.n_entries == self.indices.shape[0]:
+            return self
+        indptr = self.indptr[first : last + 1]
+        start, stop = int(indptr[0]), int(indptr[-1])
+        weights = None if self.weights is None else self.weights[start:stop]
+        return TensorSets(indptr - start, self.indices[start:stop], weights, self.n_points)
+
+    def pack(self, *, transpose: bool) -> list[Tensor]:
+        """What kernels read of the shape of these sets, as plain tensors (weights apart); `unpack` is the way back."""
+        packed = [self.indptr, self.indices, *self.hubs]
+        if transpose:
+            back = self.transpose
+            packed += [back.entries, back.sets.indptr, back.sets.indices, *back.sets.hubs]
+        return packed
+
+
+def unpack(packed: Sequence[Tensor], weights: Tensor | None, n_points: int) -> TensorSets:
+    """The sets that were packed; all entries are theirs, counted from zero."""
+    sets = TensorSets(packed[0], packed[1], weights, n_points)
+    sets.__dict__.update(hubs=Hubs(*packed[2:7]), n_entries=packed[1].shape[0])
+    if len(packed) > 7:
+        sets.__dict__["transpose"] = Transpose(unpack(packed[8:], None, sets.n_sets), packed[7])
+    return sets
+
+
+def entries_of(sets: TensorSets, values: Tensor) -> Tensor:
+    """The rows of a per-entry tensor that belong to these sets."""
+    if sets.n_entries == values.shape[0]:
+        return values
+    first = int(sets.indptr[0])
+    return values[first : first + sets.n_entries]
+
+
+def _offsets(sizes: Tensor) -> Tensor:
+    """0, s_0, s_0 + s_1, …, int64."""
+    offsets = torch.zeros(len(sizes) + 1, dtype=torch.int64, device=sizes.device)
+    torch.cumsum(sizes, 0, out=offsets[1:])
+    return offsets
+
+
+def check_range(numbers: Tensor, given: int | None, what: str) -> int:
+    """The given count, or the largest number plus one; no number may lie outside."""
+    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, -1)
+    count = high + 1 if given is None else int(given)
+    if low < 0 or high >= count:
+        raise ValueError(f"{what} of the edges must be 0 … {count - 1}, got {low} … {high}; number the nodes by rows.")
+    return count
+
+
+def check_sets(sets: TensorSets) -> TensorSets:
+    """The sets themselves, or an error that says what is wrong with their shape or their weights."""
+    _ = sets.sound, sets.weighed
+    return sets
+
+
+def check_values(weights: Tensor) -> None:
+    """Raise unless the weights are not negative and their sums stay in float32's range."""
+    if not bool(((weights >= 0) & (weights <= 1e30)).all()):
+        ends = "minimum {:g} and maximum {:g}".format(*map(float, torch.aminmax(weights.detach())))
+        raise ValueError(f"weights must be finite and at least 0, got {ends} (1e+30 at most); clip or drop them.")
+
+
+def check_weights(sets: TensorSets) -> None:
+    """Raise unless there is one float for each entry, on the same device; their values are not looked at."""
+    weights, n_entries = sets.weights, len(sets.indices)
+    if weights is None:
+        return
+    if weights.shape != sets.indices.shape or not weights.is_floating_point():
+        raise ValueError(
+            f"weights must hold one float for each of the {n_entries} entries, got {weights.dtype} of "
+            f"{tuple(weights.shape)}; pass such weights."
+        )
+    if weights.device != sets.device:
+        raise ValueError(f"weights must be on {sets.device} like the sets, got {weights.device}; move them there.")

@@ -1,0 +1,1 @@
+"""Rows divided by their lengths, and the gradient."""
