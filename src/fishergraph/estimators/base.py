@@ -86,15 +86,19 @@ class NestedParams(BaseEstimator):
             parent, found, option = name.partition("__")
             if found and parent in self._chosen:
                 nested.setdefault(parent, {})[option] = params.pop(name)
+            elif found and parent in known and not hasattr(params.get(parent, known[parent]), "set_params"):
+                value, expected = params.get(parent, known[parent]), f"have the parameter {option!r}"
+                raise InputError(parameter=parent, value=value, expected=expected, advice=f"set {parent} itself")
         for parent, options in nested.items():
-            component = self._chosen[parent](params.get(parent, known[parent]))
+            value = params.get(parent, known[parent])
+            component = self._chosen[parent](value)
             unknown = sorted(set(options) - set(() if component is None else component.get_params()))
             if unknown:
                 raise InputError(
                     f"Invalid parameter {f'{parent}__{unknown[0]}'!r} for {type(self).__name__} with "
-                    f"{parent}={known[parent]!r}; set {parent} to a component that has the option.",
+                    f"{parent}={value!r}; set {parent} to a component that has the option.",
                     parameter=parent,
-                    value=known[parent],
+                    value=value,
                 )
             params[parent] = component.set_params(**options)
         return super().set_params(**params)
@@ -121,6 +125,9 @@ class FisherTransformer(TransformerMixin, NestedParams):
         "kernel": choose_kernel,
         "device": choose_device,
     }
+
+    # The fitted attributes that every model file has, beside the records of `_state`.
+    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_",)
 
     __repr__ = short_params
 
@@ -184,7 +191,7 @@ class FisherTransformer(TransformerMixin, NestedParams):
         with reading_model(path):
             state = ModelState.read(path, cls.__name__)
             model = cls(**state.params)
-            vars(model).update(state.attributes)
+            vars(model).update(state.fitted(cls._remembered))
             model._restore(state)
             state.finish()
         return model if device is None else model.set_params(device=device)

@@ -138,6 +138,7 @@ class FisherEmbedding(FisherTransformer):
         "multiset": choose_multiset,
         "walk": choose_walk,
     }
+    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_", "structure_seed_", "structural_", "needs_graph_")
 
     def __init__(
         self,
