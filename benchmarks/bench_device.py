@@ -67,9 +67,9 @@ def data(torch: Any, device: str, n_nodes: int, n_entries: int, n_features: int)
 
 def measure(torch: Any, args: Any, device: str, precision: str, megabytes: int, x: Any, sets: Any) -> dict[str, float]:
     """Seconds of the second of two runs, and the peak memory of the device."""
-    import fishergraph.blocks
+    import fishergraph._parallel
 
-    fishergraph.blocks._CARD_BYTES = megabytes * 2**20
+    fishergraph._parallel._CARD_BYTES = megabytes * 2**20
     model = FisherEmbedding(
         n_layers=args.layers, n_anchors=args.anchors, dim=args.dim, device=device, precision=precision, random_state=0
     )

@@ -33,9 +33,9 @@ from common import Rows, data_folder, mean_std, parser, print_table, timed
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import FeatureUnion
 
-from fishergraph import FisherGraphEmbedding, HeatKernel, Hops, Paths, Tuples, as_graphs, load_graphs, nested_scores
+from fishergraph import FisherGraphEmbedding, HeatKernel, Hops, Paths, Tuples, as_graphs, load_graphs
 from fishergraph.datasets import GraphSet
-from fishergraph.graph_probes import inner_scores
+from fishergraph.lab import inner_scores, nested_scores
 
 EDGES = Tuples(k=2, s=1, max_tuples=10_000_000)  # a graph as the multiset of its nodes and edges
 

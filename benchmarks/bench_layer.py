@@ -17,10 +17,10 @@ import scipy.sparse as sp
 from common import Rows, available_bytes, load, parser, print_table, timed, tiny_graph
 
 from fishergraph import Multisets, as_graph, em_means, neighbourhoods
-from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph._parallel import map_blocks, row_blocks
+from fishergraph.device import NUMPY
 from fishergraph.em.loop import block_means, first_responsibilities
 from fishergraph.ops import choose_engine
-from fishergraph.device import NUMPY
 
 OURS = "fishergraph, row blocks"
 MESSAGES = "messages (edge x feature x anchor), PyTorch"

@@ -77,14 +77,14 @@ def run(data: Any, args: Namespace, model: str, lr: float, seed: int, *, look_at
 
 def build(model: str, in_channels: int, n_classes: int, hidden: int) -> Any:
     """The network of that name."""
-    from fishergraph.baselines.stacks import Stack
+    from fishergraph.lab.baselines.networks import PyGNetwork
     from fishergraph.nn import FisherNet
 
     if model == "fisher":
         return FisherNet(in_channels, hidden, LAYERS, n_classes, num_anchors=COMPONENTS, head="relu", dropout=DROPOUT)
     heads = {"heads": COMPONENTS} if "gat" in model else {}
     rest = {"dropout": DROPOUT, "rows": False, "norm": "batch", **heads}
-    return Stack(model, in_channels, hidden, LAYERS, n_classes, **rest)
+    return PyGNetwork(model, in_channels, hidden, LAYERS, n_classes, **rest)
 
 
 def summary(rows: list[dict[str, Any]]) -> None:

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from common import Rows, keep_freed_memory, parser, print_table, read_rows, seconds
 
 from fishergraph import FisherEmbedding
-from fishergraph.datasets.prepare import undirected_graph
+from fishergraph.datasets.records import undirected_graph
 
 
 def main() -> None:

@@ -154,13 +154,13 @@ def build(model: str, x: Any, edges: Any, n_classes: int, point: dict[str, Any],
     """The network of that name at a point of the grid."""
     import torch
 
-    from fishergraph.baselines.stacks import Stack
+    from fishergraph.lab.baselines.networks import PyGNetwork
     from fishergraph.nn import FisherNet
 
     torch.manual_seed(seed)
     shape = (x.shape[1], point["hidden"], point["layers"], n_classes)
     if model != "fisher":
-        return Stack(model, *shape, heads=point["components"], dropout=point["dropout"])
+        return PyGNetwork(model, *shape, heads=point["components"], dropout=point["dropout"])
     dropout = {name: point[name] for name in ("dropout", "input_dropout")}
     net = FisherNet(*shape, num_anchors=point["components"], **dropout)
     return net.to(x.device).init_from_data(x, edges, seed=seed)

@@ -126,7 +126,7 @@ def problem(graph: str, args: Namespace) -> tuple[Any, ...]:
 
 def build(model: str, in_channels: int, n_classes: int, hidden: int) -> Any:
     """The network of that name."""
-    from fishergraph.baselines.stacks import Stack
+    from fishergraph.lab.baselines.networks import PyGNetwork
     from fishergraph.nn import FisherNet
 
     if model == "fisher":
@@ -134,7 +134,7 @@ def build(model: str, in_channels: int, n_classes: int, hidden: int) -> Any:
             in_channels, hidden, LAYERS, n_classes, num_anchors=COMPONENTS, head="relu", jk="last",
             input_map=in_channels > hidden, dropout=0.5,
         )  # fmt: skip
-    return Stack(model, in_channels, hidden, LAYERS, n_classes, heads=COMPONENTS, dropout=0.5, rows=False)
+    return PyGNetwork(model, in_channels, hidden, LAYERS, n_classes, heads=COMPONENTS, dropout=0.5, rows=False)
 
 
 def table(rows: list[dict[str, Any]]) -> None:

@@ -30,7 +30,7 @@ import scipy.sparse as sp
 
 import fishergraph
 from fishergraph.datasets import GraphData, load_graph
-from fishergraph.datasets.prepare import undirected_graph
+from fishergraph.datasets.records import undirected_graph
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"

@@ -30,3 +30,14 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if not CARD and item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+@pytest.fixture
+def engine(request):
+    """The name of an engine that computes for the length of a test: `parametrize("engine", […], indirect=True)`."""
+    from fishergraph import config_context
+
+    if request.param in ("torch", "triton"):
+        pytest.importorskip("torch")
+    with config_context(engine=request.param):
+        yield request.param

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph.datasets import GraphData, write_npz
-from fishergraph.experiments.specs import Protocol, Rung, Spec
+from fishergraph.lab.experiments.specs import Protocol, Rung, Spec
 
 DATASET = "citeseer"
 N = 90
@@ -31,9 +31,13 @@ def data_home(folder):
 
 
 FIE = Spec(
-    "fie", "FIE", nested="n_layers", components="n_anchors", component_seeds=2,
+    "fie",
+    "FIE",
+    nested="n_layers",
+    components="n_anchors",
+    component_seeds=2,
     small=Protocol(grid={"n_layers": (1, 2), "dim": (4, 8), "n_anchors": (1, 2)}, seeds=3),
-)  # fmt: skip
+)
 REFERENCE = Spec("fie-reference", "reference", small=Protocol(grid={"n_anchors": (1, 2)}, settings={"dim": 8}, seeds=2))
 WWL = Spec(
     "wwl", "WWL", small=Protocol(grid={"n_iter": (1, 2, 3, 4)}, rungs=(Rung({"rows": True}, keep=2), Rung()), seeds=2)

@@ -19,16 +19,15 @@ MODULES = sorted(ROOT.rglob("*.py"))
 
 # A room imports itself and what stands before it. The package's __init__ is the map and knows every room.
 ORDER = [
-    "_version", "_optional", "_repr", "_warn", "_compile", "blocks", "_file_checks", "_archive_checks", "_checks",
-    "_numbers", "config", "_record_checks", "_graph_checks", "_npz_files", "_text_files", "_table_checks",
-    "_npz_tables", "_table_files", "tables", "_edge_lists", "graph", "graphs", "counters", "structural", "cores",
-    "diffusion", "multiset", "family", "ops", "em", "embedding", "bounds", "kernel_map", "layer", "estimators",
-    "kernels", "nn", "scale", "datasets", "probes", "graph_probes", "baselines", "experiments", "plots", "explore",
-    "cli", "__main__",
-]  # fmt: skip
+    *("_version", "_errors", "_optional", "_repr", "_warn", "_compile", "_parallel", "_progress", "_validation"),
+    *("_arrays", "_component", "config", "device", "_records", "io", "_edges", "_alignment", "graph", "graphs"),
+    *("counters", "cores", "structural", "diffusion", "multiset", "family", "ops", "em", "embedding", "bounds"),
+    *("kernel_map", "published", "walk", "layer", "costs", "stack", "presets", "estimators", "kernels", "nn", "probes"),
+    *("scale", "datasets", "plots", "explore", "cli", "lab", "__main__"),
+]
 
 # torch appears here and nowhere else.
-TORCH = re.compile(r"nn/|baselines/|ops/(tensor_|torch_|_torch/|_triton/|_numba/tensors|\w+/(torch|triton))")
+TORCH = re.compile(r"nn/|lab/|ops/(tensor_|torch_|_torch/|_triton/|_numba/tensors|\w+/(torch|triton))")
 
 MODULE_LINES, FUNCTION_LINES, KERNEL_LINES = 400, 50, 80
 COMPILERS = {"compiled", "compiled_sum", "inlined", "leaf", "leaf_sum", "njit", "intrinsic", "jit"}

@@ -15,12 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
-from fishergraph import FisherEmbedding, _archive_checks
-from fishergraph._archive_checks import RATIO_VARIABLE, check_gzip, check_npz, check_zip, unpack_limit
+from fishergraph import FisherEmbedding
 from fishergraph.datasets import load_graphs, read_graph, read_graph_npz, read_npz, read_tu, write_tables
-from fishergraph.datasets.record import GraphData
+from fishergraph.datasets.records import GraphData
 from fishergraph.datasets.shchur import read_shchur
-from fishergraph.tables import read_edges, read_nodes
+from fishergraph.io import archives
+from fishergraph.io.archives import RATIO_VARIABLE, check_gzip, check_npz, check_zip, unpack_limit
+from fishergraph.io.tables import read_edges, read_nodes
 from published import example, ogb_files, reddit_files, write_files, zipped
 
 READERS = {"tables": read_nodes, "graph": read_npz, "set": read_graph_npz, "any": read_graph}
@@ -30,8 +31,8 @@ GRAPH = {"edge_index": np.array([[0, 1], [1, 2]]), "y": np.array([0, 1, 1])}
 @pytest.fixture
 def small(monkeypatch):
     """Bounds that small files reach: 100 kB, and ten times the size of the file."""
-    monkeypatch.setattr(_archive_checks, "UNPACKED_BYTES", 100_000)
-    monkeypatch.setattr(_archive_checks, "UNPACK_RATIO", 10)
+    monkeypatch.setattr(archives, "UNPACKED_BYTES", 100_000)
+    monkeypatch.setattr(archives, "UNPACK_RATIO", 10)
 
 
 def npy(array: np.ndarray) -> bytes:
@@ -153,8 +154,8 @@ def test_the_bounds_are_those_of_the_page():
     page = (Path(__file__).parent.parent / "docs" / "security.md").read_text(encoding="utf-8")
     assert unpack_limit(1) == 2**28
     assert unpack_limit(10**9) == 500 * 10**9
-    for words in ("256 MiB", "500 times", RATIO_VARIABLE, f"{_archive_checks.TABLE_COLUMNS:,}",
-                  f"{_archive_checks.FREE_COUNT:,}"):  # fmt: skip
+    for words in ("256 MiB", "500 times", RATIO_VARIABLE, f"{archives.TABLE_COLUMNS:,}",
+                  f"{archives.FREE_COUNT:,}"):  # fmt: skip
         assert words in page
 
 
@@ -181,7 +182,7 @@ def test_sound_gzip_files_are_hardly_unpacked_for_the_check(tmp_path, small, mon
     path.write_bytes(gzip.compress(b"source,target\n" + lines.encode()))
     check_gzip(path)
     assert read_edges(path).num_rows == 40_000
-    monkeypatch.setattr(_archive_checks, "UNPACKED_BYTES", 1 << 28)
+    monkeypatch.setattr(archives, "UNPACKED_BYTES", 1 << 28)
     monkeypatch.setattr(gzip.GzipFile, "read", None)  # a file this small cannot unpack to as much
     path.write_bytes(path.read_bytes()[:100])
     check_gzip(path)
@@ -269,7 +270,7 @@ MEMORY = """
 import resource, sys
 from pathlib import Path
 from fishergraph.datasets import read_graph
-from fishergraph.tables import read_edges, read_nodes
+from fishergraph.io.tables import read_edges, read_nodes
 start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for read, path in ((read_nodes, "wide.npz"), (read_nodes, "header.npz"), (read_edges, "bomb.csv.gz")):
     try:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from fishergraph.baselines.features import SGC
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,6 @@ from fishergraph import (
     as_graph,
     learn_anchors,
 )
-from fishergraph.baselines.features import SGC
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
 from models import PUBLISHED, node_model
 

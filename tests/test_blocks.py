@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
-from fishergraph import blocks
-from fishergraph.blocks import BLOCK_ROWS, map_blocks, n_threads, one_blas_thread, per_thread, row_blocks
+from fishergraph import _parallel
+from fishergraph._parallel import BLOCK_ROWS, map_blocks, n_threads, one_blas_thread, per_thread, row_blocks
 
 
 @pytest.fixture(autouse=True)
@@ -192,8 +192,8 @@ def test_a_product_by_blocks_has_the_same_bits_at_any_number_of_threads():
 def test_blas_is_looked_for_once(monkeypatch):
     """It is held in every call; a search for the libraries each time took longer than a small call's work."""
     searches = []
-    monkeypatch.setattr(blocks, "_libraries", cache(blocks._libraries.__wrapped__))
-    monkeypatch.setattr(blocks, "ThreadpoolController", lambda: searches.append(1) or ThreadpoolController())
+    monkeypatch.setattr(_parallel, "_libraries", cache(_parallel._libraries.__wrapped__))
+    monkeypatch.setattr(_parallel, "ThreadpoolController", lambda: searches.append(1) or ThreadpoolController())
     for _ in range(10):
         with one_blas_thread():
             pass
@@ -218,7 +218,7 @@ def test_every_thread_has_scratch_of_its_own():
 def test_a_blas_that_is_loaded_later_is_held_too():
     code = """
 import numpy, threadpoolctl
-from fishergraph.blocks import one_blas_thread
+from fishergraph._parallel import one_blas_thread
 with one_blas_thread():
     pass
 import scipy.linalg

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fishergraph import _file_checks
-from fishergraph._file_checks import check_folder, check_readable, check_regular, replacing, replacing_all
+from fishergraph.io import files
+from fishergraph.io.files import check_folder, check_readable, check_regular, replacing, replacing_all
 
 posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes in the file system")
 
@@ -115,7 +115,7 @@ from fishergraph import FisherEmbedding, datasets, tables
 from fishergraph.cli.data_pages import show_list
 from fishergraph.datasets import formats, npz, planetoid, reddit, shchur, table_pair, tu
 from fishergraph.datasets.archive import Members
-from fishergraph.experiments.rows import append_rows, read_rows, run_cells
+from fishergraph.lab.experiments.rows import append_rows, read_rows, run_cells
 from fishergraph.plots.training import _training_rows
 
 def attempt(name, read, file, pattern="a pipe"):
@@ -208,7 +208,7 @@ def test_the_longest_names_can_be_written(tmp_path, name):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from fishergraph._file_checks import replacing, replacing_all
+from fishergraph.io.files import replacing, replacing_all
 with replacing_all(*map(Path, sys.argv[1:])) as parts:
     for part in parts:
         part.write_text("half")
@@ -263,7 +263,7 @@ def test_several_parts_of_a_killed_run_are_removed(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="needs locks of files")
 def test_many_writers_at_once(tmp_path):
     """More than there are names of parts: each writes a file of its own, the last one stays."""
-    path, start = tmp_path / "out", threading.Barrier(2 * _file_checks.SLOTS)
+    path, start = tmp_path / "out", threading.Barrier(2 * files.SLOTS)
     failures = []
 
     def write(number: int) -> None:
@@ -274,18 +274,18 @@ def test_many_writers_at_once(tmp_path):
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=write, args=(k,)) for k in range(2 * _file_checks.SLOTS)]
+    threads = [threading.Thread(target=write, args=(k,)) for k in range(2 * files.SLOTS)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert failures == []
-    assert path.read_text() in {str(k) * 1000 for k in range(2 * _file_checks.SLOTS)}
+    assert path.read_text() in {str(k) * 1000 for k in range(2 * files.SLOTS)}
     assert names(tmp_path) == ["out"]
 
 
 def test_without_locks_files_are_written_all_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr(_file_checks, "_lock", lambda handle: _file_checks._NO_LOCKS)
+    monkeypatch.setattr(files, "_lock", lambda handle: files._NO_LOCKS)
     for number in range(3):
         with replacing(tmp_path / "out") as part:
             part.write_text(str(number))
@@ -398,7 +398,7 @@ def write_parquet_tables(folder: Path) -> None:
 
 
 def write_embedding(folder: Path) -> None:
-    from fishergraph.tables import write_embedding as write
+    from fishergraph.io.tables import write_embedding as write
 
     write(folder / "out.csv", None, np.ones((1000, 64)))
 

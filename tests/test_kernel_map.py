@@ -10,7 +10,7 @@ from scipy import linalg
 from sklearn.preprocessing import StandardScaler
 
 import reference as ref
-from fishergraph.blocks import row_blocks
+from fishergraph._parallel import row_blocks
 from fishergraph.em.unit import unit_rows
 from fishergraph.kernel_map import (
     KERNELS,

@@ -11,8 +11,9 @@ import scipy.sparse as sp
 
 import fishergraph as fg
 from fishergraph import FisherEmbedding, FisherSetEmbedding, LogisticProbe
-from fishergraph._numbers import as_floats
+from fishergraph._arrays import as_floats
 from fishergraph.em.loop import as_points
+from fishergraph.lab import nested_scores
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(12, 3))
@@ -151,7 +152,7 @@ DOORS = {
     "em_means, anchors": lambda bad: fg.em_means(X, fg.neighbourhoods(sp.eye_array(12)), bad),
     "fisher_embedding": lambda bad: fg.fisher_embedding(X[None], bad),
     "lipschitz_constant": lambda bad: fg.lipschitz_constant(bad),
-    "nested_scores": lambda bad: fg.nested_scores(bad, np.arange(12) % 2, [(np.arange(8), np.arange(8, 12))], inner=2),
+    "nested_scores": lambda bad: nested_scores(bad, np.arange(12) % 2, [(np.arange(8), np.arange(8, 12))], inner=2),
 }
 
 

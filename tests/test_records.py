@@ -20,7 +20,7 @@ from fishergraph import (
     em_means,
     node_sets,
 )
-from fishergraph._record_checks import unchecked
+from fishergraph._records import unchecked
 from fishergraph.graphs import EdgeTags
 from fishergraph.multiset import Hops
 

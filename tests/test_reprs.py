@@ -21,19 +21,19 @@ from fishergraph import (
     learn_family,
     load_graph,
     neighbourhoods,
-    nested_scores,
     node_tuples,
 )  # fmt: skip
 from fishergraph._repr import short_repr
 from fishergraph.datasets import GraphSet, Preparation
 from fishergraph.family import FAMILIES
 from fishergraph.graphs import EdgeTags
+from fishergraph.lab import nested_scores
 from fishergraph.multiset import MULTISETS, choose_multiset
 from fishergraph.ops import Responsibilities, choose_engine
 
 MOST = 300
 RNG = np.random.default_rng(0)
-PUBLIC = ("", ".em", ".family", ".multiset", ".graphs", ".datasets", ".probes", ".baselines", ".nn", ".ops")
+PUBLIC = ("", ".em", ".family", ".multiset", ".graphs", ".datasets", ".probes", ".lab.baselines", ".lab", ".nn", ".ops")
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_every_public_class_has_an_example(examples):
 def test_objects_of_training():
     torch = pytest.importorskip("torch")
     from fishergraph import FisherClassifier
-    from fishergraph.baselines import BASELINES, baseline
+    from fishergraph.lab.baselines import BASELINES, baseline
     from fishergraph.nn import History
     from fishergraph.ops.tensor_edges import tensor_sets
     from fishergraph.probes import BoostedProbe

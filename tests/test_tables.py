@@ -19,9 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fishergraph import _table_files, _text_files, tables
 from fishergraph.graph import as_graph
-from fishergraph.tables import SUFFIXES, check_writable, read_columns, read_edges, read_nodes, write_embedding
+from fishergraph.io import arrow, tables
+from fishergraph.io.npz import SUFFIXES
+from fishergraph.io.tables import check_writable, read_columns, read_edges, read_nodes, write_embedding
 
 FORMATS = list(SUFFIXES)
 
@@ -102,15 +103,15 @@ def test_columns_are_kept_as_they_are_written(tmp_path, cells, values):
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 1000])
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
 def test_a_zero_that_leads_is_found_wherever_the_text_is_cut(tmp_path, monkeypatch, chunk, suffix):
-    monkeypatch.setattr(_text_files, "_CHUNK", chunk)
+    monkeypatch.setattr(arrow, "_CHUNK", chunk)
     for text, leads in (
         ("s,t\n10,20\n0,100\n", False), ("0,1\n1,0", False), ("s,t,w\n1,2,0.5\n3,0,-0.25\n", False),
         ("s,t\n10,020\n", True), ("s,t\n07,2\n", True), ('s,t\n1,"01"\n', True), ("s,t\r\n1,2\r\n-01,2\r\n", True),
         ("00,1\n", True), ("\ufeff007,1\n", True), ("\ufeff0,1\n7,10", False), ("s,t\n1,-0", True), ("1,-0\n", True),
         ("s,t\n1,0x1F\n", True), ("0X1,1\n", True),
     ):  # fmt: skip
-        file = _text_files.TextFile.open(put(tmp_path, f"e{suffix}", text), suffix, lambda path, fields: None)
-        assert _text_files.loses_zeros(file) is leads, text
+        file = arrow.TextFile.open(put(tmp_path, f"e{suffix}", text), suffix, lambda path, fields: None)
+        assert arrow.loses_zeros(file) is leads, text
 
 
 @pytest.mark.parametrize("nothing", ["", "NA", "nan"])
@@ -249,7 +250,7 @@ def test_tables_of_another_byte_order(tmp_path):
 
 @pytest.mark.parametrize("chunk", [40, 100, 1000])
 def test_lines_in_quotes_and_late_types_at_any_cut(tmp_path, monkeypatch, chunk):
-    monkeypatch.setattr(_text_files, "_CHUNK", chunk)
+    monkeypatch.setattr(arrow, "_CHUNK", chunk)
     names = [f'"a\n{k}"' for k in range(30)]
     text = "source,target\n" + "".join(f"{name},{names[0]}\n" for name in names)
     assert as_graph(read_edges(put(tmp_path, "e.csv", text))).ids.tolist() == sorted(f"a\n{k}" for k in range(30))
@@ -576,7 +577,7 @@ def test_blocks_of_rows_make_one_table(tmp_path, suffix):
     path = tmp_path / f"t{suffix}"
     for blocks in ([table], [table[:1], table[1:]], []):
         with path.open("wb") as file:
-            _table_files.write_blocks(file, suffix, table.schema, iter(blocks))
+            arrow.write_blocks(file, suffix, table.schema, iter(blocks))
         found = read(path)
         assert found.columns.tolist() == ["a", "b"]
         assert found.to_numpy().tolist() == ([[1, "x"], [2, "é"], [3, "z,y"]] if blocks else [])
@@ -586,10 +587,10 @@ def test_blocks_of_rows_make_one_table(tmp_path, suffix):
 def test_blanks_that_a_text_file_would_lose_are_not_written(suffix):
     table = pa.table({"id": [1, 2], "label": ["ape", "bee "]})
     if suffix == ".parquet":
-        _table_files.write_blocks(io.BytesIO(), suffix, table.schema, [table])
+        arrow.write_blocks(io.BytesIO(), suffix, table.schema, [table])
         return
     with pytest.raises(ValueError, match=r"column 'label' must have no blanks around its words in a .*, got 'bee '"):
-        _table_files.write_blocks(io.BytesIO(), suffix, table.schema, [table])
+        arrow.write_blocks(io.BytesIO(), suffix, table.schema, [table])
 
 
 # --- errors ---------------------------------------------------------------------------------------------

@@ -69,7 +69,6 @@ _HOMES = {
     "load_graphs": "fishergraph.datasets",
     "margin_bound": "fishergraph.bounds",
     "neighbourhoods": "fishergraph.multiset",
-    "nested_scores": "fishergraph.graph_probes",
     "node_kernel": "fishergraph.kernels",
     "node_sets": "fishergraph.multiset",
     "node_tuples": "fishergraph.multiset",
@@ -86,11 +85,6 @@ _PLAIN = [name for name, home in _HOMES.items() if not home.startswith("fishergr
 __all__ = ["__version__", *_PLAIN]  # pyright: ignore
 
 if TYPE_CHECKING:
-    from fishergraph.multiset import Neighbourhood as Neighbourhood
-    from fishergraph.estimators import Readout as Readout
-    from fishergraph.walk import Walk as Walk
-    from fishergraph.kernel_map import Nystrom as Nystrom
-    from fishergraph.em import EM as EM
     from fishergraph.bounds import lipschitz_constant as lipschitz_constant
     from fishergraph.bounds import margin_bound as margin_bound
     from fishergraph.bounds import set_lipschitz_constant as set_lipschitz_constant
@@ -99,6 +93,7 @@ if TYPE_CHECKING:
     from fishergraph.config import set_config as set_config
     from fishergraph.datasets import load_graph as load_graph
     from fishergraph.datasets import load_graphs as load_graphs
+    from fishergraph.em import EM as EM
     from fishergraph.em import em_estimate as em_estimate
     from fishergraph.em import em_means as em_means
     from fishergraph.em import learn_anchors as learn_anchors
@@ -108,6 +103,7 @@ if TYPE_CHECKING:
     from fishergraph.estimators import FisherEmbedding as FisherEmbedding
     from fishergraph.estimators import FisherGraphEmbedding as FisherGraphEmbedding
     from fishergraph.estimators import FisherSetEmbedding as FisherSetEmbedding
+    from fishergraph.estimators import Readout as Readout
     from fishergraph.family import DiagonalMixture as DiagonalMixture
     from fishergraph.family import Gaussian as Gaussian
     from fishergraph.family import GaussianMixture as GaussianMixture
@@ -117,9 +113,9 @@ if TYPE_CHECKING:
     from fishergraph.family import retract as retract
     from fishergraph.graph import Graph as Graph
     from fishergraph.graph import as_graph as as_graph
-    from fishergraph.graph_probes import nested_scores as nested_scores
     from fishergraph.graphs import Graphs as Graphs
     from fishergraph.graphs import as_graphs as as_graphs
+    from fishergraph.kernel_map import Nystrom as Nystrom
     from fishergraph.kernels import graph_kernel as graph_kernel
     from fishergraph.kernels import node_kernel as node_kernel
     from fishergraph.kernels import set_kernel as set_kernel
@@ -127,6 +123,7 @@ if TYPE_CHECKING:
     from fishergraph.multiset import Hops as Hops
     from fishergraph.multiset import LiftedSets as LiftedSets
     from fishergraph.multiset import Multisets as Multisets
+    from fishergraph.multiset import Neighbourhood as Neighbourhood
     from fishergraph.multiset import PageRank as PageRank
     from fishergraph.multiset import Pairs as Pairs
     from fishergraph.multiset import Paths as Paths
@@ -138,6 +135,7 @@ if TYPE_CHECKING:
     from fishergraph.nn.classifier import FisherClassifier as FisherClassifier
     from fishergraph.probes import LogisticProbe as LogisticProbe
     from fishergraph.structural import structural_features as structural_features
+    from fishergraph.walk import Walk as Walk
 
 
 def __getattr__(name: str) -> Any:

@@ -31,10 +31,10 @@ from numba.core.compiler_lock import global_compiler_lock
 # Every file that machine code can be made of; tests/test_compile.py compares this with the imports.
 KERNELS = (
     "_compile.py",
-    "baselines/node2vec.py",
     "cores.py",
     "counters.py",
     "diffusion.py",
+    "lab/baselines/node2vec.py",
     "multiset/hops.py",
     "multiset/*_search.py",
     "nn/sampling.py",

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, replace
 from typing import Any, Self, TypeVar
 
-from fishergraph._checks import look_up
 from fishergraph._errors import InputError
+from fishergraph._validation import look_up
 
 C = TypeVar("C", bound="Component")
 

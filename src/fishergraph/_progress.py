@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from fishergraph.blocks import heard_by
+from fishergraph._parallel import heard_by
 
 # progress(title, steps) → a context manager whose value has update(n)
 Progress = Callable[[str, int], Any]

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_finite_result, check_finite_rows, check_flag, check_number, check_squares
+from fishergraph._arrays import as_floats, check_finite_result, check_finite_rows, check_squares, real_array
 from fishergraph._errors import InputError
-from fishergraph._numbers import as_floats, real_array
-from fishergraph.blocks import one_blas_thread
+from fishergraph._parallel import one_blas_thread
+from fishergraph._validation import check_flag, check_number
 from fishergraph.family import fisher_root as mixture_root
 
 # The smallest radius that is looked at, 2^-60 in units of 1/√K: below it the complexity vanishes in rounding.

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypedDict
 
-from fishergraph._checks import look_up
+from fishergraph._validation import look_up
 
 # The names of `fishergraph.ops.engine.ENGINES`.
 ENGINE_NAMES = ("numba", "scipy", "triton", "torch")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import scipy.sparse as sp
 
-from fishergraph.blocks import SPARSE
+from fishergraph._parallel import SPARSE
 from fishergraph.em.anchors import sample_size
 from fishergraph.kernel_map import Identity
 from fishergraph.layer import Layer

@@ -17,9 +17,9 @@ import numpy as np
 from array_api_compat import device as device_of
 from array_api_compat import is_torch_array
 
-from fishergraph._checks import look_up
 from fishergraph._component import Component
 from fishergraph._errors import InputError
+from fishergraph._validation import look_up
 
 LINE = 64  # bytes of a cache line
 PRECISIONS = {"float32": None, "tf32": None, "bf16": None}

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph.blocks import BLOCK_ROWS, map_blocks, per_thread, row_blocks
+from fishergraph._parallel import BLOCK_ROWS, map_blocks, per_thread, row_blocks
 from fishergraph.counters import compiled
 
 # Terms of a series at most: every node takes as many steps.

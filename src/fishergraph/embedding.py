@@ -8,10 +8,10 @@ from typing import Any
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 
-from fishergraph._checks import check_finite_result, check_finite_rows, check_number, check_squares
+from fishergraph._arrays import as_floats, check_finite_result, check_finite_rows, check_squares
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._numbers import as_floats
-from fishergraph.blocks import one_blas_thread
+from fishergraph._parallel import one_blas_thread
+from fishergraph._validation import check_number
 from fishergraph.family import check_same_theta, check_theta
 from fishergraph.family import fisher_root as mixture_root
 

@@ -1,13 +1,13 @@
-"""The door for graphs: `as_graph` turns what people have into compressed sparse rows and node ids.
+"""`as_graph` turns graph objects of many packages into compressed sparse rows and node ids.
 
 Row v lists the nodes whose points enter the multiset of v. Two conventions lead there:
 
 - a SciPy sparse matrix is the operator A of `A @ X`: row v holds the members of v;
-- an edge list says that *source sends to target*: the source enters the multiset of the target, which is the
-  flow of PyTorch Geometric. It makes `edge_index` the transpose of the operator.
+- in an edge list *source sends to target*: the source enters the multiset of the target, as in PyTorch Geometric.
+  `edge_index` is therefore the transpose of the operator.
 
-Parallel edges add their weights, self-loops stay as they are, edges of weight zero are dropped, and direction
-is kept (`undirected=True` symmetrises).
+Parallel edges add their weights, self-loops are kept, edges of weight zero are dropped, and direction is kept
+(`undirected=True` symmetrises).
 """
 
 from __future__ import annotations
@@ -19,49 +19,86 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph import _checks, _graph_checks, _table_checks
-from fishergraph._edge_lists import edge_table
-from fishergraph._graph_checks import type_name
-from fishergraph._numbers import plain_array
-from fishergraph._record_checks import as_indices, as_offsets, as_weights, check_sorted, normalise, unchecked
+from fishergraph._arrays import check_compressed, plain_array
+from fishergraph._edges import (
+    check_edge_index,
+    check_endpoints,
+    check_sums,
+    check_weights,
+    count_nodes,
+    not_a_graph,
+    type_name,
+)
+from fishergraph._errors import InputError, InputTypeError
+from fishergraph._records import as_indices, as_offsets, as_weights, check_sorted, normalise, unchecked
+from fishergraph._validation import check_flag, check_host_memory, check_integer
+from fishergraph.io.columns import check_edge_table, edge_table, factorise, positions, unknown_node
 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A directed, weighted graph as compressed sparse rows; row v lists the members of v's multiset.
+    """A directed, weighted graph as compressed sparse rows.
 
-    The arrays are checked once, when the record is made: compiled loops trust them.
+    Row v lists the members of v's multiset. The arrays are validated once, when the record is made. `as_graph` makes
+    graphs from other objects.
+
+    Parameters
+    ----------
+    indptr : array of shape (n_nodes + 1,), int64
+        Row offsets.
+    indices : array of shape (n_edges,), int32 or int64
+        Members of the rows, sorted and distinct within a row.
+    weights : array of shape (n_edges,), float32 or float64, default=None
+        Positive weights. None: every edge has weight 1.
+    ids : array of shape (n_nodes,), default=None
+        The user's node ids in row order. None: 0 … n_nodes - 1.
+
+    See Also
+    --------
+    as_graph : Graphs from matrices, edge lists, tables and other packages.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import Graph
+    >>> Graph(np.array([0, 1, 2]), np.array([1, 0]))
+    Graph(2 nodes, 2 edges)
     """
 
-    indptr: np.ndarray  # (n_nodes + 1,) int64
-    indices: np.ndarray  # (n_edges,) int32 or int64; sorted and distinct within a row
-    weights: np.ndarray | None = None  # (n_edges,) float32 or float64, positive; None: every edge weighs 1
-    ids: np.ndarray | None = None  # (n_nodes,) the user's node ids in row order; None: 0 … n_nodes - 1
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray | None = None
+    ids: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         indptr = as_offsets(self.indptr)
         n_nodes, every = len(indptr) - 1, slice(None)
         indices = as_indices(self.indices, every, n_nodes)
         if indptr[0] != 0 or indptr[-1] != len(indices):
-            raise ValueError(
-                f"indptr must go from 0 to the number of indices, {len(indices)}, got {indptr[0]} to {indptr[-1]}; "
-                "build the graph with as_graph."
-            )
+            expected, got = f"go from 0 to the number of indices, {len(indices)}", f"{indptr[0]} to {indptr[-1]}"
+            raise InputError(parameter="indptr", expected=expected, got=got, advice="build the graph with as_graph")
         check_sorted(indptr, indices)
         weights = as_weights(self.weights, len(indices), every, least="positive")
-        _graph_checks.check_ids(self.ids, n_nodes)
+        ids = self.ids
+        if ids is not None and (not isinstance(ids, np.ndarray) or ids.shape != (n_nodes,)):
+            got = f"shape {ids.shape}" if isinstance(ids, np.ndarray) else type(ids).__name__
+            expected = f"be a NumPy array of one id for each of the {n_nodes} nodes"
+            raise InputError(parameter="ids", value=ids, expected=expected, got=got)
         normalise(self, indptr=indptr, indices=indices, weights=weights)
 
     @property
     def n_nodes(self) -> int:
+        """Number of nodes."""
         return len(self.indptr) - 1
 
     @property
     def n_edges(self) -> int:
+        """Number of directed edges."""
         return len(self.indices)
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Shape of the adjacency matrix."""
         return (self.n_nodes, self.n_nodes)
 
     def __len__(self) -> int:
@@ -72,60 +109,103 @@ class Graph:
         return f"Graph({self.n_nodes:,} nodes, {self.n_edges:,} edges{more})"
 
     def __getitem__(self, key: Any) -> Graph:
-        """The subgraph induced by some rows: what scikit-learn's cross-validation cuts out beside X[rows]."""
+        """The subgraph of some rows, which scikit-learn's cross-validation takes along with X[rows]."""
         rows = key[0] if isinstance(key, tuple) else key
         rows = np.arange(self.n_nodes)[rows]
         ids = rows if self.ids is None else self.ids[rows]
         cut = sp.csr_array(self.adjacency[rows][:, rows])
-        cut.sort_indices()  # rows in another order list their members in another order
+        cut.sort_indices()  # a new order of rows is a new order of members
         return _from_csr(cut, ids)
 
     @property
     def adjacency(self) -> sp.csr_array:
-        """The (n_nodes, n_nodes) operator; edges without weights weigh 1 in float32."""
+        """The (n_nodes, n_nodes) operator; edges without weights have weight 1 in float32."""
         weights = np.ones(self.n_edges, dtype=np.float32) if self.weights is None else self.weights
-        # SciPy widens the indices to the type of indptr, so the short one is narrowed where it fits.
+        # SciPy widens the indices to the type of indptr, so the short array is narrowed if it fits.
         indptr = self.indptr.astype(self.indices.dtype) if self.n_edges < 2**31 else self.indptr
         return sp.csr_array((weights, self.indices, indptr), shape=(self.n_nodes, self.n_nodes))
 
 
 def as_graph(obj: Any, *, undirected: bool = False, n_nodes: int | None = None, node_ids: Any = None) -> Graph:
-    """The `Graph` of a graph object.
+    """Convert a graph object to a `Graph`.
 
-    Args:
-        obj: one of
-            a SciPy sparse matrix or array, row v listing the members of v;
-            a (2, E) integer array or tensor `edge_index`, or a pair `(edge_index, edge_weight)`;
-            a PyTorch Geometric `Data` (with `edge_weight`, or `edge_attr` of one column, as weights);
-            a NetworkX graph (rows in node order, but row v is node v where the nodes are 0 … n - 1);
-            a list of edges [("a", "b"), ("b", "c", 2.0)], in which a third entry is a weight;
-            an igraph graph (ids are the vertex names, where there are any);
-            a pandas, Polars or pyarrow edge table, with columns source and target (or src/dst, from/to, u/v,
-            node1/node2, in any case) and optionally weight; other columns are not read;
-            a `Graph`, which passes through.
-            NetworkX and igraph edges use the attribute "weight", and 1 where it is absent; their undirected
-            graphs give both directions of every edge and one entry per self-loop.
-        undirected: list every edge in both directions, with the larger weight of the two; an edge that is
-            already listed both ways stays one edge.
-        n_nodes: the number of nodes, for edge lists whose last nodes have no edge.
-        node_ids: for edge tables and NetworkX: all node ids, in row order; admits nodes without edges.
-            Without it the ids of a table are sorted; `ids` is None where they are just 0 … n - 1.
-            Integers match strings of the same digits when the two are mixed.
+    Parameters
+    ----------
+    obj : graph
+        One of
+
+        - a SciPy sparse matrix or array; row v lists the members of v;
+        - a (2, E) integer array or tensor `edge_index`, or a pair `(edge_index, edge_weight)`;
+        - PyTorch Geometric `Data`, with `edge_weight`, or `edge_attr` of one column, as weights;
+        - a NetworkX graph: rows in node order, except that row v is node v if the nodes are 0 … n - 1;
+        - a list of edges ``[("a", "b"), ("b", "c", 2.0)]``; a third entry is a weight;
+        - an igraph graph; ids are the vertex names, if there are any;
+        - a pandas, Polars or pyarrow edge table with columns source and target (or src/dst, from/to, u/v, node1/node2,
+          in any case) and optionally weight; other columns are not read;
+        - a `Graph`, which is returned.
+
+        Edges of NetworkX and igraph have the attribute "weight", 1 by default. Their undirected graphs give both
+        directions of every edge and one entry per self-loop.
+    undirected : bool, default=False
+        List every edge in both directions, with the larger weight of the two. An edge that is listed both ways stays
+        one edge.
+    n_nodes : int, default=None
+        Number of nodes of an edge list whose last nodes have no edge.
+    node_ids : sequence, default=None
+        All node ids of an edge table or NetworkX graph, in row order; nodes without edges are allowed. By default the
+        ids of a table are sorted. Integers match strings of the same digits if the two are mixed.
+
+    Returns
+    -------
+    Graph
+        Compressed sparse rows; `ids` is None if the ids are 0 … n - 1.
+
+    See Also
+    --------
+    as_graphs : Lists of graphs with node features and tags.
+
+    Examples
+    --------
+    >>> from fishergraph import as_graph
+    >>> graph = as_graph([("a", "b"), ("b", "c", 2.0)], undirected=True)
+    >>> graph
+    Graph(3 nodes, 4 edges, weighted, with ids)
+    >>> graph.adjacency.toarray()
+    array([[0., 1., 0.],
+           [1., 0., 2.],
+           [0., 2., 0.]])
     """
     if n_nodes is not None:
-        n_nodes = _graph_checks.check_asked_nodes(n_nodes)
-    undirected = _checks.check_flag(undirected, "undirected")
-    if node_ids is not None and not names_nodes(obj):
-        raise ValueError(f"node_ids belongs to edge tables and NetworkX, got it with {type_name(obj)}; leave it out.")
-    _graph_checks.check_asked_ids(node_ids)
+        n_nodes = check_integer(n_nodes, "n_nodes", least=1, most=2**40)
+        advice = "pass the number of nodes there are"
+        check_host_memory(16 * n_nodes, f"{n_nodes} nodes need", "for their offsets", advice)
+    undirected = check_flag(undirected, "undirected")
+    _check_node_ids(obj, node_ids)
     graph = obj if isinstance(obj, Graph) else _READERS[_package(obj)](obj, n_nodes, node_ids)
-    _graph_checks.check_node_count(graph.n_nodes, n_nodes)
+    _check_node_count(graph.n_nodes, n_nodes)
     return _symmetrise(graph) if undirected else graph
+
+
+def _check_node_ids(obj: Any, node_ids: Any) -> None:
+    if node_ids is None:
+        return
+    if not names_nodes(obj):
+        expected, got = "belong to an edge table or a NetworkX graph", type_name(obj)
+        raise InputError(parameter="node_ids", expected=expected, got=got, advice="leave it out")
+    if not hasattr(node_ids, "__iter__") or getattr(node_ids, "ndim", 1) == 0 or isinstance(node_ids, (str, bytes)):
+        raise InputTypeError(parameter="node_ids", value=node_ids, expected="be a list of ids in the order of the rows")
+
+
+def _check_node_count(count: int, n_nodes: int | None) -> None:
+    if n_nodes is not None and n_nodes != count:
+        raise InputError(parameter="n_nodes", value=n_nodes, expected=f"be {count}, the number of nodes in the graph")
+    if count == 0:
+        raise InputError(parameter="a graph", expected="have at least one node", got="none", advice="pass n_nodes")
 
 
 def names_nodes(obj: Any) -> bool:
     """Whether a graph object names its nodes, so that `node_ids` can put them in order."""
-    return not isinstance(obj, Graph) and _package(obj) in _WITH_IDS
+    return not isinstance(obj, Graph) and _package(obj) in ("list", "networkx", "pandas", "polars", "pyarrow")
 
 
 def lists_edges(obj: Any) -> bool:
@@ -136,35 +216,35 @@ def lists_edges(obj: Any) -> bool:
 
 
 def _package(obj: Any) -> str:
-    """The package an object comes from, found without importing it; a pair of arrays is a "pair"."""
+    """The package an object comes from, without importing it; a pair of arrays is a "pair"."""
     if isinstance(obj, tuple) and len(obj) == 2:
         return "pair"
     if isinstance(obj, list):
         return "list"
-    if hasattr(obj, "detach") and hasattr(obj, "layout"):  # a tensor, also a derived one, such as EdgeIndex
+    if hasattr(obj, "detach") and hasattr(obj, "layout"):  # a tensor, also of a derived class, such as EdgeIndex
         return "torch"
     for base in type(obj).__mro__:
         package = base.__module__.partition(".")[0]
         if package in _READERS:
             return package
-    raise _graph_checks.unknown_graph(obj)
+    raise not_a_graph(obj)
 
 
 # --- compressed sparse rows -----------------------------------------------------------------------------
 
 
 def _assemble(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None, n: int, ids=None) -> Graph:
-    """The graph of checked edges: `source` enters row `target`; parallel edges add."""
+    """The graph of valid edges: `source` enters row `target`; parallel edges add."""
     kind = _index_dtype(n)
     data = np.ones(len(source), dtype=np.float32) if weights is None else weights
     ends = (target.astype(kind, copy=False), source.astype(kind, copy=False))
     A = sp.csr_array(sp.coo_array((data, ends), shape=(n, n)))
-    _graph_checks.check_sums(A)
+    check_sums(A)
     return _from_csr(A, ids)
 
 
 def _from_csr(A: Any, ids: np.ndarray | None = None) -> Graph:
-    """The graph of a canonical CSR array with checked weights; shares its memory where it can."""
+    """The graph of a canonical CSR array with valid weights, without a copy if possible."""
     if A.nnz and A.data.min() == 0:
         A = A.copy()
         A.eliminate_zeros()
@@ -178,7 +258,7 @@ def _index_dtype(n_nodes: int) -> type:
 
 
 def _symmetrise(graph: Graph) -> Graph:
-    """The graph of max(A, Aᵀ): an edge listed both ways with equal weight is one edge, not a doubled one."""
+    """The graph of max(A, Aᵀ): an edge listed both ways with equal weight stays one edge."""
     A = graph.adjacency
     return _from_csr(sp.csr_array(A.maximum(A.T.tocsr())), graph.ids)
 
@@ -188,32 +268,35 @@ def _symmetrise(graph: Graph) -> Graph:
 
 def _read_scipy(A: Any, n_nodes: int | None, node_ids: None) -> Graph:
     if not sp.issparse(A):
-        raise _graph_checks.unknown_graph(A)
-    A = _checks.check_compressed(A, "graph")
-    n = _graph_checks.check_square(A.shape)
-    _graph_checks.check_node_count(n, n_nodes)
-    # Made anew of its arrays, the matrix does not remember what its rows were like before somebody changed them.
+        raise not_a_graph(A)
+    A = check_compressed(A, "graph")
+    if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
+        advice = "in cross-validation pass as_graph(matrix), which is cut to the nodes of a fold on both sides"
+        raise InputError(parameter="a sparse adjacency matrix", value=A.shape, expected="be square", advice=advice)
+    n = int(A.shape[0])
+    _check_node_count(n, n_nodes)
+    # A new matrix of these arrays has no cached flags from before somebody changed the rows.
     if A.format == "csr" and (B := sp.csr_array((A.data, A.indices, A.indptr), shape=A.shape)).has_canonical_format:
         A = B
 
         def name(i):
             return f"({np.searchsorted(A.indptr, i, side='right') - 1}, {A.indices[i]})"
 
-        data = _graph_checks.check_weights(A.data, len(A.data), name)
+        data = check_weights(A.data, len(A.data), name)
         return _from_csr(sp.csr_array((data, A.indices, A.indptr), shape=A.shape))
     A = A.tocoo()
-    data = _graph_checks.check_weights(A.data, len(A.data), lambda i: f"({A.row[i]}, {A.col[i]})")
+    data = check_weights(A.data, len(A.data), lambda i: f"({A.row[i]}, {A.col[i]})")
     return _assemble(A.col, A.row, data, n)
 
 
 def _read_edge_index(edge_index: Any, n_nodes: int | None, node_ids: None, weights: Any = None) -> Graph:
-    source, target = _graph_checks.check_edge_index(_to_numpy(edge_index))
+    source, target = check_edge_index(_to_numpy(edge_index))
     if n_nodes is None:
-        n_nodes = _graph_checks.count_nodes(source, target)
-    _graph_checks.check_node_count(n_nodes, None)
-    _graph_checks.check_endpoints(source, target, n_nodes)
+        n_nodes = count_nodes(source, target)
+    _check_node_count(n_nodes, None)
+    check_endpoints(source, target, n_nodes)
     if weights is not None:
-        weights = _graph_checks.check_weights(_to_numpy(weights), len(source), lambda i: f"{source[i]} -> {target[i]}")
+        weights = check_weights(_to_numpy(weights), len(source), lambda i: f"{source[i]} -> {target[i]}")
     return _assemble(source, target, weights, n_nodes)
 
 
@@ -221,16 +304,18 @@ def _to_numpy(array: Any) -> np.ndarray:
     """A NumPy view of an array or a tensor on any device."""
     if hasattr(array, "detach"):
         if str(array.layout) != "torch.strided":
-            raise TypeError(f"graph must be a dense (2, E) tensor, got layout {array.layout}; pass its edge_index.")
+            got, advice = f"layout {array.layout}", "pass its edge_index"
+            raise InputTypeError(parameter="graph", expected="be a dense (2, E) tensor", got=got, advice=advice)
         array = array.detach().cpu()
-        array = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()  # NumPy lacks that type
+        array = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()  # NumPy has no bfloat16
     return plain_array(array, "graph")
 
 
 def _read_pyg(data: Any, n_nodes: int | None, node_ids: None) -> Graph:
     edge_index = getattr(data, "edge_index", None)
     if edge_index is None:
-        raise TypeError(f"graph must have an edge_index, got {type_name(data)} without one; set data.edge_index.")
+        got, advice = f"{type_name(data)} without one", "set data.edge_index"
+        raise InputTypeError(parameter="graph", expected="have an edge_index", got=got, advice=advice)
     weights = getattr(data, "edge_weight", None)
     features = getattr(data, "edge_attr", None)
     if weights is None and features is not None and features.numel() == edge_index.shape[1]:
@@ -240,36 +325,35 @@ def _read_pyg(data: Any, n_nodes: int | None, node_ids: None) -> Graph:
 
 def _read_networkx(graph: Any, n_nodes: int | None, node_ids: Iterable | None) -> Graph:
     if not hasattr(graph, "is_directed"):
-        raise _graph_checks.unknown_graph(graph)
+        raise not_a_graph(graph)
     nodes = list(graph) if node_ids is None else list(node_ids)
     if node_ids is None and set(nodes) == set(range(len(nodes))):
         nodes = list(range(len(nodes)))
-    position = _table_checks.positions(nodes, "node_ids")
-    if any((stranger := v) not in position for v in graph):
-        raise ValueError(f"node_ids must hold every node of the graph, got none for {stranger!r}; add it.")
+    position = positions(nodes, "node_ids")
+    missing = next((node for node in graph if node not in position), position)
+    if missing is not position:
+        raise unknown_node(missing)
     edges = list(graph.edges(data="weight", default=1))
     ends = np.array([(position[u], position[v]) for u, v, _ in edges], dtype=np.int64)
     values = [weight for *_, weight in edges]
-    weights = _graph_checks.check_weights(values, len(edges), lambda i: f"{edges[i][0]!r} -> {edges[i][1]!r}")
+    weights = check_weights(values, len(edges), lambda i: f"{edges[i][0]!r} -> {edges[i][1]!r}")
     return _from_pairs(ends, weights, graph.is_directed(), len(nodes), _labels(nodes))
 
 
 def _read_igraph(graph: Any, n_nodes: int | None, node_ids: None) -> Graph:
     if not hasattr(graph, "get_edgelist"):
-        raise _graph_checks.unknown_graph(graph)
+        raise not_a_graph(graph)
     names = graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount())
-    _table_checks.positions(names, "vertex names")
+    positions(names, "vertex names")
     ends = np.array(graph.get_edgelist(), dtype=np.int64)
     values = graph.es["weight"] if "weight" in graph.es.attributes() else np.ones(len(ends))
     values = [1 if w is None else w for w in values] if isinstance(values, list) else values
-    weights = _graph_checks.check_weights(
-        values, len(ends), lambda i: f"{names[ends[i, 0]]!r} -> {names[ends[i, 1]]!r}"
-    )
+    weights = check_weights(values, len(ends), lambda i: f"{names[ends[i, 0]]!r} -> {names[ends[i, 1]]!r}")
     return _from_pairs(ends, weights, graph.is_directed(), len(names), _labels(names))
 
 
 def _from_pairs(ends: np.ndarray, weights: np.ndarray, directed: bool, n_nodes: int, ids: Any) -> Graph:
-    """The graph of (E, 2) pairs of positions; undirected ones go both ways, a self-loop once."""
+    """The graph of (E, 2) pairs of positions; undirected edges go both ways, a self-loop once."""
     source, target = ends.reshape(-1, 2).T
     if not directed:
         back = source != target
@@ -279,11 +363,11 @@ def _from_pairs(ends: np.ndarray, weights: np.ndarray, directed: bool, n_nodes: 
 
 
 def _labels(nodes: Sequence) -> np.ndarray | None:
-    """Ids as an array: integers, strings or objects; None where they are 0 … n - 1 in this order."""
+    """Ids as an array of integers, strings or objects; None if they are 0 … n - 1 in this order."""
     if all(isinstance(v, (int, np.integer)) for v in nodes):
         ids = np.asarray(nodes) if all(-(2**63) <= v < 2**63 for v in nodes) else np.asarray(nodes, dtype=object)
         return None if np.array_equal(ids, np.arange(len(ids))) else ids
-    # NumPy's own strings lose NUL characters at their ends, and two ids would be one.
+    # NumPy's strings lose NUL characters at their ends, and two ids would become one.
     if all(isinstance(v, str) and "\0" not in v for v in nodes):
         return np.asarray(nodes, dtype=np.str_)
     ids = np.empty(len(nodes), dtype=object)
@@ -292,16 +376,14 @@ def _labels(nodes: Sequence) -> np.ndarray | None:
 
 
 def _read_table(table: Any, n_nodes: int | None, node_ids: Any) -> Graph:
-    from fishergraph.tables import factorise  # pyarrow is imported only for tables
-
-    columns = _table_checks.check_edge_table(table)
+    columns = check_edge_table(table)
     if columns is None:
-        raise _graph_checks.unknown_graph(table)
+        raise not_a_graph(table)
     source, target, weights = columns
     if weights is not None:
-        weights = _graph_checks.check_weights(weights, len(source), lambda i: f"{columns[0][i]} -> {columns[1][i]}")
+        weights = check_weights(weights, len(source), lambda i: f"{columns[0][i]} -> {columns[1][i]}")
     source, target, n, ids = factorise(source, target, node_ids=node_ids, n_nodes=n_nodes)
-    _graph_checks.check_node_count(n, None)
+    _check_node_count(n, None)
     return _assemble(source, target, weights, n, ids)
 
 
@@ -318,4 +400,3 @@ _READERS: dict[str, Callable[[Any, int | None, Any], Graph]] = {
     "polars": _read_table,
     "pyarrow": _read_table,
 }
-_WITH_IDS = ("list", "networkx", "pandas", "polars", "pyarrow")

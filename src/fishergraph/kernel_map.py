@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 
-from fishergraph._checks import check_number
 from fishergraph._component import Component, choose
+from fishergraph._parallel import map_blocks, row_blocks, telling
 from fishergraph._repr import short_repr
-from fishergraph.blocks import map_blocks, row_blocks, telling
+from fishergraph._validation import check_number
 from fishergraph.em.kmeans import kmeans
 
 # Eigenvalues of the landmarks' kernel matrix below this share of the largest are noise of float32 products.

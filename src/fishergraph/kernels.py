@@ -10,9 +10,9 @@ from array_api_compat import device as device_of
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph._checks import check_flag, check_n_jobs
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph._parallel import map_blocks, row_blocks
+from fishergraph._validation import check_flag, check_n_jobs
 from fishergraph.em.unit import unit_rows
 from fishergraph.estimators import FisherEmbedding, FisherGraphEmbedding, FisherSetEmbedding
 

@@ -14,9 +14,9 @@ import numpy as np
 from array_api_compat import array_namespace, to_device
 from array_api_compat import device as device_of
 
+from fishergraph._parallel import SPARSE, block_rows, cut_blocks, map_blocks, row_blocks, telling
 from fishergraph._progress import Progress, silent
 from fishergraph._repr import short_repr
-from fishergraph.blocks import SPARSE, block_rows, cut_blocks, map_blocks, row_blocks, telling
 from fishergraph.device import NUMPY, Workspace
 from fishergraph.em.anchors import sample_members, sample_size
 from fishergraph.em.learn import learn_theta

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fishergraph._checks import look_up
+from fishergraph._validation import look_up
 from fishergraph.family import GaussianMixture
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
+from fishergraph._parallel import block_rows, map_blocks, row_blocks
 from fishergraph._progress import costing
 from fishergraph._repr import short_repr
-from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.costs import input_learning, layer_learning, map_learning, size_of
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.settings import EM

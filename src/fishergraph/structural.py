@@ -19,8 +19,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, eigsh, lobpcg
 
-from fishergraph._checks import MOST_COLUMNS, check_host_memory, check_integer, check_seed, check_weight_scale, look_up
-from fishergraph.blocks import one_blas_thread, telling
+from fishergraph._arrays import check_weight_scale
+from fishergraph._parallel import one_blas_thread, telling
+from fishergraph._validation import MOST_COLUMNS, check_host_memory, check_integer, check_seed, look_up
 from fishergraph.counters import STEP, mix
 from fishergraph.graph import Graph, as_graph
 

@@ -19,11 +19,11 @@ from typing import Any
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
-from fishergraph._checks import check_number
 from fishergraph._component import Component
 from fishergraph._errors import InputTypeError
+from fishergraph._parallel import block_rows, map_blocks, row_blocks
 from fishergraph._repr import short_repr
-from fishergraph.blocks import block_rows, map_blocks, row_blocks
+from fishergraph._validation import check_number
 from fishergraph.device import device_kind
 from fishergraph.em.anchors import mean_anchor, sample_size
 from fishergraph.em.loop import EMMeans, block_means

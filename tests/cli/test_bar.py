@@ -7,7 +7,7 @@ import pytest
 
 from fishergraph.cli.console import Bar
 from fishergraph.cli.embed import EmbedJob, run_embed
-from fishergraph.tables import read_nodes, write_embedding
+from fishergraph.io.tables import read_nodes, write_embedding
 
 
 def share(bar: Bar) -> float | None:

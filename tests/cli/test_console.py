@@ -30,7 +30,7 @@ def in_c_locale(*arguments, **environment):
 
 @pytest.mark.parametrize("encoding", [{}, {"PYTHONIOENCODING": "ascii"}])
 def test_help_is_shown_in_the_c_locale(encoding):
-    done = in_c_locale("simulate", "--help", **encoding)
+    done = in_c_locale("lab", "simulate", "--help", **encoding)
     assert done.returncode == 0, done.stderr
     assert b"Run a study of simulated data" in done.stdout
 
@@ -108,7 +108,7 @@ def test_what_the_system_refuses_is_named(error, text):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_full_disk_names_the_log_and_the_rows(tmp_path):
     pytest.importorskip("torch")
-    from fishergraph.experiments.rows import append_rows
+    from fishergraph.lab.experiments.rows import append_rows
     from fishergraph.nn.history import open_log
 
     path = tmp_path / "rows.jsonl"

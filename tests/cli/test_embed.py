@@ -20,8 +20,9 @@ from commands import call, fails, ok, record_of, wrong
 from fishergraph import FisherEmbedding, __version__
 from fishergraph.cli import app
 from fishergraph.cli.options import SETTINGS
+from fishergraph.io.npz import SUFFIXES
+from fishergraph.io.tables import read_nodes
 from fishergraph.structural import describe_structure, structural_features
-from fishergraph.tables import SUFFIXES, read_nodes
 
 try:
     import torch

@@ -13,7 +13,8 @@ pytest.importorskip("torch_geometric")
 
 from fishergraph import FisherEmbedding
 from fishergraph.cli.labels import write_predictions
-from fishergraph.tables import SUFFIXES, read_columns
+from fishergraph.io.npz import SUFFIXES
+from fishergraph.io.tables import read_columns
 
 
 @pytest.fixture

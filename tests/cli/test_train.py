@@ -221,7 +221,7 @@ def test_the_help_shows_the_defaults_of_the_classifier():
 
 
 def test_the_choices_are_those_of_the_library():
-    from fishergraph._checks import check_device
+    from fishergraph._validation import check_device
     from fishergraph.cli import options, options_train
     from fishergraph.nn import classifier, history, kernel_map, models, training
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fishergraph import _npz_files
-from fishergraph.datasets import load_graph, npz, read_graph_npz, read_npz, write_npz
-from fishergraph.tables import read_nodes
+from fishergraph.datasets import load_graph, read_graph_npz, read_npz, write_npz
+from fishergraph.datasets import npz as graph_files
+from fishergraph.io import npz
+from fishergraph.io.tables import read_nodes
 
 PLAIN = {
     "edge_index": np.array([[0, 1, 1, 3, 3], [1, 0, 2, 3, 2]]),
@@ -116,7 +117,7 @@ def test_every_reader_says_the_same_of_features(tmp_path, case):
 
 def test_every_reader_reads_the_same_features(tmp_path):
     X = sp.csr_array(np.array([[0, 1.5], [2, 0], [0, 0], [1, 1]]))
-    for features in ({"x": np.asfortranarray(X.toarray())}, _npz_files.feature_arrays(X)):
+    for features in ({"x": np.asfortranarray(X.toarray())}, npz.feature_arrays(X)):
         path = write(tmp_path / "g.npz", **{**BARE, "x": None, **features})
         for found in (read_nodes(path)[1], read_npz(path).X, read_graph_npz(path).graphs.X):
             assert found.dtype == np.float32
@@ -161,7 +162,7 @@ def equal(one, two):
 
 @pytest.mark.parametrize("packed", [True, False])
 def test_what_is_written_is_read_again(tmp_path, monkeypatch, packed):
-    monkeypatch.setattr(npz, "SMALL", 1 << 30 if packed else 0)
+    monkeypatch.setattr(graph_files, "_SMALL", 1 << 30 if packed else 0)
     cora = load_graph("cora")
     write_npz(cora, tmp_path / "cora.npz")
     equal(read_npz(tmp_path / "cora.npz"), cora)

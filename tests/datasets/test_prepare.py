@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from fishergraph.datasets import GraphData, Preparation, load_graph, prepare
-from fishergraph.datasets.prepare import check_edge_index, check_nodes, undirected_graph
+from fishergraph.datasets.records import check_edge_index, check_nodes, undirected_graph
 from published import both_ways, example
 
 EDGES = example()["edges"]

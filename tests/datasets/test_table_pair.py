@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from fishergraph import as_graph
 from fishergraph.datasets import GraphData, load_graph, read_graph, table_pair, write_tables
-from fishergraph.tables import read_edges, read_nodes
+from fishergraph.io.tables import read_edges, read_nodes
 
 
 def small(**changes):

@@ -37,16 +37,14 @@ def closed_sets():
     "options", [{}, {"em__n_iter": 3}, {"em__prior": 0.7, "counts": True}, {"em__e_step": "balanced"}, {"em__n_iter": 0}],
     ids=str,
 )  # fmt: skip
-@pytest.mark.parametrize("backend", ["numba", "torch"])
-def test_phi_is_the_references(name, options, backend):
-    if backend == "torch":
-        pytest.importorskip("torch")
-    est = model(name, kernel="identity", block_weights=[0, 1], backend=backend, **options)
+@pytest.mark.parametrize("engine", ["numba", "torch"], indirect=True)
+def test_phi_is_the_references(name, options, engine):
+    est = model(name, kernel="identity", block_weights=[0, 1], **options)
     got = est.fit_transform(COUNTS.astype(np.float64), graph=GRAPH)
     theta = est.stack_.layers[0].theta._asdict()
     points = COUNTS.astype(np.float64) if name == "multinomial" else unit_rows(COUNTS.astype(np.float64))
-    n_em_iter, prior = options.get("n_em_iter", 1), options.get("prior", 0.0)
-    penalty = np.inf if "e_step" in options else None
+    n_em_iter, prior = options.get("em__n_iter", 1), options.get("em__prior", 0.0)
+    penalty = np.inf if "em__e_step" in options else None
     for v, (members, weights) in enumerate(closed_sets()):
         found, mass = ref.em(name, points[members], weights, theta, n_em_iter, prior, penalty)
         expected = ref.phi(name, found, theta)
@@ -185,27 +183,25 @@ def test_degenerate_features(name):
             assert np.isfinite(Z).all()
 
 
-@pytest.mark.parametrize("backend", ["numba", "torch"])
+@pytest.mark.parametrize("engine", ["numba", "torch"], indirect=True)
 @pytest.mark.parametrize("n_em_iter", [1, 2])
-def test_wide_statistics_are_those_of_each_blocks_members(backend, n_em_iter, monkeypatch):
-    """Where the statistics of all points are too many, those of the members of a row block are made for it."""
-    if backend == "torch":
-        pytest.importorskip("torch")
+def test_wide_statistics_are_those_of_each_blocks_members(engine, n_em_iter, monkeypatch):
+    """If the statistics of all points are too many, those of the members of a row block are made for it."""
     X = np.random.default_rng(1).normal(size=(N, 6))
-    options = {"kernel": "identity", "backend": backend, "em__n_iter": n_em_iter}
+    options = {"kernel": "identity", "em__n_iter": n_em_iter}
     expected = model("gaussian", **options).fit_transform(X, graph=GRAPH)
     assert moments.held_statistics(FAMILIES["gaussian"](), N, 6) == N * 27
     monkeypatch.setattr(moments, "_MOST_HELD", 26 * N)
     assert moments.held_statistics(FAMILIES["gaussian"](), N, 6) == 0
     assert moments.held_statistics(FAMILIES["diagonal-mixture"](), N, 6) == N * 12  # hardly more than the points
-    sizes, see = [], layer.see
+    sizes, score_points = [], layer.score_points
 
     def counted(family, points, *rest, **options):
         sizes.append(len(points))
-        return see(family, points, *rest, **options)
+        return score_points(family, points, *rest, **options)
 
-    monkeypatch.setattr(layer, "see", counted)
-    monkeypatch.setattr(layer, "_LIFTED_BYTES", 4 * 27 * 30)  # thirty members to a block
+    monkeypatch.setattr(layer, "score_points", counted)
+    monkeypatch.setattr(layer, "_GATHERED_BYTES", 4 * 27 * 30)  # thirty members to a block
     got = model("gaussian", **options).fit_transform(X, graph=GRAPH)
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
     assert max(sizes) <= 30 < N

@@ -18,6 +18,7 @@ import reference_graphs as ref_graphs
 from fishergraph import FisherEmbedding, FisherGraphEmbedding, Paths, Tuples, as_graphs
 from fishergraph.em.kmeans import unit_rows
 from fishergraph.estimators.graph_input import cores_of
+from models import graph_model
 
 rng = np.random.default_rng(0)
 
@@ -33,8 +34,8 @@ GRAPHS = as_graphs(LIST)
 
 
 def small(**changes) -> FisherGraphEmbedding:
-    return FisherGraphEmbedding(
-        **{"n_layers": 2, "n_anchors": 3, "dim": 16, "graph_anchors": 8, "random_state": 0, **changes}
+    return graph_model(
+        **{"nodes__n_layers": 2, "nodes__n_anchors": 3, "nodes__dim": 16, "readout__n_anchors": 8, "random_state": 0, **changes}
     )
 
 
@@ -42,7 +43,7 @@ def small(**changes) -> FisherGraphEmbedding:
 
 
 def test_with_hard_assignment_stage_0_counts_the_tags():
-    model = small(n_layers=0, inputs="tags", graph_sharpness=1e-6)
+    model = small(nodes__n_layers=0, inputs="tags", readout__family__sharpness=1e-6)
     Z = model.fit_transform(LIST)
     expected = [[np.log1p(counts.get(tag, 0)) for tag in range(3)]
                 for counts in ref_graphs.histogram(GRAPHS.tags.tolist(), GRAPHS.graph_ptr.tolist())]  # fmt: skip
@@ -51,14 +52,14 @@ def test_with_hard_assignment_stage_0_counts_the_tags():
 
 
 def test_a_block_is_the_soft_histogram_of_the_nodes_of_a_stage():
-    model = small(n_layers=1)
+    model = small(nodes__n_layers=1)
     Z = model.fit_transform(LIST)
     points = unit_rows(model.stack_.input_map(unit_rows(model.code_(GRAPHS))))
     layer, pointer = model.stack_.layers[0], GRAPHS.graph_ptr.tolist()
     near = [[(u, 1.0) for u in sorted({v, *GRAPHS.graph.indices[GRAPHS.graph.indptr[v] : GRAPHS.graph.indptr[v + 1]]})]
             for v in range(GRAPHS.n_nodes)]  # fmt: skip
-    means, mass = ref.em_means(points.astype(float), near, layer.anchors.astype(float), layer.variance)
-    phi = ref.fisher_embedding(means, layer.anchors.astype(float))
+    means, mass = ref.em_means(points.astype(float), near, layer.theta.anchors.astype(float), layer.theta.variance)
+    phi = ref.fisher_embedding(means, layer.theta.anchors.astype(float))
     next_points = unit_rows(layer.kernel_map(np.hstack([phi, ref.soft_counts(mass)])))
     blocks = [
         ref_graphs.soft_histogram(np.asarray(stage, float), pointer, readout.anchors.astype(float), readout.variance)
@@ -69,42 +70,42 @@ def test_a_block_is_the_soft_histogram_of_the_nodes_of_a_stage():
 
 def test_node_stages_are_those_of_fisher_embedding():
     """The points of the last stage are ψ_T of the union: a readout with one component and "means" is their mean."""
-    model = small(readout="means", graph_anchors=1, em__prior=0.0, inputs="tags")
+    model = small(readout__reading="means", readout__n_anchors=1, nodes__em__prior=0.0, inputs="tags")
     Z = model.fit_transform(LIST)
-    given = {"family__sharpness": model.sharpness, "counts": True, "kernel__bandwidth": model.bandwidth, "walk": None}
+    given = {"nodes__family__sharpness": model.sharpness, "nodes__counts": True, "nodes__kernel__bandwidth": model.bandwidth, "nodes__walk": None}
     nodes = FisherEmbedding(2, 3, 16, **given, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         nodes.fit(model.code_(GRAPHS).toarray(), graph=GRAPHS.graph)
     nodes.stack_ = model.stack_
-    psi = nodes.set_params(block_weights=(0, 0, 1)).transform(model.code_(GRAPHS).toarray(), graph=GRAPHS.graph)
+    psi = nodes.set_params(nodes__block_weights=(0, 0, 1)).transform(model.code_(GRAPHS).toarray(), graph=GRAPHS.graph)
     means = np.add.reduceat(unit_rows(psi), GRAPHS.graph_ptr[:-1]) / np.diff(GRAPHS.graph_ptr)[:, None]
     np.testing.assert_allclose(Z[:, -psi.shape[1] :], means - model.readouts_[-1].anchors, atol=1e-5)
 
 
 def test_shares_are_the_roots_of_the_masses_shares():
-    counts, shares = (small(readout=readout).fit_transform(LIST) for readout in ("counts", "shares"))
+    counts, shares = (small(readout__reading=readout).fit_transform(LIST) for readout in ("counts", "shares"))
     block = np.expm1(counts[:, -8:])
     np.testing.assert_allclose(shares[:, -8:], np.sqrt(block / block.sum(axis=1, keepdims=True)), atol=1e-4)
     np.testing.assert_allclose(np.sum(shares[:, -8:] ** 2, axis=1), 1, atol=1e-5)
 
 
-@pytest.mark.parametrize("options", [{"em__e_step": "balanced"}, {"em__n_iter": 2}, {"em__e_step": "unbalanced"}])
+@pytest.mark.parametrize("options", [{"nodes__em__e_step": "balanced"}, {"nodes__em__n_iter": 2}, {"nodes__em__e_step": "unbalanced"}])
 def test_masses_alone_are_those_beside_the_means(options):
-    alone, both = (small(readout=readout, **options).fit_transform(LIST) for readout in ("counts", "both"))
+    alone, both = (small(readout__reading=readout, **options).fit_transform(LIST) for readout in ("counts", "both"))
     np.testing.assert_allclose(alone[:, -8:], both[:, -8:], atol=1e-5)
 
 
 def test_widths_weights_and_unit_blocks():
-    model = small(block_weights=(0, 1, 4), readout="both", graph_anchors=2)
+    model = small(nodes__block_weights=(0, 1, 4), readout__reading="both", readout__n_anchors=2)
     Z = model.fit_transform(LIST)
     widths = [2 * (model.stack_.widths[t] + 1) for t in (1, 2)]
     assert Z.shape == (20, sum(widths))
     assert model.readouts_[0] is None
     assert model.get_feature_names_out()[[0, -1]].tolist() == ["phi1_0", f"phi2_{widths[1] - 1}"]
-    unit = small(block_weights=(0, 1, 4), unit_blocks=True).fit_transform(LIST)
+    unit = small(nodes__block_weights=(0, 1, 4), readout__unit=True).fit_transform(LIST)
     np.testing.assert_allclose(np.sum(unit[:, -8:] ** 2, axis=1), 4, rtol=1e-5)
-    mapped = small(graph_kernel="exp", graph_dim=5).fit(LIST)
+    mapped = small(readout__kernel="exp", readout__dim=5).fit(LIST)
     assert mapped.transform(LIST).shape == (20, 15)
     assert mapped.get_feature_names_out()[-1] == "psi2_4"
 
@@ -132,21 +133,21 @@ def test_neighbourhoods_do_not_tell_six_cycles_from_triangles_but_tuples_do():
     plain = small().fit_transform(graphs)
     np.testing.assert_allclose(plain[0], plain[1], atol=1e-5)
     assert np.abs(plain[0] - plain[2]).max() > 0.1
-    tuples = small(multiset=Tuples(k=2)).fit_transform(graphs)
+    tuples = small(nodes__multiset=Tuples(k=2)).fit_transform(graphs)
     assert np.abs(tuples[0] - tuples[1]).max() > 0.1
 
 
 def test_counts_enter_tuples_as_they_are():
     """Whether or not points are made unit vectors, a member has whole counts: its tags, its degrees, its type."""
     graphs = [tagged(nx.gnp_random_graph(7, 0.4, seed=seed), seed) for seed in range(6)]
-    options = {"multiset": Tuples(k=2, s=1), "family": "multinomial", "n_layers": 1}
-    trials = [small(**options, normalize=unit).fit(graphs).stack_.layers[0].theta.trials for unit in (True, False)]
+    options = {"nodes__multiset": Tuples(k=2, s=1), "nodes__family": "multinomial", "nodes__n_layers": 1}
+    trials = [small(**options, nodes__normalize=unit).fit(graphs).stack_.layers[0].theta.trials for unit in (True, False)]
     assert trials[0] == pytest.approx(trials[1])
 
 
 def test_two_copies_of_a_graph_are_told_from_one_by_counts_alone():
     twice = [nx.disjoint_union(graph, graph) for graph in LIST]
-    counts, shares = (small(readout=readout).fit(LIST) for readout in ("counts", "shares"))
+    counts, shares = (small(readout__reading=readout).fit(LIST) for readout in ("counts", "shares"))
     assert np.abs(counts.transform(LIST) - counts.transform(twice)).max() > 0.1
     np.testing.assert_allclose(shares.transform(LIST), shares.transform(twice), atol=1e-4)
 
@@ -170,7 +171,7 @@ def test_fit_then_transform_is_fit_transform_at_any_number_of_threads():
 
 
 def test_clone_pickle_and_params():
-    model = small(multiset="pairs").fit(LIST)
+    model = small(nodes__multiset="pairs").fit(LIST)
     assert clone(model).get_params() == model.get_params()
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.transform(LIST), model.transform(LIST))
@@ -180,10 +181,10 @@ def test_clone_pickle_and_params():
     "changes",
     [
         {},
-        {"readout": "both", "graph_kernel": "exp", "graph_dim": 6},
-        {"block_weights": (1, 0, 1), "family": "diagonal-mixture", "graph_family": "von-mises-fisher"},
+        {"readout__reading": "both", "readout__kernel": "exp", "readout__dim": 6},
+        {"nodes__block_weights": (1, 0, 1), "nodes__family": "diagonal-mixture", "readout__family": "von-mises-fisher"},
         {"inputs": ("cores", "degrees")},
-        {"inputs": ("features", "tags", "degrees", "edge-tags"), "multiset": Tuples(k=2, s=1)},
+        {"inputs": ("features", "tags", "degrees", "edge-tags"), "nodes__multiset": Tuples(k=2, s=1)},
     ],
 )
 def test_a_file_keeps_every_bit(tmp_path, changes):
@@ -233,7 +234,7 @@ def test_progress_is_told_and_nothing_warns():
 
 def test_tensors_do_the_same_work():
     pytest.importorskip("torch")
-    model = small(n_layers=1, backend="torch").fit(LIST)
+    model = small(nodes__n_layers=1, backend="torch").fit(LIST)
     here = model.transform(LIST)
     np.testing.assert_allclose(model.set_params(backend=None).transform(LIST), here, atol=1e-3)
 
@@ -242,7 +243,7 @@ def test_tensors_do_the_same_work():
 
 
 def test_unseen_tags_and_degrees():
-    model = small(n_layers=0, inputs=("tags", "degrees"), graph_sharpness=1e-6).fit(
+    model = small(nodes__n_layers=0, inputs=("tags", "degrees"), readout__family__sharpness=1e-6).fit(
         [tagged(nx.path_graph(4), 0, 1), tagged(nx.star_graph(5), 1, 1)]  # degrees 1, 2, 5; tag 0
     )
     star = tagged(nx.star_graph(9), 0, 1)
@@ -255,7 +256,7 @@ def test_unseen_tags_and_degrees():
 
 
 def test_an_unseen_tag_has_no_direction_and_is_none():
-    model = small(inputs="tags", family="von-mises-fisher").fit(LIST)
+    model = small(inputs="tags", nodes__family="von-mises-fisher").fit(LIST)
     strange = nx.path_graph(2)
     nx.set_node_attributes(strange, 77, "label")
     assert np.isfinite(model.transform([strange])).all()
@@ -264,7 +265,7 @@ def test_an_unseen_tag_has_no_direction_and_is_none():
 def test_core_numbers_enter_where_they_are_asked_for():
     clique_with_tail = nx.disjoint_union(nx.complete_graph(4), nx.empty_graph(2))
     clique_with_tail.add_edges_from([(3, 4), (4, 4)])  # a tail with a self-loop, and a node alone
-    model = small(n_layers=0, inputs=("cores",)).fit([clique_with_tail])
+    model = small(nodes__n_layers=0, inputs=("cores",)).fit([clique_with_tail])
     np.testing.assert_array_equal(model.code_.cores, [0, 1, 3])
     coded = model.code_(as_graphs([clique_with_tail])).toarray()
     np.testing.assert_array_equal(coded.argmax(axis=1), [2, 2, 2, 2, 1, 0])
@@ -292,19 +293,19 @@ def test_features_are_standardised_with_what_fit_saw():
         ({"inputs": ()}, "name at least one"),
         ({"inputs": None}, "inputs .* must be one of .* got None"),
         ({"inputs": 3}, "inputs .* must be one of .* got 3"),
-        ({"graph_family": "multinomial"}, "a readout sees ψ, got 'multinomial', a family of counts, at stage 0"),
+        ({"readout__family": "multinomial"}, "a readout sees ψ, got 'multinomial', a family of counts, at stage 0"),
         (
-            {"graph_family": "multinomial", "family": "multinomial"},
+            {"readout__family": "multinomial", "nodes__family": "multinomial"},
             "a readout sees ψ, got 'multinomial', a family of counts, at stage 1",
         ),
         ({"inputs": ("tags", "tags")}, "distinct names"),
-        ({"readout": "sum"}, "readout must be one of 'counts', 'shares', 'means', 'both', got 'sum'"),
-        ({"graph_anchors": 0}, "graph_anchors must be an integer of at least 1, got 0"),
-        ({"graph_sharpness": 2.0}, "graph_sharpness must be a finite number"),
-        ({"graph_kernel": "rbf"}, "graph_kernel must be one of 'exp', 'identity', got 'rbf'"),
-        ({"unit_blocks": 1}, "unit_blocks must be True or False"),
-        ({"block_weights": (1, 1)}, "block_weights must"),
-        ({"multiset": "ball"}, "multiset .* must be one of"),
+        ({"readout__reading": "sum"}, "readout must be one of 'counts', 'shares', 'means', 'both', got 'sum'"),
+        ({"readout__n_anchors": 0}, "graph_anchors must be an integer of at least 1, got 0"),
+        ({"readout__family__sharpness": 2.0}, "graph_sharpness must be a finite number"),
+        ({"readout__kernel": "rbf"}, "graph_kernel must be one of 'exp', 'identity', got 'rbf'"),
+        ({"readout__unit": 1}, "unit_blocks must be True or False"),
+        ({"nodes__block_weights": (1, 1)}, "block_weights must"),
+        ({"nodes__multiset": "ball"}, "multiset .* must be one of"),
     ],
 )
 def test_bad_parameters(changes, sentence):
@@ -340,7 +341,7 @@ def test_a_bad_number_is_named_by_its_node_and_graph():
 
 def test_a_fit_that_is_interrupted_leaves_the_model_as_it_was(monkeypatch):
     paths, stars = [nx.path_graph(k) for k in (3, 4, 5)], [nx.star_graph(k) for k in (4, 5, 6)]
-    model = FisherGraphEmbedding(n_layers=1, n_anchors=2, dim=4).fit(paths)
+    model = FisherGraphEmbedding(nodes__n_layers=1, nodes__n_anchors=2, nodes__dim=4).fit(paths)
     known = model.transform(paths)
 
     def interrupted(*args, **options):
@@ -358,8 +359,8 @@ FEATURES = [(np.random.default_rng(k).normal(size=(3, 2)), EDGES) for k in range
 
 def test_counts_must_be_counts():
     with pytest.raises(ValueError, match=r"the nodes must hold counts of at least 0 .* in node \d of graph \d"):
-        small(family="multinomial").fit(FEATURES)
-    counts = small(n_layers=0, inputs="tags", family="multinomial", graph_family="multinomial", readout="means")
+        small(nodes__family="multinomial").fit(FEATURES)
+    counts = small(nodes__n_layers=0, inputs="tags", nodes__family="multinomial", readout__family="multinomial", readout__reading="means")
     assert np.isfinite(counts.fit_transform(LIST)).all()
 
 
@@ -385,16 +386,16 @@ def test_features_beyond_float32_are_told_by_fit():
 @pytest.mark.parametrize(
     ("first", "then", "sentence"),
     [
-        ({}, {"n_layers": 3}, "n_layers must be that of the fit, 2, got 3"),
-        ({}, {"n_layers": 1}, "n_layers must be that of the fit, 2, got 1"),
-        ({}, {"readout": "means"}, "readout must be that of the fit"),
-        ({"graph_kernel": "exp"}, {"readout": "both"}, "readout must be that of the fit"),
-        ({}, {"family": "diagonal-mixture"}, "family must be that of the fit"),
-        ({}, {"graph_family": "diagonal-mixture"}, "graph_family must be that of the fit"),
-        ({}, {"counts": False}, "counts must be that of the fit"),
-        ({}, {"family__fisher": "exact"}, "fisher must be that of the fit"),
-        ({"block_weights": (0, 1, 1)}, {"block_weights": None}, r"the stages of the fit, \[1, 2\], got \[0, 1, 2\]"),
-        ({}, {"multiset": Tuples(k=2)}, "multiset must be that of the fit"),
+        ({}, {"nodes__n_layers": 3}, "n_layers must be that of the fit, 2, got 3"),
+        ({}, {"nodes__n_layers": 1}, "n_layers must be that of the fit, 2, got 1"),
+        ({}, {"readout__reading": "means"}, "readout must be that of the fit"),
+        ({"readout__kernel": "exp"}, {"readout__reading": "both"}, "readout must be that of the fit"),
+        ({}, {"nodes__family": "diagonal-mixture"}, "family must be that of the fit"),
+        ({}, {"readout__family": "diagonal-mixture"}, "graph_family must be that of the fit"),
+        ({}, {"nodes__counts": False}, "counts must be that of the fit"),
+        ({}, {"nodes__family__fisher": "exact"}, "fisher must be that of the fit"),
+        ({"nodes__block_weights": (0, 1, 1)}, {"nodes__block_weights": None}, r"the stages of the fit, \[1, 2\], got \[0, 1, 2\]"),
+        ({}, {"nodes__multiset": Tuples(k=2)}, "multiset must be that of the fit"),
     ],
 )
 def test_parameters_that_shape_the_stages_are_those_of_the_fit(first, then, sentence):
@@ -415,10 +416,10 @@ def test_graphs_without_edges_beside_tags_of_edges():
 
 def test_weights_of_paths_are_checked():
     with pytest.raises(ValueError, match=r"edge weights must lie between .* got 1e\+40"):
-        small(multiset=Paths(2)).fit([(EDGES, np.full(4, 1e20))] * 3)
+        small(nodes__multiset=Paths(2)).fit([(EDGES, np.full(4, 1e20))] * 3)
 
 
 def test_tuples_in_parameters_come_back_as_tuples(tmp_path):
-    model = small(inputs=("tags", "cores"), block_weights=(0, 2, 1)).fit(LIST)
+    model = small(inputs=("tags", "cores"), nodes__block_weights=(0, 2, 1)).fit(LIST)
     model.save(tmp_path / "model.safetensors")
     assert FisherGraphEmbedding.load(tmp_path / "model.safetensors").get_params() == model.get_params()

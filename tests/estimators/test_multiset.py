@@ -73,8 +73,8 @@ def test_a_row_is_phi_of_the_set(weights, input_map):
         points = [(s - centre) / scale for s in SETS]
     for k, (members, row) in enumerate(zip(points, Z, strict=True)):
         w = np.ones(len(members)) if weights is None else weights[k]
-        means, mass = ref.em_means(members, [list(enumerate(w))], layer.anchors, layer.variance, prior=0.5)
-        phi = np.concatenate([(means[0] - layer.anchors).ravel() / np.sqrt(3), np.log1p(mass[0])])
+        means, mass = ref.em_means(members, [list(enumerate(w))], layer.theta.anchors, layer.theta.variance, prior=0.5)
+        phi = np.concatenate([(means[0] - layer.theta.anchors).ravel() / np.sqrt(3), np.log1p(mass[0])])
         np.testing.assert_allclose(row, phi, atol=1e-10)
 
 
@@ -111,8 +111,8 @@ def test_the_rooms_behind_it_are_the_same():
     Z = model.fit_transform(SETS)
     layer = model.stack_.layers[0]
     sets = Multisets(INDPTR, np.arange(len(POINTS)), None, len(POINTS))
-    means, _ = em_means(POINTS, sets, layer.anchors, variance=layer.variance, prior=1.0)
-    np.testing.assert_allclose(Z, fisher_embedding(means, layer.anchors), atol=1e-12)
+    means, _ = em_means(POINTS, sets, layer.theta.anchors, variance=layer.theta.variance, prior=1.0)
+    np.testing.assert_allclose(Z, fisher_embedding(means, layer.theta.anchors), atol=1e-12)
 
 
 def test_order_of_members_does_not_matter_and_counts_tell_doubles_apart():

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from fishergraph import FisherEmbedding, FisherGraphEmbedding, FisherSetEmbedding
+from fishergraph._parallel import heard_by, map_blocks, row_blocks, telling
 from fishergraph._progress import costing
-from fishergraph.blocks import heard_by, map_blocks, row_blocks, telling
 from fishergraph.costs import writing_cost
 from models import PUBLISHED, node_model
 

@@ -12,12 +12,14 @@ torch = pytest.importorskip("torch")
 
 from directed_graph import directed_graph  # noqa: E402
 from fishergraph import FisherEmbedding, LogisticProbe, as_graph  # noqa: E402
-from fishergraph._checks import check_finite_rows  # noqa: E402
+from fishergraph._arrays import check_finite_rows  # noqa: E402
 from fishergraph.datasets import load_graph  # noqa: E402
 from fishergraph.multiset import PageRank, neighbourhoods  # noqa: E402
 from fishergraph.ops import torch_device  # noqa: E402
-from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
-from fishergraph.ops.tensor_edges import edge_neighbourhoods  # noqa: E402
+from fishergraph.ops.tensor_edges import (
+    edge_neighbourhoods,  # noqa: E402
+    tensor_sets,  # noqa: E402
+)
 from fishergraph.ops.tensor_rows import HostRows, SparseRows, first_distinct  # noqa: E402
 from models import PUBLISHED, node_model
 
@@ -100,7 +102,7 @@ def test_a_model_fitted_on_tensors_agrees_with_itself_on_numpy(X, A, variant, de
     Z = model.fit_transform(x, graph=A)
     assert torch.equal(model.transform(x, graph=A), Z)
     assert torch.equal(small(**variant, device=device).fit(x, graph=A).transform(x, graph=A), Z)
-    arrays = [layer.anchors for layer in model.stack_.layers]
+    arrays = [layer.theta.anchors for layer in model.stack_.layers]
     assert all(isinstance(array, np.ndarray) for array in arrays)
     assert_near(Z, model.set_params(device="cpu").transform(X, graph=A))
 
@@ -225,7 +227,7 @@ def test_structural_features_are_streamed(A, device):
 def test_blocks_do_not_change_the_result(X, A, device, monkeypatch):
     model = small(**hosted(device)).fit(X, graph=A)
     expected = model.transform(X, graph=A)
-    monkeypatch.setattr("fishergraph.blocks._CARD_ROWS", (16, 32))
+    monkeypatch.setattr("fishergraph._parallel._CARD_ROWS", (16, 32))
     monkeypatch.setattr("fishergraph.layer.block_rows", lambda *_: 16)
     monkeypatch.setattr("fishergraph.estimators.stack.block_rows", lambda *_: 32)
     assert_near(model.transform(X, graph=A), expected, tol=1e-5)

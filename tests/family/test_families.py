@@ -11,8 +11,8 @@ from scipy import stats
 
 from family_examples import MIXED, SINGLE
 from fishergraph import FisherEmbedding
-from fishergraph.em.learn import em_step, learn_family
 from fishergraph._errors import InputError
+from fishergraph.em.learn import em_step, learn_family
 from fishergraph.family import FAMILIES, choose_family, exact_root, fisher_ratio, retract
 from fishergraph.family.base import map_arrays, repeated, split
 
@@ -387,6 +387,20 @@ def test_a_component_that_was_learned_without_mass_is_usable_in_float32(example,
     with np.errstate(over="raise", invalid="raise"):
         phi = family.phi(means.astype(np.float32), mass.astype(np.float32), single)
     assert np.isfinite(phi).all()
+
+
+@pytest.mark.parametrize("columns", [1, 4])
+@pytest.mark.parametrize(("dtype", "scale"), [(np.float32, 1e-16), (np.float32, 1e-37), (np.float64, 1e-155)])
+@pytest.mark.parametrize("name", ["gaussian", "diagonal-mixture", "gaussian-mixture"])
+def test_points_whose_variance_leaves_the_range_of_their_dtype(name, dtype, scale, columns):
+    points, family = np.zeros((30, 4), dtype), choose_family(name)
+    points[:, :columns] = scale * np.random.default_rng(0).standard_normal((30, columns))
+    theta = learn_family(family, points, 3, rng=0)
+    statistics = family.statistics(points, theta)
+    assert np.isfinite(family.scores(statistics, theta)).all()
+    mass = np.ones((len(points), len(family.mean_statistics(theta))), dtype)
+    found = family.estimate(statistics[:, None, :] * mass[..., None], mass, theta)
+    assert np.isfinite(family.whitened(found, theta)).all()
 
 
 @EXAMPLES

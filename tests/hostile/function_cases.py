@@ -9,10 +9,11 @@ import numpy as np
 
 import fishergraph as fg
 from fishergraph import family as families
-from fishergraph.baselines.features import SGC
 from fishergraph.datasets import synthetic
 from fishergraph.datasets.prepare import Preparation, prepare
-from fishergraph.datasets.record import GraphData
+from fishergraph.datasets.records import GraphData
+from fishergraph.lab import nested_scores
+from fishergraph.lab.baselines.smoothing import SGC
 from fishergraph.structural import describe_structure
 from hostile import ingredients as it
 from hostile.estimator_cases import SMALL, Case, graph_data, node_data, set_data, settings_of, size
@@ -268,7 +269,7 @@ def probes(rng: Rng) -> Case:
     options = {"inner": 2, **{key: absurd(rng) for key in names if rng.random() < 0.08}}
     if rng.random() < 0.3:
         options["probes"] = (pick(rng, ("rbf-svm", "linear-svm", "logistic")),)
-    return call(f"nested {label} {folds}", lambda *a, **k: fg.nested_scores(*a, **k).test, Z, y, folds, **options)
+    return call(f"nested {label} {folds}", lambda *a, **k: nested_scores(*a, **k).test, Z, y, folds, **options)
 
 
 def as_graphs(rng: Rng) -> Case:

@@ -24,26 +24,7 @@ _TYPES = (FishergraphError, OSError)
 _VALIDATION = ("sklearn/utils/validation.py", "sklearn/utils/_param_validation.py", "sklearn/base.py")
 
 
-_PENDING = (
-    "nn/",
-    "ops/",
-    "cli/",
-    "baselines/",
-    "experiments/",
-    "graph_probes",
-    "_graph_checks",
-    "_record_checks",
-    "_numbers",
-    "graph.py",
-    "graphs/",
-    "tables",
-    "_table_",
-    "_npz",
-    "_file_checks",
-    "_archive",
-    "_text_files",
-    "_edge_lists",
-)
+_PENDING = ("nn/", "ops/", "cli/", "lab/")
 
 
 class Fault(Exception):

@@ -119,7 +119,7 @@ CONVERT = Killed(
     make_home,
     {"out.nodes.csv": whole, "out.edges.csv": whole},
 )
-SIMULATE = Killed("simulate", "simulate modes --quick -o .", make_nothing, {"simulations.jsonl": json_rows})
+SIMULATE = Killed("simulate", "lab simulate modes --quick -o .", make_nothing, {"simulations.jsonl": json_rows})
 # Its jobs are processes of their own.
 TABLE = Killed(
     "table1",

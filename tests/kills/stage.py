@@ -15,10 +15,7 @@ def main() -> None:
     import fishergraph.cli.commands
     import fishergraph.datasets
     import fishergraph.estimators
-    import fishergraph.experiments.runner
-    import fishergraph.experiments.studies
-    import fishergraph.nn.classifier
-    import fishergraph.tables  # noqa: F401
+    import fishergraph.io.tables  # noqa: F401
 
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
 from fishergraph import FisherClassifier  # noqa: E402
-from fishergraph.baselines import baseline  # noqa: E402
+from fishergraph.lab.baselines import baseline  # noqa: E402
 from fishergraph.nn import FisherNet, lazy, train  # noqa: E402
 
 HUGE = 10**9

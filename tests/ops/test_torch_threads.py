@@ -13,8 +13,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
 from fishergraph import FisherClassifier, FisherEmbedding  # noqa: E402
+from fishergraph._parallel import n_threads  # noqa: E402
 from fishergraph.baselines import baseline  # noqa: E402
-from fishergraph.blocks import n_threads  # noqa: E402
 from fishergraph.nn import FisherNet, train  # noqa: E402
 from fishergraph.ops import torch_threads as module  # noqa: E402
 from fishergraph.ops.torch_threads import torch_threads  # noqa: E402
@@ -73,15 +73,15 @@ def test_the_last_of_two_threads_gives_the_number_back():
 
 def seen_in(call, monkeypatch) -> set[tuple[int, int]]:
     """(threads of torch, threads of a loop) while epochs or layers run."""
-    from fishergraph import blocks
+    from fishergraph import _parallel
 
-    seen, real = set(), blocks._Work.run
+    seen, real = set(), _parallel._Work.run
 
     def run(self, threads):
         seen.add((torch.get_num_threads(), n_threads(None)))
         return real(self, threads)
 
-    monkeypatch.setattr(blocks._Work, "run", run)
+    monkeypatch.setattr(_parallel._Work, "run", run)
     call()
     return seen
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 import reference as ref
 from contracts import from_lists
-from models import node_model
 from fishergraph import em_means, fisher_embedding
+from models import node_model
 
 APART, ALIKE = 1e-6, 1e-9
 

@@ -10,14 +10,14 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from fishergraph.layer import Run
-from fishergraph.stack import Pass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference as ref
 import reference_multisets as slow
 from fishergraph import FisherEmbedding, GaussianMixture, Hops, Paths, Tuples, as_graph, node_tuples
+from fishergraph.layer import Run
+from fishergraph.stack import Pass
 
 APART, ALIKE = 1e-5, 1e-9
 

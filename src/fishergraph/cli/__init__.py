@@ -1,6 +1,6 @@
-"""The command `fishergraph`: embed | train | predict | demo | run | report | simulate | data.
+"""The command `fishergraph`: embed | train | predict | demo | data | lab.
 
-    commands   all of them, under one name
+    commands   all of them, under one name; `lab` is that of fishergraph.lab, imported when it is used
     options    what can be said on the command line; options_method of the layers, options_train of training
     choices    which names an option takes
     config     what can be said in a file instead
@@ -10,9 +10,6 @@
     train      fishergraph train: files with labels in, trained classifier and run record out
     predict    fishergraph predict: files and a trained classifier in, classes out
     demo       fishergraph demo: the bundled Cora, scored and drawn
-    run        fishergraph run NAME: an experiment of the paper, from its missing rows to its figure
-    table1     fishergraph run | report table1, figure4; lists, their options of several words; watch, the live table
-    simulate   fishergraph simulate NAME: the rows of a study, and a table of them
     data       fishergraph data list | info | fetch | convert: graphs to learn on; data_pages, how they are shown
     record     the run record: what was done, with what, how long it took
     console    bars, warnings, and the sentence and exit code of a failure; wording, that sentence in options

@@ -51,7 +51,7 @@ def structure(name: str | None) -> str | None:
 def device(name: str | None) -> str | None:
     """The name of a device, there or not."""
     if name is not None:
-        from fishergraph._checks import check_device
+        from fishergraph._validation import check_device
 
         with wrong_call():
             check_device(name, "float32")

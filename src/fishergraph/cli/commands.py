@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import cached_property
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from fishergraph._version import __version__
 from fishergraph.cli.console import explained, flush
@@ -12,8 +15,6 @@ from fishergraph.cli.data import data_app
 from fishergraph.cli.demo import demo
 from fishergraph.cli.embed import embed
 from fishergraph.cli.predict import predict
-from fishergraph.cli.run import report_app, run_app
-from fishergraph.cli.simulate import simulate
 from fishergraph.cli.train import train
 
 app = typer.Typer(
@@ -28,10 +29,26 @@ app.command("embed")(embed)
 app.command("train")(train)
 app.command("predict")(predict)
 app.command("demo")(demo)
-app.command("simulate")(simulate)
-app.add_typer(run_app, name="run")
-app.add_typer(report_app, name="report")
 app.add_typer(data_app, name="data")
+
+
+class _Laboratory(TyperGroup):
+    """The commands of `fishergraph.lab`, which is imported when one of them is needed."""
+
+    @cached_property
+    def _group(self) -> Any:
+        return typer.main.get_command(import_module("fishergraph.lab.cli").app)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return self._group.list_commands(ctx)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return self._group.get_command(ctx, cmd_name)
+
+
+app.add_typer(
+    typer.Typer(cls=_Laboratory, no_args_is_help=True, help="Reproduce the experiments of the paper."), name="lab"
+)
 
 
 def _version(wanted: bool) -> None:

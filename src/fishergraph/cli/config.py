@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from fishergraph._file_checks import check_regular
+from fishergraph.io.files import check_regular
 
 _NOT_KEYS = ("config", "help", "debug")
 _MOST_BYTES = 1 << 20

@@ -97,7 +97,6 @@ def convert(
 
 def run_convert(source: str, target: Path, home: Path | None, *, prepared: bool, verbose: Any) -> list[str]:
     """Check, read, write; returns what was written, a line each."""
-    from fishergraph._file_checks import check_folder, check_suffix
     from fishergraph.datasets import (
         is_graph_set,
         load_graph,
@@ -108,6 +107,7 @@ def run_convert(source: str, target: Path, home: Path | None, *, prepared: bool,
         write_tables,
     )
     from fishergraph.datasets.table_pair import TABLES, table_paths
+    from fishergraph.io.files import check_folder, check_suffix
 
     suffix = check_suffix(target, [".npz", *TABLES])
     for path in [target] if suffix == ".npz" else table_paths(target):

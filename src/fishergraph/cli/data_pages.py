@@ -10,15 +10,15 @@ import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from fishergraph._archive_checks import npz_shapes
 from fishergraph.cli.console import printer
 from fishergraph.datasets import BUNDLED, find_graph, find_graphs, is_graph_set, load_graph, load_graphs
 from fishergraph.datasets.folders import data_folders, existing_folders, npz_files
 from fishergraph.datasets.formats import FORMATS
 from fishergraph.datasets.npz import UNREADABLE, read_arrays
 from fishergraph.datasets.prepare import preparation_of
-from fishergraph.datasets.record import GraphData
+from fishergraph.datasets.records import GraphData
 from fishergraph.datasets.sources import SOURCES, TU_FILES, TU_HOME, File, Source, published
+from fishergraph.io.archives import npz_shapes
 
 _COLUMNS = ("name", "nodes", "edges", "features", "classes", "licence", "here?")
 _ABSENT = "no, data fetch downloads it"

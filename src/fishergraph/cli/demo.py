@@ -91,7 +91,7 @@ def run_demo(folder: Path, seed: int, jobs: int | None) -> None:
             f"from {len(train)} labels"
         )
     with steps.step("write the embedding") as found:
-        from fishergraph.tables import write_embedding
+        from fishergraph.io.tables import write_embedding
 
         write_embedding(table, cora.ids, Z, estimator.get_feature_names_out().tolist())
         found.append(escape(str(table)))
@@ -104,7 +104,7 @@ def run_demo(folder: Path, seed: int, jobs: int | None) -> None:
 
 def _prepare(folder: Path) -> tuple[Path, Path]:
     """The paths of the picture and the table, in a folder that exists and can be written to."""
-    from fishergraph._file_checks import check_folder
+    from fishergraph.io.files import check_folder
 
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"the output must be a folder, got the file '{folder}'; name another with -o.")
@@ -122,8 +122,7 @@ def _draw(Z: Any, cora: Any, seed: int, title: str, path: Path) -> str:
         require("matplotlib", extra="plots")
     except ImportError:
         return "left out, it needs Matplotlib: pip install 'fishergraph[plots]'"
-    from fishergraph.experiments.tsne import tsne_map
-    from fishergraph.plots import scatter
+    from fishergraph.plots import scatter, tsne_map
 
     scatter(tsne_map(Z, seed), cora.y, title=title, names=cora.class_names, path=path)
     return f"{path} (t-SNE)"

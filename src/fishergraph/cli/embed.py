@@ -114,7 +114,7 @@ def _check_call(job: EmbedJob) -> None:
 
 def run_embed(job: EmbedJob) -> None:
     """Check, read, embed, write."""
-    from fishergraph.tables import check_writable, check_written_ids
+    from fishergraph.io.tables import check_writable, check_written_ids
 
     clock, bar = Clock(), Bar(quiet=job.quiet)
     check_writable(job.output)
@@ -183,7 +183,7 @@ def _writing_cost(job: EmbedJob, estimator: FisherEmbedding, inputs: Inputs) -> 
 
 
 def _write(job: EmbedJob, estimator: Any, inputs: Inputs, Z: np.ndarray, bar: Bar) -> None:
-    from fishergraph.tables import write_embedding
+    from fishergraph.io.tables import write_embedding
 
     if job.save is not None:
         import numpy as np

@@ -61,7 +61,7 @@ def check_call(job: Job) -> None:
 
 def check_outputs(job: Job, *others: Path | None) -> None:
     """Raise if a file cannot be written where it is asked for, or would replace one that is read."""
-    from fishergraph._file_checks import check_folder
+    from fishergraph.io.files import check_folder
 
     taken = {os.path.realpath(path) for path in (job.edges, job.nodes, job.model, job.config) if path is not None}
     for path in (job.output, record_path(job.output), *others):
@@ -81,7 +81,7 @@ def node_file(job: Job) -> Path | None:
 def read_inputs(job: Job, *, only: list[str] | None = None) -> Inputs:
     """The graph and the features, their rows in the order of the node file; `only` names the features that count."""
     from fishergraph.graph import as_graph
-    from fishergraph.tables import read_edges, read_nodes
+    from fishergraph.io.tables import read_edges, read_nodes
 
     table = read_edges(job.edges)
     nodes = node_file(job)
@@ -110,8 +110,8 @@ def _lists_nodes(path: Path) -> bool:
     """Whether an edge file is an npz that holds the nodes too."""
     if path.suffix.lower() != ".npz":
         return False
-    from fishergraph._file_checks import check_readable, unreadable
     from fishergraph.datasets.npz import npz_keys
+    from fishergraph.io.files import check_readable, unreadable
 
     head, keys = check_readable(path), npz_keys(path)
     if not keys:

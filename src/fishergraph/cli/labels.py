@@ -52,7 +52,7 @@ class Labels:
 
 def read_labels(path: Path, label: str, split: str | None) -> Labels:
     """The labels of a node file; with a split, a column or the masks of an npz, rows of no part have none."""
-    from fishergraph.tables import read_columns
+    from fishergraph.io.tables import read_columns
 
     keys = _masks(path) if split is None else [split]
     cells, *parts = read_columns(path, [label, *keys])
@@ -182,8 +182,9 @@ def write_predictions(path: Path, ids: np.ndarray, predicted: np.ndarray, classe
     import numpy as np
     import pyarrow as pa
 
-    from fishergraph._file_checks import check_suffix, replacing
-    from fishergraph._table_files import SUFFIXES, write_blocks
+    from fishergraph.io.arrow import write_blocks
+    from fishergraph.io.files import check_suffix, replacing
+    from fishergraph.io.npz import SUFFIXES
 
     suffix = check_suffix(path, SUFFIXES)
     chances = {} if proba is None else {f"p_{label}": proba[:, k] for k, label in enumerate(classes)}

@@ -67,7 +67,7 @@ def predict(
 
 def run_predict(job: PredictJob) -> None:
     """Check, read, predict, write."""
-    from fishergraph.tables import check_writable, check_written_ids
+    from fishergraph.io.tables import check_writable, check_written_ids
 
     clock, bar = Clock(), Bar(quiet=job.quiet)
     check_writable(job.output)

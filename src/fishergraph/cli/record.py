@@ -14,8 +14,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from fishergraph._file_checks import replacing
-from fishergraph.experiments.stamp import versions
+from fishergraph._version import package_versions
+from fishergraph.io.files import replacing
 
 FORMAT = 1
 
@@ -51,7 +51,7 @@ def surroundings(clock: Clock) -> dict[str, Any]:
         "command": shlex.join(["fishergraph", *sys.argv[1:]]),
         "folder": os.getcwd(),
         "started": clock.started.isoformat(timespec="seconds"),
-        "versions": versions(),
+        "versions": package_versions(),
         "machine": {"platform": platform.platform(), "cpus": os.cpu_count()},
     }
 

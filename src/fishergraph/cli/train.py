@@ -164,8 +164,8 @@ def run_train(job: TrainJob) -> None:
 
 def _check_outputs(job: TrainJob) -> None:
     """Raise for a file that cannot be written, before there is anything to write."""
-    from fishergraph._file_checks import check_suffix
     from fishergraph._optional import require
+    from fishergraph.io.files import check_suffix
 
     check_outputs(job, job.checkpoint, job.log, job.plot)
     for path, suffixes in ((job.log, training.LOGS), (job.plot, training.PLOTS)):

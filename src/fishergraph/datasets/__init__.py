@@ -1,19 +1,18 @@
-"""Room 8: graphs to learn on.
+"""Graphs to learn on: bundled, published, from files, and synthetic.
 
-`load_graph("cora")` works offline, Cora being part of the package. Other names are looked for in folders of data, and
+`load_graph("cora")` works offline, since Cora is part of the package. Other names are searched in data folders, and
 published ones are downloaded once.
 
-    record      GraphData: what every loader returns
+    records     GraphData and GraphSet, which loaders return
     sources     the table of published data: licences, addresses, checksums
-    prepare     what is done to data before it is embedded
-    folders     where data is looked for
-    download    resumed, checked downloads
-    archive     a folder or a zip file, seen alike
-    formats     read_graph: any of the layouts below, recognised by what is there
-    npz, planetoid, reddit, ogb, shchur, pyg    one layout each
-    graph_set, tu    GraphSet: labelled graphs, and the layouts of such sets
+    prepare     scaled rows and self-loops, before an embedding
+    folders     where data is searched
+    download    resumed and verified downloads
+    archive     a folder or a zip file behind one interface
+    formats     read_graph: recognises the layouts below
+    npz, planetoid, reddit, ogb, shchur, pyg, tu    one layout each; pickled parses Planetoid's files
     table_pair  tables of nodes and edges, in and out
-    bundled, synthetic    what comes along, what is made up
+    synthetic   sets and neighbourhoods that have the same mean
 """
 
 from __future__ import annotations
@@ -22,40 +21,82 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from fishergraph._checks import look_up
-from fishergraph.datasets.bundled import BUNDLED, read_bundled
+from fishergraph._errors import InputError
+from fishergraph._validation import look_up
 from fishergraph.datasets.download import check_file, fetch_file
-from fishergraph.datasets.folders import cache_folder, data_folders, existing_folders, npz_files, places
+from fishergraph.datasets.folders import cache_folder, data_folders, existing_folders, npz_files, source_paths
 from fishergraph.datasets.formats import FORMATS, described, read_graph
-from fishergraph.datasets.graph_set import GraphSet, read_graph_npz, write_graph_npz
-from fishergraph.datasets.npz import npz_keys, read_npz, write_npz
+from fishergraph.datasets.npz import BUNDLED, read_bundled, read_graph_npz, read_npz, write_graph_npz, write_npz
 from fishergraph.datasets.planetoid import read_planetoid
 from fishergraph.datasets.prepare import Preparation, prepare
 from fishergraph.datasets.pyg import is_pyg
-from fishergraph.datasets.record import GraphData
+from fishergraph.datasets.records import GraphData, GraphSet
 from fishergraph.datasets.sources import SOURCES, TU_FILES, File, Source, published
 from fishergraph.datasets.synthetic import equal_mean_graph, equal_mean_sets
 from fishergraph.datasets.table_pair import read_tables, write_tables
 from fishergraph.datasets.tu import find_tu, holds_tu, read_tu
+from fishergraph.io.npz import npz_keys
 
 __all__ = [
-    "GraphData", "GraphSet", "Preparation", "cache_folder", "data_folders", "equal_mean_graph", "equal_mean_sets",
-    "fetch", "find_graph", "find_graphs", "is_graph_set", "known_graphs", "load_graph", "load_graphs", "prepare",
-    "read_graph", "read_graph_npz", "read_npz", "read_planetoid", "read_tables", "read_tu", "write_graph_npz",
-    "write_npz", "write_tables",
-]  # fmt: skip
+    "BUNDLED",
+    "GraphData",
+    "GraphSet",
+    "Preparation",
+    "cache_folder",
+    "data_folders",
+    "equal_mean_graph",
+    "equal_mean_sets",
+    "fetch",
+    "find_graph",
+    "find_graphs",
+    "is_graph_set",
+    "known_graphs",
+    "load_graph",
+    "load_graphs",
+    "prepare",
+    "read_graph",
+    "read_graph_npz",
+    "read_npz",
+    "read_planetoid",
+    "read_tables",
+    "read_tu",
+    "write_graph_npz",
+    "write_npz",
+    "write_tables",
+]
 
 
 def load_graph(name: Any, *, data_home: str | Path | None = None, verbose: Any = False) -> GraphData:
-    """The graph called `name`, as a `GraphData`.
+    """Load a graph by name or path; a published graph is downloaded once.
 
-    "cora" is always the bundled one. Any other name is looked for as `<name>.npz`, then in the layout of its
-    publishers, in `data_home` if given, else in the folder that the environment variable FISHERGRAPH_DATA names and
-    then in the cache folder. A published graph that is found nowhere is downloaded, into `data_home` if given, else
-    into the cache folder; `verbose` shows a bar while that lasts.
+    "cora" is always the bundled graph. Other names are searched as `<name>.npz`, then in the layout of their
+    publishers, in `data_home`, else in the folder of the environment variable FISHERGRAPH_DATA and in the cache folder.
 
-    In place of a name, the path of a file or folder that `read_graph` can read, or a `Data` object or dataset of
-    PyTorch Geometric.
+    Parameters
+    ----------
+    name : str, path, or PyTorch Geometric Data or dataset
+        The name of a graph (see `known_graphs`), the path of a file or folder that `read_graph` can read, or an object
+        of PyTorch Geometric.
+    data_home : str or path, default=None
+        The only folder to search, and the folder of downloads.
+    verbose : bool, default=False
+        Show a progress bar during a download.
+
+    Returns
+    -------
+    GraphData
+        Features, adjacency, labels and standard split.
+
+    See Also
+    --------
+    load_graphs : Sets of labelled graphs.
+
+    Examples
+    --------
+    >>> from fishergraph import load_graph
+    >>> cora = load_graph("cora")
+    >>> cora.X.shape, cora.n_classes
+    ((2708, 1433), 7)
     """
     if is_pyg(name) or isinstance(name, Path):
         return read_graph(name)
@@ -65,17 +106,18 @@ def load_graph(name: Any, *, data_home: str | Path | None = None, verbose: Any =
     if isinstance(name, str) and name in files:
         return read_graph(files[name], name)
     if source is not None:
-        place = find_graph(source, data_home)
-        if place is None:
+        path = find_graph(source, data_home)
+        if path is None:
             fetch(source.name, data_home=data_home, verbose=verbose)
-            place = find_graph(source, data_home)
-        return described(FORMATS[source.reader].read(place, source.name), source.licence, source.home)  # type: ignore
+            path = find_graph(source, data_home)
+        return described(FORMATS[source.reader].read(path, source.name), source.licence, source.home)  # type: ignore
     if isinstance(name, str) and name and Path(name).expanduser().exists():
         return read_graph(name)
-    listed = ", ".join(repr(other) for other in known_graphs(data_home))
-    raise ValueError(
-        f"name must be one of {listed}, got {name!r}; choose one of these names, give the path of a file, or put "
-        f"an .npz file of that name into {data_folders(data_home)[0]}."
+    raise InputError(
+        parameter="name",
+        value=name,
+        expected=f"be one of {', '.join(repr(other) for other in known_graphs(data_home))}",
+        advice=f"pass the path of a file, or put an .npz file of that name into {data_folders(data_home)[0]}",
     )
 
 
@@ -85,40 +127,67 @@ def known_graphs(data_home: str | Path | None = None) -> list[str]:
 
 
 def load_graphs(name: str | Path, *, data_home: str | Path | None = None, verbose: Any = False) -> GraphSet:
-    """The labelled graphs called `name`, as a `GraphSet`: one record of many graphs.
+    """Load a set of labelled graphs by name or path; published sets are downloaded once.
 
-    `name` is the path of a folder or zip file in the text format of the TU collection, or of an `.npz` file; or the
-    name of one in `data_home` or the folders that `load_graph` looks in, there or in a `tu` subfolder. A set of
-    `sources.TU_FILES` that is found nowhere is downloaded, as by `load_graph`.
+    Parameters
+    ----------
+    name : str or path
+        The path of a folder or zip file in the text format of the TU collection, or of an `.npz` file; or the name of
+        one in the folders that `load_graph` searches, or in their `tu` subfolder.
+    data_home : str or path, default=None
+        The only folder to search, and the folder of downloads.
+    verbose : bool, default=False
+        Show a progress bar during a download.
+
+    Returns
+    -------
+    GraphSet
+        Graphs, labels and folds.
+
+    See Also
+    --------
+    load_graph : One graph with labelled nodes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from fishergraph import as_graphs, load_graphs
+    >>> from fishergraph.datasets import GraphSet, write_graph_npz
+    >>> pair = as_graphs([[(0, 1)], [(0, 1), (1, 2)]], undirected=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_graph_npz(GraphSet("pair", pair, np.array([0, 1])), f"{folder}/pair.npz")
+    ...     load_graphs(f"{folder}/pair.npz")
+    GraphSet('pair': Graphs(2 graphs: 5 nodes, 6 directed edges), 2 classes, no folds)
     """
     path = Path(name).expanduser()
     if path.exists():
         return read_graph_npz(path) if path.suffix == ".npz" else read_tu(path)
-    if (place := find_graphs(str(name), data_home)) is None:
+    if (found := find_graphs(str(name), data_home)) is None:
         if name not in TU_FILES:
             raise FileNotFoundError(
-                f"a graph set was expected at {path}, or as {name}/{name}_A.txt, {name}.zip or {name}.npz in "
-                f"{data_folders(data_home)[0]}, got none; put it there, pass data_home, or choose one that can be "
-                f"downloaded: {', '.join(TU_FILES)}."
+                f"there is no graph set at {path}, nor as {name}/{name}_A.txt, {name}.zip or {name}.npz in "
+                f"{data_folders(data_home)[0]}; put it there, pass data_home, or choose one that can be downloaded: "
+                f"{', '.join(TU_FILES)}."
             )
-        (place,) = fetch(str(name), data_home=data_home, verbose=verbose)
-    return read_graph_npz(place) if place.suffix == ".npz" else read_tu(place, str(name))
+        (found,) = fetch(str(name), data_home=data_home, verbose=verbose)
+    return read_graph_npz(found) if found.suffix == ".npz" else read_tu(found, str(name))
 
 
 def find_graphs(name: str, data_home: str | Path | None = None) -> Path | None:
-    """The file or folder that has a graph set, or None; what was downloaded and then changed is moved aside."""
-    for folder in (place for home in existing_folders(data_home) for place in (home, home / "tu")):
-        if (place := find_tu(folder, name)) is not None:
-            if place.is_file():
-                check_file(place)
-            return place
+    """The file or folder of a graph set, or None; a download that was changed is renamed."""
+    for folder in (path for home in existing_folders(data_home) for path in (home, home / "tu")):
+        if (path := find_tu(folder, name)) is not None:
+            if path.is_file():
+                check_file(path)
+            return path
         if (folder / f"{name}.npz").is_file():
             return folder / f"{name}.npz"
     return None
 
 
 def is_graph_set(name: Any, data_home: str | Path | None = None) -> bool:
-    """Whether a name or path stands for a set of graphs, which `load_graphs` reads, and not for one graph."""
+    """Whether a name or path is that of a set of graphs, which `load_graphs` reads."""
     if published(name) is not None or name in npz_files(data_home):
         return False
     path = Path(name).expanduser()
@@ -128,22 +197,22 @@ def is_graph_set(name: Any, data_home: str | Path | None = None) -> bool:
 
 
 def find_graph(source: Source, data_home: str | Path | None = None) -> Path | None:
-    """The file or folder that has a published graph, or None; what was downloaded and then changed is moved aside."""
-    for place in places(source, data_home):
+    """The file or folder of a published graph, or None; a download that was changed is renamed."""
+    for path in source_paths(source, data_home):
         for file in source.files:
-            path = place / Path(file.path).name if place.is_dir() else place
-            if path.is_file():
-                check_file(path)
-        if FORMATS[source.reader].holds(place, source.name):
-            return place
+            target = path / Path(file.path).name if path.is_dir() else path
+            if target.is_file():
+                check_file(target)
+        if FORMATS[source.reader].holds(path, source.name):
+            return path
     return None
 
 
 def fetch(name: str, *, data_home: str | Path | None = None, verbose: Any = False) -> list[Path]:
-    """The files of a published graph or set of graphs, downloaded where they are absent, and checked.
+    """The files of a published graph or set of graphs, downloaded if they do not exist, and verified.
 
-    They go into `data_home` if given, else into the cache folder. What has come of a broken download is kept, and the
-    next call goes on from there. A file whose checksum is wrong is moved aside, to a name that ends in .old.
+    They go into `data_home`, or into the cache folder. The next call continues a broken download. A file with a wrong
+    checksum is renamed to a name that ends in .old.
     """
     (files,) = check_names([name])
     folder = data_folders(data_home)[-1]
@@ -151,7 +220,7 @@ def fetch(name: str, *, data_home: str | Path | None = None, verbose: Any = Fals
 
 
 def check_names(names: Iterable[Any]) -> list[tuple[File, ...]]:
-    """The files of published datasets; an unknown name lists the known ones."""
+    """The files of published datasets, by name."""
     table = {key: one.files for key, one in SOURCES.items()} | {key: (file,) for key, file in TU_FILES.items()}
     sources = [(name, published(name)) for name in names]
     return [look_up(table, name, "name") if source is None else source.files for name, source in sources]

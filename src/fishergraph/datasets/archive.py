@@ -1,4 +1,4 @@
-"""A folder or a zip file, seen alike: members are found by their path and read without being unpacked."""
+"""A folder or a zip file behind one interface; members of a zip file are read without unpacking it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from fishergraph._archive_checks import check_zip
-from fishergraph._file_checks import check_readable, unreadable
+from fishergraph._errors import FileFormatError
+from fishergraph.io.archives import check_zip
+from fishergraph.io.files import check_readable, unreadable
 
 
 class Members:
@@ -38,19 +39,18 @@ class Members:
             self.archive.close()
 
     def find(self, *names: str) -> str | None:
-        """The member that has one of these paths, the first that is there, or None.
+        """The member at the first of these paths that exists, or None.
 
-        The paths begin at the root, or in the one folder that the root has.
+        Paths start at the root, or in the only folder of the root.
         """
         for name in names:
             if self.archive is not None:
-                found = [m for m in self.archive.namelist() if m == name or m.endswith("/" + name)]
+                matches = [m for m in self.archive.namelist() if m == name or m.endswith("/" + name)]
             else:
-                found = [
-                    (base / name).relative_to(self.path).as_posix() for base in self._bases() if (base / name).is_file()
-                ]
-            if found:
-                return min(found, key=lambda member: (member.count("/"), member))
+                paths = (base / name for base in self._bases())
+                matches = [path.relative_to(self.path).as_posix() for path in paths if path.is_file()]
+            if matches:
+                return min(matches, key=lambda member: (member.count("/"), member))
         return None
 
     def _bases(self) -> list[Path]:
@@ -58,27 +58,27 @@ class Members:
         return [self.path, *folders] if len(folders) == 1 else [self.path]
 
     def need(self, *names: str) -> str:
-        """The member that `find` finds; an error that names it where there is none."""
+        """The member that `find` returns; raises if there is none."""
         member = self.find(*names)
         if member is None:
             raise FileNotFoundError(
-                f"'{self.path}' must hold a file {names[0]}, got none; it is incomplete: download or copy it again."
+                f"'{self.path}' has no file {names[0]}, so it is incomplete; download or copy it again."
             )
         return member
 
     def size(self, member: str) -> int:
-        """The bytes of a member; those of a zip file are counted unpacked."""
+        """The size of a member in bytes, unpacked."""
         if self.archive is None:
             return (self.path / member).stat().st_size
         return self.archive.getinfo(member).file_size
 
     def where(self, member: str) -> str:
-        """The path of a member, for people."""
+        """The path of a member, for messages."""
         return f"{self.path}/{member}"
 
     @contextmanager
     def open(self, member: str, *, seekable: bool = False) -> Iterator[IO[bytes]]:
-        """The bytes of a member; those of a zip file are copied to a temporary file where they must be seekable."""
+        """The bytes of a member; a seekable stream of a zip file is a temporary copy."""
         if self.archive is None:
             with (self.path / member).open("rb") as stream:
                 yield stream
@@ -97,8 +97,5 @@ class Members:
             with self.archive.open(member) as stream:
                 shutil.copyfileobj(stream, copy, 1 << 20)
         except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError) as error:
-            raise ValueError(
-                f"'{self.where(member)}' must be a whole member of a zip file, but it cannot be unpacked ({error}); "
-                "download or copy the file again."
-            ) from error
+            raise FileFormatError(path=self.where(member), reason=f"it cannot be unpacked ({error})") from error
         copy.seek(0)

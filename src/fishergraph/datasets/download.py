@@ -1,8 +1,8 @@
-"""Files from the network: in parts that can be resumed, checked, and under their name only when complete.
+"""Downloads: resumed after a broken connection, verified, and moved to their name only when complete.
 
-While `name` is being downloaded there is `name.part`, and `name.part.tag` with what the server calls this version of
-the file. A complete file has `name.sha256` beside it, in the format of `sha256sum`: the published checksum where the
-table has one, else that of this first download, which any later one must have too.
+During a download there is `name.part`, and `name.part.tag` with the server's tag of this version of the file. A
+complete file has a `name.sha256`, in the format of `sha256sum`: the published checksum if the table has one, else that
+of the first download, which later ones must match.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
-from fishergraph._file_checks import check_folder, check_regular, remove_dead, replacing
+from fishergraph._errors import FileFormatError
 from fishergraph.datasets.sources import File
+from fishergraph.io.files import check_folder, check_regular, remove_dead, replacing
 
 CHUNK = 1 << 20
 ATTEMPTS = 5
@@ -28,7 +29,7 @@ Progress = Callable[[str, int | None], Any]  # (title, bytes) → a context mana
 
 
 def fetch_file(file: File, folder: Path, verbose: Any = False) -> Path:
-    """The path of the file in a data folder, downloaded if it is not there, and equal to what the table says."""
+    """The path of the file in a data folder, downloaded if it does not exist, with the checksum of the table."""
     target = folder / file.path
     _make_folder(target.parent)
     part = target.with_name(target.name + ".part")
@@ -52,10 +53,10 @@ def fetch_file(file: File, folder: Path, verbose: Any = False) -> Path:
 
 
 def check_file(path: Path, file: File | None = None, *, again: bool = False) -> None:
-    """Raise, and move the file aside, if it is not what was downloaded or what the table says.
+    """Raise, and rename the file, if its checksum is not that of the download or of the table.
 
-    A file older than the note of its checksum is not read again, unless `again`; a file without note is somebody's own
-    and is left alone, unless the table has a checksum and `again` asks for it.
+    A file older than its checksum file is not read again, unless `again`; a file without one is the user's own and is
+    not checked, unless the table has a checksum and `again` is true.
     """
     check_regular(path)
     note = _note(path)
@@ -67,14 +68,13 @@ def check_file(path: Path, file: File | None = None, *, again: bool = False) -> 
     expected = known or _noted(path)
     got = _sha256(path)
     if got != expected:
-        raise ValueError(
-            f"'{path}' must have the SHA-256 checksum {expected}, got {got}, so it was changed or cut and has been "
-            f"moved to '{_move_aside(path)}'; fetch it again."
-        )
+        reason = f"its SHA-256 checksum must be {expected}, got {got}, so it was changed or cut"
+        advice = f"it was renamed to '{_rename(path)}': download it again"
+        raise FileFormatError(path=path, reason=reason, advice=advice)
 
 
-def _move_aside(path: Path) -> Path:
-    """The new path of a file, now moved: name.old, or name.old-2 and so on where these are taken."""
+def _rename(path: Path) -> Path:
+    """Rename a file to the first free one of name.old, name.old-2, …; returns its new path."""
     names = (f"{path.name}.old{'' if k == 1 else f'-{k}'}" for k in count(1))
     aside = next(target for name in names if not os.path.lexists(target := path.with_name(name)))
     os.rename(path, aside)
@@ -86,7 +86,7 @@ def _note(path: Path) -> Path:
 
 
 def _noted(path: Path) -> str | None:
-    """The checksum of the first download, where there was one."""
+    """The checksum of the first download, if there was one."""
     words = _note(path).read_text(encoding="utf-8").split() if _note(path).is_file() else []
     return words[0] if words else None
 
@@ -97,18 +97,18 @@ def _sha256(path: Path) -> str:
 
 
 def _accept(file: File, part: Path, target: Path) -> None:
-    """Move a complete part to its name, with a note of its checksum; a part that is something else is removed."""
+    """Move a complete part to its name and write its checksum; a part with another checksum is removed."""
     got = _sha256(part)
     _tag(part).unlink(missing_ok=True)
     expected = file.sha256 or _noted(target) or got
     if got != expected:
         part.unlink()
-        learned = f", or remove '{_note(target)}' if the publisher has replaced the file" if file.sha256 is None else ""
-        raise ValueError(
-            f"{file.url} must have the SHA-256 checksum {expected}, got {got}, so the download was removed; try again "
-            f"later or put the published file into a data folder{learned}."
-        )
-    with replacing(_note(target)) as note:  # before the file, so that it is never without
+        advice = "try again later or put the published file into a data folder"
+        if file.sha256 is None:
+            advice += f", or remove '{_note(target)}' if the publisher has replaced the file"
+        reason = f"its SHA-256 checksum must be {expected}, got {got}, so the download was removed"
+        raise FileFormatError(path=file.url, reason=reason, advice=advice)
+    with replacing(_note(target)) as note:  # before the file, so that it always has one
         note.write_text(f"{got}  {target.name}\n", encoding="utf-8")
     os.replace(part, target)
 
@@ -117,7 +117,7 @@ def _accept(file: File, part: Path, target: Path) -> None:
 
 
 def _complete(file: File, part: Path, stream: IO[bytes], verbose: Any) -> None:
-    """Download what the part lacks, several times where the connection breaks; what has come is kept."""
+    """Download the rest of a part, again if the connection breaks; received bytes are kept."""
     reason: Any = "the connection broke"
     for _ in range(ATTEMPTS):
         before = stream.tell()
@@ -127,14 +127,14 @@ def _complete(file: File, part: Path, stream: IO[bytes], verbose: Any) -> None:
         except (OSError, ValueError, HTTPException) as error:
             if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise OSError(
-                    f"the disk of '{part.parent}' must have room for {part.stem}, got {error.strerror}; make room, or "  # type: ignore
+                    f"the disk of '{part.parent}' has no space for {part.stem} ({error.strerror}); free some space, or "  # type: ignore
                     "name another folder as data_home (--data on the command line)."
                 ) from error
             reason = error
         if stream.tell() == before:
             break
     have = part.stat().st_size
-    kept = f"; {have:,} bytes are kept, and the next call goes on from there" if have else ""
+    kept = f"; {have:,} bytes are kept, and the next call continues from there" if have else ""
     if not have:
         stream.close()
         part.unlink()
@@ -145,7 +145,7 @@ def _complete(file: File, part: Path, stream: IO[bytes], verbose: Any) -> None:
 
 
 def _download(file: File, part: Path, stream: IO[bytes], verbose: Any) -> bool:
-    """Whether the part is complete after one request for what it lacks."""
+    """Request the rest of a part once; returns whether it is complete."""
     from urllib.error import HTTPError
     from urllib.request import Request, urlopen
 
@@ -154,25 +154,25 @@ def _download(file: File, part: Path, stream: IO[bytes], verbose: Any) -> bool:
         with urlopen(Request(file.url, headers=_range(file, part, stream.tell())), timeout=TIMEOUT) as response:
             partial = getattr(response, "status", 200) == 206
             if partial and not _continues(response, stream.tell()):
-                raise ValueError("the server sent another part than the one that was asked for")
-            if not partial:  # the whole file comes: it is new, or this server cannot cut it
+                raise ValueError("the server sent another range than requested")
+            if not partial:  # the complete file: it has changed, or the server does not support ranges
                 stream.truncate(0)
                 stream.seek(0)
             return _receive(file, part, stream, response, verbose)
     except HTTPError as error:
         if error.code != 416:
             raise ValueError(f"the server says {error.code} {error.reason}") from None
-        if error.headers.get("Content-Range") == f"bytes */{stream.tell()}":  # a call ended before it could say so
+        if error.headers.get("Content-Range") == f"bytes */{stream.tell()}":  # complete already
             return True
-        stream.truncate(0)  # it is not the beginning of this file
+        stream.truncate(0)  # these bytes belong to another file
         stream.seek(0)
         return False
 
 
 def _range(file: File, part: Path, have: int) -> dict[str, str]:
-    """The header that asks for what is missing, if it is still the same file.
+    """The headers of a request for the missing range of the same version of the file.
 
-    The tag answers for that; without one, only a published checksum can show afterwards that two versions were mixed.
+    The tag identifies the version; without one, only a published checksum can detect a mixture of two versions.
     """
     tag = _tag(part).read_text(encoding="utf-8").strip() if _tag(part).is_file() else ""
     headers = {"User-Agent": "fishergraph", "Accept-Encoding": "identity"}
@@ -190,7 +190,7 @@ def _continues(response: Any, have: int) -> bool:
 
 
 def _receive(file: File, part: Path, stream: IO[bytes], response: Any, verbose: Any) -> bool:
-    """Append the answer to the part; whether all of it came."""
+    """Append the response to the part; returns whether it is complete."""
     tag = response.headers.get("ETag", "")
     tag = tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified", "")
     _tag(part).write_text(tag, encoding="utf-8")
@@ -210,38 +210,38 @@ def _receive(file: File, part: Path, stream: IO[bytes], response: Any, verbose: 
 def _check_space(part: Path, needed: int) -> None:
     free = shutil.disk_usage(part.parent).free
     if needed > free:
-        raise OSError(errno.ENOSPC, f"{free:,} bytes free where {needed:,} are needed")
+        raise OSError(errno.ENOSPC, f"{free:,} bytes free, {needed:,} needed")
 
 
-# --- around it ------------------------------------------------------------------------------------------
+# --- folders, locks and progress ------------------------------------------------------------------------
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder for downloads; raise in one sentence where that is not allowed."""
+    """Make a folder for downloads."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         check_folder(folder / "file")
     except OSError as error:
         raise PermissionError(
-            f"the folder for data must be one that can be written to, got '{folder}' ({error.strerror or error}); name "
-            "another as data_home (--data on the command line)."
+            f"the data folder '{folder}' is not writable ({error.strerror or error}); name another as data_home "
+            "(--data on the command line)."
         ) from error
 
 
 @contextmanager
 def _alone(stream: IO[bytes]) -> Iterator[None]:
-    """Wait until no other process writes to this part, where the system has such locks."""
+    """Wait until no other process writes to this part, if the system has file locks."""
     try:
         import fcntl
     except ImportError:
         yield
         return
     fcntl.flock(stream, fcntl.LOCK_EX)
-    yield  # closing the stream gives it free
+    yield  # closing the stream releases the lock
 
 
 def _bar(verbose: Any) -> Progress:
-    """A bar of bytes when verbose, nothing else; a callable `verbose` shows the progress in its own way."""
+    """A progress bar of bytes; a callable `verbose` makes its own."""
     if callable(verbose):
         return verbose
     from tqdm.auto import tqdm

@@ -1,4 +1,4 @@
-"""Where data is looked for, and where downloads go."""
+"""Data folders: where graphs are searched, and where downloads go."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fishergraph.datasets.sources import Source
 
 
 def data_folders(data_home: str | Path | None = None) -> list[Path]:
-    """The folders to look in, in order; the last one receives downloads."""
+    """The folders to search, in order; downloads go into the last one."""
     if data_home is not None:
         return [Path(data_home).expanduser()]
     named = os.environ.get("FISHERGRAPH_DATA")
@@ -24,32 +24,30 @@ def cache_folder() -> Path:
 
 
 def existing_folders(data_home: str | Path | None = None) -> list[Path]:
-    """Those of the data folders that are there; one that may not be read is an error."""
-    found = []
+    """The data folders that exist; one that is not readable is an error."""
+    folders = []
     for folder in data_folders(data_home):
         try:
-            there = folder.exists()
-            readable = not there or (folder.is_dir() and os.access(folder, os.R_OK | os.X_OK))
-        except OSError:  # a folder above it is closed
-            there, readable = True, False
+            exists = folder.exists()
+            readable = not exists or (folder.is_dir() and os.access(folder, os.R_OK | os.X_OK))
+        except OSError:  # a parent folder is not readable
+            exists, readable = True, False
         if not readable:
             raise PermissionError(
-                f"a data folder must be a folder that can be read, got '{folder}', which is not; change its rights, or "
-                "name another with FISHERGRAPH_DATA or data_home."
+                f"the data folder '{folder}' is not a readable folder; change its permissions, or name another with "
+                "FISHERGRAPH_DATA or data_home."
             )
-        found += [folder] if there else []
-    return found
+        folders += [folder] if exists else []
+    return folders
 
 
 def npz_files(data_home: str | Path | None = None) -> dict[str, Path]:
-    """The `.npz` files that lie in the data folders, by name; the first folder wins."""
+    """The `.npz` files in the data folders, by name; the first folder takes precedence."""
     files = [path for folder in existing_folders(data_home) for path in sorted(folder.glob("*.npz"))]
     return {path.stem: path for path in reversed(files)}
 
 
-def places(source: Source, data_home: str | Path | None = None) -> Iterator[Path]:
-    """The paths at which the data folders may have a dataset."""
+def source_paths(source: Source, data_home: str | Path | None = None) -> Iterator[Path]:
+    """The existing paths at which the data folders may have a dataset."""
     for folder in existing_folders(data_home):
-        for place in source.places:
-            if (folder / place).exists():
-                yield folder / place
+        yield from (folder / path for path in source.paths if (folder / path).exists())

@@ -1,4 +1,4 @@
-"""Files of any layout we know: how each is recognised, and what reads it."""
+"""File layouts of graphs: how each is recognised, and its reader."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fishergraph._file_checks import check_readable, unreadable
-from fishergraph.datasets.npz import npz_keys, read_npz
+from fishergraph._errors import FileFormatError
+from fishergraph.datasets.npz import read_npz
 from fishergraph.datasets.ogb import holds_ogb, read_ogb
 from fishergraph.datasets.planetoid import planetoid_names, read_planetoid
 from fishergraph.datasets.pyg import from_pyg, holds_pyg, is_pyg, read_pyg
-from fishergraph.datasets.record import GraphData
+from fishergraph.datasets.records import GraphData
 from fishergraph.datasets.reddit import holds_reddit, read_reddit
 from fishergraph.datasets.shchur import holds_shchur, read_shchur
 from fishergraph.datasets.table_pair import holds_tables, read_tables
+from fishergraph.io.files import check_readable, unreadable
+from fishergraph.io.npz import npz_keys
 
 
 @dataclass(frozen=True)
 class Format:
-    """A layout of files: in words, whether a path has it (and there a graph of that name), and its reader."""
+    """A file layout: its description, whether a path has it (with a graph of that name), and its reader."""
 
     words: str
     holds: Callable[[Path, str | None], bool]
@@ -52,35 +54,34 @@ FORMATS = {
 
 
 def read_graph(source: Any, name: str | None = None) -> GraphData:
-    """The graph of a file or folder in any layout of `FORMATS`, or of a PyTorch Geometric `Data` or dataset."""
+    """Read a graph from a file or folder in any layout of `FORMATS`, or from PyTorch Geometric `Data` or a dataset."""
     if is_pyg(source):
         return from_pyg(source, name)
     path = Path(source).expanduser()
     head = b"" if path.is_dir() else check_readable(path)
     if path.suffix in (".npz", ".zip") and not head.startswith(b"PK"):
-        raise unreadable(path, head, "other bytes")
+        raise unreadable(path, head, "it is not a zip file")
     for layout in FORMATS.values():
         if layout.holds(path, name):
             return layout.read(path, name)
-    known = "; ".join(layout.words for layout in FORMATS.values())
-    raise ValueError(
-        f"'{path}' must have one of the layouts {known}; got {_description(path)}: name another, or convert it."
-    )
+    layouts = "; ".join(layout.words for layout in FORMATS.values())
+    reason = f"it is {_description(path)}, and has none of the layouts: {layouts}"
+    raise FileFormatError(path=path, reason=reason, advice="name another, or convert it")
 
 
 def _description(path: Path) -> str:
-    """What is there instead, in a few words."""
+    """What a path of unknown layout holds, in a few words."""
     if path.is_dir():
         names = sorted(entry.name for entry in path.iterdir())
         return "a folder with " + (", ".join(names[:5]) + (", …" if len(names) > 5 else "") or "nothing in it")
     keys = npz_keys(path) if path.suffix == ".npz" else set()
     if "graph_ptr" in keys:
         return "a set of graphs, which load_graphs reads"
-    return (
-        f"arrays {', '.join(sorted(keys)[:8])}" if keys else f"a file of the type '{path.suffix or 'without suffix'}'"
-    )
+    if keys:
+        return f"an npz file with the arrays {', '.join(sorted(keys)[:8])}"
+    return f"a file of the type '{path.suffix or 'without suffix'}'"
 
 
 def described(data: GraphData, licence: str, home: str) -> GraphData:
-    """The data with the licence and source of the table where its files say nothing of them."""
+    """The data with the source of the table, and its licence unless the files state one."""
     return replace(data, licence=data.licence or licence, source=home)

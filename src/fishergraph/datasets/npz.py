@@ -1,155 +1,132 @@
-"""Graphs stored as `<name>.npz`.
+"""Graphs and sets of graphs in `.npz` files.
 
-Arrays of a file: `edge_index` (2, edge), in one direction or both, and `undirected`, true where it stands for
-both, which `load_graph` takes for granted and other readers do not; `y` (node,); features dense `x`
-(node, feature) or the CSR pieces `x_data, x_indices, x_indptr, x_shape`; optionally `train_mask, val_mask,
-test_mask` of shape (node,) or (split, node), `ids` (node,), `class_names` (class,), and the texts `licence`
-and `source`.
+One graph, `<name>.npz`: `edge_index` (2, edge), in one direction or both, and `undirected`, true if it represents both,
+which `load_graph` assumes and other readers do not; `y` (node,); features dense `x` (node, feature) or the CSR arrays
+`x_data, x_indices, x_indptr, x_shape`; optionally `train_mask, val_mask, test_mask` of shape (node,) or (split, node),
+`ids` (node,), `class_names` (class,), and the texts `licence` and `source`.
+
+Several graphs: `graph_ptr` (graph + 1,), the first node of every graph; `y` (graph,); edges as `edge_index` (2, edge)
+over all nodes, in one direction or both, or for dense graphs as `adj_upper_bits`, the bits (`numpy.packbits`) of the
+upper triangles, n(n − 1)/2 per graph in the order of `numpy.triu_indices(n, 1)`; optionally `node_tag` (node,),
+features as above, `edge_weight` (edge,), the tags of edges at their ends `edge_tag_node` and `edge_tag`, and folds as
+pairs `<name><k>_train`, `<name><k>_test` of graph numbers.
 """
 
 from __future__ import annotations
 
-import zipfile
-import zlib
-from collections.abc import Iterable
+import re
+from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph import _npz_files
-from fishergraph._archive_checks import check_npz
-from fishergraph._file_checks import check_readable, check_regular, replacing
-from fishergraph.datasets.prepare import check_edge_index, undirected_graph
-from fishergraph.datasets.record import GraphData, Split
+from fishergraph.datasets.records import (
+    Fold,
+    GraphData,
+    GraphSet,
+    Split,
+    check_edge_index,
+    check_nodes,
+    undirected_graph,
+)
+from fishergraph.graph import as_graph
+from fishergraph.graphs import EdgeTags, Graphs
+from fishergraph.io import npz
+from fishergraph.io.archives import FREE_COUNT
+from fishergraph.io.files import replacing
+from fishergraph.io.npz import Arrays, entry, integers, misfit
 
 MASKS = ("train_mask", "val_mask", "test_mask")
-UNREADABLE = (OSError, EOFError, ValueError, KeyError, NotImplementedError, MemoryError, zipfile.BadZipFile, zlib.error)
+CLASS_NAMES = {  # of the bundled graphs, in the order of Planetoid's class numbers
+    "cora": (
+        "Theory",
+        "Reinforcement learning",
+        "Genetic algorithms",
+        "Neural networks",
+        "Probabilistic methods",
+        "Case-based reasoning",
+        "Rule learning",
+    ),
+}
+BUNDLED = tuple(CLASS_NAMES)
+_SMALL = 1 << 28  # bytes; larger files are not compressed, which would take minutes
+
+
+# --- one graph ------------------------------------------------------------------------------------------
 
 
 def read_npz(path: str | Path, name: str | None = None) -> GraphData:
     """The graph of one `.npz` file, symmetrised; pickled objects are refused."""
     path = Path(path)
-    check_readable(path)
-    with path.open("rb") as stream:
-        return read_npz_stream(stream, name or path.stem, str(path))
+    return _graph(npz.read_npz(path), name or path.stem, str(path))
 
 
-def read_npz_stream(stream: IO[bytes], name: str, where: str) -> GraphData:
-    """The graph of an open `.npz` file; `where` names the file in errors."""
-    arrays = read_arrays(stream, where)
-    y = read_integers(arrays, "y", where)
-    if y.ndim != 1 or y.size == 0:
-        raise misfit(where, "'y' of shape (node,)", f"shape {y.shape}")
-    n_nodes = y.shape[0]
-    train, val, test = (_split(arrays, mask, n_nodes, where) for mask in MASKS)
-    sources, targets = read_edges(arrays, n_nodes, where)
-    ids = arrays.get("ids")
-    if ids is not None and ids.shape != (n_nodes,):
-        raise misfit(where, f"'ids' of shape ({n_nodes},)", f"shape {ids.shape}")
+def read_bundled(name: str) -> GraphData:
+    """The bundled graph called `name`; its provenance is in data/README.md."""
+    resource = files("fishergraph.datasets") / "data" / f"{name}.npz"
+    path = f"{name}.npz in fishergraph/datasets/data"
+    with resource.open("rb") as stream:
+        arrays = npz.read_arrays(stream, path)
+    return replace(_graph(arrays, name, path), class_names=CLASS_NAMES[name])
+
+
+def _graph(arrays: Arrays, name: str, path: str) -> GraphData:
+    y = node_labels(path, arrays, "y")
+    n_nodes = len(y)
+    train, val, test = (_split(path, arrays, mask, n_nodes) for mask in MASKS)
+    sources, targets = _edge_index(path, arrays, n_nodes)
     return GraphData(
         name=name,
-        X=read_features(arrays, n_nodes, where),
+        X=npz.read_features(path, arrays, n_rows=n_nodes),
         graph=undirected_graph(sources, targets, n_nodes),
         y=y,
         train=train,
         val=val,
         test=test,
-        ids=ids,
+        ids=entry(path, arrays, "ids", (n_nodes,)) if "ids" in arrays else None,
         licence=str(arrays.get("licence", "")),
-        source=str(arrays.get("source", where)),
+        source=str(arrays.get("source", path)),
         class_names=tuple(map(str, arrays["class_names"])) if "class_names" in arrays else None,
     )
 
 
-def read_arrays(stream: IO[bytes], where: str, keys: Iterable[str] | None = None) -> dict[str, np.ndarray]:
-    """The arrays of the file by name: all, or those of `keys` that it has."""
-    keys = None if keys is None else set(keys)
-    try:
-        check_npz(stream, keys)
-        stream.seek(0)
-        file = np.load(stream, allow_pickle=False)
-        return _npz_files.native({key: file[key] for key in file.files if keys is None or key in keys})
-    except UNREADABLE as error:
-        raise ValueError(
-            f"{where} must be an .npz file of plain arrays, but it cannot be read ({_npz_files.plain_reason(error)}); "
-            "replace it."
-        ) from error
+def node_labels(path: str, arrays: Arrays, key: str) -> np.ndarray:
+    """The labels of at least one node."""
+    y = integers(path, arrays, key)
+    if y.ndim != 1 or y.size == 0:
+        raise misfit(path, f"{key!r} of shape (node,)", f"shape {y.shape}")
+    return y
 
 
-def npz_keys(path: Path) -> set[str]:
-    """The names of the arrays of a file; none where it is no npz file."""
-    try:
-        check_regular(path)
-        with zipfile.ZipFile(path) as file:
-            return {name.removesuffix(".npy") for name in file.namelist()}
-    except UNREADABLE:
-        return set()
-
-
-def misfit(where: str, expected: str, got: str) -> ValueError:
-    """The error for a file whose arrays do not make a graph."""
-    return ValueError(f"{where} must hold {expected}, got {got}; see fishergraph.datasets.npz for the layout.")
-
-
-def _array(arrays: dict[str, np.ndarray], key: str, where: str) -> np.ndarray:
-    """The array called `key`, which the layout asks for."""
-    if key not in arrays:
-        have = ", ".join(sorted(arrays)) or "nothing"
-        raise misfit(where, f"an array {key!r}", f"only {have}")
-    return arrays[key]
-
-
-def read_integers(arrays: dict[str, np.ndarray], key: str, where: str) -> np.ndarray:
-    """The array called `key` as int64."""
-    array = _array(arrays, key, where)
-    if array.dtype.kind not in "iu":
-        raise misfit(where, f"integers in {key!r}", f"dtype {array.dtype}")
-    if array.dtype.kind == "u" and array.max(initial=0) >= 2**63:
-        raise misfit(where, f"integers below 2⁶³ in {key!r}", str(array.max()))
-    return array.astype(np.int64)
-
-
-def read_edges(arrays: dict[str, np.ndarray], n_nodes: int, where: str) -> np.ndarray:
+def _edge_index(path: str, arrays: Arrays, n_nodes: int) -> np.ndarray:
     """The ends of all edges, (2, edge) int64."""
-    edges = check_edge_index(f"edge_index in '{where}'", n_nodes, _array(arrays, "edge_index", where))
+    edges = check_edge_index(path, n_nodes, entry(path, arrays, "edge_index"))
     return edges.astype(np.int64, copy=False)
 
 
-def read_features(arrays: dict[str, np.ndarray], n_nodes: int, where: str, dense: str = "x", pieces: str = "x") -> Any:
-    """The features, (node, feature) float32 and finite: the array `dense`, else CSR from the four `pieces`_data, …."""
-    X: Any = _npz_files.read_features(where, arrays, dense, pieces)
-    if X.shape[0] != n_nodes:
-        raise misfit(where, f"features of {n_nodes} nodes, as many as there are", f"shape {X.shape}")
-    return X
-
-
-def _split(arrays: dict[str, np.ndarray], key: str, n_nodes: int, where: str) -> Split:
-    """The node numbers that a mask marks: one array, or a list for a mask of several splits."""
+def _split(path: str, arrays: Arrays, key: str, n_nodes: int) -> Split:
+    """The node numbers of a mask: one array, or a list for a mask of several splits."""
     if key not in arrays:
         return None
     mask = arrays[key]
     if mask.dtype != bool or mask.ndim not in (1, 2) or mask.shape[-1] != n_nodes:
         expected = f"{key!r} of shape ({n_nodes},) or (split, {n_nodes}) and dtype bool"
-        raise misfit(where, expected, f"shape {mask.shape} and dtype {mask.dtype}")
+        raise misfit(path, expected, f"shape {mask.shape} and dtype {mask.dtype}")
     if mask.ndim == 1:
         return np.flatnonzero(mask).astype(np.int64)
     return [np.flatnonzero(row).astype(np.int64) for row in mask]
 
 
-# --- writing --------------------------------------------------------------------------------------------
-
-SMALL = 1 << 28  # bytes; more than that is written as it is, since packing it takes minutes
-
-
 def write_npz(data: GraphData, path: str | Path) -> None:
-    """Write a graph in the layout above, every edge once; the file appears complete or not at all."""
+    """Write a graph, every edge once; the file appears complete or not at all."""
     path = Path(path)
     upper = sp.triu(data.graph, format="coo")
     ends = np.stack([upper.row, upper.col])
     arrays: dict[str, Any] = {"edge_index": ends, "undirected": np.array(True), "y": data.y}
-    arrays |= _npz_files.feature_arrays(data.X)
+    arrays |= npz.feature_arrays(data.X)
     for key, part in zip(MASKS, (data.train, data.val, data.test), strict=True):
         if part is not None:
             arrays[key] = _mask(part, data.n_nodes)
@@ -158,15 +135,138 @@ def write_npz(data: GraphData, path: str | Path) -> None:
     if data.class_names is not None:
         arrays["class_names"] = np.array(data.class_names, dtype=np.str_)
     arrays |= {key: np.array(text) for key in ("licence", "source") if (text := getattr(data, key))}
-    save = np.savez_compressed if sum(array.nbytes for array in arrays.values()) < SMALL else np.savez
+    save = np.savez_compressed if sum(array.nbytes for array in arrays.values()) < _SMALL else np.savez
     with replacing(path) as part, part.open("wb") as stream:
         save(stream, **arrays)
 
 
 def _mask(part: np.ndarray | list[np.ndarray], n_nodes: int) -> np.ndarray:
-    """(node,) or (split, node), true where a node number is in the part."""
+    """(node,) or (split, node), true for the node numbers in the part."""
     if isinstance(part, list):
         return np.stack([_mask(one, n_nodes) for one in part])
     mask = np.zeros(n_nodes, dtype=bool)
     mask[part] = True
     return mask
+
+
+# --- several graphs -------------------------------------------------------------------------------------
+
+
+def read_graph_npz(path: str | Path, name: str | None = None) -> GraphSet:
+    """The graphs of one `.npz` file, symmetrised; a tag that all nodes share carries no information and is dropped."""
+    path = Path(path)
+    arrays, where = npz.read_npz(path), str(path)
+    graph_ptr = integers(where, arrays, "graph_ptr")
+    sound = graph_ptr.ndim == 1 and len(graph_ptr) > 1 and graph_ptr[0] == 0
+    if not sound or (np.diff(graph_ptr) <= 0).any():
+        raise misfit(where, "'graph_ptr' that increases from 0, every graph with a node", f"shape {graph_ptr.shape}")
+    n_nodes, n_graphs = int(graph_ptr[-1]), len(graph_ptr) - 1
+    y = integers(where, arrays, "y", (n_graphs,))
+    most = max(FREE_COUNT, 8 * sum(array.size for array in arrays.values()))
+    if n_nodes > most:
+        raise misfit(where, f"at most {most:,} nodes for the size of its other arrays", f"{n_nodes:,}")
+    sources, targets = _edges(arrays, graph_ptr, where)
+    if "edge_weight" in arrays:
+        graph = as_graph((np.stack([sources, targets]), arrays["edge_weight"]), undirected=True, n_nodes=n_nodes)
+    else:
+        graph = as_graph(undirected_graph(sources, targets, n_nodes))
+    tags = integers(where, arrays, "node_tag", (n_nodes,)) if "node_tag" in arrays else None
+    X = npz.read_features(where, arrays, n_rows=n_nodes) if npz.has_features(arrays) else None
+    if tags is not None and (tags == tags[0]).all():
+        tags = None
+    folds = _folds(arrays, n_graphs, where)
+    classes, codes = np.unique(y, return_inverse=True)
+    graphs = Graphs(graph, graph_ptr, X, tags, _edge_tags(arrays, n_nodes, where))
+    return GraphSet(name or path.stem, graphs, codes.astype(np.int64), folds, tuple(map(str, classes)), where)
+
+
+def _edge_tags(arrays: Arrays, n_nodes: int, path: str) -> EdgeTags | None:
+    """The tags of edges at the nodes where they end, or None."""
+    if "edge_tag" not in arrays:
+        return None
+    nodes, tags = (integers(path, arrays, key) for key in ("edge_tag_node", "edge_tag"))
+    if nodes.shape != tags.shape:
+        raise misfit(path, "'edge_tag' and 'edge_tag_node' of one shape", f"{tags.shape} and {nodes.shape}")
+    check_nodes(path, n_nodes, nodes)
+    return EdgeTags(nodes, tags)
+
+
+def _edges(arrays: Arrays, graph_ptr: np.ndarray, path: str) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of all edges, each listed at least once; an edge stays inside its graph."""
+    if "adj_upper_bits" in arrays:
+        return _unpacked(arrays["adj_upper_bits"], graph_ptr, path)
+    sources, targets = _edge_index(path, arrays, int(graph_ptr[-1]))
+    graph_of = np.repeat(np.arange(len(graph_ptr) - 1), np.diff(graph_ptr))
+    across = np.flatnonzero(graph_of[sources] != graph_of[targets])
+    if len(across):
+        k = across[0]
+        got = f"edge {k} from node {sources[k]} of graph {graph_of[sources[k]]} to graph {graph_of[targets[k]]}"
+        raise misfit(path, "edges inside one graph", got)
+    return sources, targets
+
+
+def _unpacked(bits: np.ndarray, graph_ptr: np.ndarray, path: str) -> tuple[np.ndarray, np.ndarray]:
+    """The edges of packed upper triangles."""
+    sizes = np.diff(graph_ptr)
+    needed = int((sizes * (sizes - 1) // 2).sum())
+    if bits.dtype != np.uint8 or bits.size * 8 < needed:
+        raise misfit(path, f"{needed} bits in 'adj_upper_bits'", f"{bits.size * 8} of {bits.dtype}")
+    on = _set_bits(bits)
+    starts = np.concatenate([[0], np.cumsum(sizes * (sizes - 1) // 2)])
+    borders = np.searchsorted(on, starts)
+    ends = []
+    for k, size in enumerate(sizes):
+        flat = on[borders[k] : borders[k + 1]] - starts[k]
+        lengths = np.arange(size - 1, -1, -1)  # of the rows of the triangle
+        row_ends = np.cumsum(lengths)
+        rows = np.searchsorted(row_ends, flat, side="right")
+        columns = flat - (row_ends[rows] - lengths[rows]) + rows + 1
+        ends.append((rows + graph_ptr[k], columns + graph_ptr[k]))
+    return np.concatenate([a for a, _ in ends]), np.concatenate([b for _, b in ends])
+
+
+def _set_bits(bits: np.ndarray) -> np.ndarray:
+    """The indices of the bits that are set, by blocks: all unpacked bits would take eight times the memory."""
+    block = 1 << 20
+    flat = bits.reshape(-1)
+    parts = [8 * k + np.flatnonzero(np.unpackbits(flat[k : k + block])) for k in range(0, len(flat), block)]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+
+def _folds(arrays: Arrays, n_graphs: int, path: str) -> tuple[Fold, ...]:
+    """The folds of one name, in the order of their numbers; files with inner splits have them for one name only."""
+    matches = [match for key in arrays if (match := re.fullmatch(r"(.*?)(\d+)_test", key))]
+    plain = [match for match in matches if f"{match[1]}{match[2]}_val" not in arrays]
+    folds = []
+    for match in sorted(plain, key=lambda match: int(match[2])):
+        parts = [integers(path, arrays, f"{match[1]}{match[2]}_{part}") for part in ("train", "test")]
+        both = np.concatenate(parts)
+        if both.size and (both.min() < 0 or both.max() >= n_graphs or len(np.unique(both)) != both.size):
+            raise misfit(path, f"distinct graph numbers 0 to {n_graphs - 1} in fold {match[2]}", "others, or repeated")
+        folds.append((parts[0], parts[1]))
+    return tuple(folds)
+
+
+def write_graph_npz(data: GraphSet, path: str | Path) -> None:
+    """Write a set of graphs, every edge once; the file appears complete or not at all."""
+    path, graphs = Path(path), data.graphs
+    upper = sp.triu(graphs.graph.adjacency, format="coo")
+    numeric = all(name.removeprefix("-").isdecimal() for name in data.classes)
+    arrays: dict[str, Any] = {
+        "graph_ptr": graphs.graph_ptr,
+        "edge_index": np.stack([upper.row, upper.col]),
+        "y": np.array([int(name) for name in data.classes])[data.y] if numeric and data.classes else data.y,
+    }
+    if graphs.graph.weights is not None:
+        arrays["edge_weight"] = upper.data
+    if graphs.X is not None:
+        arrays |= npz.feature_arrays(graphs.X)
+    if graphs.tags is not None:
+        texts = graphs.tags.dtype.kind not in "iu"  # text becomes numbers, in the order of the texts
+        arrays["node_tag"] = np.unique(graphs.tags, return_inverse=True)[1] if texts else graphs.tags
+    if graphs.edge_tags is not None:
+        arrays |= {"edge_tag_node": graphs.edge_tags.nodes, "edge_tag": graphs.edge_tags.tags}
+    for k, (train, test) in enumerate(data.folds):
+        arrays |= {f"fold{k}_train": train, f"fold{k}_test": test}
+    with replacing(path) as part, part.open("wb") as stream:
+        np.savez_compressed(stream, **arrays)

@@ -1,4 +1,4 @@
-"""Node graphs of the Open Graph Benchmark in its raw layout, as a folder or as the zip file that is downloaded.
+"""Node graphs of the Open Graph Benchmark in its raw layout, as a folder or as the downloaded zip file.
 
     raw/num-node-list.csv.gz, raw/num-edge-list.csv.gz     one number
     raw/edge.csv.gz                                        "source,target" of every edge, counted from 0
@@ -6,7 +6,7 @@
     split/<kind>/train.csv.gz, valid.csv.gz, test.csv.gz   a node number per line
     mapping/labelidx2<what>.csv.gz                         optional: "number,name" of every class, under a header
 
-The tables are read in blocks straight into the arrays, since the features of ogbn-products are a gigabyte.
+The tables are read in blocks into the final arrays, since the features of ogbn-products take a gigabyte.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph._archive_checks import DEFLATE_RATIO, check_columns
+from fishergraph._errors import FileFormatError
 from fishergraph.datasets.archive import Members
-from fishergraph.datasets.prepare import check_nodes, undirected_graph
-from fishergraph.datasets.record import GraphData
+from fishergraph.datasets.records import GraphData, check_nodes, undirected_graph
+from fishergraph.io.archives import DEFLATE_RATIO, check_columns
 
 BLOCK = 1 << 24  # bytes of text in memory at once
 KINDS = ("time", "sales_ranking", "species", "random")
@@ -39,7 +39,7 @@ def holds_ogb(path: Path) -> bool:
 
 
 def read_ogb(path: str | Path, name: str | None = None) -> GraphData:
-    """The graph of a folder or zip file in the layout, with its split; edges go both ways, absent labels are −1."""
+    """The graph of a folder or zip file in the layout, with its split; edges go both ways, missing labels are −1."""
     path = Path(path)
     with Members(path) as members:
         n_nodes, n_edges = (
@@ -48,10 +48,10 @@ def read_ogb(path: str | Path, name: str | None = None) -> GraphData:
         if n_nodes < 1:
             raise _misfit(members.where("raw/num-node-list"), "a positive number", str(n_nodes))
         if n_edges < 0:
-            raise _misfit(members.where("raw/num-edge-list"), "a number from 0 on", str(n_edges))
+            raise _misfit(members.where("raw/num-edge-list"), "a number of at least 0", str(n_edges))
         y = _numbers(members, "raw/node-label", np.int64, n_nodes, width=1, missing=-1)[:, 0]
         edges = _numbers(members, "raw/edge", np.int32 if n_nodes < 2**31 else np.int64, n_edges, width=2)
-        check_nodes(f"'{members.where('raw/edge')}'", n_nodes, edges)
+        check_nodes(members.where("raw/edge"), n_nodes, edges)
         graph = undirected_graph(edges[:, 0], edges[:, 1], n_nodes)
         del edges
         X = _numbers(members, "raw/node-feat", np.float32, n_nodes)
@@ -67,17 +67,17 @@ def _names(stem: str) -> tuple[str, str]:
 
 
 def _split(members: Members, part: str, n_nodes: int) -> np.ndarray | None:
-    """The node numbers of one part of the split, sorted; None where there is no split."""
+    """The node numbers of one part of the split, sorted; None if there is no split."""
     member = members.find(*(name for kind in KINDS for name in _names(f"split/{kind}/{part}")))
     if member is None:
         return None
     nodes = _read(members, member, np.int64, n_nodes, 1, None)[:, 0]
-    check_nodes(f"'{members.where(member)}'", n_nodes, nodes)
+    check_nodes(members.where(member), n_nodes, nodes)
     return np.sort(nodes)
 
 
 def _class_names(members: Members) -> tuple[str, ...] | None:
-    """The names of the classes, where the mapping is there and complete."""
+    """The names of the classes, if there is a mapping."""
     kinds = ("arxivcategeory", "arxivcategory", "productcategory")  # the first is how OGB spells it
     member = members.find(*(name for kind in kinds for name in _names(f"mapping/labelidx2{kind}")))
     if member is None:
@@ -94,9 +94,9 @@ def _class_names(members: Members) -> tuple[str, ...] | None:
         raise _misfit(members.where(member), "a number and a name per line", str(error)) from error
 
 
-def _misfit(where: str, expected: str, got: str) -> ValueError:
+def _misfit(path: str, expected: str, got: str) -> FileFormatError:
     got = " ".join(got.split())[:200]
-    return ValueError(f"'{where}' must hold {expected}, got {got}; it is cut or another file: download it again.")
+    return FileFormatError(path=path, reason=f"it must hold {expected}, got {got}", advice="download it again")
 
 
 # --- tables ---------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def _numbers(
 
 
 def _read(members: Members, member: str, kind: Any, most: int, width: int, missing: int | None) -> np.ndarray:
-    """The numbers of a member, at `most` so many rows, read in blocks."""
+    """The numbers of a member of at `most` so many rows, read in blocks."""
     import pyarrow as pa
 
     done, out = 0, np.empty((most, width), dtype=kind)
@@ -138,10 +138,10 @@ def _read(members: Members, member: str, kind: Any, most: int, width: int, missi
 
 
 def _check_size(members: Members, member: str, n_rows: int, width: int) -> None:
-    """Raise where a file is too small for its rows, before there are arrays for them."""
+    """Raise if a file is too small for its rows, before arrays are allocated for them."""
     check_columns(width, f"'{members.where(member)}'")
     n_bytes = members.size(member) * (DEFLATE_RATIO if member.endswith(".gz") else 1)
-    if n_rows * width > n_bytes:  # a number takes a byte, or the comma beside it
+    if n_rows * width > n_bytes:  # a number takes a byte, or the comma next to it
         raise _misfit(members.where(member), f"{n_rows} rows", f"a file too small for {n_rows:,}")
 
 
@@ -157,7 +157,7 @@ def _width(members: Members, member: str) -> int:
 
 
 def _blocks(members: Members, member: str, kind: Any, width: int, missing: int | None) -> Any:
-    """Blocks of rows as (row, column) arrays; what is not finite is an error, `missing` stands for empty cells."""
+    """Blocks of rows as (row, column) arrays of finite numbers; `missing` replaces empty cells."""
     import pyarrow as pa
     import pyarrow.csv as pacsv
 
@@ -172,13 +172,13 @@ def _blocks(members: Members, member: str, kind: Any, width: int, missing: int |
             block = np.column_stack([column.to_numpy(zero_copy_only=False) for column in batch.columns])
             bad = np.zeros(len(block), dtype=bool) if block.dtype.kind in "iu" else ~np.isfinite(block).all(axis=1)
             if bad.any():
-                raise ValueError(f"no finite number in row {row + int(bad.argmax())}")
+                raise ValueError(f"NaN or infinity in row {row + int(bad.argmax())}")
             row += len(block)
             yield block
 
 
 def _text(stream: Any, member: str) -> Any:
-    """The unpacked text of a member, as a stream of Arrow's."""
+    """The unpacked text of a member, as an Arrow stream."""
     import pyarrow as pa
 
     source = pa.PythonFile(stream, mode="r")

@@ -1,32 +1,183 @@
 """Arrays, CSR matrices and neighbour lists in pickle files, read without unpickling.
 
 A pickle is a program, and `pickle.Unpickler` runs it: even one that can name nothing but NumPy arrays can be made to
-follow pointers that are written in the file. The files of Planetoid use few of its instructions, always in the same
-way. `parse` knows these instructions alone and makes the values itself, from bytes whose number fits the shape. Names
-of classes and functions are compared with a short list and never looked up.
+follow pointers that are written in the file. Planetoid's files use few of its instructions, always in the same way.
+`parse` knows only these instructions and makes the values itself, from bytes whose number fits the shape. Names of
+classes and functions are compared with a short list and never looked up.
 
-Known are integers, texts, bytes, lists of integers, tables of integers to such lists, arrays of numbers with one or two
-axes, and CSR matrices of them, as protocols 2 to 4 write them. Everything else is an error.
+Allowed are integers, text, bytes, lists of integers, dictionaries of integers to such lists, arrays of numbers with one
+or two axes, and CSR matrices of them, as protocols 2 to 4 write them. Everything else is a `FileFormatError`.
 """
 
 from __future__ import annotations
 
+import math
+import re
 import struct
 from collections.abc import Callable
-from typing import Any
+from enum import Enum
+from typing import Any, NoReturn
 
-from fishergraph.datasets.pickled_values import CALLS, NAMES, Array, Dtype, Matrix, Name, final, refuse, text
+import numpy as np
+import scipy.sparse as sp
+
+from fishergraph._arrays import check_compressed
+from fishergraph._errors import FileFormatError
+from fishergraph.io.archives import check_width
 
 STACK = 10_000  # values at once; Python writes at most a thousand items of a container before it joins them
 SHARED = 64  # bytes of a text that may be referred to again
-
-
+_NUMBERS = re.compile(r"[iu][1248]|f[248]")
 _MARK, _UNSHARED = object(), object()
 
 
 def parse(data: bytes) -> Any:
-    """The array, CSR matrix, list or table that a pickle holds; a ValueError says what else was found."""
+    """The array, CSR matrix, list or dictionary in a pickle; anything else raises a `FileFormatError` without path."""
     return _Parser(data).run()
+
+
+# --- values ---------------------------------------------------------------------------------------------
+
+
+class Name(Enum):
+    """Classes and functions that a file may name."""
+
+    CSR = "csr_matrix"
+    RECONSTRUCT = "_reconstruct"
+    NDARRAY = "ndarray"
+    DTYPE = "dtype"
+    DEFAULTDICT = "defaultdict"
+    LIST = "list"
+    ENCODE = "encode"
+    BYTES = "bytes"
+
+
+NAMES = {
+    ("scipy.sparse.csr", "csr_matrix"): Name.CSR,
+    ("scipy.sparse._csr", "csr_matrix"): Name.CSR,
+    ("numpy.core.multiarray", "_reconstruct"): Name.RECONSTRUCT,
+    ("numpy._core.multiarray", "_reconstruct"): Name.RECONSTRUCT,
+    ("numpy", "ndarray"): Name.NDARRAY,
+    ("numpy", "dtype"): Name.DTYPE,
+    ("collections", "defaultdict"): Name.DEFAULTDICT,
+    ("__builtin__", "list"): Name.LIST,  # of Python 2
+    ("builtins", "list"): Name.LIST,
+    ("_codecs", "encode"): Name.ENCODE,  # how Python 3 writes bytes in protocol 2
+    ("__builtin__", "bytes"): Name.BYTES,  # empty bytes, likewise
+}
+
+
+def refuse(what: str) -> NoReturn:
+    """Raise the error for a file with other content than allowed."""
+    raise FileFormatError(reason=what, advice="replace it with the published file")
+
+
+def text(value: Any) -> str:
+    """Text as Python 2 or 3 writes it."""
+    if not isinstance(value, (str, bytes)):
+        refuse(f"it has {type(value).__name__} in place of text")
+    return value if isinstance(value, str) else value.decode("latin1")
+
+
+def final(value: Any) -> Any:
+    """A value as `parse` returns it."""
+    if isinstance(value, (Array, Matrix)):
+        return refuse("it has an array without content") if value.value is None else value.value
+    return value if isinstance(value, (list, dict)) else refuse("it holds neither array, matrix, list nor dictionary")
+
+
+class Dtype:
+    """A number type; `fill` sets its byte order."""
+
+    def __init__(self, code: str):
+        self.code, self.dtype = code, np.dtype(code)
+
+    def fill(self, state: Any) -> None:
+        """Set the byte order; a state with more than that is refused."""
+        plain = isinstance(state, tuple) and len(state) == 8 and state[0] == 3
+        if not plain or state[2:] != (None, None, None, -1, -1, 0):
+            refuse(f"it has the type {self.code!r} with a state of its own")
+        order = text(state[1])
+        if order not in (("|",) if self.code.endswith("1") else ("<", ">")):
+            refuse(f"it has the type {self.code!r} in the byte order {order!r}")
+        self.dtype = np.dtype(order + self.code)
+
+
+class Array:
+    """An array; `fill` sets its content, once."""
+
+    value: np.ndarray | None = None
+
+    def fill(self, state: Any) -> None:
+        """Set version, shape, type, order and bytes; the array has native byte order."""
+        if self.value is not None or not isinstance(state, tuple) or len(state) != 5:
+            refuse("it has an array with an unknown state")
+        _, shape, kind, by_columns, content = state
+        _check_shape(shape)
+        if not isinstance(kind, Dtype) or not isinstance(content, bytes):
+            refuse("it has an array that is not made of numbers")
+        if math.prod(shape) * kind.dtype.itemsize != len(content):
+            refuse(f"it has {len(content)} bytes for an array of shape {shape} and type {kind.dtype}")
+        flat = np.frombuffer(content, kind.dtype).astype(kind.dtype.newbyteorder("="))
+        self.value = flat.reshape(shape, order="F" if by_columns else "C")
+
+
+class Matrix:
+    """A CSR matrix; `fill` sets its content, once."""
+
+    value: sp.csr_array | None = None
+
+    def fill(self, state: Any) -> None:
+        """Set the attributes of a csr_matrix; its indices are validated."""
+        complete = isinstance(state, dict) and {"data", "indices", "indptr", "_shape"} <= state.keys()
+        if self.value is not None or not complete:
+            refuse("it has a CSR matrix with pieces missing")
+        _check_shape(state["_shape"])
+        pieces = tuple(final(state[piece]) for piece in ("data", "indices", "indptr"))
+        if len(state["_shape"]) != 2 or not all(isinstance(piece, np.ndarray) and piece.ndim == 1 for piece in pieces):
+            refuse("it has a CSR matrix whose pieces are not arrays")
+        if any(piece.dtype.kind != "i" for piece in pieces[1:]):
+            refuse("it has a CSR matrix whose indices are not integers")
+        matrix = sp.csr_array(pieces, shape=state["_shape"])
+        check_width(state["_shape"][1], matrix.nnz, "its matrix")
+        self.value = check_compressed(matrix, "its matrix")
+
+
+def _check_shape(shape: Any) -> None:
+    sound = isinstance(shape, tuple) and 1 <= len(shape) <= 2
+    if not sound or not all(type(size) is int and 0 <= size < 2**31 for size in shape):
+        refuse("it has an array whose shape is not one or two counts")
+
+
+def _new_array(arguments: tuple[Any, ...]) -> Array:
+    return Array() if arguments[:1] == (Name.NDARRAY,) else refuse("it makes something other than an array")
+
+
+def _new_dtype(arguments: tuple[Any, ...]) -> Dtype:
+    code = text(arguments[0]) if arguments else ""
+    return Dtype(code) if _NUMBERS.fullmatch(code) else refuse(f"it has an array of the type {code!r}, not of numbers")
+
+
+def _new_table(arguments: tuple[Any, ...]) -> dict[int, list[int]]:
+    return {} if arguments in ((), (Name.LIST,)) else refuse("it has a dictionary with an unknown default")
+
+
+def _latin1(arguments: tuple[Any, ...]) -> bytes:
+    if len(arguments) != 2 or not isinstance(arguments[0], str) or arguments[1] not in ("latin1", "latin-1"):
+        refuse("it encodes bytes in another way than as latin1")
+    return arguments[0].encode("latin1")
+
+
+CALLS: dict[Name, Callable[[tuple[Any, ...]], Any]] = {
+    Name.RECONSTRUCT: _new_array,
+    Name.DTYPE: _new_dtype,
+    Name.DEFAULTDICT: _new_table,
+    Name.ENCODE: _latin1,
+    Name.BYTES: lambda arguments: b"" if arguments == () else refuse("it makes bytes from a value"),
+}
+
+
+# --- instructions ---------------------------------------------------------------------------------------
 
 
 class _Parser:
@@ -40,15 +191,15 @@ class _Parser:
     def run(self) -> Any:
         """The value on the stack at the end of the program."""
         if self.data[:1] != b"\x80" or self.data[1:2] not in (b"\x02", b"\x03", b"\x04"):
-            refuse("it does not begin as a pickle of protocol 2, 3 or 4 does")
+            refuse("it does not begin like a pickle of protocol 2, 3 or 4")
         self.at = 2
         while (code := self.take(1)) != b".":
             step = _STEPS.get(code)
             if step is None:
-                refuse(f"it has the instruction {code!r} at byte {self.at - 1}, which such files do not use")
+                refuse(f"it has the instruction {code!r} at byte {self.at - 1}, which Planetoid's files do not use")
             step(self)
             if len(self.stack) > STACK:
-                refuse(f"it holds more than {STACK} values that belong to no container")
+                refuse(f"it holds more than {STACK} values outside of containers")
         if len(self.stack) != 1:
             refuse(f"it ends with {len(self.stack)} values instead of one")
         return final(self.stack[0])
@@ -68,7 +219,7 @@ class _Parser:
         return struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
 
     def counted(self, layout: str) -> bytes:
-        """The next bytes of the file, as many as the integer before them says."""
+        """The next bytes of the file, counted by the integer before them."""
         return self.take(self.number(layout))
 
     def line(self) -> str:
@@ -79,7 +230,7 @@ class _Parser:
 
     def pop(self) -> Any:
         if not self.stack or self.stack[-1] is _MARK:
-            refuse("it takes a value that is not there")
+            refuse("it takes a value that does not exist")
         return self.stack.pop()
 
     def top(self, kind: type) -> Any:
@@ -88,19 +239,19 @@ class _Parser:
         return self.stack[-1]
 
     def since_mark(self) -> list[Any]:
-        """The values behind the last mark, which goes too."""
+        """The values after the last mark, which is removed too."""
         for start in range(len(self.stack) - 1, -1, -1):
             if self.stack[start] is _MARK:
                 values = self.stack[start + 1 :]
                 del self.stack[start:]
                 return values
-        return refuse("it takes values up to a mark that is not there")
+        return refuse("it takes values up to a mark that does not exist")
 
     # --- instructions ---
 
     def remember(self, key: int) -> None:
         """Keep names, types and short texts; containers are not shared, so that none can hold itself."""
-        value = self.stack[-1] if self.stack else refuse("it remembers a value that is not there")
+        value = self.stack[-1] if self.stack else refuse("it remembers a value that does not exist")
         short = isinstance(value, (str, bytes)) and len(value) <= SHARED
         self.memo[key] = value if short or isinstance(value, (Name, Dtype)) else _UNSHARED
 
@@ -110,7 +261,7 @@ class _Parser:
 
     def name(self, module: str, name: str) -> None:
         if (module, name) not in NAMES:
-            refuse(f"it names {module}.{name}, which is no array, CSR matrix or list")
+            refuse(f"it names {module}.{name}, which is not an array, CSR matrix or list")
         self.stack.append(NAMES[module, name])
 
     def name_on_stack(self) -> None:
@@ -118,7 +269,7 @@ class _Parser:
         self.name(text(module), text(name))
 
     def tuple_of(self, values: list[Any]) -> None:
-        """A tuple of plain values and of tuples of these, which is as deep as they come."""
+        """A tuple of plain values and of tuples of these."""
         if any(isinstance(inner, tuple) for value in values if isinstance(value, tuple) for inner in value):
             refuse("it has tuples within tuples within tuples")
         self.stack.append(tuple(values))
@@ -132,7 +283,7 @@ class _Parser:
         self.top(list).extend(values)
 
     def set_items(self, values: list[Any]) -> None:
-        """Entries of a table of neighbours (integers to lists) or of the pieces of a matrix (by their names)."""
+        """Entries of a dictionary of neighbours (integers to lists) or of the arrays of a matrix (by their names)."""
         if len(values) % 2:
             refuse("it has a key without value")
         table = self.top(dict)
@@ -158,7 +309,7 @@ class _Parser:
         state = self.pop()
         target = self.stack[-1] if self.stack else None
         if not isinstance(target, (Dtype, Array, Matrix)):
-            refuse("it sets the state of something other than an array, a matrix or a type of numbers")
+            refuse("it sets the state of something other than an array, a matrix or a number type")
         target.fill(state)
 
 
@@ -174,7 +325,7 @@ _STEPS: dict[bytes, Callable[[_Parser], Any]] = {
     b"K": _push(lambda p: p.number("<B")),
     b"M": _push(lambda p: p.number("<H")),
     b"J": _push(lambda p: p.number("<i")),
-    b"U": _push(lambda p: p.counted("<B")),  # texts and bytes of Python 2 alike
+    b"U": _push(lambda p: p.counted("<B")),  # text and bytes of Python 2
     b"T": _push(lambda p: p.counted("<I")),
     b"C": _push(lambda p: p.counted("<B")),  # bytes of Python 3
     b"B": _push(lambda p: p.counted("<I")),
@@ -202,5 +353,5 @@ _STEPS: dict[bytes, Callable[[_Parser], Any]] = {
     b"R": _Parser.call,
     b"\x81": _Parser.new_object,
     b"b": _Parser.build,
-    b"\x95": lambda p: p.number("<Q"),  # the length of a frame, which says nothing new
+    b"\x95": lambda p: p.number("<Q"),  # the length of a frame, which is not needed
 }

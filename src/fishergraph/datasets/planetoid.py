@@ -1,6 +1,6 @@
 """Cora, Citeseer and Pubmed from the original Planetoid files `ind.<name>.<part>`.
 
-Seven of the eight parts are Python pickles. They are parsed by `pickled`, which runs nothing.
+Seven of the eight parts are Python pickles, which `pickled` parses without running them.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_finite_rows
-from fishergraph._file_checks import check_regular
-from fishergraph._npz_files import single
+from fishergraph._arrays import check_finite_rows
+from fishergraph._errors import FileFormatError
 from fishergraph.datasets.pickled import parse
-from fishergraph.datasets.prepare import check_nodes, undirected_graph
-from fishergraph.datasets.record import GraphData
+from fishergraph.datasets.records import GraphData, check_nodes, undirected_graph
 from fishergraph.datasets.sources import PLANETOID_PARTS
+from fishergraph.io.files import check_regular
+from fishergraph.io.npz import single
 
 PARTS = PLANETOID_PARTS
+_ADVICE = "replace it with the published file"
 N_VALIDATION = 500
 
 
@@ -30,19 +31,18 @@ def file_name(name: str, part: str) -> str:
 
 
 def load_pickle(path: Path) -> Any:
-    """The array, CSR matrix or container of a pickle file; anything else is refused, and nothing is run."""
+    """The array, CSR matrix or container of a pickle file; nothing in it is run."""
     check_regular(path)
     try:
         return parse(path.read_bytes())
-    except ValueError as error:
-        raise ValueError(
-            f"{path} must be a Planetoid pickle of arrays and lists, but it was refused ({error}); "
-            "replace it with the published file."
-        ) from error
+    except FileFormatError as error:
+        raise error.revised(path=path) from error
+    except ValueError as error:  # of a text or a matrix
+        raise FileFormatError(path=path, reason=str(error).rstrip("."), advice=_ADVICE) from error
 
 
 def planetoid_names(folder: Path) -> list[str]:
-    """The names of the graphs all of whose files are in the folder."""
+    """The names of the graphs that have all their files in the folder."""
     if not folder.is_dir():
         return []
     names = sorted(path.name.removeprefix("ind.").removesuffix(".allx") for path in folder.glob("ind.*.allx"))
@@ -50,10 +50,10 @@ def planetoid_names(folder: Path) -> list[str]:
 
 
 def read_planetoid(folder: str | Path, name: str | None = None) -> GraphData:
-    """The graph of the eight files of `name` in `folder` (by default of the only one there), with the public split.
+    """The graph of the eight files of `name` in `folder` (by default of the only graph there), with the public split.
 
-    Nodes that the test index skips (15 in Citeseer) become isolated nodes with zero features and class 0, as
-    in other readers; self-loops and repeated edges are dropped; features are not normalised.
+    Nodes that the test index skips (15 in Citeseer) become isolated nodes with zero features and class 0, as in other
+    readers; self-loops and repeated edges are dropped; features are not normalised.
     """
     folder = Path(folder)
     name = _only(folder) if name is None else name
@@ -61,20 +61,17 @@ def read_planetoid(folder: str | Path, name: str | None = None) -> GraphData:
     try:
         return _assemble(name, parts)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"the files {folder / file_name(name, '*')} must be the eight parts of one Planetoid graph, "
-            f"but they do not fit together ({error}); replace them with the published files."
-        ) from error
+        reason = f"the eight files do not fit together ({str(error).rstrip('.')})"
+        advice = "replace them with the published files"
+        raise FileFormatError(path=folder / file_name(name, "*"), reason=reason, advice=advice) from error
 
 
 def _only(folder: Path) -> str:
     """The name of the one graph in the folder."""
     names = planetoid_names(folder)
     if len(names) != 1:
-        raise ValueError(
-            f"'{folder}' must hold the files of one Planetoid graph, got {', '.join(names) or 'none'}; say which, as "
-            "in load_graph(name, data_home=folder)."
-        )
+        reason = f"it must hold the files of one Planetoid graph, got {', '.join(names) or 'none'}"
+        raise FileFormatError(path=folder, reason=reason, advice="pass its name, load_graph(name, data_home=folder)")
     return names[0]
 
 
@@ -85,11 +82,9 @@ def _read_parts(folder: Path, name: str) -> SimpleNamespace:
     check_regular(index_file)
     try:
         test = np.array(index_file.read_text().split(), dtype=np.int64)
-    except (ValueError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{index_file} must hold one node number a line, but it does not ({error}); "
-            "replace it with the published file."
-        ) from error
+    except ValueError as error:  # of a number, or of text in another encoding
+        reason = f"it must hold one node number per line ({error})"
+        raise FileFormatError(path=index_file, reason=reason, advice=_ADVICE) from error
     return SimpleNamespace(**parts, test=test)
 
 
@@ -101,7 +96,7 @@ def _assemble(name: str, parts: SimpleNamespace) -> GraphData:
     if parts.test.min() < n_first or parts.tx.shape[0] != len(parts.test) or parts.x.shape[0] != len(parts.y):
         raise IndexError("the test index does not follow the rows of allx, or a part has too few rows")
     if n_nodes > n_first + max(2 * len(parts.test), len(parts.graph)):
-        raise IndexError(f"the test index names node {n_nodes - 1}, far more than the other parts have")
+        raise IndexError(f"the test index names node {n_nodes - 1}, but the other parts have far fewer")
     first, last = parts.allx.tocoo(), parts.tx.tocoo()  # (node, feature) triples
     values = single(np.concatenate([first.data, last.data]), "the features")
     rows = np.concatenate([first.row, parts.test[last.row]])
@@ -124,11 +119,11 @@ def _assemble(name: str, parts: SimpleNamespace) -> GraphData:
 
 
 def _check_kinds(parts: SimpleNamespace) -> None:
-    """Raise unless features are CSR matrices, labels arrays with a column per class, and the graph a table."""
+    """Raise unless features are CSR matrices, labels arrays with a column per class, and the graph a dictionary."""
     features, labels = (parts.x, parts.tx, parts.allx), (parts.y, parts.ty, parts.ally)
     dense = all(isinstance(part, np.ndarray) and part.ndim == 2 and part.shape[1] > 0 for part in labels)
     if not dense or not all(map(sp.issparse, features)) or not isinstance(parts.graph, dict) or not len(parts.test):
-        raise TypeError("a part is of another kind than its name says")
+        raise TypeError("a part is of another type than its name says")
 
 
 def _graph(neighbours: dict[int, list[int]], n_nodes: int, file: str) -> sp.csr_array:

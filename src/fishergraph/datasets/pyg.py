@@ -1,4 +1,4 @@
-"""Graphs of PyTorch Geometric: a `Data` object, a dataset of one graph, or its processed file."""
+"""Graphs of PyTorch Geometric: `Data`, a dataset of one graph, or a processed file."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_compressed, check_finite_rows, check_integer
-from fishergraph._npz_files import single
-from fishergraph.datasets.prepare import check_edge_index, undirected_graph
-from fishergraph.datasets.record import GraphData, Split
+from fishergraph._arrays import check_compressed, check_finite_rows
+from fishergraph._errors import InputError
+from fishergraph._optional import require
+from fishergraph._validation import check_integer
+from fishergraph.datasets.records import GraphData, Split, check_edge_index, undirected_graph
+from fishergraph.io.npz import single
 
 PROCESSED = ("processed/data.pt", "processed/geometric_data_processed.pt", "data.pt")
 
 
 def is_pyg(obj: Any) -> bool:
-    """Whether an object is PyTorch Geometric's, found without importing it."""
+    """Whether an object comes from PyTorch Geometric, without importing it."""
     return any(base.__module__.partition(".")[0] == "torch_geometric" for base in type(obj).__mro__)
 
 
@@ -29,13 +31,11 @@ def holds_pyg(path: Path) -> bool:
 def _file(path: Path) -> Path | None:
     if path.is_file():
         return path if path.suffix == ".pt" else None
-    return next((path / place for place in PROCESSED if (path / place).is_file()), None)
+    return next((path / file for file in PROCESSED if (path / file).is_file()), None)
 
 
 def read_pyg(path: str | Path, name: str | None = None) -> GraphData:
     """The graph of a processed file, or of the folder of a dataset; nothing in it is run."""
-    from fishergraph._optional import require
-
     require("torch_geometric", extra="torch")
     from fishergraph.nn.pyg_file import load_processed
 
@@ -44,22 +44,19 @@ def read_pyg(path: str | Path, name: str | None = None) -> GraphData:
 
 
 def from_pyg(obj: Any, name: str | None = None) -> GraphData:
-    """The graph of a `Data` object, or of a dataset that holds one.
+    """The graph of a `Data` object, or of a dataset with one graph.
 
-    It needs `edge_index` and `y`; without `x` the nodes have no features. Edges go both ways; `train_mask`,
-    `val_mask` and `test_mask`, (node,) or (node, split), are its splits. Where the dataset has `get_idx_split`, as
-    those of OGB, that is its split.
+    It needs `edge_index` and `y`; without `x` the nodes have no features. Edges go both ways. `train_mask`, `val_mask`
+    and `test_mask`, (node,) or (node, split), are its splits, or `get_idx_split()` of OGB's datasets.
     """
     data, name = _one(obj), name or _name(obj)
     edges, y = (_numpy(getattr(data, key, None), key, name) for key in ("edge_index", "y"))
     n_nodes = _n_nodes(data, name)
     y = y.reshape(-1) if y.size == n_nodes else y
     if y.shape != (n_nodes,):
-        raise ValueError(
-            f"{name} must have a label for each of its {n_nodes} nodes, got y of shape {y.shape}; choose one task, or "
-            "another dataset."
-        )
-    sources, targets = check_edge_index(f"edge_index of {name}", n_nodes, edges)
+        expected, advice = f"have a label for each of its {n_nodes} nodes", "choose one task, or another dataset"
+        raise InputError(parameter=name, expected=expected, got=f"y of shape {y.shape}", advice=advice)
+    sources, targets = check_edge_index(name, n_nodes, edges)
     graph = undirected_graph(sources, targets, n_nodes)
     train, val, test = _splits(obj, data, n_nodes, name)
     return GraphData(name, _features(data, n_nodes, name), graph, _labels(y, name), train, val, test, source=name)
@@ -68,14 +65,17 @@ def from_pyg(obj: Any, name: str | None = None) -> GraphData:
 def _one(obj: Any) -> Any:
     """The `Data` of an object: itself, or the only one of a dataset."""
     if hasattr(obj, "edge_types"):
-        raise ValueError("a graph must have one kind of nodes, got a HeteroData; call its to_homogeneous() first.")
+        expected, advice = "have one type of nodes", "call its to_homogeneous() first"
+        raise InputError(parameter="a graph", expected=expected, got="a HeteroData", advice=advice)
     if hasattr(obj, "edge_index") and not hasattr(obj, "get_summary"):
         return obj
     if not hasattr(obj, "get_summary") or len(obj) != 1:
         n = len(obj) if hasattr(obj, "__len__") else "no"
-        raise ValueError(
-            f"a graph to classify nodes of must be alone, got {type(obj).__name__} with {n} graphs; choose one of "
-            "them, or give all of them to FisherGraphEmbedding."
+        raise InputError(
+            parameter="a dataset of labelled nodes",
+            expected="hold one graph",
+            got=f"{type(obj).__name__} with {n} graphs",
+            advice="choose one of them, or pass all of them to FisherGraphEmbedding",
         )
     return obj[0]
 
@@ -88,36 +88,35 @@ def _name(obj: Any) -> str:
 def _numpy(tensor: Any, key: str, name: str) -> np.ndarray:
     """A tensor of the data as an array of numbers."""
     if tensor is None:
-        raise ValueError(f"{name} must have {key}, got Data without it; set data.{key}.")
+        raise InputError(parameter=name, expected=f"have {key}", got="Data without it", advice=f"set data.{key}")
     dense = hasattr(tensor, "detach") and str(tensor.layout) == "torch.strided"
     if not dense or tensor.is_quantized or tensor.is_complex():
         kind = f"{tensor.dtype} ({tensor.layout})" if hasattr(tensor, "detach") else type(tensor).__name__
-        raise ValueError(f"{key} of {name} must be a dense tensor of numbers, got {kind}; convert it.")
+        raise InputError(parameter=f"{key} of {name}", expected="be a dense tensor of numbers", got=kind)
     tensor = tensor.detach().cpu()
     return (tensor.float() if tensor.is_floating_point() and tensor.element_size() < 4 else tensor).numpy()
 
 
 def _n_nodes(data: Any, name: str) -> int:
-    """The number of nodes, as the data says it or as its tensors do."""
+    """The number of nodes, by `num_nodes` or by the tensors."""
     try:
         return check_integer(data.num_nodes, "num_nodes", least=1)
-    except Exception as error:  # PyTorch Geometric counts the rows of whatever is there
-        raise ValueError(
-            f"{name} must say how many nodes it has, got none that can be counted; set data.num_nodes."
-        ) from error
+    except Exception as error:  # PyTorch Geometric infers it from any attribute
+        raise InputError(parameter=name, expected="have num_nodes", got="none", advice="set data.num_nodes") from error
 
 
 def _labels(y: np.ndarray, name: str) -> np.ndarray:
-    """Class numbers, −1 where there is none."""
-    known = np.isfinite(y)
-    strange = y[known & (y != np.trunc(np.clip(y, -(2.0**53), 2.0**53)))] if y.dtype.kind == "f" else y[:0]
-    if len(strange):
-        raise ValueError(f"y of {name} must hold the number of a class, got {strange[0]:g}; bin numbers into classes.")
-    return np.where(known, y, -1).astype(np.int64)
+    """Class numbers, −1 for missing ones."""
+    finite = np.isfinite(y)
+    fractions = y[finite & (y != np.trunc(np.clip(y, -(2.0**53), 2.0**53)))] if y.dtype.kind == "f" else y[:0]
+    if len(fractions):
+        value, advice = float(fractions[0]), "bin the values into classes"
+        raise InputError(parameter=f"y of {name}", value=value, expected="hold class numbers", advice=advice)
+    return np.where(finite, y, -1).astype(np.int64)
 
 
 def _features(data: Any, n_nodes: int, name: str) -> Any:
-    """The features, (node, feature); CSR where they are a sparse tensor."""
+    """The features, (node, feature); CSR if they are a sparse tensor."""
     x = getattr(data, "x", None)
     if x is None:
         return np.empty((n_nodes, 0), dtype=np.float32)
@@ -125,7 +124,8 @@ def _features(data: Any, n_nodes: int, name: str) -> Any:
         x = x.to_torch_sparse_csr_tensor()
     shape = tuple(getattr(x, "shape", ()))
     if not hasattr(x, "detach") or len(shape) not in (1, 2) or len(x) != n_nodes:
-        raise ValueError(f"x of {name} must have a row for each of its {n_nodes} nodes, got shape {shape}; repair it.")
+        expected = f"have a row for each of the {n_nodes} nodes"
+        raise InputError(parameter=f"x of {name}", expected=expected, got=f"shape {shape}")
     what = f"x of {name}"
     if str(x.layout) == "torch.strided":
         X: Any = np.ascontiguousarray(single(_numpy(x, "x", name), what)).reshape(n_nodes, -1)
@@ -138,7 +138,7 @@ def _features(data: Any, n_nodes: int, name: str) -> Any:
 
 
 def _splits(obj: Any, data: Any, n_nodes: int, name: str) -> list[Split]:
-    """The parts train, val and test, each None where it is not given."""
+    """The parts train, val and test, each None if there is none."""
     if hasattr(obj, "get_idx_split"):
         split = obj.get_idx_split()
         return [np.sort(split[part].numpy()).astype(np.int64) for part in ("train", "valid", "test")]
@@ -151,9 +151,7 @@ def _part(data: Any, key: str, n_nodes: int, name: str) -> Split:
         return None
     marks = _numpy(mask, key, name)
     if marks.ndim not in (1, 2) or len(marks) != n_nodes or not np.isin(marks, (0, 1)).all():
-        raise ValueError(
-            f"{key} of {name} must be true or false for each of {n_nodes} nodes, got {marks.dtype} of shape "
-            f"{marks.shape}; repair it."
-        )
+        expected, got = f"be true or false for each of {n_nodes} nodes", f"{marks.dtype} of shape {marks.shape}"
+        raise InputError(parameter=f"{key} of {name}", expected=expected, got=got)
     parts = [np.flatnonzero(column).astype(np.int64) for column in marks.reshape(n_nodes, -1).T]
     return parts if marks.ndim == 2 else parts[0]

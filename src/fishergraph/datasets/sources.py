@@ -1,8 +1,8 @@
-"""The table of published data: what it is, under which licence, where it comes from, what its files must be.
+"""The table of published data: description, licence, address, size and checksums.
 
-A checksum stands here only where it is known. Planetoid's were computed from the published files. Those of Reddit and
-of OGB's archives are the ones that independent public projects state for the same addresses; we have not computed them
-ourselves. Where there is none, the checksum of the first download is kept beside the file and holds from then on.
+Planetoid's checksums were computed from the published files. Those of Reddit and of OGB's archives are stated by
+independent public projects for the same addresses; we have not computed them. Files without a checksum here keep that
+of their first download.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from fishergraph.datasets.prepare import METHOD, Preparation
 COMPUTED, STATED, FIRST_USE = (
     "computed from the published file",
     "stated by independent public projects, not computed by us",
-    "learned at the first download, and kept beside the file",
+    "stored at the first download, next to the file",
 )
 
 
 @dataclass(frozen=True)
 class File:
-    """One file to download: its path in a data folder, its address, and what it must be."""
+    """One file to download: its path in a data folder, its address, its bytes and checksum if known."""
 
     path: str
     url: str
-    size: int | None = None  # bytes, where known
-    sha256: str | None = None  # where known
+    size: int | None = None
+    sha256: str | None = None
     checksum_from: str = FIRST_USE
 
 
 @dataclass(frozen=True)
 class Source:
-    """One published dataset; `n_edges` counts an edge once, `places` are where a data folder may have it already."""
+    """One published dataset; `n_edges` counts an edge once, `paths` are where a data folder may have it."""
 
     name: str
     about: str
@@ -46,14 +46,14 @@ class Source:
     home: str
     reader: str  # a name in `formats.FORMATS`
     files: tuple[File, ...]
-    places: tuple[str, ...]
+    paths: tuple[str, ...]
     preparation: Preparation = METHOD
 
     __repr__ = short_repr
 
     @property
     def size(self) -> int | None:
-        """The bytes of all files, or None where one is not known."""
+        """The bytes of all files, or None if one is not known."""
         sizes = [file.size for file in self.files if file.size is not None]
         return sum(sizes) if len(sizes) == len(self.files) else None
 
@@ -102,9 +102,9 @@ def _planetoid(name: str, counts: tuple[int, int, int, int], pyg_name: str, *, l
         File(f"planetoid/{file}", f"{address}/{file}", None, checksum, COMPUTED)
         for file, checksum in zip(names, _PLANETOID_SUMS[name], strict=True)
     )
-    places = (".", "planetoid", f"{pyg_name}/raw")
+    paths = (".", "planetoid", f"{pyg_name}/raw")
     about, split = "papers, their words and citations", "public: 20 labels per class, 500, 1,000"
-    return Source(name, about, *counts, split, licence, home, "planetoid", files, places)
+    return Source(name, about, *counts, split, licence, home, "planetoid", files, paths)
 
 
 # --- one archive or one npz each ------------------------------------------------------------------------
@@ -113,8 +113,8 @@ def _planetoid(name: str, counts: tuple[int, int, int, int], pyg_name: str, *, l
 def _ogb(name: str, about: str, counts: tuple[int, int, int, int], split: str, licence: str, archive: File) -> Source:
     short = name.removeprefix("ogbn-")
     home = f"https://ogb.stanford.edu/docs/nodeprop/#{name}"
-    places = (archive.path, f"{short}.zip", name, f"ogbn_{short}", short)
-    return Source(name, about, *counts, split, licence, home, "ogb", (archive,), places)
+    paths = (archive.path, f"{short}.zip", name, f"ogbn_{short}", short)
+    return Source(name, about, *counts, split, licence, home, "ogb", (archive,), paths)
 
 
 def _shchur(
@@ -123,11 +123,11 @@ def _shchur(
     home = "https://github.com/shchur/gnn-benchmark"
     path = f"{name}/{file}"
     files = (File(path, f"{home}/raw/master/data/npz/{file}"),)
-    places = (path, file, f"{pyg_name}/raw/{file}")
-    return Source(name, about, *counts, "none", "MIT", home, "shchur", files, places, preparation)
+    paths = (path, file, f"{pyg_name}/raw/{file}")
+    return Source(name, about, *counts, "none", "MIT", home, "shchur", files, paths, preparation)
 
 
-_COUNTS = Preparation(binary=True)  # words counted: what is usually reported is whether a word occurs
+_COUNTS = Preparation(binary=True)  # word counts; results are usually reported for whether a word occurs
 _OGB_FILES = "https://snap.stanford.edu/ogb/data/nodeproppred"
 _PLANETOID_HOME = "https://github.com/kimiyoung/planetoid"
 _GRAPHS = (
@@ -141,7 +141,7 @@ _GRAPHS = (
     _planetoid("citeseer", (3327, 4552, 3703, 6), "CiteSeer", licence="MIT", home=_PLANETOID_HOME),
     _planetoid("pubmed", (19717, 44324, 500, 3), "PubMed", licence="MIT", home=_PLANETOID_HOME),
     Source(
-        *("reddit", "posts, linked where one person wrote under both", 232965, 57307946, 602, 41),
+        *("reddit", "posts, linked if one person commented on both", 232965, 57307946, 602, 41),
         *(
             "by day: the first 20 days, then 30% and 70% of the rest",
             "not stated",
@@ -165,7 +165,7 @@ _GRAPHS = (
         ),
     ),
     _ogb(
-        *("ogbn-products", "products, linked where bought together", (2449029, 61859140, 100, 47)),
+        *("ogbn-products", "products, linked if bought together", (2449029, 61859140, 100, 47)),
         *("by sales rank: the best sold 8%, the next 2%, the rest", "Amazon licence"),
         File(
             *("ogbn-products/products.zip", f"{_OGB_FILES}/products.zip", None),
@@ -173,11 +173,11 @@ _GRAPHS = (
         ),
     ),
     _shchur(
-        *("amazon-computers", "computers, linked where bought together", (13752, 245861, 767, 10)),
+        *("amazon-computers", "computers, linked if bought together", (13752, 245861, 767, 10)),
         *("amazon_electronics_computers.npz", "Computers", METHOD),
     ),
     _shchur(
-        *("amazon-photo", "cameras, linked where bought together", (7650, 119081, 745, 8)),
+        *("amazon-photo", "cameras, linked if bought together", (7650, 119081, 745, 8)),
         *("amazon_electronics_photo.npz", "Photo", METHOD),
     ),
     _shchur(
@@ -193,7 +193,7 @@ SOURCES = {source.name: source for source in _GRAPHS}
 
 
 def published(name: Any) -> Source | None:
-    """The entry of the table for a name, whose hyphens may be underscores; None where there is none."""
+    """The entry of the table for a name, whose hyphens may be underscores; None if there is none."""
     return SOURCES.get(name.replace("_", "-")) if isinstance(name, str) else None
 
 

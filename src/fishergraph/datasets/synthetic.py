@@ -1,12 +1,12 @@
-"""Tasks that show what attention is for: sets, and neighbourhoods, that have one mean and differ in their modes."""
+"""Tasks for attention: sets, and neighbourhoods, that have the same mean and differ in their modes."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from fishergraph._checks import check_integer, check_number, check_seed
-from fishergraph.datasets.prepare import undirected_graph
-from fishergraph.datasets.record import GraphData
+from fishergraph._errors import InputError
+from fishergraph._validation import check_integer, check_number, check_seed
+from fishergraph.datasets.records import GraphData, undirected_graph
 
 _MOST = 10_000_000
 
@@ -16,7 +16,7 @@ def equal_mean_sets(
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """(sets, y): sets of class c have half of their members near e_c and half near −e_c, (member, class) float64.
 
-    Members come in pairs x, −x, so the mean of every set is zero: mean pooling sees nothing, whatever comes after it.
+    Members come in pairs x, −x, so the mean of every set is zero, and mean pooling cannot tell the classes apart.
     """
     pairs = _pairs(n_sets, n_members, noise)
     n_classes = check_integer(n_classes, "n_classes", least=2, most=1000)
@@ -29,22 +29,22 @@ def equal_mean_sets(
 def equal_mean_graph(
     n_nodes: int = 400, n_members: int = 16, n_classes: int = 2, *, noise: float = 0.3, seed: int = 0
 ) -> GraphData:
-    """A graph of `n_nodes` labelled nodes whose neighbourhoods have one mean and differ in their modes.
+    """A graph of `n_nodes` labelled nodes whose neighbourhoods have the same mean and differ in their modes.
 
-    The labelled nodes have features of zero. Each is linked to pairs of leaves x, −x, with x near e_c for class c,
-    drawn from `n_nodes` pairs that all nodes share. Leaves have no label (−1). A quarter of the labelled nodes is for
+    The features of labelled nodes are zero. Each is linked to pairs of unlabelled nodes (−1) with features x and −x, x
+    near e_c for class c, drawn from `n_nodes` pairs that all nodes share. A quarter of the labelled nodes is for
     training, a quarter for validation, half for testing.
     """
     pairs = _pairs(n_nodes, n_members, noise)
     n_classes = check_integer(n_classes, "n_classes", least=2, most=1000)
     rng = np.random.default_rng(check_seed(seed))
     y = rng.permutation(np.arange(n_nodes) % n_classes)
-    kinds = np.arange(n_nodes) % n_classes  # of the pairs
+    kinds = np.arange(n_nodes) % n_classes  # classes of the pairs
     half = _half(rng, kinds, n_classes, noise)
     X = np.concatenate([np.zeros((n_nodes, n_classes)), half, -half]).astype(np.float32)
     drawn = [rng.choice(np.flatnonzero(kinds == label), pairs, replace=pairs > (kinds == label).sum()) for label in y]
-    leaves = n_nodes + np.concatenate([np.concatenate([part, part + n_nodes]) for part in drawn])
-    graph = undirected_graph(leaves, np.repeat(np.arange(n_nodes), 2 * pairs), len(X))
+    members = n_nodes + np.concatenate([np.concatenate([part, part + n_nodes]) for part in drawn])
+    graph = undirected_graph(members, np.repeat(np.arange(n_nodes), 2 * pairs), len(X))
     quarter = n_nodes // 4
     train, val, test = np.split(rng.permutation(n_nodes), [quarter, 2 * quarter])
     labels = np.concatenate([y, np.full(2 * n_nodes, -1)])
@@ -52,15 +52,15 @@ def equal_mean_graph(
 
 
 def _pairs(n_sets: int, n_members: int, noise: float) -> int:
-    """The number of pairs in a set, after a look at what was asked for."""
+    """The number of pairs in a set, after validation of the sizes."""
     check_integer(n_sets, "the number of sets", least=4, most=_MOST)
     check_number(noise, "noise", most=1e12)
     if check_integer(n_members, "n_members", least=2, most=_MOST) % 2:
-        raise ValueError(f"n_members must be even, as members come in pairs x, -x, got {n_members}; add one.")
+        expected = "be even, since members come in pairs x, -x"
+        raise InputError(parameter="n_members", value=n_members, expected=expected)
     if n_sets * n_members > _MOST:
-        raise ValueError(
-            f"all sets together must have at most {_MOST:,} members, got {n_sets} of {n_members}; lower one of the two."
-        )
+        expected, got = f"have at most {_MOST:,} members", f"{n_sets} times {n_members}"
+        raise InputError(parameter="all sets together", expected=expected, got=got)
     return n_members // 2
 
 

@@ -1,7 +1,7 @@
 """A graph as two tables, `<name>.nodes.csv` and `<name>.edges.csv` (or .tsv, .parquet, gzipped), for other programs.
 
-Edges have source and target. A row per node has id, label, the split as train, val, test or empty (split0, split1, …
-where there are several), and the features, all other columns.
+Edges have source and target. Nodes have id, label, the split as train, val, test or empty (split0, split1, … if there
+are several), and the features in all other columns.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._archive_checks import check_columns, check_gzip
-from fishergraph._file_checks import check_folder, check_suffix, naming, replacing_all
-from fishergraph._npz_files import SUFFIXES
-from fishergraph.datasets.prepare import undirected_graph
-from fishergraph.datasets.record import GraphData, Split
+from fishergraph._errors import FileFormatError
+from fishergraph.datasets.records import GraphData, Split, undirected_graph
+from fishergraph.graph import as_graph
+from fishergraph.io.archives import check_columns, check_gzip
+from fishergraph.io.files import check_folder, check_suffix, naming, replacing_all
+from fishergraph.io.npz import SUFFIXES
 
-TABLES = {suffix: mark for suffix, mark in SUFFIXES.items() if suffix != ".npz"}
+TABLES = {suffix: separator for suffix, separator in SUFFIXES.items() if suffix != ".npz"}
 _WORDS = ("train", "val", "test")
-CELLS = 1 << 22  # of a block of rows in memory
+CELLS = 1 << 22  # cells of a block of rows in memory
 
 
 def table_paths(path: str | Path) -> tuple[Path, Path]:
@@ -37,10 +38,9 @@ def table_paths(path: str | Path) -> tuple[Path, Path]:
 
 
 def write_tables(data: GraphData, path: str | Path) -> tuple[Path, Path]:
-    """The paths of two tables, now written: edges (source, target, both directions) and nodes; both, or neither.
+    """Write tables of edges (both directions) and nodes, both or neither; returns their paths.
 
-    A row per node: id, label (its name where classes have names, empty where there is none), the split as train, val,
-    test or empty (split0, split1, … where there are several), and the features x0, x1, ….
+    Labels are the names of classes, if they have names, and empty if a node has none; features are x0, x1, ….
     """
     edges, nodes = table_paths(path)
     for target in (edges, nodes):
@@ -58,7 +58,7 @@ def write_tables(data: GraphData, path: str | Path) -> tuple[Path, Path]:
 
 
 def holds_tables(path: Path) -> bool:
-    """Whether a path is one of the two tables, with the other beside it."""
+    """Whether a path is one of two tables that both exist."""
     return _pair(path) is not None
 
 
@@ -72,27 +72,23 @@ def _pair(path: Path) -> tuple[Path, Path] | None:
 
 
 def read_tables(path: str | Path, name: str | None = None) -> GraphData:
-    """The graph of two tables, given one of them; edges go both ways.
+    """The graph of two tables, by the path of one of them; edges go both ways.
 
-    Labels that are numbers from 0 on stay, others are numbered in the order of their texts; empty ones are −1.
+    Labels that are non-negative integers are kept, others are numbered in the order of their text; empty ones are −1.
     """
-    from fishergraph.graph import as_graph
-    from fishergraph.tables import read_columns, read_edges, read_nodes
+    from fishergraph.io.tables import read_columns, read_edges, read_nodes
 
     path = Path(path)
     pair = _pair(path)
     if pair is None:
-        raise FileNotFoundError(
-            f"a table of nodes and one of edges were expected at '{path}', got none; see write_tables."
-        )
+        raise FileNotFoundError(f"'{path}' is not one of two tables of nodes and edges; see write_tables.")
     edges, nodes = pair
     splits = _split_names(nodes)
     ids, X, _ = read_nodes(nodes, drop=["label", *splits])
     graph = as_graph(read_edges(edges), node_ids=ids)
     if graph.weights is not None:
-        raise ValueError(
-            f"'{edges}' must list edges without weights, each once, got others; drop the column and repeats."
-        )
+        reason = "it must list every edge once, without weights"
+        raise FileFormatError(path=edges, reason=reason, advice="drop the column of weights and repeated edges")
     sources, targets = graph.adjacency.nonzero()
     labels, *words = read_columns(nodes, ["label", *splits])
     y, names = _numbered(labels)
@@ -105,13 +101,13 @@ def read_tables(path: str | Path, name: str | None = None) -> GraphData:
 
 
 def _split_names(nodes: Path) -> list[str]:
-    """The columns of a node table that are splits, in order."""
+    """The columns of a node table that hold splits, in order."""
     names = [name for name in _columns(nodes) if re.fullmatch(r"split\d*", name)]
     return sorted(names, key=lambda name: int(name.removeprefix("split") or -1))
 
 
 def _columns(path: Path) -> list[str]:
-    """The names of a table's columns; none where it cannot be read, which reading all of it then explains."""
+    """The names of a table's columns; none if it cannot be read, which `read_nodes` then explains."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -129,7 +125,7 @@ def _columns(path: Path) -> list[str]:
 
 
 def _numbered(labels: list[Any]) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """Class numbers, and their names where the labels are not numbers already."""
+    """Class numbers, and their names unless the labels are numbers."""
     if all(label is None or (isinstance(label, int) and label >= 0) for label in labels):
         return np.array([-1 if label is None else label for label in labels], dtype=np.int64), None
     names = sorted({str(label) for label in labels if label is not None})
@@ -140,9 +136,10 @@ def _numbered(labels: list[Any]) -> tuple[np.ndarray, tuple[str, ...] | None]:
 def _part(splits: list[list[Any]], word: str, nodes: Path) -> Split:
     """The rows that are in one part of each split."""
     for column in splits:
-        strange = next((cell for cell in column if cell is not None and cell not in _WORDS), None)
-        if strange is not None:
-            raise ValueError(f"a split of '{nodes}' must say train, val, test or nothing, got {strange!r}; repair it.")
+        other = next((cell for cell in column if cell is not None and cell not in _WORDS), None)
+        if other is not None:
+            reason = f"a split must say train, val, test or nothing, got {other!r}"
+            raise FileFormatError(path=nodes, reason=reason, advice="repair it")
     parts = [np.array([i for i, cell in enumerate(column) if cell == word], dtype=np.int64) for column in splits]
     return None if not parts else parts[0] if len(parts) == 1 else parts
 
@@ -166,7 +163,7 @@ def _split_columns(data: GraphData) -> dict[str, Any]:
 
 def _write(path: Path, part: Path, columns: dict[str, Any], n_rows: int, X: Any = None) -> None:
     """Write the table of `path` to `part` by blocks of rows; a column is a function of the rows."""
-    from fishergraph._table_files import write_blocks
+    from fishergraph.io.arrow import write_blocks
 
     width = 0 if X is None else X.shape[1]
     step = max(CELLS // (width + len(columns)), 1)

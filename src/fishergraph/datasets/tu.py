@@ -1,15 +1,15 @@
 """Graph sets in the text format of the TU collection.
 
-A set NAME is a folder (or a zip file) of text files with one line per edge, node or graph, nodes and graphs counted
+A set NAME is a folder (or a zip file) of text files with one line per edge, node or graph; nodes and graphs are counted
 from 1:
 
     NAME_A.txt                "row, column" of every edge
     NAME_graph_indicator.txt  the graph of every node
     NAME_graph_labels.txt     the class of every graph
-    NAME_node_labels.txt      optional: the tag of every node (one of several columns makes one tag)
+    NAME_node_labels.txt      optional: the tag of every node (several columns make one tag)
     NAME_node_attributes.txt  optional: the features of every node, separated by commas
     NAME_edge_labels.txt      optional: the tag of every edge, in the order of NAME_A.txt
-    NAME_edge_attributes.txt  optional: numbers of every edge, in that order; of one column they are the weights
+    NAME_edge_attributes.txt  optional: numbers of every edge, in that order; a single column is the weight
 """
 
 from __future__ import annotations
@@ -22,32 +22,33 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph._archive_checks import check_zip
-from fishergraph._file_checks import check_readable, check_regular
-from fishergraph._npz_files import single
-from fishergraph.datasets.graph_set import GraphSet
+from fishergraph._errors import FileFormatError
+from fishergraph.datasets.records import GraphSet
 from fishergraph.graph import as_graph
 from fishergraph.graphs import EdgeTags, Graphs
+from fishergraph.io.archives import check_zip
+from fishergraph.io.files import check_readable, check_regular, unreadable
+from fishergraph.io.npz import single
 
 _NEEDED = ("A", "graph_indicator", "graph_labels")
 _OPTIONAL = ("node_labels", "node_attributes", "edge_labels", "edge_attributes")
 
 
 def read_tu(path: str | Path, name: str | None = None) -> GraphSet:
-    """The graph set in a folder or a zip file; `name` is that of its files, by default that of the folder.
+    """The graph set in a folder or a zip file; `name` is the prefix of its files, by default the name of the folder.
 
-    Edges are made undirected; parallel lines are one edge. Features are float32.
+    Edges are made undirected; repeated lines are one edge. Features are float32.
     """
     path = Path(path)
     name = name or path.name.removesuffix(".zip")
     texts = _texts(path, name)
     graph_of, graph_ptr, order = _nodes(texts, name)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))  # rows of a graph stand together, whatever order the file has
-    edges = place[_edges(texts, name, graph_of)]
+    row = np.empty_like(order)
+    row[order] = np.arange(len(order))  # the rows of a graph are consecutive, in any order of the file
+    edges = row[_edges(texts, name, graph_of)]
     labels = _lines(texts["graph_labels"], f"{name}_graph_labels.txt", int, len(graph_ptr) - 1, "graph")[:, 0]
     classes, y = np.unique(labels, return_inverse=True)
-    _, first = np.unique(edges @ [len(order), 1], return_index=True)  # a line that stands twice is one edge
+    _, first = np.unique(edges @ [len(order), 1], return_index=True)  # repeated lines are one edge
     weights = _weights(texts, name, len(edges))[first]
     graphs = Graphs(
         as_graph((edges[first].T, weights), undirected=True, n_nodes=len(order)),
@@ -61,9 +62,9 @@ def read_tu(path: str | Path, name: str | None = None) -> GraphSet:
 
 def find_tu(folder: Path, name: str) -> Path | None:
     """The folder or zip file of a set in a data folder, or None."""
-    for place in (folder / name, folder / f"{name}.zip"):
-        if place.is_file() or (place / f"{name}_A.txt").is_file():
-            return place
+    for path in (folder / name, folder / f"{name}.zip"):
+        if path.is_file() or (path / f"{name}_A.txt").is_file():
+            return path
     return None
 
 
@@ -76,12 +77,12 @@ def holds_tu(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return any(member.endswith("_graph_indicator.txt") for member in archive.namelist())
-    except Exception:  # a damaged list of members can fail in any way, which reading the file then explains
+    except Exception:  # a damaged list of members can fail in any way; reading the file then explains it
         return False
 
 
 def _texts(path: Path, name: str) -> dict[str, bytes]:
-    """The texts of a set's files by the part of the name behind NAME_."""
+    """The contents of a set's files by the part of their name after NAME_."""
     wanted = {f"{name}_{part}.txt": part for part in (*_NEEDED, *_OPTIONAL)}
     texts: dict[str, bytes] = {}
     if path.is_dir():
@@ -90,39 +91,35 @@ def _texts(path: Path, name: str) -> dict[str, bytes]:
             check_regular(file)
         texts = {part: file.read_bytes() for part, file in files.items()}
     else:
-        check_readable(path)
+        head = check_readable(path)
         try:
             with zipfile.ZipFile(path) as archive:
                 check_zip(archive)
                 members = {Path(member).name: member for member in archive.namelist()}
                 texts = {wanted[f]: archive.read(members[f]) for f in wanted if f in members}
         except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, zlib.error) as error:
-            raise ValueError(
-                f"{path} must be a zip file of text files, got one unread ({error}); replace it."
-            ) from None
+            raise unreadable(path, head, error) from error
     missing = [f"{name}_{part}.txt" for part in _NEEDED if part not in texts]
     if missing:
         raise FileNotFoundError(
-            f"{path} must hold {', '.join(f'{name}_{part}.txt' for part in _NEEDED)}, got no {missing[0]}; check the "
-            "path, or pass the name that its files begin with."
+            f"'{path}' must hold {', '.join(f'{name}_{part}.txt' for part in _NEEDED)}, but has no {missing[0]}; check "
+            "the path, or pass the prefix of its files as name."
         )
     return texts
 
 
 def _lines(text: bytes, file: str, kind: type, n_lines: int | None, what: str, width: int | None = None) -> np.ndarray:
-    """The numbers of a file, (line, column); every line has `width` of them, or as many as the first."""
+    """The numbers of a file, (line, column); every line has `width` numbers, or as many as the first."""
     text = text.rstrip()
     table = _parsed(text, kind, width)
     table = _parsed_by_line(text, file, kind, width) if table is None else table
     if n_lines is not None and len(table) != n_lines:
-        raise ValueError(
-            f"{file} must have {n_lines} lines, one per {what}, got {len(table)}; the file is cut short or another's."
-        )
+        raise FileFormatError(path=file, reason=f"it must have {n_lines} lines, one per {what}, got {len(table)}")
     return table
 
 
 def _parsed(text: bytes, kind: type, width: int | None) -> np.ndarray | None:
-    """The numbers of a file, (line, column), by Arrow; None where it cannot read them."""
+    """The numbers of a file, (line, column), by Arrow; None if it cannot read them."""
     import pyarrow as pa
     import pyarrow.csv as pacsv
 
@@ -130,7 +127,7 @@ def _parsed(text: bytes, kind: type, width: int | None) -> np.ndarray | None:
     width = width or text.count(b",", 0, text.find(b"\n") if b"\n" in text else None) + 1
     if not text:
         return np.empty((0, width), dtype)
-    if b"x" in text or b"X" in text:  # 0x1F, which is a number to Arrow alone
+    if b"x" in text or b"X" in text:  # 0x1F is a number to Arrow only
         return None
     names = [str(j) for j in range(width)]
     types = dict.fromkeys(names, pa.from_numpy_dtype(dtype))
@@ -150,56 +147,52 @@ def _parsed(text: bytes, kind: type, width: int | None) -> np.ndarray | None:
 
 
 def _parsed_by_line(text: bytes, file: str, kind: type, width: int | None) -> np.ndarray:
-    """The numbers of a file, (line, column), as Python reads them; the error names the first line that has others."""
+    """The numbers of a file, (line, column), by Python; the error names the first bad line."""
     rows: list[list[np.number]] = []
     number = np.int64 if kind is int else np.float64
     for k, line in enumerate(text.decode(errors="replace").split("\n"), 1):
         try:
             rows.append([number(cell) for cell in line.split(",")])
         except (ValueError, OverflowError):
-            noun = "whole numbers" if kind is int else "numbers"
-            raise ValueError(
-                f"line {k} of {file} must hold {noun} separated by commas, got {line[:60]!r}; repair it."
-            ) from None
+            noun = "integers" if kind is int else "numbers"
+            raise _bad_line(file, k, f"{noun} separated by commas", repr(line[:60])) from None
         if len(rows[-1]) != (width or len(rows[0])):
             expected = f"{width} numbers" if width else f"{len(rows[0])} numbers, as line 1 does"
-            raise ValueError(f"line {k} of {file} must hold {expected}, got {len(rows[-1])}; repair it.")
+            raise _bad_line(file, k, expected, len(rows[-1]))
     return np.array(rows)
 
 
+def _bad_line(file: str, line: int, expected: str, got: Any) -> FileFormatError:
+    return FileFormatError(path=file, line=int(line), reason=f"it must hold {expected}, got {got}", advice="repair it")
+
+
 def _nodes(texts: dict[str, bytes], name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(graph of every line's node, graph_ptr, the lines in the order of their graphs)."""
+    """The graph of every line's node, graph_ptr, and the lines in the order of their graphs."""
     file = f"{name}_graph_indicator.txt"
     graph_of = _lines(texts["graph_indicator"], file, int, None, "node")
     if graph_of.size == 0:
-        raise ValueError(f"{file} must hold the graph of every node, got no line; write it again.")
+        raise FileFormatError(path=file, reason="it must hold the graph of every node, but is empty")
     numbers = graph_of[:, 0] - 1
-    wrong = numbers[(numbers < 0) | (numbers >= len(numbers))]  # of more graphs than nodes some have none
+    wrong = numbers[(numbers < 0) | (numbers >= len(numbers))]  # with more graphs than nodes, some are empty
     sizes = np.bincount(np.clip(numbers, 0, len(numbers)))
     if len(wrong) or (sizes == 0).any():
         got = f"number {wrong[0] + 1}" if len(wrong) else f"no node of graph {np.flatnonzero(sizes == 0)[0] + 1}"
-        raise ValueError(f"{file} must number the graphs from 1, each with a node, got {got}; repair it.")
+        raise FileFormatError(path=file, reason=f"it must number the graphs from 1, each with a node, got {got}")
     return numbers, np.concatenate([[0], np.cumsum(sizes)]), np.argsort(numbers, kind="stable")
 
 
 def _edges(texts: dict[str, bytes], name: str, graph_of: np.ndarray) -> np.ndarray:
-    """(edge, 2): the ends of every line as node numbers from 0; an edge stays inside its graph."""
+    """The ends (edge, 2) of every line as node numbers from 0; an edge stays inside its graph."""
     file = f"{name}_A.txt"
     edges = _lines(texts["A"], file, int, None, "edge", width=2)
     wrong = np.flatnonzero(((edges < 1) | (edges > len(graph_of))).any(axis=1))
     if len(wrong):
-        raise ValueError(
-            f"line {wrong[0] + 1} of {file} must name nodes 1 to {len(graph_of)}, got {edges[wrong[0]].tolist()}; "
-            "repair it."
-        )
+        raise _bad_line(file, wrong[0] + 1, f"nodes 1 to {len(graph_of)}", edges[wrong[0]].tolist())
     edges = edges - 1
     across = np.flatnonzero(graph_of[edges[:, 0]] != graph_of[edges[:, 1]])
     if len(across):
         one, two = graph_of[edges[across[0]]] + 1
-        raise ValueError(
-            f"line {across[0] + 1} of {file} must be an edge inside one graph, got one from graph {one} to {two}; "
-            "repair it."
-        )
+        raise _bad_line(file, across[0] + 1, "an edge inside one graph", f"one from graph {one} to {two}")
     return edges
 
 
@@ -212,25 +205,22 @@ def _node_values(texts: dict[str, bytes], name: str, part: str, kind: type, orde
 
 
 def _finite(values: np.ndarray, file: str) -> np.ndarray:
-    """The numbers of a file in float32; the error names the first line that holds NaN or is out of range."""
+    """The numbers of a file in float32, all finite."""
     bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
     if len(bad):
-        raise ValueError(
-            f"line {bad[0] + 1} of {file} must hold finite numbers, got {values[bad[0]].tolist()}; replace missing and "
-            "infinite values."
-        )
+        raise _bad_line(file, bad[0] + 1, "finite numbers", values[bad[0]].tolist())
     return single(values, file)
 
 
 def _tags(columns: np.ndarray | None) -> np.ndarray | None:
-    """One tag per row; several columns make one tag, the number of their combination."""
+    """One tag per row; several columns make one tag, the index of their combination."""
     if columns is None or columns.shape[1] == 1:
         return None if columns is None else columns[:, 0]
     return np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
 
 
 def _edge_tags(texts: dict[str, bytes], name: str, edges: np.ndarray) -> EdgeTags | None:
-    """The tags of edges at the ends they point to; where the file lists one direction, at both."""
+    """The tags of edges at the ends they point to; at both ends if the file lists one direction."""
     if "edge_labels" not in texts:
         return None
     tags: Any = _tags(_lines(texts["edge_labels"], f"{name}_edge_labels.txt", int, len(edges), "edge"))
@@ -241,7 +231,7 @@ def _edge_tags(texts: dict[str, bytes], name: str, edges: np.ndarray) -> EdgeTag
 
 
 def _weights(texts: dict[str, bytes], name: str, n_edges: int) -> np.ndarray:
-    """Edge attributes of one column that are not negative; else every edge weighs one."""
+    """Non-negative edge attributes of one column; else every edge has weight one."""
     if "edge_attributes" in texts:
         file = f"{name}_edge_attributes.txt"
         values = _finite(_lines(texts["edge_attributes"], file, float, n_edges, "edge"), file)

@@ -8,19 +8,10 @@ from typing import Any
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 
-from fishergraph._checks import (
-    MOST_ANCHORS,
-    MOST_ITERATIONS,
-    check_finite_rows,
-    check_in_range,
-    check_integer,
-    check_number,
-    check_squares,
-    look_up,
-)
+from fishergraph._arrays import as_floats, check_finite_rows, check_in_range, check_squares
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._numbers import as_floats
-from fishergraph.blocks import block_rows, map_blocks, row_blocks
+from fishergraph._parallel import block_rows, map_blocks, row_blocks
+from fishergraph._validation import MOST_ANCHORS, MOST_ITERATIONS, check_integer, check_number, look_up
 from fishergraph.device import device_kind, random_stream
 from fishergraph.em.e_step import posterior
 from fishergraph.em.kmeans import INITS, kmeans

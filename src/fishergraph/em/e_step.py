@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from fishergraph._checks import check_number, look_up
+from fishergraph._validation import check_number, look_up
 from fishergraph.family import relative_log_joint
 from fishergraph.family.base import log_softmax
 

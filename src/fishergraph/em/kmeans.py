@@ -10,10 +10,11 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
-from fishergraph._checks import check_dense, look_up
+from fishergraph._arrays import check_dense
 from fishergraph._errors import FewPointsWarning
+from fishergraph._parallel import block_rows, map_blocks, one_blas_thread, row_blocks, telling
+from fishergraph._validation import look_up
 from fishergraph._warn import warn
-from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks, telling
 from fishergraph.device import device_kind
 from fishergraph.em.unit import directions, row_lengths, stored, unit_rows
 

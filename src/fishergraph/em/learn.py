@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
-from fishergraph._checks import MOST_ANCHORS, MOST_ITERATIONS, check_finite_rows, check_integer, check_squares
+from fishergraph._arrays import as_floats, check_finite_rows, check_squares
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._numbers import as_floats
-from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks, telling
+from fishergraph._parallel import block_rows, map_blocks, one_blas_thread, row_blocks, telling
+from fishergraph._validation import MOST_ANCHORS, MOST_ITERATIONS, check_integer
 from fishergraph.device import device_kind, random_stream
 from fishergraph.em.anchors import fit_anchors
 from fishergraph.em.kmeans import kmeans

@@ -11,20 +11,12 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
-from fishergraph._checks import (
-    MOST_ITERATIONS,
-    check_finite_rows,
-    check_heaviest,
-    check_in_range,
-    check_integer,
-    check_number,
-    check_squares,
-)
+from fishergraph._arrays import as_floats, check_finite_rows, check_heaviest, check_in_range, check_squares
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._numbers import as_floats
+from fishergraph._parallel import block_rows, map_blocks, row_blocks
 from fishergraph._repr import short_repr
+from fishergraph._validation import MOST_ITERATIONS, check_integer, check_number
 from fishergraph._warn import each_warning_once
-from fishergraph.blocks import block_rows, map_blocks, row_blocks
 from fishergraph.device import device_kind
 from fishergraph.em.e_step import e_step_slack, posterior
 from fishergraph.multiset import Multisets

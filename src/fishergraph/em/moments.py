@@ -15,10 +15,10 @@ import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
-from fishergraph._checks import MOST_ITERATIONS, check_integer, check_number
 from fishergraph._errors import InputError
+from fishergraph._parallel import block_rows, map_blocks, one_blas_thread, row_blocks
 from fishergraph._repr import short_repr
-from fishergraph.blocks import block_rows, map_blocks, one_blas_thread, row_blocks
+from fishergraph._validation import MOST_ITERATIONS, check_integer, check_number
 from fishergraph.device import device_kind
 from fishergraph.em.e_step import e_step_slack
 from fishergraph.em.loop import EMMeans, as_points, block_means, check_sets, first_responsibilities

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fishergraph._checks import MOST_ITERATIONS, check_integer, check_number, look_up
 from fishergraph._component import Component
 from fishergraph._errors import InputTypeError
+from fishergraph._validation import MOST_ITERATIONS, check_integer, check_number, look_up
 from fishergraph.em.anchors import METHODS
 from fishergraph.em.e_step import e_step_slack
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 
-from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph._parallel import map_blocks, row_blocks
 
 
 def unit_rows(points: Any, *, least: float = 0.0) -> Any:

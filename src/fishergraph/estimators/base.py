@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fishergraph import _checks
+from fishergraph import _validation
 from fishergraph._errors import InputError
 from fishergraph._progress import progress_bar
 from fishergraph._repr import short_params
@@ -133,7 +133,7 @@ class FisherTransformer(TransformerMixin, NestedParams):
 
     def _seed_words(self) -> list[int]:
         """Four words drawn from `random_state`: every stream of a fit comes from them."""
-        generator = check_random_state(_checks.check_random_seed(self.random_state))
+        generator = check_random_state(_validation.check_random_seed(self.random_state))
         return [int(word) for word in generator.randint(0, 2**32, size=4, dtype=np.uint32)]
 
     def _run(self, workspace: Workspace, em: EM) -> Run:
@@ -141,7 +141,7 @@ class FisherTransformer(TransformerMixin, NestedParams):
 
         A device is fed by one thread.
         """
-        n_jobs = 1 if workspace.tensors else _checks.check_n_jobs(self.n_jobs)
+        n_jobs = 1 if workspace.tensors else _validation.check_n_jobs(self.n_jobs)
         run = Run(workspace, n_jobs, progress_bar(self.verbose))
         run.engine(em)
         return run
@@ -149,7 +149,7 @@ class FisherTransformer(TransformerMixin, NestedParams):
     def _check_columns(self, X: Any, fitting: bool) -> None:
         """Remember the number and names of the columns of X when fitting, compare them later."""
         if hasattr(X, "layout"):  # a tensor
-            _checks.check_feature_count(self, X.shape[1], fitting)
+            _validation.check_feature_count(self, X.shape[1], fitting)
         else:
             validate_data(self, X, reset=fitting, skip_check_array=True)
 
@@ -246,8 +246,8 @@ def make_layer(
             advice="set normalize=True and a multiset of nodes, or use init='kmeans'",
         )
     return Layer(
-        n_anchors=_checks.check_integer(n_anchors, "n_anchors", least=1, most=_checks.MOST_ANCHORS),
-        dim=_checks.check_integer(dim, "dim", least=1, most=_checks.MOST_COLUMNS),
+        n_anchors=_validation.check_integer(n_anchors, "n_anchors", least=1, most=_validation.MOST_ANCHORS),
+        dim=_validation.check_integer(dim, "dim", least=1, most=_validation.MOST_COLUMNS),
         family=chosen,
         em=steps,
         kernel=choose_kernel(kernel),

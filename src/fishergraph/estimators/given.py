@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._edge_lists import reads_as_edges
+from fishergraph._edges import type_name
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._graph_checks import numeric_attributes, type_name
-from fishergraph._table_checks import EDGE_COLUMNS, WEIGHT_COLUMNS
 from fishergraph._warn import warn
 from fishergraph.graph import Graph
+from fishergraph.graphs.entries import numeric_attributes
+from fishergraph.io.columns import EDGE_COLUMNS, WEIGHT_COLUMNS, reads_as_edges
 
 # Columns of a node table that hold ids, and of a table of members that say which set a row belongs to.
 _ID_COLUMNS = ("id", "node", "node_id", "nodeid")

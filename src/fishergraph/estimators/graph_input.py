@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph import _checks
+from fishergraph import _arrays, _validation
+from fishergraph._arrays import EXACT_IN_SINGLE, as_floats
 from fishergraph._errors import InputError
-from fishergraph._numbers import EXACT_IN_SINGLE, as_floats
-from fishergraph._record_checks import changed
+from fishergraph._parallel import row_blocks
+from fishergraph._records import changed
 from fishergraph._repr import short_repr
-from fishergraph.blocks import row_blocks
 from fishergraph.em.unit import unit_rows
 from fishergraph.family.support import stored_entries
 from fishergraph.graphs import NO_EDGE_TAGS, Graphs
@@ -67,7 +67,7 @@ def fit_code(graphs: Graphs, inputs: Any) -> NodeCode:
     else:
         parts = part_names(inputs)
         for name in parts:
-            _checks.look_up(PARTS, name, "inputs (or 'auto')").check(graphs)
+            _validation.look_up(PARTS, name, "inputs (or 'auto')").check(graphs)
     if not parts or len(set(parts)) != len(parts):
         raise InputError(
             parameter="inputs",
@@ -164,10 +164,10 @@ def _checked(graphs: Graphs) -> Any:
     """The features in float32, dense or CSR, all of them finite; in float64 where some are beyond 2²⁴, whose digits
     float32 would lose before they are centred."""
     X = as_floats(graphs.X, "features")
-    _checks.check_finite_rows(X, name_row=name_node(graphs))
+    _arrays.check_finite_rows(X, name_row=name_node(graphs))
     values, indptr = stored_entries(X)
     most = float(np.finfo(np.float32).max)
-    _checks.check_within(values, "features", most, indptr=indptr, name_row=name_node(graphs))
+    _arrays.check_within(values, "features", most, indptr=indptr, name_row=name_node(graphs))
     largest = np.abs(values).max(initial=0)
     return X if largest > EXACT_IN_SINGLE else X.astype(np.float32, copy=False)
 

@@ -15,12 +15,12 @@ from array_api_compat import array_namespace
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph import _checks
+from fishergraph import _arrays, _validation
 from fishergraph._component import Component
 from fishergraph._errors import FewPointsWarning, InputError, InputTypeError
+from fishergraph._parallel import one_blas_thread
 from fishergraph._progress import progress_bar
 from fishergraph._warn import each_warning_once
-from fishergraph.blocks import one_blas_thread
 from fishergraph.device import Device, Workspace, choose_device
 from fishergraph.em.settings import EM, choose_em
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_same, check_unchanged, make_layer
@@ -83,13 +83,13 @@ class Readout(Component):
 
     def check(self) -> None:
         """Raise unless every option is valid."""
-        _checks.check_integer(self.n_anchors, "n_anchors", least=1, most=_checks.MOST_ANCHORS)
-        _checks.look_up(READINGS, self.reading, "reading")
+        _validation.check_integer(self.n_anchors, "n_anchors", least=1, most=_validation.MOST_ANCHORS)
+        _validation.look_up(READINGS, self.reading, "reading")
         choose_family(self.family)
         choose_em(self.em)
         choose_kernel(self.kernel)
-        _checks.check_integer(self.dim, "dim", least=1, most=_checks.MOST_COLUMNS)
-        _checks.check_flag(self.unit, "unit")
+        _validation.check_integer(self.dim, "dim", least=1, most=_validation.MOST_COLUMNS)
+        _validation.check_flag(self.unit, "unit")
 
     def layer(self, em: EM) -> Layer:
         """The settings of the layer that reads graphs; `em` are those of the node layers."""
@@ -389,7 +389,7 @@ class FisherGraphEmbedding(FisherTransformer):
         """The nodes of the graphs and their multisets, validated, in the workspace of the run."""
         rule, stack = self._rule(), settings.stack
         graphs = graphs if isinstance(graphs, Graphs) else as_graphs(graphs, undirected=rule.undirected)
-        _checks.check_weight_scale(graphs.graph.weights, np.dtype(np.float32))
+        _arrays.check_weight_scale(graphs.graph.weights, np.dtype(np.float32))
         rows = code(graphs)
         if stack.reads_counts:  # a zero row, of a tag that fit has not seen, has no direction and is allowed
             stack.layer.family.check_points(rows, "the nodes", name_node(graphs))
@@ -399,7 +399,7 @@ class FisherGraphEmbedding(FisherTransformer):
             rule=rule,
             family=stack.layer.family,
             normalize=stack.normalize,
-            n_jobs=_checks.check_n_jobs(self.n_jobs),
+            n_jobs=_validation.check_n_jobs(self.n_jobs),
             progress=progress_bar(self.verbose),
         )
         rows, sets, members = build_sets(rows, graphs.graph, inputs, graphs.graph_ptr)

@@ -10,15 +10,15 @@ import scipy.sparse as sp
 from array_api_compat import is_torch_array
 from sklearn.utils.validation import check_array
 
-from fishergraph import _checks, _graph_checks
-from fishergraph._edge_lists import edge_table
+from fishergraph import _alignment, _arrays
+from fishergraph._arrays import as_floats, check_column_names
 from fishergraph._errors import EndpointError, InputError, InputTypeError, UnknownNodeError
-from fishergraph._numbers import as_floats, check_column_names
 from fishergraph._optional import require
 from fishergraph._progress import Progress, costing, silent
 from fishergraph.device import NUMPY, Device, Workspace
 from fishergraph.family import Family, GaussianMixture
 from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
+from fishergraph.io.columns import edge_table
 from fishergraph.multiset import Neighbourhood, Rule, singletons
 from fishergraph.ops import choose_engine
 from fishergraph.structural import structural_features
@@ -40,7 +40,7 @@ class InputSettings:
     device: Device = Device()
     n_jobs: int | None = None
     progress: Progress = silent
-    name_row: NameRow = _checks.plain_row
+    name_row: NameRow = _arrays.plain_row
     check_columns: Callable[[Any], None] = lambda X: None
 
     @property
@@ -150,7 +150,7 @@ def read_nodes(X: Any, graph: Any, settings: InputSettings, structural: Callable
 
 def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Graph:
     """The graph with its nodes in the order of X, if X and the graph name them."""
-    labels, rows = _graph_checks.row_labels(X), _length(X)
+    labels, rows = _alignment.row_labels(X), _length(X)
     graph = edge_table(graph) if isinstance(graph, list) else graph
     order: dict[str, Any] = {"node_ids": labels} if labels is not None and names_nodes(graph) else {}
     if rows and lists_edges(graph):
@@ -169,9 +169,9 @@ def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Graph:
         raise InputError(said, parameter="graph") from error
     if rows and table is not None and (graph.ids is not None or graph.n_nodes < rows):
         if graph.ids is not None:  # some rows have no edge, or the ids are not row numbers
-            _graph_checks.check_counted(graph.ids, rows)
+            _alignment.check_counted(graph.ids, rows)
         graph = as_graph(table, undirected=undirected, n_nodes=rows)
-    _graph_checks.check_same_order(labels, graph.ids)
+    _alignment.check_same_order(labels, graph.ids)
     return graph
 
 
@@ -185,8 +185,8 @@ def host_rows(X: Any, settings: InputSettings) -> Any:
     rows = check_array(rows, input_name="X", **options)
     check_column_names(X)
     settings.check_columns(X)
-    _checks.check_finite_rows(rows, name_row=settings.name_row)
-    _checks.check_scale(rows, normalize=settings.unit_rows)
+    _arrays.check_finite_rows(rows, name_row=settings.name_row)
+    _arrays.check_scale(rows, normalize=settings.unit_rows)
     if sp.issparse(rows):
         rows = sp.csr_array(rows, copy=not rows.has_canonical_format)
         rows.sum_duplicates()
@@ -201,8 +201,8 @@ def tensor_rows(X: Any, settings: InputSettings) -> Any:
     X = check_tensor(X, torch_device(settings.device))
     settings.check_columns(X)
     values, sparse = (X, False) if str(X.layout) == "torch.strided" else (X.values(), True)
-    _checks.check_finite_rows(values, indptr=X.crow_indices() if sparse else None, name_row=settings.name_row)
-    _checks.check_scale(values, normalize=settings.unit_rows, n_features=X.shape[1])
+    _arrays.check_finite_rows(values, indptr=X.crow_indices() if sparse else None, name_row=settings.name_row)
+    _arrays.check_scale(values, normalize=settings.unit_rows, n_features=X.shape[1])
     settings.family.check_points(X, name_row=settings.name_row)
     return X
 
@@ -217,8 +217,8 @@ def _host_sets(X: Any, graph: Graph | None, settings: InputSettings) -> tuple[An
         return X, singletons(X.shape[0])
     if graph is None:
         graph = as_graph(sp.csr_array((X.shape[0], X.shape[0])))
-    _graph_checks.check_same_rows(X.shape[0], graph.n_nodes)
-    _checks.check_weight_scale(graph.weights, X.dtype)
+    _alignment.check_same_rows(X.shape[0], graph.n_nodes)
+    _arrays.check_weight_scale(graph.weights, X.dtype)
     return build_sets(X, graph, settings)[:2]
 
 
@@ -230,7 +230,7 @@ def build_sets(X: Any, graph: Graph, settings: InputSettings, graph_ptr: Any = N
     with costing(progress, "multisets", 1.0):
         built = rule.build(X, graph, graph_ptr=graph_ptr, normalize=settings.unit_rows, **options)
     if built.sets.lifted:  # a path weighs the product of its edges
-        _checks.check_weight_scale(built.sets.weights, X.dtype)
+        _arrays.check_weight_scale(built.sets.weights, X.dtype)
     return built
 
 
@@ -276,9 +276,9 @@ def in_host_workspace(X: Any, sets: Any, device: Device) -> tuple[Any, Any, Work
     if device.name == "cpu" and not choose_engine(device="cpu").tensors:
         return X, sets, NUMPY
     found = torch_device(device)
-    from fishergraph.ops.torch_device import tensor_workspace
     from fishergraph.ops.tensor_edges import moved_sets
     from fishergraph.ops.tensor_rows import HostRows
+    from fishergraph.ops.torch_device import tensor_workspace
 
     workspace = tensor_workspace(found, precision=device.precision, host_output=True)
     return HostRows(X, found), moved_sets(sets, found), workspace
@@ -286,9 +286,9 @@ def in_host_workspace(X: Any, sets: Any, device: Device) -> tuple[Any, Any, Work
 
 def in_tensor_workspace(X: Any, sets: Any, settings: InputSettings) -> tuple[Any, Any, Workspace]:
     """Validated tensors, and the workspace of their device."""
-    from fishergraph.ops.torch_device import tensor_workspace
     from fishergraph.ops.tensor_rows import SparseRows
+    from fishergraph.ops.torch_device import tensor_workspace
 
-    _checks.check_weight_scale(sets.weights, X.dtype)
+    _arrays.check_weight_scale(sets.weights, X.dtype)
     workspace = tensor_workspace(X.device, precision=settings.device.precision, host_output=False)
     return X if str(X.layout) == "torch.strided" else SparseRows(X), sets, workspace

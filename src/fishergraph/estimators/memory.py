@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fishergraph._checks import check_host_memory
 from fishergraph._errors import NotEnoughMemory
+from fishergraph._validation import check_host_memory
 from fishergraph.device import Workspace
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.moments import held_statistics

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph._checks import check_number
+from fishergraph._validation import check_number
 from fishergraph.estimators.graph_input import PARTS, NodeCode
 from fishergraph.family.diagonal_mixture import DiagonalMixtureTheta
 from fishergraph.family.gaussian import GaussianTheta

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fishergraph._checks import check_flag, check_integer, check_seed
 from fishergraph._errors import FileFormatError, InputError
-from fishergraph._file_checks import check_folder, check_regular, replacing
+from fishergraph._validation import check_flag, check_integer, check_seed
 from fishergraph.device import Device
 from fishergraph.em.settings import EM
 from fishergraph.family import FAMILIES
+from fishergraph.io.files import check_folder, check_regular, replacing
 from fishergraph.kernel_map import Identity, Nystrom, Standardize
 from fishergraph.multiset import RULES
 from fishergraph.published import PublishedMixture, PublishedNystrom

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -11,10 +12,10 @@ import numpy as np
 from array_api_compat import array_namespace
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph import _checks
+from fishergraph import _validation
+from fishergraph._parallel import one_blas_thread
 from fishergraph._progress import announce, progress_bar
 from fishergraph._warn import each_warning_once
-from fishergraph.blocks import one_blas_thread
 from fishergraph.costs import size_of, stack_costs
 from fishergraph.device import Device, choose_device
 from fishergraph.em.settings import EM
@@ -52,7 +53,6 @@ STACK_PARAMETERS = {
     "input_kernel": "kernel",
     "walk": "walk",
     "normalize": "normalize",
-    "block_weights": "block_weights",
 }
 
 
@@ -109,6 +109,8 @@ class FisherEmbedding(FisherTransformer):
     ----------
     stack_ : Stack
         The fitted input map, walk and layers.
+    multiset_ : Rule
+        The multiset of the fit.
     structural_ : bool
         Whether the features came from the graph; `structure_seed_` is their seed.
     needs_graph_ : bool
@@ -279,14 +281,13 @@ class FisherEmbedding(FisherTransformer):
             One row per node.
         """
         check_is_fitted(self)
-        check_unchanged(self.stack_, self._settings(), STACK_PARAMETERS)
-        check_same(self._sources, self._input_sources())
+        fitted = self._unchanged()
         X, sets, workspace, ids = self._read(X, graph, fitting=False)
-        check_memory(self.stack_, X, sets, workspace, want_output=True)
-        announce(self.verbose, stack_costs(self.stack_, X, size_of(sets), fitting=False))
-        run = self._run(workspace, self.stack_.layer.em)
+        check_memory(fitted, X, sets, workspace, want_output=True)
+        announce(self.verbose, stack_costs(fitted, X, size_of(sets), fitting=False))
+        run = self._run(workspace, fitted.layer.em)
         with one_blas_thread(), workspace.working(self.n_jobs):
-            stack = self.stack_.moved(lambda array: workspace.put(array, X.dtype))
+            stack = fitted.moved(lambda array: workspace.put(array, X.dtype))
             output = _Output(stack, sets.n_sets, workspace, X.dtype, stack.widths)
             for stage in Pass(stack, X, sets, run).stages():
                 output.take(stage)
@@ -316,19 +317,28 @@ class FisherEmbedding(FisherTransformer):
             for stage in inner.stages():
                 if want_output:
                     output.take(stage)
-            self.stack_, self._sources = inner.stack.moved(workspace.fetch), self._input_sources()
+            self.stack_ = inner.stack.moved(workspace.fetch)
+            self.multiset_, self._structure = choose_multiset(self.multiset), self.structure
             return self._named(sets.pooled(output.joined()), ids) if want_output else None
+
+    def _unchanged(self) -> Stack:
+        """The fitted stack with the weights of today; raises if another parameter was changed after the fit."""
+        settings = self._settings()
+        check_unchanged(self.stack_, settings, STACK_PARAMETERS)
+        today = {"multiset": choose_multiset(self.multiset), "structure": self.structure}
+        check_same({"multiset": self.multiset_, "structure": self._structure}, today)
+        return replace(self.stack_, block_weights=settings.block_weights)
 
     def _settings(self) -> Stack:
         """The parameters as the settings of a stack, validated."""
         choose_device(self.device)
         describe_structure(self.structure)  # an unknown kind is refused even if X is given
         rule = choose_multiset(self.multiset)
-        n_layers = _checks.check_integer(self.n_layers, "n_layers", least=0, most=_checks.MOST_LAYERS)
-        normalize = _checks.check_flag(self.normalize, "normalize")
+        n_layers = _validation.check_integer(self.n_layers, "n_layers", least=0, most=_validation.MOST_LAYERS)
+        normalize = _validation.check_flag(self.normalize, "normalize")
         layer = make_layer(
             self.n_anchors, self.dim, family=self.family, em=self.em, kernel=self.kernel, unit=normalize, rule=rule,
-            reading="both" if _checks.check_flag(self.counts, "counts") else "means",
+            reading="both" if _validation.check_flag(self.counts, "counts") else "means",
         )  # fmt: skip
         walk = choose_walk(self.walk)
         if layer.family.support == "counts" or rule.lifts:
@@ -340,12 +350,8 @@ class FisherEmbedding(FisherTransformer):
             walk=walk,
             n_layers=n_layers,
             normalize=normalize,
-            block_weights=_checks.check_block_weights(self.block_weights, n_stages),
+            block_weights=_validation.check_block_weights(self.block_weights, n_stages),
         )
-
-    def _input_sources(self) -> dict[str, Any]:
-        """The parameters that multisets and features of a graph are made by."""
-        return {"multiset": choose_multiset(self.multiset), "structure": self.structure}
 
     def _read(self, X: Any, graph: Any, *, fitting: bool) -> NodeInput:
         """X and the graph, validated, in the workspace of the run."""
@@ -361,7 +367,7 @@ class FisherEmbedding(FisherTransformer):
             family=settings.layer.family,
             normalize=settings.normalize,
             device=choose_device(self.device),
-            n_jobs=_checks.check_n_jobs(self.n_jobs),
+            n_jobs=_validation.check_n_jobs(self.n_jobs),
             progress=progress,
             check_columns=partial(self._check_columns, fitting=fitting),
         )
@@ -375,7 +381,8 @@ class FisherEmbedding(FisherTransformer):
 
     def _restore(self, state: ModelState) -> None:
         rule = choose_multiset(self.multiset)
-        self.stack_, self._sources = state.stack("stack", self._settings()), self._input_sources()
+        self.multiset_, self._structure = rule, self.structure
+        self.stack_ = state.stack("stack", self._settings())
         check_stack(self.stack_, rule.n_columns(self.n_features_in_), rule.slots)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -392,7 +399,7 @@ class FisherEmbedding(FisherTransformer):
             One name per column.
         """
         check_is_fitted(self)
-        stack = self.stack_
+        stack = self._unchanged()
         stages = stack.kept(list(zip(stack.names, stack.widths, strict=True)))
         return np.array([f"{name}_{k}" for name, width in stages for k in range(width)], dtype=object)
 

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
-from fishergraph import _checks
+from fishergraph import _arrays
+from fishergraph._arrays import real_array, unmasked
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._numbers import real_array, unmasked
-from fishergraph._record_checks import unchecked
+from fishergraph._records import unchecked
 from fishergraph.device import Workspace
 from fishergraph.estimators.inputs import (
     InputSettings,
@@ -163,7 +163,7 @@ def _as_set(entry: Any, number: int) -> Any:
         entry = entry.to_numpy()
     # Stacking is compiled, and trusts the offsets of sparse sets.
     name = f"set {number}"
-    entry = _checks.check_compressed(entry, name) if sp.issparse(entry) else unmasked(entry, name)
+    entry = _arrays.check_compressed(entry, name) if sp.issparse(entry) else unmasked(entry, name)
     try:
         matrix = entry if sp.issparse(entry) or is_torch_array(entry) else np.asarray(entry)
     except ValueError:
@@ -259,7 +259,7 @@ def _check_indptr(indptr: Any, n_points: int) -> np.ndarray:
 def _name_row(indptr: np.ndarray | None) -> Any:
     """row number → how an error calls it."""
     if indptr is None:
-        return _checks.plain_row
+        return _arrays.plain_row
 
     def name(row: int) -> str:
         number = int(np.searchsorted(indptr, row, side="right")) - 1
@@ -278,7 +278,7 @@ def _member_sets(indptr: np.ndarray, weights: Any, points: Any) -> Multisets:
     live = values > 0
     counted = np.concatenate([[0], np.cumsum(live)])
     kept = values[live].astype(np.float64 if "float64" in str(points.dtype) else np.float32)
-    _checks.check_weight_scale(kept, points.dtype, "member")
+    _arrays.check_weight_scale(kept, points.dtype, "member")
     return unchecked(Multisets, counted[indptr], members[live], kept, n_points)
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from array_api_compat import array_namespace
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph import _checks
+from fishergraph import _arrays, _validation
+from fishergraph._parallel import one_blas_thread
 from fishergraph._progress import costing
 from fishergraph._warn import each_warning_once
-from fishergraph.blocks import one_blas_thread
 from fishergraph.costs import layer_learning, size_of
 from fishergraph.device import Device, choose_device
 from fishergraph.em.settings import EM
@@ -226,11 +226,11 @@ class FisherSetEmbedding(FisherTransformer):
     def _settings(self) -> Stack:
         """The parameters as a stack without layers, whose `layer` is the one over the sets."""
         choose_device(self.device)
-        normalize = _checks.check_flag(self.normalize, "normalize")
+        normalize = _validation.check_flag(self.normalize, "normalize")
         return Stack(
             layer=make_layer(
                 self.n_anchors, self.dim, family=self.family, em=self.em, kernel=self.kernel, unit=normalize,
-                reading="both" if _checks.check_flag(self.counts, "counts") else "means",
+                reading="both" if _validation.check_flag(self.counts, "counts") else "means",
             ),  # fmt: skip
             input_kernel=choose_kernel(self.input_map, INPUT_MAPS, "input_map"),
             walk=None,
@@ -247,7 +247,7 @@ class FisherSetEmbedding(FisherTransformer):
             family=settings.layer.family,
             normalize=settings.normalize,
             device=choose_device(self.device),
-            n_jobs=_checks.check_n_jobs(self.n_jobs),
+            n_jobs=_validation.check_n_jobs(self.n_jobs),
             check_columns=partial(self._check_columns, fitting=fitting),
         )
         return read_sets(X, weights, inputs, None if fitting else self.n_features_in_)
@@ -302,7 +302,7 @@ def check_standard(layer: Layer, points: Any, name_row: Callable[[int], str], *,
     squares = not normalize and layer.family.n_statistics(2) > 2
     digits = 140 if array_namespace(points).finfo(points.dtype).bits == 64 else 14
     bound = 10.0 ** (digits // 2 if squares else digits)
-    _checks.check_within(points, "features, standardised as in fit,", bound, name_row=name_row)
+    _arrays.check_within(points, "features, standardised as in fit,", bound, name_row=name_row)
 
 
 def fit_layer(

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from fishergraph._checks import check_integer
 from fishergraph._errors import FileFormatError
+from fishergraph._validation import check_integer
 from fishergraph._version import __version__
 from fishergraph.estimators.graph_input import NodeCode
 from fishergraph.estimators.model_checks import check_code, check_map, check_theta, check_walk

@@ -22,8 +22,9 @@ from typing import Any, ClassVar, TypeVar
 
 from array_api_compat import array_namespace, is_array_api_obj
 
-from fishergraph._checks import check_flag, check_number, look_up, plain_row
+from fishergraph._arrays import plain_row
 from fishergraph._component import Component
+from fishergraph._validation import check_flag, check_number, look_up
 
 Theta = TypeVar("Theta", bound=tuple)
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
+from fishergraph._arrays import least_factor
 from fishergraph._repr import short_repr
 from fishergraph.family.base import (
     Family,
@@ -103,8 +104,9 @@ class DiagonalMixture(Family):
         xp = array_namespace(points)
         wide = xp.astype(points, xp.float64)
         mean, variances = xp.mean(wide, axis=0), xp.var(wide, axis=0)
-        scale = LEAST_VARIANCE * xp.mean(variances)
-        variances = xp.maximum(variances, scale if scale > 0 else xp.ones_like(scale))
+        spread = xp.mean(variances)
+        least = LEAST_VARIANCE * xp.clip(spread, min=least_factor(points.dtype)) if spread > 0 else xp.ones_like(spread)
+        variances = xp.maximum(variances, least)
         return DiagonalMixtureTheta(xp.zeros_like(mean[:1]), mean[None, :], variances[None, :], mean)
 
     def whitened(self, theta: DiagonalMixtureTheta, theta_0: DiagonalMixtureTheta) -> Any:

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from fishergraph._checks import check_finite_result, check_integer
+from fishergraph._arrays import check_finite_result
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph.blocks import one_blas_thread
+from fishergraph._parallel import one_blas_thread
+from fishergraph._validation import check_integer
 from fishergraph.family.base import Family
 from fishergraph.family.theta import check_theta, theta_sizes
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fishergraph._errors import InputError
-from fishergraph.blocks import one_blas_thread, row_blocks
+from fishergraph._parallel import one_blas_thread, row_blocks
 from fishergraph.family.base import Family, map_arrays
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
 from fishergraph.family.special import symmetric_power

@@ -16,6 +16,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
+from fishergraph._arrays import least_factor
 from fishergraph._errors import InputError
 from fishergraph._repr import short_repr
 from fishergraph.family.base import Family, join, split
@@ -118,8 +119,8 @@ class Gaussian(Family):
         wide = xp.astype(points, xp.float64)
         mean = xp.mean(wide, axis=0)
         covariance = (wide - mean).T @ (wide - mean) / wide.shape[0]
-        ridge = LEAST_VARIANCE * xp.mean(xp.linalg.diagonal(covariance))
-        ridge = ridge if ridge > 0 else xp.ones_like(ridge)
+        spread = xp.mean(xp.linalg.diagonal(covariance))
+        ridge = LEAST_VARIANCE * xp.clip(spread, min=least_factor(points.dtype)) if spread > 0 else xp.ones_like(spread)
         covariance = covariance + ridge * xp.eye(wide.shape[1], dtype=wide.dtype, device=device_of(wide))
         return GaussianTheta(mean[None, :], covariance[None, :, :], mean)
 

@@ -13,9 +13,10 @@ import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
-from fishergraph._checks import check_number
+from fishergraph._arrays import least_factor
+from fishergraph._parallel import one_blas_thread
 from fishergraph._repr import short_repr
-from fishergraph.blocks import one_blas_thread
+from fishergraph._validation import check_number
 from fishergraph.family.base import Family, entropy, join, log_softmax, score_weights, split
 
 # Points the variance is calibrated on.
@@ -84,8 +85,7 @@ def calibrate_variance(points: Any, anchors: Any, target: float) -> float:
         higher = xp.mean(entropy(log_softmax(scores / xp.exp(middle)))) < wanted
         low, high = xp.where(higher, middle, low), xp.where(higher, high, middle)
     # A smaller value is the rounding of points that coincide, and 1/σ² would leave the range of their dtype.
-    least = 1e-300 if xp.finfo(anchors.dtype).bits == 64 else 1e-30
-    return max(float(xp.exp(0.5 * (low + high))), least)
+    return max(float(xp.exp(0.5 * (low + high))), least_factor(anchors.dtype))
 
 
 class GaussianMixtureTheta(NamedTuple):
@@ -157,7 +157,8 @@ class CentreMixture(Family):
         xp = array_namespace(points)
         wide = xp.astype(points, xp.float64)
         variance = float(xp.mean(xp.var(wide, axis=0)))
-        return GaussianMixtureTheta(xp.mean(wide, axis=0, keepdims=True), variance if variance > 0 else 1.0)
+        variance = max(variance, least_factor(points.dtype)) if variance > 0 else 1.0
+        return GaussianMixtureTheta(xp.mean(wide, axis=0, keepdims=True), variance)
 
     def whitened(self, theta: GaussianMixtureTheta, theta_0: GaussianMixtureTheta) -> Any:
         """p^{-1/2} (μ − w) (Eq. 18)."""

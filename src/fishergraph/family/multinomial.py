@@ -16,9 +16,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from fishergraph._checks import check_in_range, check_number, plain_row
+from fishergraph._arrays import check_in_range, plain_row
 from fishergraph._errors import InputError
 from fishergraph._repr import short_repr
+from fishergraph._validation import check_number
 from fishergraph.family.base import (
     Family,
     join,

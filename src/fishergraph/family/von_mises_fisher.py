@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from fishergraph._checks import plain_row
+from fishergraph._arrays import plain_row
 from fishergraph._errors import InputError
 from fishergraph._repr import short_repr
 from fishergraph.family.base import (

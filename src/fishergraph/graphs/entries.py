@@ -1,110 +1,111 @@
-"""One graph of a list: what people have → a `Graph`, and the features and tags of its nodes and edges."""
+"""One graph of a list: a `Graph`, and the features and tags of its nodes and edges."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._checks import check_compressed
-from fishergraph._graph_checks import numeric_attributes, row_labels
-from fishergraph._numbers import real_array, unmasked
-from fishergraph._record_checks import changed
+from fishergraph._alignment import row_labels
+from fishergraph._arrays import check_compressed, real_array, unmasked
+from fishergraph._errors import EndpointError, InputError
+from fishergraph._records import changed
 from fishergraph._warn import warn
-from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
+from fishergraph.graph import as_graph, lists_edges, names_nodes
 from fishergraph.graphs.record import EdgeTags, Graphs
 
 
 class Entry(NamedTuple):
-    """One graph and what its nodes carry."""
+    """One graph and the data of its nodes."""
 
-    graph: Graph
+    graph: Any
     X: Any = None
     tags: Any = None
     edge_tags: EdgeTags | None = None
 
 
 def read_entry(entry: Any, names: dict[str, str], undirected: bool) -> Entry:
-    """One entry of the list, checked for itself."""
-    read = next((reader for known, reader in _READERS if known(entry)), _read_plain)
+    """One graph of the list, validated on its own."""
+    read = next((reader for matches, reader in _READERS if matches(entry)), _read_plain)
     graph, X, tags, edge_tags = read(entry, names, undirected)
     try:
-        graph = as_graph(graph, undirected=undirected, n_nodes=_known_nodes(graph, X, tags))
-    except ValueError as error:  # its wording is that of a call of as_graph
-        raise ValueError(str(error).replace("a larger n_nodes", "features or tags of all nodes")) from error
+        graph = as_graph(graph, undirected=undirected, n_nodes=_n_nodes(graph, X, tags))
+    except EndpointError as error:
+        raise error.revised(advice="repair the edge or pass features or tags of all nodes") from error
     if tags is not None:
         tags = _check_tags(tags, graph.n_nodes, "tags", "node")
-    if X is not None and _n_rows(X) != graph.n_nodes:
-        raise ValueError(
-            f"features must have {graph.n_nodes} rows, one per node, got {_n_rows(X)}; pass such a matrix."
-        )
+    if X is not None and X.shape[0] != graph.n_nodes:
+        expected = f"have {graph.n_nodes} rows, one per node"
+        raise InputError(parameter="features", value=X.shape[0], expected=expected)
     return Entry(graph, X, tags, edge_tags)
 
 
-def _known_nodes(graph: Any, X: Any, tags: Any) -> int | None:
-    """The number of nodes, where features say it, or tags beside a bare list of edges."""
+def _n_nodes(graph: Any, X: Any, tags: Any) -> int | None:
+    """The number of nodes by the features, or by the tags of a bare list of edges."""
     if X is not None:
-        return _n_rows(X)
+        return X.shape[0]
     return len(tags) if np.ndim(tags) > 0 and len(tags) and lists_edges(graph) else None
 
 
-def _read_plain(entry: Any, names: dict[str, str], undirected: bool) -> tuple:
-    return entry, None, None, None
+def _read_plain(entry: Any, names: dict[str, str], undirected: bool) -> Entry:
+    return Entry(entry)
 
 
-def _read_graphs(entry: Graphs, names: dict[str, str], undirected: bool) -> tuple:
+def _read_graphs(entry: Graphs, names: dict[str, str], undirected: bool) -> Entry:
     if len(entry) != 1:
-        raise ValueError(f"Graphs in a list must hold one graph each, got {len(entry)}; pass them without the list.")
+        advice = "pass them without the list"
+        raise InputError(parameter="Graphs in a list", value=len(entry), expected="hold one graph each", advice=advice)
     entry = undirected_graphs(entry) if undirected else entry
-    return entry.graph, entry.X, entry.tags, entry.edge_tags
+    return Entry(entry.graph, entry.X, entry.tags, entry.edge_tags)
 
 
 def undirected_graphs(graphs: Graphs) -> Graphs:
-    """The graphs with the reverse of every edge; tags of edges do not say where their edges come from."""
+    """The graphs with the reverse of every edge; tags of edges do not say where their edges start."""
     both = as_graph(graphs.graph, undirected=True)
     if graphs.edge_tags is not None and len(graphs.edge_tags.tags) and both.n_edges > graphs.graph.n_edges:
-        raise ValueError(
-            "undirected=True takes Graphs with tags of edges where every edge has its reverse, got edges in one "
-            "direction; give undirected=True to as_graphs, where the list is read."
+        raise InputError(
+            parameter="Graphs with tags of edges",
+            expected="hold the reverse of every edge for undirected=True",
+            got="edges in one direction",
+            advice="pass undirected=True to as_graphs when the list is read",
         )
     return changed(graphs, graph=both)
 
 
-def _read_dictionary(entry: dict, names: dict[str, str], undirected: bool) -> tuple:
-    known = ("graph", "X", "tags", "edge_tags")
-    if "graph" not in entry or set(entry) - set(known):
-        raise ValueError(
-            f"a dictionary must have 'graph' and any of {known[1:]}, got {sorted(entry)}; rename its keys."
-        )
+def _read_dictionary(entry: dict, names: dict[str, str], undirected: bool) -> Entry:
+    optional = ("X", "tags", "edge_tags")
+    if "graph" not in entry or set(entry) - {"graph", *optional}:
+        expected = f"have 'graph' and any of {optional}"
+        raise InputError(parameter="a dictionary", expected=expected, got=str(sorted(entry)), advice="rename its keys")
     edge_tags = entry.get("edge_tags")
     if edge_tags is not None:
-        edge_tags = _given_edge_tags(entry["graph"], edge_tags, undirected)
-    return entry["graph"], _matrix(entry.get("X")), entry.get("tags"), edge_tags
+        edge_tags = _edge_index_tags(entry["graph"], edge_tags, undirected)
+    return Entry(entry["graph"], _matrix(entry.get("X")), entry.get("tags"), edge_tags)
 
 
-def _read_pair(entry: tuple, names: dict[str, str], undirected: bool) -> tuple:
+def _read_pair(entry: tuple, names: dict[str, str], undirected: bool) -> Entry:
     data, graph = entry
     if len(getattr(data, "shape", np.shape(data))) == 1:
-        return graph, None, data, None
+        return Entry(graph, None, data)
     if (ids := row_labels(data)) is not None and names_nodes(graph):
         graph = as_graph(graph, undirected=undirected, node_ids=ids)
-    return graph, _matrix(data), None, None
+    return Entry(graph, _matrix(data))
 
 
-def _read_pyg(data: Any, names: dict[str, str], undirected: bool) -> tuple:
+def _read_pyg(data: Any, names: dict[str, str], undirected: bool) -> Entry:
     X, tags, edge_tags = (getattr(data, names[key], None) for key in ("features", "tags", "edge_tags"))
     edge_tags = None if names["edge_tags"] == names["tags"] else edge_tags  # nodes and edges share one name space here
-    ends = None if edge_tags is None else _given_edge_tags(data.edge_index, edge_tags, undirected)
-    return data, _matrix(X), None if tags is None else _array(tags), ends
+    ends = None if edge_tags is None else _edge_index_tags(data.edge_index, edge_tags, undirected)
+    return Entry(data, _matrix(X), None if tags is None else _array(tags), ends)
 
 
-def _read_networkx(graph: Any, names: dict[str, str], undirected: bool) -> tuple:
+def _read_networkx(graph: Any, names: dict[str, str], undirected: bool) -> Entry:
     nodes = list(graph)
     if set(nodes) == set(range(len(nodes))):
         nodes = list(range(len(nodes)))  # the rows of `as_graph`
-    _tell_of_others(graph, names)
+    _warn_of_unread_attributes(graph, names)
     X = _node_attribute(graph, nodes, names["features"], "features")
     tags = _node_attribute(graph, nodes, names["tags"], "tags")
     edges = [(u, v, tag) for u, v, tag in graph.edges(data=names["edge_tags"]) if tag is not None]
@@ -114,11 +115,11 @@ def _read_networkx(graph: Any, names: dict[str, str], undirected: bool) -> tuple
         pairs = np.array([(row[u], row[v]) for u, v, _ in edges]).T
         values = _check_tags([tag for *_, tag in edges], len(edges), "tags", "edge")
         ends = _tags_at_ends(pairs, values, undirected or not graph.is_directed())
-    return graph, None if X is None else _vectors(nodes, X), tags, ends
+    return Entry(graph, None if X is None else _vectors(nodes, X), tags, ends)
 
 
-def _tell_of_others(graph: Any, names: dict[str, str]) -> None:
-    """Warn of numbers that nodes carry under a name that is not read."""
+def _warn_of_unread_attributes(graph: Any, names: dict[str, str]) -> None:
+    """Warn of numbers that nodes have under a name that is not read."""
     numbers, vectors = numeric_attributes(attributes for _, attributes in graph.nodes(data=True))
     others = [name for name in (*numbers, *vectors) if name not in (names["features"], names["tags"])]
     if others:
@@ -133,12 +134,34 @@ def _tell_of_others(graph: Any, names: dict[str, str]) -> None:
         )
 
 
+def numeric_attributes(nodes: Iterable[dict[str, Any]]) -> tuple[list[str], list[str]]:
+    """The names of the attributes that are numbers, and of those that are vectors, by the first node that has each."""
+    first: dict[str, Any] = {}
+    for attributes in nodes:
+        for name, value in attributes.items():
+            first.setdefault(name, value)
+    axes = {name: _n_axes(value) for name, value in first.items()}
+    return [name for name, count in axes.items() if count == 0], [name for name, count in axes.items() if count == 1]
+
+
+def _n_axes(value: Any) -> int | None:
+    """The number of axes of a number (0) or of a list or array of numbers; None for anything else."""
+    if not isinstance(value, (int, float, list, tuple, np.number, np.ndarray)) or isinstance(value, bool):
+        return None
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of several lengths
+        return None
+    return array.ndim if array.dtype.kind in "iuf" and array.size else None
+
+
 def _node_attribute(graph: Any, nodes: list, name: str, what: str) -> list | None:
-    """The attribute of all nodes, or None where no node has it."""
+    """The attribute of all nodes, or None if no node has it."""
     values = [graph.nodes[node].get(name) for node in nodes]
     missing = [node for node, value in zip(nodes, values, strict=True) if value is None]
     if 0 < len(missing) < len(nodes):
-        raise ValueError(f"{what} must be there for every node, got none at node {missing[0]!r}; set {name!r} there.")
+        got, advice = f"none at node {missing[0]!r}", f"set {name!r} there"
+        raise InputError(parameter=what, value=missing[0], expected="exist for every node", got=got, advice=advice)
     return values if nodes and not missing else None
 
 
@@ -152,18 +175,22 @@ def _vectors(nodes: list, values: list) -> np.ndarray:
             row = np.array([None])
         rows.append(row)
         if row.ndim != 1 or row.dtype.kind not in "fiub" or row.shape != rows[0].shape:
-            raise ValueError(
-                f"features must be numbers, or vectors of numbers that have one length, got shape {row.shape} and "
-                f"dtype {row.dtype} at node {node!r} (the first bad one); make them alike, and read texts as tags."
+            raise InputError(
+                parameter="features",
+                value=node,
+                expected="be numbers, or vectors of numbers of one length",
+                got=f"shape {row.shape} and dtype {row.dtype} at node {node!r} (the first bad one)",
+                advice="make them alike, and read text as tags",
             )
     return np.stack(rows)
 
 
-def _given_edge_tags(edges: Any, tags: Any, undirected: bool) -> EdgeTags:
-    """Tags beside a (2, E) edge index."""
+def _edge_index_tags(edges: Any, tags: Any, undirected: bool) -> EdgeTags:
+    """Tags of a (2, E) edge index."""
     ends = _array(edges[0] if isinstance(edges, tuple) else edges)
     if ends.ndim != 2 or ends.shape[0] != 2:
-        raise ValueError("edge_tags need a graph given as a (2, E) edge index, got another kind; pass edge_index.")
+        expected = "belong to a graph that is a (2, E) edge index"
+        raise InputError(parameter="edge_tags", expected=expected, got="another type", advice="pass edge_index")
     return _tags_at_ends(ends, _check_tags(tags, ends.shape[1], "edge_tags", "edge"), undirected)
 
 
@@ -177,10 +204,10 @@ def _tags_at_ends(edges: np.ndarray, tags: np.ndarray, both: bool) -> EdgeTags:
     return EdgeTags(np.concatenate([target, source[alone]]), np.concatenate([tags, tags[alone]]))
 
 
-_READERS: list[tuple[Callable[[Any], bool], Callable[[Any, dict[str, str], bool], tuple]]] = [
+_READERS: list[tuple[Callable[[Any], bool], Callable[[Any, dict[str, str], bool], Entry]]] = [
     (lambda entry: isinstance(entry, Graphs), _read_graphs),
     (lambda entry: isinstance(entry, dict), _read_dictionary),
-    # (edge_index, weights) is a graph of `as_graph`; everything else in two parts is node data and a graph.
+    # (edge_index, weights) is a graph of `as_graph`; any other pair is node data and a graph.
     (lambda e: isinstance(e, tuple) and len(e) == 2 and len(getattr(e[1], "shape", (0, 0))) != 1, _read_pair),
     (lambda entry: type(entry).__module__.startswith("torch_geometric."), _read_pyg),
     (lambda entry: hasattr(entry, "nodes") and hasattr(entry, "is_directed"), _read_networkx),
@@ -197,39 +224,36 @@ def _matrix(X: Any) -> Any:
         return None if X is None else sp.csr_array(check_compressed(X, "features"))
     dense = _array(X.to_numpy() if hasattr(X, "to_numpy") else X)
     if dense.ndim != 2 or dense.dtype.kind not in "fiub":
-        raise ValueError(
-            f"features must be a matrix of numbers, (node, feature), got shape {dense.shape} and dtype {dense.dtype}; "
-            "pass one row per node, or tags as a list."
-        )
+        got, advice = f"shape {dense.shape} and dtype {dense.dtype}", "pass one row per node, or tags as a list"
+        expected = "be a matrix of numbers, (node, feature)"
+        raise InputError(parameter="features", expected=expected, got=got, advice=advice)
     return real_array(dense, "features")
 
 
-def _n_rows(X: Any) -> int:
-    return X.shape[0]
-
-
 def _check_tags(tags: Any, n: int, name: str, what: str) -> np.ndarray:
-    """Tags as whole numbers or texts, one each."""
+    """Tags as n integers or texts."""
     if isinstance(tags, (list, tuple)) and any(isinstance(tag, str) and "\0" in tag for tag in tags):
-        raise ValueError(f"{name} must be texts without NUL characters, got one that has some; rename such tags.")
+        raise InputError(parameter=name, expected="be text without NUL characters", got="one with some")
     array = _array(tags)
     array = array.reshape(-1) if array.ndim == 2 and array.shape[1] == 1 else array
     if array.shape != (n,):
-        raise ValueError(
-            f"{name} must hold one tag for each of the {n} {what}s, got shape {array.shape}; pass so many."
-        )
+        expected, got = f"hold one tag for each of the {n} {what}s", f"shape {array.shape}"
+        raise InputError(parameter=name, expected=expected, got=got)
     texts = array.dtype.kind == "U" or (array.dtype.kind == "O" and n > 0 and isinstance(array[0], str))
-    wrong = _first_wrong(array, texts)
-    if wrong is not None:
-        raise ValueError(
-            f"{name} must be whole numbers below 2**63 or texts, got {array.tolist()[wrong]!r} at {what} {wrong} (the "
-            "first bad one); convert them, and pass numbers with a comma as features."
+    bad = _first_bad_tag(array, texts)
+    if bad is not None:
+        raise InputError(
+            parameter=name,
+            value=array.tolist()[bad],
+            expected="be integers below 2**63 or text",
+            got=f"{array.tolist()[bad]!r} at {what} {bad} (the first bad one)",
+            advice="convert them, and pass fractions as features",
         )
     return array.astype(np.str_ if texts else np.int64, copy=False)
 
 
-def _first_wrong(array: np.ndarray, texts: bool) -> int | None:
-    """The place of the first entry that is no tag."""
+def _first_bad_tag(array: np.ndarray, texts: bool) -> int | None:
+    """The index of the first entry that is not a tag."""
     if array.dtype.kind in "ibU":
         return None
     if array.dtype.kind in "uf":
@@ -239,7 +263,7 @@ def _first_wrong(array: np.ndarray, texts: bool) -> int | None:
 
 
 def _is_tag(tag: Any, text: bool) -> bool:
-    """Whether a tag is a text, or a whole number that 64 bits hold."""
+    """Whether a tag is a text, or an integer that 64 bits hold."""
     if text:
         return isinstance(tag, str)
     number = isinstance(tag, (int, float, np.integer, np.floating))

@@ -1,4 +1,4 @@
-"""The door for several graphs: `as_graphs` turns a list of what people have into one disjoint union."""
+"""`as_graphs`: a list of graph objects becomes one disjoint union."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._edge_lists import reads_as_edges
-from fishergraph._graph_checks import type_name
-from fishergraph._record_checks import unchecked
+from fishergraph._edges import type_name
+from fishergraph._errors import InputError, InputTypeError
+from fishergraph._records import unchecked
 from fishergraph._warn import each_warning_once
 from fishergraph.graph import Graph
 from fishergraph.graphs.entries import Entry, read_entry, undirected_graphs
 from fishergraph.graphs.record import NO_EDGE_TAGS, EdgeTags, Graphs, offsets
+from fishergraph.io.columns import reads_as_edges
 
 _DATASET = "torch_geometric.data.dataset"
 
@@ -23,17 +24,39 @@ _DATASET = "torch_geometric.data.dataset"
 def as_graphs(
     graphs: Any, *, features: str = "x", tags: str = "label", edge_tags: str = "label", undirected: bool = False
 ) -> Graphs:
-    """The `Graphs` of a list of graphs.
+    """Convert a list of graphs to one disjoint union.
 
     Parameters
     ----------
-    graphs : a list of graphs, a PyTorch Geometric dataset or `Batch`, or `Graphs`, which pass through. A graph is
-        anything that `as_graph` takes, without node data; a pair (X, graph), X a matrix of features or a list of tags;
-        a dictionary with "graph" and any of "X", "tags", "edge_tags"; PyTorch Geometric `Data` or a NetworkX graph
-        with attributes; or `Graphs` that hold one graph.
-    features, tags, edge_tags : the names of the attributes of `Data` and of NetworkX's nodes and edges that hold
-        features, tags and the tags of edges; an attribute that nobody has is not read.
-    undirected : add the reverse of every edge.
+    graphs : list of graphs, PyTorch Geometric dataset or Batch, or Graphs
+        A graph is one of
+
+        - anything that `as_graph` takes, without node data;
+        - a pair (X, graph); X is a matrix of features or a list of tags;
+        - a dictionary with "graph" and any of "X", "tags", "edge_tags";
+        - PyTorch Geometric `Data` or a NetworkX graph with attributes;
+        - `Graphs` that hold one graph.
+    features, tags, edge_tags : str, default="x", "label", "label"
+        Attributes of `Data`, and of nodes and edges in NetworkX, that hold features, tags and tags of edges. Graphs may
+        lack them.
+    undirected : bool, default=False
+        Add the reverse of every edge.
+
+    Returns
+    -------
+    Graphs
+        The union, with features and tags if all graphs have them.
+
+    See Also
+    --------
+    as_graph : A single graph.
+    fishergraph.load_graphs : Published sets of labelled graphs.
+
+    Examples
+    --------
+    >>> from fishergraph import as_graphs
+    >>> as_graphs([(["C", "O"], [(0, 1)]), (["N", "C"], [(0, 1)])])
+    Graphs(2 graphs: 4 nodes, 2 directed edges with tags)
     """
     if isinstance(graphs, Graphs):
         _check_some(len(graphs))
@@ -44,10 +67,12 @@ def as_graphs(
         try:
             entries.append(read_entry(entry, names, undirected))
         except (ValueError, TypeError) as error:
-            raise type(error)(f"graph {number} of the list cannot be read: {error}") from None
+            kind = InputTypeError if isinstance(error, TypeError) else InputError
+            raise kind(
+                f"graph {number} of the list cannot be read: {error}", parameter="graphs", value=number
+            ) from error
     _check_some(len(entries))
-    sizes = np.array([entry.graph.n_nodes for entry in entries])
-    graph_ptr = offsets(sizes)
+    graph_ptr = offsets(np.array([entry.graph.n_nodes for entry in entries]))
     return unchecked(
         Graphs,
         _union([entry.graph for entry in entries], graph_ptr),
@@ -60,33 +85,36 @@ def as_graphs(
 
 def _check_some(n_graphs: int) -> None:
     if n_graphs == 0:
-        raise ValueError("graphs must hold at least one graph, got an empty list; pass a list of graphs.")
-
-
-def _tagged(entries: list[Entry]) -> list[Entry]:
-    """The entries, of which those without edges have all the tags they can have where others have some."""
-    if all(entry.edge_tags is None for entry in entries):
-        return entries
-    full = [entry.edge_tags is not None or entry.graph.n_edges > 0 for entry in entries]
-    return [e if known else e._replace(edge_tags=NO_EDGE_TAGS) for e, known in zip(entries, full, strict=True)]
+        raise InputError(parameter="graphs", expected="hold at least one graph", got="an empty list")
 
 
 def _listed(graphs: Any) -> Any:
-    """The graphs of a list, a dataset or a batch; one graph alone is no list."""
+    """The graphs of a list, a dataset or a batch; a single graph is refused."""
     if hasattr(graphs, "to_data_list"):
         return graphs.to_data_list()
-    known = any(base.__module__ == _DATASET for base in type(graphs).__mro__)
+    dataset = any(base.__module__ == _DATASET for base in type(graphs).__mro__)
     objects = isinstance(graphs, np.ndarray) and graphs.ndim == 1 and graphs.dtype == object
+    got, advice = f"one {type_name(graphs)}", "pass [graph], or a list of several"
     if reads_as_edges(graphs):
-        raise TypeError(f"graphs must be a list of graphs, got the edges of one, {graphs[0]!r} first; pass [graphs].")
-    if isinstance(graphs, (list, tuple)) or known or objects:
+        got, advice = f"the edges of one, {graphs[0]!r} first", "pass [graphs]"
+    elif isinstance(graphs, (list, tuple)) or dataset or objects:
         return graphs
-    if hasattr(graphs, "iloc") and graphs.ndim == 1:  # a column of a table
+    elif hasattr(graphs, "iloc") and graphs.ndim == 1:  # a column of a table
         return np.asarray(graphs)
-    advice = "pass [graph], or a list of several"
-    if isinstance(graphs, (dict, Iterator)):
+    elif isinstance(graphs, (dict, Iterator)):
         advice = "pass list(graphs.values())" if isinstance(graphs, dict) else "pass list(graphs)"
-    raise TypeError(f"graphs must be a list of graphs, got one {type_name(graphs)}; {advice}.")
+    raise InputTypeError(parameter="graphs", expected="be a list of graphs", got=got, advice=advice)
+
+
+# --- the union ------------------------------------------------------------------------------------------
+
+
+def _tagged(entries: list[Entry]) -> list[Entry]:
+    """The entries; graphs without edges get an empty list of tags if others have tags."""
+    if all(entry.edge_tags is None for entry in entries):
+        return entries
+    full = [entry.edge_tags is not None or entry.graph.n_edges > 0 for entry in entries]
+    return [e if kept else e._replace(edge_tags=NO_EDGE_TAGS) for e, kept in zip(entries, full, strict=True)]
 
 
 def _union(graphs: list[Graph], graph_ptr: np.ndarray) -> Graph:
@@ -101,50 +129,48 @@ def _union(graphs: list[Graph], graph_ptr: np.ndarray) -> Graph:
 
 
 def _all_or_none(entries: list[Entry], field: str, what: str) -> list[Any] | None:
-    """What every graph has, or None where no graph has it."""
+    """What every graph has, or None if no graph has it."""
     values = [getattr(entry, field) for entry in entries]
     missing = [number for number, value in enumerate(values) if value is None]
     if not missing:
         return values
     if len(missing) < len(values):
-        has = next(number for number, value in enumerate(values) if value is not None)
-        raise ValueError(
-            f"all graphs must have {what}, or none, got {what} in graph {has} and none in graph {missing[0]}; "
-            "add or drop them."
-        )
+        first = next(number for number, value in enumerate(values) if value is not None)
+        got = f"{what} in graph {first} and none in graph {missing[0]}"
+        raise InputError(parameter="all graphs", expected=f"have {what}, or none", got=got, advice="add or drop them")
     return None
 
 
-def _joined_features(parts: list[Any] | None) -> Any:
-    if parts is None:
+def _joined_features(blocks: list[Any] | None) -> Any:
+    if blocks is None:
         return None
-    width = parts[0].shape[1]
-    wrong = next((number for number, part in enumerate(parts) if part.shape[1] != width), None)
-    if wrong is not None:
-        raise ValueError(
-            f"all graphs must have the same number of features, got {width} in graph 0 and {parts[wrong].shape[1]} in "
-            f"graph {wrong}; pass features of one kind."
-        )
-    if not any(sp.issparse(part) for part in parts):
-        return np.concatenate(parts)
+    width = blocks[0].shape[1]
+    other = next((number for number, block in enumerate(blocks) if block.shape[1] != width), None)
+    if other is not None:
+        got = f"{width} in graph 0 and {blocks[other].shape[1]} in graph {other}"
+        raise InputError(parameter="all graphs", expected="have the same number of features", got=got)
+    if not any(sp.issparse(block) for block in blocks):
+        return np.concatenate(blocks)
     # SciPy has no sparse float16.
-    return sp.vstack([part.astype(np.float32) if part.dtype == np.float16 else part for part in parts], format="csr")
+    return sp.vstack([block.astype(np.float32) if block.dtype == np.float16 else block for block in blocks], "csr")
 
 
-def _joined_tags(parts: list[Any] | None) -> np.ndarray | None:
-    if parts is None:
+def _joined_tags(blocks: list[Any] | None) -> np.ndarray | None:
+    if blocks is None:
         return None
-    kinds = {part.dtype.kind for part in parts}
-    if len(kinds) > 1:
-        raise ValueError("tags must be numbers in all graphs or texts in all, got both; convert the numbers with str.")
-    return np.concatenate(parts)
+    if len({block.dtype.kind for block in blocks}) > 1:
+        expected, advice = "be integers in all graphs or text in all", "convert the integers with str"
+        raise InputError(parameter="tags", expected=expected, got="both", advice=advice)
+    return np.concatenate(blocks)
 
 
-def _joined_edge_tags(parts: list[Any] | None, graph_ptr: np.ndarray) -> EdgeTags | None:
-    if parts is None:
+def _joined_edge_tags(blocks: list[Any] | None, graph_ptr: np.ndarray) -> EdgeTags | None:
+    if blocks is None:
         return None
-    placed = [(part.nodes + start, part.tags) for part, start in zip(parts, graph_ptr, strict=False) if len(part.tags)]
-    if not placed:
+    filled = [
+        (block.nodes + start, block.tags) for block, start in zip(blocks, graph_ptr, strict=False) if len(block.tags)
+    ]
+    if not filled:
         return None
-    tags = _joined_tags([tags for _, tags in placed])
-    return None if tags is None else EdgeTags(np.concatenate([nodes for nodes, _ in placed]), tags)
+    tags = _joined_tags([tags for _, tags in filled])
+    return None if tags is None else EdgeTags(np.concatenate([nodes for nodes, _ in filled]), tags)

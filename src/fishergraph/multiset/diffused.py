@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph._checks import check_integer, check_number, check_weight_scale
+from fishergraph._arrays import check_weight_scale
 from fishergraph._errors import InputError
-from fishergraph._record_checks import unchecked
+from fishergraph._records import unchecked
+from fishergraph._validation import check_integer, check_number
 from fishergraph.diffusion import MOST_TERMS, average_series, diffuse, heat_series, least_teleport, pagerank_series
 from fishergraph.graph import Graph
 from fishergraph.multiset.members import Multisets, degrees, inverse_sqrt_or_zero, neighbourhoods, weight_dtype

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph._checks import check_integer, check_number, check_seed
-from fishergraph._record_checks import unchecked
-from fishergraph.blocks import map_blocks, per_thread, row_blocks
+from fishergraph._parallel import map_blocks, per_thread, row_blocks
+from fishergraph._records import unchecked
+from fishergraph._validation import check_integer, check_number, check_seed
 from fishergraph.counters import STEP, below, compiled, row_state
 from fishergraph.graph import Graph
 from fishergraph.multiset.members import WEIGHTS, Multisets, weight_dtype

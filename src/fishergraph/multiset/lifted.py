@@ -18,10 +18,10 @@ import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
-from fishergraph._checks import check_integer, look_up
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._record_checks import as_subgraphs, changed, normalise, unchecked
+from fishergraph._records import as_subgraphs, changed, normalise, unchecked
 from fishergraph._repr import short_repr
+from fishergraph._validation import check_integer, look_up
 from fishergraph.multiset.members import Multisets
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
-from fishergraph._checks import check_flag, check_host_memory, check_integer, check_weight_scale, look_up
+from fishergraph._arrays import check_weight_scale, plain_array
 from fishergraph._errors import InputError
-from fishergraph._numbers import plain_array
-from fishergraph._record_checks import as_indices, as_offsets, as_weights, normalise, unchecked
+from fishergraph._records import as_indices, as_offsets, as_weights, normalise, unchecked
+from fishergraph._validation import check_flag, check_host_memory, check_integer, look_up
 from fishergraph.graph import as_graph
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fishergraph._checks import check_flag
+from fishergraph._validation import check_flag
 from fishergraph.graph import Graph
 from fishergraph.multiset.members import Multisets, neighbourhoods
 from fishergraph.multiset.rule import Rule

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fishergraph._record_checks import unchecked
+from fishergraph._records import unchecked
 from fishergraph.graph import Graph
 from fishergraph.multiset.lifted import LiftedSets, own_entries
 from fishergraph.multiset.members import neighbourhoods

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fishergraph.blocks import BLOCK_ROWS
+from fishergraph._parallel import BLOCK_ROWS
 from fishergraph.counters import STEP, compiled, row_state, share
 
 # Edges looked at per path that is wanted, before a node's paths are drawn instead.

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fishergraph._checks import check_integer, check_seed
 from fishergraph._errors import InputError, NotEnoughMemory
-from fishergraph._record_checks import unchecked
-from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph._parallel import map_blocks, row_blocks
+from fishergraph._records import unchecked
+from fishergraph._validation import check_integer, check_seed
 from fishergraph.graph import Graph
 from fishergraph.multiset.lifted import LiftedSets, own_entries
 from fishergraph.multiset.members import Multisets, neighbourhoods, weight_dtype

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from fishergraph._checks import check_flag, look_up
 from fishergraph._component import Component
+from fishergraph._validation import check_flag, look_up
 from fishergraph.graph import Graph, as_graph
 from fishergraph.multiset.members import WEIGHTS, Multisets, node_sets
 

@@ -20,11 +20,12 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import is_torch_array
 
-from fishergraph._checks import check_compressed, check_integer
+from fishergraph._alignment import check_same_rows
+from fishergraph._arrays import check_compressed
 from fishergraph._errors import InputError, InputTypeError, NotEnoughMemory
-from fishergraph._graph_checks import check_same_rows
-from fishergraph._record_checks import unchecked
+from fishergraph._records import unchecked
 from fishergraph._repr import short_repr
+from fishergraph._validation import check_integer
 from fishergraph.graph import Graph, as_graph
 from fishergraph.multiset.lifted import LiftedSets, own_entries
 from fishergraph.multiset.members import Multisets, neighbourhoods, node_sets, singletons

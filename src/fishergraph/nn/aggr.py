@@ -7,13 +7,13 @@ from typing import Any
 from torch import Tensor
 from torch_geometric.nn.aggr import Aggregation
 
+from fishergraph.device import random_stream
 from fishergraph.nn.families import make_mixture
 from fishergraph.nn.kernel_map import LinearHead
 from fishergraph.nn.lazy import check_options
 from fishergraph.nn.mixture import Mixture
 from fishergraph.nn.rows import as_given
 from fishergraph.nn.sets import group_sets
-from fishergraph.device import random_stream
 
 
 class FisherAggregation(Aggregation):

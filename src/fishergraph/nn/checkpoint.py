@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fishergraph._checks import check_number
+from fishergraph._validation import check_number
 from fishergraph._version import __version__
 from fishergraph.estimators.model_file import Kind, foreign, only, read_file, write_file
 from fishergraph.multiset import LiftedSets

@@ -14,17 +14,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from fishergraph import _checks
-from fishergraph._graph_checks import check_row_order
+from fishergraph import _arrays, _validation
+from fishergraph._alignment import check_row_order
+from fishergraph._progress import costing, progress_bar
 from fishergraph._repr import short_params
 from fishergraph._warn import each_warning_once
-from fishergraph.estimators.base import all_or_nothing
 from fishergraph.costs import network_learning
+from fishergraph.estimators.base import all_or_nothing
 from fishergraph.estimators.door import host_door
 from fishergraph.estimators.model_file import (
     load_model,
 )
-from fishergraph._progress import costing, progress_bar
 from fishergraph.family import FAMILIES
 from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
 from fishergraph.nn.classifier_file import restore_classifier, save_classifier
@@ -185,7 +185,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         `fishergraph.nn.train`.
         """
         self._check_params()
-        words = check_random_state(_checks.check_random_seed(self.random_state)).randint(0, 2**31 - 1, size=3)
+        words = check_random_state(_validation.check_random_seed(self.random_state)).randint(0, 2**31 - 1, size=3)
         self.structure_seed_, seed, split_seed = (int(word) for word in words)
         x, sets, ids = self._open(X, graph, fitting=True)
         check_row_order(y, ids, _IN_ORDER)
@@ -198,7 +198,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         device = find_device(self.device)
         with own_randomness(device, seed):
             net = self._network(x.shape[1], len(self.classes_), slots).to(device, x.dtype)
-            if _checks.look_up(_INITS, self.init, "init"):
+            if _validation.look_up(_INITS, self.init, "init"):
                 cost = network_learning(x.shape, self.dim, self.n_layers, self.n_anchors)
                 with costing(progress_bar(self.verbose), "learning", cost):
                     net.init_from_data(x.to(device), sets.to(device), seed=seed)
@@ -251,7 +251,7 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         """(x, sets) as tensors in host memory, and the ids of the rows."""
         X, sets, ids = host_door(self, X, graph, fitting=fitting)
         if sp.issparse(X) and self.batch_size is not None:
-            _checks.check_dense(X)
+            _arrays.check_dense(X)
             X = X.toarray()  # batches are cut from dense rows
         dtype = np.float32 if self.device != "cpu" else X.dtype
         return as_tensor(X.astype(dtype, copy=False)), tensor_sets(sets), ids
@@ -267,19 +267,23 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_params(self) -> None:
         """Raise for a parameter that the network and the training would know under another name."""
-        _checks.check_device(self.device, "float32")
+        _validation.check_device(self.device, "float32")
         choose_multiset(self.multiset)
         check_whole(self.multiset, self.batch_size)
-        _checks.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
-        _checks.look_up(_INITS, self.init, "init")
-        _checks.look_up(FAMILIES, self.family, "family")
-        _checks.check_flag(self.undirected, "undirected")
+        _validation.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
+        _validation.look_up(_INITS, self.init, "init")
+        _validation.look_up(FAMILIES, self.family, "family")
+        _validation.check_flag(self.undirected, "undirected")
         describe_structure(self.structure)
         for name, least in (("n_layers", 0), ("n_anchors", 1), ("dim", 1), ("n_em_iter", 0), ("max_epochs", 1)):
-            bounds = {"n_layers": _checks.MOST_LAYERS, "n_em_iter": _checks.MOST_ITERATIONS, "max_epochs": MOST_EPOCHS}
-            most = bounds.get(name, _checks.MOST_COLUMNS)
-            _checks.check_integer(getattr(self, name), name, least=least, most=most)
-        _checks.check_number(self.validation_fraction, "validation_fraction", most=0.9)
+            bounds = {
+                "n_layers": _validation.MOST_LAYERS,
+                "n_em_iter": _validation.MOST_ITERATIONS,
+                "max_epochs": MOST_EPOCHS,
+            }
+            most = bounds.get(name, _validation.MOST_COLUMNS)
+            _validation.check_integer(getattr(self, name), name, least=least, most=most)
+        _validation.check_number(self.validation_fraction, "validation_fraction", most=0.9)
 
     def save(self, path: str | Path) -> None:
         """Write the trained model to one safetensors file (arrays, and parameters as JSON in its header)."""

@@ -10,8 +10,9 @@ from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 
-from fishergraph._checks import MOST_COLUMNS, check_flag, check_integer, check_number, look_up
-from fishergraph._record_checks import changed
+from fishergraph._records import changed
+from fishergraph._validation import MOST_COLUMNS, check_flag, check_integer, check_number, look_up
+from fishergraph.device import random_stream
 from fishergraph.em.anchors import sample_size
 from fishergraph.family import choose_family
 from fishergraph.layer import sampled_points
@@ -22,7 +23,6 @@ from fishergraph.nn.lazy import check_numbers, check_options, check_widths
 from fishergraph.nn.lifted import by_blocks, check_edges_alone, expect_rows, lift_width, lifted_sets, rows_to_lift
 from fishergraph.nn.rows import as_given, check_rows, is_sparse
 from fishergraph.nn.sets import edge_sets, graph_size, listed_edges
-from fishergraph.device import random_stream
 from fishergraph.ops.tensor_edges import WEIGH
 
 Pair = tuple[Tensor, Tensor | None]

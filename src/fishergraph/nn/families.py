@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fishergraph._checks import MOST_COLUMNS, check_integer, look_up
+from fishergraph._validation import MOST_COLUMNS, check_integer, look_up
 from fishergraph.em.learn import learn_family
 from fishergraph.family import Family, GaussianMixture, choose_family
 from fishergraph.nn.charts import CHARTS, Chart

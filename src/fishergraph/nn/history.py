@@ -11,8 +11,8 @@ from io import TextIOBase
 from pathlib import Path
 from typing import Any
 
-from fishergraph._file_checks import check_folder, check_suffix, naming
 from fishergraph._repr import short_repr
+from fishergraph.io.files import check_folder, check_suffix, naming
 
 # The columns of a row. Accuracies are of the model without dropout; without validation nodes their two are None.
 COLUMNS = ("epoch", "loss", "train_accuracy", "val_accuracy", "val_loss", "lr", "seconds")

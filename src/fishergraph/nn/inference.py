@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fishergraph._checks import MOST_COLUMNS, check_integer
-from fishergraph.blocks import row_blocks
+from fishergraph._parallel import row_blocks
+from fishergraph._validation import MOST_COLUMNS, check_integer
 from fishergraph.nn.lifted import own_block, pooled
 from fishergraph.nn.rows import check_rows, take_rows
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fishergraph import kernel_map
-from fishergraph._checks import check_flag, check_integer, check_number
+from fishergraph._validation import check_flag, check_integer, check_number
 from fishergraph.em.kmeans import kmeans
 from fishergraph.nn.lazy import LazyChannels, check_numbers
 from fishergraph.nn.rows import as_scipy, is_sparse, row_norms, rows_times

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from fishergraph._numbers import unmasked
+from fishergraph._arrays import unmasked
 from fishergraph._warn import warn
 
 UNLABELLED = -1

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
-from fishergraph._checks import check_host_memory, check_integer
+from fishergraph._validation import check_host_memory, check_integer
 
 
 def check_widths(in_channels: Any) -> tuple[Any, Any]:

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from fishergraph._record_checks import unchecked
-from fishergraph.blocks import cut_blocks, row_blocks
+from fishergraph._parallel import cut_blocks, row_blocks
+from fishergraph._records import unchecked
 from fishergraph.estimators.memory import check_largest
 from fishergraph.multiset import LiftedSets, makes_lifted
 from fishergraph.nn.mixture import Mixture

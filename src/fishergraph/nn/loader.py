@@ -17,7 +17,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 from torch_geometric.loader import NeighborLoader
 
-from fishergraph._checks import MOST_COLUMNS, check_flag, check_integer, check_seed
+from fishergraph._validation import MOST_COLUMNS, check_flag, check_integer, check_seed
 from fishergraph.nn.loader_door import check_fan_outs, check_input_nodes, open_source
 from fishergraph.nn.rows import is_sparse
 from fishergraph.nn.sampling import sample_neighbourhood

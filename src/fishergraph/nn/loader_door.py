@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from fishergraph._checks import MOST_COLUMNS, check_integer
+from fishergraph._validation import MOST_COLUMNS, check_integer
 from fishergraph.multiset import Multisets
 from fishergraph.nn.rows import is_sparse, take_rows
 from fishergraph.nn.sampling import MemberRows, rows_of_edges, rows_of_sets

@@ -10,7 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fishergraph._checks import MOST_ITERATIONS, check_flag, check_in_range, check_integer, check_number
+from fishergraph._arrays import check_in_range
+from fishergraph._validation import MOST_ITERATIONS, check_flag, check_integer, check_number
 from fishergraph.em.anchors import calibrate_variance, learn_anchors
 from fishergraph.em.e_step import e_step_slack
 from fishergraph.family import fisher_root

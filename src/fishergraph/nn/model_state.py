@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fishergraph._checks import check_flag, check_integer
+from fishergraph._validation import check_flag, check_integer
 from fishergraph.estimators.model_file import only
 from fishergraph.nn.history import COLUMNS, History
 from fishergraph.nn.models import FisherNet

@@ -11,8 +11,9 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.resolver import aggregation_resolver
 
-from fishergraph._checks import MOST_COLUMNS, MOST_LAYERS, check_flag, check_integer, check_number, look_up
+from fishergraph._validation import MOST_COLUMNS, MOST_LAYERS, check_flag, check_integer, check_number, look_up
 from fishergraph._warn import each_warning_once
+from fishergraph.device import random_stream
 from fishergraph.em.anchors import sample_size
 from fishergraph.family import choose_family
 from fishergraph.nn.aggr import FisherAggregation
@@ -23,7 +24,6 @@ from fishergraph.nn.lazy import check_numbers, check_options
 from fishergraph.nn.lifted import check_edges_alone, pooled
 from fishergraph.nn.rows import check_rows, dropped, take_rows, unit_rows
 from fishergraph.nn.sets import check_groups, narrow
-from fishergraph.device import random_stream
 from fishergraph.ops.tensor_sets import TensorSets
 
 _JK = {"cat": True, "last": False}

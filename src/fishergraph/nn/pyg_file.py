@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
-from fishergraph._file_checks import check_readable
+from fishergraph.io.files import check_readable
 
 # What a Data object is made of; making one of these from a file runs nothing but their constructors.
 _ADMITTED = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]

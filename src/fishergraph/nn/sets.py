@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import add_remaining_self_loops
 
-from fishergraph._checks import check_integer, look_up
+from fishergraph._validation import check_integer, look_up
 from fishergraph.multiset import LiftedSets
 from fishergraph.ops.tensor_edges import WEIGH, tensor_sets
 from fishergraph.ops.tensor_sets import TensorSets, check_range, check_sets, check_values, outside_inference, unpack

@@ -13,7 +13,8 @@ import torch
 from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
-from fishergraph._checks import (
+from fishergraph._progress import progress_bar
+from fishergraph._validation import (
     MOST_COLUMNS,
     check_device,
     check_flag,
@@ -23,9 +24,8 @@ from fishergraph._checks import (
     check_seed,
     look_up,
 )
-from fishergraph._file_checks import check_folder
 from fishergraph._warn import each_warning_once
-from fishergraph._progress import progress_bar
+from fishergraph.io.files import check_folder
 from fishergraph.nn.batches import FullBatch, Sampled, given_batches, sampled
 from fishergraph.nn.checkpoint import Run, checksum, describe_model, read_snapshot, restore
 from fishergraph.nn.history import History, check_log

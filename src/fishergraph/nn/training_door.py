@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fishergraph._checks import check_finite_rows
+from fishergraph._arrays import check_finite_rows
 from fishergraph.multiset import LiftedSets, Multisets
 from fishergraph.nn.lifted import n_outputs
 from fishergraph.ops.tensor_edges import check_edges, tensor_sets

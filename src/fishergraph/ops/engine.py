@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fishergraph._checks import look_up
 from fishergraph._repr import short_repr
+from fishergraph._validation import look_up
 from fishergraph.config import get_config
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fishergraph._checks import check_integer, look_up
-from fishergraph._record_checks import changed
+from fishergraph._records import changed
+from fishergraph._validation import check_integer, look_up
 from fishergraph.multiset import WEIGHTS, LiftedSets, Multisets
 from fishergraph.ops.tensor_sets import TensorSets, check_range, check_sets
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from fishergraph._numbers import EXACT_IN_SINGLE, check_integers
+from fishergraph._arrays import EXACT_IN_SINGLE, check_integers
 from fishergraph.ops.tensor_sets import TensorSets
 from fishergraph.ops.torch_device import to_numpy
 
@@ -36,7 +36,7 @@ def check_tensor(X: Tensor, device: torch.device) -> Tensor:
 
 
 def _as_floats(X: Tensor) -> Tensor:
-    """Other numbers as float32, integers that it cannot hold as float64; the rule of `fishergraph._numbers`."""
+    """Other numbers as float32, integers that it cannot hold as float64; the rule of `fishergraph._arrays`."""
     if X.is_floating_point() or X.dtype in (torch.bool, torch.int8, torch.uint8, torch.int16):
         return X.float()
     values = X if X.layout == torch.strided else X.values()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from fishergraph.blocks import cached_attribute
+from fishergraph._parallel import cached_attribute
 from fishergraph.multiset.members import SetsOfPoints
 
 # A set with more members than this is a hub: it is cut into parts of this size, so that no program waits for one row.

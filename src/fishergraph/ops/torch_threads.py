@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import torch
 
-from fishergraph._checks import check_n_jobs
-from fishergraph.blocks import at_most
+from fishergraph._parallel import at_most
+from fishergraph._validation import check_n_jobs
 
 T = TypeVar("T")
 _state = {"inside": 0, "before": 0, "forked": False}

@@ -1,19 +1,51 @@
-"""Points in the plane, coloured by label."""
+"""Points in the plane: t-SNE maps of embeddings, and scatter plots coloured by label."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fishergraph._checks import check_finite_rows
-from fishergraph._file_checks import check_folder
+from fishergraph._arrays import check_finite_rows
+from fishergraph._parallel import one_blas_thread
+from fishergraph.io.files import check_folder
 from fishergraph.plots.style import INK, MARKERS, PALETTE, new_figure, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+_AXES = 50  # principal axes before t-SNE, as its authors advise
+
+
+def tsne_map(Z: Any, seed: int) -> np.ndarray:
+    """Project an embedding to the plane by t-SNE.
+
+    It runs on one thread: its many short loops gain nothing from more.
+
+    Parameters
+    ----------
+    Z : array of shape (n, n_features)
+        An embedding of at least 50 rows and columns.
+    seed : int
+        Seed of t-SNE.
+
+    Returns
+    -------
+    array of shape (n, 2)
+        The coordinates.
+    """
+    from sklearn.decomposition import PCA
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    with one_blas_thread(), threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        axes = PCA(_AXES, svd_solver="covariance_eigh").fit_transform(Z)
+        return TSNE(init="pca", max_iter=500, angle=0.7, random_state=seed, n_jobs=1).fit_transform(axes)
 
 
 def scatter(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fishergraph._file_checks import replacing
 from fishergraph._optional import require
+from fishergraph.io.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

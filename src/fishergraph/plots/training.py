@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fishergraph._file_checks import check_folder, check_readable
+from fishergraph.io.files import check_folder, check_readable
 from fishergraph.plots.style import INK, PALETTE, new_figure, save
 
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph._checks import check_integer, check_n_jobs, check_number, check_seed, look_up
 from fishergraph._errors import InputError
 from fishergraph._optional import require
 from fishergraph._progress import progress_bar
 from fishergraph._repr import short_params
+from fishergraph._validation import check_integer, check_n_jobs, check_number, check_seed, look_up
 from fishergraph.probes.door import FIT_ON, check_embedding, check_label_order, check_same_columns, check_split, encode
 
 

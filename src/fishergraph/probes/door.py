@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph._checks import check_finite_rows
+from fishergraph._alignment import check_row_order
+from fishergraph._arrays import as_floats, check_finite_rows, plain_array
 from fishergraph._errors import InputError
-from fishergraph._graph_checks import check_row_order
-from fishergraph._numbers import as_floats, plain_array
 
 _LARGEST = 1e100  # entries whose squares a model can add up
 

@@ -24,12 +24,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph._checks import check_integer, check_number, look_up
 from fishergraph._errors import InputError
+from fishergraph._parallel import one_blas_thread
 from fishergraph._progress import progress_bar
 from fishergraph._repr import short_params
+from fishergraph._validation import check_integer, check_number, look_up
 from fishergraph._warn import each_warning_once, warn
-from fishergraph.blocks import one_blas_thread
 from fishergraph.probes.door import FIT_ON, check_embedding, check_label_order, check_same_columns, check_split, encode
 
 PAPER_CS = np.logspace(-4, 5, 19)

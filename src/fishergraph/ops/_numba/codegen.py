@@ -3,6 +3,8 @@ for memory that is needed later. All of it runs while code is generated."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from llvmlite import ir
 from numba.core import cgutils
 
@@ -78,6 +80,17 @@ def vector_tools(builder, real, lanes):
         return builder.shuffle_vector(builder.insert_element(nothing, value, _WORD(0)), nothing, first)
 
     return load, store, broadcast, lambda a, b, c: builder.call(fma, [a, b, c])
+
+
+@contextmanager
+def each_entry(builder, start, stop):
+    """A loop over the entries start … stop − 1, which LLVM must not unroll: most multisets have a few members only."""
+    with cgutils.for_range_slice(builder, start, stop, INDEX(1)) as (entry, _):
+        yield entry
+        last = builder.basic_block
+    rules = builder.module.add_metadata([None, ["llvm.loop.unroll.disable"]])
+    rules.operands = (rules, rules.operands[1])  # LLVM ignores rules that do not begin with themselves
+    last.terminator.set_metadata("llvm.loop", rules)
 
 
 def widened(builder, vector):

@@ -15,8 +15,8 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from fishergraph._compile import inlined, leaf, leaf_sum
-from fishergraph.ops._numba.codegen import INDEX, Members, Rows, as_index, ask_for, vector_tools, widened
 from fishergraph.device import LINE
+from fishergraph.ops._numba.codegen import INDEX, Members, Rows, as_index, ask_for, each_entry, vector_tools, widened
 
 # Two vectors of features times four anchors: 8 of 32 registers with AVX-512, 8 of 16 with half the lanes.
 LANES = 16 if llvm.get_host_cpu_features().get("avx512f") else 8
@@ -55,28 +55,16 @@ def rows_ahead(points: np.ndarray) -> int:
     return AHEAD // max(points.strides[0], 1) + 1
 
 
-def _begin_chunk(builder, fresh, registers, targets, load):
-    """Set the registers to zero if `fresh`, else to what the targets hold."""
-    with builder.if_else(fresh) as (at_zero, from_before):
-        with at_zero:
-            for register in registers:
-                builder.store(ir.Constant(register.type.pointee, None), register)
-        with from_before:
-            for register, target in zip(registers, targets, strict=True):
-                builder.store(load(target), register)
-
-
 @intrinsic(prefer_literal=True)
 def _sum_tile(
-    typingctx, points, indices, shares, start, stop, begin, sums, wide, chunk, centre, ahead, anchor, column, anchors,
+    typingctx, points, indices, shares, start, stop, begin, sums, wide, long, centre, ahead, anchor, column, anchors,
     vectors, lanes,
 ):  # fmt: skip
-    """sums_jk = Σ_e shares_ej (points_ejk − centre_jk) for a few anchors j and a tile of features k.
+    """sums_jk += Σ_e shares_ej (points_ejk − centre_jk) for a few anchors j and a tile of features k.
 
-    The entry `begin` starts the sums at zero, later ones go on with what is there. If `chunk` is CHUNK, the sums of
-    chunks of so many entries are added to `wide` (anchor, feature), float64, instead. Entry e reads the row e − begin
-    of the shares. Points of two axes are shared by the anchors, of three belong to them; likewise a centre of one axis
-    or two; a centre of None is zero.
+    The entry `begin` starts the sums at zero. If `long`, every call starts at zero and adds to `wide`, in float64,
+    instead. Entry e reads the row e − begin of the shares. Points of two axes are shared by the anchors, of three
+    belong to them; likewise a centre of one axis or two; a centre of None is zero.
     With each entry the tile asks for its own features of the entry `ahead` of it: a few lines at a time keep the memory
     busy, where all the lines of a multiset at once would be more than a core can wait for, and are dropped.
     """
@@ -89,8 +77,7 @@ def _sum_tile(
         kinds = signature.args
         x, share, out, total = (Rows(context, builder, kinds[i], args[i]) for i in (0, 2, 6, 7))
         members = Members(context, builder, kinds[1], args[1])
-        start, stop, begin, chunk, ahead, anchor, column = args[3], args[4], args[5], args[8], *args[10:13]
-        long = builder.icmp_signed("==", chunk, INDEX(CHUNK))
+        start, stop, begin, long, ahead, anchor, column = *args[3:6], args[8], *args[10:13]
         fresh = builder.or_(long, builder.icmp_signed("==", start, begin))
         load, store, broadcast, fma = vector_tools(builder, x.data.type.pointee, n_lanes)
         load_wide, store_wide, _, _ = vector_tools(builder, total.data.type.pointee, n_lanes)
@@ -103,42 +90,44 @@ def _sum_tile(
         step = x.length if own_points else none
         begin_x = builder.add(builder.mul(anchor, step), column)
         targets = spread(out.at(anchor, column), out.length)
-        totals = spread(total.at(anchor, column), total.length)
         centres = []
         if kinds[9] != types.none:
             middle = Rows(context, builder, kinds[9], args[9])
             own = kinds[9].ndim == 2
             centres = spread(middle.at(anchor if own else none, column), middle.length if own else none)
         registers = [cgutils.alloca_once(builder, ir.VectorType(x.data.type.pointee, n_lanes)) for _ in tile]
-        with cgutils.for_range_slice(builder, start, stop, chunk) as (first, _):
-            _begin_chunk(builder, fresh, registers, targets, load)
-            end = builder.add(first, chunk)
-            end = builder.select(builder.icmp_signed("<", end, stop), end, stop)
-            with cgutils.for_range_slice(builder, first, end, INDEX(1)) as (entry, _):
-                for pointer in spread(x.at(members.after(entry, ahead), begin_x), step, lines):
-                    ask_for(builder, pointer)
-                given = share.at(builder.sub(entry, begin), anchor)
-                factors = [broadcast(builder.load(builder.gep(given, [INDEX(a)]))) for a in range(n_anchors)]
-                for t, pointer in enumerate(spread(x.at(members.of(entry), begin_x), step)):
-                    value = builder.fsub(load(pointer), load(centres[t])) if centres else load(pointer)
-                    builder.store(fma(factors[tile[t][0]], value, builder.load(registers[t])), registers[t])
-            with builder.if_else(long) as (in_chunks, at_once):
-                with in_chunks:
-                    for register, pointer in zip(registers, totals, strict=True):
-                        part = widened(builder, builder.load(register))
-                        store_wide(builder.fadd(load_wide(pointer), part), pointer)
-                with at_once:
-                    for register, target in zip(registers, targets, strict=True):
-                        store(builder.load(register), target)
+        with builder.if_else(fresh) as (at_zero, later):
+            with at_zero:
+                for register in registers:
+                    builder.store(ir.Constant(register.type.pointee, None), register)
+            with later:
+                for register, target in zip(registers, targets, strict=True):
+                    builder.store(load(target), register)
+        with each_entry(builder, start, stop) as entry:
+            for pointer in spread(x.at(members.after(entry, ahead), begin_x), step, lines):
+                ask_for(builder, pointer)
+            given = share.at(builder.sub(entry, begin), anchor)
+            factors = [broadcast(builder.load(builder.gep(given, [INDEX(a)]))) for a in range(n_anchors)]
+            for t, pointer in enumerate(spread(x.at(members.of(entry), begin_x), step)):
+                value = builder.fsub(load(pointer), load(centres[t])) if centres else load(pointer)
+                builder.store(fma(factors[tile[t][0]], value, builder.load(registers[t])), registers[t])
+        with builder.if_else(long) as (in_chunks, at_once):
+            with in_chunks:
+                for register, pointer in zip(registers, spread(total.at(anchor, column), total.length), strict=True):
+                    part = widened(builder, builder.load(register))
+                    store_wide(builder.fadd(load_wide(pointer), part), pointer)
+            with at_once:
+                for register, target in zip(registers, targets, strict=True):
+                    store(builder.load(register), target)
         return context.get_dummy_value()
 
     integer = types.intp
-    given = (points, indices, shares, integer, integer, integer, sums, wide, integer, centre)
+    given = (points, indices, shares, integer, integer, integer, sums, wide, types.boolean, centre)
     return types.void(*given, integer, integer, integer, anchors, vectors, lanes), codegen
 
 
 @inlined
-def _sum_columns(x, indices, shares, start, stop, begin, sums, wide, chunk, centre, ahead):
+def _sum_columns(x, indices, shares, start, stop, begin, sums, wide, long, centre, ahead):
     """`_sum_tile` over all anchors and features: wide tiles, then narrow ones, then single features."""
     n_anchors, n_features = sums.shape
     j = 0
@@ -146,21 +135,21 @@ def _sum_columns(x, indices, shares, start, stop, begin, sums, wide, chunk, cent
         four, k = j + 4 <= n_anchors, 0
         while k + WIDE <= n_features:
             if four:
-                _sum_tile(x, indices, shares, start, stop, begin, sums, wide, chunk, centre, ahead, j, k, 4, 2, LANES)  # pyright: ignore
+                _sum_tile(x, indices, shares, start, stop, begin, sums, wide, long, centre, ahead, j, k, 4, 2, LANES)  # pyright: ignore
             else:
-                _sum_tile(x, indices, shares, start, stop, begin, sums, wide, chunk, centre, ahead, j, k, 1, 2, LANES)  # pyright: ignore
+                _sum_tile(x, indices, shares, start, stop, begin, sums, wide, long, centre, ahead, j, k, 1, 2, LANES)  # pyright: ignore
             k += WIDE
         while k + NARROW <= n_features:
             if four:
-                _sum_tile(x, indices, shares, start, stop, begin, sums, wide, chunk, centre, ahead, j, k, 4, 1, NARROW)  # pyright: ignore
+                _sum_tile(x, indices, shares, start, stop, begin, sums, wide, long, centre, ahead, j, k, 4, 1, NARROW)  # pyright: ignore
             else:
-                _sum_tile(x, indices, shares, start, stop, begin, sums, wide, chunk, centre, ahead, j, k, 1, 1, NARROW)  # pyright: ignore
+                _sum_tile(x, indices, shares, start, stop, begin, sums, wide, long, centre, ahead, j, k, 1, 1, NARROW)  # pyright: ignore
             k += NARROW
         while k < n_features:
             if four:
-                _sum_tile(x, indices, shares, start, stop, begin, sums, wide, chunk, centre, ahead, j, k, 4, 1, 1)  # pyright: ignore
+                _sum_tile(x, indices, shares, start, stop, begin, sums, wide, long, centre, ahead, j, k, 4, 1, 1)  # pyright: ignore
             else:
-                _sum_tile(x, indices, shares, start, stop, begin, sums, wide, chunk, centre, ahead, j, k, 1, 1, 1)  # pyright: ignore
+                _sum_tile(x, indices, shares, start, stop, begin, sums, wide, long, centre, ahead, j, k, 1, 1, 1)  # pyright: ignore
             k += 1
         j += 4 if four else 1
 
@@ -174,15 +163,15 @@ def sum_members(points, indices, start, stop, shares, sums, wide, centre):
     """
     if start == stop:
         sums[:] = 0
-    stride = max(points.strides[0], 1)
-    ahead, group = AHEAD // stride + 1, max(GROUP // stride // CHUNK, 1) * CHUNK
-    long = stop - start > CHAIN
-    chunk = CHUNK if long else GROUP
+    stride, long = max(points.strides[0], 1), stop - start > CHAIN
+    ahead, group = AHEAD // stride + 1, CHUNK if long else GROUP // stride + 1
     if long:
-        wide[:] = 0
+        for j in range(sums.shape[0]):
+            for k in range(sums.shape[1]):
+                wide[j, k] = 0
     for first in range(start, stop, group):
         last = min(first + group, stop)
-        _sum_columns(points, indices, shares, first, last, start, sums, wide, chunk, centre, ahead)
+        _sum_columns(points, indices, shares, first, last, start, sums, wide, long, centre, ahead)
     if long:
         for j in range(sums.shape[0]):
             for k in range(sums.shape[1]):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph._parallel import map_blocks, row_blocks
 
 # Entries of a task, and what a row costs beside its entries.
 TASK_ENTRIES, ROW_ENTRIES = 2**15, 4

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fishergraph._record_checks import unchecked
-from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph._parallel import map_blocks, row_blocks
+from fishergraph._records import unchecked
 from fishergraph.multiset import Multisets
 from fishergraph.ops.attend import numba as attend
 from fishergraph.ops.attend import numba_backward

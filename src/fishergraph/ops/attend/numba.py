@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fishergraph._record_checks import unchecked
+from fishergraph._records import unchecked
 from fishergraph.multiset import Multisets
 from fishergraph.ops._numba.tasks import exponential, fill_tasks
 from fishergraph.ops.engine import Responsibilities

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fishergraph._compile import readonly
-from fishergraph._record_checks import unchecked
-from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph._parallel import map_blocks, row_blocks
+from fishergraph._records import unchecked
 from fishergraph.multiset import Multisets
 from fishergraph.ops._numba.members import rows_ahead
 from fishergraph.ops._numba.tasks import entry_array, exponential, fill_tasks

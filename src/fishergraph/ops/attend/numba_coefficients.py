@@ -8,7 +8,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from fishergraph._compile import inlined
-from fishergraph.ops._numba.codegen import INDEX, Members, Rows, ask_for, vector_tools, widened
+from fishergraph.ops._numba.codegen import INDEX, Members, Rows, ask_for, each_entry, vector_tools
 from fishergraph.ops._numba.members import CHAIN, CHUNK
 
 # How many entries ahead of the current one responsibilities are asked for.
@@ -18,42 +18,31 @@ _CHUNK = CHUNK // 2
 
 
 @intrinsic(prefer_literal=True)
-def _share_tile(typingctx, alpha, indices, by_entry, weights, step, start, stop, chunk, shares, mass, anchor, lanes):
-    """shares_ij = a_i α_ij and mass_j = Σ_i shares_ij for the anchors anchor … anchor + lanes − 1.
-
-    The mass of `chunk` members is one chain of additions; those of the chunks are added in float64.
-    """
+def _share_tile(typingctx, alpha, indices, by_entry, weights, step, start, stop, shares, mass, anchor, lanes):
+    """shares_ij = a_i α_ij and mass_j = Σ_i shares_ij for the anchors anchor … anchor + lanes − 1."""
     n_lanes = lanes.literal_value
 
     def codegen(context, builder, signature, args):
         kinds = signature.args
-        given, share, total = (Rows(context, builder, kinds[i], args[i]) for i in (0, 8, 9))
+        given, share, total = (Rows(context, builder, kinds[i], args[i]) for i in (0, 7, 8))
         members = Members(context, builder, kinds[1], args[1])
         weight_of = context.make_array(kinds[3])(context, builder, args[3]).data
-        _, _, by_entry, _, step, start, stop, chunk, _, _, anchor, _ = args
+        _, _, by_entry, _, step, start, stop, _, _, anchor, _ = args
         real = given.data.type.pointee
         load, store, broadcast, _ = vector_tools(builder, real, n_lanes)
-        none = ir.Constant(ir.VectorType(real, n_lanes), None)
-        register, wide = (cgutils.alloca_once_value(builder, value) for value in (none, widened(builder, none)))
-        with cgutils.for_range_slice(builder, start, stop, chunk) as (first, _):
-            builder.store(none, register)
-            end = builder.add(first, chunk)
-            end = builder.select(builder.icmp_signed("<", end, stop), end, stop)
-            with cgutils.for_range_slice(builder, first, end, INDEX(1)) as (entry, _):
-                ask_for(builder, given.at(members.after(entry, INDEX(_AHEAD)), anchor))
-                row = builder.select(by_entry, entry, members.of(entry))
-                weight = builder.load(builder.gep(weight_of, [builder.mul(entry, step)]))
-                value = builder.fmul(broadcast(weight), load(given.at(row, anchor)))
-                store(value, share.at(builder.sub(entry, start), anchor))
-                builder.store(builder.fadd(builder.load(register), value), register)
-            builder.store(builder.fadd(builder.load(wide), widened(builder, builder.load(register))), wide)
-        narrow = builder.load(wide)
-        narrow = narrow if narrow.type == none.type else builder.fptrunc(narrow, none.type)
-        store(narrow, total.at(INDEX(0), anchor))
+        register = cgutils.alloca_once_value(builder, ir.Constant(ir.VectorType(real, n_lanes), None))
+        with each_entry(builder, start, stop) as entry:
+            ask_for(builder, given.at(members.after(entry, INDEX(_AHEAD)), anchor))
+            row = builder.select(by_entry, entry, members.of(entry))
+            weight = builder.load(builder.gep(weight_of, [builder.mul(entry, step)]))
+            value = builder.fmul(broadcast(weight), load(given.at(row, anchor)))
+            store(value, share.at(builder.sub(entry, start), anchor))
+            builder.store(builder.fadd(builder.load(register), value), register)
+        store(builder.load(register), total.at(INDEX(0), anchor))
         return context.get_dummy_value()
 
     integer = types.intp
-    given = (alpha, indices, types.boolean, weights, *[integer] * 4, shares, mass, integer, lanes)
+    given = (alpha, indices, types.boolean, weights, integer, integer, integer, shares, mass, integer, lanes)
     return types.void(*given), codegen
 
 
@@ -75,15 +64,30 @@ def _divide_tile(typingctx, shares, n_members, totals, anchor, lanes):
 
 
 @inlined
+def _add_in_chunks(shares, n_members, mass):
+    """mass_j = Σ_i shares_ij of many members: each chunk is one chain of additions, and the chunks add in float64."""
+    for j in range(len(mass)):
+        total = 0.0
+        for first in range(0, n_members, _CHUNK):
+            part = mass.dtype.type(0)
+            for i in range(first, min(first + _CHUNK, n_members)):
+                part += shares[np.uintp(i), np.uintp(j)]  # not negative: no check for that takes time
+            total += part
+        mass[j] = total
+
+
+@inlined
 def plain_coefficients(alpha, by_entry, indices, weights, step, start, stop, shares, mass):
     """shares_ij = a_i α_ij of the members of one multiset, and their sum over the members."""
-    j, chunk = 0, CHAIN if stop - start <= CHAIN else _CHUNK
+    j = 0
     while j + 4 <= len(mass):
-        _share_tile(alpha, indices, by_entry, weights, step, start, stop, chunk, shares, mass, j, 4)  # pyright: ignore
+        _share_tile(alpha, indices, by_entry, weights, step, start, stop, shares, mass, j, 4)  # pyright: ignore
         j += 4
     while j < len(mass):
-        _share_tile(alpha, indices, by_entry, weights, step, start, stop, chunk, shares, mass, j, 1)  # pyright: ignore
+        _share_tile(alpha, indices, by_entry, weights, step, start, stop, shares, mass, j, 1)  # pyright: ignore
         j += 1
+    if stop - start > CHAIN:
+        _add_in_chunks(shares, stop - start, mass)
 
 
 @inlined

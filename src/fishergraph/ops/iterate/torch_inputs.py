@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from fishergraph._checks import check_finite_result, check_finite_rows, check_heaviest, check_in_range, check_squares
+from fishergraph._arrays import check_finite_result, check_finite_rows, check_heaviest, check_in_range, check_squares
 from fishergraph.multiset import Multisets
 from fishergraph.ops.iterate.torch import Steps, em_means
 from fishergraph.ops.tensor_edges import tensor_sets

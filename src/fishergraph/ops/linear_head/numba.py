@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fishergraph.blocks import map_blocks, row_blocks
+from fishergraph._parallel import map_blocks, row_blocks
 from fishergraph.multiset import Multisets
 from fishergraph.ops._numba.tasks import exponential
 from fishergraph.ops.attend.numba_backward import Transpose, block_factors, block_means, pull_back

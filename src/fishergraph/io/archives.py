@@ -1,0 +1,152 @@
+"""Packed files: limits on what they unpack to and on what their headers declare, checked before memory is allocated.
+
+A file that unpacks to `UNPACKED_BYTES` or less is always read. A larger one may unpack to `UNPACK_RATIO` times its own
+size; the environment variable FISHERGRAPH_UNPACK_RATIO changes that factor.
+
+Checks that do not know the path raise a `FileFormatError` without one; `files.unreadable` adds it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import os
+import zipfile
+import zlib
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from fishergraph._errors import FileFormatError, InputError
+from fishergraph.io.files import check_readable, check_regular, unreadable
+
+UNPACKED_BYTES = 1 << 28
+UNPACK_RATIO = 500
+RATIO_VARIABLE = "FISHERGRAPH_UNPACK_RATIO"
+FREE_COUNT = 1 << 20  # columns or nodes that may be declared without content
+TABLE_COLUMNS = 1 << 17  # of a table; each takes about 10 kB while it is read
+DEFLATE_RATIO = 1032  # the largest ratio of gzip and zip files
+_BLOCK, _BUFFER = 1 << 20, 1 << 18  # bytes
+
+
+def unpack_limit(packed: int) -> int:
+    """The bytes that a file of `packed` bytes may unpack to."""
+    ratio = os.environ.get(RATIO_VARIABLE, "")
+    if ratio and not (ratio.isdecimal() and int(ratio) > 0):
+        raise InputError(parameter=RATIO_VARIABLE, value=ratio, expected="be a positive integer")
+    return max(UNPACKED_BYTES, packed * int(ratio or UNPACK_RATIO))
+
+
+def _too_large(unpacked: int, packed: int) -> FileFormatError:
+    reason = f"its {packed:,} bytes unpack to more than {unpacked:,}"
+    advice = f"set {RATIO_VARIABLE} to more than {UNPACK_RATIO} if you trust it"
+    return FileFormatError(reason=f"{reason} ({advice})")
+
+
+def check_zip(archive: zipfile.ZipFile, members: Iterable[zipfile.ZipInfo] | None = None) -> None:
+    """Raise if members of a zip file (by default all) are encrypted or unpack to too much."""
+    members = archive.infolist() if members is None else list(members)
+    if any(member.flag_bits & 1 for member in members):
+        raise FileFormatError(reason="it is encrypted")
+    stream: Any = archive.fp
+    packed = stream.seek(0, os.SEEK_END)
+    limit = unpack_limit(packed)
+    # Reading stops at the declared size, so the sum holds for any packed bytes.
+    if sum(member.file_size for member in members) > limit:
+        raise _too_large(limit, packed)
+
+
+def check_npz(source: Path | IO[bytes], keys: Collection[str] | None = None) -> None:
+    """Raise unless the members of an npz file (or those in `keys`) are arrays as large as their headers declare."""
+    with zipfile.ZipFile(source) as archive:
+        stream: Any = archive.fp
+        stream.seek(0)
+        if stream.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):  # np.load would take it for a pickle
+            raise FileFormatError(reason="it is not an npz file")
+        members = [member for member in archive.infolist() if keys is None or _key(member) in keys]
+        check_zip(archive, members)
+        for member in members:
+            with archive.open(member) as stream:
+                shape, dtype = read_npy_header(stream, member)
+                declared = stream.tell() + math.prod(shape) * dtype.itemsize
+            if declared != member.file_size:
+                declares = f"{_key(member)!r} declares shape {shape} and type {dtype}, which need {declared:,} bytes"
+                raise FileFormatError(reason=f"{declares}, but has {member.file_size:,}")
+
+
+def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shapes of the arrays of an npz file, from their headers."""
+    check_regular(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {_key(member): member for member in archive.infolist()}
+        shapes = {}
+        for key, member in members.items():
+            with archive.open(member) as stream:
+                shapes[key] = read_npy_header(stream, member)[0]
+    return shapes
+
+
+def read_npy_header(stream: IO[bytes], member: zipfile.ZipInfo) -> tuple[tuple[int, ...], np.dtype]:
+    """The shape and the type in the header of an array; pickled objects are refused."""
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    try:
+        shape, _, dtype = readers[np.lib.format.read_magic(stream)](stream)
+    except Exception:  # a header is parsed as Python, which can fail in many ways
+        raise FileFormatError(reason=f"{_key(member)!r} is not an array of numbers or text") from None
+    if dtype.hasobject:
+        raise FileFormatError(reason=f"{_key(member)!r} holds pickled objects, which are not read")
+    empty = dtype.itemsize == 0 or 0 in shape
+    if min(shape, default=0) < 0 or (empty and max(shape, default=0) > FREE_COUNT):
+        raise FileFormatError(reason=f"{_key(member)!r} declares shape {shape} without content")
+    return shape, dtype
+
+
+def _key(member: zipfile.ZipInfo) -> str:
+    return member.filename.removesuffix(".npy")
+
+
+def check_gzip(path: Path) -> None:
+    """Raise if a gzip file unpacks to too much; unpacks no more of it than necessary."""
+    head = check_readable(path)
+    packed, unpacked = path.stat().st_size, 0
+    limit = unpack_limit(packed)
+    try:
+        with path.open("rb") as file, gzip.GzipFile(fileobj=file) as stream:
+            # Buffered bytes count as not yet unpacked.
+            while unpacked + min(packed, packed - file.tell() + _BUFFER) * DEFLATE_RATIO > limit:
+                block = stream.read(_BLOCK)
+                if not block:
+                    return
+                unpacked += len(block)
+                if unpacked > limit:
+                    break
+    except (OSError, EOFError, zlib.error) as error:
+        raise unreadable(path, head, error) from error
+    if unpacked > limit:
+        raise unreadable(path, b"", _too_large(limit, packed))
+
+
+def check_parquet(path: Path) -> None:
+    """Raise if a Parquet file declares more cells, of 8 bytes each, than a file of its size may unpack to."""
+    import pyarrow.parquet as pq
+
+    metadata, packed = pq.read_metadata(path), path.stat().st_size
+    if metadata.num_rows * metadata.num_columns * 8 > unpack_limit(packed):
+        raise _too_large(unpack_limit(packed), packed)
+
+
+def check_width(n_columns: int, n_entries: int, what: str) -> None:
+    """Raise if a sparse matrix has many more columns than entries: arrays that are fitted to them are dense."""
+    if n_columns > max(FREE_COUNT, n_entries):
+        expected = f"have at most {max(FREE_COUNT, n_entries):,} columns for {n_entries:,} entries"
+        advice = "drop columns without entries"
+        raise InputError(parameter=what, value=n_columns, expected=expected, got=f"{n_columns:,}", advice=advice)
+
+
+def check_columns(n_columns: int, what: str) -> None:
+    """Raise if a table has too many columns to be read or written."""
+    if n_columns > TABLE_COLUMNS:
+        expected, advice = f"have at most {TABLE_COLUMNS:,} columns", "use an npz file with a CSR matrix"
+        raise InputError(parameter=what, value=n_columns, expected=expected, got=f"{n_columns:,}", advice=advice)

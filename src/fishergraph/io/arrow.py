@@ -1,0 +1,340 @@
+"""CSV, TSV and Parquet files, read and written as Arrow tables."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+from pyarrow.compute import MatchSubstringOptions, ReplaceSubstringOptions, SetLookupOptions, call_function
+
+from fishergraph._errors import FileFormatError, InputError
+from fishergraph.io.archives import check_columns, check_gzip, check_parquet
+from fishergraph.io.files import check_readable, check_text, unreadable
+from fishergraph.io.npz import SUFFIXES
+
+MISSING = frozenset(pacsv.ConvertOptions().null_values)  # words for a missing value: nothing, NA, NaN, null, …
+_READ_ERRORS = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error)
+_CHUNK = 1 << 24  # bytes that are read at once
+_BOM = b"\xef\xbb\xbf"
+# Bytes before the first digit of a number, and after its last one.
+_STARTS = np.frombuffer(b',\t\n\r" -+', np.uint8)
+_ENDS = np.frombuffer(b',\t\n\r" ', np.uint8)
+# A hexadecimal number, which Arrow reads as an integer, and the most bytes it can have with its neighbours.
+_HEX, _HEX_BYTES = re.compile(rb'(?<=[\s,"])0[xX][0-9a-fA-F]{1,16}(?=[\s,"])'), 20
+_IS_HEX = MatchSubstringOptions(r"^\s*0[xX]")
+# Column names → the names of some columns
+Choice = Callable[[list[str]], list[str]]
+# (path, fields of the first line) → the names of the columns, if that line is data
+Header = Callable[[Path, list[str]], list[str] | None]
+
+
+def read_table(path: Path, suffix: str, header: Header, ids: Choice) -> pa.Table:
+    """A CSV, TSV or Parquet file; `ids(names)` are the columns that hold ids, whose text is kept as written.
+
+    Blanks around names and ids of a text file are removed.
+    """
+    head = check_readable(path)
+    try:
+        if suffix == ".parquet":
+            table = _read_parquet(path, head)
+            ids(distinct_names(path, table.column_names))
+            return table
+        check_text(path, head, zipped=suffix.endswith(".gz"))
+        return _read_text(TextFile.open(path, suffix, header), ids)
+    except _READ_ERRORS as error:
+        raise unreadable(path, head, error) from error
+
+
+def _read_parquet(path: Path, head: bytes) -> pa.Table:
+    try:
+        check_parquet(path)
+    except ValueError as error:
+        raise unreadable(path, head, error) from error
+    table = pq.read_table(path, partitioning=cast(Any, None))
+    table.validate(full=True)  # bytes and offsets of text are not checked otherwise
+    return table
+
+
+def read_cells(path: Path, suffix: str, header: Header, wanted: Choice) -> dict[str, tuple[list[Any], list[str]]]:
+    """Some columns of a text file: the cells (None if missing) and the words that mark missing cells, such as NA.
+
+    A word in quotes is never missing. Cells are integers if all cells of a column are, each written as it is printed,
+    else text.
+    """
+    head = check_readable(path)
+    try:
+        check_text(path, head, zipped=suffix.endswith(".gz"))
+        file = TextFile.open(path, suffix, header)
+        columns = [file.names.index(name) for name in wanted(file.names)]
+        table = file.read_words(columns, only=True)
+        words = file.read_words(columns, only=True, missing=()) if any(c.null_count for c in table.columns) else table
+    except _READ_ERRORS as error:
+        raise unreadable(path, head, error) from error
+    cells = {}
+    for name, column, text in zip(table.column_names, table.columns, words.columns, strict=True):
+        column = _integers(column)
+        marks = {word.strip() for word in text.filter(column.is_null()).to_pylist()}
+        cells[name] = (column.to_pylist(), sorted(marks - {""}))
+    return cells
+
+
+def _read_text(file: TextFile, ids: Choice) -> pa.Table:
+    columns = [file.names.index(key) for key in ids(file.names)]
+    try:
+        table = file.read().rename_columns(file.names)
+    except pa.ArrowInvalid:  # a type that changes after the first chunk, or a line end in quotes
+        table = None
+    # Few files need the second, slower reading.
+    if table is None or not _are_exact([table.column(k) for k in columns], file):
+        table, repair = file.read_words(columns), _integers
+    else:
+        repair = _trimmed
+    for k in columns:
+        if str(table.column(k).type) == "string":
+            table = table.set_column(k, file.names[k], cast(Any, repair(table.column(k))))
+    return _without_hex(table, columns, file)
+
+
+def _are_exact(columns: list[pa.ChunkedArray], file: TextFile) -> bool:
+    """Whether Arrow kept the ids as written: all are text, or integers written as they are printed."""
+    kinds = {str(column.type) for column in columns}
+    if kinds <= {"string"}:
+        return True
+    return kinds <= {"int64", "string"} and not any(c.null_count for c in columns) and not loses_zeros(file)
+
+
+def _without_hex(table: pa.Table, ids: list[int], file: TextFile) -> pa.Table:
+    """The table with text in columns of hexadecimal numbers, which Arrow has read as integers."""
+    numbers = [k for k, kind in enumerate(table.schema.types) if str(kind) == "int64" and k not in ids]
+    if not numbers or not has_hex(file):
+        return table
+    words = file.read_words(numbers, only=True)
+    for k, column in zip(numbers, words.columns, strict=True):
+        if call_function("any", [call_function("match_substring_regex", [column], _IS_HEX)]).as_py():
+            table = table.set_column(k, file.names[k], cast(Any, column))
+    return table
+
+
+def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text without the blanks around it, and without quotes that follow a blank, which the parser keeps."""
+    text = call_function("utf8_trim_whitespace", [column])
+    if call_function("all", [call_function("equal", [text, column])]).as_py() is not False:
+        return column
+    quoted = ReplaceSubstringOptions(r'^\s+"(.*)"\s*$', r"\1")
+    return call_function("utf8_trim_whitespace", [call_function("replace_substring_regex", [column], quoted)])
+
+
+def _integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text as int64 if nothing is lost, that is if every number is written as it is printed: 7, not 007.
+
+    Blanks around a word such as NA are ignored.
+    """
+    text = _trimmed(column)
+    if text is not column:
+        bare = call_function("is_in", [text], SetLookupOptions(value_set=pa.array(sorted(MISSING))))
+        blank = call_function("and", [bare, call_function("not_equal", [text, column])])
+        text = call_function("if_else", [blank, pa.scalar(None, pa.string()), text])
+    column = text
+    try:
+        numbers = column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column
+    same = call_function("equal", [numbers.cast(pa.string()), column])
+    return numbers if call_function("all", [same]).as_py() is not False else column
+
+
+def _are_numbers(fields: list[str]) -> bool:
+    try:
+        return bool([float(field) for field in fields])
+    except ValueError:
+        return False
+
+
+def edge_header(path: Path, fields: list[str]) -> list[str] | None:
+    """Column names of an edge file whose first line is data, that is two or three numbers."""
+    return ["source", "target", "weight"][: len(fields)] if _are_numbers(fields) and 2 <= len(fields) <= 3 else None
+
+
+def node_header(path: Path, fields: list[str]) -> None:
+    """None; raises for a node file whose first line is data. The names 0, 1, 2, … are those of pandas."""
+    if _are_numbers(fields) and fields != [str(k) for k in range(len(fields))]:
+        reason, advice = "a line of column names is expected, not of numbers", "add one, such as id,x0,x1"
+        raise FileFormatError(path=path, line=1, reason=reason, advice=advice)
+
+
+# --- text files -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A CSV or TSV file whose first line was read.
+
+    `header` are the names of the columns if the first line is data, else None; `fields` are those of the first line.
+    """
+
+    path: Path
+    zipped: bool
+    separator: str
+    header: list[str] | None
+    fields: list[str]
+    names: list[str]
+
+    @classmethod
+    def open(cls, path: Path, suffix: str, header: Header) -> TextFile:
+        """The file at a path; its names are those of its first line, or of `header` if that line is data."""
+        zipped, separator = suffix.endswith(".gz"), SUFFIXES[suffix]
+        if zipped:
+            check_gzip(path)
+        with gzip.open(path, "rt", encoding="utf-8-sig") if zipped else path.open(encoding="utf-8-sig") as file:
+            fields = next((fields for fields in csv.reader(file, delimiter=separator) if fields), [])
+        check_columns(len(fields), f"'{path}'")
+        _check_separator(path, fields, separator)
+        made = header(path, fields)
+        names = distinct_names(path, [_bare(name) for name in made or fields])
+        return cls(path, zipped, separator, made, fields, names)
+
+    def read(self) -> pa.Table:
+        """The table as Arrow infers it, which is fast; raises ArrowInvalid if a type changes late."""
+        return self._read(pacsv.ParseOptions(delimiter=self.separator), pacsv.ConvertOptions())
+
+    def read_words(self, chosen: list[int], *, only: bool = False, missing: Iterable[str] = MISSING) -> pa.Table:
+        """The table with some columns as text, or `only` these columns; unquoted words in `missing` are null."""
+        columns = [(self.header or self.fields)[k] for k in chosen]
+        convert = pacsv.ConvertOptions(
+            column_types=dict.fromkeys(columns, pa.string()),
+            include_columns=columns if only else [],
+            null_values=list(missing),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        table = self._read(pacsv.ParseOptions(delimiter=self.separator, newlines_in_values=True), convert)
+        return table.rename_columns([self.names[k] for k in chosen] if only else self.names)
+
+    def _read(self, parse: pacsv.ParseOptions, convert: pacsv.ConvertOptions) -> pa.Table:
+        options = pacsv.ReadOptions(block_size=_CHUNK, column_names=self.header)
+        return pacsv.read_csv(self.path, options, parse, convert)
+
+    def pieces(self) -> Iterator[bytes]:
+        """The text between two line ends, in pieces that overlap by the length of a hexadecimal number."""
+        with gzip.open(self.path) if self.zipped else self.path.open("rb") as file:
+            start = file.read(len(_BOM))
+            before = b"\n" if start == _BOM else b"\n" + start
+            while chunk := file.read(_CHUNK):
+                piece = before + chunk
+                yield piece
+                before = piece[-_HEX_BYTES:]
+            yield before + b"\n"
+
+
+def _bare(name: str) -> str:
+    """The name of a column without blanks around it, and without quotes that follow a blank."""
+    bare = name.strip()
+    return bare[1:-1] if name[:1].isspace() and len(bare) > 1 and bare[0] == bare[-1] == '"' else bare
+
+
+def distinct_names(path: Path, names: list[str]) -> list[str]:
+    """The names of columns unchanged; raises if two are the same."""
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        reason = f"two columns have the name {repeated[0][:60]!r}"
+        raise FileFormatError(path=path, reason=reason, advice="rename one")
+    return names
+
+
+def _check_separator(path: Path, fields: list[str], separator: str) -> None:
+    """Raise if a line is one field that another separator would cut."""
+    if len(fields) == 1 and any(other in fields[0] for other in ",;\t|"):
+        words = {",": "commas", "\t": "tabs"}[separator]
+        reason = f"its columns must be separated by {words}, got the first line {fields[0][:60]!r}"
+        advice = "replace the separators, or name a file of commas .csv and one of tabs .tsv"
+        raise FileFormatError(path=path, line=1, reason=reason, advice=advice)
+
+
+def loses_zeros(file: TextFile) -> bool:
+    """Whether some integer has a leading zero or a sign that it would lose, such as 007 and -0."""
+    for piece in file.pieces():
+        text = np.frombuffer(piece, np.uint8)
+        zeros = np.flatnonzero(text[1:-1] == ord("0"))
+        before, behind = text[zeros], text[zeros + 2]
+        longer = ((behind >= ord("0")) & (behind <= ord("9"))) | (behind | 32 == ord("x"))
+        if np.isin(before[longer], _STARTS).any() or np.isin(behind[before == ord("-")], _ENDS).any():
+            return True
+    return False
+
+
+def has_hex(file: TextFile) -> bool:
+    """Whether there is a hexadecimal number, which Arrow reads as an integer."""
+    return any(_has_hex(piece) for piece in file.pieces())
+
+
+def _has_hex(text: bytes) -> bool:
+    # The first tests are fast, and few files pass them.
+    likely = (b"x" in text and b"0x" in text) or (b"X" in text and b"0X" in text)
+    return likely and _HEX.search(text) is not None
+
+
+# --- writing --------------------------------------------------------------------------------------------
+
+# Approximate bytes of a file per byte of the float32 numbers in it; 1 for other files.
+_BYTES_PER_BYTE = {".csv": 2.6, ".tsv": 2.6, ".csv.gz": 1.2, ".tsv.gz": 1.2}
+Advance = Callable[[int], Any]
+
+
+def counted(file: IO[bytes], suffix: str, advance: Advance) -> Any:
+    """An open file that calls `advance(n)` as it is written to, with the bytes of the numbers in it."""
+    return _CountedFile(file, advance, _BYTES_PER_BYTE.get(suffix, 1.0))
+
+
+class _CountedFile:
+    def __init__(self, file: IO[bytes], advance: Advance, per_byte: float):
+        self._file, self._advance, self._per_byte = file, advance, per_byte
+
+    def write(self, data: Any) -> int:
+        written = self._file.write(data)
+        self._advance(int(written / self._per_byte))
+        return written
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def write_blocks(file: IO[bytes], suffix: str, schema: pa.Schema, blocks: Iterable[pa.Table]) -> None:
+    """Write blocks of rows, one after the other, as one CSV, TSV or Parquet table into an open file."""
+    with pa.output_stream(file, compression="gzip" if suffix.endswith(".gz") else None) as sink:
+        if suffix == ".parquet":
+            # A dictionary of floats that nearly all differ takes six times as long and 1.5 times the space.
+            repeating: Any = [field.name for field in schema if not pa.types.is_floating(field.type)]
+            writer = pq.ParquetWriter(sink, schema, use_dictionary=repeating)
+        else:
+            writer = pacsv.CSVWriter(sink, schema, write_options=pacsv.WriteOptions(delimiter=SUFFIXES[suffix]))
+        with writer:
+            for block in blocks:
+                check_kept(suffix, block)
+                writer.write_table(block)
+
+
+def check_kept(suffix: str, table: pa.Table) -> None:
+    """Raise for text that a CSV or TSV file would change: `read_table` drops blanks around it."""
+    if not SUFFIXES[suffix]:  # not a text file
+        return
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if str(column.type) not in ("string", "large_string"):
+            continue
+        bare = call_function("utf8_trim_whitespace", [column])
+        changed = column.filter(call_function("not_equal", [bare, column]))
+        if len(changed):
+            expected = f"have no blanks around its words in a {suffix} file"
+            advice = "remove them, or write a .parquet file"
+            word = changed[0].as_py()
+            raise InputError(parameter=f"column {name!r}", value=word, expected=expected, advice=advice)

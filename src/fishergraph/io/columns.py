@@ -1,0 +1,278 @@
+"""Columns of tables: ids, weights and edges, from pandas, Polars, pyarrow or lists of tuples.
+
+pyarrow is imported when a table is read, not with this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fishergraph._edges import check_endpoints
+from fishergraph._errors import InputError, InputTypeError, UnknownNodeError, shown
+from fishergraph._warn import warn
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EDGE_COLUMNS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"))
+WEIGHT_COLUMNS = ("weight", "weights", "edge_weight")
+_NAMES = ("source", "target", "weight")
+_WIDEST = 1 << 30  # bytes of an array of strings, all as wide as the longest
+
+
+def listed(values: Sequence, most: int = 10) -> str:
+    """The first values, for an error message."""
+    more = f", … ({len(values)} in all)" if len(values) > most else ""
+    return ", ".join(shown(value) for value in values[:most]) + more
+
+
+# --- one column -----------------------------------------------------------------------------------------
+
+
+def check_column(values: Any, what: str) -> pa.Array:
+    """A column of any type as one Arrow array without missing entries; categories become their values."""
+    import pyarrow as pa
+    from pyarrow.compute import call_function
+
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, np.dtype) and not dtype.isnative:  # Arrow does not accept them
+        values = np.asarray(values).astype(dtype.newbyteorder("="))
+    try:
+        arrow = isinstance(values, (pa.Array, pa.ChunkedArray))
+        column = values if arrow else pa.array(values, from_pandas=True)
+    except OverflowError:
+        raise _too_large(what) from None
+    except UnicodeEncodeError as error:
+        raise InputError(parameter=what, value=error.object, expected="hold Unicode text") from None
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        raise InputTypeError(
+            parameter=what, expected="hold values of one type", got="several", advice="convert them"
+        ) from None
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    missing = np.asarray(column.is_null())
+    if str(column.type) in ("string", "large_string", "string_view"):
+        column = column.cast(pa.large_string())
+        missing = np.asarray(call_function("binary_length", [column]).fill_null(0)) == 0
+    if missing.any():
+        row = int(np.flatnonzero(missing)[0])
+        got, advice = f"a missing value in row {row}", "fill in or drop such rows"
+        raise InputError(parameter=what, value=row, expected="be complete", got=got, advice=advice)
+    return column
+
+
+def _too_large(what: str) -> InputError:
+    advice = "convert them to text"
+    return InputError(parameter=what, expected="hold numbers below 2**63", got="a larger one", advice=advice)
+
+
+def check_ids(values: Any, what: str) -> pa.Array:
+    """Node ids as one Arrow array of int64 or large_string, complete."""
+    import pyarrow as pa
+    from pyarrow.compute import MatchSubstringOptions, call_function
+
+    column = check_column(values, what)
+    kind = str(column.type)
+    if kind == "large_string":
+        nul = call_function("match_substring", [column], MatchSubstringOptions("\0")).to_numpy(zero_copy_only=False)
+        if nul.any():  # NumPy's strings end before it, so "x" and "x\0" would be one node
+            bad = column[int(nul.argmax())].as_py()
+            raise InputError(parameter=what, value=bad, expected="be text without NUL characters")
+    if len(column) and kind != "large_string" and not kind.startswith(("int", "uint")):
+        raise InputTypeError(
+            parameter=what, expected="be integers or strings", got=kind, advice="convert to int or str"
+        )
+    try:
+        return column if kind == "large_string" else column.cast("int64")
+    except pa.ArrowInvalid:
+        raise _too_large(what) from None
+
+
+def check_distinct(ids: Any, codes: np.ndarray, what: str) -> None:
+    """Raise if two of `ids` are the same (have equal `codes`)."""
+    _, first = np.unique(codes, return_index=True)
+    if len(first) < len(codes):
+        repeated = np.ones(len(codes), dtype=bool)
+        repeated[first] = False
+        row = int(np.flatnonzero(repeated)[0])
+        value = getattr(ids[row], "as_py", getattr(ids[row], "item", lambda: ids[row]))()  # Arrow, NumPy, Python
+        got, advice = f"{shown(value)} again in row {row}", "drop repeated rows"
+        raise InputError(parameter=what, value=value, expected="be distinct", got=got, advice=advice)
+
+
+def distinct_ids(values: Any, what: str) -> pa.Array:
+    """Node ids as one Arrow array of int64 or large_string, complete and distinct."""
+    ids = check_ids(values, what)
+    check_distinct(ids, ids.dictionary_encode().indices.to_numpy(), what)
+    return ids
+
+
+def positions(nodes: Sequence, what: str) -> dict[Any, int]:
+    """The row of every node; raises if one occurs twice."""
+    position: dict[Any, int] = {}
+    codes = np.fromiter((position.setdefault(v, len(position)) for v in nodes), np.int64, len(nodes))
+    check_distinct(nodes, codes, what)
+    return position
+
+
+def to_ids(column: pa.Array) -> np.ndarray:
+    """Ids as a NumPy array of int64 or of strings."""
+    return column.to_numpy() if str(column.type) == "int64" else _text_array(column.to_pylist())
+
+
+def _text_array(texts: list[str]) -> np.ndarray:
+    """Strings as an array; one of objects if a single long string would make the others as wide."""
+    width = max(map(len, texts), default=0)
+    return np.array(texts, dtype=object if 4 * width * len(texts) > _WIDEST else np.str_)
+
+
+# --- edge tables ----------------------------------------------------------------------------------------
+
+
+def check_edge_columns(names: list[str]) -> tuple[int, int, int | None]:
+    """The positions of the source, target and weight columns of an edge table, by name in any case."""
+    folded = [name.strip().lower() for name in names]
+    for source, target in EDGE_COLUMNS:
+        if source in folded and target in folded:
+            weight = next((folded.index(name) for name in WEIGHT_COLUMNS if name in folded), None)
+            return folded.index(source), folded.index(target), weight
+    expected = f"have columns {', '.join('/'.join(pair) for pair in EDGE_COLUMNS)}"
+    got = listed(names) or "none"
+    raise InputError(parameter="an edge table", expected=expected, got=got, advice="rename its columns")
+
+
+def check_edge_table(table: Any) -> tuple[pa.Array, pa.Array, np.ndarray | None] | None:
+    """The two id columns and the weights of a pandas, Polars or pyarrow table; None for anything else."""
+    if hasattr(table, "column_names"):  # pyarrow
+        names, column = table.column_names, table.column
+    elif hasattr(table, "to_series") and hasattr(table, "to_arrow"):  # Polars
+        names, column = table.columns, lambda i: table.to_series(i).to_arrow()
+    elif hasattr(table, "iloc") and table.ndim == 2:  # pandas
+        names, column = table.columns, lambda i: table.iloc[:, i]
+    else:
+        return None
+    names = [str(name) for name in names]
+    first, second, third = check_edge_columns(names)
+    source, target = (check_ids(column(i), f"column {names[i]!r}") for i in (first, second))
+    if third is None:
+        _warn_of_unread_weights(names, column)
+        return source, target, None
+    return source, target, np.asarray(check_column(column(third), f"column {names[third]!r}"))
+
+
+def _warn_of_unread_weights(names: list[str], column: Any) -> None:
+    """Warn if the only other column of an edge table holds numbers that differ: weights under another name."""
+    if len(names) != 3:
+        return
+    other = next(name for name in names if name.strip().lower() not in {end for pair in EDGE_COLUMNS for end in pair})
+    values = np.asarray(column(names.index(other)))
+    if values.dtype.kind in "iuf" and len(values) and (values != values[0]).any():
+        warn(
+            "third column",
+            f"the column {other!r} of the edge table is not read: every edge has weight 1. Rename it to 'weight' if it "
+            "holds weights, or drop it.",
+        )
+
+
+def reads_as_edges(entries: Any) -> bool:
+    """Whether an object is a list of tuples that begin with two ids."""
+    return isinstance(entries, list) and bool(entries) and all(_begins_with_ids(entry) for entry in entries)
+
+
+def _begins_with_ids(entry: Any) -> bool:
+    ends = entry[:2] if isinstance(entry, tuple) and len(entry) in (2, 3) else (None,)
+    return all(isinstance(end, (int, np.integer, str)) for end in ends)
+
+
+def edge_table(edges: list) -> pa.Table:
+    """The table (source, target[, weight]) of a list of tuples; if some have a weight, the others have weight 1.
+
+    A weight is a number, or a dictionary with the key "weight", as in NetworkX's `graph.edges(data=True)`.
+    """
+    import pyarrow as pa
+
+    for number, edge in enumerate(edges):
+        if not isinstance(edge, tuple) or len(edge) not in (2, 3):
+            raise InputTypeError(
+                parameter="a list of edges",
+                value=edge,
+                expected="hold tuples (source, target) or (source, target, weight)",
+                got=f"{type(edge).__name__} {str(edge)[:40]} as entry {number}",
+                advice="pass [tuple(edge) for edge in edges], or scipy.sparse.csr_array(A) for an adjacency matrix A",
+            )
+    ends = ([edge[side] for edge in edges] for side in (0, 1))
+    columns = [check_ids(column, f"the {name} of an edge") for name, column in zip(_NAMES, ends, strict=False)]
+    weights = [_weight(edge) for edge in edges]
+    if any(weight is not None for weight in weights):
+        columns.append(check_column([1 if weight is None else weight for weight in weights], "the weight of an edge"))
+    return pa.table(columns, names=list(_NAMES[: len(columns)]))
+
+
+def _weight(edge: tuple) -> Any:
+    if len(edge) == 2:
+        return None
+    return edge[2].get("weight") if isinstance(edge[2], Mapping) else edge[2]
+
+
+# --- ids to row numbers ---------------------------------------------------------------------------------
+
+
+def factorise(
+    source: pa.Array, target: pa.Array, *, node_ids: Any = None, n_nodes: int | None = None
+) -> tuple[np.ndarray, np.ndarray, int, np.ndarray | None]:
+    """The rows of both endpoints, the number of nodes, and the ids (None if they are 0 … n - 1)."""
+    import pyarrow as pa
+
+    nodes = None if node_ids is None else check_ids(node_ids, "node_ids")
+    columns = [column for column in (source, target, nodes) if column is not None]
+    if len({str(column.type) for column in columns}) > 1:
+        columns = [column.cast(pa.large_string()) for column in columns]
+    ends = pa.concat_arrays(columns[:2])
+    if nodes is not None:
+        codes, n, ids = _match(ends, columns[2], nodes)
+    elif ends.type == pa.int64():
+        codes, n, ids = _number_ids(ends.to_numpy(), n_nodes)
+    else:
+        coded = ends.dictionary_encode()
+        ids, rank = np.unique(_text_array(coded.dictionary.to_pylist()), return_inverse=True)
+        codes, n = rank[coded.indices.to_numpy()], len(ids)
+    return codes[: len(source)], codes[len(source) :], n, ids
+
+
+def _number_ids(values: np.ndarray, n_nodes: int | None) -> tuple[np.ndarray, int, np.ndarray | None]:
+    """Codes of integer ids, in sorted order, by counting if the ids are dense enough."""
+    if n_nodes is not None:
+        half = len(values) // 2
+        check_endpoints(values[:half], values[half:], n_nodes)
+        return values, n_nodes, None
+    if len(values) and (values.min() < 0 or values.max() > 4 * len(values) + 1024):
+        ids, codes = np.unique(values, return_inverse=True)
+        return codes, len(ids), ids
+    present = np.zeros(int(values.max(initial=-1)) + 1, dtype=bool)
+    present[values] = True
+    if present.all():
+        return values, len(present), None
+    return (np.cumsum(present) - 1)[values], int(present.sum()), np.flatnonzero(present)
+
+
+def _match(ends: pa.Array, keys: pa.Array, nodes: pa.Array) -> tuple[np.ndarray, int, np.ndarray | None]:
+    """Codes of the endpoints in a list of ids."""
+    from pyarrow.compute import SetLookupOptions, call_function
+
+    check_distinct(nodes, keys.dictionary_encode().indices.to_numpy(), "node_ids")
+    codes = call_function("index_in", [ends], SetLookupOptions(value_set=keys))
+    if codes.null_count:
+        raise unknown_node(ends[int(np.asarray(codes.is_null()).argmax())].as_py())
+    ids = to_ids(nodes)
+    counted = ids.dtype.kind == "i" and np.array_equal(ids, np.arange(len(ids)))
+    return codes.to_numpy().astype(np.int64), len(ids), None if counted else ids
+
+
+def unknown_node(node: Any) -> UnknownNodeError:
+    """The error for a node that `node_ids` does not list."""
+    expected, got = "hold every node of the graph", f"no entry for {shown(node)}"
+    return UnknownNodeError(parameter="node_ids", value=node, expected=expected, got=got, advice="add it")

@@ -1,0 +1,359 @@
+"""Edge tables and node tables in CSV, TSV (either may be gzipped), Parquet and npz files.
+
+The suffix of a file name tells its format.
+
+- An edge file has columns source and target (or src/dst, from/to, u/v, node1/node2), and optionally weight. CSV and TSV
+  files need no header if they have two or three columns and the first line holds only numbers: source, target and
+  weight. Names cannot be told from a header, so a file of names needs one.
+- A node file has a row per node: an id column and numeric features.
+- Ids of text files are integers if each is written as an integer is printed, else text: 007 stays 007. Blanks around an
+  id or a name are ignored.
+- An npz file holds `edge_index` (2, E) in row numbers, optionally `edge_weight`, and `undirected`, true if every edge
+  represents both directions; features as a dense `x` or as the arrays `x_data`, `x_indices`, `x_indptr`, `x_shape` of a
+  CSR matrix; optionally `ids` and `names`. Without features, `ids` lists the nodes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+
+from fishergraph._arrays import check_finite_rows
+from fishergraph._edges import check_edge_index, check_endpoints
+from fishergraph._errors import FileFormatError, FishergraphWarning, InputError
+from fishergraph._warn import warn
+from fishergraph.io.arrow import (
+    Advance,
+    check_kept,
+    counted,
+    edge_header,
+    node_header,
+    read_cells,
+    read_table,
+    write_blocks,
+)
+from fishergraph.io.columns import check_column, check_edge_columns, check_ids, distinct_ids, listed, positions, to_ids
+from fishergraph.io.files import check_folder, check_suffix, replacing
+from fishergraph.io.npz import (
+    SUFFIXES,
+    Arrays,
+    entry,
+    has_features,
+    loses_digits,
+    misfit,
+    read_features,
+    read_npz,
+    within_single,
+)
+
+PathLike = str | os.PathLike
+# The last three are how pandas writes an index without a name.
+ID_COLUMNS = ("id", "node", "node_id", "", "unnamed: 0", "__index_level_0__")
+_NUMBERS = ("int", "uint", "half", "float", "double", "bool", "decimal", "null")  # type names of Arrow
+_BLOCK = 65536  # rows that are written at once
+
+
+# --- edges ----------------------------------------------------------------------------------------------
+
+
+def read_edges(path: PathLike) -> pa.Table:
+    """Read the edge table of a file, for `as_graph`.
+
+    Parameters
+    ----------
+    path : str or path
+        A CSV, TSV, Parquet or npz file. The edges of an npz file with `ids` are read as pairs of these ids.
+
+    Returns
+    -------
+    pyarrow.Table
+        Columns source and target, and weight if the file has one.
+    """
+    path = Path(path)
+    suffix = check_suffix(path, SUFFIXES)
+    if suffix == ".npz":
+        return _npz_edges(path, read_npz(path))
+    return read_table(path, suffix, edge_header, lambda names: [names[k] for k in check_edge_columns(names)[:2]])
+
+
+def _npz_edges(path: Path, arrays: Arrays) -> pa.Table:
+    """The edges as a table of ids, or of row numbers if there are no ids."""
+    ends = check_edge_index(entry(path, arrays, "edge_index"), f"edge_index in '{path}'")
+    ids = _npz_ids(path, arrays) if "ids" in arrays else None
+    n_nodes = (int(ends.max()) + 1 if ends.size else 0) if ids is None else len(ids)
+    check_endpoints(ends[0], ends[1], n_nodes)
+    source, target = ends if ids is None else (ids.take(pa.array(end.astype(np.int64))) for end in ends)
+    columns: dict[str, Any] = {"source": source, "target": target}
+    if "edge_weight" in arrays:
+        weights = entry(path, arrays, "edge_weight", ends.shape[1:])
+        if weights.dtype.kind not in "biuf":
+            raise misfit(path, "numbers in 'edge_weight'", str(weights.dtype))
+        columns["weight"] = weights.astype(np.float64) if weights.dtype == np.longdouble else weights
+    table = pa.table({name: pa.array(column) for name, column in columns.items()})
+    flag = arrays.get("undirected", np.array(False))
+    if flag.shape != () or flag.dtype != bool:
+        raise misfit(path, "true or false in 'undirected'", f"{flag.dtype} of shape {flag.shape}")
+    if not flag:
+        return table
+    back = table.filter(pa.array(ends[0] != ends[1]))  # a self-loop has one direction
+    back = back.rename_columns(["target", "source", *table.column_names[2:]])
+    return pa.concat_tables([table, back.select(table.column_names)])
+
+
+def _npz_ids(path: Path, arrays: Arrays) -> pa.Array:
+    """The node ids of an npz file, int64 or text."""
+    ids = arrays["ids"]
+    if ids.ndim != 1:
+        raise misfit(path, "one id per node in 'ids'", f"shape {ids.shape}")
+    return check_ids(ids, f"ids in '{path}'")
+
+
+# --- nodes ----------------------------------------------------------------------------------------------
+
+
+def read_nodes(
+    path: PathLike, id_column: str | None = None, *, drop: Iterable[str] = (), only: Iterable[str] | None = None
+) -> tuple[np.ndarray, np.ndarray | sp.csr_array, list[str]]:
+    """Read ids and features from a node file.
+
+    Parameters
+    ----------
+    path : str or path
+        A CSV, TSV, Parquet or npz file.
+    id_column : str, default=None
+        The column of the ids. By default the first of id, node and node_id (in any case), else the index that pandas
+        wrote, else the row numbers.
+    drop : iterable of str, default=()
+        Columns that are neither ids nor features.
+    only : iterable of str, default=None
+        The features to read. By default all other columns.
+
+    Returns
+    -------
+    ids : array of shape (n_nodes,)
+        Integers or text.
+    X : array or CSR array of shape (n_nodes, n_features)
+        CSR if the file holds CSR; float32, or float64 if float32 would change numbers beyond 2²⁴, such as times in
+        seconds. A file of ids has no features.
+    names : list of str
+        The names of the features.
+    """
+    path = Path(path)
+    suffix = check_suffix(path, SUFFIXES)
+    if suffix == ".npz":
+        return _npz_nodes(path, read_npz(path))
+    drop = list(drop)
+
+    def key(names: list[str]) -> list[str]:
+        _check_columns(path, names, [*drop, *([] if id_column is None else [id_column])])
+        folded = {name.strip().lower(): name for name in reversed(names) if name not in drop}
+        candidates = [folded[name] for name in ID_COLUMNS if name in folded]
+        return candidates[:1] if id_column is None else [id_column]
+
+    table = read_table(path, suffix, node_header, key)
+    keys = key(table.column_names)
+    ids = to_ids(distinct_ids(table.column(keys[0]), f"column {keys[0]!r}")) if keys else np.arange(len(table))
+    pandas_index = [name for name in table.column_names if name.startswith("__index_level_")]
+    aside, wanted = {*drop, *pandas_index, *keys}, set(table.column_names if only is None else only)
+    names = [name for name in table.column_names if name in wanted and name not in aside]
+    if not keys and names:
+        _warn_of_ids(path, names[0], table.column(names[0]))
+    return ids, _features(path, table.select(names), named=bool(keys)), names
+
+
+def _npz_nodes(path: Path, arrays: Arrays) -> tuple[np.ndarray, Any, list[str]]:
+    """The ids, the features and their names in an npz file."""
+    ids = _npz_ids(path, arrays) if "ids" in arrays else None
+    if ids is not None and not has_features(arrays):  # only ids, as in a table of ids
+        X: Any = np.empty((len(ids), 0), dtype=np.float32)
+    else:
+        X = read_features(path, arrays)
+    n, d = X.shape
+    names = [f"x{j}" for j in range(d)]
+    if "names" in arrays:
+        names = [str(name) for name in entry(path, arrays, "names", (d,))]
+        positions(names, f"names in '{path}'")
+    if ids is None:
+        return np.arange(n), X, names
+    entry(path, arrays, "ids", (n,))
+    return to_ids(distinct_ids(ids, f"ids in '{path}'")), X, names
+
+
+def _check_columns(path: Path, columns: list[str], wanted: Sequence[str]) -> None:
+    for name in wanted:
+        if name not in columns:
+            shown = ", ".join(name[:60] for name in columns[:10])
+            more = f", … ({len(columns)} columns)" if len(columns) > 10 else ""
+            reason = f"it has no column {name!r}, but {shown}{more}"
+            raise FileFormatError(path=path, reason=reason, advice="name one of these")
+
+
+def _warn_of_ids(path: Path, name: str, column: pa.ChunkedArray) -> None:
+    """Warn if the rows are numbered and the first column could hold their ids."""
+    if str(column.type).startswith(("int", "uint")) and 1 < len(column) == len(column.unique()):
+        text = (
+            f"'{path}' has no column id, node or node_id: its rows are the nodes 0, 1, …, and {name!r}, which holds "
+            f"distinct integers, is a feature. If it holds the ids, pass id_column={name!r} (--id-column)."
+        )
+        warn(FishergraphWarning(text, kind=f"ids of {path}"))
+
+
+def _features(path: Path, table: pa.Table, *, named: bool) -> np.ndarray:
+    """The columns of a table as (n, d) float32, or float64 if that would lose digits."""
+    words = [field.name for field in table.schema if not str(field.type).startswith(_NUMBERS)]
+    if words:
+        columns = listed(words)
+        advice = "" if named else "name the column of the ids by id_column (--id-column on the command line), "
+        raise FileFormatError(
+            path=path,
+            reason=f"features must be numbers, but the columns {columns} hold other values",
+            advice=f"{advice}leave labels out with drop=[{columns}] (--drop on the command line) and encode the rest",
+        )
+    wide = any(loses_digits(np.asarray(column.cast(pa.float64(), safe=False))) for column in table.columns)
+    X = np.empty((len(table), table.num_columns), dtype=np.float64 if wide else np.float32)
+    for j, name in enumerate(table.column_names):
+        what = f"feature {name!r} of '{path}'"
+        column = check_column(table.column(j), what).cast(pa.float64(), safe=False)
+        X[:, j] = within_single(np.asarray(column), what)
+    check_finite_rows(X, f"the features of '{path}'")
+    return X
+
+
+def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
+    """Read columns of a node file, or arrays of an npz file.
+
+    Parameters
+    ----------
+    path : str or path
+        A CSV, TSV, Parquet or npz file.
+    names : sequence of str
+        The columns.
+
+    Returns
+    -------
+    list of lists
+        The values of each column, None for a missing one. Text files give integers if all cells of a column are, each
+        written as it is printed, else text; cells that are empty, or say NA or the like without quotes, are missing.
+    """
+    path = Path(path)
+    suffix = check_suffix(path, SUFFIXES)
+    if suffix == ".npz":
+        arrays = read_npz(path)
+        return [_npz_cells(path, arrays, name) for name in names]
+
+    def wanted(columns: list[str]) -> list[str]:
+        _check_columns(path, columns, names)
+        return list(dict.fromkeys(names))
+
+    if suffix == ".parquet":  # which has nulls, so NA is an ordinary word
+        table = read_table(path, suffix, node_header, wanted)
+        columns = [table.column(name).to_pylist() for name in names]
+        return [[None if value == "" else value for value in column] for column in columns]
+    cells = read_cells(path, suffix, node_header, wanted)
+    for name, (_, marks) in cells.items():
+        if marks:
+            text = (
+                f"column {name!r} of '{path}' says {' and '.join(map(repr, marks))} in some rows, which count as "
+                "missing. If it is a value, put it in quotes or use another word."
+            )
+            warn(FishergraphWarning(text, kind=f"marks in {name} of {path}"))
+    return [[None if value == "" else value for value in cells[name][0]] for name in names]
+
+
+def _npz_cells(path: Path, arrays: Arrays, name: str) -> list[Any]:
+    """The values of an array with one per row."""
+    array = entry(path, arrays, name)
+    if array.ndim == 0 or array.dtype.kind not in "biufU":
+        raise misfit(path, f"a number or a text per row in {name!r}", f"{array.dtype} of shape {array.shape}")
+    return array.tolist()
+
+
+# --- writing --------------------------------------------------------------------------------------------
+
+
+def check_writable(path: PathLike) -> Path:
+    """The path, if an embedding can be written there; call it before the work is done."""
+    check_suffix(Path(path), SUFFIXES)
+    check_folder(Path(path))
+    return Path(path)
+
+
+def write_embedding(
+    path: PathLike, ids: Any, Z: np.ndarray, names: Sequence[str] | None = None, *, advance: Advance | None = None
+) -> None:
+    """Write an embedding and its node ids; the file appears complete or not at all.
+
+    Tables have a column `id` and one per dimension; an npz file has `ids`, `x` and `names`. `read_nodes` reads them
+    back.
+
+    Parameters
+    ----------
+    path : str or path
+        A CSV, TSV, Parquet or npz file.
+    ids : sequence or None
+        Node ids; None: 0 … n - 1. Ids that are neither integers nor strings are written as their text.
+    Z : array of shape (n_nodes, dim)
+        The embedding.
+    names : sequence of str, default=None
+        Names of the dimensions; by default z0, z1, ….
+    advance : callable, default=None
+        `advance(n)` is called as bytes of Z are written; all n together are about `Z.nbytes`.
+    """
+    path = check_writable(path)
+    suffix = check_suffix(path, SUFFIXES)
+    names = [f"z{j}" for j in range(Z.shape[1])] if names is None else [str(name) for name in names]
+    keys = check_written_ids(path, np.arange(len(Z)) if ids is None else ids)
+    if (len(keys), len(names)) != Z.shape or "id" in names or Z.dtype.kind not in "biuf" or Z.dtype.itemsize > 8:
+        raise InputError(
+            parameter=f"an embedding, {Z.dtype} of shape {Z.shape},",
+            expected="have numbers, an id per row and a name other than 'id' per column",
+            got=f"{len(keys)} ids and {len(names)} names",
+        )
+    positions([name.strip() for name in names], "the names of the columns")
+    with replacing(path) as part, part.open("wb") as opened:
+        file = opened if advance is None else counted(opened, suffix, advance)
+        if suffix == ".npz":
+            check_finite_rows(Z, "the embedding")
+            plain = to_ids(keys)
+            plain = plain.astype(np.str_) if plain.dtype == object else plain
+            np.savez(file, ids=plain, x=Z, names=np.array(names, dtype=np.str_))
+        else:
+            write_blocks(file, suffix, *_blocks(keys, Z, names))
+
+
+def check_written_ids(path: PathLike, ids: Any) -> pa.Array:
+    """Ids as int64 or text; raises if `read_nodes` could not read them back from a file of this name."""
+    values = ids if isinstance(ids, np.ndarray) else list(ids)
+    if not isinstance(values, np.ndarray) or values.dtype == object:
+        values = [value if isinstance(value, str) else _plain_id(value) for value in values]
+        values = values if len({type(value) for value in values}) < 2 else [str(value) for value in values]
+    keys = distinct_ids(values, "ids")
+    check_kept(check_suffix(Path(path), SUFFIXES), pa.table({"id": keys}))
+    return keys
+
+
+def _plain_id(value: Any) -> int | str:
+    """An integer of 64 bits unchanged, anything else as its text."""
+    integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return int(value) if integer and -(2**63) <= value < 2**63 else str(value)
+
+
+def _blocks(ids: pa.Array, Z: np.ndarray, names: list[str]) -> tuple[pa.Schema, Iterator[pa.Table]]:
+    """The schema of a table and its blocks of rows, made one by one, so a memory-mapped Z is never read at once."""
+    dtype = np.dtype(np.float32) if Z.dtype == np.float16 else Z.dtype.newbyteorder("=")  # text has no float16
+    kind = pa.int64() if ids.type == pa.int64() else pa.string()
+    schema = pa.schema([("id", kind), *((name, pa.from_numpy_dtype(dtype)) for name in names)])
+
+    def block(start: int) -> pa.Table:
+        rows = np.asarray(Z[start : start + _BLOCK])
+        check_finite_rows(rows, "the embedding", name_row=lambda row: f"row {start + row}")
+        columns = np.ascontiguousarray(rows.T, dtype=dtype)
+        return pa.table([ids.slice(start, _BLOCK).cast(kind), *map(pa.array, columns)], schema=schema)
+
+    return schema, (block(start) for start in range(0, len(Z), _BLOCK))
