@@ -95,7 +95,6 @@ CHANGES = [
     (Nodes, {"structure": "degree"}, "structure"),
     (Nodes, {"normalize": False}, "normalize"),
     (Nodes, {"counts": True}, "counts"),
-    (Nodes, {"block_weights": [1, 0, 1]}, "block_weights"),
     (Sets, {"n_anchors": 3}, "n_anchors"),
     (Sets, {"input_map": "identity"}, "input_map"),
     (Sets, {"family": "gaussian"}, "family"),
@@ -107,6 +106,7 @@ CHANGES = [
     (Graphs, {"nodes__multiset": "hops"}, "nodes.multiset"),
     (Graphs, {"nodes__em__n_iter": 2}, "nodes.em"),
     (Graphs, {"nodes__walk": None}, "nodes.walk"),
+    (Graphs, {"nodes__block_weights": [1, 0, 1]}, "nodes.block_weights"),
     (Graphs, {"readout__unit": True}, "readout.unit"),
     (Graphs, {"readout__family__sharpness": 0.3}, "readout.family"),
     (Graphs, {"readout": "means"}, "readout.n_anchors"),
@@ -125,6 +125,13 @@ def test_a_parameter_changed_after_the_fit(use, change, parameter):
         use.transform(model)
     assert error.value.parameter == parameter
     np.testing.assert_array_equal(use.transform(model.set_params(**old)), before)
+
+
+def test_the_weights_of_the_stages_may_change():
+    model = Nodes.fit(Nodes.model())
+    columns = Nodes.transform(model)
+    kept = [not name.startswith("walk") for name in model.get_feature_names_out()]
+    np.testing.assert_array_equal(Nodes.transform(model.set_params(block_weights=[1, 0, 1])), columns[:, kept])
 
 
 @pytest.mark.parametrize("use", [Nodes, Sets, Graphs])

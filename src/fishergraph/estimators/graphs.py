@@ -374,7 +374,7 @@ class FisherGraphEmbedding(FisherTransformer):
 
     def _check_unchanged(self, settings: _Settings) -> None:
         names = {field: f"nodes.{name}" for field, name in STACK_PARAMETERS.items() if field != "input_kernel"}
-        check_unchanged(self.stack_, settings.stack, names)
+        check_unchanged(self.stack_, settings.stack, {**names, "block_weights": "nodes.block_weights"})
         fitted = next(layer for layer in self.readouts_ if layer is not None)
         fields = ("n_anchors", "dim", "family", "em", "kernel", "reading")
         check_unchanged(fitted, settings.readout, {name: f"readout.{name}" for name in fields})
