@@ -36,6 +36,14 @@ class Component:
 
     def set_params(self, **params: Any) -> Self:
         """Return a copy with these options; ``name__option`` reaches into a nested component."""
+        known = self.get_params(deep=False)
+        unknown = next((name for name in params if name.partition("__")[0] not in known), None)
+        if unknown is not None:
+            raise InputError(
+                parameter=f"an option of {type(self).__name__}",
+                value=unknown,
+                expected=f"be one of {', '.join(map(repr, known))}" if known else "not be given, as it has none",
+            )
         return replace(self, **merged_params(self, params))
 
     def __sklearn_clone__(self) -> Self:

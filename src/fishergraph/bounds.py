@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._arrays import as_floats, check_finite_result, check_finite_rows, check_squares, real_array
+from fishergraph._errors import InputError
 from fishergraph._parallel import one_blas_thread
 from fishergraph._validation import check_flag, check_number
 from fishergraph.family import fisher_root as mixture_root
@@ -99,19 +100,26 @@ def _check_samples(scores: Any, y: Any, diagonal: Any) -> tuple[np.ndarray, np.n
     arrays = [real_array(array, name) for array, name in ((scores, "scores"), (y, "y"), (diagonal, "diagonal"))]
     shapes = [array.shape for array in arrays]
     if len(shapes[0]) != 1 or len(set(shapes)) > 1 or shapes[0] == (0,):
-        raise ValueError(
-            f"scores, y and diagonal must have one number per sample, got shapes {shapes[0]}, {shapes[1]} and "
-            f"{shapes[2]}; pass flat arrays of one length."
+        raise InputError(
+            parameter="scores, y and diagonal",
+            expected="have one number per sample",
+            got=f"shapes {shapes[0]}, {shapes[1]} and {shapes[2]}",
+            advice="pass flat arrays of one length",
         )
     if not np.isin(arrays[1], (-1, 1)).all():
-        raise ValueError(
-            f"y must hold -1 and 1, got {np.unique(arrays[1])[:5]}; for two classes pass 2 * (y == c) - 1."
+        raise InputError(
+            parameter="y",
+            expected="hold -1 and 1",
+            got=f"{np.unique(arrays[1])[:5]}",
+            advice="for two classes pass 2 * (y == c) - 1",
         )
     scores, labels, squares = (array.astype(np.float64) for array in arrays)
     if not np.isfinite(scores).all() or not np.isfinite(squares).all() or squares.min() < 0:
-        raise ValueError(
-            "scores must be finite and the diagonal finite and not negative, got other numbers; "
-            "pass f(v_i) and K(v_i, v_i)."
+        raise InputError(
+            parameter="scores",
+            expected="be finite and the diagonal finite and not negative",
+            got="other numbers",
+            advice="pass f(v_i) and K(v_i, v_i)",
         )
     return scores, labels, squares
 
@@ -121,7 +129,12 @@ def _check_anchors(anchors: Any) -> np.ndarray:
     points = as_floats(anchors, "anchors")
     points = (points.toarray() if sp.issparse(points) else points).astype(np.float64)
     if points.ndim != 2 or 0 in points.shape:
-        raise ValueError(f"anchors must be of shape (anchor, feature), got {points.shape}; pass at least one as a row.")
+        raise InputError(
+            parameter="anchors",
+            expected="be of shape (anchor, feature)",
+            got=f"{points.shape}",
+            advice="pass at least one as a row",
+        )
     check_finite_rows(points, "anchors")
     return points
 
@@ -137,9 +150,11 @@ def lipschitz_constant(anchors: Any, *, fisher_root: Any = None) -> float:
     root = real_array(root, "fisher_root").astype(np.float64)
     check_finite_rows(root, "fisher_root")
     if root.shape not in ((), (points.size, points.size)):
-        raise ValueError(
-            f"fisher_root must be a number or a matrix of shape {(points.size, points.size)}, got shape {root.shape}; "
-            "pass a root over the flattened anchors."
+        raise InputError(
+            parameter="fisher_root",
+            expected=f"be a number or a matrix of shape {(points.size, points.size)}",
+            got=f"shape {root.shape}",
+            advice="pass a root over the flattened anchors",
         )
     with one_blas_thread():
         return _finite(float(abs(root)) if root.ndim == 0 else float(np.linalg.norm(root, 2)))

@@ -140,6 +140,9 @@ def _generator(rng: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"rng must be None, an integer of at least 0 or a NumPy generator, got {rng!r}; pass one of these."
+        raise InputError(
+            parameter="rng",
+            expected="be None, an integer of at least 0 or a NumPy generator",
+            got=f"{rng!r}",
+            advice="pass one of these",
         ) from error

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 
 from fishergraph._arrays import as_floats, check_finite_result, check_finite_rows, check_squares
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._parallel import one_blas_thread
 from fishergraph._validation import check_number
 from fishergraph.family import check_same_theta, check_theta
@@ -53,18 +54,22 @@ def _checked_means(means: Any, anchors: Any, root: Any, mass: Any) -> tuple[Any,
     """The arguments of `fisher_embedding` as arrays whose shapes go together."""
     means, anchors = _array(means, "means"), _array(anchors, "anchors")
     if len(means.shape) != 3 or tuple(anchors.shape) != tuple(means.shape[1:]):
-        raise ValueError(
-            f"means must have the shape (set, anchor, feature) and anchors (anchor, feature), got {tuple(means.shape)} "
-            f"and {tuple(anchors.shape)}; pass what em_means returns, with its anchors."
+        raise InputError(
+            parameter="means",
+            expected="have the shape (set, anchor, feature) and anchors (anchor, feature)",
+            got=f"{tuple(means.shape)} and {tuple(anchors.shape)}",
+            advice="pass what em_means returns, with its anchors",
         )
     check_squares(means, "means")
     check_squares(anchors, "anchors")
     if mass is not None:
         mass = _array(mass, "mass")
         if tuple(mass.shape) != tuple(means.shape[:2]) or bool((mass < 0).any()):
-            raise ValueError(
-                f"mass must hold a number of at least 0 for each set and anchor, shape {tuple(means.shape[:2])}, got "
-                f"shape {tuple(mass.shape)}; pass the mass that em_means returns."
+            raise InputError(
+                parameter="mass",
+                expected=f"hold a number of at least 0 for each set and anchor, shape {tuple(means.shape[:2])}",
+                got=f"shape {tuple(mass.shape)}",
+                advice="pass the mass that em_means returns",
             )
     return means, anchors, _checked_root(root, anchors), mass
 
@@ -78,9 +83,11 @@ def _checked_root(root: Any, anchors: Any) -> Any:
     width = math.prod(anchors.shape)
     root = _array(root, "fisher_root")
     if tuple(root.shape) not in ((), (width, width)):
-        raise ValueError(
-            f"fisher_root must be a number or a matrix of shape {(width, width)}, got shape {tuple(root.shape)}; "
-            "pass a root over the flattened anchors."
+        raise InputError(
+            parameter="fisher_root",
+            expected=f"be a number or a matrix of shape {(width, width)}",
+            got=f"shape {tuple(root.shape)}",
+            advice="pass a root over the flattened anchors",
         )
     return root
 
@@ -90,7 +97,12 @@ def _array(values: Any, name: str) -> Any:
     if is_torch_array(values):
         return values
     if sp.issparse(values):
-        raise TypeError(f"{name} must be a dense array, got a sparse one; pass {name}.toarray().")
+        raise InputTypeError(
+            parameter=name,
+            expected="be a dense array",
+            got="a sparse one",
+            advice=f"pass {name}.toarray()",
+        )
     values = as_floats(values, name)
     check_finite_rows(values, name)
     return values
@@ -142,7 +154,9 @@ def tangent_kernel(means: Any, other_means: Any, anchors: Any, *, fisher_root: A
 
 def _check_phi_root(root: Any, width: int) -> None:
     if tuple(root.shape) != (width, width):
-        raise ValueError(
-            f"fisher_root must be a matrix over φ, of shape {(width, width)}, got shape {tuple(root.shape)}; pass what "
-            "exact_root gives."
+        raise InputError(
+            parameter="fisher_root",
+            expected=f"be a matrix over φ, of shape {(width, width)}",
+            got=f"shape {tuple(root.shape)}",
+            advice="pass what exact_root gives",
         )

@@ -10,6 +10,7 @@ from array_api_compat import device as device_of
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._parallel import map_blocks, row_blocks
 from fishergraph._validation import check_flag, check_n_jobs
 from fishergraph.em.unit import unit_rows
@@ -80,8 +81,11 @@ def set_kernel(
     """
     model = _chosen(FisherSetEmbedding, embedding)
     if other is None and other_weights is not None:
-        raise ValueError(
-            "other_weights must come with other, the sets they belong to, got them alone; pass other too, or weights."
+        raise InputError(
+            parameter="other_weights",
+            expected="come with other, the sets they belong to",
+            got="them alone",
+            advice="pass other too, or weights",
         )
     second = None if other is None else (other, {"weights": other_weights})
     return _kernel(model, (sets, {"weights": weights}), second, cosine, n_jobs)
@@ -110,9 +114,11 @@ def graph_kernel(
 def _chosen(kind: type, embedding: Any) -> Any:
     """The embedding of a kernel: the one that is given, which must be of the kind, or a new one."""
     if embedding is not None and not isinstance(embedding, kind):
-        raise TypeError(
-            f"embedding must be a {kind.__name__}, got {type(embedding).__name__}; pass one, or use the kernel "
-            "function that goes with it."
+        raise InputTypeError(
+            parameter="embedding",
+            expected=f"be a {kind.__name__}",
+            got=f"{type(embedding).__name__}",
+            advice="pass one, or use the kernel function that goes with it",
         )
     return kind(random_state=0) if embedding is None else embedding
 

@@ -168,7 +168,7 @@ class Pass:
     streams : sequence of Rng, optional
         One for the input map, one for the walk if there is one, and one per layer.
     keep_last : bool, default=False
-        Keep the points of the last stage too.
+        Keep the points of every stage, also those that no layer reads.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class Pass:
             with run.progress("input map", len(blocks)) as bar:
                 map_blocks(block, blocks, n_jobs=run.n_jobs, advance=bar.update)
 
-        needed = (stack.n_layers > 0 or self.keep_last) and stack.walk is None
+        needed = self.keep_last or (stack.n_layers > 0 and stack.walk is None)
         if stack.reads_counts and needed:
             points = self._dense(IdentityMap(self.X.shape[1]), unit=False)
             return Stage("psi0", input_map.n_outputs, compute, points, _keep_nothing)

@@ -1,4 +1,4 @@
-"""Model files: the same bits after reload, and a sentence for every file that is not one."""
+"""Model files: the same bits after reload, and a `FileFormatError` for every file that is not one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,28 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 from sklearn.exceptions import NotFittedError
 
-from fishergraph import FisherEmbedding, Hops, PageRank
+from fishergraph import (
+    EM,
+    DiagonalMixture,
+    FisherEmbedding,
+    FisherGraphEmbedding,
+    FisherSetEmbedding,
+    GaussianMixture,
+    HeatKernel,
+    Hops,
+    MultinomialMixture,
+    Neighbourhood,
+    Nystrom,
+    PageRank,
+    Readout,
+    Tuples,
+    VonMisesFisherMixture,
+    Walk,
+)
+from fishergraph._errors import FileFormatError, InputError
+from fishergraph.device import Device
 from fishergraph.estimators import model_file
+from models import PUBLISHED
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 6)).astype(np.float32)
@@ -39,19 +59,40 @@ def rewrite(path, **changes) -> None:
     save_file(arrays, str(path), metadata={key: value for key, value in metadata.items() if value is not None})
 
 
+def header_of(path) -> dict:
+    with safe_open(str(path), framework="numpy") as file:
+        return json.loads(file.metadata()["model"])
+
+
 def rewrite_model(path, **changes) -> None:
     """The same file with other entries in the model's header; None removes one."""
-    with safe_open(str(path), framework="numpy") as file:
-        header = {**json.loads(file.metadata()["model"]), **changes}
+    header = {**header_of(path), **changes}
     rewrite(path, model=json.dumps({key: value for key, value in header.items() if value is not None}))
 
 
-def one_sentence(error) -> str:
+def rewrite_entry(path, place: str, value) -> None:
+    """The same file with another value at a path of the header, such as "params.dim"; None removes it."""
+    header = header_of(path)
+    *parents, last = place.split(".")
+    entry = header
+    for name in parents:
+        entry = entry[int(name) if isinstance(entry, list) else name]
+    if value is None:
+        del entry[last]
+    else:
+        entry[last] = value
+    rewrite(path, model=json.dumps(header))
+
+
+def refused(path, word: str, kind=FisherEmbedding) -> FileFormatError:
+    """The error of a file that is refused, which names the file."""
+    with pytest.raises(FileFormatError, match=word) as error:
+        kind.load(path)
+    assert error.value.path == path
     message = str(error.value)
+    assert str(path) in message
     assert "\n" not in message
-    assert message.endswith(".")
-    assert ";" in message  # expected and got; what to do
-    return message
+    return error.value
 
 
 # --- there and back -------------------------------------------------------------------------------------
@@ -61,13 +102,17 @@ def one_sentence(error) -> str:
     "changes",
     [
         {},
-        {"attention": "reference"},
+        PUBLISHED,
         {"kernel": "identity"},
         {"n_layers": 0},
-        {"n_em_iter": 2, "counts": True, "prior": 0.5, "variance": np.float32(0.25)},
+        {"em": EM(n_iter=2, prior=0.5), "counts": True, "family": GaussianMixture(variance=np.float32(0.25))},
         {"block_weights": np.array([0.0, 1.0, 2.0, 1.0]), "dim": np.int64(3)},
         {"random_state": np.random.RandomState(3)},
-        {"multiset": "heat", "weights": "symmetric"},
+        {"multiset": HeatKernel(weights="symmetric")},
+        {"multiset": Neighbourhood(closed=False, undirected=True), "walk": Walk(teleport=0.3), "device": Device()},
+        {"family": DiagonalMixture(power=0.5, unit=True), "kernel": Nystrom(bandwidth=np.float64(0.9))},
+        {"family": VonMisesFisherMixture(tangent="score"), "em": EM(init="random", max_samples=np.int32(20))},
+        {"multiset": Tuples(k=2, s=None), "n_layers": 1},
         {"multiset": PageRank(teleport=np.float64(0.2), members=np.int64(5))},
     ],
     ids=lambda value: ",".join(value) or "defaults" if isinstance(value, dict) else None,
@@ -85,7 +130,7 @@ def test_a_model_comes_back_bit_for_bit(tmp_path, changes, dtype):
 
 @pytest.mark.parametrize("structure", ["projection", "degree", "spectral"])
 @pytest.mark.parametrize("random_state", [None, 4])
-@pytest.mark.filterwarnings("ignore:asked for:UserWarning")
+@pytest.mark.filterwarnings("ignore::fishergraph._errors.FewPointsWarning")
 def test_a_model_of_structure_keeps_its_seed(tmp_path, structure, random_state):
     model = small(structure=structure, random_state=random_state).fit(None, graph=A)
     model.save(tmp_path / "m.safetensors")
@@ -94,24 +139,83 @@ def test_a_model_of_structure_keeps_its_seed(tmp_path, structure, random_state):
 
 
 def test_parameters_come_back(tmp_path):
-    model = small(variance=0.5, weights="symmetric", undirected=True, block_weights=(1, 0, 2, 1), n_jobs=1)
+    model = small(
+        family=GaussianMixture(variance=0.5),
+        em=EM(n_iter=2),
+        multiset=Neighbourhood(weights="symmetric", undirected=True),
+        walk=Walk(teleport=0.3),
+        block_weights=(1, 0, 2, 1),
+        n_jobs=1,
+    )
     model.fit(X, graph=A).save(tmp_path / "m.safetensors")
     again = FisherEmbedding.load(str(tmp_path / "m.safetensors"))
     assert again.get_params() == model.get_params()
     np.testing.assert_array_equal(again.fit_transform(X, graph=A), model.transform(X, graph=A))
 
 
-def test_a_record_comes_back_as_one(tmp_path):
-    model = small(multiset=PageRank(teleport=0.2, members=None)).fit(X, graph=A)
+def test_components_come_back_as_they_were(tmp_path):
+    family = MultinomialMixture(smoothing=0.1, following=DiagonalMixture(power=0.5))
+    model = small(multiset=PageRank(teleport=0.2, members=None), family=family).fit(np.abs(X), graph=A)
     model.save(tmp_path / "m.safetensors")
-    assert FisherEmbedding.load(tmp_path / "m.safetensors").multiset == PageRank(teleport=0.2, members=None)
+    again = FisherEmbedding.load(tmp_path / "m.safetensors")
+    assert again.multiset == PageRank(teleport=0.2, members=None)
+    assert again.family == family
+    assert again.kernel == "exp"  # a name stays a name
 
 
-def test_an_unknown_record_is_a_foreign_file(saved):
-    rewrite_model(saved, params={**small().get_params(), "multiset": {"record": "Walk", "length": 3}})
-    with pytest.raises(ValueError, match="must be a model file written by save") as error:
-        FisherEmbedding.load(saved)
-    one_sentence(error)
+def test_a_model_of_sets_comes_back(tmp_path):
+    sets = [rng.normal(size=(n, 3)) for n in (3, 5, 1, 4)]
+    model = FisherSetEmbedding(n_anchors=2, dim=3, em=EM(n_iter=2), counts=True, random_state=0).fit(sets)
+    model.save(tmp_path / "m.safetensors")
+    again = FisherSetEmbedding.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.transform(sets), model.transform(sets))
+    assert again.get_params() == model.get_params()
+    assert again.layer_.family == model.layer_.family
+
+
+def test_a_model_of_graphs_comes_back(tmp_path):
+    graphs = [(rng.normal(size=(n, 2)), np.array([[0, 1], [1, 0]])) for n in (3, 4, 2)]
+    nodes = FisherEmbedding(n_layers=1, n_anchors=2, dim=3, em=EM(prior=0.5), block_weights=(1, 0, 2))
+    readout = Readout(n_anchors=2, reading="both", family=GaussianMixture(sharpness=0.2), unit=True)
+    model = FisherGraphEmbedding(nodes, readout, inputs=["features", "degrees"], random_state=0).fit(graphs)
+    model.save(tmp_path / "m.safetensors")
+    again = FisherGraphEmbedding.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.transform(graphs), model.transform(graphs))
+    assert again.readout == readout
+    assert again.nodes.get_params() == nodes.get_params()
+    assert [layer is None for layer in again.readouts_] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("change", "parameter"), [({"multiset": "hops"}, "multiset"), ({"em": EM(n_iter=2)}, "em"), ({"dim": 4}, "dim")]
+)
+def test_parameters_of_a_loaded_model_may_not_change(saved, change, parameter):
+    model = FisherEmbedding.load(saved).set_params(**change)
+    with pytest.raises(InputError) as error:
+        model.transform(X, graph=A)
+    assert error.value.parameter == parameter
+
+
+@pytest.mark.parametrize(
+    ("name", "component"),
+    [
+        ("multiset", {"kind": "Route", "length": 3}),
+        ("multiset", {"kind": "Hops", "colour": 3}),
+        ("multiset", {"kind": "Hops", "k": -1}),
+        ("multiset", {"kind": "EM"}),
+        ("multiset", {"length": 3}),
+        ("multiset", {"kind": ["Hops"]}),
+        ("family", {"kind": "GaussianMixture", "sharpness": {"kind": "Hops"}}),
+        ("family", {"kind": "FisherEmbedding"}),
+        ("em", {"kind": "EM", "n_iter": 10**30}),
+        ("em", {}),
+        ("walk", {"kind": "Walk", "teleport": 0}),
+        ("kernel", {"kind": "PublishedNystrom"}),
+    ],
+)
+def test_a_component_that_does_not_fit(saved, name, component):
+    rewrite_entry(saved, f"params.{name}", component)
+    refused(saved, "file|model")
 
 
 def test_what_is_no_value_becomes_the_default(tmp_path):
@@ -137,7 +241,7 @@ def test_feature_names_come_back(tmp_path):
     again = FisherEmbedding.load(tmp_path / "m.safetensors")
     assert list(again.feature_names_in_) == list(frame.columns)
     np.testing.assert_array_equal(again.transform(frame, graph=A), model.transform(frame, graph=A))
-    with pytest.raises(ValueError, match="feature names"):
+    with pytest.raises(ValueError, match="feature names"):  # of scikit-learn
         again.transform(frame[frame.columns[::-1]], graph=A)
 
 
@@ -146,7 +250,10 @@ def test_the_file_is_an_ordinary_one(saved, tmp_path):
     assert saved.stat().st_mode == (tmp_path / "plain").stat().st_mode
     with safe_open(str(saved), framework="numpy") as file:
         assert file.metadata()["format"] == "fishergraph-model"
-        assert json.loads(file.metadata()["model"])["params"]["dim"] == 5
+        assert file.metadata()["format_version"] == "2"
+    header = header_of(saved)
+    assert set(header) == {"class", "fishergraph", "params", "fitted", "state"}
+    assert header["params"]["dim"] == 5
 
 
 # --- files that are not models --------------------------------------------------------------------------
@@ -156,67 +263,75 @@ def test_the_file_is_an_ordinary_one(saved, tmp_path):
 def test_a_truncated_file(saved, share):
     data = saved.read_bytes()
     saved.write_bytes(data[: int(share * len(data))])
-    with pytest.raises(ValueError, match="model file written by save, got a truncated or foreign file") as error:
-        FisherEmbedding.load(saved)
-    assert str(saved) in one_sentence(error)
+    refused(saved, "truncated")
 
 
 @pytest.mark.parametrize("content", [b"source,target\n1,2\n", b"\x80\x04\x95pickle", b"PK\x03\x04", bytes(64)])
 def test_a_file_of_another_kind(tmp_path, content):
     path = tmp_path / "model.safetensors"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="got a truncated or foreign file") as error:
-        FisherEmbedding.load(path)
-    one_sentence(error)
+    refused(path, "foreign")
 
 
 @pytest.mark.parametrize("metadata", [None, {"format": "pt"}, {"format": "fishergraph-model"}])
 def test_a_safetensors_file_of_another_program(tmp_path, metadata):
     path = tmp_path / "weights.safetensors"
     save_file({"weight": X}, str(path), metadata=metadata)
-    with pytest.raises(ValueError, match="got a safetensors file of another program") as error:
-        FisherEmbedding.load(path)
-    one_sentence(error)
+    refused(path, "another program")
 
 
 @pytest.mark.parametrize("missing", ["nothing", "folder"])
 def test_no_file(tmp_path, missing):
     path = tmp_path if missing == "folder" else tmp_path / "none.safetensors"
-    with pytest.raises(FileNotFoundError, match=r"a model file is expected at .*, got none; check the path") as error:
+    with pytest.raises(FileNotFoundError, match="model file"):
         FisherEmbedding.load(path)
-    one_sentence(error)
 
 
 def test_a_newer_format(saved):
     rewrite(saved, format_version=str(model_file.FORMAT_VERSION + 1))
-    with pytest.raises(ValueError, match=r"format 1 or older, got format 2; upgrade fishergraph") as error:
-        FisherEmbedding.load(saved)
-    one_sentence(error)
+    refused(saved, "upgrade")
+
+
+@pytest.mark.parametrize("version", ["0", "1"])
+def test_an_older_format(saved, version):
+    rewrite(saved, format_version=version)
+    refused(saved, "fit the model again")
 
 
 def test_an_unreadable_version_or_header(saved):
-    rewrite(saved, format_version="one")
-    with pytest.raises(ValueError, match="another program"):
-        FisherEmbedding.load(saved)
-    rewrite(saved, format_version="1", model="{not json")
-    with pytest.raises(ValueError, match="header cannot be read") as error:
-        FisherEmbedding.load(saved)
-    one_sentence(error)
+    rewrite(saved, format_version="two")
+    refused(saved, "another program")
+    rewrite(saved, format_version="2", model="{not json")
+    refused(saved, "header")
 
 
 def test_a_model_of_another_class(saved):
     rewrite_model(saved, **{"class": "FisherSetEmbedding"})
-    with pytest.raises(ValueError, match=r"a FisherEmbedding, got a FisherSetEmbedding; load it with") as error:
-        FisherEmbedding.load(saved)
-    one_sentence(error)
+    refused(saved, "FisherSetEmbedding.load")
+    refused(saved, "parts missing", kind=FisherSetEmbedding)
 
 
-@pytest.mark.parametrize("change", [{"params": {"no_such": 1}}, {"layers": None}, {"layers": [{}]}, {"class": None}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"params": {"no_such": 1}},
+        {"params": None},
+        {"params": []},
+        {"fitted": None},
+        {"fitted": {}},
+        {"state": None},
+        {"state": {}},
+        {"state": {"stack": {}}},
+        {"state": {"stack": []}},
+        {"class": None},
+        {"class": 3},
+        {"extra": 1},
+    ],
+    ids=str,
+)
 def test_a_header_with_parts_missing(saved, change):
     rewrite_model(saved, **change)
-    with pytest.raises(ValueError, match="parts missing or unknown") as error:
-        FisherEmbedding.load(saved)
-    one_sentence(error)
+    refused(saved, "parts missing or unknown")
 
 
 # --- writing --------------------------------------------------------------------------------------------
@@ -257,28 +372,25 @@ def test_saving_replaces_the_old_file(saved):
 
 def test_saving_nowhere(tmp_path):
     model = small().fit(X, graph=A)
-    with pytest.raises(FileNotFoundError, match=r"the folder of .* must exist") as error:
+    with pytest.raises(FileNotFoundError, match="folder"):
         model.save(tmp_path / "no" / "m.safetensors")
-    one_sentence(error)
-    with pytest.raises(IsADirectoryError, match="the output must be a file, got the folder") as error:
+    with pytest.raises(IsADirectoryError, match="folder"):
         model.save(tmp_path)
-    one_sentence(error)
 
 
 def test_only_a_fitted_model_is_saved(tmp_path):
-    with pytest.raises(NotFittedError, match="not fitted"):
+    with pytest.raises(NotFittedError):
         small().save(tmp_path / "m.safetensors")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_record_that_load_could_not_find_is_not_written(tmp_path):
+def test_a_component_that_load_could_not_find_is_not_written(tmp_path):
     class Own(Hops):
         pass
 
     model = small(multiset=Own()).fit(X, graph=A)
-    with pytest.raises(ValueError, match=r"a record in a model file must be one of .* got Own") as error:
+    with pytest.raises(InputError, match="Own"):
         model.save(tmp_path / "m.safetensors")
-    one_sentence(error)
     assert not list(tmp_path.iterdir())
 
 
@@ -307,126 +419,115 @@ def put(name, value):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "word"),
     [
-        (put("layer2.anchors", np.nan), "array 'layer2.anchors' does not hold finite numbers"),
-        (put("layer2.anchors", np.inf), "array 'layer2.anchors' does not hold finite numbers"),
-        (put("layer2.anchors", 1e30), r"layer2.anchors must lie between -1e\+16 and 1e\+16"),
-        (put("layer2.anchors", lambda a: a[:, :-1]), "counts must be that of the fit"),
-        (
-            put("layer2.anchors", lambda a: a[0]),
-            r"must be floats of shape \(n, n\), got float32 of \(5,\)",
-        ),
-        (put("layer2.anchors", lambda a: a[:0]), r"layer2.anchors must be floats of shape"),
-        (put("layer2.anchors", lambda a: a.astype(np.float16)), "layer2.anchors must be floats"),
-        (put("layer2.anchors", lambda a: a.astype(np.int64)), "layer2.anchors must be floats"),
-        (put("layer2.anchors", lambda a: a[:1]), "counts must be that of the fit"),
-        (put("input.landmarks", 2.0), "input.landmarks must be unit vectors"),
-        (put("input.landmarks", lambda a: a[:, :-1]), "input must take rows of 6 columns, got a map of 5"),
-        (put("input.root", 1e9), "input.root must lie between -10000 and 10000"),
-        (put("input.root", lambda a: a[:, :-1]), r"input.root must be floats of shape \(5, 5\)"),
-        (lambda arrays: arrays.pop("layer1.root"), r"parts missing or unknown \('layer1.root'\)"),
-        (lambda arrays: arrays.update(extra=X), r"parts missing or unknown \('extra'\)"),
+        (put("stack.layer2.anchors", np.nan), "finite"),
+        (put("stack.layer2.anchors", np.inf), "finite"),
+        (put("stack.layer2.anchors", 1e30), "between"),
+        (put("stack.layer2.anchors", lambda a: a[:, :-1]), "columns"),
+        (put("stack.layer2.anchors", lambda a: a[0]), "shape"),
+        (put("stack.layer2.anchors", lambda a: a[:0]), "shape"),
+        (put("stack.layer2.anchors", lambda a: a.astype(np.float16)), "floats"),
+        (put("stack.layer2.anchors", lambda a: a.astype(np.int64)), "floats"),
+        (put("stack.layer2.anchors", lambda a: a[:1]), "columns"),
+        (put("stack.input.landmarks", 2.0), "unit vectors"),
+        (put("stack.input.landmarks", lambda a: a[:, :-1]), "columns"),
+        (put("stack.input.root", 1e9), "between"),
+        (put("stack.input.root", lambda a: a[:, :-1]), "shape"),
+        (put("stack.walk.mean", 1e30), "between"),
+        (put("stack.walk.mean", lambda a: a[:, :-1]), "shape"),
+        (lambda arrays: arrays.pop("stack.layer1.root"), "missing"),
+        (lambda arrays: arrays.update(extra=X), "unknown"),
     ],
 )
-def test_arrays_that_do_not_fit(saved, change, words):
+def test_arrays_that_do_not_fit(saved, change, word):
     rewrite_arrays(saved, change)
-    with pytest.raises(ValueError, match=words) as error:
-        FisherEmbedding.load(saved)
-    assert str(saved) in one_sentence(error)
+    refused(saved, word)
 
 
 @pytest.mark.parametrize(
-    ("family", "change", "words"),
+    ("family", "change", "word"),
     [
-        ("diagonal-mixture", put("layer2.variances", -1.0), "layer2.variances must be positive"),
-        ("diagonal-mixture", put("layer2.variances", lambda a: a * np.float32(1e-20)), "layer2.means must be within"),
-        ("diagonal-mixture", put("layer2.log_weights", 3.0), "logarithms of weights that sum to one"),
-        ("diagonal-mixture", put("layer2.origin", lambda a: a[:-1]), "layer2.origin must be floats of shape"),
-        ("gaussian", put("layer2.covariances", -9.0), "symmetric and positive definite"),
-        (
-            "gaussian",
-            put("layer2.covariances", lambda a: a * np.float32(1e-20)),
-            "of layer2 must be at least 1e-18",
-        ),
-        ("von-mises-fisher", put("layer2.means", 2.0), "layer2.means must be shorter than one"),
-        ("von-mises-fisher", put("layer2.concentrations", 1e6), "concentrations must be those of the means"),
-        ("multinomial", put("layer1.probabilities", 0.9), "probabilities must be positive and sum to one"),
+        ("diagonal-mixture", put("stack.layer2.variances", -1.0), "positive"),
+        ("diagonal-mixture", put("stack.layer2.variances", lambda a: a * np.float32(1e-20)), "means"),
+        ("diagonal-mixture", put("stack.layer2.log_weights", 3.0), "sum to one"),
+        ("diagonal-mixture", put("stack.layer2.origin", lambda a: a[:-1]), "shape"),
+        ("gaussian", put("stack.layer2.covariances", -9.0), "positive definite"),
+        ("gaussian", put("stack.layer2.covariances", lambda a: a * np.float32(1e-20)), "variances"),
+        ("von-mises-fisher", put("stack.layer2.means", 2.0), "shorter"),
+        ("von-mises-fisher", put("stack.layer2.concentrations", 1e6), "concentrations"),
+        ("multinomial", put("stack.layer1.probabilities", 0.9), "sum to one"),
     ],
 )
-def test_parameters_that_no_family_has(tmp_path, family, change, words):
+def test_parameters_that_no_family_has(tmp_path, family, change, word):
     path = tmp_path / "m.safetensors"
     small(family=family).fit(np.abs(X), graph=A).save(path)
     rewrite_arrays(path, change)
-    with pytest.raises(ValueError, match=words) as error:
-        FisherEmbedding.load(path)
-    one_sentence(error)
-
-
-def layers(path) -> list:
-    with safe_open(str(path), framework="numpy") as file:
-        return json.loads(file.metadata()["model"])["layers"]
+    refused(path, word)
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("place", "value", "word"),
     [
-        ({"n_features_in": 7}, "input must take rows of 7 columns"),
-        ({"n_features_in": "6"}, "n_features_in must be an integer"),
-        ({"feature_names_in": ["a"]}, "the 6 features have 1 names"),
-        ({"feature_names_in": [[]] * 6}, "feature_names_in is no list of names"),
-        ({"structural": True, "structure_seed": None}, "structure_seed"),
-        ({"input_map": {"kind": "identity", "n_outputs": 6}}, "parts missing or unknown|must have a NystromMap"),
-        ({"input_map": {"kind": "nothing"}}, "parts missing or unknown"),
-        ({"input_map": {"kind": "nystrom", "bandwidth": 1e-9}}, "bandwidth of input must be a finite number"),
-        ({"input_map": {"kind": "nystrom", "bandwidth": 1.0, "more": 1}}, "parts missing or unknown"),
-        ({"extra": 1}, "parts missing or unknown"),
-        ({"walk_map": None}, "features must be walked or not as in the fit"),
-        ({"params": {**small().get_params(), "n_layers": 10**9}}, "n_layers must be"),
-        ({"params": {**small().get_params(), "dim": "5"}}, "dim must be an integer"),
-        ({"params": {**small().get_params(), "device": "tpu"}}, "device must be one of"),
-        ({"params": {**small().get_params(), "backend": "abacus"}}, "backend .or None. must be one of"),
-        ({"params": {**small().get_params(), "kernel": "identity"}}, "must have|that of the fit"),
+        ("fitted.n_features_in_", 7, "7 columns"),
+        ("fitted.n_features_in_", "6", "n_features_in_"),
+        ("fitted.feature_names_in_", ["a"], "names"),
+        ("fitted.feature_names_in_", [[]] * 6, "name"),
+        ("fitted.structural_", 1, "structural_"),
+        ("fitted.structure_seed_", -1, "structure_seed_"),
+        ("state.stack.input", {"kind": "identity", "n_outputs": 6}, "Nystrom|unknown"),
+        ("state.stack.input", {"kind": "nothing"}, "nothing"),
+        ("state.stack.input", {"kind": "nystrom", "bandwidth": 1e-9}, "bandwidth"),
+        ("state.stack.input", {"kind": "nystrom", "bandwidth": 1.0, "more": 1}, "more"),
+        ("state.stack.walk", False, "stages|missing"),
+        ("state.stack.layers", [], "stages"),
+        ("state.stack.layers", [{}, {}], "missing"),
+        ("state.stack.layers.0.family", "diagonal-mixture", "unknown"),
+        ("state.other", 1, "other"),
+        ("params.n_layers", 10**9, "n_layers"),
+        ("params.n_layers", 1, "stages"),
+        ("params.dim", "5", "dim"),
+        ("params.device", "tpu", "device"),
+        ("params.structure", "colour", "structure"),
+        ("params.kernel", "identity", "Identity"),
+        ("params.family", "diagonal-mixture", "DiagonalMixture"),
+        ("params.multiset", "paths", "stages|columns"),
     ],
 )
-def test_headers_that_do_not_fit(saved, change, words):
-    rewrite_model(saved, **change)
-    with pytest.raises(ValueError, match=words) as error:
-        FisherEmbedding.load(saved)
-    assert str(saved) in one_sentence(error)
+def test_headers_that_do_not_fit(saved, place, value, word):
+    rewrite_entry(saved, place, value)
+    refused(saved, word)
 
 
-@pytest.mark.parametrize("variance", [0, -1.0, float("nan"), "1", None, True, 1e-300])
-def test_a_variance_that_is_none(saved, variance):
-    changed = layers(saved)
-    changed[1]["variance"] = variance
-    rewrite_model(saved, layers=changed)
-    with pytest.raises(ValueError, match=r"variance of layer2 must be|layer2.anchors must be within"):
-        FisherEmbedding.load(saved)
+@pytest.mark.parametrize("name", ["n_features_in_", "structure_seed_", "structural_", "needs_graph_"])
+def test_a_model_that_has_forgotten_something(saved, name):
+    rewrite_entry(saved, f"fitted.{name}", None)
+    refused(saved, name)
+
+
+@pytest.mark.parametrize("variance", [0, -1.0, float("nan"), "1", [], True, 1e-300])
+def test_a_variance_that_is_impossible(saved, variance):
+    rewrite_entry(saved, "state.stack.layers.1.variance", variance)
+    refused(saved, "variance|anchors")
 
 
 @pytest.mark.parametrize("model", ["[" * 100_000, "3", "null", "9" * 10_000, '{"class": ' * 5000, "{}"])
 def test_a_header_that_is_no_object(saved, model):
     rewrite(saved, model=model)
-    with pytest.raises(ValueError, match="must be a model file written by save") as error:
-        FisherEmbedding.load(saved)
-    one_sentence(error)
+    refused(saved, "model file")
 
 
 @pytest.mark.parametrize("version", ["9" * 5000, "²", "-1", ""])
 def test_a_version_that_is_no_number(saved, version):
     rewrite(saved, format_version=version)
-    with pytest.raises(ValueError, match="another program"):
-        FisherEmbedding.load(saved)
+    refused(saved, "another program")
 
 
 def test_one_flipped_bit_is_found(saved):
     data = bytearray(saved.read_bytes())
     data[-1] ^= 1
     saved.write_bytes(bytes(data))
-    with pytest.raises(ValueError, match="got a damaged one, whose checksum differs") as error:
-        FisherEmbedding.load(saved)
-    one_sentence(error)
+    refused(saved, "checksum")
 
 
 def test_a_file_without_a_checksum_is_read(saved):
@@ -437,5 +538,9 @@ def test_a_file_without_a_checksum_is_read(saved):
 
 def test_a_model_of_an_absent_device_can_be_loaded(tmp_path):
     path = tmp_path / "m.safetensors"
-    small().fit(X, graph=A).set_params(device="cuda", backend="triton").save(path)
-    assert FisherEmbedding.load(path).backend == "triton"
+    gpu = Device("cuda", precision="bf16")
+    model = small().fit(X, graph=A).set_params(device=gpu)
+    model.save(path)
+    assert FisherEmbedding.load(path).device == gpu
+    again = FisherEmbedding.load(path, device="cpu")
+    np.testing.assert_array_equal(again.transform(X, graph=A), model.set_params(device="cpu").transform(X, graph=A))

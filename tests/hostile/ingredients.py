@@ -1,4 +1,4 @@
-"""Hostile ingredients: arrays, graphs, sets and parameters, drawn from a seeded generator.
+"""Hostile ingredients: arrays, graphs and sets, drawn from a seeded generator; `parameters` has those of options.
 
 About half of what is drawn is sound, so that a case reaches the code behind the checks.
 """
@@ -6,7 +6,6 @@ About half of what is drawn is sound, so that a case reaches the code behind the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import networkx as nx
@@ -14,9 +13,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from fishergraph import Graph, Hops, Multisets, PageRank, Pairs, Paths, StepAverage, Tuples
-from fishergraph.family import DiagonalMixture, Gaussian, GaussianMixture, MultinomialMixture, VonMisesFisherMixture
-from fishergraph.multiset import HeatKernel
+from fishergraph import Graph, Multisets
 
 Rng = np.random.Generator
 
@@ -490,120 +487,3 @@ def graph_list(rng: Rng, d: int) -> tuple[str, Any]:
             }[this]
         )
     return f"graphs {kind} {set(names)}", entries
-
-
-# --- parameters ---------------------------------------------------------------------------------------------
-
-ABSURD = (
-    None,
-    "",
-    "auto",
-    "posterior ",
-    -1,
-    0,
-    1,
-    2,
-    2**70,
-    10**9,
-    10**30,
-    -(2**70),
-    np.nan,
-    np.inf,
-    -np.inf,
-    1e-300,
-    1e300,
-    1e-30,
-    1e30,
-    0.5,
-    1.5,
-    True,
-    False,
-    [],
-    {},
-    (),
-    object(),
-    np.float32(2),
-    np.int64(3),
-    np.array(3),
-    np.array([1, 2]),
-    1j,
-    b"cpu",
-    "kmean",
-    "exp ",
-    "Neighbourhood",
-    float,
-)
-
-
-def absurd(rng: Rng) -> Any:
-    return pick(rng, ABSURD)
-
-
-def rule(rng: Rng) -> Any:
-    """A rule of multisets with one or two parameters from the table of absurd ones."""
-    kind = pick(rng, (PageRank, HeatKernel, StepAverage, Hops, Pairs, Paths, Tuples))
-    chosen = _some(rng, [f.name for f in fields(kind)], 2)
-    return Later(lambda: kind(**chosen))
-
-
-def family(rng: Rng) -> Any:
-    """A family with one or two parameters from the table of absurd ones."""
-    kind = pick(rng, (GaussianMixture, Gaussian, DiagonalMixture, VonMisesFisherMixture, MultinomialMixture))
-    chosen = _some(rng, [f.name for f in fields(kind)], 2)
-    chosen = {name: pick(rng, ("exact", "score", 0.5, value)) for name, value in chosen.items()}
-    return Later(lambda: kind(**chosen))
-
-
-FAMILY_NAMES = ("gaussian-mixture", "gaussian", "diagonal-mixture", "von-mises-fisher", "multinomial")
-SOUND: dict[str, tuple] = {
-    "family": FAMILY_NAMES,
-    "graph_family": FAMILY_NAMES,
-    "multiset": ("neighbourhood", "open-neighbourhood", "hops", "pairs", "paths", "tuples", "ppr", "heat", "s2gc"),
-    "weights": ("uniform", "symmetric", None),
-    "anchor_method": ("kmeans", "spherical", "em", "random"),
-    "e_step": ("posterior", "balanced", "unbalanced"),
-    "attention": ("posterior", "reference"),
-    "fisher": ("approximate", "exact"),
-    "tangent": ("estimate", "score"),
-    "kernel": ("exp", "identity"),
-    "graph_kernel": ("exp", "identity"),
-    "structure": ("projection", "degree", "spectral"),
-    "input_map": ("exp", "identity", "standardize"),
-    "readout": ("counts", "shares", "means", "both"),
-    "n_em_iter": (0, 1, 2, 3),
-    "variance": (1.0, 1e-12, 1e12, "auto"),
-    "prior": (0.0, 1.0, 1e12),
-    "column_penalty": (0.0, 1e-6, 1e6),
-    "bandwidth": (0.01, 1.0, 1e6),
-    "normalize": (True, False),
-    "undirected": (True, False),
-    "teleport": (None, 0.01, 1.0),
-    "counts": (True, False),
-    "inputs": ("auto", "degrees", ["degrees", "cores"], ["tags"], ["features", "degrees"]),
-    "block_weights": (None, [1, 1, 1], [0, 0, 1], [1e300, 1, 1], [1e-300, 1, 1], [1, 1]),
-    "n_jobs": (1,),
-    "head": ("nystrom", "relu", "linear"),
-}
-# These would leave the process: other devices, threads without number, output to the screen.
-_LEFT_OUT = {"device", "verbose", "n_jobs"}
-
-
-def _some(rng: Rng, names: list[str], most: int) -> dict[str, Any]:
-    return {pick(rng, names): absurd(rng) for _ in range(int(rng.integers(0, most + 1)))} if names else {}
-
-
-def parameters(rng: Rng, names: Any) -> dict[str, Any]:
-    """Up to three changed parameters of a constructor: other sound values, or absurd ones."""
-    names = [name for name in names if name not in _LEFT_OUT or rng.random() < 0.1]
-    found = {}
-    for _ in range(int(pick(rng, (0, 0, 0, 0, 1, 1, 1, 2, 3)))):
-        name = pick(rng, names)
-        if name == "verbose":  # a callable there is the caller's own progress bar
-            continue
-        if name in ("multiset",) and rng.random() < 0.4:
-            found[name] = rule(rng)
-        elif name in ("family", "graph_family") and rng.random() < 0.4:
-            found[name] = family(rng)
-        else:
-            found[name] = pick(rng, SOUND[name]) if name in SOUND and rng.random() < 0.7 else absurd(rng)
-    return found

@@ -17,142 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from fishergraph import (
-    FisherClassifier,
-    FisherEmbedding,
-    FisherGraphEmbedding,
-    FisherSetEmbedding,
-    Hops,
-    PageRank,
-    Paths,
-    Tuples,
-)
 from fishergraph.estimators.model_file import _checksum
+from hostile.model_kinds import MODELS
 from hostile.rule import Fault
 
-N, D = 24, 4
-_rng = np.random.default_rng(0)
-X = _rng.normal(size=(N, D)).astype(np.float32)
-COUNTS = _rng.poisson(2.0, size=(N, D)).astype(np.float32)
-GRAPH = sp.csr_array(sp.random_array((N, N), density=0.15, rng=_rng))
-Y = np.arange(N) % 3
-SETS = [_rng.normal(size=(n, D)) for n in (5, 3, 1, 6, 4, 2, 3, 3)]
-RINGS = {n: np.stack([np.arange(n), np.roll(np.arange(n), 1)]) for n in range(2, 8)}
-GRAPHS = [
-    {"X": _rng.normal(size=(n, 2)), "tags": _rng.integers(3, size=n), "graph": RINGS[n]} for n in (4, 5, 6, 3, 7, 5)
-]
-TAGGED = [(["C", "N", "O", "C"][:n], RINGS[n]) for n in (2, 3, 4, 3)]
+try:
+    from hostile import network_models
 
-
-def _node(**options: Any) -> tuple[Any, Callable[[Any], Any]]:
-    data = {"counts": COUNTS, "none": None}.get(options.pop("data", ""), X)
-    model = FisherEmbedding(**{"n_layers": 2, "n_anchors": 2, "dim": 5, "random_state": 0, "n_jobs": 1, **options})
-    data = data.astype(np.float64) if options.get("family") == "gaussian" else data
-    return model.fit(data, graph=GRAPH), lambda model: model.transform(data, graph=GRAPH)
-
-
-def _set(**options: Any) -> tuple[Any, Callable[[Any], Any]]:
-    sets = [np.abs(np.rint(3 * members)) for members in SETS] if options.get("family") == "multinomial" else SETS
-    model = FisherSetEmbedding(**{"n_anchors": 2, "dim": 4, "random_state": 0, "n_jobs": 1, **options})
-    return model.fit(sets), lambda model: model.transform(sets)
-
-
-def _graphs(graphs: list, **options: Any) -> tuple[Any, Callable[[Any], Any]]:
-    given = {"n_layers": 1, "n_anchors": 2, "dim": 4, "graph_anchors": 3, "random_state": 0, "n_jobs": 1, **options}
-    return FisherGraphEmbedding(**given).fit(graphs), lambda model: model.transform(graphs)
-
-
-def _classifier(**options: Any) -> tuple[Any, Callable[[Any], Any]]:
-    y = np.array(["a", "bb", "c"])[Y] if options.get("head") == "relu" else Y
-    given = {"n_layers": 1, "n_anchors": 2, "dim": 3, "max_epochs": 2, "validation_fraction": 0, "random_state": 0}
-    data = COUNTS if options.get("family") == "multinomial" else X
-    model = FisherClassifier(**{**given, **options}).fit(data, y, graph=GRAPH)
-    return model, lambda model: [model.predict_proba(data, graph=GRAPH), model.predict(data, graph=GRAPH)]
-
-
-MODELS: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
-    "node": _node,
-    "node, plain": lambda: _node(kernel="identity", normalize=False, teleport=None, counts=True, prior=0.5),
-    "node, reference": lambda: _node(attention="reference"),
-    "node, diagonal": lambda: _node(family="diagonal-mixture"),
-    "node, gaussian": lambda: _node(family="gaussian"),
-    "node, directions": lambda: _node(family="von-mises-fisher", tangent="score"),
-    "node, counts": lambda: _node(family="multinomial", tangent="score", data="counts"),
-    "node, exact": lambda: _node(family="diagonal-mixture", fisher="exact", n_layers=1, dim=3),
-    "node, pagerank": lambda: _node(multiset=PageRank(members=5), weights="symmetric"),
-    "node, hops": lambda: _node(multiset=Hops(2, 0.5), block_weights=(1, 0, 2, 1)),
-    "node, paths": lambda: _node(multiset=Paths(2)),
-    "node, tuples": lambda: _node(multiset=Tuples(2), n_layers=1),
-    "node, structure": lambda: _node(data="none", structure="degree", n_layers=1),
-    "sets": _set,
-    "sets, wide": lambda: _set(input_map="exp", kernel="identity", family="diagonal-mixture"),
-    "sets, counts": lambda: _set(family="multinomial"),
-    "graphs": lambda: _graphs(GRAPHS),
-    "graphs, cores": lambda: _graphs(GRAPHS, inputs=("features", "cores"), readout="both", graph_kernel="exp"),
-    "graphs, tags": lambda: _graphs(TAGGED, multiset=Tuples(2)),
-    "classifier": _classifier,
-    "classifier, relu": lambda: _classifier(head="relu", family="diagonal-mixture", jk="last"),
-    "classifier, counts": lambda: _classifier(head="linear", family="multinomial"),
-    "classifier, paths": lambda: _classifier(multiset=Paths(2), dim=2),
-    "checkpoint": lambda: _checkpoint(None),
-    "checkpoint, plateau": lambda: _checkpoint("plateau"),
-    "checkpoint, cosine": lambda: _checkpoint("cosine"),
-}
-
-
-class _Run:
-    """A checkpoint, loaded by a training that goes on from it."""
-
-    def __init__(self, schedule: str | None):
-        self.schedule = schedule
-
-    def train(self, path: Path, epochs: int, *, resume: bool) -> Any:
-        import torch
-
-        from fishergraph.nn import FisherNet
-        from fishergraph.nn.training import train
-
-        torch.manual_seed(0)
-        net = FisherNet(D, 3, 1, 3, num_anchors=2)
-        edges = torch.tensor(np.stack(GRAPH.nonzero()[::-1]))
-        given = {"train": np.arange(15), "val": np.arange(15, N), "schedule": self.schedule, "patience": 30}
-        # The cosine reaches zero at the last epoch, so that all runs have the same number of them.
-        most = 4 if self.schedule == "cosine" else epochs
-        history = train(net, X, Y, edges, epochs=most, checkpoint=path, resume=resume, checkpoint_every=1, **given)
-        rows = [{**row, "seconds": 0.0} for row in history.rows]
-        return [[list(row.values()) for row in rows], [weight.detach() for weight in net.state_dict().values()]]
-
-    def save(self, path: Path) -> None:
-        if self.schedule == "cosine":
-            self._interrupted(path)
-        else:
-            self.train(path, 2, resume=False)
-
-    def _interrupted(self, path: Path) -> None:
-        """The checkpoint of the second epoch of four."""
-        from unittest import mock
-
-        import fishergraph.nn.loop as loop
-
-        write, seen = loop.write_snapshot, []
-
-        def once(where: Path, snapshot: Any) -> None:
-            seen.append(0)
-            if len(seen) <= 2:
-                write(where, snapshot)
-
-        with mock.patch.object(loop, "write_snapshot", once):
-            self.train(path, 4, resume=False)
-
-    def load(self, path: Path) -> Path:
-        return path
-
-
-def _checkpoint(schedule: str | None) -> tuple[Any, Callable[[Any], Any]]:
-    run = _Run(schedule)
-    return run, lambda path: run.train(path, 3, resume=True)
+    MODELS = {**MODELS, **network_models.MODELS}
+except ImportError:
+    pass
 
 
 @cache
@@ -162,7 +37,7 @@ def _saved(name: str) -> tuple[bytes, Callable[[Path], Any], Callable[[Any], Any
     path = Path("model.safetensors")
     model.save(path)
     data = path.read_bytes()
-    load = model.load if isinstance(model, _Run) else type(model).load
+    load = type(model).load
     return data, load, use, use(load(path))
 
 
@@ -283,7 +158,9 @@ def _shapes(rng: np.random.Generator, pieces: Pieces) -> Pieces:
     elif how == 2:
         del arrays[name]
     elif how == 3:
-        arrays[_pick(rng, ["extra", "layer9.anchors", "input.scale", "layer1.fisher_root", ""])] = array
+        arrays[_pick(rng, ["extra", "stack.layer9.anchors", "stack.input.scale", "stack.layer1.fisher_root", ""])] = (
+            array
+        )
     elif how == 4 and array.ndim:
         axis = int(rng.integers(array.ndim))
         arrays[name] = np.concatenate([array] * 2, axis=axis) if rng.random() < 0.5 else array.take([0], axis=axis)
@@ -298,9 +175,13 @@ def _shapes(rng: np.random.Generator, pieces: Pieces) -> Pieces:
 
 _STRANGE = [
     None, True, False, 0, 1, -1, 2, 3, 7, 10**9, 10**30, -(2**70), 1e300, 1e-300, -1.5, 0.5, float("nan"), float("inf"),
-    "", "x", "kmeans", "identity", "neighbourhood", "cuda", "\0", "é" * 50, [], [1], [None], {}, {"record": "Hops"},
-    {"record": "Paths", "length": 10**9}, {"record": "PageRank", "members": 2**70}, {"record": "nothing"},
-    {"record": "DiagonalMixture", "power": "x"}, [[1, 2], [3]], "a" * 5000, {"a": {"b": 1}},
+    "", "x", "kmeans", "identity", "neighbourhood", "cuda", "\0", "é" * 50, [], [1], [None], {}, {"kind": "Hops"},
+    {"kind": "Paths", "length": 10**9}, {"kind": "PageRank", "members": 2**70}, {"kind": "nothing"}, {"kind": ["EM"]},
+    {"kind": "DiagonalMixture", "power": "x"}, {"kind": "EM", "n_iter": 2}, {"kind": "EM", "nothing": 2},
+    {"kind": "Walk", "teleport": {"kind": "Walk"}}, {"kind": "Readout", "family": {"kind": "EM"}},
+    {"kind": "FisherEmbedding"}, {"kind": "FisherEmbedding", "dim": -1}, {"kind": "FisherGraphEmbedding"},
+    {"kind": "MultinomialMixture", "following": {"kind": "MultinomialMixture"}}, {"kind": "Device", "name": "tpu"},
+    [[1, 2], [3]], "a" * 5000, {"a": {"b": 1}},
 ]  # fmt: skip
 
 

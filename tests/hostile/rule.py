@@ -1,4 +1,4 @@
-"""The one rule for hostile input: a clear error raised by the library, or a finite result."""
+"""The one rule for hostile input: a typed error raised by the library, or a finite result."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ import numpy as np
 import scipy.sparse as sp
 
 import fishergraph
+from fishergraph._errors import FishergraphError
 
-_PACKAGE = str(Path(fishergraph.__file__).parent)
+_PACKAGE = str(Path(fishergraph.__file__).parent).replace("\\", "/") + "/"
 _RAISE = dis.opmap["RAISE_VARARGS"]
-# What the library may raise. Everything else (IndexError, KeyError, AttributeError, …) comes from inside.
-_TYPES = (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError, FloatingPointError)
+# What the library may raise. Everything else (KeyError, AttributeError, a plain ValueError, …) comes from inside.
+_TYPES = (FishergraphError, OSError)
 # Scikit-learn validates for its estimators; its messages are written for users.
 _VALIDATION = ("sklearn/utils/validation.py", "sklearn/utils/_param_validation.py", "sklearn/base.py")
+
+
+_PENDING = ("nn/", "ops/", "cli/", "lab/")
 
 
 class Fault(Exception):
@@ -42,20 +46,21 @@ def judge(action: Callable[[], Any]) -> tuple[str, str]:
 
 
 def is_clear(error: BaseException) -> bool:
-    """Whether the library raised this error itself, by a raise statement of its own."""
-    if not isinstance(error, _TYPES) or not str(error):
-        return False
+    """Whether this is a typed error that the library raised itself, by a raise statement of its own."""
     tb: TracebackType | None = error.__traceback__
     while tb is not None and tb.tb_next is not None:
         tb = tb.tb_next
-    if tb is None:
+    if tb is None or not str(error):
         return False
     code = tb.tb_frame.f_code
     file = code.co_filename.replace("\\", "/")
     if file.endswith(_VALIDATION):
-        return True
+        return isinstance(error, (ValueError, TypeError))
     # An error from compiled code has no frame of its own: the innermost frame then stands at a call, not at a raise.
-    return file.startswith(_PACKAGE) and code.co_code[tb.tb_lasti] == _RAISE
+    raised = file.startswith(_PACKAGE) and code.co_code[tb.tb_lasti] == _RAISE
+    if raised and file.removeprefix(_PACKAGE).startswith(_PENDING):
+        return isinstance(error, (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError))
+    return raised and isinstance(error, _TYPES)
 
 
 def not_finite(value: Any, name: str = "result") -> str:

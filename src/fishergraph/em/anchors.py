@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 
 from fishergraph._arrays import as_floats, check_finite_rows, check_in_range, check_squares
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._parallel import block_rows, map_blocks, row_blocks
 from fishergraph._validation import MOST_ANCHORS, MOST_ITERATIONS, check_integer, check_number, look_up
 from fishergraph.device import device_kind, random_stream
@@ -95,12 +96,14 @@ def fit_anchors(
 def _rows(points: Any, method: str) -> Any:
     """The points as floats, (point, feature), at least one of them."""
     if sp.issparse(points) and method == "em":
-        raise TypeError("method='em' takes dense points, got a sparse matrix; pass points.toarray().")
+        raise InputTypeError("method='em' takes dense points, got a sparse matrix; pass points.toarray().")
     points = points if is_torch_array(points) else as_floats(points, "points")
     if points.ndim != 2 or 0 in points.shape:
-        raise ValueError(
-            f"points must be (point, feature) with at least one row, got shape {tuple(points.shape)}; pass such, and "
-            "at least one column."
+        raise InputError(
+            parameter="points",
+            expected="be (point, feature) with at least one row",
+            got=f"shape {tuple(points.shape)}",
+            advice="pass such, and at least one column",
         )
     if not is_torch_array(points):
         check_finite_rows(points, "points")

@@ -10,6 +10,7 @@ from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
 from fishergraph._arrays import as_floats, check_finite_rows, check_squares
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._parallel import block_rows, map_blocks, one_blas_thread, row_blocks, telling
 from fishergraph._validation import MOST_ANCHORS, MOST_ITERATIONS, check_integer
 from fishergraph.device import device_kind, random_stream
@@ -32,9 +33,11 @@ def learn_family(
     than anchors give fewer components, with a warning.
     """
     if not isinstance(family, Family):
-        raise TypeError(
-            f"family must be a record such as DiagonalMixture(), got {type(family).__name__}; "
-            "choose_family(name) makes one."
+        raise InputTypeError(
+            parameter="family",
+            expected="be a record such as DiagonalMixture()",
+            got=f"{type(family).__name__}",
+            advice="choose_family(name) makes one",
         )
     n_anchors = check_integer(n_anchors, "n_anchors", least=1, most=MOST_ANCHORS)
     n_iter = check_integer(n_iter, "n_iter", least=0, most=MOST_ITERATIONS)
@@ -46,11 +49,19 @@ def learn_family(
 def _checked_points(family: Family, points: Any) -> Any:
     """Dense points that the family takes."""
     if sp.issparse(points):
-        raise TypeError("points must be a dense matrix, got a sparse one; pass points.toarray().")
+        raise InputTypeError(
+            parameter="points",
+            expected="be a dense matrix",
+            got="a sparse one",
+            advice="pass points.toarray()",
+        )
     points = as_floats(points, "points")
     if points.ndim != 2 or 0 in points.shape:
-        raise ValueError(
-            f"points must be (point, feature) with at least one row and column, got shape {points.shape}; reshape them."
+        raise InputError(
+            parameter="points",
+            expected="be (point, feature) with at least one row and column",
+            got=f"shape {points.shape}",
+            advice="reshape them",
         )
     check_finite_rows(points, "points")
     check_squares(points, "points")
@@ -59,10 +70,8 @@ def _checked_points(family: Family, points: Any) -> Any:
     return points
 
 
-def learn_theta(
-    family: Family, em: EM, points: Any, n_anchors: int, *, rng: Any, n_jobs: int | None = None
-) -> Any:
-    """θ_0 of a layer from a sample of its members: centres for a mixture of centres, else all that the family learns."""
+def learn_theta(family: Family, em: EM, points: Any, n_anchors: int, *, rng: Any, n_jobs: int | None = None) -> Any:
+    """θ_0 of a layer from a sample of its members: centres for a mixture of centres, else all the family learns."""
     xp = array_namespace(points)
     if xp.finfo(points.dtype).bits < 32:  # stored in 16 bits, learned from in 32
         points = xp.astype(points, xp.float32)

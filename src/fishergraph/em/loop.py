@@ -12,6 +12,7 @@ from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
 from fishergraph._arrays import as_floats, check_finite_rows, check_heaviest, check_in_range, check_squares
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._parallel import block_rows, map_blocks, row_blocks
 from fishergraph._repr import short_repr
 from fishergraph._validation import MOST_ITERATIONS, check_integer, check_number
@@ -47,9 +48,11 @@ def first_responsibilities(
     They are the posterior, or `log_responsibilities(points)` of a family that has its own.
     """
     if points.shape[1] != anchors.shape[1]:  # compiled loops would read past the shorter ones
-        raise ValueError(
-            f"points must be as wide as the anchors, {anchors.shape[1]}, got {points.shape[1]} columns; "
-            "fit again where parameters were changed after the fit."
+        raise InputError(
+            parameter="points",
+            expected=f"be as wide as the anchors, {anchors.shape[1]}",
+            got=f"{points.shape[1]} columns",
+            advice="fit again where parameters were changed after the fit",
         )
     xp = array_namespace(points, anchors)
     log = xp.empty((points.shape[0], len(anchors)), dtype=sum_dtype(points, anchors), device=device_of(points))
@@ -177,7 +180,7 @@ def _array_means(
 ) -> EMMeans:  # fmt: skip
     """`em_means` of NumPy arrays, row block by row block."""
     if bias is not None:
-        raise ValueError("bias is for tensors, got NumPy points; pass torch tensors, or leave bias=None.")
+        raise InputError("bias is for tensors, got NumPy points; pass torch tensors, or leave bias=None.")
     points = as_points(points, "points")
     with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, which the next lines refuse
         anchors = as_points(anchors, "anchors").astype(points.dtype, copy=False)
@@ -186,9 +189,11 @@ def _array_means(
     check_in_range(variance, points.dtype, "variance")
     check_in_range(prior, points.dtype, "prior")
     if anchors.shape[0] == 0 or anchors.shape[1] != points.shape[1]:
-        raise ValueError(
-            f"anchors must have the shape (anchor, {points.shape[1]}) with at least one anchor, "
-            f"got {anchors.shape}; learn them from these points with learn_anchors."
+        raise InputError(
+            parameter="anchors",
+            expected=f"have the shape (anchor, {points.shape[1]}) with at least one anchor",
+            got=f"{anchors.shape}",
+            advice="learn them from these points with learn_anchors",
         )
     check_sets(multisets, points.shape[0])
     check_heaviest(multisets.weights, points.dtype)
@@ -218,9 +223,14 @@ def _array_means(
 def check_sets(sets: Multisets, n_rows: int) -> None:
     """Raise unless these are multisets over so many rows; the record has checked its arrays."""
     if not isinstance(sets, Multisets):
-        raise TypeError(f"multisets must be Multisets, got {type(sets).__name__}; pass neighbourhoods(graph).")
+        raise InputTypeError(
+            parameter="multisets",
+            expected="be Multisets",
+            got=f"{type(sets).__name__}",
+            advice="pass neighbourhoods(graph)",
+        )
     if sets.n_points != n_rows:
-        raise ValueError(
+        raise InputError(
             f"the multisets are over {sets.n_points} points, got {n_rows} rows; pass the points they were built for."
         )
 
@@ -228,9 +238,19 @@ def check_sets(sets: Multisets, n_rows: int) -> None:
 def as_points(array: Any, name: str) -> np.ndarray:
     """A C-ordered float matrix by the rule of `as_floats`, with finite entries."""
     if sp.issparse(array):
-        raise TypeError(f"{name} must be a dense matrix, got a sparse one; pass {name}.toarray().")
+        raise InputTypeError(
+            parameter=name,
+            expected="be a dense matrix",
+            got="a sparse one",
+            advice=f"pass {name}.toarray()",
+        )
     array = as_floats(array, name)
     if array.ndim != 2:
-        raise ValueError(f"{name} must be a matrix of shape (rows, features), got shape {array.shape}; reshape it.")
+        raise InputError(
+            parameter=name,
+            expected="be a matrix of shape (rows, features)",
+            got=f"shape {array.shape}",
+            advice="reshape it",
+        )
     check_finite_rows(array, name)
     return array

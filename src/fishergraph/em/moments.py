@@ -15,6 +15,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
+from fishergraph._errors import InputError
 from fishergraph._parallel import block_rows, map_blocks, one_blas_thread, row_blocks
 from fishergraph._repr import short_repr
 from fishergraph._validation import MOST_ITERATIONS, check_integer, check_number
@@ -53,9 +54,7 @@ def score_points(family: Family, points: Any, theta: Any, *, n_jobs: int | None 
     """Return the statistics and first responsibilities of all points, by row blocks."""
     if family.fused:
         own = None if family.is_posterior else partial(family.log_responsibilities, theta=theta)
-        alpha = first_responsibilities(
-            points, theta.anchors, theta.variance, log_responsibilities=own, n_jobs=n_jobs
-        )
+        alpha = first_responsibilities(points, theta.anchors, theta.variance, log_responsibilities=own, n_jobs=n_jobs)
         return Scored(points, alpha)
     xp, like = array_namespace(points), family.mean_statistics(theta)  # (anchor, statistic)
     statistics = xp.empty((points.shape[0], like.shape[1]), dtype=like.dtype, device=device_of(points))
@@ -137,8 +136,11 @@ def em_estimate(
     points = as_points(points, "points")
     n_features = theta_sizes(theta, "theta")["features"]
     if points.shape[1] != n_features:
-        raise ValueError(
-            f"points must have the {n_features} features of theta, got {points.shape[1]}; pass points of that kind."
+        raise InputError(
+            parameter="points",
+            expected=f"have the {n_features} features of theta",
+            got=f"{points.shape[1]}",
+            advice="pass points of that kind",
         )
     family.check_points(points, "points")
     check_sets(multisets, points.shape[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -86,15 +86,19 @@ class NestedParams(BaseEstimator):
             parent, found, option = name.partition("__")
             if found and parent in self._chosen:
                 nested.setdefault(parent, {})[option] = params.pop(name)
+            elif found and parent in known and not hasattr(params.get(parent, known[parent]), "set_params"):
+                value, expected = params.get(parent, known[parent]), f"have the parameter {option!r}"
+                raise InputError(parameter=parent, value=value, expected=expected, advice=f"set {parent} itself")
         for parent, options in nested.items():
-            component = self._chosen[parent](params.get(parent, known[parent]))
+            value = params.get(parent, known[parent])
+            component = self._chosen[parent](value)
             unknown = sorted(set(options) - set(() if component is None else component.get_params()))
             if unknown:
                 raise InputError(
                     f"Invalid parameter {f'{parent}__{unknown[0]}'!r} for {type(self).__name__} with "
-                    f"{parent}={known[parent]!r}; set {parent} to a component that has the option.",
+                    f"{parent}={value!r}; set {parent} to a component that has the option.",
                     parameter=parent,
-                    value=known[parent],
+                    value=value,
                 )
             params[parent] = component.set_params(**options)
         return super().set_params(**params)
@@ -121,6 +125,9 @@ class FisherTransformer(TransformerMixin, NestedParams):
         "kernel": choose_kernel,
         "device": choose_device,
     }
+
+    # The fitted attributes that every model file has, beside the records of `_state`.
+    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_",)
 
     __repr__ = short_params
 
@@ -184,7 +191,7 @@ class FisherTransformer(TransformerMixin, NestedParams):
         with reading_model(path):
             state = ModelState.read(path, cls.__name__)
             model = cls(**state.params)
-            vars(model).update(state.attributes)
+            vars(model).update(state.fitted(cls._remembered))
             model._restore(state)
             state.finish()
         return model if device is None else model.set_params(device=device)
@@ -250,19 +257,21 @@ def make_layer(
 
 def check_unchanged(fitted: Any, asked: Any, names: dict[str, str]) -> None:
     """Raise if a parameter was changed after the fit; `names` maps fields of the settings to parameters."""
-    for field, parameter in names.items():
-        old, new = (_field(settings, field) for settings in (fitted, asked))
+    pairs = {parameter: [_field(settings, field) for settings in (fitted, asked)] for field, parameter in names.items()}
+    check_same({name: old for name, (old, _) in pairs.items()}, {name: new for name, (_, new) in pairs.items()})
+
+
+def check_same(fitted: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Raise if a parameter has another value than in the fit."""
+    for parameter, old in fitted.items():
+        new = asked[parameter]
         if old != new:
-            raise InputError(
-                f"{parameter} is {new!r}, but the model was fitted with {old!r}. Restore the parameter or call fit again.",
-                parameter=parameter,
-                value=new,
-            )
+            text = f"{parameter} is {new!r}, but the model was fitted with {old!r}."
+            advice = "Restore the parameter or call fit again."
+            raise InputError(f"{text} {advice}", parameter=parameter, value=new)
 
 
 def _field(settings: Any, path: str) -> Any:
     for name in path.split("."):
         settings = getattr(settings, name)
     return settings
-
-

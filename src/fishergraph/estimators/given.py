@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._edges import type_name
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._warn import warn
 from fishergraph.graph import Graph
 from fishergraph.graphs.entries import numeric_attributes
@@ -22,12 +23,19 @@ _SET_COLUMNS = ("set", "set_id", "bag", "bag_id", "group", "group_id", "id")
 def features_and_graph(X: Any, graph: Any, *, fitting: bool) -> tuple[Any, Any]:
     """(X, graph): a graph in the place of X becomes the graph, with the features it holds as X if there are any."""
     if isinstance(X, (str, PathLike)):
-        raise TypeError(f"X must be the features of the nodes, got the text {str(X)[:60]!r}; read the file first.")
+        raise InputTypeError(
+            parameter="X",
+            expected="be the features of the nodes",
+            got=f"the text {str(X)[:60]!r}",
+            advice="read the file first",
+        )
     if _is_graph(X):
         if graph is not None:
-            raise TypeError(
-                f"X must be the features of the nodes, got {type_name(X)}, a graph, beside graph=; "
-                "pass one of the two graphs, as graph=…."
+            raise InputTypeError(
+                parameter="X",
+                expected="be the features of the nodes",
+                got=f"{type_name(X)}, a graph, beside graph=",
+                advice="pass one of the two graphs, as graph=…",
             )
         X, graph = _parts(X)
     elif X is not None and graph is None:
@@ -61,14 +69,18 @@ def _pyg_features(data: Any) -> Any:
 def _check_no_edges(X: Any) -> None:
     """Raise, or warn where it may be meant, for edges in the place of X and no graph beside them."""
     if _has_edge_columns(X):
-        raise TypeError(
-            f"X must be the features of the nodes, got an edge table with the columns {_names(_columns(X))}; "
-            "pass it as graph=X, or X.to_numpy() if these are features."
+        raise InputTypeError(
+            parameter="X",
+            expected="be the features of the nodes",
+            got=f"an edge table with the columns {_names(_columns(X))}",
+            advice="pass it as graph=X, or X.to_numpy() if these are features",
         )
     if reads_as_edges(X):
-        raise TypeError(
-            f"X must be the features of the nodes, got a list of tuples such as {X[0]!r}, which reads as edges; "
-            "pass it as graph=X, or np.asarray(X) if these are features."
+        raise InputTypeError(
+            parameter="X",
+            expected="be the features of the nodes",
+            got=f"a list of tuples such as {X[0]!r}, which reads as edges",
+            advice="pass it as graph=X, or np.asarray(X) if these are features",
         )
     if _is_adjacency(X):
         warn(
@@ -114,9 +126,11 @@ def _check_no_ids(X: Any) -> None:
             index = hasattr(X, "iloc")
             drop = f"X.drop(columns={name!r})" if index else f"X.drop({name!r})"
             rows = f"X.set_index({name!r})" if index else f"{drop} with graph=as_graph(edges, node_ids=X[{name!r}])"
-            raise ValueError(
-                f"X must hold features alone, got the column {name!r}, which reads as node ids; pass {rows}, so that "
-                f"rows meet their nodes, or {drop} if the rows are in the graph's order."
+            raise InputError(
+                parameter="X",
+                expected="hold features alone",
+                got=f"the column {name!r}, which reads as node ids",
+                advice=f"pass {rows}, so that rows meet their nodes, or {drop} if the rows are in the graph's order",
             )
 
 
@@ -168,7 +182,12 @@ def check_no_long_table(X: Any) -> None:
     kinds = {name: _kind(X, name) for name in names}
     if "sets" in kinds.values():
         name = next(name for name in names if kinds[name] == "sets")
-        raise TypeError(f"X must be a list of sets, got a table with sets in its column {name!r}; pass X[{name!r}].")
+        raise InputTypeError(
+            parameter="X",
+            expected="be a list of sets",
+            got=f"a table with sets in its column {name!r}",
+            advice=f"pass X[{name!r}]",
+        )
     texts, integers = ([name for name in names if kinds[name] == kind] for kind in ("text", "integer"))
     likely = integers if len(integers) == 1 < len(names) else [n for n in integers if n.strip().lower() in _SET_COLUMNS]
     for name in (*texts, *(name for name in likely if _repeats(X[name]))):

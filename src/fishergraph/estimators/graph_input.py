@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from fishergraph import _arrays, _validation
 from fishergraph._arrays import EXACT_IN_SINGLE, as_floats
+from fishergraph._errors import InputError
 from fishergraph._parallel import row_blocks
 from fishergraph._records import changed
 from fishergraph._repr import short_repr
@@ -64,13 +65,15 @@ def fit_code(graphs: Graphs, inputs: Any) -> NodeCode:
     if isinstance(inputs, str) and inputs == "auto":
         parts = tuple(name for name, part in PARTS.items() if part.auto and part.known(graphs))
     else:
-        parts = tuple(inputs) if isinstance(inputs, (list, tuple, np.ndarray)) else (inputs,)
+        parts = part_names(inputs)
         for name in parts:
             _validation.look_up(PARTS, name, "inputs (or 'auto')").check(graphs)
     if not parts or len(set(parts)) != len(parts):
-        raise ValueError(
-            f"inputs must be 'auto' or distinct names out of {', '.join(map(repr, PARTS))}, got {inputs!r}; name at "
-            "least one."
+        raise InputError(
+            parameter="inputs",
+            expected=f"be 'auto' or distinct names out of {', '.join(map(repr, PARTS))}",
+            got=f"{inputs!r}",
+            advice="name at least one",
         )
     learned: dict[str, Any] = {}
     if "features" in parts:
@@ -84,6 +87,12 @@ def fit_code(graphs: Graphs, inputs: Any) -> NodeCode:
     if "edge-tags" in parts:
         learned["edge_tags"] = np.unique(graphs.edge_tags.tags)  # type: ignore[union-attr]
     return NodeCode(parts, **learned)
+
+
+def part_names(inputs: Any) -> tuple[Any, ...]:
+    """The names in `inputs`; a single one stands for itself."""
+    several = isinstance(inputs, (list, tuple)) or (isinstance(inputs, np.ndarray) and inputs.ndim > 0)
+    return tuple(inputs) if several else (inputs,)
 
 
 def degrees_of(graphs: Graphs) -> np.ndarray:
@@ -117,8 +126,11 @@ class _Part:
     def check(self, graphs: Graphs) -> None:
         """Raise where the graphs lack what this part codes."""
         if not self.known(graphs):
-            raise ValueError(
-                f"graphs must have {self.missing}, got none; add them, or leave them out of inputs and refit."
+            raise InputError(
+                parameter="graphs",
+                expected=f"have {self.missing}",
+                got="none",
+                advice="add them, or leave them out of inputs and refit",
             )
 
 
@@ -126,8 +138,11 @@ def _features(code: NodeCode, graphs: Graphs) -> np.ndarray:
     standard: Any = code.standard
     X = _checked(graphs)
     if X.shape[1] != standard.n_outputs:
-        raise ValueError(
-            f"graphs must have {standard.n_outputs} features, as in fit, got {X.shape[1]}; pass the same kind."
+        raise InputError(
+            parameter="graphs",
+            expected=f"have {standard.n_outputs} features, as in fit",
+            got=f"{X.shape[1]}",
+            advice="pass the same kind",
         )
     out = np.empty(X.shape, np.float32)
     for rows in row_blocks(len(out)):
@@ -166,9 +181,11 @@ def _one_hot(columns: np.ndarray, known: np.ndarray, n_columns: int) -> sp.csr_a
 def _find(values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(place among the known, whether it is there) of every value; texts are compared with texts."""
     if len(values) and values.dtype.kind != known.dtype.kind:
-        raise ValueError(
-            f"tags must be {'texts' if known.dtype.kind == 'U' else 'whole numbers'}, as in fit, got {values.dtype}; "
-            "convert them."
+        raise InputError(
+            parameter="tags",
+            expected=f"be {('texts' if known.dtype.kind == 'U' else 'integers')}, as in fit",
+            got=f"{values.dtype}",
+            advice="convert them",
         )
     places = np.minimum(np.searchsorted(known, values), len(known) - 1)
     return places, known[places] == values

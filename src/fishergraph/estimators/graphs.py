@@ -23,8 +23,8 @@ from fishergraph._progress import progress_bar
 from fishergraph._warn import each_warning_once
 from fishergraph.device import Device, Workspace, choose_device
 from fishergraph.em.settings import EM, choose_em
-from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_unchanged, make_layer
-from fishergraph.estimators.graph_input import NodeCode, fit_code, name_node
+from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_same, check_unchanged, make_layer
+from fishergraph.estimators.graph_input import NodeCode, fit_code, name_node, part_names
 from fishergraph.estimators.inputs import InputSettings, build_sets, in_host_workspace
 from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.model_checks import check_layer, check_stack, check_unit_spread, code_width
@@ -140,10 +140,11 @@ def choose_nodes(nodes: FisherEmbedding | None) -> FisherEmbedding:
         )
     defaults = FisherEmbedding()
     for name in _OWN:
-        if getattr(nodes, name) != getattr(defaults, name):
+        value, default = getattr(nodes, name), getattr(defaults, name)
+        if type(value) is not type(default) or value != default:
             raise InputError(
                 parameter=f"nodes.{name}",
-                value=getattr(nodes, name),
+                value=value,
                 expected="be left at its default inside FisherGraphEmbedding",
                 advice=f"set {name} of FisherGraphEmbedding" if name != "structure" else "choose inputs=… instead",
             )
@@ -346,6 +347,7 @@ class FisherGraphEmbedding(FisherTransformer):
                 readouts.append(layer.moved(workspace.fetch))
                 blocks.append(block)
             self.stack_, self.readouts_ = inner.stack.moved(workspace.fetch), tuple(readouts)
+            self._sources = self._input_sources(settings)
             return _joined(settings, blocks) if want_output else None
 
     def _rule(self) -> Any:
@@ -372,10 +374,16 @@ class FisherGraphEmbedding(FisherTransformer):
 
     def _check_unchanged(self, settings: _Settings) -> None:
         names = {field: f"nodes.{name}" for field, name in STACK_PARAMETERS.items() if field != "input_kernel"}
-        check_unchanged(self.stack_, settings.stack, names)
+        check_unchanged(self.stack_, settings.stack, {**names, "block_weights": "nodes.block_weights"})
         fitted = next(layer for layer in self.readouts_ if layer is not None)
         fields = ("n_anchors", "dim", "family", "em", "kernel", "reading")
         check_unchanged(fitted, settings.readout, {name: f"readout.{name}" for name in fields})
+        check_same(self._sources, self._input_sources(settings))
+
+    def _input_sources(self, settings: _Settings) -> dict[str, Any]:
+        """The parameters that the rows of nodes and of graphs are made by."""
+        inputs = [name if isinstance(name, str) else repr(name) for name in part_names(self.inputs)]
+        return {"nodes.multiset": self._rule(), "inputs": inputs, "readout.unit": settings.unit}
 
     def _read(self, graphs: Any, settings: _Settings, code: NodeCode) -> _GraphInput:
         """The nodes of the graphs and their multisets, validated, in the workspace of the run."""
@@ -420,6 +428,7 @@ class FisherGraphEmbedding(FisherTransformer):
         if width != self.n_features_in_:
             raise ValueError(f"nodes must enter with {self.n_features_in_} columns, got {width}; get the file again.")
         self.stack_ = stack = state.stack("stack", settings.stack)
+        self._sources = self._input_sources(settings)
         check_stack(stack, width, rule.slots)
         self.readouts_ = state.layers("readouts", settings.readout)
         points = [width if stack.reads_counts else stack.widths[0], *stack.widths[1:]]

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array
 
 from fishergraph import _alignment, _arrays
 from fishergraph._arrays import as_floats, check_column_names
-from fishergraph._errors import InputError, InputTypeError
+from fishergraph._errors import EndpointError, InputError, InputTypeError, UnknownNodeError
 from fishergraph._optional import require
 from fishergraph._progress import Progress, costing, silent
 from fishergraph.device import NUMPY, Device, Workspace
@@ -158,9 +158,15 @@ def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Graph:
     table = graph if labels is None and hasattr(graph, "columns") else None
     try:
         graph = as_graph(graph, undirected=undirected, **order)
+    except UnknownNodeError as error:
+        raise error.revised(parameter="the index of X") from error
+    except EndpointError as error:
+        raise error.revised(advice="repair the edge or pass X with a row per node") from error
     except ValueError as error:  # its wording is that of a call of as_graph
+        if isinstance(error, InputError):
+            raise
         said = str(error).replace("node_ids", "the index of X").replace("a larger n_nodes", "X with a row per node")
-        raise ValueError(said) from error
+        raise InputError(said, parameter="graph") from error
     if rows and table is not None and (graph.ids is not None or graph.n_nodes < rows):
         if graph.ids is not None:  # some rows have no edge, or the ids are not row numbers
             _alignment.check_counted(graph.ids, rows)

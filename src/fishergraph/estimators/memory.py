@@ -53,8 +53,9 @@ def _check_host(stack: Stack, X: Any, sets: Any, *, want_output: bool) -> None:
     """Raise if the points of a layer, or the result, would not fit into the memory of the machine."""
     widths = stack.asked_widths(X.shape[1], sets.slots, Most.of(sets))
     columns = sum(stack.kept(widths)) if want_output else 0
-    needed = X.dtype.itemsize * sets.n_sets * max(columns, *widths)
+    points, values = X.shape[0] * widths[0], sets.n_sets * max([columns, *widths[1:]])
     advice = "lower dim, n_anchors or n_layers, or use kernel='exp'"
+    needed = X.dtype.itemsize * max(points, values)
     check_host_memory(needed, f"{sets.n_sets} rows need", "for one layer or the result", advice)
 
 

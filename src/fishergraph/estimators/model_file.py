@@ -242,6 +242,4 @@ def unpack_attributes(entry: Any) -> dict[str, Any]:
     names, n_features = attributes.get("feature_names_in_"), attributes["n_features_in_"]
     if names is not None and len(names) != n_features:
         raise ValueError(f"the {n_features} features have {len(names)} names; save it again.")
-    if attributes.get("structural_") and "structure_seed_" not in attributes:
-        raise KeyError("structure_seed_")
     return attributes

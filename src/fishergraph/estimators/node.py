@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,7 +19,7 @@ from fishergraph._warn import each_warning_once
 from fishergraph.costs import size_of, stack_costs
 from fishergraph.device import Device, choose_device
 from fishergraph.em.settings import EM
-from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_unchanged, make_layer
+from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_same, check_unchanged, make_layer
 from fishergraph.estimators.given import features_and_graph
 from fishergraph.estimators.inputs import (
     InputSettings,
@@ -141,6 +140,7 @@ class FisherEmbedding(FisherTransformer):
         "multiset": choose_multiset,
         "walk": choose_walk,
     }
+    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_", "structure_seed_", "structural_", "needs_graph_")
 
     def __init__(
         self,
@@ -318,14 +318,15 @@ class FisherEmbedding(FisherTransformer):
                 if want_output:
                     output.take(stage)
             self.stack_ = inner.stack.moved(workspace.fetch)
-            self.multiset_ = choose_multiset(self.multiset)
+            self.multiset_, self._structure = choose_multiset(self.multiset), self.structure
             return self._named(sets.pooled(output.joined()), ids) if want_output else None
 
     def _unchanged(self) -> Stack:
         """The fitted stack with the weights of today; raises if another parameter was changed after the fit."""
         settings = self._settings()
         check_unchanged(self.stack_, settings, STACK_PARAMETERS)
-        check_unchanged(self, Namespace(multiset_=choose_multiset(self.multiset)), {"multiset_": "multiset"})
+        today = {"multiset": choose_multiset(self.multiset), "structure": self.structure}
+        check_same({"multiset": self.multiset_, "structure": self._structure}, today)
         return replace(self.stack_, block_weights=settings.block_weights)
 
     def _settings(self) -> Stack:
@@ -380,7 +381,7 @@ class FisherEmbedding(FisherTransformer):
 
     def _restore(self, state: ModelState) -> None:
         rule = choose_multiset(self.multiset)
-        self.multiset_ = rule
+        self.multiset_, self._structure = rule, self.structure
         self.stack_ = state.stack("stack", self._settings())
         check_stack(self.stack_, rule.n_columns(self.n_features_in_), rule.slots)
 

@@ -13,6 +13,7 @@ from array_api_compat import device as device_of
 
 from fishergraph import _arrays
 from fishergraph._arrays import real_array, unmasked
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._records import unchecked
 from fishergraph.device import Workspace
 from fishergraph.estimators.inputs import (
@@ -78,14 +79,22 @@ def _listed(X: Any) -> Any:
     """X, of which something to go through once has become a list."""
     X = list(X) if isinstance(X, (Iterator, ValuesView)) else X
     if isinstance(X, (list, tuple)) and len(X) == 0:
-        raise ValueError("X must hold at least one set, got an empty list; pass a list of (member, feature) matrices.")
+        raise InputError(
+            parameter="X",
+            expected="hold at least one set",
+            got="an empty list",
+            advice="pass a list of (member, feature) matrices",
+        )
     arrays = hasattr(X, "shape") or hasattr(X, "__array__") or (isinstance(X, Sequence) and not isinstance(X, str))
     pairs = isinstance(X, list) and any(isinstance(e, tuple) and len(e) == 2 and _ndim(e[1]) == 2 for e in X)
     if not arrays or pairs:
         got = "pairs with a matrix each" if pairs else type(X).__name__
-        raise TypeError(
-            f"X must be a list of sets, an array or (points, indptr), got {got}; pass list(X.values()) of a "
-            "dictionary, and [rows.drop(columns='set') for _, rows in table.groupby('set')] of groups."
+        raise InputTypeError(
+            parameter="X",
+            expected="be a list of sets, an array or (points, indptr)",
+            got=f"{got}",
+            advice="pass list(X.values()) of a dictionary, and "
+            "[rows.drop(columns='set') for _, rows in table.groupby('set')] of groups",
         )
     return X
 
@@ -97,9 +106,11 @@ def _check_columns(X: Any) -> list | None:
     ]
     for number, found in tables[1:]:
         if found != tables[0][1]:
-            raise ValueError(
-                f"all sets must have the same columns in the same order, got {tables[0][1]} in set {tables[0][0]} and "
-                f"{found} in set {number}; choose and order them, frame[columns]."
+            raise InputError(
+                parameter="all sets",
+                expected="have the same columns in the same order",
+                got=f"{tables[0][1]} in set {tables[0][0]} and {found} in set {number}",
+                advice="choose and order them, frame[columns]",
             )
     return tables[0][1] if tables else None
 
@@ -136,9 +147,11 @@ def _lists_sets(X: Any) -> bool:
         return True
     lengths = {len(entry) for entry, kind in zip(X, kinds, strict=True) if kind == 1}
     if len(lengths) > 1:  # rows of a matrix have one length, so these are sets of numbers
-        raise ValueError(
-            f"a set must have the shape (member, feature), got lists of {min(lengths)} to {max(lengths)} numbers; "
-            "pass sets of single numbers as columns, numbers[:, None]."
+        raise InputError(
+            parameter="a set",
+            expected="have the shape (member, feature)",
+            got=f"lists of {min(lengths)} to {max(lengths)} numbers",
+            advice="pass sets of single numbers as columns, numbers[:, None]",
         )
     return bool(lengths) and lengths == {0}
 
@@ -154,16 +167,20 @@ def _as_set(entry: Any, number: int) -> Any:
     try:
         matrix = entry if sp.issparse(entry) or is_torch_array(entry) else np.asarray(entry)
     except ValueError:
-        raise ValueError(
-            f"a set must have the shape (member, feature), got rows of several lengths in set {number}; "
-            "give all members the same features."
+        raise InputError(
+            parameter="a set",
+            expected="have the shape (member, feature)",
+            got=f"rows of several lengths in set {number}",
+            advice="give all members the same features",
         ) from None
     if matrix.ndim == 1 and matrix.shape[0] == 0:
         return np.empty((0, 0), dtype=np.float32)
     if matrix.ndim != 2:
-        raise ValueError(
-            f"a set must have the shape (member, feature), got shape {tuple(matrix.shape)} in set {number}; "
-            "reshape it, a single vector with x[None]."
+        raise InputError(
+            parameter="a set",
+            expected="have the shape (member, feature)",
+            got=f"shape {tuple(matrix.shape)} in set {number}",
+            advice="reshape it, a single vector with x[None]",
         )
     return _numbers(matrix, number, names) if isinstance(matrix, np.ndarray) else matrix
 
@@ -176,9 +193,12 @@ def _numbers(matrix: np.ndarray, number: int, names: list) -> np.ndarray:
         try:
             values.astype(np.float64, casting="unsafe" if matrix.dtype.kind in "OUS" else "safe")
         except (TypeError, ValueError):
-            raise ValueError(
-                f"a set must hold numbers, got texts, dates or missing values in column "
-                f"{names[column] if names else column!r} of set {number}; encode, fill or drop it."
+            name = names[column] if names else column
+            raise InputError(
+                parameter="a set",
+                expected="hold numbers",
+                got=f"texts, dates or missing values in column {name!r} of set {number}",
+                advice="encode, fill or drop it",
             ) from None
     return matrix.astype(np.float64)
 
@@ -191,14 +211,18 @@ def _stacked(sets: list[Any]) -> Any:
     first, like = filled[0]
     for number, entry in filled:
         if entry.shape[1] != like.shape[1]:
-            raise ValueError(
-                f"all sets must have the same number of features, got {like.shape[1]} in set {first} and "
-                f"{entry.shape[1]} in set {number}; pass vectors of one kind."
+            raise InputError(
+                parameter="all sets",
+                expected="have the same number of features",
+                got=f"{like.shape[1]} in set {first} and {entry.shape[1]} in set {number}",
+                advice="pass vectors of one kind",
             )
         if is_torch_array(entry) != is_torch_array(like):
-            raise TypeError(
-                f"sets must be all tensors or all arrays, got {type(like).__name__} in set {first} and "
-                f"{type(entry).__name__} in set {number}; convert one of them."
+            raise InputTypeError(
+                parameter="sets",
+                expected="be all tensors or all arrays",
+                got=f"{type(like).__name__} in set {first} and {type(entry).__name__} in set {number}",
+                advice="convert one of them",
             )
     parts = [entry for _, entry in filled]
     if any(sp.issparse(part) for part in parts):
@@ -209,7 +233,7 @@ def _stacked(sets: list[Any]) -> Any:
 def _no_members(points: Any, n_features: int | None) -> Any:
     """A point that belongs to no set, if the sets have no members; there is nothing to learn from such sets."""
     if n_features is None:
-        raise ValueError("fit needs at least one set with a member, got empty sets only; pass sets that have members.")
+        raise InputError("fit needs at least one set with a member, got empty sets only; pass sets that have members.")
     if sp.issparse(points):
         points = points.toarray()
     xp = array_namespace(points)
@@ -223,9 +247,11 @@ def _check_indptr(indptr: Any, n_points: int) -> np.ndarray:
     sound = array.dtype.kind in "iu" and len(array) > 1 and array[0] == 0 and array[-1] == n_points
     if not sound or (np.diff(array.astype(np.int64)) < 0).any():
         ends = f"{array[0]} … {array[-1]}" if len(array) else "nothing"
-        raise ValueError(
-            f"indptr must be whole numbers that rise from 0 to the {n_points} points, one more than there are sets, "
-            f"got {ends} of {array.dtype}; make it of the sets' sizes, np.concatenate([[0], np.cumsum(sizes)])."
+        raise InputError(
+            parameter="indptr",
+            expected=f"be integers that rise from 0 to the {n_points} points, one more than there are sets",
+            got=f"{ends} of {array.dtype}",
+            advice="make it of the sets' sizes, np.concatenate([[0], np.cumsum(sizes)])",
         )
     return array.astype(np.int64)
 
@@ -260,15 +286,19 @@ def _check_weights(weights: Any, indptr: np.ndarray) -> np.ndarray:
     """One finite weight, not negative, per member: a flat array, or one array per set."""
     values = _flat_weights(weights, np.diff(indptr))
     if values.shape != (int(indptr[-1]),):
-        raise ValueError(
-            f"weights must hold one number for each of the {indptr[-1]} members, got shape {values.shape}; pass one "
-            "array per set, or one of all members."
+        raise InputError(
+            parameter="weights",
+            expected=f"hold one number for each of the {indptr[-1]} members",
+            got=f"shape {values.shape}",
+            advice="pass one array per set, or one of all members",
         )
     wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if len(wrong):
-        raise ValueError(
-            f"weights must be finite and not negative, got {values[wrong[0]]:g} in {_name_row(indptr)(int(wrong[0]))} "
-            "(the first bad one); repair or drop such members."
+        raise InputError(
+            parameter="weights",
+            expected="be finite and not negative",
+            got=f"{values[wrong[0]]:g} in {_name_row(indptr)(int(wrong[0]))} (the first bad one)",
+            advice="repair or drop such members",
         )
     return values
 
@@ -280,22 +310,28 @@ def _flat_weights(weights: Any, sizes: np.ndarray) -> np.ndarray:
             return _host(weights).astype(np.float64)
         parts = [_host(part).astype(np.float64) for part in weights]
     except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"weights must be one array of numbers per set, or one number per member, got a {type(weights).__name__} "
-            f"that is neither; pass such numbers: {str(error).rstrip('.')}."
+        raise InputTypeError(
+            parameter="weights",
+            expected="be one array of numbers per set, or one number per member",
+            got=f"a {type(weights).__name__} that is neither",
+            advice=f"pass such numbers: {str(error).rstrip('.')}",
         ) from error
     if all(part.ndim == 0 for part in parts):
         return np.array(parts, dtype=np.float64)
     if len(parts) != len(sizes):
-        raise ValueError(
-            f"weights must hold one array per set, got {len(parts)} for {len(sizes)} sets; pass as many as sets, or "
-            "one flat array of all members."
+        raise InputError(
+            parameter="weights",
+            expected="hold one array per set",
+            got=f"{len(parts)} for {len(sizes)} sets",
+            advice="pass as many as sets, or one flat array of all members",
         )
     wrong = next((k for k, part in enumerate(parts) if part.size != sizes[k]), None)
     if wrong is not None:
-        raise ValueError(
-            f"weights must hold one number per member, got {parts[wrong].size} for the {sizes[wrong]} members of "
-            f"set {wrong}; pass one array per set."
+        raise InputError(
+            parameter="weights",
+            expected="hold one number per member",
+            got=f"{parts[wrong].size} for the {sizes[wrong]} members of set {wrong}",
+            advice="pass one array per set",
         )
     return np.concatenate([part.ravel() for part in parts])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -195,7 +196,7 @@ class FisherSetEmbedding(FisherTransformer):
         check_is_fitted(self)
         check_unchanged(self.stack_, self._settings(), _PARAMETERS)
         X, sets, workspace, name_row = self._read(X, weights, fitting=False)
-        check_memory(self.stack_, X, sets, workspace, want_output=True)
+        check_memory(_with_layer(self.stack_), X, sets, workspace, want_output=True)
         run = self._run(workspace, self.layer_.em)
         with one_blas_thread(), workspace.working(self.n_jobs):
             stack, layer = (part.moved(lambda array: workspace.put(array, X.dtype)) for part in self._fitted())
@@ -210,7 +211,7 @@ class FisherSetEmbedding(FisherTransformer):
         settings = self._settings()
         seed = np.random.SeedSequence(self._seed_words())
         X, sets, workspace, name_row = self._read(X, weights, fitting=True)
-        check_memory(settings, X, sets, workspace, want_output=want_output)
+        check_memory(_with_layer(settings), X, sets, workspace, want_output=want_output)
         run = self._run(workspace, settings.layer.em)
         with one_blas_thread(), workspace.working(self.n_jobs):
             first, second = (workspace.stream(child) for child in seed.spawn(2))
@@ -280,6 +281,11 @@ class FisherSetEmbedding(FisherTransformer):
         check_is_fitted(self)
         name = "phi" if isinstance(self.layer_.kernel, Identity) else "psi"
         return np.array([f"{name}_{k}" for k in range(self.layer_.n_outputs)], dtype=object)
+
+
+def _with_layer(stack: Stack) -> Stack:
+    """The stack with the layer over the sets as its only block: what a run needs memory for."""
+    return replace(stack, n_layers=1, block_weights=(0.0, 1.0))
 
 
 def _points(inputs: Pass, name_row: Callable[[int], str]) -> Any:

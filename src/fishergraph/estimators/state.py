@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -68,6 +68,12 @@ class ModelState:
                 f"{path} must hold a {name}, got a {found}; load it with {found}.load.", path=path
             )
         return cls(path, header, arrays)
+
+    def fitted(self, names: Sequence[str]) -> dict[str, Any]:
+        """The fitted attributes, which must be these, and perhaps the names of the columns."""
+        for name in names:
+            self.attributes[name]
+        return only(self.attributes, (*names, "feature_names_in_"))
 
     def stack(self, name: str, settings: Stack) -> Stack:
         """The fitted stack of these settings."""

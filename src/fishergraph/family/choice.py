@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fishergraph._component import choose
+from fishergraph._errors import InputTypeError
 from fishergraph.family.base import Family
 from fishergraph.family.diagonal_mixture import DiagonalMixture
 from fishergraph.family.gaussian import Gaussian
@@ -29,4 +30,9 @@ def family_of(theta: Any) -> Family:
         if isinstance(theta, family.theta):
             return family()
     known = ", ".join(family.theta.__name__ for family in FAMILIES.values())
-    raise TypeError(f"a parameter must be one of {known}, got {type(theta).__name__}; learn it with learn_family.")
+    raise InputTypeError(
+        parameter="a parameter",
+        expected=f"be one of {known}",
+        got=f"{type(theta).__name__}",
+        advice="learn it with learn_family",
+    )

@@ -12,6 +12,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from fishergraph._arrays import check_finite_result
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._parallel import one_blas_thread
 from fishergraph._validation import check_integer
 from fishergraph.family.base import Family
@@ -55,7 +56,12 @@ def kl_bound(p: Any, q: Any) -> Any:
     pairs, own, other = _pairs(p, q)
     xp = array_namespace(pairs)
     if pairs.shape[0] != pairs.shape[1]:
-        raise ValueError(f"p and q must have as many components, got {tuple(pairs.shape)}; use goldberger.")
+        raise InputError(
+            parameter="p and q",
+            expected="have as many components",
+            got=f"{tuple(pairs.shape)}",
+            advice="use goldberger",
+        )
     return xp.sum(xp.exp(own) * (xp.linalg.diagonal(pairs) + own - other))
 
 
@@ -89,14 +95,19 @@ def _one_family(p: Any, q: Any) -> Family:
     """The family of two single parameter records with equally many features."""
     family = check_theta(p, "p")
     if type(p) is not type(q):
-        raise TypeError(
-            f"p and q must be parameters of one family, got {type(p).__name__} and {type(q).__name__}; pass two of one."
+        raise InputTypeError(
+            parameter="p and q",
+            expected="be parameters of one family",
+            got=f"{type(p).__name__} and {type(q).__name__}",
+            advice="pass two of one",
         )
     check_theta(q, "q")
     first, second = (theta_sizes(theta, name)["features"] for theta, name in ((p, "p"), (q, "q")))
     if first != second or any(len(theta[0].shape) > 2 for theta in (p, q)):
-        raise ValueError(
-            f"p and q must be single parameters with equally many features, got {first} and {second} features; "
-            "pass one record each, not those of several sets."
+        raise InputError(
+            parameter="p and q",
+            expected="be single parameters with equally many features",
+            got=f"{first} and {second} features",
+            advice="pass one record each, not those of several sets",
         )
     return family

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fishergraph._errors import InputError
 from fishergraph._parallel import one_blas_thread, row_blocks
 from fishergraph.family.base import Family, map_arrays
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
@@ -59,7 +60,7 @@ def fisher_ratio(family: Family, theta: Any, rng: Any, n_samples: int | None = N
 def check_width(width: int) -> None:
     """Raise where φ is too wide for a matrix over it."""
     if width > MOST_WIDTH:
-        raise ValueError(
+        raise InputError(
             f"fisher='exact' is a matrix over φ, at most {MOST_WIDTH} wide, got {width}; lower dim or n_anchors, "
             "or leave fisher='approximate'."
         )

@@ -17,6 +17,7 @@ from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
 from fishergraph._arrays import least_factor
+from fishergraph._errors import InputError
 from fishergraph._repr import short_repr
 from fishergraph.family.base import Family, join, split
 from fishergraph.family.special import Spectral, pack, pack_products, symmetric_floor, symmetric_power, unpack
@@ -49,7 +50,7 @@ class Gaussian(Family):
     def check_width(self, n_features: int) -> None:
         """Raise where points have too many features for a full covariance."""
         if n_features > MOST_FEATURES:
-            raise ValueError(
+            raise InputError(
                 f"the family 'gaussian' takes points of at most {MOST_FEATURES} features, got {n_features}; lower "
                 "dim, or use 'diagonal-mixture' with one anchor."
             )

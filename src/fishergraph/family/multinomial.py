@@ -95,9 +95,11 @@ class MultinomialMixture(Family):
         found = first_negative(points)
         if found is not None:
             row, count = found
-            raise ValueError(  # the first words are scikit-learn's
-                f"Negative values in data: {name} must hold counts of at least 0 for the family 'multinomial', got "
-                f"{count:g} in {name_row(row)} (the first bad one); pass counts, or use another family."
+            raise InputError(
+                parameter=f"Negative values in data: {name}",
+                expected="hold counts of at least 0 for the family 'multinomial'",
+                got=f"{count:g} in {name_row(row)} (the first bad one)",
+                advice="pass counts, or use another family",
             )
 
     def clustered(self, points: Any) -> Any:

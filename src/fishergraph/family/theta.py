@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
 
 from fishergraph._arrays import as_floats, check_finite_rows, check_in_range, check_squares, unmasked
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._parallel import one_blas_thread
 from fishergraph._validation import check_number
 from fishergraph.family.base import LEAST_WEIGHT, Family
@@ -35,10 +36,20 @@ def check_theta(theta: Any, name: str = "theta") -> Family:
         if part not in _NUMBERS and value is not None:
             xp = array_namespace(value)
             if not bool(xp.all(xp.isfinite(value))):
-                raise ValueError(f"{name}.{part} must hold finite numbers, got others; learn it with learn_family.")
+                raise InputError(
+                    parameter=f"{name}.{part}",
+                    expected="hold finite numbers",
+                    got="others",
+                    advice="learn it with learn_family",
+                )
             check_squares(value, f"{name}.{part}")
     if sizes["components"] == 0 or sizes["features"] == 0:
-        raise ValueError(f"{name} must have components and features, got none; learn it with learn_family.")
+        raise InputError(
+            parameter=name,
+            expected="have components and features",
+            got="none",
+            advice="learn it with learn_family",
+        )
     _check_density(parts, name)
     return family
 
@@ -46,14 +57,21 @@ def check_theta(theta: Any, name: str = "theta") -> Family:
 def check_same_theta(theta_0: Any, theta: Any, name: str) -> None:
     """Raise unless a record is sound and of the family, the components and the features of another one."""
     if type(theta) is not type(theta_0):
-        raise TypeError(
-            f"{name} must be parameters of one family with the others, {type(theta_0).__name__}, got "
-            f"{type(theta).__name__}; pass records of one family."
+        raise InputTypeError(
+            parameter=name,
+            expected=f"be parameters of one family with the others, {type(theta_0).__name__}",
+            got=f"{type(theta).__name__}",
+            advice="pass records of one family",
         )
     check_theta(theta, name)
     known, sizes = theta_sizes(theta_0, "theta"), theta_sizes(theta, name)
     if (known["components"], known["features"]) != (sizes["components"], sizes["features"]):
-        raise ValueError(f"{name} must have {known}, got {sizes}; pass parameters that were learned together.")
+        raise InputError(
+            parameter=name,
+            expected=f"have {known}",
+            got=f"{sizes}",
+            advice="pass parameters that were learned together",
+        )
 
 
 def theta_sizes(theta: Any, name: str) -> dict[str, int]:
@@ -70,9 +88,11 @@ def theta_sizes(theta: Any, name: str) -> dict[str, int]:
         same = len(found) == len(axes) and all(sizes.setdefault(a, n) == n for a, n in zip(axes, found, strict=True))
         alike = front == () if part == "origin" else lead.setdefault("sets", front) == front and len(front) < 2
         if not same or not alike:
-            raise ValueError(
-                f"{name}.{part} must have the axes ({', '.join(axes)}) that go with the other parts, p components of d "
-                f"features, got shape {shape}; learn the record with learn_family."
+            raise InputError(
+                parameter=f"{name}.{part}",
+                expected=f"have the axes ({', '.join(axes)}) that go with the other parts, p components of d features",
+                got=f"shape {shape}",
+                advice="learn the record with learn_family",
             )
     return {"components": sizes["p"], "features": sizes["d"]}
 
@@ -82,8 +102,11 @@ def _shape(value: Any, name: str) -> tuple[int, ...]:
     unmasked(value, name)
     kind = str(getattr(value, "dtype", "")).removeprefix("torch.")
     if not is_array_api_obj(value) or kind not in ("float32", "float64"):
-        raise TypeError(
-            f"{name} must be an array of float32 or float64, got {kind or type(value).__name__}; convert it."
+        raise InputTypeError(
+            parameter=name,
+            expected="be an array of float32 or float64",
+            got=f"{kind or type(value).__name__}",
+            advice="convert it",
         )
     shape: Any = getattr(value, "shape", ())
     return tuple(shape)
@@ -98,25 +121,47 @@ def _check_density(parts: dict[str, Any], name: str) -> None:
     least = {"variances": 0.0, "concentrations": -1e-30, "probabilities": -1e-30}
     for part, value in parts.items():
         if part in least and value is not None and not bool((value > least[part]).all()):
-            raise ValueError(f"{name}.{part} must be positive, got other numbers; learn it with learn_family.")
+            raise InputError(
+                parameter=f"{name}.{part}",
+                expected="be positive",
+                got="other numbers",
+                advice="learn it with learn_family",
+            )
     weights = parts.get("log_weights")
     if weights is not None and not bool(((weights <= 1e-3) & (weights > math.log(LEAST_WEIGHT) - 1)).all()):
-        raise ValueError(
-            f"{name}.log_weights must be logarithms of shares between 2**-126 and 1, got others; "
-            "pass the logarithms of weights that sum to one."
+        raise InputError(
+            parameter=f"{name}.log_weights",
+            expected="be logarithms of shares between 2**-126 and 1",
+            got="others",
+            advice="pass the logarithms of weights that sum to one",
         )
     if "probabilities" in parts:
         totals = parts["probabilities"].sum(-1)
         if bool((abs(totals - 1) > 1e-3).any()):
-            raise ValueError(f"{name}.probabilities must sum to one, got other sums; divide them by their sums.")
+            raise InputError(
+                parameter=f"{name}.probabilities",
+                expected="sum to one",
+                got="other sums",
+                advice="divide them by their sums",
+            )
     if "trials" not in parts and "log_weights" in parts and "variances" not in parts:
         lengths = (parts["means"] ** 2).sum(-1)
         if bool((lengths >= 1).any()):
-            raise ValueError(f"{name}.means must be shorter than 1, got longer ones; they are means of directions.")
+            raise InputError(
+                parameter=f"{name}.means",
+                expected="be shorter than 1",
+                got="longer ones",
+                advice="they are means of directions",
+            )
     if "covariances" in parts:
         xp = array_namespace(parts["covariances"])
         if not bool((xp.linalg.eigvalsh(parts["covariances"]) > 0).all()):
-            raise ValueError(f"{name}.covariances must be positive definite, got others; add a ridge to the diagonal.")
+            raise InputError(
+                parameter=f"{name}.covariances",
+                expected="be positive definite",
+                got="others",
+                advice="add a ridge to the diagonal",
+            )
     _check_spread(parts, name)
 
 
@@ -142,8 +187,11 @@ def retract(family: Family, phi: Any, theta_0: Any, *, root: Any = None) -> Any:
     """
     known = check_theta(theta_0, "theta_0")
     if type(family) is not type(known):
-        raise TypeError(
-            f"family must be that of theta_0, {type(known).__name__}, got {type(family).__name__}; pass {known!r}."
+        raise InputTypeError(
+            parameter="family",
+            expected=f"be that of theta_0, {type(known).__name__}",
+            got=f"{type(family).__name__}",
+            advice=f"pass {known!r}",
         )
     sizes = theta_sizes(theta_0, "theta_0")
     phi = _checked_phi(phi, family.width(sizes["components"], sizes["features"]), "phi")
@@ -158,9 +206,11 @@ def _checked_phi(phi: Any, width: int, name: str) -> Any:
     if not is_torch_array(phi):
         phi = as_floats(phi, name)
     if sp.issparse(phi) or len(phi.shape) != 2 or phi.shape[1] != width:
-        raise ValueError(
-            f"{name} must be a dense matrix with {width} columns, got shape {tuple(phi.shape)}; pass vectors of this "
-            "family."
+        raise InputError(
+            parameter=name,
+            expected=f"be a dense matrix with {width} columns",
+            got=f"shape {tuple(phi.shape)}",
+            advice="pass vectors of this family",
         )
     if not is_torch_array(phi):
         check_finite_rows(phi, name)

@@ -17,6 +17,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from fishergraph._arrays import plain_row
+from fishergraph._errors import InputError
 from fishergraph._repr import short_repr
 from fishergraph.family.base import (
     Family,
@@ -67,9 +68,11 @@ class VonMisesFisherMixture(Family):
         """Raise where a row is zero: it has no direction."""
         row = first_zero_row(points)
         if row is not None:
-            raise ValueError(
-                f"{name} must hold directions, rows that are not zero, for the family 'von-mises-fisher', got zeros in "
-                f"{name_row(row)} (the first bad one); drop such rows, or use another family."
+            raise InputError(
+                parameter=name,
+                expected="hold directions, rows that are not zero, for the family 'von-mises-fisher'",
+                got=f"zeros in {name_row(row)} (the first bad one)",
+                advice="drop such rows, or use another family",
             )
 
     def statistics(self, points: Any, theta: VonMisesFisherTheta) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fishergraph._arrays import check_weight_scale
+from fishergraph._errors import InputError
 from fishergraph._records import unchecked
 from fishergraph._validation import check_integer, check_number
 from fishergraph.diffusion import MOST_TERMS, average_series, diffuse, heat_series, least_teleport, pagerank_series
@@ -73,9 +74,11 @@ class PageRank(Diffusion):
         check_number(self.teleport, "teleport", strict=True, most=1.0)
         least = least_teleport(self.tolerance)
         if self.teleport < least:
-            raise ValueError(
-                f"teleport must be at least {1.001 * least:.3g} with tolerance={self.tolerance:g}, got "
-                f"{self.teleport:g}, for which walks take more than {MOST_TERMS} steps; raise one of the two."
+            raise InputError(
+                parameter="teleport",
+                expected=f"be at least {1.001 * least:.3g} with tolerance={self.tolerance:g}",
+                got=f"{self.teleport:g}, for which walks take more than {MOST_TERMS} steps",
+                advice="raise one of the two",
             )
 
 

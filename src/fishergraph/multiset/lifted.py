@@ -18,6 +18,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._records import as_subgraphs, changed, normalise, unchecked
 from fishergraph._repr import short_repr
 from fishergraph._validation import check_integer, look_up
@@ -51,13 +52,28 @@ class LiftedSets:
         look_up(LIFTS, self.lift, "lift")
         n_points = check_integer(self.n_points, "n_points", least=0)
         if not hasattr(self.sets, "own_entries"):
-            raise TypeError(f"sets must be Multisets over the subgraphs, got {type(self.sets).__name__}; pass such.")
+            raise InputTypeError(
+                parameter="sets",
+                expected="be Multisets over the subgraphs",
+                got=f"{type(self.sets).__name__}",
+                advice="pass such",
+            )
         subgraphs = as_subgraphs(self.subgraphs, n_points, filled=self.lift == "mean")
         n, n_sets = subgraphs.shape[0], self.sets.n_sets
         if self.sets.n_points != n:
-            raise ValueError(f"the sets must be over the {n} subgraphs, got {self.sets.n_points}; count them again.")
+            raise InputError(
+                parameter="the sets",
+                expected=f"be over the {n} subgraphs",
+                got=f"{self.sets.n_points}",
+                advice="count them again",
+            )
         if self.totals is not None and np.shape(self.totals) != (n_sets,):
-            raise ValueError(f"totals must be one per set, {n_sets}, got shape {np.shape(self.totals)}; pass as many.")
+            raise InputError(
+                parameter="totals",
+                expected=f"be one per set, {n_sets}",
+                got=f"shape {np.shape(self.totals)}",
+                advice="pass as many",
+            )
         if self.pool is not None:
             _check_pool(self.pool, n_sets)
         normalise(self, subgraphs=subgraphs, n_points=n_points)
@@ -134,9 +150,11 @@ def _check_pool(pool: Any, n_sets: int) -> None:
     """Raise unless every row belongs to one group of consecutive rows, and no group is empty."""
     sound = isinstance(pool, Multisets) and pool.indptr[0] == 0 and pool.indptr[-1] == n_sets
     if not sound or (np.diff(pool.indptr) == 0).any():
-        raise ValueError(
-            f"pool must be Multisets of consecutive rows that hold each of the {n_sets} sets once, got others; "
-            "make it of the sizes of the groups with node_sets."
+        raise InputError(
+            parameter="pool",
+            expected=f"be Multisets of consecutive rows that hold each of the {n_sets} sets once",
+            got="others",
+            advice="make it of the sizes of the groups with node_sets",
         )
 
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace
 
 from fishergraph._arrays import check_weight_scale, plain_array
+from fishergraph._errors import InputError
 from fishergraph._records import as_indices, as_offsets, as_weights, normalise, unchecked
 from fishergraph._validation import check_flag, check_host_memory, check_integer, look_up
 from fishergraph.graph import as_graph
@@ -76,9 +77,11 @@ class Multisets(SetsOfPoints):
         used = slice(int(indptr[0]), int(indptr[-1]))
         indices = as_indices(self.indices, used, n_points)
         if used.stop > len(indices):
-            raise ValueError(
-                f"indptr must end at or before the number of indices, {len(indices)}, got {used.stop}; "
-                "count the members of each set with np.cumsum."
+            raise InputError(
+                parameter="indptr",
+                expected=f"end at or before the number of indices, {len(indices)}",
+                got=f"{used.stop}",
+                advice="count the members of each set with np.cumsum",
             )
         weights = as_weights(self.weights, len(indices), used, least="not negative")
         normalise(self, indptr=indptr, indices=indices, weights=weights, n_points=n_points)
@@ -128,9 +131,11 @@ def node_sets(graph_ptr: Any) -> Multisets:
     indptr = plain_array(graph_ptr, "graph_ptr")
     rises = indptr.ndim == 1 and len(indptr) > 0 and indptr.dtype.kind in "iu"
     if not rises or indptr[0] != 0 or (np.diff(indptr.astype(np.int64)) < 0).any():
-        raise ValueError(
-            f"graph_ptr must hold whole numbers that begin with 0 and never fall, got {graph_ptr!r}; "
-            "count the nodes of each graph with np.cumsum."
+        raise InputError(
+            parameter="graph_ptr",
+            expected="hold integers that begin with 0 and never fall",
+            got=f"{graph_ptr!r}",
+            advice="count the nodes of each graph with np.cumsum",
         )
     n_nodes = int(indptr[-1])
     check_host_memory(16 * n_nodes, f"{n_nodes} nodes need", "for their sets", "count the nodes that there are")
@@ -203,7 +208,13 @@ def _symmetric(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | No
 
 def weight_dtype(weights: np.ndarray | None, dtype: Any) -> np.dtype:
     """The dtype of weights that a rule computes from these for points of `dtype`: the wider one, float32 at least."""
-    return np.result_type(np.float32, dtype, *(() if weights is None else (weights.dtype,)))
+    try:
+        points = np.dtype(dtype)
+    except (TypeError, ValueError):
+        points = None
+    if points not in (np.float16, np.float32, np.float64):
+        raise InputError(parameter="dtype", value=dtype, expected="be a floating-point type of at most 64 bits")
+    return np.result_type(np.float32, points, *(() if weights is None else (weights.dtype,)))
 
 
 def degrees(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

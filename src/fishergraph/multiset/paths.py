@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fishergraph._errors import InputError, NotEnoughMemory
 from fishergraph._parallel import map_blocks, row_blocks
 from fishergraph._records import unchecked
 from fishergraph._validation import check_integer, check_seed
@@ -70,9 +71,11 @@ class Paths(Rule):
             self.length, "about " if n_drawn else "", round(totals.sum()), len(paths), n_drawn, len(counts),
         )  # fmt: skip
         if path_weights is not None and not np.isfinite(path_weights).all():
-            raise ValueError(
-                f"the weights of a path's {self.length} edges must have a finite product, got more than "
-                f"{path_weights.dtype} holds; rescale the edge weights, or set weights='uniform'."
+            raise InputError(
+                parameter=f"the weights of a path's {self.length} edges",
+                expected="have a finite product",
+                got=f"more than {path_weights.dtype} holds",
+                advice="rescale the edge weights, or set weights='uniform'",
             )
         indptr = np.append(0, np.cumsum(sizes))
         return unchecked(LiftedSets, own_entries(indptr, path_weights), paths, graph.n_nodes, "concatenation", totals)
@@ -91,7 +94,7 @@ class Paths(Rule):
 
         map_blocks(count, row_blocks(near.n_sets, block_size(patience)), n_jobs=n_jobs)
         if sum(seen) > self.max_total:
-            raise ValueError(self._too_many(near.n_sets))
+            raise InputError(self._too_many(near.n_sets))
         return counts
 
     def _too_many(self, n_nodes: int) -> str:
@@ -106,7 +109,7 @@ class Paths(Rule):
         try:
             return np.empty((n_paths, self.length + 1), dtype), np.empty(n_paths)
         except MemoryError:
-            raise MemoryError(
+            raise NotEnoughMemory(
                 f"{n_paths} paths of length {self.length} must fit into memory, got less of it; lower max_paths."
             ) from None
 

@@ -22,7 +22,7 @@ from array_api_compat import is_torch_array
 
 from fishergraph._alignment import check_same_rows
 from fishergraph._arrays import check_compressed
-from fishergraph._errors import InputTypeError
+from fishergraph._errors import InputError, InputTypeError, NotEnoughMemory
 from fishergraph._records import unchecked
 from fishergraph._repr import short_repr
 from fishergraph._validation import check_integer
@@ -97,8 +97,11 @@ def node_tuples(
     graph = as_graph(graph)
     borders = node_sets([0, graph.n_nodes] if graph_ptr is None else graph_ptr).indptr
     if borders[-1] != graph.n_nodes:
-        raise ValueError(
-            f"graph_ptr must end at the {graph.n_nodes} nodes of the graph, got {borders[-1]}; count all nodes."
+        raise InputError(
+            parameter="graph_ptr",
+            expected=f"end at the {graph.n_nodes} nodes of the graph",
+            got=f"{borders[-1]}",
+            advice="count all nodes",
         )
     members = rule.find(graph, borders)
     begins = np.searchsorted(members[:, 0], np.arange(graph.n_nodes + 1))
@@ -162,8 +165,11 @@ class Tuples(Rule):
         check_integer(self.parts, "s (or None)", least=1)
         check_integer(self.max_tuples, "max_tuples", least=1, most=MOST_TUPLES)
         if self.k > 3 or self.parts > self.k:
-            raise ValueError(
-                f"tuples must have k from 1 to 3 and s from 1 to k, got k={self.k} and s={self.s}; choose smaller ones."
+            raise InputError(
+                parameter="tuples",
+                expected="have k from 1 to 3 and s from 1 to k",
+                got=f"k={self.k} and s={self.s}",
+                advice="choose smaller ones",
             )
 
     def sets(self, graph: Graph, n_jobs: int | None = None, dtype: Any = np.float32) -> LiftedSets:
@@ -194,21 +200,27 @@ class Tuples(Rule):
         arrays = (pattern.indptr, pattern.indices, borders, self.k, self.parts)
         every = int((np.diff(borders).astype(object) ** self.k).sum())
         if 1 < self.parts < self.k and every > _MOST_TRIED:
-            raise ValueError(
-                f"tuples with k=3 and s=2 must be found among at most {_MOST_TRIED} triples of nodes, got {every}; "
-                "take s=1 or k=2."
+            raise InputError(
+                parameter="tuples with k=3 and s=2",
+                expected=f"be found among at most {_MOST_TRIED} triples of nodes",
+                got=f"{every}",
+                advice="take s=1 or k=2",
             )
         nothing = np.empty((0, self.k), graph.indices.dtype)
         count = every if self.parts == self.k else find_tuples(*arrays, self.max_tuples, nothing)
         if count > self.max_tuples:
             got = every if self.parts == self.k else "more"
-            raise ValueError(
-                f"the ({self.k}, {self.parts})-tuples of {graph.n_nodes} nodes must be at most "
-                f"max_tuples={self.max_tuples}, got {got}; take a smaller k or s, or raise max_tuples if memory allows."
+            raise InputError(
+                parameter=f"the ({self.k}, {self.parts})-tuples of {graph.n_nodes} nodes",
+                expected=f"be at most max_tuples={self.max_tuples}",
+                got=f"{got}",
+                advice="take a smaller k or s, or raise max_tuples if memory allows",
             )
         try:
             members = np.empty((count, self.k), graph.indices.dtype)
         except MemoryError:
-            raise MemoryError(f"{count} tuples must fit into memory, got less of it; take a smaller k or s.") from None
+            raise NotEnoughMemory(
+                f"{count} tuples must fit into memory, got less of it; take a smaller k or s."
+            ) from None
         find_tuples(*arrays, count, members)
         return members

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from fishergraph._errors import InputError
 from fishergraph._optional import require
 from fishergraph._progress import progress_bar
 from fishergraph._repr import short_params
@@ -190,8 +191,11 @@ def _flaml(rows: _Rows, limits: _Limits, fixed: dict[str, Any], watch: _Watch) -
         custom_hp={"lgbm": {name: {"domain": domain} for name, domain in {**_FIXED, **own}.items()}},
     )  # fmt: skip
     if automl.best_config is None:
-        raise ValueError(
-            f"time_budget must last for one trial, got {limits.seconds:g} seconds, which did not; raise it."
+        raise InputError(
+            parameter="time_budget",
+            expected="last for one trial",
+            got=f"{limits.seconds:g} seconds, which did not",
+            advice="raise it",
         )
     return _named(dict(automl.best_config))
 
@@ -293,7 +297,12 @@ def _floats(rows: Any) -> Any:
 
 def _check_limits(seconds: Any, trials: Any) -> _Limits:
     if seconds is None and trials is None:
-        raise ValueError("time_budget or n_trials must be set, got None for both; pass seconds, or a number of trials.")
+        raise InputError(
+            parameter="time_budget or n_trials",
+            expected="be set",
+            got="None for both",
+            advice="pass seconds, or a number of trials",
+        )
     return _Limits(
         None if seconds is None else check_number(seconds, "time_budget (or None)", strict=True),
         None if trials is None else check_integer(trials, "n_trials (or None)", least=1),

@@ -8,6 +8,7 @@ import numpy as np
 
 from fishergraph._alignment import check_row_order
 from fishergraph._arrays import as_floats, check_finite_rows, plain_array
+from fishergraph._errors import InputError
 
 _LARGEST = 1e100  # entries whose squares a model can add up
 
@@ -18,14 +19,21 @@ def check_embedding(Z: Any, name: str = "Z") -> Any:
     """Z as a dense matrix or CSR array of finite numbers."""
     Z = as_floats(Z, name)
     if Z.ndim != 2:
-        raise ValueError(
-            f"{name} must be a matrix of numbers, one row a node, got shape {Z.shape} and dtype {Z.dtype}; "
-            "pass an embedding."
+        raise InputError(
+            parameter=name,
+            expected="be a matrix of numbers, one row a node",
+            got=f"shape {Z.shape} and dtype {Z.dtype}",
+            advice="pass an embedding",
         )
     check_finite_rows(Z, name)
     largest = max(float(Z.max()), -float(Z.min())) if 0 not in Z.shape else 0.0
     if largest > _LARGEST:
-        raise ValueError(f"{name} must have entries of at most {_LARGEST:g}, got {largest:g}; rescale the embedding.")
+        raise InputError(
+            parameter=name,
+            expected=f"have entries of at most {_LARGEST:g}",
+            got=f"{largest:g}",
+            advice="rescale the embedding",
+        )
     return Z
 
 
@@ -37,8 +45,11 @@ def check_label_order(y: Any, Z: Any) -> None:
 def check_same_columns(Z: Any, n_features: int) -> Any:
     """Z, which has the columns of the embedding in fit."""
     if Z.shape[1] != n_features:
-        raise ValueError(
-            f"Z must have {n_features} columns, as in fit, got {Z.shape[1]}; pass rows of the same embedding."
+        raise InputError(
+            parameter="Z",
+            expected=f"have {n_features} columns, as in fit",
+            got=f"{Z.shape[1]}",
+            advice="pass rows of the same embedding",
         )
     return Z
 
@@ -49,20 +60,29 @@ def check_split(
     """The labels and the node numbers of the training and validation rows."""
     y = plain_array(y, "y")
     if y.shape != (n_rows,):
-        raise ValueError(f"y must have shape ({n_rows},), a label per {what}, got {y.shape}; pass such labels.")
+        raise InputError(
+            parameter="y",
+            expected=f"have shape ({n_rows},), a label per {what}",
+            got=f"{y.shape}",
+            advice="pass such labels",
+        )
     train, val = (_node_numbers(rows, name, n_rows) for rows, name in zip((train, val), names, strict=True))
     shared = np.intersect1d(train, val)
     if shared.size:
-        raise ValueError(
-            f"{names[0]} and {names[1]} must be disjoint, got {shared.size} common rows, {shared[0]} the first; "
-            "remove them from one of the two."
+        raise InputError(
+            parameter=f"{names[0]} and {names[1]}",
+            expected="be disjoint",
+            got=f"{shared.size} common rows, {shared[0]} the first",
+            advice="remove them from one of the two",
         )
     for nodes in (train, val):
         missing = nodes[[_is_missing(label) for label in y[nodes].tolist()]]
         if missing.size:
-            raise ValueError(
-                f"y must hold a label for every row of {names[0]} and {names[1]}, got none in row {missing[0]}; "
-                "drop it."
+            raise InputError(
+                parameter="y",
+                expected=f"hold a label for every row of {names[0]} and {names[1]}",
+                got=f"none in row {missing[0]}",
+                advice="drop it",
             )
     return y, train, val
 
@@ -79,16 +99,25 @@ def _node_numbers(rows: Any, name: str, n_rows: int) -> np.ndarray:
     if rows.dtype == bool and rows.shape == (n_rows,):
         rows = np.flatnonzero(rows)
     if rows.size == 0:
-        raise ValueError(f"{name} must select at least one row, got none; pass row numbers or a mask.")
+        raise InputError(
+            parameter=name,
+            expected="select at least one row",
+            got="none",
+            advice="pass row numbers or a mask",
+        )
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name} must be row numbers or a mask of {n_rows} rows, got shape {rows.shape} and dtype "
-            f"{rows.dtype}; pass one of these."
+        raise InputError(
+            parameter=name,
+            expected=f"be row numbers or a mask of {n_rows} rows",
+            got=f"shape {rows.shape} and dtype {rows.dtype}",
+            advice="pass one of these",
         )
     if rows.min() < 0 or rows.max() >= n_rows or len(np.unique(rows)) != rows.size:
-        raise ValueError(
-            f"{name} must hold row numbers from 0 to {n_rows - 1}, each once, got {rows.min()} to "
-            f"{rows.max()} with {rows.size - len(np.unique(rows))} repeated; correct the split."
+        raise InputError(
+            parameter=name,
+            expected=f"hold row numbers from 0 to {n_rows - 1}, each once",
+            got=f"{rows.min()} to {rows.max()} with {rows.size - len(np.unique(rows))} repeated",
+            advice="correct the split",
         )
     return rows.astype(np.intp)
 
@@ -96,13 +125,28 @@ def _node_numbers(rows: Any, name: str, n_rows: int) -> np.ndarray:
 def encode(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The classes that occur and each label's class number."""
     if labels.dtype.kind == "f" and (broken := labels[labels != np.round(labels)]).size:
-        raise ValueError(f"y must hold classes, got the number {broken[0]:g}; bin such numbers, or pass class names.")
+        raise InputError(
+            parameter="y",
+            expected="hold classes",
+            got=f"the number {broken[0]:g}",
+            advice="bin such numbers, or pass class names",
+        )
     try:
         classes, codes = np.unique(labels, return_inverse=True)
     except TypeError:  # they cannot be sorted
         kinds = sorted({type(label).__name__ for label in labels.tolist()})
-        raise ValueError(f"y must hold labels of one type, got {' and '.join(kinds)}; convert them to one.") from None
+        raise InputError(
+            parameter="y",
+            expected="hold labels of one type",
+            got=f"{' and '.join(kinds)}",
+            advice="convert them to one",
+        ) from None
     if len(classes) < 2:
         only = classes.tolist()[0]
-        raise ValueError(f"train must hold at least two classes, got only {only!r}; add rows of another.")
+        raise InputError(
+            parameter="train",
+            expected="hold at least two classes",
+            got=f"only {only!r}",
+            advice="add rows of another",
+        )
     return classes, codes

@@ -24,6 +24,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from fishergraph._errors import InputError
 from fishergraph._parallel import one_blas_thread
 from fishergraph._progress import progress_bar
 from fishergraph._repr import short_params
@@ -246,7 +247,10 @@ def _check_Cs(Cs: Any) -> np.ndarray:
     except (TypeError, ValueError):
         values = np.empty(0)
     if values.ndim != 1 or values.size == 0 or not np.all((values >= 1e-12) & (values <= 1e12)):
-        raise ValueError(
-            f"Cs must be a list of positive finite numbers, from 1e-12 to 1e12, got {Cs!r}; pass such a list, or None."
+        raise InputError(
+            parameter="Cs",
+            expected="be a list of positive finite numbers, from 1e-12 to 1e12",
+            got=f"{Cs!r}",
+            advice="pass such a list, or None",
         )
     return np.sort(values)
