@@ -15,7 +15,8 @@ from typing import Any
 
 import typer
 
-from fishergraph.cli.wording import in_options
+from fishergraph._errors import FishergraphError
+from fishergraph.cli.options import in_options
 
 # The errors that the library itself raises.
 _WORDED = (ValueError, TypeError, ImportError, OSError, RuntimeError, FloatingPointError, MemoryError)
@@ -81,11 +82,13 @@ def say(line: str) -> None:
 
 
 def _sentence(error: Exception) -> str:
-    text = str(error) or "no message"
+    text = in_options(error) or "no message"
+    if isinstance(error, FishergraphError):
+        return text
     if isinstance(error, OSError) and error.strerror is not None:
         return _system_sentence(error)
     if isinstance(error, OSError) or (isinstance(error, _WORDED) and _raised_here(error)):
-        return in_options(text)
+        return text
     if isinstance(error, MemoryError):
         return f"the work must fit into memory, got {text}; use a smaller --dim or a larger machine."
     return f"unexpected {type(error).__name__}: {text}; add --debug to see where it comes from."
@@ -118,7 +121,7 @@ def one_line_warnings() -> Iterator[list[str]]:
     shown: list[str] = []
 
     def show(message: Any, *args: Any, **kwargs: Any) -> None:
-        text = in_options(" ".join(str(message).split()))
+        text = " ".join(str(message).split())
         if text not in shown:
             shown.append(text)
             say(f"warning: {text}")

@@ -8,10 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fishergraph.cli import options as opt
-from fishergraph.cli import options_method as method
+from fishergraph.cli import common as opt
+from fishergraph.cli.choices import wrong_call
+from fishergraph.cli.components import configure
 from fishergraph.cli.console import Bar, explained, one_line_warnings, say
-from fishergraph.cli.inputs import Inputs, Job, check_call, check_outputs, match_features, one_way_hint, read_inputs
+from fishergraph.cli.inputs import (
+    Inputs,
+    Job,
+    check_call,
+    check_outputs,
+    match_features,
+    one_way_hint,
+    read_inputs,
+    using_engine,
+    with_direction,
+)
+from fishergraph.cli.options import EMBEDDING, flag_of, with_settings
 from fishergraph.cli.record import Clock, record_path, surroundings, write_record
 
 if TYPE_CHECKING:
@@ -19,49 +31,30 @@ if TYPE_CHECKING:
 
     from fishergraph.estimators import FisherEmbedding
 
+PUBLISHED = "published-code"
+
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedJob(Job):
     """What embed was asked for."""
 
-    save: Path | None
-    precision: str | None
+    preset: str | None = None
+    save: Path | None = None
 
 
+@with_settings(EMBEDDING)
 def embed(
-    ctx: typer.Context,
     edges: opt.Edges,
     output: opt.Output,
     nodes: opt.Nodes = None,
     id_column: opt.IdColumn = None,
     drop: opt.Drop = None,
     undirected: opt.Undirected = None,
-    structure: opt.Structure = None,
-    layers: method.Layers = None,
-    anchors: method.Anchors = None,
-    dim: method.Dim = None,
-    em_iter: method.EmIter = None,
-    e_step: method.EStep = None,
-    column_penalty: method.ColumnPenalty = None,
-    variance: method.Variance = None,
-    sharpness: method.Sharpness = None,
-    prior: method.Prior = None,
-    counts: method.Counts = None,
-    normalize: method.Normalize = None,
-    anchor_method: method.AnchorMethod = None,
-    multiset: method.Multiset = None,
-    weights: method.Weights = None,
-    teleport: method.Teleport = None,
-    kernel: method.Kernel = None,
-    bandwidth: method.Bandwidth = None,
-    attention: method.Attention = None,
-    family: method.Family = None,
-    fisher: method.Fisher = None,
-    tangent: method.Tangent = None,
+    preset: opt.Preset = None,
+    settings: dict[str, Any] | None = None,
     seed: opt.Seed = None,
     jobs: opt.Jobs = None,
-    device: opt.Device = None,
-    precision: opt.Precision = None,
+    engine: opt.Engine = None,
     save: opt.Save = None,
     model: opt.Model = None,
     config: opt.Config = None,
@@ -76,9 +69,14 @@ def embed(
 
     fishergraph embed edges.csv --nodes nodes.csv --undirected -o z.parquet
 
-    fishergraph embed edges.csv -n nodes.csv --drop label --layers 2 --seed 0 -o z.npz --save model.safetensors
+    fishergraph embed edges.csv -n nodes.csv --drop label --seed 0 -o z.npz --save model.safetensors
 
     fishergraph embed new_edges.csv -n new_nodes.csv --drop label --model model.safetensors -o new_z.npz
+
+    fishergraph embed edges.csv --multiset "ppr(teleport=0.05, members=32)" --family sharpness=0.5 -o z.npz
+
+    A [bold]COMPONENT[/bold] is a name, a name with options, or options of the default alone; --multiset help lists
+    the multisets and their options, and so do --family help, --em help, --kernel help and --walk help.
     """
     job = EmbedJob(
         edges=edges,
@@ -86,13 +84,13 @@ def embed(
         output=output,
         id_column=id_column,
         drop=list(drop or []),
-        settings=opt.given(ctx.params, opt.SETTINGS),
+        settings=with_direction(settings or {}, undirected),
+        preset=preset,
         seed=seed,
         jobs=jobs,
+        engine=engine,
         save=save,
         model=model,
-        device=device,
-        precision=precision,
         config=config,
         quiet=quiet,
     )
@@ -104,9 +102,8 @@ def embed(
 def _check_call(job: EmbedJob) -> None:
     """Raise a usage error for options that contradict each other."""
     if job.model is not None:
-        flags = {parameter: "--" + key.replace("_", "-") for key, parameter in opt.SETTINGS.items()}
-        fitting = [flags[key] for key in job.settings]
-        fitting += [f"--{key}" for key in ("seed", "save") if getattr(job, key) is not None]
+        fitting = [flag_of(path) for path in job.settings if path != "device"]
+        fitting += [f"--{key}" for key in ("preset", "seed", "save") if getattr(job, key) is not None]
         if fitting:
             raise typer.BadParameter(f"{', '.join(fitting)} belongs to fitting, and --model is used as it is.")
     check_call(job)
@@ -134,7 +131,7 @@ def run_embed(job: EmbedJob) -> None:
                 X = match_features(job, estimator, inputs, advice=", or leave some out with --drop")
                 vars(estimator).pop("feature_names_in_", None)  # X is a plain array, and its columns are in order
             bar.later = {"writing": _writing_cost(job, estimator, inputs)}
-            with clock.stage("embed"):
+            with clock.stage("embed"), using_engine(job.engine):
                 step = estimator.fit_transform if job.model is None else estimator.transform
                 Z = step(X, graph=inputs.graph)
             clock.seconds["parts_of_embed"] = dict(bar.seconds)
@@ -153,33 +150,39 @@ def run_embed(job: EmbedJob) -> None:
 
 
 def make_estimator(job: EmbedJob, bar: Bar) -> tuple[FisherEmbedding, int | None]:
-    """The estimator, saved or new, and the seed it was or will be fitted with."""
+    """Return the estimator, saved or new, and the seed it was or will be fitted with."""
     from fishergraph.estimators import FisherEmbedding
 
     if job.model is not None:
-        model = FisherEmbedding.load(job.model, device=job.device)
-        model.set_params(n_jobs=job.jobs, verbose=bar, **_place(job, "precision"))
-        return model, model.random_state
-    import secrets
+        estimator = FisherEmbedding.load(job.model)
+        seed = estimator.random_state
+    else:
+        import secrets
 
-    seed = secrets.randbelow(2**32) if job.seed is None else job.seed
-    options = {**job.settings, **_place(job, "device", "precision"), "verbose": bar}
-    return FisherEmbedding(**options, random_state=seed, n_jobs=job.jobs), seed
+        seed = secrets.randbelow(2**32) if job.seed is None else job.seed
+        with wrong_call("--preset"):
+            estimator = _preset(job.preset)
+    return configure(estimator.set_params(random_state=seed, n_jobs=job.jobs, verbose=bar), job.settings), seed
 
 
-def _place(job: EmbedJob, *names: str) -> dict[str, Any]:
-    """Where and how precisely the work is done, as far as that was said."""
-    return {name: getattr(job, name) for name in names if getattr(job, name) is not None}
+def _preset(name: str | None) -> FisherEmbedding:
+    """The estimator with the settings of a name."""
+    from fishergraph._checks import look_up
+    from fishergraph.estimators import FisherEmbedding
+    from fishergraph.presets import PRESETS
+
+    if name is None:
+        return FisherEmbedding()
+    look_up({**PRESETS, PUBLISHED: None}, name, "preset")
+    return FisherEmbedding.published_code() if name == PUBLISHED else FisherEmbedding.preset(name)
 
 
 def _writing_cost(job: EmbedJob, estimator: FisherEmbedding, inputs: Inputs) -> float:
-    """What writing the embedding costs beside the parts of the estimator."""
+    """About what writing the embedding costs beside the parts of the estimator."""
     from fishergraph.costs import writing_cost
-    from fishergraph.estimators.stack_spec import kept_widths
 
-    spec = estimator._spec()
-    width = spec.input_width(estimator.dim if inputs.X is None else inputs.X.shape[1])
-    return writing_cost(job.output.suffix.lower(), inputs.graph.n_nodes * sum(kept_widths(spec, 0, width)))
+    n_blocks = estimator.n_layers + 1 + (estimator.walk is not None)
+    return writing_cost(job.output.suffix.lower(), inputs.graph.n_nodes * n_blocks * estimator.dim)
 
 
 def _write(job: EmbedJob, estimator: Any, inputs: Inputs, Z: np.ndarray, bar: Bar) -> None:
@@ -213,6 +216,7 @@ def _facts(
         "input": inputs.facts | {"id_column": job.id_column, "drop": job.drop},
         "structural_features": structure,
         "output": {"path": job.output, "rows": Z.shape[0], "columns": Z.shape[1], "dtype": str(Z.dtype)},
+        "engine": job.engine,
         "model": {"used": job.model, "saved": job.save},
     }
 

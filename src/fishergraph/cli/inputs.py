@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,11 +28,11 @@ class Job:
     output: Path
     id_column: str | None
     drop: list[str]
-    settings: dict[str, Any]  # parameters of the estimator that were given
+    settings: dict[str, Any]  # texts and flags of the options that set parameters, by parameter
     seed: int | None = None
     jobs: int | None
+    engine: str | None = None
     model: Path | None = None
-    device: str | None
     config: Path | None
     quiet: bool
 
@@ -50,6 +52,23 @@ class Inputs:
         import numpy as np
 
         return np.arange(self.graph.n_nodes) if self.graph.ids is None else self.graph.ids
+
+
+def with_direction(settings: dict[str, Any], undirected: bool | None) -> dict[str, Any]:
+    """Return the settings with that of --undirected, an option of the multiset, if it was given."""
+    return settings if undirected is None else {**settings, "multiset__undirected": undirected}
+
+
+@contextmanager
+def using_engine(name: str | None) -> Iterator[None]:
+    """Compute with the engine of that name, if there is one."""
+    if name is None:
+        yield
+        return
+    import fishergraph
+
+    with fishergraph.config_context(engine=name):
+        yield
 
 
 def check_call(job: Job) -> None:
@@ -121,7 +140,8 @@ def _lists_nodes(path: Path) -> bool:
 
 def one_way_hint(job: Job, graph: Graph) -> str | None:
     """A line for people whose file lists every edge of an undirected graph once; None where it does not fit."""
-    if job.model is not None or "undirected" in job.settings:
+    said = "multiset__undirected" in job.settings or "undirected" in job.settings.get("multiset", "")
+    if job.model is not None or said:
         return None
     A = graph.adjacency
     loops = int((A.diagonal() != 0).sum())

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fishergraph.cli import options as opt
-from fishergraph.cli import options_train as training
+from fishergraph.cli import common as opt
+from fishergraph.cli.components import configure
 from fishergraph.cli.console import Bar, explained, one_line_warnings
-from fishergraph.cli.inputs import Inputs, Job, check_call, check_outputs, match_features, read_inputs
+from fishergraph.cli.inputs import Inputs, Job, check_call, check_outputs, match_features, read_inputs, using_engine
 from fishergraph.cli.labels import write_predictions
+from fishergraph.cli.options import DEVICE, with_settings
 from fishergraph.cli.record import Clock, record_path, surroundings, write_record
 
 if TYPE_CHECKING:
@@ -25,15 +26,17 @@ class PredictJob(Job):
     proba: bool
 
 
+@with_settings(DEVICE)
 def predict(
     edges: opt.Edges,
-    model: training.TrainedModel,
-    output: training.Predictions,
+    model: opt.TrainedModel,
+    output: opt.Predictions,
     nodes: opt.Nodes = None,
-    proba: training.Proba = False,
+    proba: opt.Proba = False,
     id_column: opt.IdColumn = None,
+    settings: dict[str, Any] | None = None,
     jobs: opt.Jobs = None,
-    device: opt.Device = None,
+    engine: opt.Engine = None,
     config: opt.Config = None,
     quiet: opt.Quiet = False,
     debug: opt.Debug = False,
@@ -52,10 +55,10 @@ def predict(
         output=output,
         id_column=id_column,
         drop=[],
-        settings={},
+        settings=settings or {},
         jobs=jobs,
         model=model,
-        device=device,
+        engine=engine,
         config=config,
         quiet=quiet,
         proba=proba,
@@ -83,7 +86,7 @@ def run_predict(job: PredictJob) -> None:
                 check_written_ids(job.output, inputs.ids)
                 X = match_features(job, estimator, inputs)
             bar.part("predicting")
-            with clock.stage("predict"):
+            with clock.stage("predict"), using_engine(job.engine):
                 chances, predicted = _predict(estimator, X, inputs)
             with clock.stage("write"):
                 shown = chances if job.proba else None
@@ -106,8 +109,7 @@ def load_estimator(job: PredictJob) -> FisherClassifier:
     from fishergraph.nn.classifier import FisherClassifier
 
     assert job.model is not None
-    model = FisherClassifier.load(job.model, device=job.device)
-    return model.set_params(n_jobs=job.jobs)
+    return configure(FisherClassifier.load(job.model).set_params(n_jobs=job.jobs), job.settings)
 
 
 def _predict(estimator: FisherClassifier, X: Any, inputs: Inputs) -> tuple[Any, Any]:

@@ -9,16 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fishergraph.cli import options as opt
-from fishergraph.cli import options_method as method
-from fishergraph.cli import options_train as training
+from fishergraph.cli import common as opt
+from fishergraph.cli.components import configure
 from fishergraph.cli.console import Bar, explained, one_line_warnings, say
-from fishergraph.cli.inputs import Inputs, Job, check_call, check_outputs, node_file, one_way_hint, read_inputs
+from fishergraph.cli.inputs import (
+    Inputs,
+    Job,
+    check_call,
+    check_outputs,
+    node_file,
+    one_way_hint,
+    read_inputs,
+    using_engine,
+    with_direction,
+)
 from fishergraph.cli.labels import Labels, read_labels
+from fishergraph.cli.options import CLASSIFIER, with_settings
 from fishergraph.cli.record import Clock, record_path, surroundings, write_record
 
 if TYPE_CHECKING:
     from fishergraph.nn.classifier import FisherClassifier
+
+LOGS, PLOTS = (".csv", ".jsonl"), (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,51 +45,24 @@ class TrainJob(Job):
     plot: Path | None
 
 
+@with_settings(CLASSIFIER)
 def train(
-    ctx: typer.Context,
     edges: opt.Edges,
-    output: training.ModelOutput,
-    label: training.Label,
+    output: opt.ModelOutput,
+    label: opt.Label,
     nodes: opt.Nodes = None,
-    split: training.Split = None,
-    val_fraction: training.ValFraction = None,
+    split: opt.Split = None,
     id_column: opt.IdColumn = None,
     drop: opt.Drop = None,
     undirected: opt.Undirected = None,
-    structure: opt.Structure = None,
-    layers: training.Layers = None,
-    anchors: method.Anchors = None,
-    dim: training.Dim = None,
-    em_iter: method.EmIter = None,
-    e_step: method.EStep = None,
-    column_penalty: method.ColumnPenalty = None,
-    family: method.Family = None,
-    variance: method.Variance = None,
-    prior: method.Prior = None,
-    normalize: method.Normalize = None,
-    multiset: method.Multiset = None,
-    weights: method.Weights = None,
-    head: training.Head = None,
-    jk: training.Jk = None,
-    heads: training.Heads = None,
-    init: training.Init = None,
-    dropout: training.Dropout = None,
-    input_dropout: training.InputDropout = None,
-    epochs: training.Epochs = None,
-    lr: training.Lr = None,
-    weight_decay: training.WeightDecay = None,
-    patience: training.Patience = None,
-    schedule: training.Schedule = None,
-    batch_size: training.BatchSize = None,
-    fan_out: training.FanOut = None,
-    amp: training.Amp = None,
+    settings: dict[str, Any] | None = None,
     seed: opt.Seed = None,
     jobs: opt.Jobs = None,
-    device: opt.Device = None,
-    checkpoint: training.Checkpoint = None,
-    resume: training.Resume = False,
-    log: training.Log = None,
-    plot: training.Plot = None,
+    engine: opt.Engine = None,
+    checkpoint: opt.Checkpoint = None,
+    resume: opt.Resume = False,
+    log: opt.Log = None,
+    plot: opt.Plot = None,
     config: opt.Config = None,
     quiet: opt.Quiet = False,
     debug: opt.Debug = False,
@@ -102,10 +87,10 @@ def train(
         split=split,
         id_column=id_column,
         drop=list(drop or []),
-        settings=opt.given(ctx.params, opt.TRAIN_SETTINGS),
+        settings=with_direction(settings or {}, undirected),
         seed=seed,
         jobs=jobs,
-        device=device,
+        engine=engine,
         checkpoint=checkpoint,
         resume=resume,
         log=log,
@@ -120,9 +105,9 @@ def train(
 
 def _check_call(job: TrainJob) -> None:
     """Raise a usage error for options that contradict each other, or that miss each other."""
-    if job.split is not None and "validation_fraction" in job.settings:
+    if job.split is not None and "training__validation_fraction" in job.settings:
         raise typer.BadParameter(
-            "--val-fraction chooses validation nodes, and --split names them: give one of the two."
+            "--validation-fraction chooses validation nodes, and --split names them: give one of the two."
         )
     if job.resume and job.checkpoint is None:
         raise typer.BadParameter("--resume goes on from a checkpoint: give its path with --checkpoint.")
@@ -145,7 +130,7 @@ def run_train(job: TrainJob) -> None:
             if not job.quiet and (hint := one_way_hint(job, inputs.graph)):
                 say(hint)
             bar.expect({"learning": 1, "training": 20})
-            with clock.stage("train"):
+            with clock.stage("train"), using_engine(job.engine):
                 _fit(job, estimator, inputs, labels)
             bar.part("writing")
             with clock.stage("write"):
@@ -168,7 +153,7 @@ def _check_outputs(job: TrainJob) -> None:
     from fishergraph._optional import require
 
     check_outputs(job, job.checkpoint, job.log, job.plot)
-    for path, suffixes in ((job.log, training.LOGS), (job.plot, training.PLOTS)):
+    for path, suffixes in ((job.log, LOGS), (job.plot, PLOTS)):
         if path is not None:
             check_suffix(path, suffixes)
     if job.plot is not None:
@@ -185,8 +170,7 @@ def make_estimator(job: TrainJob, bar: Bar) -> FisherClassifier:
     from fishergraph.nn.classifier import FisherClassifier
 
     seed = secrets.randbelow(2**32) if job.seed is None else job.seed
-    options: dict[str, Any] = job.settings if job.device is None else {**job.settings, "device": job.device}
-    return FisherClassifier(**options, random_state=seed, n_jobs=job.jobs, verbose=bar)
+    return configure(FisherClassifier(random_state=seed, n_jobs=job.jobs, verbose=bar), job.settings)
 
 
 def read_labelled(job: TrainJob) -> tuple[Inputs, Labels]:
@@ -198,11 +182,11 @@ def read_labelled(job: TrainJob) -> tuple[Inputs, Labels]:
         raise ValueError(f"train needs a node file with the column {job.label!r}, got none; name it with --nodes.")
     columns = [job.label] if job.split is None else [job.label, job.split]
     labels = read_labels(path, job.label, job.split)
-    if labels.val is not None and "validation_fraction" in job.settings:
+    if labels.val is not None and "training__validation_fraction" in job.settings:
         if job.split is not None:
             raise ValueError(
-                f"--val-fraction chooses validation nodes, got {labels.split} in '{path}', which names them; leave one "
-                "of the two out."
+                f"--validation-fraction chooses validation nodes, got {labels.split} in '{path}', which names them; "
+                "leave one of the two out."
             )
         labels = replace(labels, val=None)  # what is said goes before a mask of the file
     table = path.suffix.lower() != ".npz"
