@@ -42,6 +42,8 @@ def configure(estimator: Any, settings: Mapping[str, Any]) -> Any:
                 options = [name.partition("__")[2] for name in known if name.startswith(f"{owner}__")]
                 raise _no_option(flag_of(owner), key, options)
     for path, value in nested.items():
+        if known[path] == value:  # a component that is named keeps its name
+            continue
         with wrong_call(None if path.startswith(_FLAT) else flag_of(path.partition("__")[0])):
             estimator.set_params(**{path: value})
     with wrong_call():
