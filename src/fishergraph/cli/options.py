@@ -11,10 +11,10 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from functools import cache, wraps
 from importlib.resources import files
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -23,6 +23,7 @@ from fishergraph._errors import FishergraphError
 # Parameters whose options have other names.
 _FLAGS = {"random_state": "--seed", "n_jobs": "--jobs", "multiset__undirected": "--undirected"}
 _NEGATED = {"--undirected": "--directed"}
+_LAST = ("config", "quiet", "debug")  # fields of a job
 COMPONENTS = ("multiset", "family", "em", "kernel", "walk", "device", "head")
 # The components of the defaults, whose options the help lists.
 _DEFAULTS = {
@@ -129,31 +130,35 @@ def settings_of(parameters: Iterable[Parameter], panel: str, owner: str = "", **
     return [Setting(parameter, panels.get(parameter.name, panel), owner) for parameter in parameters]
 
 
-def with_settings(settings: list[Setting]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command options in the place of its parameter `settings`, which receives those that were given.
+def with_options(settings: list[Setting]) -> Callable[[Callable[[Any], None]], Callable[..., None]]:
+    """Turn a function of a job, a dataclass, into a command whose options are the fields of the job.
 
-    `settings` is then a dict from paths, such as "n_layers" or "training__lr", to texts and flags.
+    The types of the fields are options, but for the field `settings`. That holds the generated options that were given,
+    as a dict from paths, such as "n_layers" or "training__lr", to texts and flags.
     """
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        signature = inspect.signature(command, eval_str=True)
-        parameters: list[inspect.Parameter] = []
-        for own in signature.parameters.values():
+    def decorate(function: Callable[[Any], None]) -> Callable[..., None]:
+        (job,) = inspect.signature(function, eval_str=True).parameters.values()
+        kind, types = job.annotation, get_type_hints(job.annotation, include_extras=True)
+        entries: list[tuple[str, Any, Any]] = []
+        for field in sorted(fields(kind), key=lambda field: field.name in _LAST):
+            default = inspect.Parameter.empty if field.default is MISSING else field.default
             generated = [(setting.parameter.name, None, setting.annotation) for setting in settings]
-            entries = generated if own.name == "settings" else [(own.name, own.default, own.annotation)]
-            parameters += [
+            entries += generated if field.name == "settings" else [(field.name, default, types[field.name])]
+
+        @wraps(function)
+        def command(**values: Any) -> None:
+            texts = {setting.path: values.pop(setting.parameter.name) for setting in settings}
+            function(kind(**values, settings={path: text for path, text in texts.items() if text is not None}))
+
+        command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
                 inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
                 for name, default, annotation in entries
             ]
-
-        @wraps(command)
-        def called(**values: Any) -> None:
-            texts = {setting.path: values.pop(setting.parameter.name) for setting in settings}
-            command(**values, settings={path: text for path, text in texts.items() if text is not None})
-
-        called.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        return called
+        )
+        command.__annotations__ = {name: annotation for name, _, annotation in entries}
+        return command
 
     return decorate
 
