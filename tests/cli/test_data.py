@@ -225,7 +225,7 @@ def test_convert_to_tables_which_other_commands_take(home, tmp_path):
         str(tmp_path / "r.edges.csv"),
         str(tmp_path / "r.nodes.csv"),
     ]
-    options = ("--layers", "1", "--dim", "8", "--anchors", "2", "--seed", "0", "-q")
+    options = ("--n-layers", "1", "--dim", "8", "--n-anchors", "2", "--seed", "0", "-q")
     drop = ("--drop", "label", "--drop", "split")
     from_tables, from_npz = tmp_path / "a.csv", tmp_path / "b.csv"
     ok("embed", tmp_path / "r.edges.csv", "--nodes", tmp_path / "r.nodes.csv", "-o", from_tables, *drop, *options)

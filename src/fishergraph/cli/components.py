@@ -170,14 +170,12 @@ def _no_option(owner: str, key: str, known: list[str]) -> typer.BadParameter:
 # --- descriptions ---------------------------------------------------------------------------------------
 
 
-def owners() -> dict[str, str]:
-    """Return the parameter that holds an option of a component, by the name of that option."""
-    found: dict[str, str] = {}
+def owner_of(option: str) -> str | None:
+    """Return the parameter whose components have an option of that name, the first of several."""
     for parameter in COMPONENTS:
-        for make in _kinds(parameter).values():
-            for key in make().get_params(deep=False):
-                found.setdefault(key, parameter)
-    return found
+        if any(option in make().get_params(deep=False) for make in _kinds(parameter).values()):
+            return parameter
+    return None
 
 
 def describe(parameter: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fishergraph._errors import InputError
 from fishergraph.cli import common as opt
 from fishergraph.cli.record import record_path
 
@@ -49,7 +50,7 @@ class LearningJob(Job):
 
     @property
     def says_direction(self) -> bool:
-        """Whether edges were said to have a direction or not."""
+        """Whether an option says that edges have a direction, or that they have none."""
         return self.undirected is not None or "undirected" in self.settings.get("multiset", "")
 
 
@@ -87,12 +88,12 @@ def check_outputs(job: Job, *others: Path | None, model: Path | None = None) -> 
             continue
         check_folder(path)
         if os.path.realpath(path) in taken:
-            raise ValueError(f"every file must have its own path, got '{path}' twice; choose another output.")
+            raise InputError(f"every file must have its own path, got '{path}' twice; choose another output.")
         taken.add(os.path.realpath(path))
 
 
 def node_file(job: Job) -> Path | None:
-    """Return the file that lists the nodes: one of its own, or the npz of the edges."""
+    """Return the file that lists the nodes: a separate one, or the npz of the edges."""
     return job.nodes or (job.edges if _lists_nodes(job.edges) else None)
 
 
@@ -101,7 +102,6 @@ def read_inputs(job: Job, *, drop: list[str] | None = None, only: list[str] | No
 
     Columns to `drop` are not features; `only` names those that are, if it is given.
     """
-    from fishergraph._errors import InputError
     from fishergraph.graph import as_graph
     from fishergraph.tables import read_edges, read_nodes
 
@@ -165,25 +165,24 @@ def match_features(path: Path, model: Any, inputs: Inputs, *, advice: str = "") 
 
     X: Any = inputs.X
     learned = list(vars(model).pop("feature_names_in_", []))
-    given = [] if X is None else inputs.names
-    width = len(given) or describe_structure(model.structure, model.dim)["width"]
-    there = set(given)
-    missing = [name for name in learned if name not in there]
-    if given and getattr(model, "structural_", False):
-        raise ValueError(
-            f"'{path}' was fitted on structural features and needs no others, got a node file with {len(given)} "
+    names = [] if X is None else inputs.names
+    width = len(names) or describe_structure(model.structure, model.dim)["width"]
+    missing = sorted(set(learned) - set(names), key=learned.index)
+    if names and getattr(model, "structural_", False):
+        raise InputError(
+            f"'{path}' was fitted on structural features and needs no others, got a node file with {len(names)} "
             f"features; give ids alone{advice}."
         )
     if missing or width != model.n_features_in_:
-        found = ", ".join(map(repr, given[:10])) + (", …" if len(given) > 10 else "") or "no node features"
+        got = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "") or "no node features"
         want = f" ({', '.join(map(repr, missing[:3]))} among them)" if missing else ""
-        raise ValueError(
-            f"the features must be the {model.n_features_in_} that '{path}' was fitted with{want}, got {found}; "
+        raise InputError(
+            f"the features must be the {model.n_features_in_} that '{path}' was fitted with{want}, got {got}; "
             f"rename columns{advice}."
         )
-    if X is None or not learned or learned == given:
+    if X is None or not learned or learned == names:
         return X
-    position = {name: j for j, name in enumerate(given)}
+    position = {name: j for j, name in enumerate(names)}
     return X[:, [position[name] for name in learned]]
 
 

@@ -215,21 +215,20 @@ def in_options(error: Exception, *, inside: bool = False) -> str:
     """
     if not isinstance(error, FishergraphError):
         return str(error)
-    from fishergraph.cli.components import owners
-
-    known = {setting.parameter.name for setting in [*EMBEDDING, *CLASSIFIER]} | {"random_state", "n_jobs"}
-    held = {key: owner for key, owner in owners().items() if key not in known}
+    parameters = {setting.parameter.name for setting in [*EMBEDDING, *CLASSIFIER]} | {"random_state", "n_jobs"}
 
     def name(parameter: str) -> str:
         word, space, rest = parameter.partition(" ")
-        text = f"{flag_of(held[word])} {word}" if word in held else flag_of(word) if word in known else word
-        return text + space + rest
+        return (flag_of(word) if word in parameters else word) + space + rest
 
     def setting(parameter: str, value: object) -> str:
-        if parameter in held:
-            return f"{name(parameter)}={value}"
+        if parameter not in parameters:
+            from fishergraph.cli.components import owner_of
+
+            owner = owner_of(parameter)
+            return f"{flag_of(owner)} {parameter}={value}" if owner else f"{parameter}={value!r}"
         if isinstance(value, bool):
-            return name(parameter) if value else negated(name(parameter))
-        return f"{name(parameter)} {'none' if value is None else value}"
+            return flag_of(parameter) if value else negated(flag_of(parameter))
+        return f"{flag_of(parameter)} {'none' if value is None else value}"
 
     return error.text(str if inside else name, setting)

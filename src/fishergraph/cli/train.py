@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fishergraph._errors import InputError
 from fishergraph.cli import common as opt
 from fishergraph.cli.components import configure
 from fishergraph.cli.console import Bar, explained, say
@@ -132,12 +133,12 @@ def read_labelled(job: TrainJob) -> tuple[Inputs, Labels]:
     """The graph, the features, and the labels beside them."""
     path = node_file(job)
     if path is None:
-        raise ValueError(f"train needs a node file with the column {job.label!r}, got none; name it with --nodes.")
+        raise InputError(f"train needs a node file with the column {job.label!r}, got none; name it with --nodes.")
     columns = [job.label] if job.split is None else [job.label, job.split]
     labels = read_labels(path, job.label, job.split)
     if labels.val is not None and VALIDATION in job.settings:
         if job.split is not None:
-            raise ValueError(
+            raise InputError(
                 f"--validation-fraction chooses validation nodes, got {labels.split} in '{path}', which names them; "
                 "leave one of the two out."
             )
@@ -153,7 +154,7 @@ def _fit(job: TrainJob, estimator: FisherClassifier, inputs: Inputs, labels: Lab
     if job.resume and job.checkpoint is not None and not job.checkpoint.exists() and not job.quiet:
         say(f"no checkpoint at '{job.checkpoint}' yet; training starts with the first epoch.")
     files = {"checkpoint": job.checkpoint, "resume": job.resume, "log": job.log}
-    estimator.fit(inputs.X, labels.known, graph=inputs.graph, val=labels.val, **files)
+    estimator.fit(inputs.X, labels.training, graph=inputs.graph, val=labels.val, **files)
     if estimator.history_.best is None:
         raise KeyboardInterrupt  # before the first epoch was done: there is no model
 
