@@ -177,9 +177,10 @@ def test_the_record_says_what_was_done(files, tmp_path, monkeypatch):
     assert record["versions"]["fishergraph"] == __version__
     assert record["versions"]["numpy"] == np.__version__
     multiset = Neighbourhood(weights="symmetric", undirected=False)
-    parameters = FisherEmbedding(n_layers=1, n_anchors=2, dim=4, n_jobs=1, multiset=multiset).get_params(deep=False)
+    parameters = FisherEmbedding(n_layers=1, n_anchors=2, dim=4, n_jobs=1, multiset=multiset).get_params()
     parameters["multiset"] = repr(multiset)
     assert record["parameters"] == {k: v for k, v in parameters.items() if k not in ("verbose", "random_state")}
+    assert record["parameters"]["multiset__weights"] == "symmetric"
     assert record["input"]["edges"] == {"path": str(files[0]), "bytes": files[0].stat().st_size, "rows": 48}
     assert (record["input"]["n_nodes"], record["input"]["n_features"]) == (12, 3)
     assert record["structural_features"] is None

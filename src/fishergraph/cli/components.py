@@ -23,7 +23,7 @@ _WORDS = {"none": None, "None": None, "true": True, "True": True, "false": False
 _LONGEST = 1000  # characters of a value
 _WIDTH = 110  # of a page
 _FLAT = ("network__", "training__")  # components whose options are options of the command line
-_BY_NAME = ("multiset", "family", "kernel", "device", "head")  # parameters that take names
+_BY_NAME = ("multiset", "family", "kernel", "device")  # parameters that take names
 _CALL = re.compile(r"([A-Za-z][\w:-]*)\s*(?:\((.*)\))?", re.DOTALL)
 
 

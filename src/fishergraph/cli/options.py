@@ -11,7 +11,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache, wraps
 from importlib.resources import files
 from typing import Annotated, Any, get_type_hints
@@ -23,8 +23,9 @@ from fishergraph._errors import FishergraphError
 # Parameters whose options have other names.
 _FLAGS = {"random_state": "--seed", "n_jobs": "--jobs", "multiset__undirected": "--undirected"}
 _NEGATED = {"--undirected": "--directed"}
+_PANELS = (None, "Data", "Method", "Network", "Training", "Run")
 _LAST = ("config", "quiet", "debug")  # fields of a job
-COMPONENTS = ("multiset", "family", "em", "kernel", "walk", "device", "head")
+COMPONENTS = ("multiset", "family", "em", "kernel", "walk", "device")
 # The components of the defaults, whose options the help lists.
 _DEFAULTS = {
     "multiset": ("neighbourhood", "multiset/neighbourhood.py", "Neighbourhood"),
@@ -103,7 +104,7 @@ class Setting:
         kind = self.parameter.kind
         if self.parameter.name in COMPONENTS:
             return "COMPONENT"
-        if "sequence" in kind:
+        if "sequence" in kind or "list" in kind:
             return "N,N,…"
         return "N" if kind.startswith("int") else "X" if kind.startswith("float") else "NAME"
 
@@ -141,10 +142,12 @@ def with_options(settings: list[Setting]) -> Callable[[Callable[[Any], None]], C
         (job,) = inspect.signature(function, eval_str=True).parameters.values()
         kind, types = job.annotation, get_type_hints(job.annotation, include_extras=True)
         entries: list[tuple[str, Any, Any]] = []
-        for field in sorted(fields(kind), key=lambda field: field.name in _LAST):
+        for field in fields(kind):
             default = inspect.Parameter.empty if field.default is MISSING else field.default
             generated = [(setting.parameter.name, None, setting.annotation) for setting in settings]
             entries += generated if field.name == "settings" else [(field.name, default, types[field.name])]
+
+        entries.sort(key=_order)
 
         @wraps(function)
         def command(**values: Any) -> None:
@@ -161,6 +164,13 @@ def with_options(settings: list[Setting]) -> Callable[[Callable[[Any], None]], C
         return command
 
     return decorate
+
+
+def _order(entry: tuple[str, Any, Any]) -> tuple[int, bool, bool]:
+    """The rank of an option in the help: by panel, required ones first, those of every command last."""
+    name, default, annotation = entry
+    panel = annotation.__metadata__[0].rich_help_panel
+    return _PANELS.index(panel), default is not inspect.Parameter.empty, name in _LAST
 
 
 def option(*names: str, panel: str, help: str, default: str = "", **more: Any) -> Any:
@@ -185,13 +195,28 @@ def _describe(ctx: typer.Context, param: typer.CallbackParam, value: str | None)
 _BY_COMMAND = ("random_state", "n_jobs", "verbose")  # --seed and --jobs are those of every command
 
 
-def _estimator(file: str, name: str, *leave: str) -> list[Setting]:
-    parameters = [entry for entry in documented(file, name).values() if entry.name not in (*_BY_COMMAND, *leave)]
-    return settings_of(parameters, "Method", structure="Data", device="Run")
+def _estimator(parameters: dict[str, Parameter], *leave: str) -> list[Setting]:
+    kept = [entry for entry in parameters.values() if entry.name not in (*_BY_COMMAND, *leave)]
+    return settings_of(kept, "Method", structure="Data", device="Run")
 
 
-EMBEDDING = _estimator("estimators/node.py", "FisherEmbedding")
-CLASSIFIER: list[Setting] = []
+def _classifier() -> list[Setting]:
+    """The options of `FisherClassifier`, with those of its network and its training as options of their own."""
+    shared, parameters = documented(*_NODES), dict(documented("nn/classifier.py", "FisherClassifier"))
+    for name, entry in parameters.items():
+        if "as in `Fisher" in entry.text and name in shared:
+            parameters[name] = replace(entry, text=shared[name].text)
+    network, training = (documented("nn/settings.py", kind).values() for kind in ("Network", "Training"))
+    return [
+        *_estimator(parameters, "network", "training"),
+        *settings_of(network, "Network", "network"),
+        *settings_of(training, "Training", "training", validation_fraction="Data"),
+    ]
+
+
+_NODES = ("estimators/node.py", "FisherEmbedding")
+EMBEDDING = _estimator(documented(*_NODES))
+CLASSIFIER = _classifier()
 DEVICE = [setting for setting in EMBEDDING if setting.path == "device"]
 
 

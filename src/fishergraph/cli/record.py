@@ -87,8 +87,8 @@ def _surroundings(clock: Clock) -> dict[str, Any]:
 
 
 def parameters_of(estimator: Any, *leave: str) -> dict[str, Any]:
-    """Return the parameters of an estimator for a record, components as texts that options take."""
-    return {name: value for name, value in estimator.get_params(deep=False).items() if name not in ("verbose", *leave)}
+    """Return the parameters of an estimator for a record, with the options of its components."""
+    return {name: value for name, value in estimator.get_params().items() if name not in ("verbose", *leave)}
 
 
 def _plain(value: Any) -> Any:

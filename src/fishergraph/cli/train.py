@@ -57,9 +57,12 @@ def train(job: TrainJob) -> None:
 
     fishergraph train edges.csv --nodes nodes.csv --label topic --undirected -o model.safetensors
 
-    fishergraph train edges.csv -n nodes.csv --label topic --split part --lr 0.01 --log rows.csv --plot curves.png -o m
+    fishergraph train edges.csv -n nodes.csv --label topic --split part --lr 0.01 --plot curves.png -o m
 
     fishergraph train edges.csv -n nodes.csv --label topic --seed 0 --checkpoint run.ckpt --resume -o m
+
+    A [bold]COMPONENT[/bold] is a name, a name with options, or options of the default alone; --multiset help lists
+    the multisets and their options, and so do --family help and --em help.
     """
     _check_call(job)
     with explained(debug=job.debug):
