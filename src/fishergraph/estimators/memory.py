@@ -27,7 +27,7 @@ def check_memory(
     """
     if sets.lifted:
         widths = stack.asked_widths(X.shape[1], sets.slots)[:-1]
-        _check_largest(sets, sets.slots * max(widths, default=0), X.dtype.itemsize)
+        check_largest(sets, sets.slots * max(widths, default=0), X.dtype.itemsize)
     free = workspace.free_bytes()
     if free is None:
         _check_host(stack, X, sets, want_output=want_output)
@@ -58,7 +58,7 @@ def _check_host(stack: Stack, X: Any, sets: Any, *, want_output: bool) -> None:
     check_host_memory(needed, f"{sets.n_sets} rows need", "for one layer or the result", advice)
 
 
-def _check_largest(sets: Any, width: int, itemsize: int) -> None:
+def check_largest(sets: Any, width: int, itemsize: int) -> None:
     """Raise if the lifted members of one set, which are never divided, would not fit."""
     largest = sets.largest
     needed = largest * width * itemsize

@@ -149,9 +149,21 @@ def _check_format(path: Path, metadata: dict[str, str], kind: Kind) -> None:
 # --- parameters --------------------------------------------------------------------------------------------
 
 
-@cache
+_registered: dict[str, type] = {}
+
+
+def register_components(*kinds: type) -> None:
+    """Let parameters in model files be components of these kinds too; for packages that come after this one."""
+    _registered.update({kind.__name__: kind for kind in kinds})
+
+
 def _kinds() -> dict[str, type]:
     """The components and estimators that a parameter may be, by name."""
+    return _own_kinds() | _registered
+
+
+@cache
+def _own_kinds() -> dict[str, type]:
     from fishergraph.estimators.graphs import FisherGraphEmbedding, Readout
     from fishergraph.estimators.node import FisherEmbedding
 

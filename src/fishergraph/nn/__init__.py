@@ -1,16 +1,16 @@
 """PyTorch Geometric: layers, models and training (the extra `torch`).
 
-lazy         widths that the first input decides
-sets         edge_index → multisets, remembered
-mixture      anchors as parameters, EM from them, φ
-kernel_map   ψ: NystromMap, and the linear and ReLU heads
+channels     widths that the first input decides
+edges        edge_index → multisets, kept for as long as the edges live
+mixture      anchors as parameters, EM from them, φ; families and charts: the same for other families
+heads        ψ: NystromHead, and the linear and ReLU heads
 lifted       members made of several rows, by row blocks
 aggr, conv   FisherAggregation, FisherConv
 rows         rows of x, dense or sparse
 models       FisherNet: the stack; inference runs it layer by layer
-loader       neighbourhoods of mini-batches
-training     train; behind it training_door, batches, loop, watch, checkpoint, history
-classifier   FisherClassifier, for scikit-learn users, and its labels
+loader       neighbourhoods of mini-batches; loader_source is what they are cut from
+training     train, on a task, in batches; loop, checkpoint and history
+classifier   FisherClassifier, for scikit-learn users, with settings, labels and classifier_file
 """
 
 from fishergraph._optional import require
@@ -21,9 +21,24 @@ require("torch_geometric", extra="torch")
 from fishergraph.nn.aggr import FisherAggregation  # noqa: E402
 from fishergraph.nn.classifier import FisherClassifier  # noqa: E402
 from fishergraph.nn.conv import FisherConv  # noqa: E402
+from fishergraph.nn.heads import NystromHead  # noqa: E402
 from fishergraph.nn.history import History  # noqa: E402
-from fishergraph.nn.kernel_map import NystromMap  # noqa: E402
+from fishergraph.nn.mixture import WeightedMixture  # noqa: E402
 from fishergraph.nn.models import FisherNet  # noqa: E402
+from fishergraph.nn.settings import Network, Training  # noqa: E402
 from fishergraph.nn.training import train  # noqa: E402
+from fishergraph.ops.torch_edges import tensor_sets  # noqa: E402
 
-__all__ = ["FisherAggregation", "FisherClassifier", "FisherConv", "FisherNet", "History", "NystromMap", "train"]
+__all__ = [
+    "FisherAggregation",
+    "FisherClassifier",
+    "FisherConv",
+    "FisherNet",
+    "History",
+    "Network",
+    "NystromHead",
+    "Training",
+    "WeightedMixture",
+    "tensor_sets",
+    "train",
+]

@@ -2,34 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from torch import Tensor
 from torch_geometric.nn.aggr import Aggregation
 
-from fishergraph.nn.families import make_mixture
-from fishergraph.nn.kernel_map import LinearHead
-from fishergraph.nn.lazy import check_options
-from fishergraph.nn.mixture import Mixture
-from fishergraph.nn.rows import as_given
-from fishergraph.nn.sets import group_sets
 from fishergraph.device import random_stream
+from fishergraph.em.settings import EM
+from fishergraph.family import Family
+from fishergraph.nn.edges import group_sets
+from fishergraph.nn.families import make_mixture
+from fishergraph.nn.heads import LinearHead
+from fishergraph.nn.rows import match_dtype
 
 
 class FisherAggregation(Aggregation):
-    """φ = p^{-1/2} (μ − w) of every group of rows, or W φ + b with `out_channels` (Eq. 18); an empty group gives φ = 0.
+    """The Fisher embedding of every group of rows: φ = p^{-1/2} (μ − w), or W φ + b (Eq. 18).
+
+    An empty group has φ = 0.
 
     Parameters
     ----------
-    in_channels : width of the rows; −1 takes that of the first input.
-    out_channels : None gives φ itself, (group, heads · num_anchors · in_channels).
-    num_anchors, num_em_steps, heads, **options : as in `FisherConv`, with `family` among them. `counts=True`
-        appends the soft counts, which a readout of graphs wants: {x} and {x, x} have one mean.
+    in_channels : int
+        Number of features of the rows; -1 takes that of the first input.
+    out_channels : int or None, default=None
+        Width of W φ + b; None returns φ itself, (group, heads * num_anchors * in_channels).
+    num_anchors : int, default=4
+        Components p of the mixture.
+    heads : int, default=1
+        Mixtures side by side.
+    family : str or component, default="gaussian-mixture"
+        The manifold, as in `FisherConv`.
+    em : EM, optional
+        E-step, iterations and prior. None is ``EM()``.
+    counts : bool, default=False
+        Append the soft counts, which tell {x} from {x, x}: a readout of graphs needs them.
+    normalize : bool, default=True
+        Divide the rows by their lengths first.
+    bias : bool, default=True
+        Whether W φ has a bias.
 
-    Shapes
-    ------
+    See Also
+    --------
+    FisherConv : The same embedding of the neighbours of every node.
+
+    Notes
+    -----
+    Shapes:
+
     - **input:** x (row, in_channels); index (row,), in any order, or ptr (group + 1,) for grouped rows
     - **output:** (group, out)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from fishergraph.nn import FisherAggregation
+    >>> FisherAggregation(16, num_anchors=2)(torch.randn(5, 16), torch.tensor([0, 0, 1, 1, 1])).shape
+    torch.Size([2, 32])
     """
 
     def __init__(
@@ -37,26 +66,41 @@ class FisherAggregation(Aggregation):
         in_channels: int,
         out_channels: int | None = None,
         num_anchors: int = 4,
-        num_em_steps: int = 1,
         *,
         heads: int = 1,
+        family: str | Family = "gaussian-mixture",
+        em: EM | None = None,
+        counts: bool = False,
+        normalize: bool = True,
         bias: bool = True,
-        **options: Any,
     ):
         super().__init__()
-        check_options(FisherAggregation, options, FisherAggregation, make_mixture, Mixture)
         self.in_channels, self.out_channels = in_channels, out_channels
-        self.mixture = make_mixture(in_channels, num_anchors, heads=heads, num_em_steps=num_em_steps, **options)
+        options: dict[str, Any] = {"heads": heads, "counts": counts, "normalize": normalize}
+        self.mixture = make_mixture(in_channels, num_anchors, family=family, em=em, **options)
         self.head = None if out_channels is None else LinearHead(self.mixture.out_channels, out_channels, bias=bias)
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Draw all parameters again."""
         self.mixture.reset_parameters()
         if self.head is not None:
             self.head.reset_parameters()
 
-    def init_from_data(self, x: Tensor, *, seed: Any = 0) -> FisherAggregation:
-        """self, with anchors at k-means centres of the rows."""
+    def init_from_data(self, x: Tensor, *, seed: Any = 0) -> Self:
+        """Set the anchors to centres of the rows.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_rows, in_channels)
+            The rows.
+        seed : int or random stream, default=0
+            Decides the start of k-means.
+
+        Returns
+        -------
+        FisherAggregation
+            The module itself.
+        """
         self.mixture.init_from_data(x, random_stream(seed, x))
         return self
 
@@ -69,18 +113,36 @@ class FisherAggregation(Aggregation):
         dim: int = -2,
         max_num_elements: int | None = None,
     ) -> Tensor:
-        """One row for each group."""
+        """Embed every group.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_rows, in_channels)
+            The rows.
+        index : Tensor of shape (n_rows,), optional
+            The group of every row.
+        ptr : Tensor of shape (n_groups + 1,), optional
+            Group g has the rows ptr[g] … ptr[g + 1] − 1.
+        dim_size : int, optional
+            The number of groups.
+        dim : int, default=-2
+            The axis of the rows, which must be the first of two.
+        max_num_elements : int, optional
+            Not used.
+
+        Returns
+        -------
+        Tensor of shape (n_groups, out)
+            One row per group.
+        """
         self.assert_two_dimensional_input(x, dim)
         self.mixture.expect(x.shape[1])
         sets = group_sets(index, ptr, x.shape[0], dim_size)  # type: ignore[arg-type]
         if self.head is None:
-            return as_given(self.mixture(x, sets), x)
+            return match_dtype(self.mixture(x, sets), x)
         self.head.expect(self.mixture.out_channels)
-        return self.head.finish(as_given(self.mixture.linear(x, sets, self.head.projection), x))
+        return self.head.finish(match_dtype(self.mixture.linear(x, sets, self.head.weight), x))
 
     def __repr__(self) -> str:
-        mixture = self.mixture
-        return (
-            f"{type(self).__name__}({self.in_channels}, {self.out_channels}, num_anchors={mixture.num_anchors}, "
-            f"num_em_steps={mixture.num_em_steps}, heads={mixture.heads})"
-        )
+        sizes = f"{self.in_channels}, {self.out_channels}, num_anchors={self.mixture.num_anchors}"
+        return f"{type(self).__name__}({sizes}, heads={self.mixture.heads})"

@@ -1,4 +1,4 @@
-"""What an epoch of training sees: the whole graph at once, neighbourhoods of some nodes, or a loader's batches."""
+"""What an epoch of training uses: the whole graph, the nodes near the labelled ones, or sampled neighbourhoods."""
 
 from __future__ import annotations
 
@@ -12,17 +12,22 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch as GraphBatch
 from torch_geometric.data import Data
 
+from fishergraph._errors import InputError
 from fishergraph.nn.loader import CSRNeighborLoader
-from fishergraph.nn.training_door import Task
+from fishergraph.nn.rows import take_rows
+from fishergraph.nn.task import Task
 from fishergraph.ops.torch_edges import tensor_sets
 from fishergraph.ops.torch_sets import TensorSets
 
 
-class Batch(NamedTuple):
+class Step(NamedTuple):
     """A step of training: the logits of some nodes, as a function of the model, and their labels."""
 
     logits: Callable[[nn.Module], Tensor]
     y: Tensor
+
+
+# --- the whole graph ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -31,9 +36,9 @@ class FullBatch:
 
     task: Task
 
-    def batches(self, epoch: int) -> Iterator[Batch]:
-        """The only batch; it is the same in every epoch."""
-        yield Batch(lambda model: self.logits(model)[self.task.train], self.task.y[self.task.train])
+    def steps(self, epoch: int) -> Iterator[Step]:
+        """The only step; it is the same in every epoch."""
+        yield Step(lambda model: self.logits(model)[self.task.train], self.task.y[self.task.train])
 
     def logits(self, model: Any) -> Tensor:
         """The logits of all nodes."""
@@ -41,32 +46,110 @@ class FullBatch:
 
 
 def _call(model: Any, task: Task) -> Tensor:
-    # Not every model of PyG knows edge weights.
+    # Not every model of PyG takes edge weights.
     weights = {} if task.edge_weight is None else {"edge_weight": task.edge_weight}
     return model(task.x, task.edge_index, **weights)
+
+
+# --- the nodes near the labelled ones ----------------------------------------------------------------------
+# With T layers the logits of some nodes depend on the nodes within T hops, and layer t must be known within T − t hops
+# alone. If few nodes have labels this is a fraction of the work, with the same numbers.
+
+
+@dataclass(frozen=True)
+class Field:
+    """The receptive field of some nodes: they come first, then those one hop away, and so on.
+
+    sets : those of the last hop are empty, because no layer uses them.
+    per_hop : how many nodes are new at each distance.
+    """
+
+    x: Tensor
+    sets: TensorSets
+    per_hop: list[int]
+
+    def logits(self, model: Any) -> Tensor:
+        """The logits of the nodes whose field it is."""
+        return model(self.x, self.sets, batch_size=self.per_hop[0], num_sampled_nodes_per_hop=self.per_hop)
+
+
+def receptive_field(x: Tensor, sets: TensorSets, nodes: Tensor, n_hops: int) -> Field:
+    """The field of `nodes` for `n_hops` layers; the multisets keep the weights of the whole graph."""
+    number = torch.full((sets.n_sets,), -1, dtype=torch.int64, device=sets.device)
+    hops = [nodes]
+    for _ in range(n_hops):
+        number[hops[-1]] = 0
+        members = sets.take(hops[-1]).indices.long().unique()
+        hops.append(members[number[members] < 0])
+    order = torch.cat(hops)
+    number[order] = torch.arange(len(order), device=sets.device)
+    inner = sets.take(order[: len(order) - len(hops[-1])])
+    indptr = torch.cat([inner.indptr, inner.indptr[-1:].expand(len(hops[-1]))])
+    near = TensorSets(indptr, number[inner.indices.long()].to(inner.indices.dtype), inner.weights, len(order))
+    return Field(take_rows(x, order), near, [len(hop) for hop in hops])
+
+
+@dataclass(frozen=True)
+class NearBatch:
+    """One step per epoch on the field of the training nodes; measures on that of training and validation nodes."""
+
+    task: Task
+    step: Field
+    measured: Field
+
+    def steps(self, epoch: int) -> Iterator[Step]:
+        """The only step; it is the same in every epoch."""
+        yield Step(self.step.logits, self.task.y[self.task.train])
+
+    def logits(self, model: Any) -> Tensor:
+        """The logits of the training and validation nodes in their rows; NaN in all others."""
+        rows = self.measured.logits(model)
+        logits = rows.new_full((self.task.n_nodes, rows.shape[1]), float("nan"))
+        logits[torch.cat([self.task.train, self.task.val])] = rows
+        return logits
+
+
+def near_batch(model: nn.Module, task: Task) -> NearBatch:
+    """The steps of a model that has multisets and counts hops: `FisherNet` without a readout."""
+    net: Any = model
+    if not hasattr(net, "sets") or getattr(net, "pooling", None) is not None or not len(net.convs):
+        raise InputError(
+            parameter="model",
+            expected="be a FisherNet with layers and without a readout for near=True",
+            got=type(model).__name__,
+            advice="leave near out",
+        )
+    sets, n_hops = net.sets(task.edge_index, task.edge_weight, task.n_nodes), len(net.convs)
+    nodes = (task.train, torch.cat([task.train, task.val]))
+    return NearBatch(task, *(receptive_field(task.x, sets, some, n_hops) for some in nodes))
+
+
+# --- sampled neighbourhoods --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Sampled:
     """Steps on sampled neighbourhoods; the logits of all nodes are exact, computed layer by layer.
 
+    task : in host memory.
     loader : epoch → its batches, PyG's `Data` with x, y, edge_index and batch_size.
+    grouped : whether the edges of a batch are multisets that the model made of the whole graph.
     """
 
-    task: Task  # on the host
+    task: Task
     loader: Callable[[int], Iterable[Any]]
     device: torch.device
-    whole: bool = False  # the edges of a batch are multisets that the model made of the whole graph
+    grouped: bool = False
 
-    def batches(self, epoch: int) -> Iterator[Batch]:
-        """The batches of an epoch, each brought to the device."""
+    def steps(self, epoch: int) -> Iterator[Step]:
+        """The steps of an epoch, each moved to the device."""
         for data in self.loader(epoch):
             data = data.to(self.device, non_blocking=True)
             y = data.y[: data.batch_size].long()
-            yield Batch(lambda model, data=data: _call_batch(model, data, self.whole), y)
+            yield Step(lambda model, data=data: _call_batch(model, data, self.grouped), y)
 
     def logits(self, model: Any) -> Tensor:
-        """The logits of all nodes, layer by layer; a model that cannot do that is given the whole graph."""
+        """The logits of all nodes, layer by layer; a model that cannot do that gets the whole graph."""
         task, inference = self.task, getattr(model, "inference", None)
         if inference is None or "edge_index" not in signature(inference).parameters:
             return _call(model, task.to(self.device))
@@ -79,8 +162,8 @@ def sampled(model: Any, task: Task, hops: list[int], batch_size: int, *, device:
     A model that makes multisets of edges makes them of all edges: a batch has the loops and weights of the whole graph.
     """
     source: Any = task.edge_index
-    whole = hasattr(model, "sets") and len(getattr(model, "convs", ())) > 0  # as a FisherNet does
-    if whole:
+    grouped = hasattr(model, "sets") and len(getattr(model, "convs", ())) > 0  # as a FisherNet has
+    if grouped:
         with torch.no_grad():
             source = model.sets(source, task.edge_weight, task.n_nodes)
     elif getattr(source, "layout", torch.strided) != torch.strided:
@@ -90,51 +173,63 @@ def sampled(model: Any, task: Task, hops: list[int], batch_size: int, *, device:
         weights = {} if task.edge_weight is None else {"edge_weight": task.edge_weight}
         source, beside = Data(**beside, edge_index=source, **weights), {}
     # A batch norm learns nothing from one row: a last batch of one node waits for another epoch.
-    lonely = len(task.train) > batch_size > 1 and len(task.train) % batch_size == 1
+    single = len(task.train) > batch_size > 1 and len(task.train) % batch_size == 1
     loader = CSRNeighborLoader(
-        source, hops, input_nodes=task.train, batch_size=batch_size, shuffle=True, drop_last=lonely, seed=seed,
-        device=device, pin_memory=device.type == "cuda", **beside,
-    )  # fmt: skip
+        source,
+        hops,
+        input_nodes=task.train,
+        batch_size=batch_size,
+        shuffle=True,
+        drop_last=single,
+        seed=seed,
+        device=device,
+        pin_memory=device.type == "cuda",
+        **beside,
+    )
 
     def batches(epoch: int) -> CSRNeighborLoader:
         loader.epoch = epoch
         return loader
 
-    return Sampled(task, batches, device, whole)
+    return Sampled(task, batches, device, grouped)
 
 
-def given_batches(loader: Iterable[Any], epoch: int) -> Iterator[Any]:
-    """The batches of somebody's loader, each of them looked at."""
+def loader_batches(loader: Iterable[Any], epoch: int) -> Iterator[Any]:
+    """The batches of a user's loader, validated."""
     data = None
     for data in loader:
         yield _checked(data)
     if data is None:
-        raise ValueError(
-            f"a loader must give batches in every epoch, got none in epoch {epoch}; pass the loader itself, not an "
-            "iterator over it, with at least one node."
+        raise InputError(
+            parameter="loader",
+            expected="give batches in every epoch",
+            got=f"none in epoch {epoch}",
+            advice="pass the loader itself, not an iterator over it, with at least one node",
         )
 
 
 def _checked(data: Any) -> Any:
     missing = [name for name in ("x", "y", "edge_index", "batch_size") if getattr(data, name, None) is None]
     if missing or isinstance(data, GraphBatch):
-        got = f"none of {', '.join(missing)}" if missing else "a batch of whole graphs"
-        raise ValueError(
-            f"the batches of a loader must have x, y, edge_index and batch_size, the number of their seeds, got {got}; "
-            "pass a NeighborLoader of a graph with features and labels."
+        raise InputError(
+            parameter="loader",
+            expected="give batches with x, y, edge_index and batch_size, the number of their seeds",
+            got=f"none of {', '.join(missing)}" if missing else "a batch of several graphs",
+            advice="pass a NeighborLoader of a graph with features and labels",
         )
     if bool((data.y[: data.batch_size] < 0).any()):
-        raise ValueError("the seeds of a batch must have labels, got -1 in y; give the loader labelled input_nodes.")
+        expected, advice = "give seeds with labels", "give the loader labelled input_nodes"
+        raise InputError(parameter="loader", expected=expected, got="-1 in y", advice=advice)
     return data
 
 
-def _call_batch(model: Any, data: Any, whole: bool) -> Tensor:
-    """The logits of a batch's first nodes, its seeds; what a model does not need of the hops is left out.
+def _call_batch(model: Any, data: Any, grouped: bool) -> Tensor:
+    """The logits of the first nodes of a batch, its seeds; the model gets the arguments that it takes.
 
-    Where the edges are `whole`, they are multisets already, with loops and weights.
+    If the edges are `grouped`, they are multisets already, with loops and weights.
     """
     edges, weights = data.edge_index, getattr(data, "edge_weight", None)
-    if whole:
+    if grouped:
         edges, weights = tensor_sets(edges, weights=weights), None
     hops = {
         "num_sampled_nodes_per_hop": getattr(data, "num_sampled_nodes", None),
@@ -143,6 +238,6 @@ def _call_batch(model: Any, data: Any, whole: bool) -> Tensor:
     }
     known = signature(model.forward).parameters
     takes_all = any(parameter.kind == parameter.VAR_KEYWORD for parameter in known.values())
-    given = {name: value for name, value in hops.items() if value is not None and (takes_all or name in known)}
-    given |= {} if weights is None else {"edge_weight": weights}
-    return model(data.x, edges, **given)[: data.batch_size]
+    options = {name: value for name, value in hops.items() if value is not None and (takes_all or name in known)}
+    options |= {} if weights is None else {"edge_weight": weights}
+    return model(data.x, edges, **options)[: data.batch_size]

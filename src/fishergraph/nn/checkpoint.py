@@ -1,4 +1,4 @@
-"""A training run between two epochs: all that decides its future, in memory and as a safetensors file."""
+"""A training run between two epochs: everything that decides its future, in memory and as a safetensors file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from fishergraph._checks import check_number
+from fishergraph._errors import InputError
 from fishergraph._version import __version__
 from fishergraph.estimators.model_file import Kind, foreign, only, read_file, write_file
 from fishergraph.multiset import LiftedSets
-from fishergraph.nn.history import History
-from fishergraph.nn.model_state import check_sign, read_history
+from fishergraph.nn.history import History, read_history
 from fishergraph.ops.torch_sets import TensorSets
 
 CHECKPOINT = Kind("fishergraph-checkpoint", "a checkpoint", "train")
@@ -26,14 +26,18 @@ CHECKPOINT = Kind("fishergraph-checkpoint", "a checkpoint", "train")
 
 @dataclass
 class Run:
-    """What changes while training: the weights, the optimiser, the schedule, what was seen, and the best weights."""
+    """What changes in training: the weights, the optimiser, the schedule, the history, and the best weights.
+
+    scheduler : None, or a schedule of torch.
+    settings : JSON; a run can only be resumed with the same.
+    """
 
     model: nn.Module
     optimizer: torch.optim.Optimizer
-    scheduler: Any  # None, or a schedule of torch
+    scheduler: Any
     scaler: torch.amp.GradScaler
     device: torch.device
-    settings: dict[str, Any]  # JSON; a run is resumed only by one that has the same
+    settings: dict[str, Any]
     history: History = field(default_factory=History)
     best: dict[str, Tensor] = field(default_factory=dict)
 
@@ -54,12 +58,12 @@ class Snapshot:
     facts: dict[str, Any]
 
     def part(self, prefix: str) -> dict[str, Tensor]:
-        """The tensors whose names begin like that, by the rest of their names."""
+        """The tensors whose names begin with the prefix, by the rest of their names."""
         return {name.removeprefix(prefix): tensor for name, tensor in self.tensors.items() if name.startswith(prefix)}
 
 
 def take_snapshot(run: Run) -> Snapshot:
-    """The state of a run; what it does later does not change it."""
+    """A copy of the state of a run."""
     tensors = {f"model.{name}": tensor for name, tensor in run.weights().items()}
     tensors |= {f"best.{name}": tensor for name, tensor in run.best.items()}  # never written to
     for number, state in run.optimizer.state_dict()["state"].items():
@@ -82,7 +86,7 @@ def _groups(run: Run) -> list[dict[str, Any]]:
 
 
 def _plain(state: dict[str, Any]) -> dict[str, Any]:
-    """The state of a schedule without what is not a value."""
+    """The values in the state of a schedule."""
     return {key: value for key, value in state.items() if isinstance(value, (int, float, str, list, type(None)))}
 
 
@@ -109,8 +113,8 @@ def restore(run: Run, snapshot: Snapshot) -> None:
 
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:
-    """Write a snapshot; the file appears whole or not at all."""
-    # NumPy has no bfloat16: such tensors are kept as float32, under a list of their names.
+    """Write a snapshot; the file appears complete or not at all."""
+    # NumPy has no bfloat16: such tensors are written as float32, with a list of their names.
     short = [name for name, tensor in snapshot.tensors.items() if tensor.dtype == torch.bfloat16]
     wide = snapshot.tensors | {name: snapshot.tensors[name].float() for name in short}
     arrays = {name: tensor.cpu().contiguous().numpy() for name, tensor in wide.items()}
@@ -118,25 +122,25 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
 
 
 def describe_model(model: nn.Module) -> dict[str, str]:
-    """What must be the same where a run is resumed: the class, the type, and where it says them the arguments."""
+    """What must be the same when a run is resumed: the class, the dtype, and the arguments of the model."""
     config = model.config() if hasattr(model, "config") else {}  # type: ignore[operator]
     arguments = {f"model.{name}": re.sub(" at 0x[0-9a-f]+", "", repr(value)) for name, value in config.items()}
     return {"model": type(model).__name__, "dtype": str(next(model.parameters()).dtype), **arguments}
 
 
 def checksum(*values: Any) -> int:
-    """A number that other features, labels, edges or nodes would change."""
-    found = 0
+    """A number that changes with the features, labels, edges or nodes."""
+    total = 0
     for value in values:
         for tensor in _parts(value):
-            whole = tensor.detach().cpu().contiguous()
-            found = zlib.crc32(f"{whole.dtype} {tuple(whole.shape)}".encode(), found)
-            found = zlib.crc32(whole.view(torch.uint8).numpy().data if whole.numel() else b"", found)
-    return found
+            host = tensor.detach().cpu().contiguous()
+            total = zlib.crc32(f"{host.dtype} {tuple(host.shape)}".encode(), total)
+            total = zlib.crc32(host.view(torch.uint8).numpy().data if host.numel() else b"", total)
+    return total
 
 
 def _parts(value: Any) -> Iterator[Tensor]:
-    """The dense tensors that a value is made of."""
+    """The dense tensors of a value."""
     if isinstance(value, LiftedSets):
         yield from (*_parts(value.sets), torch.as_tensor(value.subgraphs))
     elif isinstance(value, TensorSets):
@@ -149,7 +153,7 @@ def _parts(value: Any) -> Iterator[Tensor]:
 
 
 def read_snapshot(path: Path, run: Run) -> Snapshot:
-    """The snapshot of a file, if it belongs to such a run."""
+    """The snapshot of a file, which must belong to such a run."""
     facts, arrays = read_file(path, CHECKPOINT)
     try:
         tensors = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
@@ -157,19 +161,19 @@ def read_snapshot(path: Path, run: Run) -> Snapshot:
     except (KeyError, TypeError) as error:
         raise foreign(path, f"one with parts missing or unknown ({error})", CHECKPOINT) from None
     snapshot = Snapshot(tensors, facts)
-    mine = {name: tuple(tensor.shape) for name, tensor in run.model.state_dict().items()}
-    theirs = {name: tuple(tensor.shape) for name, tensor in snapshot.part("model.").items()}
+    expected = {name: tuple(tensor.shape) for name, tensor in run.model.state_dict().items()}
+    stored = {name: tuple(tensor.shape) for name, tensor in snapshot.part("model.").items()}
     if not isinstance(facts.get("settings"), dict) or "random.cpu" not in tensors:
         raise foreign(path, "one with parts missing", CHECKPOINT)
-    if mine != theirs:
-        name = next(name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name))
-        raise ValueError(
-            f"'{path}' must hold the weights of this model, got {theirs.get(name, 'none')} for {name}, which has "
-            f"{mine.get(name, 'none')} here; build the model as it was, or set resume=False."
+    if expected != stored:
+        name = next(name for name in {**expected, **stored} if expected.get(name) != stored.get(name))
+        raise InputError(
+            f"'{path}' must hold the weights of this model, got {stored.get(name, 'none')} for {name}, which has "
+            f"{expected.get(name, 'none')} here; build the model as it was, or set resume=False."
         )
     for key, value in run.settings.items():
-        if facts["settings"].get(key, value) != value:  # older files say less
-            raise ValueError(
+        if facts["settings"].get(key, value) != value:
+            raise InputError(
                 f"'{path}' must come from a run with {key}={value!r}, got {facts['settings'].get(key)!r}; "
                 "pass the settings of that run, or set resume=False."
             )
@@ -180,12 +184,12 @@ def read_snapshot(path: Path, run: Run) -> Snapshot:
     return snapshot
 
 
-# What of a schedule changes from epoch to epoch; the rest is what it was made with.
+# The entries of a schedule that change from epoch to epoch.
 _MOVING = {"last_epoch", "best", "num_bad_epochs", "cooldown_counter"}
 
 
 def check_snapshot(run: Run, snapshot: Snapshot) -> None:
-    """Raise unless every tensor and number is such as this run could have."""
+    """Raise unless every tensor and number could belong to this run."""
     facts = only(snapshot.facts, ("fishergraph", "bfloat16", "history", "rates", "scheduler", "scaler", "settings"))
     _check_tensors(run, snapshot)
     history = only(facts["history"], ("rows", "best_epoch"))
@@ -201,14 +205,14 @@ def check_snapshot(run: Run, snapshot: Snapshot) -> None:
 
 
 def _check_tensors(run: Run, snapshot: Snapshot) -> None:
-    """Weights, and the best ones if there are any, as the model's; moments as wide as their weights; a random state."""
-    mine = run.model.state_dict()
+    """Check the weights, the best ones if there are any, the moments of the optimiser, and the random state."""
+    own = run.model.state_dict()
     for prefix in ("model.", "best."):
         for name, tensor in snapshot.part(prefix).items():
-            if (tensor.shape, tensor.dtype) != (mine[name].shape, mine[name].dtype):
+            if (tensor.shape, tensor.dtype) != (own[name].shape, own[name].dtype):
                 raise ValueError(f"{prefix}{name} is {tensor.dtype} of {tuple(tensor.shape)}")
             check_sign(name, tensor)
-    if len(snapshot.part("best.")) not in (0, len(mine)):
+    if len(snapshot.part("best.")) not in (0, len(own)):
         raise ValueError("some of the best weights")
     _check_moments(run, snapshot.part("optimizer."))
     torch.Generator().set_state(snapshot.tensors["random.cpu"])
@@ -218,11 +222,19 @@ def _check_tensors(run: Run, snapshot: Snapshot) -> None:
         raise KeyError(strange[0])
 
 
+def check_sign(name: str, weight: Tensor) -> None:
+    """Raise if a variance or a mean number of counts is not positive, or a number of a batch norm is negative."""
+    positive = bool((weight > 0).all()) if name.endswith("_extra_state") else True
+    counted = name.endswith(("num_batches_tracked", "running_var"))
+    if not positive or (counted and bool((weight < 0).any())):
+        raise ValueError(f"{name} must be {'not negative' if counted else 'positive'}")
+
+
 _RANDOM = ("random.cpu", "random.cuda")
 
 
 def _check_moments(run: Run, moments: dict[str, Tensor]) -> None:
-    """What Adam knows of a weight: the steps it has taken, and two moments as wide as the weight; or nothing."""
+    """Check what Adam keeps for a weight: its steps and two moments of the shape of the weight, or nothing."""
     weights = {str(k): weight for k, weight in enumerate(w for group in _groups(run) for w in group["params"])}
     for number in {name.partition(".")[0] for name in moments}:
         for key in ("step", "exp_avg", "exp_avg_sq"):
@@ -235,16 +247,16 @@ def _check_moments(run: Run, moments: dict[str, Tensor]) -> None:
         raise KeyError(next(iter(moments)))
 
 
-def _check_like(found: Any, mine: dict[str, Any] | None, what: str) -> None:
-    """Raise unless a state has the entries of this run's own, in their types, and what never changes unchanged."""
-    if mine is None or found is None:
-        if found is not mine:
+def _check_like(stored: Any, own: dict[str, Any] | None, what: str) -> None:
+    """Raise unless a state has the entries of this run in their types, and the constant ones unchanged."""
+    if own is None or stored is None:
+        if stored is not own:
             raise ValueError(f"a {what} of another run")
         return
-    if set(only(found, mine)) != set(mine):
-        raise KeyError(min(set(mine) - set(found)))
-    for name, value in mine.items():
-        other = found[name]
+    if set(only(stored, own)) != set(own):
+        raise KeyError(min(set(own) - set(stored)))
+    for name, value in own.items():
+        other = stored[name]
         fixed = what == "scheduler" and name not in _MOVING and not name.startswith("_")
         if fixed and other != value:
             raise ValueError(f"{name}={other!r} in the {what}")

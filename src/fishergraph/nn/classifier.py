@@ -2,94 +2,137 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from fishergraph import _checks
+from fishergraph._errors import InputError
 from fishergraph._graph_checks import check_row_order
+from fishergraph._progress import costing, progress_bar
 from fishergraph._repr import short_params
 from fishergraph._warn import each_warning_once
-from fishergraph.estimators.base import all_or_nothing
 from fishergraph.costs import network_learning
-from fishergraph.estimators.door import host_door
-from fishergraph.estimators.model_file import (
-    load_model,
-)
-from fishergraph._progress import costing, progress_bar
-from fishergraph.family import FAMILIES
-from fishergraph.multiset import WEIGHTS, Rule, choose_multiset
-from fishergraph.nn.classifier_file import restore_classifier, save_classifier
-from fishergraph.nn.history import History
-from fishergraph.nn.labels import UNLABELLED, check_split, given_rows, hold_out, read_labels
-from fishergraph.nn.lifted import check_whole, n_outputs
+from fishergraph.device import Device, choose_device
+from fishergraph.em.settings import EM, choose_em
+from fishergraph.estimators.base import NestedParams, all_or_nothing
+from fishergraph.estimators.given import features_and_graph
+from fishergraph.estimators.inputs import InputSettings, check_same_source, read_host, structure_of
+from fishergraph.estimators.model_file import reading_model
+from fishergraph.estimators.state import ModelState
+from fishergraph.family import Family, choose_family
+from fishergraph.multiset import Rule, choose_multiset
+from fishergraph.nn.classifier_file import read_classes, read_network, write_classifier
+from fishergraph.nn.history import History, read_history
+from fishergraph.nn.labels import UNLABELLED, check_split, hold_out, read_labels, read_rows
+from fishergraph.nn.lifted import n_outputs
 from fishergraph.nn.models import FisherNet
 from fishergraph.nn.rows import as_tensor
-from fishergraph.nn.training import MOST_EPOCHS, own_randomness, train
+from fishergraph.nn.settings import Network, Training, choose_network, choose_training
+from fishergraph.nn.training import own_randomness, train
 from fishergraph.ops.torch_device import find_device, to_numpy
 from fishergraph.ops.torch_edges import tensor_sets
 from fishergraph.ops.torch_threads import bounded
 from fishergraph.structural import describe_structure
 
-_IN_ORDER = "y.reindex(X.index), or y.reindex(as_graph(graph).ids) if X is no DataFrame"
-_INITS = {"data": True, "random": False}
+_IN_ORDER = "y.reindex(X.index), or y.reindex(as_graph(graph).ids) if X is not a DataFrame"
+# The arguments of the network that come from a parameter of another name.
+_PARAMETERS = {
+    "hidden_channels": "dim",
+    "num_layers": "n_layers",
+    "num_anchors": "n_anchors",
+    **dict.fromkeys(("head", "heads", "jk", "dropout", "input_dropout"), "network"),
+}
 
 
-class FisherClassifier(ClassifierMixin, BaseEstimator):
+class FisherClassifier(ClassifierMixin, NestedParams):
     """Classify the nodes of a graph, from the labels of some of them, by Fisher layers trained end to end.
 
     The network is `FisherNet`: an input map, layers of Fisher embeddings of every node's multiset, and a linear
-    classifier on all of them (Eq. 2). Its anchors start where k-means puts them without labels, as in Section 4.5 of
-    the paper, and are trained with everything else by Adam, until the validation accuracy rises no more.
+    classifier on all of them (Eq. 2). Its anchors start where k-means finds them without labels, as in Section 4.5 of
+    the paper, and are trained with everything else by Adam, until the validation accuracy stops rising.
 
     Parameters
     ----------
-    n_layers, n_anchors, dim, n_em_iter : layers, components of a mixture, width of a layer, EM iterations.
-    e_step, column_penalty, variance, prior, normalize : as in `FisherEmbedding`.
-    family : "gaussian-mixture", "diagonal-mixture", "von-mises-fisher", "gaussian" or "multinomial", as in `FisherConv`
-        and `FisherNet`: with the last one the first layer sees the counts in X.
-    head : what makes a layer's output of φ: "nystrom", "relu" or "linear".
-    jk : "cat", the classifier sees all layers, or "last".
-    dropout, input_dropout : of the rows that enter a layer or the classifier, and of X itself.
-    heads : mixtures side by side in a layer.
-    multiset, weights, undirected, structure : as in `FisherEmbedding`.
-    init : "data", anchors and landmarks by k-means; or "random".
-    lr, weight_decay, max_epochs, patience, schedule, amp : as in `fishergraph.nn.train`.
-    validation_fraction : the share of the labelled rows of each class that is held out where `fit` is given no `val`; 0
-        holds none out, and runs all epochs.
-    batch_size, fan_out : rows to train on in a step, and neighbours sampled at each distance (a number, or one per
-        layer); None takes the whole graph at once, as pairs, paths and tuples must. Predictions always see all
-        neighbours.
-    device : "cpu", "cuda" or "cuda:1". On the CPU the type of X is kept, on a card the network is in float32.
-    random_state : seed.
-    n_jobs : threads, any number with the same result, as in `fishergraph.nn.train`; None uses every core.
-    verbose : show a progress bar.
+    n_layers : int, default=2
+        Number of layers.
+    n_anchors : int, default=4
+        Number of mixture components of a layer.
+    dim : int, default=64
+        Width of a layer.
+    multiset : str or component, default="neighbourhood"
+        The multiset of a node, with edge weights and directions, as in `FisherEmbedding`.
+    family : str or component, default="gaussian-mixture"
+        The manifold, as in `FisherConv`. The first layer of a `MultinomialMixture` reads the counts in X.
+    em : EM, optional
+        E-step, iterations, prior, and how the first anchors are learned. None is ``EM()``.
+    structure : {"projection", "degree", "spectral"}, default="projection"
+        The features of a graph without any (``X=None``).
+    normalize : bool, default=True
+        Divide the rows of X, and the points of every layer, by their lengths.
+    network : Network, default=Network()
+        Heads, dropout and start of the network.
+    training : Training, default=Training()
+        Learning rate, epochs, early stopping and mini-batches.
+    device : str or Device, default="cpu"
+        "cpu", "cuda" or "cuda:1". On the CPU the dtype of X is kept, on a GPU the network is in float32.
+    random_state : int, RandomState or None, default=None
+        Seed.
+    n_jobs : int, optional
+        Threads, with the same result at any number, as in `fishergraph.nn.train`; None uses every core.
+    verbose : bool or callable, default=False
+        Show a progress bar.
 
     Attributes
     ----------
-    classes_ : the labels, in order.
-    net_ : the trained `FisherNet`.
-    history_ : a row per epoch, `fishergraph.plots.training_curves` draws it; n_iter_ is their number.
-    n_features_in_, feature_names_in_ : as in scikit-learn.
+    classes_ : ndarray
+        The labels, in order.
+    net_ : FisherNet
+        The trained network.
+    history_ : History
+        A row per epoch; `fishergraph.plots.training_curves` draws it.
+    n_iter_ : int
+        Number of epochs.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str
+        Names of the columns of X, if it had any.
+
+    See Also
+    --------
+    FisherEmbedding : The same layers without labels.
+    fishergraph.nn.FisherNet : The network as a torch module.
 
     Examples
     --------
     >>> from fishergraph import FisherClassifier
     >>> from fishergraph.datasets import load_graph
+    >>> from fishergraph.nn import Training
     >>> cora = load_graph("cora")
     >>> y = cora.y.copy()
     >>> y[cora.test] = -1  # unlabelled
-    >>> model = FisherClassifier(random_state=0).fit(cora.X, y, graph=cora.graph, val=cora.val)
-    >>> model.predict(cora.X, graph=cora.graph)[cora.test]
+    >>> model = FisherClassifier(dim=16, training=Training(max_epochs=2), random_state=0)
+    >>> model.fit(cora.X, y, graph=cora.graph, val=cora.val).predict(cora.X, graph=cora.graph).shape
+    (2708,)
     """
+
+    _chosen: ClassVar[dict[str, Any]] = {
+        "multiset": choose_multiset,
+        "family": choose_family,
+        "em": choose_em,
+        "network": choose_network,
+        "training": choose_training,
+        "device": choose_device,
+    }
 
     def __init__(
         self,
@@ -97,33 +140,14 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         n_anchors: int = 4,
         dim: int = 64,
         *,
-        n_em_iter: int = 1,
-        e_step: str = "posterior",
-        column_penalty: float = 1.0,
-        family: str = "gaussian-mixture",
-        variance: float | str = "auto",
-        prior: float = 0.0,
-        normalize: bool = True,
-        head: str = "nystrom",
-        jk: str = "cat",
-        dropout: float = 0.5,
-        input_dropout: float = 0.0,
-        heads: int = 1,
         multiset: str | Rule = "neighbourhood",
-        weights: str | None = None,
-        undirected: bool = False,
+        family: str | Family = "gaussian-mixture",
+        em: EM | None = None,
         structure: str = "projection",
-        init: str = "data",
-        lr: float = 0.001,
-        weight_decay: float = 5e-4,
-        max_epochs: int = 500,
-        patience: int | None = 100,
-        schedule: str | None = None,
-        validation_fraction: float = 0.1,
-        batch_size: int | None = None,
-        fan_out: Any = None,
-        amp: bool | str = False,
-        device: str = "cpu",
+        normalize: bool = True,
+        network: Network = Network(),  # noqa: B008
+        training: Training = Training(),  # noqa: B008
+        device: str | Device = "cpu",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: Any = False,
@@ -131,32 +155,13 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         self.n_layers = n_layers
         self.n_anchors = n_anchors
         self.dim = dim
-        self.n_em_iter = n_em_iter
-        self.e_step = e_step
-        self.column_penalty = column_penalty
-        self.family = family
-        self.variance = variance
-        self.prior = prior
-        self.normalize = normalize
-        self.head = head
-        self.jk = jk
-        self.dropout = dropout
-        self.input_dropout = input_dropout
-        self.heads = heads
         self.multiset = multiset
-        self.weights = weights
-        self.undirected = undirected
+        self.family = family
+        self.em = em
         self.structure = structure
-        self.init = init
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.schedule = schedule
-        self.validation_fraction = validation_fraction
-        self.batch_size = batch_size
-        self.fan_out = fan_out
-        self.amp = amp
+        self.normalize = normalize
+        self.network = network
+        self.training = training
         self.device = device
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -176,55 +181,117 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
         checkpoint: str | Path | None = None,
         resume: bool = False,
         log: str | Path | None = None,
-    ) -> FisherClassifier:
-        """Train on the labelled rows; rows without a label (−1, None, NaN or '') belong to the graph all the same.
+    ) -> Self:
+        """Train on the labelled rows; rows without a label belong to the graph all the same.
 
-        X is dense or CSR, (node, feature), or None for structural features of the graph. `graph` is anything that
-        `as_graph` takes; None makes every row its own multiset. A Series y must be in the order of the rows. `val` is a
-        mask, or the numbers, of labelled rows that decide when to stop. `checkpoint`, `resume` and `log` are those of
-        `fishergraph.nn.train`.
+        Parameters
+        ----------
+        X : matrix of shape (n_nodes, n_features), or None
+            Features, dense or CSR; None uses structural features of the graph.
+        y : array of shape (n_nodes,)
+            Labels; −1, None, NaN and '' mark rows without one. A Series must be in the order of the rows.
+        graph : graph, optional
+            Anything that `as_graph` takes; None makes every row its own multiset.
+        val : mask or row numbers, optional
+            Labelled rows that decide when to stop.
+        checkpoint, resume, log
+            See `fishergraph.nn.train`.
+
+        Returns
+        -------
+        FisherClassifier
+            The fitted model.
         """
         self._check_params()
         words = check_random_state(_checks.check_random_seed(self.random_state)).randint(0, 2**31 - 1, size=3)
         self.structure_seed_, seed, split_seed = (int(word) for word in words)
-        x, sets, ids = self._open(X, graph, fitting=True)
+        x, sets, ids = self._read(X, graph, fitting=True)
         check_row_order(y, ids, _IN_ORDER)
-        n_nodes, slots = n_outputs(sets), sets.slots if sets.lifted else None
+        training, n_nodes = self.training, n_outputs(sets)
         self.classes_, codes = read_labels(y, n_nodes)
-        held = hold_out(codes, self.validation_fraction, split_seed) if val is None else given_rows(val, n_nodes)
+        held = hold_out(codes, training.validation_fraction, split_seed) if val is None else read_rows(val, n_nodes)
         rows = check_split(self.classes_, codes, held)
-        if len(codes) == 1 and self.head == "relu":
-            raise ValueError("head='relu' has a batch norm, which needs two rows, got n_samples=1; use 'linear'.")
-        device = find_device(self.device)
+        if len(codes) == 1 and self.network.head == "relu":
+            raise InputError("head='relu' has a batch norm, which needs two rows, got n_samples=1; use 'linear'.")
+        device = find_device(choose_device(self.device).name)
         with own_randomness(device, seed):
-            net = self._network(x.shape[1], len(self.classes_), slots).to(device, x.dtype)
-            if _checks.look_up(_INITS, self.init, "init"):
+            net = FisherNet(**self._config(x.shape[1], len(self.classes_))).to(device, x.dtype)
+            if self.network.learns_start:
                 cost = network_learning(x.shape, self.dim, self.n_layers, self.n_anchors)
                 with costing(progress_bar(self.verbose), "learning", cost):
                     net.init_from_data(x.to(device), sets.to(device), seed=seed)
+        options = training.get_params()
+        for name, other in (("max_epochs", "epochs"), ("fan_out", "num_neighbors"), ("validation_fraction", None)):
+            value = options.pop(name)
+            options |= {} if other is None else {other: value}
         self.history_: History = train(
-            net, x, codes, sets, train=rows, val=held, epochs=self.max_epochs, lr=self.lr, patience=self.patience,
-            weight_decay=self.weight_decay, schedule=self.schedule, batch_size=self.batch_size,
-            num_neighbors=self.fan_out, amp=self.amp, device=self.device, seed=seed, n_jobs=self.n_jobs,
-            checkpoint=checkpoint, resume=resume, log=log, progress=self.verbose,
-        )  # fmt: skip
+            net,
+            x,
+            codes,
+            sets,
+            train=rows,
+            val=held,
+            device=device,
+            seed=seed,
+            n_jobs=self.n_jobs,
+            checkpoint=checkpoint,
+            resume=resume,
+            log=log,
+            progress=self.verbose,
+            **options,
+        )
         self.net_, self.n_iter_ = net, len(self.history_)
         return self
 
     @bounded
     def predict(self, X: Any = None, *, graph: Any = None) -> np.ndarray:
-        """The likeliest class of every row: of the same graph, a larger one, or another one."""
+        """Return the most likely class of every row.
+
+        Parameters
+        ----------
+        X, graph
+            See `fit`. The same graph, a larger one, or another one.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            One class per row.
+        """
         logits, _ = self._logits(X, graph)
         return self.classes_[to_numpy(logits.argmax(1))]
 
     @bounded
     def predict_proba(self, X: Any = None, *, graph: Any = None) -> np.ndarray:
-        """The probabilities of the classes, (row, class), in the order of `classes_`."""
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X, graph
+            See `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes, n_classes)
+            Columns in the order of `classes_`.
+        """
         logits, _ = self._logits(X, graph)
         return to_numpy(torch.softmax(logits, dim=1))
 
     def score(self, X: Any = None, y: Any = None, sample_weight: Any = None, *, graph: Any = None) -> float:
-        """The share of the rows with a label in y that are classified as it says."""
+        """Return the accuracy on the rows that have a label in y.
+
+        Parameters
+        ----------
+        X, y, graph
+            See `fit`.
+        sample_weight : array of shape (n_nodes,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            The fraction of correct rows.
+        """
         logits, ids = self._logits(X, graph)
         check_row_order(y, ids, _IN_ORDER)
         predicted = self.classes_[to_numpy(logits.argmax(1))]
@@ -237,63 +304,146 @@ class FisherClassifier(ClassifierMixin, BaseEstimator):
     def _logits(self, X: Any, graph: Any) -> tuple[Tensor, Any]:
         """The logits, (row, class), and the ids of the rows."""
         check_is_fitted(self)
-        x, sets, ids = self._open(X, graph, fitting=False)
-        device, first = find_device(self.device), next(self.net_.parameters())
+        self._check_unchanged()
+        x, sets, ids = self._read(X, graph, fitting=False)
+        device, first = find_device(choose_device(self.device).name), next(self.net_.parameters())
         logits = self.net_.to(device).inference(x.to(first.dtype), sets, device=device)
         if not bool(torch.isfinite(logits).all()):
-            raise ValueError(
-                "the network must give finite numbers, got others, as weights or features of huge size do; rescale X, "
-                "fit again, or get the model file again."
+            raise InputError(
+                "the network returns numbers that are not finite, as huge weights or features give; rescale X, fit "
+                "again, or get the model file again.",
+                parameter="X",
             )
         return logits, ids
 
-    def _open(self, X: Any, graph: Any, *, fitting: bool) -> tuple[Tensor, Any, Any]:
-        """(x, sets) as tensors in host memory, and the ids of the rows."""
-        X, sets, ids = host_door(self, X, graph, fitting=fitting)
-        if sp.issparse(X) and self.batch_size is not None:
+    def _read(self, X: Any, graph: Any, *, fitting: bool) -> tuple[Tensor, Any, Any]:
+        """X and its multisets as tensors in host memory, and the ids of the rows."""
+        X, graph = features_and_graph(X, graph, fitting=fitting)
+        if fitting:
+            self.structural_, self.needs_graph_ = X is None, graph is not None
+        else:
+            check_same_source(X, graph, structural=self.structural_, needs_graph=self.needs_graph_)
+        progress, device = progress_bar(self.verbose), choose_device(self.device)
+        settings = InputSettings(
+            rule=choose_multiset(self.multiset),
+            family=choose_family(self.family),
+            normalize=self.normalize,
+            device=device,
+            n_jobs=_checks.check_n_jobs(self.n_jobs),
+            progress=progress,
+            check_columns=lambda X: validate_data(self, X, reset=fitting, skip_check_array=True),
+        )
+        structural = partial(
+            structure_of, structure=self.structure, dim=self.dim, seed=self.structure_seed_, progress=progress
+        )
+        X, sets, ids = read_host(X, graph, settings, structural)
+        if sp.issparse(X) and self.training.batch_size is not None:
             _checks.check_dense(X)
             X = X.toarray()  # batches are cut from dense rows
-        dtype = np.float32 if self.device != "cpu" else X.dtype
+        dtype = X.dtype if device.name == "cpu" else np.float32
         return as_tensor(X.astype(dtype, copy=False)), tensor_sets(sets), ids
 
-    def _network(self, n_features: int, n_classes: int, slots: int | None) -> FisherNet:
-        """The network; its multisets come with their loops and weights."""
-        return FisherNet(
-            n_features, self.dim, self.n_layers, n_classes, num_anchors=self.n_anchors, num_em_steps=self.n_em_iter,
-            head=self.head, jk=self.jk, dropout=self.dropout, normalize=self.normalize, heads=self.heads,
-            variance=self.variance, prior=self.prior, e_step=self.e_step, column_penalty=self.column_penalty,
-            family=self.family, add_self_loops=False, slots=slots, input_dropout=self.input_dropout,
-        )  # fmt: skip
+    def _config(self, n_features: int, n_classes: int) -> dict[str, Any]:
+        """The arguments of the network."""
+        network = self.network.get_params(deep=False)
+        del network["init"]
+        return {
+            "in_channels": n_features,
+            "hidden_channels": self.dim,
+            "num_layers": self.n_layers,
+            "out_channels": n_classes,
+            "num_anchors": self.n_anchors,
+            "multiset": choose_multiset(self.multiset),
+            "family": choose_family(self.family),
+            "em": choose_em(self.em),
+            "normalize": self.normalize,
+            **network,
+        }
 
     def _check_params(self) -> None:
-        """Raise for a parameter that the network and the training would know under another name."""
-        _checks.check_device(self.device, "float32")
-        choose_multiset(self.multiset)
-        check_whole(self.multiset, self.batch_size)
-        _checks.look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights")
-        _checks.look_up(_INITS, self.init, "init")
-        _checks.look_up(FAMILIES, self.family, "family")
-        _checks.check_flag(self.undirected, "undirected")
+        """Raise for a parameter that the network and the training have under another name."""
+        rule, device = choose_multiset(self.multiset), choose_device(self.device)
+        network, training = choose_network(self.network), choose_training(self.training)
+        network.check()
+        training.check()
+        choose_family(self.family)
+        choose_em(self.em)
         describe_structure(self.structure)
-        for name, least in (("n_layers", 0), ("n_anchors", 1), ("dim", 1), ("n_em_iter", 0), ("max_epochs", 1)):
-            bounds = {"n_layers": _checks.MOST_LAYERS, "n_em_iter": _checks.MOST_ITERATIONS, "max_epochs": MOST_EPOCHS}
-            most = bounds.get(name, _checks.MOST_COLUMNS)
-            _checks.check_integer(getattr(self, name), name, least=least, most=most)
-        _checks.check_number(self.validation_fraction, "validation_fraction", most=0.9)
+        _checks.check_integer(self.n_layers, "n_layers", least=0, most=_checks.MOST_LAYERS)
+        _checks.check_integer(self.n_anchors, "n_anchors", least=1, most=_checks.MOST_COLUMNS)
+        _checks.check_integer(self.dim, "dim", least=1, most=_checks.MOST_COLUMNS)
+        _checks.check_flag(self.normalize, "normalize")
+        if device.precision != "float32":
+            expected = "have precision='float32' for a network"
+            raise InputError(parameter="device", value=device, expected=expected, advice="use Training(amp='bf16')")
+        if training.batch_size is not None and rule.lifts:
+            raise InputError(
+                parameter="batch_size",
+                value=training.batch_size,
+                expected=f"be None with multiset={rule!r}, whose members are made of several nodes",
+                advice="leave it out, or use another multiset",
+            )
+
+    def _check_unchanged(self) -> None:
+        """Raise if a parameter of the network was changed after the fit."""
+        fitted = self.net_.config()
+        asked = self._config(fitted["in_channels"], len(self.classes_))
+        for name, value in asked.items():
+            if value != fitted[name]:
+                parameter = _PARAMETERS.get(name, name)
+                raise InputError(
+                    f"{parameter} is {getattr(self, parameter)!r}, but the model was fitted with {name}="
+                    f"{fitted[name]!r}. Restore the parameter or call fit again.",
+                    parameter=parameter,
+                    value=getattr(self, parameter),
+                )
 
     def save(self, path: str | Path) -> None:
-        """Write the trained model to one safetensors file (arrays, and parameters as JSON in its header)."""
+        """Write the trained model to one safetensors file: arrays, and parameters as JSON in its header.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; it appears complete or not at all.
+        """
         check_is_fitted(self)
-        save_classifier(self, path)
+        self._check_unchanged()
+        name, params = type(self).__name__, self.get_params(deep=False)
+        write_classifier(path, name, params, vars(self), self.net_, self.history_)
 
     @classmethod
-    def load(cls, path: str | Path, *, device: str | None = None) -> FisherClassifier:
-        """The model that `save` wrote; `device` takes the place of the one it was trained on."""
-        model = load_model(cls, path, restore_classifier)
+    def load(cls, path: str | Path, *, device: str | Device | None = None) -> Self:
+        """Read a model that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        device : str or Device, optional
+            Replaces the device the model was trained on.
+
+        Returns
+        -------
+        FisherClassifier
+            The fitted model.
+        """
+        with reading_model(path):
+            state = ModelState.read(path, cls.__name__)
+            model = cls(**state.params)
+            model._check_params()
+            vars(model).update(state.attributes)
+            model.classes_ = read_classes(state.parts.pop("classes"), state.parts.pop("classes_dtype"))
+            n_columns = choose_multiset(model.multiset).n_columns(model.n_features_in_)
+            model.net_ = read_network(model._config(n_columns, len(model.classes_)), state.arrays)
+            model.history_ = read_history(state.parts.pop("history"))
+            model.n_iter_ = len(model.history_)
+            state.finish()
         return model if device is None else model.set_params(device=device)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.positive_only = self.family == "multinomial"
+        family = self.family
+        support = getattr(family, "support", family)
+        tags.input_tags.positive_only = isinstance(support, str) and support in ("multinomial", "counts")
         return tags

@@ -1,60 +1,85 @@
-"""The model file of a `FisherClassifier`: what is written, and the model made of it again."""
+"""The model file of a `FisherClassifier`: classes, history and weights, and the network made of them again."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from fishergraph._version import __version__
-from fishergraph.estimators.model_file import (
-    COMMON,
-    given_params,
-    only,
-    pack_features,
-    plain_params,
-    unpack_features,
-    write_file,
-)
-from fishergraph.multiset import Tuples, choose_multiset, makes_lifted, slots_of
-from fishergraph.nn.model_state import read_classes, read_history, read_network
+from fishergraph.estimators.model_file import pack_attributes, plain_params, register_components, write_file
+from fishergraph.nn.checkpoint import check_sign
+from fishergraph.nn.history import History
+from fishergraph.nn.mixture import WeightedMixture
+from fishergraph.nn.models import FisherNet
+from fishergraph.nn.settings import Network, Training
 from fishergraph.ops.torch_device import to_numpy
 
-C = TypeVar("C")
+register_components(Network, Training, WeightedMixture)
 
 
-def save_classifier(model: Any, path: str | Path) -> None:
+def write_classifier(
+    path: str | Path, name: str, params: Mapping[str, Any], fitted: Mapping[str, Any], net: FisherNet, history: History
+) -> None:
     """Write a trained classifier to one safetensors file."""
+    classes = fitted["classes_"]
+    state = {"classes": classes.tolist(), "classes_dtype": classes.dtype.str, "history": vars(history)}
     header = {
-        "class": type(model).__name__,
+        "class": name,
         "fishergraph": __version__,
-        "params": plain_params(model),
-        **pack_features(model),
-        "classes": model.classes_.tolist(),
-        "classes_type": model.classes_.dtype.str,
-        "network": model.net_.config(),
-        "history": vars(model.history_),
+        "params": plain_params(params),
+        "fitted": pack_attributes(fitted),
+        "state": state,
     }
-    write_file(path, header, {name: to_numpy(tensor) for name, tensor in model.net_.state_dict().items()})
+    write_file(path, header, {name: to_numpy(tensor) for name, tensor in net.state_dict().items()})
 
 
-def restore_classifier(cls: type[C], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> C:
-    """The classifier of a header and its arrays."""
-    only(header, (*COMMON, "classes", "classes_type", "network", "history"))
-    model: Any = cls(**given_params(header))
-    model._check_params()
-    unpack_features(model, header)
-    model.classes_ = read_classes(header["classes"], header["classes_type"])
-    rule = choose_multiset(model.multiset)
-    width = model.n_features_in_
-    expected = {
-        "in_channels": rule.n_columns(width) if isinstance(rule, Tuples) else width,
-        "out_channels": len(model.classes_),
-        "slots": slots_of(model.multiset) if makes_lifted(model.multiset) else None,
-        "pooling": None,
-    }
-    model.net_ = read_network(header["network"], arrays, expected)
-    model.history_ = read_history(header["history"])
-    model.n_iter_ = len(model.history_)
-    return model
+def read_network(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> FisherNet:
+    """The network of these arguments with its weights, which are taken out of `arrays`.
+
+    Nothing is allocated before the shapes are compared.
+    """
+    if config["num_layers"] > len(arrays):
+        raise ValueError(f"{config['num_layers']} layers must have weights, got {len(arrays)} arrays.")
+    with torch.device("meta"):
+        shapes = {name: tensor.shape for name, tensor in FisherNet(**config).state_dict().items()}
+    weights = {name: _weight(arrays.pop(name), name, shape) for name, shape in shapes.items()}
+    dtypes = {weight.dtype for name, weight in weights.items() if name.endswith("weight")}
+    if len(dtypes) != 1:
+        raise ValueError(f"the weights of a network must have one dtype, got {len(dtypes)}.")
+    net = FisherNet(**config).to(dtypes.pop()).eval()
+    net.load_state_dict(weights)
+    return net
+
+
+def _weight(array: np.ndarray, name: str, shape: torch.Size) -> Tensor:
+    """One tensor of the state, of this shape."""
+    if array.shape != tuple(shape):
+        raise ValueError(f"{name} must have the shape {tuple(shape)}, got {array.shape}.")
+    counted = name.endswith("num_batches_tracked")
+    if array.dtype not in ((np.int64,) if counted else (np.float32, np.float64)):
+        raise ValueError(f"{name} must hold {'integers' if counted else 'floats'}, got {array.dtype}.")
+    weight = torch.from_numpy(array.copy())
+    check_sign(name, weight)
+    return weight
+
+
+def read_classes(values: Any, name: Any) -> np.ndarray:
+    """The labels of the classes, in order, in the dtype of that name."""
+    if not isinstance(values, list) or not isinstance(name, str) or len(values) < 1:
+        raise TypeError("classes that are not a list")
+    dtype = np.dtype(name)
+    if all(isinstance(value, str) for value in values):
+        fits = dtype.kind == "O" or (dtype.kind == "U" and dtype.itemsize == 4 * max(map(len, values)))
+    else:
+        fits = dtype.kind in "biuf" and all(isinstance(value, (int, float)) for value in values)
+    if not fits:
+        raise ValueError(f"classes must have the dtype {name} of the file.")
+    classes = np.array(values, dtype=dtype)
+    if classes.tolist() != values or classes.tolist() != sorted(set(values)):
+        raise ValueError("classes must be sorted and distinct.")
+    return classes

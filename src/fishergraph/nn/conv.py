@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
@@ -10,76 +10,99 @@ from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 
-from fishergraph._checks import MOST_COLUMNS, check_flag, check_integer, check_number, look_up
-from fishergraph._record_checks import changed
-from fishergraph.em.anchors import sample_size
-from fishergraph.family import choose_family
-from fishergraph.layer import sampled_points
-from fishergraph.multiset import LiftedSets
-from fishergraph.nn.families import make_mixture
-from fishergraph.nn.kernel_map import HEADS, NystromMap
-from fishergraph.nn.lazy import check_numbers, check_options, check_widths
-from fishergraph.nn.lifted import by_blocks, check_edges_alone, expect_rows, lift_width, lifted_sets, rows_to_lift
-from fishergraph.nn.rows import as_given, check_rows, is_sparse
-from fishergraph.nn.sets import edge_sets, graph_size, listed_edges
+from fishergraph._checks import MOST_COLUMNS, check_flag, check_integer, check_number
+from fishergraph._errors import InputError
 from fishergraph.device import random_stream
-from fishergraph.ops.torch_graph import WEIGH
+from fishergraph.em.anchors import sample_size
+from fishergraph.em.settings import EM
+from fishergraph.family import Family
+from fishergraph.kernel_map import Identity, Nystrom
+from fishergraph.layer import sampled_points
+from fishergraph.multiset import LiftedSets, Neighbourhood, Rule, choose_multiset
+from fishergraph.nn.channels import check_size, check_widths
+from fishergraph.nn.edges import edge_sets, graph_size, listed_edges
+from fishergraph.nn.families import make_mixture
+from fishergraph.nn.heads import NystromHead, choose_head, make_head
+from fishergraph.nn.lifted import by_blocks, check_plain, lifted_sets, thinned
+from fishergraph.nn.rows import check_rows, match_dtype
+from fishergraph.ops.torch_sets import TensorSets
+from fishergraph.ops.torch_unit import unit_rows
 
 Pair = tuple[Tensor, Tensor | None]
 
-# Most members and rows that the initialisation looks at, as in `FisherEmbedding`.
-MAX_SAMPLES = 300_000
-
-_HOOKS = ("hooks", "pre_hooks")
+# The hooks of `MessagePassing` that read or change messages.
+_HOOKS = [
+    f"_{what}_forward_{when}" for what in ("propagate", "message", "aggregate") for when in ("hooks", "pre_hooks")
+]
 
 
 class FisherConv(MessagePassing):
-    """z_v = head(φ_v), where φ_v = p^{-1/2} (μ_v − w) is the Fisher embedding of the multiset of v's neighbours.
+    """The Fisher embedding of the multiset of every node's neighbours, with a trained head: z_v = head(φ_v).
 
-    μ_vj = Σ_u a_vu α_uj x_u / Σ_u a_vu α_uj are the means of the neighbours after one EM step from the anchors w_j,
-    which are parameters (Eq. 17, 18). Nothing of size edges × features is made: the graph is read once, as by a
-    sparse product.
+    φ_v = p^{-1/2} (μ_v − w), where μ_vj = Σ_u a_vu α_uj x_u / Σ_u a_vu α_uj are the means of the neighbours after one
+    EM step from the anchors w_j, which are parameters (Eq. 17, 18). No tensor has the size edges × features: the graph
+    is read once, as by a sparse product.
 
     Parameters
     ----------
-    in_channels : width of x; −1 takes that of the first input. A pair for bipartite graphs, of which the second is
-        looked at only with `residual`.
-    out_channels : width of the output, of each head with `concat`.
-    num_anchors : components p of the mixture.
-    num_em_steps : EM iterations; 1 is the paper.
-    heads : several mixtures side by side; the head sees φ of all of them.
-    concat : the output has heads · out_channels columns, as in `GATConv`; otherwise out_channels.
-    head : "linear"; "relu", with batch norm and ReLU after it, the paper's for large graphs; "nystrom", the map of
-        the exponential kernel; "identity", φ itself (out_channels is then not looked at and may be None).
-    bandwidth : of the Nyström map.
-    variance : σ² of the components, or "auto", which `init_from_data` calibrates: the mean entropy of the
-        responsibilities is then `sharpness` · log p. Before it has seen data "auto" is in_channels^{-1/2}.
-    prior : κ ≥ 0, the weight of an anchor as one more member of its component.
-    e_step, column_penalty : "posterior", "balanced" or "unbalanced", as in `em_means`.
-    normalize : divide the rows of x by their lengths first; counts are left as they are.
-    mixture_bias : learn log-weights of the components.
-    counts : append the soft counts log(1 + mass) to φ.
-    family : "gaussian-mixture"; "diagonal-mixture", "von-mises-fisher", "multinomial" (x holds counts, none negative),
-        "gaussian" (one component of full covariance, at most 128 features), which have no `variance`: weights,
-        covariances, concentrations and probabilities are trained; or a record: `DiagonalMixture(tangent="score")`.
-    add_self_loops : every node belongs to its own multiset, once, whether or not the edges say so.
-    weights : None, `edge_weight` as it is; "uniform"; "symmetric", divided by the roots of both ends' degrees.
-    slots : where members are made of several rows (`LiftedSets`), how many stand side by side in one, the `slots` of
-        these sets: the mixture is then of lifted points, slots · in_channels wide. Rows are divided by their lengths
-        before they are lifted, as in `FisherEmbedding`. None: members are rows.
-    dropout : the share of the members that is left out of each multiset in training.
-    residual : add a linear map of x_v itself.
-    bias : of the linear head.
-    backend : None chooses; "triton", "numba", or "torch", which autograd differentiates twice.
+    in_channels : int or tuple of int
+        Number of features of x; -1 takes that of the first input. A pair for bipartite graphs, whose second entry is
+        used only with `residual`.
+    out_channels : int or None
+        Width of the output, of each head if `concat`. Not used by ``head="identity"``.
+    num_anchors : int, default=4
+        Components p of the mixture.
+    heads : int, default=1
+        Mixtures side by side; the head gets φ of all of them.
+    concat : bool, default=True
+        The output has ``heads * out_channels`` columns, as in `GATConv`; otherwise ``out_channels``.
+    head : {"linear", "relu", "nystrom", "identity"} or Nystrom, default="linear"
+        The map of φ: W φ + b; ReLU(BatchNorm(W φ)), the paper's for large graphs; the map of the exponential kernel,
+        ``Nystrom(bandwidth=1.5)``, with trained landmarks; or φ itself.
+    family : str or component, default="gaussian-mixture"
+        The manifold: `GaussianMixture`, `WeightedMixture`, `DiagonalMixture`, `VonMisesFisherMixture`,
+        `MultinomialMixture` (x holds counts) or `Gaussian` (one component of full covariance, at most 128 features).
+        The variance "auto" is in_channels^{-1/2} until `init_from_data` calibrates it. Weights, covariances,
+        concentrations and probabilities of the other families are trained.
+    em : EM, optional
+        E-step, iterations and prior. ``init`` and ``max_samples`` belong to `init_from_data`. None is ``EM()``.
+    multiset : str or component, default="neighbourhood"
+        `Neighbourhood` says whether every node belongs to its own multiset, how edges are weighted, and whether their
+        reverse is added. A rule such as ``Paths(2)``, whose members are made of several rows, makes the layer take the
+        `LiftedSets` of that rule; rows are divided by their lengths before they are lifted.
+    counts : bool, default=False
+        Append the soft counts log(1 + mass) to φ.
+    normalize : bool, default=True
+        Divide the rows of x by their lengths first; counts stay as they are.
+    dropout : float in [0, 1], default=0.0
+        The fraction of the members that is left out of every multiset in training.
+    residual : bool, default=False
+        Add a linear map of x_v.
+    bias : bool, default=True
+        Whether the linear head has a bias.
 
-    Shapes
-    ------
-    - **input:** x (node, in_channels) or a pair (x_source, x_target) of which the second may be None;
-      edge_index (2, edge), `EdgeIndex`, a sparse tensor with a row per target, `TensorSets`, or with `slots`
-      `LiftedSets`, such as Paths()(graph);
+    See Also
+    --------
+    FisherNet : A stack of these layers.
+    FisherAggregation : The same embedding of grouped rows.
+
+    Notes
+    -----
+    Shapes:
+
+    - **input:** x (node, in_channels) or a pair (x_source, x_target), whose second entry may be None;
+      edge_index (2, edge), `EdgeIndex`, a sparse tensor with a row per target, `TensorSets` or `LiftedSets`;
       edge_weight (edge,), optional
-    - **output:** (target, out), or with `return_attention_weights=True` also a pair: the edges in the order of their
-      targets, loops among them, and the attention (edge, head · anchor), whose columns sum to one over a multiset
+    - **output:** (target, out), and with ``return_attention_weights=True`` also a pair: the edges in the order of their
+      targets, loops included, and the attention (edge, head · anchor), whose columns sum to one over a multiset
+
+    Examples
+    --------
+    >>> import torch
+    >>> from fishergraph.nn import FisherConv
+    >>> x, edge_index = torch.randn(4, 16), torch.tensor([[0, 1, 2], [1, 2, 3]])
+    >>> FisherConv(16, 8)(x, edge_index).shape
+    torch.Size([4, 8])
     """
 
     def __init__(
@@ -87,90 +110,82 @@ class FisherConv(MessagePassing):
         in_channels: int | tuple[int, int],
         out_channels: int | None,
         num_anchors: int = 4,
-        num_em_steps: int = 1,
         *,
         heads: int = 1,
         concat: bool = True,
-        head: str = "linear",
-        bandwidth: float = 1.5,
-        variance: float | str = "auto",
-        sharpness: float = 0.9,
-        prior: float = 0.0,
-        e_step: str = "posterior",
-        column_penalty: float = 1.0,
-        normalize: bool = True,
-        mixture_bias: bool = False,
+        head: str | Nystrom | Identity = "linear",
+        family: str | Family = "gaussian-mixture",
+        em: EM | None = None,
+        multiset: str | Rule = "neighbourhood",
         counts: bool = False,
-        family: Any = "gaussian-mixture",
-        add_self_loops: bool = True,
-        weights: str | None = None,
-        slots: int | None = None,
+        normalize: bool = True,
         dropout: float = 0.0,
         residual: bool = False,
         bias: bool = True,
-        backend: str | None = None,
-        **kwargs: Any,
     ):
-        check_options(FisherConv, kwargs, FisherConv, MessagePassing)
-        super().__init__(aggr="add", node_dim=0, **kwargs)
-        if self.flow != "source_to_target":
-            raise ValueError(f"flow must be 'source_to_target', got {self.flow!r}; pass edge_index.flip(0) instead.")
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.num_anchors, self.num_em_steps, self.heads = num_anchors, num_em_steps, heads
-        self.concat = check_flag(concat, "concat")
-        self.add_self_loops = check_flag(add_self_loops, "add_self_loops")
-        self.weights = weights
-        look_up(WEIGH, "edge" if weights is None else weights, "weights")
-        self.slots = None if slots is None else check_integer(slots, "slots (or None)", least=1, most=MOST_COLUMNS)
-        self.normalize = check_flag(normalize, "normalize") and choose_family(family).support != "counts"
+        super().__init__(aggr="add", node_dim=0)
+        self.in_channels, self.out_channels, self.num_anchors = in_channels, out_channels, num_anchors
+        self.heads, self.concat = heads, check_flag(concat, "concat")
+        self.multiset = choose_multiset(multiset)
+        self.lifts = self.multiset.lifts
+        # PyG's HeteroConv reads this name.
+        self.add_self_loops = isinstance(self.multiset, Neighbourhood) and self.multiset.closed
         self.dropout = check_number(dropout, "dropout", most=1.0)
         sources, targets = check_widths(in_channels)
-        self.mixture = make_mixture(
-            lift_width(sources, slots), num_anchors, heads=heads, num_em_steps=num_em_steps, variance=variance,
-            sharpness=sharpness, prior=prior, e_step=e_step, column_penalty=column_penalty, counts=counts,
-            normalize=normalize and slots is None, mixture_bias=mixture_bias, backend=backend, family=family,
-        )  # fmt: skip
-        self.head = self._make_head(head, bandwidth, bias)
+        width = sources * self.multiset.slots if sources > 0 else sources
+        options: dict[str, Any] = {"heads": heads, "counts": counts, "lifted": self.lifts}
+        self.mixture = make_mixture(width, num_anchors, family=family, em=em, normalize=normalize, **options)
+        # Whether rows are divided by their lengths before they are lifted; the mixture does it otherwise.
+        self.unit_rows = self.lifts and normalize and self.mixture.family.support != "counts"
+        chosen = choose_head(head)
+        has_head = not isinstance(chosen, Identity)
+        self.head = make_head(chosen, self.mixture.out_channels, self._width(), bias=bias) if has_head else None
         if check_flag(residual, "residual"):
-            check_numbers((self._width(), max(targets, 1)))
+            check_size((self._width(), max(targets, 1)))
         self.residual = Linear(targets, self._width(), bias=False) if residual else None
 
     def _width(self) -> int:
-        """The columns of the output."""
-        return check_integer(self.out_channels, "out_channels", least=1, most=MOST_COLUMNS) * (
-            self.heads if self.concat else 1
-        )
-
-    def _make_head(self, name: str, bandwidth: float, bias: bool) -> Any:
-        kind = look_up({**HEADS, "identity": None}, name, "head")
-        if kind is None:
-            return None
-        options = {"nystrom": {"bandwidth": bandwidth}, "linear": {"bias": bias}}.get(name, {})
-        return kind(self.mixture.out_channels, self._width(), **options)
+        """The columns of the output of a head."""
+        width = check_integer(self.out_channels, "out_channels", least=1, most=MOST_COLUMNS)
+        return width * (self.heads if self.concat else 1)
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Draw all parameters again."""
         super().reset_parameters()
         for part in (self.mixture, self.head, self.residual):
             if part is not None:
                 part.reset_parameters()
 
     @torch.no_grad()
-    def init_from_data(self, x: Tensor | Pair, edge_index: Any, edge_weight: Tensor | None = None, *, seed: Any = 0):
-        """self, with anchors at k-means centres of a sample of members, and landmarks at those of a sample of φ.
+    def init_from_data(
+        self, x: Tensor | Pair, edge_index: Any, edge_weight: Tensor | None = None, *, seed: Any = 0
+    ) -> Self:
+        """Set anchors to centres of a sample of members, and landmarks to those of a sample of φ.
 
-        A linear or ReLU head keeps its random weights. `seed` is a number or a stream of random numbers.
+        A linear or ReLU head keeps its random weights.
+
+        Parameters
+        ----------
+        x, edge_index, edge_weight
+            See `forward`.
+        seed : int or random stream, default=0
+            Decides the samples and the start of k-means.
+
+        Returns
+        -------
+        FisherConv
+            The layer itself.
         """
         source, target = x if isinstance(x, tuple) else (x, x)
         self._expect(source)
-        rng = random_stream(seed, source)
+        rng, most = random_stream(seed, source), self.mixture.em.max_samples
         sets = self.sets(edge_index, edge_weight, graph_size(source, target, edge_index, None))
-        points = self._points(source)
-        self.mixture.init_from_data(sampled_points(points, sets, self.num_anchors, MAX_SAMPLES, rng), rng)
-        if isinstance(self.head, NystromMap):
-            n_rows = sample_size(self.head.out_channels, MAX_SAMPLES, sets.n_sets)
+        points = self._to_lift(source) if self.lifts else source
+        self.mixture.init_from_data(sampled_points(points, sets, self.num_anchors, most, rng), rng)
+        if isinstance(self.head, NystromHead):
+            n_rows = sample_size(self.head.out_channels, most, sets.n_sets)
             rows = rng.permutation(sets.n_sets)[:n_rows].sort().values
-            self.head.init_from_data(self._over(self.mixture, points, sets.take(rows)), rng)
+            self.head.init_from_data(self._over(self.mixture, source, sets.take(rows)), rng)
         return self
 
     def forward(
@@ -180,120 +195,148 @@ class FisherConv(MessagePassing):
         edge_weight: Tensor | None = None,
         size: tuple[int, int] | None = None,
         return_attention_weights: bool | None = None,
-    ):
-        """The output for every target."""
+    ) -> Any:
+        """Compute the output of every target.
+
+        Parameters
+        ----------
+        x : Tensor or tuple of Tensor
+            Features (node, in_channels), or a pair for sources and targets.
+        edge_index : Tensor, EdgeIndex, TensorSets or LiftedSets
+            Edges from sources to targets, or the multisets themselves.
+        edge_weight : Tensor of shape (n_edges,), optional
+            Finite weights of at least 0.
+        size : tuple of int, optional
+            The numbers of sources and targets, if x does not say them.
+        return_attention_weights : bool, optional
+            Return the attention too.
+
+        Returns
+        -------
+        Tensor or tuple
+            The output (target, out); with `return_attention_weights` also (edges, attention).
+        """
         source, target = x if isinstance(x, (tuple, list)) else (x, x)
         self._expect(source)
-        size = graph_size(source, target, edge_index, size)
-        sets = None
-        if self.is_explained() or return_attention_weights:
-            check_edges_alone(edge_index, "what explains a layer")
+        size, sets = graph_size(source, target, edge_index, size), None
         if self.is_explained():
             z = self._explained(source, edge_index, edge_weight, size)
         else:
             sets = self.sets(edge_index, edge_weight, size)
-            z = self._fused(source, self._thinned(sets))
-        z = as_given(z, source)
+            z = self._output(source, thinned(sets, self.dropout) if self.training and self.dropout > 0 else sets)
         if self.residual is not None:
-            z = z + self.residual(_own_rows(target))
+            z = z + self.residual(_target_rows(target))
         if not return_attention_weights:
             return z
+        check_plain(edge_index, "return_attention_weights")
         sets = self.sets(edge_index, edge_weight, size) if sets is None else sets
         return z, (torch.stack([sets.indices.long(), sets.rows]), self.mixture.attention(source, sets))
 
     def _expect(self, source: Any) -> None:
-        """Raise unless x is a dense float matrix of the promised width; an unknown width is now known."""
+        """Raise unless x is a dense float matrix of the right width; an unknown width becomes known."""
         check_rows(source)
-        if is_sparse(source):
-            raise ValueError(
-                "a layer needs dense rows, got a sparse x; use x.to_dense(), or a FisherNet with an input map."
+        if source.layout != torch.strided:
+            raise InputError(
+                parameter="x",
+                expected="be dense in a layer",
+                got="a sparse tensor",
+                advice="use x.to_dense(), or a FisherNet with an input map",
             )
-        expect_rows(self.mixture, source.shape[1], self.slots)
-        if self.head is not None:
+        width, slots = source.shape[1], self.multiset.slots if self.lifts else 1
+        if slots > 1 and self.mixture.in_channels not in (-1, slots * width):
+            raise InputError(
+                parameter="x",
+                expected=f"have {self.mixture.in_channels // slots} features, {slots} rows of which are a member",
+                got=str(width),
+                advice="pass in_channels=-1 to take the width of the first input",
+            )
+        self.mixture.expect(slots * width)
+        if self.head is not None and self.head.in_channels < 0:
             self.head.expect(self.mixture.out_channels)
 
     def sets(self, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> Any:
         """The multisets of `size` = (points, sets) that this layer makes of the edges; lifted ones stay lifted."""
-        if self.slots is not None or isinstance(edge_index, LiftedSets):
-            return lifted_sets(edge_index, edge_weight, size, self.slots)
-        return edge_sets(
-            edge_index,
-            edge_weight,
-            n_points=size[0],
-            n_sets=size[1],
-            loops=self.add_self_loops,
-            weights=self.weights,
-            dtype=next(self.parameters()).dtype,
-        )
+        if self.lifts or isinstance(edge_index, LiftedSets):
+            return lifted_sets(edge_index, edge_weight, size, self.multiset)
+        dtype = self.mixture.anchors.dtype
+        return edge_sets(edge_index, edge_weight, n_points=size[0], n_sets=size[1], rule=self.multiset, dtype=dtype)
 
-    def _thinned(self, sets: Any) -> Any:
-        """The sets without the members that dropout leaves out. No rescaling: means are ratios."""
-        if not self.training or self.dropout == 0:
-            return sets
-        if sets.lifted:
-            return changed(sets, sets=self._thinned(sets.sets))
-        kept = torch.rand(sets.indices.shape, device=sets.device) >= self.dropout
-        weights = kept.float() if sets.weights is None else sets.weights * kept
-        if torch.is_grad_enabled():
-            _ = sets.transpose  # of all members, for as long as the sets live
-        return sets.weighted(weights)
-
-    def _fused(self, source: Tensor, sets: Any) -> Tensor:
-        points, head = self._points(source), self.head
+    def _output(self, source: Tensor, sets: Any) -> Tensor:
+        """The head of φ, without messages."""
+        head, mixture = self.head, self.mixture
         if head is None:
-            return self._over(self.mixture, points, sets)
-        if head.projection is None:
+            return match_dtype(self._over(mixture, source, sets), source)
+        if isinstance(head, NystromHead):
             root = head.root()  # once for all row blocks
-            return self._over(lambda points, sets: head(self.mixture(points, sets), root), points, sets)
-        weight = head.projection
-        z = self._over(lambda points, sets: self.mixture.linear(points, sets, weight), points, sets)
-        return head.finish(as_given(z, source))
+            z = self._over(lambda points, sets: head(mixture(points, sets), root), source, sets)
+            return match_dtype(z, source)
+        weight = head.weight
+        if sets.lifted:
+            z = self._over(lambda points, sets: mixture.linear(points, sets, weight), source, sets)
+        else:
+            z = mixture.linear(source, sets, weight)
+        return match_dtype(head.finish(match_dtype(z, source)), source)
 
-    def _points(self, source: Tensor) -> Tensor:
-        """What the mixture is given, or what is lifted for it."""
-        return source if self.slots is None else rows_to_lift(self.mixture, source, self.normalize)
+    def _to_lift(self, source: Tensor) -> Tensor:
+        """The rows that are lifted."""
+        engine, rows = self.mixture.points(source)
+        return unit_rows(engine, rows) if self.unit_rows else rows
 
-    def _over(self, function: Any, points: Tensor, sets: Any) -> Tensor:
-        """function(points, sets); by row blocks where members have to be lifted."""
-        return by_blocks(function, points, sets, self.mixture.out_channels) if sets.lifted else function(points, sets)
+    def _over(self, function: Any, source: Tensor, sets: Any) -> Tensor:
+        """function(points, sets); by row blocks if members are lifted."""
+        if not sets.lifted:
+            return function(source, sets)
+        return by_blocks(function, self._to_lift(source), sets, self.mixture.out_channels)
 
     def is_explained(self) -> bool:
-        """Whether somebody reads or masks the messages, so that they have to be made."""
-        kinds = [f"_{what}_forward_{when}" for what in ("propagate", "message", "aggregate") for when in _HOOKS]
-        return bool(self.explain) or any(getattr(self, kind) for kind in kinds)
+        """Whether an explainer or a hook reads the messages, so that they have to exist."""
+        return bool(self.explain) or any(getattr(self, hooks) for hooks in _HOOKS)
 
     def _explained(self, source: Tensor, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> Tensor:
         """The same by messages of size edge × anchor × feature, which explainers can read and mask."""
+        check_plain(edge_index, "an explanation")
+        rule = Neighbourhood() if isinstance(edge_index, TensorSets) else self.multiset
+        if rule.undirected:
+            raise InputError(
+                parameter="multiset",
+                value=rule,
+                expected="have undirected=False in an explanation",
+                advice="pass edge_index with both directions",
+            )
         edges, weights = listed_edges(edge_index, edge_weight, size, loops=self.add_self_loops)
         order = torch.sort(edges[1], stable=True).indices
-        sets = edge_sets(edges[:, order], None if weights is None else weights[order], n_points=size[0],
-                         n_sets=size[1], loops=False, weights=self.weights, dtype=source.dtype)  # fmt: skip
+        weights = None if weights is None else weights[order]
+        rule = Neighbourhood(closed=False, weights=rule.weights)
+        options: dict[str, Any] = {"n_points": size[0], "n_sets": size[1], "rule": rule, "dtype": source.dtype}
+        sets = edge_sets(edges[:, order], weights, **options)
         attention = self.mixture.attention(source, sets)
         alpha = torch.empty_like(attention).index_copy(0, order, attention)  # in the order of the edges
-        rows = self.mixture.rows(source)
-        steps = self.propagate(edges, x=(rows, None), alpha=alpha, size=size)
-        # Whoever masks messages moves the means; the masses are those of all members.
+        steps = self.propagate(edges, x=(self.mixture.statistics(source), None), alpha=alpha, size=size)
+        # A mask of messages moves the means; the masses are those of all members.
         phi = self.mixture.embedded(steps + self.mixture.centres(steps.dtype), self.mixture.mass(source, sets))
         if self.head is None or self.head.projection is None:
-            return phi if self.head is None else self.head.finish(phi)
-        return self.head.finish(as_given(F.linear(phi, self.head.projection.to(phi.dtype)), source))
+            return match_dtype(phi if self.head is None else self.head.finish(phi), source)
+        z = match_dtype(F.linear(phi, self.head.projection.to(phi.dtype)), source)
+        return match_dtype(self.head.finish(z), source)
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         """α_e (t_e − E t_j), (edge, anchor, statistic), with t_e − E t_j = x_e − w_j for the Gaussian mixture.
 
-        Their sum is how far the means are from those at θ_0, and that of an empty set is zero.
+        Their sum is how far the means are from those at θ_0; for an empty set it is zero.
         """
         return alpha[..., None] * (x_j[:, None, :] - self.mixture.centres(x_j.dtype))
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({self.in_channels}, {self.out_channels}, num_anchors={self.num_anchors}, "
-            f"num_em_steps={self.num_em_steps}, heads={self.heads})"
-        )
+        sizes = f"{self.in_channels}, {self.out_channels}, num_anchors={self.num_anchors}, heads={self.heads}"
+        return f"{type(self).__name__}({sizes})"
 
 
-def _own_rows(target: Tensor | None) -> Tensor:
-    """The targets' own features, which a residual needs."""
+def _target_rows(target: Tensor | None) -> Tensor:
+    """The features of the targets, which a residual needs."""
     if target is None:
-        raise ValueError("residual=True needs the features of the targets, got None; pass x as (x_source, x_target).")
+        raise InputError(
+            parameter="x",
+            expected="hold the features of the targets with residual=True",
+            advice="pass x as (x_source, x_target)",
+        )
     return target

@@ -1,12 +1,11 @@
 """Other families as modules: their parameters in charts, and φ at them.
 
-The points' statistics t(x) take the place of the points in the operators of the engine room: one M-step serves all
-heads. Several iterations, and transport E-steps, run on the plain engine.
+The statistics t(x) replace the points in the operators, so that one M-step serves all heads. Several iterations, and
+transport E-steps, run on the plain engine.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any
@@ -15,8 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fishergraph._checks import MOST_COLUMNS, check_integer, look_up
+from fishergraph._checks import check_flag, check_integer, look_up
+from fishergraph._errors import InputError
 from fishergraph.em.learn import learn_family
+from fishergraph.em.settings import EM, choose_em
 from fishergraph.family import Family, GaussianMixture, choose_family
 from fishergraph.nn.charts import CHARTS, Chart
 from fishergraph.nn.mixture import Mixture
@@ -28,16 +29,38 @@ from fishergraph.ops.torch_sets import TensorSets
 from fishergraph.ops.torch_transport import transport
 
 
-def make_mixture(in_channels: int, num_anchors: int, *, family: Any = "gaussian-mixture", **options: Any) -> Mixture:
-    """The module of a family: `Mixture` for that of the paper, `FamilyMixture` for one with a chart."""
-    chosen = choose_family(family)
-    if chosen == GaussianMixture():
-        return Mixture(in_channels, num_anchors, **options)
-    return FamilyMixture(in_channels, num_anchors, family=chosen, **options)
+def make_mixture(
+    in_channels: int,
+    num_anchors: int,
+    *,
+    family: str | Family = "gaussian-mixture",
+    em: EM | None = None,
+    heads: int = 1,
+    normalize: bool = True,
+    lifted: bool = False,
+    counts: bool = False,
+) -> Mixture:
+    """The module of a family: `Mixture` for that of the paper, `FamilyMixture` for one with a chart.
+
+    `normalize` divides rows by their lengths, unless they are counts; rows that are lifted are divided before.
+    """
+    chosen, steps, normalize = choose_family(family), choose_em(em), check_flag(normalize, "normalize")
+    if steps.init == "spherical" and (lifted or not normalize):
+        raise InputError(
+            parameter="em",
+            value=steps,
+            expected="have another init than 'spherical' if points are not unit vectors",
+            advice="set normalize=True and a multiset of nodes, or use init='kmeans'",
+        )
+    options: dict[str, Any] = {"heads": heads, "counts": counts, "em": steps}
+    if isinstance(chosen, GaussianMixture) and chosen.plain:
+        return Mixture(in_channels, num_anchors, family=chosen, normalize=normalize and not lifted, **options)
+    unit = normalize and not lifted and chosen.support != "counts"
+    return FamilyMixture(in_channels, num_anchors, family=chosen, normalize=unit, **options)
 
 
 def _full_precision(method: Callable) -> Callable:
-    """The method outside autocast: second moments and eigenvalues want more than short floats."""
+    """The method outside autocast: second moments and eigenvalues need more than half types."""
 
     @wraps(method)
     def run(self: FamilyMixture, rows: Tensor, *rest: Any) -> Any:
@@ -50,29 +73,33 @@ def _full_precision(method: Callable) -> Callable:
 class FamilyMixture(Mixture):
     """Densities of a family whose parameters are trained, and the embedding of multisets at them.
 
-    `anchors` has the shape (block, head, anchor, feature), `bias` (head, anchor): the logits of the weights, if it has
-    any. The mean number of counts is a number that no gradient moves: `init_from_data` finds it, and it is kept with
-    the state.
+    `anchors` has the shape (block, head, anchor, feature), `bias` (head, anchor): the logits of the weights, if the
+    family has any. The mean number of counts is not trained: `init_from_data` finds it, and it is part of the state.
     """
 
-    def __init__(self, in_channels: int, num_anchors: int, *, family: Family, **options: Any):
-        if options.pop("mixture_bias", False):
-            raise ValueError(
-                f"mixture_bias belongs to the family 'gaussian-mixture', got it with {family.name!r}; leave it False."
-            )
+    def __init__(self, in_channels: int, num_anchors: int, *, family: Family, em: EM, heads: int = 1, **options: Any):
         if family.fisher != "approximate":
-            raise ValueError(
-                f"a module has the Fisher matrix in closed form, got fisher={family.fisher!r}; leave it 'approximate'."
+            raise InputError(
+                parameter="fisher",
+                value=family.fisher,
+                expected="be 'approximate' in a network, which has the Fisher matrix in closed form",
+                advice="leave it",
             )
-        steps = options.get("num_em_steps", 1)
-        if family.tangent == "score" and steps > 1:
-            raise ValueError(f"tangent='score' is a gradient at θ_0 and takes num_em_steps=1, got {steps}; leave it 1.")
-        chart = look_up(CHARTS, family.name, "family of a module (or 'gaussian-mixture' without options)")
-        self.family, self.trials = chart.trained(family), 1.0
-        options["normalize"] = options.get("normalize", True) and family.support != "counts"
-        weighted = "log_weights" in family.theta._fields  # type: ignore[attr-defined]
-        components = family.n_components(check_integer(num_anchors, "num_anchors", least=1, most=MOST_COLUMNS))
-        super().__init__(in_channels, components, mixture_bias=weighted, **options)
+        if family.tangent == "score" and em.n_iter > 1:
+            raise InputError(
+                parameter="em",
+                value=em,
+                expected="have n_iter=1 with tangent='score', which is a gradient at θ_0",
+                advice="leave n_iter=1",
+            )
+        chart = look_up(CHARTS, family.name, "family of a network (or 'gaussian-mixture' with tangent='estimate')")
+        self.weighted = "log_weights" in family.theta._fields  # type: ignore[attr-defined]
+        components = family.n_components(check_integer(num_anchors, "num_anchors", least=1))
+        super().__init__(in_channels, components, family=chart.trained(family), em=em, heads=heads, **options)
+
+    def _prepare(self) -> None:
+        """Set what is learned from data but not trained: the mean number of counts."""
+        self.trials = 1.0
 
     @property
     def chart(self) -> Chart:
@@ -80,20 +107,20 @@ class FamilyMixture(Mixture):
         return CHARTS[self.family.name]
 
     def shape(self, in_channels: int) -> tuple[int, ...]:
-        """The parameters' shape, with an axis of blocks before the heads."""
+        """The shape of the parameters, with an axis of blocks before the heads."""
         self.family.check_width(in_channels)
         return (self.chart.n_blocks(in_channels), *super().shape(in_channels))
 
     @property
     def out_channels(self) -> int:
-        """The width of φ, all heads together; −1 while that of the input is not known."""
+        """The width of φ, all heads together; −1 while the width of the input is not known."""
         if self.in_channels < 0:
             return -1
-        own = self.family.width(self.num_anchors, self.in_channels)
-        return self.heads * (own + self.num_anchors * self.counts)
+        width = self.family.width(self.num_anchors, self.in_channels)
+        return self.heads * (width + self.num_anchors * self.counts)
 
     def reset_parameters(self) -> None:
-        """Equal weights, and what the chart starts at; a point is one count until data say how many."""
+        """Set equal weights, and draw what the chart starts from."""
         if self.bias is not None:
             nn.init.zeros_(self.bias)
         if self.in_channels > 0:
@@ -103,17 +130,17 @@ class FamilyMixture(Mixture):
 
     @torch.no_grad()
     def init_from_data(self, members: Tensor, rng: Any) -> None:
-        """Give every head what EM learns from these members."""
+        """Set every head to what EM learns from these members."""
         self.expect(members.shape[1])
-        members = self.points(members).to(work_type(members.dtype))
+        members = self.points(members)[1].to(work_type(members.dtype))
         for h in range(self.heads):
             theta = learn_family(self.family, members, self.num_anchors, rng=rng)
             blocks = self.chart.blocks(theta)
-            # Fewer distinct points than anchors: the others lie on top of them.
-            again = torch.arange(self.num_anchors, device=members.device) % blocks.shape[1]
-            self.anchors[:, h] = blocks[:, again].to(self.anchors.dtype)
+            # Fewer distinct points than anchors: the components repeat.
+            repeated = torch.arange(self.num_anchors, device=members.device) % blocks.shape[1]
+            self.anchors[:, h] = blocks[:, repeated].to(self.anchors.dtype)
             if self.bias is not None:
-                self.bias[h] = theta.log_weights[again].to(self.bias.dtype)
+                self.bias[h] = theta.log_weights[repeated].to(self.bias.dtype)
             self.trials = float(getattr(theta, "trials", 1.0))
 
     def theta(self, h: int, dtype: torch.dtype) -> Any:
@@ -121,27 +148,23 @@ class FamilyMixture(Mixture):
         log_weights = None if self.bias is None else F.log_softmax(self.bias[h].to(dtype), dim=0)
         return self.chart.theta(log_weights, self.anchors[:, h].to(dtype), self.trials)
 
-    def points(self, x: Tensor) -> Tensor:
-        """The points that EM sees, as in `Mixture`; counts as they are, none of them negative."""
+    def points(self, x: Tensor) -> tuple[str, Tensor]:
+        """The engine and the points of EM, as in `Mixture`; counts must not be negative."""
         if self.family.support == "counts" and not torch.compiler.is_compiling():
             self.family.check_points(x, "x")
         return super().points(x)
 
-    def rows(self, x: Tensor) -> Tensor:
+    def statistics(self, x: Tensor) -> Tensor:
         """t(x) of every row, which the M-step averages, (row, statistic)."""
-        points = self.points(x)
-        found = self.family.statistics(points.to(work_type(points.dtype)), self.theta(0, work_type(points.dtype)))
-        # A direction of what is no number would be none, as that of a zero row.
-        return found.masked_fill(~torch.isfinite(points.detach().sum(dim=1, keepdim=True)), torch.nan)
+        points = self.points(x)[1]
+        points = points.to(work_type(points.dtype))
+        statistics = self.family.statistics(points, self.theta(0, points.dtype))
+        # The direction of a row with NaN is zero, like that of a zero row: NaN must propagate.
+        return statistics.masked_fill(~torch.isfinite(points.detach().sum(dim=1, keepdim=True)), torch.nan)
 
     def centres(self, dtype: torch.dtype) -> Tensor:
         """E[t] at θ_0 of all heads, (head · anchor, statistic)."""
         return torch.cat([self.family.mean_statistics(self.theta(h, dtype)) for h in range(self.heads)])
-
-    def forward(self, x: Tensor, sets: TensorSets) -> Tensor:
-        """φ of every set, (set, head · coordinate), with the soft counts (head · anchor) after it if wanted."""
-        rows = self.rows(x)
-        return self.embedded(*self._moments(rows, sets))
 
     def linear(self, x: Tensor, sets: TensorSets, weight: Tensor) -> Tensor:
         """weight · φ of every set, (set, out)."""
@@ -153,44 +176,39 @@ class FamilyMixture(Mixture):
         """φ of the means of t, (set, head · anchor, statistic), and the masses, (set, head · anchor)."""
         parts, p = [], self.num_anchors
         for h in range(self.heads):
-            own = slice(h * p, (h + 1) * p)
-            theta = self.theta(h, means.dtype)
-            parts.append(self.family.phi(means[:, own], mass[:, own].to(means.dtype), theta, prior=self.prior))
+            columns = slice(h * p, (h + 1) * p)
+            masses, theta = mass[:, columns].to(means.dtype), self.theta(h, means.dtype)
+            parts.append(self.family.phi(means[:, columns], masses, theta, prior=self.em.prior))
         total = mass.sum(dim=1, keepdim=True).to(means.dtype)
-        phi = [torch.where(total > 0, part, 0 * total) for part in parts]  # what is no number stays none
+        phi = [torch.where(total > 0, part, 0 * total) for part in parts]  # NaN propagates
         return torch.cat([*phi, torch.log1p(mass).to(means.dtype)] if self.counts else phi, dim=1)
 
-    def mass(self, x: Tensor, sets: TensorSets) -> Tensor:
-        """Σ a α of the last E-step, (set, head · anchor)."""
-        return self._moments(self.rows(x), sets)[1]
-
     def attention(self, x: Tensor, sets: TensorSets) -> Tensor:
-        """What each entry of each set counts for each anchor, (entry, head · anchor), as in `Mixture`."""
-        return self._shares(self.rows(x), sets.cut(0, sets.n_sets))
+        """The attention of each entry for each anchor, (entry, head · anchor), as in `Mixture`."""
+        return self._attention(self.statistics(x), sets.cut(0, sets.n_sets))
 
     @_full_precision
-    def _shares(self, rows: Tensor, sets: TensorSets) -> Tensor:
+    def _attention(self, rows: Tensor, sets: TensorSets) -> Tensor:
         """The attention of all heads."""
-        return torch.cat([self._entry_shares(rows, sets, self._iterate(rows, sets, h)) for h in range(self.heads)], 1)
+        return torch.cat(
+            [self._entry_attention(rows, sets, self._iterate(rows, sets, h)) for h in range(self.heads)], dim=1
+        )
+
+    def _moments(self, x: Tensor, sets: TensorSets) -> tuple[Tensor, Tensor]:
+        """The means of t and the masses of all heads."""
+        return self._statistics_moments(self.statistics(x), sets)
 
     @_full_precision
-    def _moments(self, rows: Tensor, sets: TensorSets) -> tuple[Tensor, Tensor]:
-        """The means of t and the masses of all heads."""
-        known = self.centres(rows.dtype)
-        if self.num_em_steps == 0:
-            return known.expand(sets.n_sets, *known.shape), rows.new_zeros(sets.n_sets, known.shape[0])
-        if self.num_em_steps == 1 and self.slack == math.inf:
+    def _statistics_moments(self, rows: Tensor, sets: TensorSets) -> tuple[Tensor, Tensor]:
+        centres = self.centres(rows.dtype)
+        if self.em.n_iter == 0:
+            return centres.expand(sets.n_sets, *centres.shape), rows.new_zeros(sets.n_sets, centres.shape[0])
+        if self.em.n_iter == 1 and self.slack == torch.inf:
             logs = torch.cat([self._first(rows, h) for h in range(self.heads)], dim=1)
-            return attend(choose_engine(self.backend, rows), rows, logs, sets, known, prior=self.prior)
-        sets, found = sets.cut(0, sets.n_sets), []
-        for h in range(self.heads):
-            last = None
-            for last in self._iterate(rows, sets, h):  # noqa: B007
-                pass
-            assert last is not None
-            found.append((last.means, last.mass))
-        means, mass = zip(*found, strict=True)
-        return torch.cat(means, dim=1), torch.cat(mass, dim=1)
+            return attend(choose_engine(None, rows), rows, logs, sets, centres, prior=self.em.prior)
+        sets = sets.cut(0, sets.n_sets)
+        last = [list(self._iterate(rows, sets, h))[-1] for h in range(self.heads)]
+        return torch.cat([step.means for step in last], dim=1), torch.cat([step.mass for step in last], dim=1)
 
     def _first(self, rows: Tensor, h: int) -> Tensor:
         """log α of every point at θ_0 of one head, (point, anchor)."""
@@ -198,23 +216,23 @@ class FamilyMixture(Mixture):
 
     def _iterate(self, rows: Tensor, sets: TensorSets, h: int) -> Iterator[Iteration]:
         """The iterations of one head on the plain engine; after the first, α belongs to the pair (set, point)."""
-        theta = self.theta(h, rows.dtype)
-        known, logs, by_entry = self.family.mean_statistics(theta), self._first(rows, h), self.slack < math.inf
+        theta, prior, slack = self.theta(h, rows.dtype), self.em.prior, self.slack
+        centres, logs, by_entry = self.family.mean_statistics(theta), self._first(rows, h), slack < torch.inf
         if by_entry:
-            logs = transport(logs[sets.indices], sets.indptr, sets.weights, slack=self.slack)
-        for left in reversed(range(self.num_em_steps)):
-            found = torch_plain.attend(rows, logs, sets, known, self.prior, by_entry, True)
-            yield Iteration(logs, by_entry, *found)
+            logs = transport(logs[sets.indices], sets.indptr, sets.weights, slack=slack)
+        for left in reversed(range(self.em.n_iter)):
+            step = Iteration(logs, by_entry, *torch_plain.attend(rows, logs, sets, centres, prior, by_entry, True))
+            yield step
             if left:
-                own = self.family.estimate(found[0], found[1], theta, self.prior)
-                scores, by_entry = _entry_scores(rows, sets, *self.family.natural(own)), True
-                posterior = self.slack == math.inf
-                logs = F.log_softmax(scores, dim=1) if posterior else transport(
-                    scores, sets.indptr, sets.weights, slack=self.slack
-                )  # fmt: skip
+                estimate = self.family.estimate(step.means, step.mass, theta, prior)
+                scores, by_entry = _entry_scores(rows, sets, *self.family.natural(estimate)), True
+                if slack == torch.inf:
+                    logs = F.log_softmax(scores, dim=1)
+                else:
+                    logs = transport(scores, sets.indptr, sets.weights, slack=slack)
 
     def get_extra_state(self) -> Tensor:
-        """The mean number of counts, which belongs to the words, as a tensor: files of tensors can keep it."""
+        """The mean number of counts as a tensor, so that files of tensors can hold it."""
         return torch.tensor(self.trials, dtype=torch.float64)
 
     def set_extra_state(self, state: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""What a training run has seen: a row per epoch, in memory and, where a path is given, in a file."""
+"""The history of a training: a row per epoch, in memory and, if there is a path, in a file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from io import TextIOBase
 from pathlib import Path
 from typing import Any
 
+from fishergraph._checks import check_flag, check_integer
 from fishergraph._file_checks import check_folder, check_suffix, naming
 from fishergraph._repr import short_repr
+from fishergraph.estimators.model_file import only
 
 # The columns of a row. Accuracies are of the model without dropout; without validation nodes their two are None.
 COLUMNS = ("epoch", "loss", "train_accuracy", "val_accuracy", "val_loss", "lr", "seconds")
@@ -21,13 +23,26 @@ SUFFIXES = (".csv", ".jsonl")
 
 @dataclass
 class History:
-    """The rows of a run, and how it ended; `fishergraph.plots.training_curves` draws it.
+    """The rows of a training, and how it ended; `fishergraph.plots.training_curves` draws it.
 
-    rows : a dictionary per epoch: epoch (from 1), loss (mean over the epoch, with dropout), train_accuracy,
-        val_accuracy, val_loss, lr, seconds.
-    best_epoch : the epoch whose weights the model has at the end; 0 are the weights it came with.
-    stopped_early : the validation accuracy had not risen for `patience` epochs.
-    interrupted : by Ctrl-C; the best weights so far were kept.
+    Parameters
+    ----------
+    rows : list of dict
+        One per epoch: epoch (from 1), loss (mean over the epoch, with dropout), train_accuracy, val_accuracy, val_loss,
+        lr, seconds.
+    best_epoch : int, default=0
+        The epoch whose weights the model has in the end; 0 are the weights before the first epoch.
+    stopped_early : bool, default=False
+        Whether the validation accuracy had not risen for `patience` epochs.
+    interrupted : bool, default=False
+        Whether Ctrl-C ended the training; the model has the best weights so far.
+
+    Examples
+    --------
+    >>> from fishergraph.nn import History
+    >>> row = {"epoch": 1, "loss": 0.7, "train_accuracy": 0.9, "val_accuracy": 0.8, "val_loss": 0.6}
+    >>> History([row], best_epoch=1).column("val_accuracy")
+    [0.8]
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -42,17 +57,38 @@ class History:
 
     @property
     def best(self) -> dict[str, Any] | None:
-        """The row of the best epoch; None before the first one."""
+        """The row of the best epoch; None before the first epoch."""
         return self.rows[self.best_epoch - 1] if self.best_epoch else None
 
     def column(self, name: str) -> list[Any]:
-        """One value per epoch."""
+        """Return one value per epoch.
+
+        Parameters
+        ----------
+        name : str
+            A key of the rows.
+
+        Returns
+        -------
+        list
+            The values, in the order of the epochs.
+        """
         return [row[name] for row in self.rows]
 
     def beats(self, row: dict[str, Any]) -> bool:
-        """Whether a row is better than the best one: by validation accuracy, then by validation loss.
+        """Return whether a row is better than the best one: by validation accuracy, then by validation loss.
 
         Without validation nodes the last epoch is the best.
+
+        Parameters
+        ----------
+        row : dict
+            The row of an epoch.
+
+        Returns
+        -------
+        bool
+            True if it is better.
         """
         best = self.best
         if best is None or row["val_accuracy"] is None:
@@ -95,7 +131,7 @@ class _NoLog:
 
 @contextmanager
 def open_log(path: Path | None, rows: list[dict[str, Any]]) -> Iterator[_Log | _NoLog]:
-    """A log with write(row), which begins with the rows of the run that is resumed; a log of nothing without a path."""
+    """A log with write(row) that begins with the rows of a resumed run; without a path it writes nothing."""
     if path is None:
         yield _NoLog()
         return
@@ -108,3 +144,21 @@ def open_log(path: Path | None, rows: list[dict[str, Any]]) -> Iterator[_Log | _
     finally:
         with naming(path):
             file.close()
+
+
+def read_history(entry: Any) -> History:
+    """The history of a file, validated."""
+    only(entry, ("rows", "best_epoch", "stopped_early", "interrupted"))
+    rows = entry["rows"]
+    if not isinstance(rows, list) or not all(_is_row(row) for row in rows):
+        raise TypeError("a history with rows that cannot be read")
+    best = check_integer(entry["best_epoch"], "best_epoch", least=0, most=len(rows))
+    flags = (check_flag(entry.get(name, False), name) for name in ("stopped_early", "interrupted"))
+    return History(rows, best, *flags)
+
+
+def _is_row(row: Any) -> bool:
+    numbers = (int, float, type(None))
+    return (
+        isinstance(row, dict) and set(row) == set(COLUMNS) and all(isinstance(row[name], numbers) for name in COLUMNS)
+    )

@@ -1,4 +1,4 @@
-"""A network on all nodes, layer by layer, in blocks of rows: for graphs that do not fit in one batch."""
+"""A network on all nodes, layer by layer, in blocks of rows: for graphs that do not fit into one batch."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from fishergraph._checks import MOST_COLUMNS, check_integer
+from fishergraph._errors import InputError
 from fishergraph.blocks import row_blocks
-from fishergraph.nn.lifted import own_block, pooled
+from fishergraph.nn.lifted import block_sets, pooled
 from fishergraph.nn.rows import check_rows, take_rows
 
 _ROWS = 65_536
@@ -20,9 +21,9 @@ _ROWS = 65_536
 def run_by_layer(
     net: Any, x: Tensor, edge_index: Any, edge_weight: Tensor | None, batch_size: int | None, device: Any, progress: Any
 ) -> Tensor:
-    """The output of the network for every node; its mode is left as it was."""
+    """The output of the network for every node; its mode stays what it was."""
     if net.pooling is not None:
-        raise ValueError("inference is for nodes, got a network with pooling; call it on batches of graphs instead.")
+        raise InputError("inference is for nodes, got a network with pooling; call it on batches of graphs instead.")
     check_rows(x)
     training, x = net.training, net.typed(x)
     size = _ROWS if batch_size is None else check_integer(batch_size, "batch_size", least=1, most=MOST_COLUMNS)
@@ -39,7 +40,7 @@ def run_by_layer(
 
 
 class _Pass:
-    """One pass over the layers. Logits are added up block by block of columns: the concatenation need not exist."""
+    """One pass over the layers. Logits are added block by block of columns: the concatenation need not exist."""
 
     def __init__(self, net: Any, sets: Any, blocks: list[slice], device: Any, progress: Callable[[int], Any]):
         self.net, self.sets, self.blocks, self.device, self.progress = net, sets, blocks, device, progress
@@ -50,32 +51,38 @@ class _Pass:
     def run(self, x: Tensor) -> Tensor:
         """All layers, in order."""
         net = self.net
-        rows = self._fill(x, lambda part: net._first(take_rows(x, _numbers(part, x.device)).to(self.device)))
+
+        def first(block: slice) -> Tensor:
+            numbers = torch.arange(block.start, block.stop, device=x.device)
+            return net.first(take_rows(x, numbers).to(self.device))
+
+        rows = self._fill(x, first)
         if net.input_map is not None or not len(net.convs):
             self._keep(rows, last=not len(net.convs))
         rows = net.points(x, rows)
         for t, conv in enumerate(net.convs, 1):
-            rows = self._fill(x, lambda part, conv=conv, rows=rows: self._layer(conv, rows, part))
+            rows = self._fill(x, lambda block, conv=conv, rows=rows: self._layer(conv, rows, block))
             self._keep(rows, last=t == len(net.convs))
         return torch.cat(self.parts, dim=1) if self.logits is None else self.logits + net.classifier.bias.to(x.device)
 
-    def _fill(self, x: Tensor, block: Callable[[slice], Tensor]) -> Tensor:
-        """(node, width) where x is, filled block by block."""
+    def _fill(self, x: Tensor, compute: Callable[[slice], Tensor]) -> Tensor:
+        """(node, width) on the device of x, filled block by block."""
         out: Any = None
-        for part in self.blocks:
-            found = block(part)
-            out = torch.empty((x.shape[0], found.shape[1]), dtype=found.dtype, device=x.device) if out is None else out
-            out[part] = found
-            self.progress(part.stop - part.start)
+        for block in self.blocks:
+            rows = compute(block)
+            out = torch.empty((x.shape[0], rows.shape[1]), dtype=rows.dtype, device=x.device) if out is None else out
+            out[block] = rows
+            self.progress(block.stop - block.start)
         return out
 
-    def _layer(self, conv: Any, rows: Tensor, part: slice) -> Tensor:
-        """A layer of one block, which sees the members of its own sets alone."""
-        members, own = own_block(self.sets, part, self.device)
-        given = rows[members.to(rows.device).long()].to(self.device)
-        return conv((given, rows[part].to(self.device)), own)
+    def _layer(self, conv: Any, rows: Tensor, block: slice) -> Tensor:
+        """A layer of one block, which gets the members of its own sets alone."""
+        members, sets = block_sets(self.sets, block, self.device)
+        points = rows[members.to(rows.device).long()].to(self.device)
+        return conv((points, rows[block].to(self.device)), sets)
 
     def _keep(self, rows: Tensor, *, last: bool) -> None:
+        """Add the rows of a layer to the embedding or the logits."""
         net = self.net
         if not (net.concat or last):
             return
@@ -85,10 +92,6 @@ class _Pass:
         columns = slice(self.used, self.used + rows.shape[1])
         self.used = columns.stop
         weight = net.classifier.weight[:, columns].to(rows.device)
-        rows = rows.to(weight.dtype)  # autocast gives some layers in another type than others
+        rows = rows.to(weight.dtype)  # autocast gives some layers in another dtype than others
         with torch.autocast(rows.device.type, enabled=False):
             self.logits = rows @ weight.T if self.logits is None else self.logits.addmm_(rows, weight.T)
-
-
-def _numbers(part: slice, device: Any) -> Tensor:
-    return torch.arange(part.start, part.stop, device=device)

@@ -1,4 +1,4 @@
-"""Labels as scikit-learn users have them: any classes, some rows without one, and some held out for validation."""
+"""Labels of scikit-learn users: any classes, some rows without one, and some held out for validation."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._numbers import unmasked
 from fishergraph._warn import warn
 
@@ -16,40 +17,45 @@ UNLABELLED = -1
 
 
 def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """(classes, codes): the classes in order, and for each row the number of its class, or −1 where it has none.
+    """The classes in order, and for each row the number of its class, or −1 without one.
 
-    A row has no label where y is −1 (a number, or a text among texts of integers), None, NaN or an empty text. Where −1
-    and 1 are all there is, they are two classes; where the classes are known already, −1 is one if it is among them.
+    A row has no label if y is −1 (a number, or a text among texts of integers), None, NaN or an empty text. If −1 and 1
+    are the only values, they are two classes; if the classes are known already, −1 is one if it is among them.
     """
     if y is None:
-        raise ValueError("FisherClassifier requires y to be passed, but the target y is None; pass a label per row.")
+        text = "FisherClassifier requires y to be passed, but the target y is None; pass a label per row."
+        raise InputError(text, parameter="y")
     if isinstance(y, Mapping):
-        raise TypeError("y must be one label per row, got a dict; pass pd.Series(y).reindex(ids) with the rows' ids.")
+        advice = "pass pd.Series(y).reindex(ids) with the ids of the rows"
+        raise InputTypeError(parameter="y", expected="be one label per row", got="a dict", advice=advice)
     y = column_or_1d(unmasked(y, "y"), warn=True)
     if len(y) != n_rows:
-        raise ValueError(f"y must have one label for each of the {n_rows} rows of X, got {len(y)}; pass as many.")
+        expected = f"have one label for each of the {n_rows} rows of X"
+        raise InputError(parameter="y", expected=expected, got=str(len(y)), advice="pass as many")
     labelled = ~_missing(y)
     known = y[labelled]
     texts = {isinstance(value, str) for value in known} if known.dtype == object else set()
     if len(texts) == 2:
-        raise ValueError(
+        raise InputError(
             "Unknown label type: y must hold classes that are all numbers or all strings, got both; "
             "convert the numbers to strings."
         )
     if texts == {False}:
         known = np.array(known.tolist())  # numbers with None among them
     if len(known) and (kind := type_of_target(known)) not in ("binary", "multiclass"):
-        raise ValueError(
-            f"Unknown label type: {kind}; y must hold classes, whole numbers or strings, got {known.tolist()[0]!r} and "
+        raise InputError(
+            f"Unknown label type: {kind}; y must hold classes, integers or strings, got {known.tolist()[0]!r} and "
             "others; bin numbers into classes."
         )
     marked = _marked(known, known_classes)
     labelled[np.flatnonzero(labelled)[marked]] = False
     known = known[~marked]
     if not len(known):
-        raise ValueError(
-            "y must hold the class of at least one row, got none (-1, None, NaN and '' mark rows without a label); "
-            "label the rows to train on."
+        raise InputError(
+            parameter="y",
+            expected="hold the class of at least one row",
+            got="none (-1, None, NaN and '' mark rows without a label)",
+            advice="label the rows to train on",
         )
     classes, numbers = np.unique(known, return_inverse=True)
     codes = np.full(n_rows, UNLABELLED, dtype=np.int64)
@@ -58,7 +64,7 @@ def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndar
 
 
 def _missing(y: np.ndarray) -> np.ndarray:
-    """Where y is None, NaN or an empty text."""
+    """Which entries of y are None, NaN or an empty text."""
     if y.dtype.kind == "f":
         return np.isnan(y)
     if y.dtype.kind not in "OUT":
@@ -73,7 +79,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _marked(known: np.ndarray, known_classes: Any) -> np.ndarray:
-    """Where −1 marks a row without a label: beside other integers, as numbers or as texts, unless it is a class."""
+    """Which rows −1 marks as unlabelled: beside other integers, as numbers or as texts, unless it is a class."""
     texts = known.dtype.kind not in "biuf"
     values = set(np.unique(known).tolist())
     mark, two = ("-1", {"-1", "1"}) if texts else (UNLABELLED, {-1, 1})
@@ -85,8 +91,8 @@ def _marked(known: np.ndarray, known_classes: Any) -> np.ndarray:
     if texts:
         warn(
             "marks",
-            "y says '-1' in some rows, which have no label then, as the number -1 does among numbers; if it is a "
-            "class, write another word.",
+            "y is '-1' in some rows, which count as rows without a label, like the number -1; if it is a class, "
+            "rename it.",
         )
     return known == mark
 
@@ -96,7 +102,7 @@ def _is_integer(text: Any) -> bool:
 
 
 def hold_out(codes: np.ndarray, fraction: float, seed: int) -> np.ndarray:
-    """The rows that are held out: of every class the given share of its labelled rows, rounded down."""
+    """The rows that are held out: of every class this fraction of its labelled rows, rounded down."""
     rng = np.random.default_rng(seed)
     chosen = [np.zeros(0, dtype=np.int64)]
     for label in range(int(codes.max()) + 1):
@@ -105,19 +111,19 @@ def hold_out(codes: np.ndarray, fraction: float, seed: int) -> np.ndarray:
     return np.sort(np.concatenate(chosen))
 
 
-def given_rows(val: Any, n_rows: int) -> np.ndarray:
-    """Row numbers, of a mask or of numbers."""
+def read_rows(val: Any, n_rows: int) -> np.ndarray:
+    """Row numbers, from a mask or from numbers."""
     val = np.asarray(val)
-    val = val if val.size else np.zeros(0, dtype=np.int64)  # nobody is held out
+    val = val if val.size else np.zeros(0, dtype=np.int64)  # no row is held out
     mask = val.dtype == bool
     if val.ndim != 1 or val.dtype.kind not in "biu" or (mask and len(val) != n_rows):
-        raise ValueError(
-            f"val must be a mask with an entry for each of the {n_rows} rows, or row numbers, got {val.dtype} of shape "
-            f"{val.shape}; pass one of these."
-        )
+        expected = f"be a mask with an entry for each of the {n_rows} rows, or row numbers"
+        got = f"{val.dtype} of shape {val.shape}"
+        raise InputError(parameter="val", expected=expected, got=got, advice="pass one of these")
     rows = np.flatnonzero(val) if mask else np.unique(val)
     if len(rows) and not 0 <= rows[0] <= rows[-1] < n_rows:
-        raise ValueError(f"val must hold rows 0 to {n_rows - 1}, got {rows[0]} to {rows[-1]}; leave others out.")
+        got = f"{rows[0]} to {rows[-1]}"
+        raise InputError(parameter="val", expected=f"hold rows 0 to {n_rows - 1}", got=got, advice="leave others out")
     return rows
 
 
@@ -125,14 +131,13 @@ def check_split(classes: np.ndarray, codes: np.ndarray, val: np.ndarray) -> np.n
     """The rows to train on: labelled and not held out, some of every class."""
     bare = val[codes[val] == UNLABELLED]
     if len(bare):
-        raise ValueError(
-            f"val must hold rows with a label, got row {bare[0]} without (the first of {len(bare)}); leave these out."
-        )
+        got = f"row {bare[0]} without (the first of {len(bare)})"
+        raise InputError(parameter="val", expected="hold rows with a label", got=got, advice="leave these out")
     train = np.setdiff1d(np.flatnonzero(codes != UNLABELLED), val)
     absent = np.setdiff1d(codes[val], codes[train])
     if len(absent):
         label, count = classes[absent[:1]].tolist()[0], int((codes == absent[0]).sum())
-        raise ValueError(
+        raise InputError(
             f"class {label!r} must have a row to train on, got {count} labelled rows of it, all in val; "
             "take one out of val, or remove its labels."
         )

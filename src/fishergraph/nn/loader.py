@@ -18,15 +18,18 @@ from torch_geometric.data import Data
 from torch_geometric.loader import NeighborLoader
 
 from fishergraph._checks import MOST_COLUMNS, check_flag, check_integer, check_seed
-from fishergraph.nn.loader_door import check_fan_outs, check_input_nodes, open_source
+from fishergraph.nn.loader_source import check_fan_outs, check_input_nodes, read_source
 from fishergraph.nn.rows import is_sparse
 from fishergraph.ops.numba_sample import sample_neighbourhood
 
 _log = logging.getLogger(__name__)
 
+# Arguments that only our loader has.
+_OURS = frozenset({"x", "y", "seed", "keep_loops", "device"})
+
 
 class Prepared(NamedTuple):
-    """A batch, and the nodes and entries it was cut from (an `n_id` of the data itself goes before the batch's)."""
+    """A batch, and the nodes and entries it was cut from (an `n_id` of the data itself precedes the batch's)."""
 
     batch: Data
     nodes: Tensor
@@ -36,25 +39,59 @@ class Prepared(NamedTuple):
 class CSRNeighborLoader:
     """Batches of seed nodes with their sampled neighbourhoods, called like PyG's `NeighborLoader`.
 
-    Every hop takes of each node that the hop before it found (seeds first) up to `num_neighbors[hop]` in-neighbours
-    without replacement. A batch is a `Data` with what PyG's loader gives: the node-level tensors of `n_id` (x, y,
-    masks, …), the edge-level tensors of `e_id`, `edge_index` in local numbers, `input_id`, `batch_size` (the seeds are
-    the first rows), and `num_sampled_nodes`, `num_sampled_edges` by hop, as `trim_to_layer` wants them. `edge_index`
-    is an `EdgeIndex` sorted by target, so that `fishergraph.ops.torch_edges.tensor_sets` need not sort it.
+    Every hop takes up to ``num_neighbors[hop]`` in-neighbours, without replacement, of each node that the hop before it
+    found (seeds first). A batch is a `Data` with what PyG's loader gives: the node-level tensors of ``n_id`` (x, y,
+    masks, …), the edge-level tensors of ``e_id``, ``edge_index`` in local numbers, ``input_id``, ``batch_size`` (the
+    seeds are the first rows), and ``num_sampled_nodes``, ``num_sampled_edges`` by hop, for `trim_to_layer`.
+    ``edge_index`` is an `EdgeIndex` sorted by target, so that `tensor_sets` need not sort it.
 
-    The batches of one `seed` and `epoch` are the same at any `num_workers`. Each iteration is the next epoch; set
-    `epoch` to return to an earlier one or to resume.
+    The batches of one ``seed`` and ``epoch`` are the same at any ``num_workers``. Each iteration is the next epoch; set
+    ``epoch`` to return to an earlier one or to resume.
 
     Parameters
     ----------
-    data : a homogeneous `Data` with x and edge_index (or adj_t, whose values become `edge_weight`); or `TensorSets`
-        or `Multisets` of all nodes, with features and labels as `x` and `y`.
-    num_neighbors : fan-out per hop, −1 for all.
-    input_nodes : None (all nodes), a mask, or numbers of nodes; a batch has `batch_size` of them as seeds.
-    keep_loops : self-loops are always kept and do not count against the fan-out.
-    num_workers : threads that prepare batches ahead, up to `prefetch_factor` for each; 0 prepares them when asked for.
-    transform : applied to every batch at last.
-    device : where batches go; that of the features where it is None. `pin_memory` makes the way to a card shorter.
+    data : Data, TensorSets or Multisets
+        A homogeneous graph with x and edge_index (or adj_t, whose values become ``edge_weight``), or the multisets of
+        all nodes, with features and labels as `x` and `y`.
+    num_neighbors : list of int
+        Fan-out per hop; -1 takes all.
+    input_nodes : mask, node numbers or None, default=None
+        The seeds; None takes all nodes.
+    batch_size : int, default=1
+        Seeds of a batch.
+    shuffle : bool, default=False
+        Draw a new order of the seeds in every epoch.
+    drop_last : bool, default=False
+        Leave out a last batch with fewer seeds.
+    x, y : Tensor, optional
+        Features and labels beside multisets.
+    seed : int, default=0
+        Decides the order and the samples.
+    keep_loops : bool, default=True
+        Keep every self-loop; they do not count against the fan-out.
+    num_workers : int, default=1
+        Threads that prepare batches ahead; 0 prepares them when they are used.
+    prefetch_factor : int, default=2
+        Batches that each thread prepares ahead.
+    transform : callable, optional
+        Applied to every batch in the end.
+    pin_memory : bool, default=False
+        Use pinned memory, which is copied to a GPU faster.
+    device : str or torch.device, optional
+        Where batches are moved to; None is the device of the features.
+
+    See Also
+    --------
+    neighbor_loader : PyG's loader if its compiled parts are installed, otherwise this one.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch_geometric.data import Data
+    >>> from fishergraph.nn.loader import CSRNeighborLoader
+    >>> data = Data(x=torch.randn(4, 2), edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]))
+    >>> [batch.batch_size for batch in CSRNeighborLoader(data, [2, 2], batch_size=3)]
+    [3, 1]
     """
 
     def __init__(
@@ -82,23 +119,23 @@ class CSRNeighborLoader:
         self.seed = check_seed(seed)
         self.num_workers = check_integer(num_workers, "num_workers", least=0, most=1024)
         self.prefetch_factor = check_integer(prefetch_factor, "prefetch_factor", least=1, most=1024)
-        # As in PyTorch's loader, there is nothing to pin for where there is no card.
+        # As in PyTorch's loader, pinning is left out without a GPU.
         self.pin_memory = check_flag(pin_memory, "pin_memory") and torch.cuda.is_available()
         self.transform = transform
-        source = open_source(data, x, y, check_flag(keep_loops, "keep_loops"))
+        source = read_source(data, x, y, check_flag(keep_loops, "keep_loops"))
         self._rows, self._template = source.rows, source.template
         features = next(column.values for column in source.columns if column.name == "x")
         self.device = features.device if device is None else torch.device(device)
-        # What lies on a card is sliced there by the thread that asks for the batch: its stream is the one that counts.
+        # Tensors on a GPU are sliced by the thread that uses the batch, on its stream.
         self._near = [column for column in source.columns if column.values.device.type == "cpu"]
         self._far = [column for column in source.columns if column.values.device.type != "cpu"]
         self._seeds, self._input_id = check_input_nodes(input_nodes, self._rows.n_nodes)
-        self._maps: list[np.ndarray] = []  # from nodes to local numbers, one for each thread at work
+        self._maps: list[np.ndarray] = []  # from nodes to local numbers, one for each working thread
         self.epoch = 0
 
     @property
     def epoch(self) -> int:
-        """The number of the epoch that the next iteration gives."""
+        """The number of the epoch of the next iteration."""
         return self._epoch
 
     @epoch.setter
@@ -106,8 +143,8 @@ class CSRNeighborLoader:
         self._epoch = check_integer(epoch, "epoch", least=0, most=MOST_COLUMNS)
 
     def __len__(self) -> int:
-        whole, rest = divmod(len(self._seeds), self.batch_size)
-        return whole + (rest > 0 and not self.drop_last)
+        full, rest = divmod(len(self._seeds), self.batch_size)
+        return full + (rest > 0 and not self.drop_last)
 
     def __repr__(self) -> str:
         return (
@@ -137,11 +174,11 @@ class CSRNeighborLoader:
                     yield self._finish(ahead.popleft().result())
             while ahead:
                 yield self._finish(ahead.popleft().result())
-        finally:  # also where the loop over the batches is left early
+        finally:  # also if the loop over the batches ends early
             pool.shutdown(cancel_futures=True)
 
     def _prepare(self, epoch: int, number: int, chosen: np.ndarray) -> Prepared:
-        """A batch up to what must be done by the thread that uses it."""
+        """A batch without the work of the thread that uses it."""
         key = np.random.SeedSequence([self.seed, epoch], spawn_key=(number,)).generate_state(1, np.uint64)[0]
         try:
             local = self._maps.pop()
@@ -149,7 +186,7 @@ class CSRNeighborLoader:
             local = self._rows.new_map()
         sampled = sample_neighbourhood(self._rows, self._seeds[chosen], self.num_neighbors, key, local)
         self._maps.append(local)
-        nodes, edges = self._held(torch.from_numpy(sampled.nodes)), self._held(torch.from_numpy(sampled.edges))
+        nodes, edges = self._pinned(torch.from_numpy(sampled.nodes)), self._pinned(torch.from_numpy(sampled.edges))
         batch = copy.copy(self._template)
         batch.n_id, batch.e_id, batch.input_id = nodes, edges[2], torch.from_numpy(self._input_id[chosen])
         size = (len(nodes), len(nodes))
@@ -157,15 +194,15 @@ class CSRNeighborLoader:
         batch.batch_size = len(chosen)
         batch.num_sampled_nodes, batch.num_sampled_edges = sampled.n_nodes, sampled.n_edges
         for column in self._near:
-            batch[column.name] = self._held(column.take(nodes, edges[2]))
+            batch[column.name] = self._pinned(column.take(nodes, edges[2]))
         return Prepared(batch, nodes, edges[2])
 
-    def _held(self, tensor: Tensor) -> Tensor:
-        """The tensor, in pinned memory where that is asked for; sparse ones stay, not every PyTorch pins them."""
+    def _pinned(self, tensor: Tensor) -> Tensor:
+        """The tensor, in pinned memory if wanted; not sparse ones, which not every PyTorch can pin."""
         return tensor.pin_memory() if self.pin_memory and not is_sparse(tensor) else tensor
 
     def _finish(self, prepared: Prepared) -> Data:
-        """The batch on its device, with the slices of the tensors that lie on a card."""
+        """The batch on its device, with the slices of the tensors on a GPU."""
         batch, nodes, entries = prepared
         for column in self._far:
             batch[column.name] = column.take(nodes, entries)
@@ -173,18 +210,35 @@ class CSRNeighborLoader:
         return batch if self.transform is None else self.transform(batch)
 
 
-# Arguments that only our loader has.
-_OURS = frozenset({"x", "y", "seed", "keep_loops", "device"})
-
-
 def neighbor_loader(data: Any, num_neighbors: Sequence[int], **kwargs: Any) -> NeighborLoader | CSRNeighborLoader:
-    """PyG's `NeighborLoader` where its compiled parts are installed, otherwise ours; the log says why.
+    """Return PyG's `NeighborLoader` if its compiled parts are installed, otherwise ours; the log says why.
 
-    Multisets, and arguments that only ours has (x, y, seed, keep_loops, device), ask for ours.
+    Parameters
+    ----------
+    data : Data, TensorSets or Multisets
+        The graph; multisets need our loader.
+    num_neighbors : list of int
+        Fan-out per hop; -1 takes all.
+    **kwargs
+        Arguments of the loader; `x`, `y`, `seed`, `keep_loops` and `device` need ours.
+
+    Returns
+    -------
+    NeighborLoader or CSRNeighborLoader
+        The loader.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch_geometric.data import Data
+    >>> from fishergraph.nn.loader import neighbor_loader
+    >>> data = Data(x=torch.randn(4, 2), edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]))
+    >>> neighbor_loader(data, [2], batch_size=2, seed=0)
+    CSRNeighborLoader(num_neighbors=[2], input_nodes=4, batch_size=2)
     """
     asked = sorted(_OURS & kwargs.keys())
     if asked or not isinstance(data, Data):
-        reason = f"{', '.join(asked)} is asked for" if asked else f"data is {type(data).__name__}"
+        reason = f"{', '.join(asked)} is only taken by it" if asked else f"data is {type(data).__name__}"
     elif torch_geometric.typing.WITH_PYG_LIB or torch_geometric.typing.WITH_TORCH_SPARSE:
         _log.info("sampling neighbours with PyG's NeighborLoader")
         return NeighborLoader(data, list(num_neighbors), **kwargs)

@@ -1,10 +1,11 @@
-"""The epochs of a training run, and its ends: all epochs done, patience lost, Ctrl-C, or NaN."""
+"""The epochs of a training run. It ends after the last one, by patience, by Ctrl-C, or if a value is not finite."""
 
 from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -12,13 +13,12 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
-from fishergraph.nn.batches import FullBatch, Sampled
+from fishergraph._errors import InputError
+from fishergraph.nn.batches import FullBatch, NearBatch, Sampled
 from fishergraph.nn.checkpoint import Run, Snapshot, restore, take_snapshot, write_snapshot
 from fishergraph.nn.history import History, open_log
-from fishergraph.nn.near import NearBatch
-from fishergraph.nn.watch import NotFinite, check_parameters, watching
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ AMP = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 @dataclass(frozen=True)
 class Plan:
-    """How long a run may last, and what it leaves behind."""
+    """How long a run may last, and what it writes."""
 
     epochs: int
     patience: int | None
@@ -38,7 +38,7 @@ class Plan:
 
 
 class Loop:
-    """The epochs of a run. `good` is its state after the last whole one, to be resumed from or looked into."""
+    """The epochs of a run. `good` is its state after the last complete one."""
 
     def __init__(self, run: Run, source: FullBatch | NearBatch | Sampled, plan: Plan):
         self.state, self.source, self.task, self.plan = run, source, source.task, plan
@@ -46,12 +46,12 @@ class Loop:
         self.n_classes = int(source.task.y.max()) + 1
 
     def run(self) -> History:
-        """The history of all epochs; the model has the best weights at the end, whichever end it is."""
+        """The history of all epochs; the model has the best weights in the end, however the run ended."""
         history, plan = self.state.history, self.plan
         try:
             with open_log(plan.log, history.rows) as log, plan.progress("training", plan.epochs) as bar:
                 bar.update(len(history))
-                while len(history) < plan.epochs and not self._waited_enough():
+                while len(history) < plan.epochs and not self._out_of_patience():
                     row = self._epoch(len(history) + 1)
                     self._keep(row)
                     log.write(row)
@@ -64,18 +64,18 @@ class Loop:
             self._end()
         return history
 
-    def _waited_enough(self) -> bool:
-        """Whether there has been no better epoch for as long as patience lasts."""
+    def _out_of_patience(self) -> bool:
+        """Whether there was no better epoch for `patience` epochs."""
         history, patience = self.state.history, self.plan.patience
         if patience is not None and len(self.task.val):
             history.stopped_early = len(history) - history.best_epoch >= patience
         return history.stopped_early
 
     def _epoch(self, number: int) -> dict[str, Any]:
-        """The row of an epoch; raises where it is not finite."""
+        """The row of an epoch; raises if a number is not finite."""
         start, lr = perf_counter(), self.state.lr
         mean_loss = self._steps(number)
-        # One wait for the device per epoch: all its numbers come home together.
+        # One device synchronisation per epoch: all its numbers are copied together.
         values = torch.stack([mean_loss, *self._measures()]).tolist()
         if not all(abs(value) < float("inf") for value in values):
             raise FloatingPointError(self._explain(number))
@@ -84,51 +84,53 @@ class Loop:
         row |= {"val_accuracy": val_accuracy, "val_loss": val_loss}
         return {**row, "lr": lr, "seconds": round(perf_counter() - start, 6)}
 
-    def _steps(self, number: int, *, look: bool = False) -> Tensor:
-        """The mean loss of an epoch of steps; with `look` every one is checked, and `NotFinite` raised."""
+    def _steps(self, number: int, *, check: bool = False) -> Tensor:
+        """The mean loss of the steps of an epoch; `check` raises `NotFinite` at the first bad one."""
         state = self.state
         state.model.train()
         total, count = torch.zeros((), device=state.device), 0
         precision = AMP.get(state.settings["amp"])
-        for batch in self.source.batches(number):
+        for step in self.source.steps(number):
             state.optimizer.zero_grad(set_to_none=True)
             with torch.autocast(state.device.type, dtype=precision, enabled=precision is not None):
-                logits = self._checked(batch.logits(state.model))
-            loss = F.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), batch.y)
+                logits = self._checked(step.logits(state.model))
+            loss = F.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), step.y)
             state.scaler.scale(loss).backward()
-            if look:  # scaled gradients may overflow: such a step is left out
+            if check:  # scaled gradients may overflow: such a step is left out
                 check_parameters(state.model, gradients=not state.scaler.is_enabled())
             state.scaler.step(state.optimizer)
             state.scaler.update()
-            total, count = total + loss.detach() * len(batch.y), count + len(batch.y)
+            total, count = total + loss.detach() * len(step.y), count + len(step.y)
         return total / max(count, 1)
 
     def _checked(self, logits: Tensor) -> Tensor:
         """The logits, if there is one for each class."""
         if logits.ndim != 2 or logits.shape[1] < self.n_classes:
-            raise ValueError(
-                f"model must give a row of {self.n_classes} logits for each node, one per class in y, got shape "
-                f"{tuple(logits.shape)}; give it that many outputs."
+            raise InputError(
+                parameter="model",
+                expected=f"give a row of {self.n_classes} logits for each node, one per class in y",
+                got=f"shape {tuple(logits.shape)}",
+                advice="give it that many outputs",
             )
         return logits
 
     @torch.no_grad()
     def _measures(self) -> list[Tensor]:
-        """Accuracy and loss of the training nodes and, where there are any, of the validation nodes.
+        """Accuracy and loss of the training nodes and, if there are any, of the validation nodes.
 
-        The training loss is looked at because a last step that spoilt the weights shows in it.
+        The training loss shows whether the last step made the weights useless.
         """
         self.state.model.eval()
         logits = self.source.logits(self.state.model)
-        found = []
+        measures = []
         for nodes in (self.task.train, self.task.val):
             if len(nodes):
                 some, y = logits[nodes.to(logits.device)], self.task.y[nodes].to(logits.device)
-                found += [(some.argmax(1) == y).float().mean(), F.cross_entropy(some, y)]
-        return [value.to(self.state.device, torch.float64) for value in found]
+                measures += [(some.argmax(1) == y).float().mean(), F.cross_entropy(some, y)]
+        return [value.to(self.state.device, torch.float64) for value in measures]
 
     def _keep(self, row: dict[str, Any]) -> None:
-        """Take the epoch into the history, move the schedule on, and remember the state."""
+        """Add the epoch to the history, advance the schedule, and keep the state."""
         state, plan = self.state, self.plan
         better = state.history.beats(row)
         state.history.rows.append(row)
@@ -136,7 +138,7 @@ class Loop:
             state.history.best_epoch, state.best = row["epoch"], state.weights()
         if state.scheduler is not None:
             follows = isinstance(state.scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
-            with warnings.catch_warnings():  # of a first step that was left out because its scaled gradients overflowed
+            with warnings.catch_warnings():  # about a first step that overflowed and was left out
                 warnings.filterwarnings("ignore", "Detected call of `lr_scheduler.step", UserWarning)
                 state.scheduler.step(*([row["val_accuracy"]] if follows else []))
         self.good = take_snapshot(state)
@@ -144,26 +146,69 @@ class Loop:
             write_snapshot(plan.checkpoint, self.good)
 
     def _explain(self, number: int) -> str:
-        """The sentence for an epoch whose numbers are not finite: the epoch again, from its beginning, step by step."""
+        """The message for an epoch whose numbers are not finite: it is run again, step by step."""
         restore(self.state, self.good)
-        where = "the loss itself"
+        first = "the loss itself"
         try:
             with watching(self.state.model):
-                self._steps(number, look=True)
+                self._steps(number, check=True)
                 check_parameters(self.state.model, gradients=False)
                 self._measures()
-        except NotFinite as first:
-            where = str(first)
+        except NotFinite as error:
+            first = str(error)
         restore(self.state, self.good)
         return (
-            f"the loss must stay finite, got NaN or infinity in epoch {number}, first in {where}; lower lr or rescale "
-            f"x, and go on from the weights of epoch {self.state.history.best_epoch}, which the model has again."
+            f"the loss must stay finite, got NaN or infinity in epoch {number}, first in {first}; lower lr or rescale "
+            f"x. The model has the weights of epoch {self.state.history.best_epoch} again."
         )
 
     def _end(self) -> None:
-        """Give the model its best weights; leave the checkpoint of the last whole epoch."""
+        """Give the model its best weights; write the checkpoint of the last complete epoch."""
         model, best = self.state.model, self.state.best
         model.load_state_dict(best or self.good.part("model."))
         model.eval()
-        if self.plan.checkpoint is not None:  # at last: a disk that is full must not cost the weights
+        if self.plan.checkpoint is not None:  # last: a full disk must not cost the weights
             write_snapshot(self.plan.checkpoint, self.good)
+
+
+# --- where values stop being finite ------------------------------------------------------------------------
+
+
+class NotFinite(Exception):
+    """Raised at the first value that is not finite; the text names its owner."""
+
+
+@contextmanager
+def watching(model: nn.Module) -> Iterator[None]:
+    """Raise `NotFinite` as soon as a layer returns a value that is not finite; inner layers come first."""
+
+    def watch(name: str) -> Any:
+        def hook(module: nn.Module, inputs: Any, output: Any) -> None:
+            if isinstance(output, Tensor) and output.is_floating_point() and not _finite(output):
+                raise NotFinite(f"the output of layer '{name}' ({type(module).__name__})")
+
+        return hook
+
+    hooks = [module.register_forward_hook(watch(name)) for name, module in model.named_modules() if name]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def check_parameters(model: nn.Module, *, gradients: bool) -> None:
+    """Raise `NotFinite` at the first parameter that is not finite, or has a gradient that is not."""
+    for name, parameter in model.named_parameters():
+        if gradients and parameter.grad is not None and not _finite(parameter.grad):
+            raise NotFinite(f"the gradient of '{name}' ({_owner(model, name)})")
+        if not _finite(parameter):
+            raise NotFinite(f"the parameter '{name}' ({_owner(model, name)})")
+
+
+def _owner(model: nn.Module, name: str) -> str:
+    return type(model.get_submodule(name.rpartition(".")[0])).__name__
+
+
+def _finite(tensor: Tensor) -> bool:
+    return bool(torch.isfinite(tensor.detach()).all())

@@ -1,20 +1,23 @@
-"""The part that every Fisher module shares: anchors as parameters, EM from them, φ (Eq. 17, 18)."""
+"""`Mixture`: what every Fisher module holds. Anchors as parameters, EM from them, φ (Eq. 17, 18)."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fishergraph._checks import MOST_ITERATIONS, check_flag, check_in_range, check_integer, check_number
-from fishergraph.em.anchors import calibrate_variance, learn_anchors
-from fishergraph.em.e_step import e_step_slack
-from fishergraph.family import fisher_root
-from fishergraph.nn.lazy import LazyChannels, check_numbers
+from fishergraph._checks import MOST_COLUMNS, check_flag, check_integer
+from fishergraph._errors import InputError
+from fishergraph.em.anchors import fit_anchors
+from fishergraph.em.settings import EM
+from fishergraph.family import GaussianMixture
+from fishergraph.family.base import Family
+from fishergraph.family.gaussian_mixture import calibrate_variance
+from fishergraph.nn.channels import LazyChannels, check_size
 from fishergraph.ops import torch_plain
 from fishergraph.ops.torch_em import em_means
 from fishergraph.ops.torch_iterations import Iteration, Steps, iterate
@@ -25,158 +28,207 @@ from fishergraph.ops.torch_sets import TensorSets
 from fishergraph.ops.torch_unit import unit_rows
 
 
+@dataclass(frozen=True, repr=False)
+class WeightedMixture(GaussianMixture):
+    """The Gaussian mixture of Eq. 16 with trained log-weights of the components, for networks.
+
+    Parameters
+    ----------
+    fisher, tangent, power, unit, variance, sharpness
+        See `GaussianMixture`.
+
+    See Also
+    --------
+    fishergraph.GaussianMixture : Equal weights.
+
+    Examples
+    --------
+    >>> from fishergraph.nn import FisherConv, WeightedMixture
+    >>> FisherConv(16, 8, family=WeightedMixture(variance=0.5)).mixture.bias.shape
+    torch.Size([1, 4])
+    """
+
+    weighted: ClassVar[bool] = True
+
+    def at_centres(self, centres: Any, members: Any) -> Any:
+        """Raise: estimators have no trained weights."""
+        raise InputError(
+            parameter="family",
+            value=self,
+            expected="be a family of estimators, which do not train weights",
+            advice="use GaussianMixture, or DiagonalMixture, which learns its weights",
+        )
+
+
 class Mixture(LazyChannels):
     """Gaussian mixtures whose means are parameters, and the embedding of multisets at them.
 
-    `anchors` has the shape (head, anchor, feature): every head is a mixture of its own. The variance is a number that
-    no gradient moves: `init_from_data` calibrates it, and it is kept with the state.
+    `anchors` has the shape (head, anchor, feature): every head is a mixture of its own. The variance is not trained:
+    `init_from_data` calibrates it, and it is part of the state.
     """
 
     anchors: nn.Parameter
     bias: nn.Parameter | None
+    weighted = False  # whether components have log-weights
 
     def __init__(
-        self, in_channels: int, num_anchors: int, *, heads: int = 1, num_em_steps: int = 1,
-        variance: float | str = "auto", sharpness: float = 0.9, prior: float = 0.0, e_step: str = "posterior",
-        column_penalty: float = 1.0, normalize: bool = True, mixture_bias: bool = False, counts: bool = False,
-        backend: str | None = None,
-    ):  # fmt: skip
+        self,
+        in_channels: int,
+        num_anchors: int,
+        *,
+        family: Family,
+        em: EM,
+        heads: int = 1,
+        normalize: bool = True,
+        counts: bool = False,
+    ):
         super().__init__()
-        self.num_anchors = check_integer(num_anchors, "num_anchors", least=1)
+        self.family: Any = family
+        self.em, self.slack = em, em.slack
+        self.num_anchors = check_integer(num_anchors, "num_anchors", least=1, most=MOST_COLUMNS)
         self.heads = check_integer(heads, "heads", least=1)
-        self.num_em_steps = check_integer(num_em_steps, "num_em_steps", least=0, most=MOST_ITERATIONS)
-        self.calibrated = isinstance(variance, str) and variance == "auto"
-        self.variance = 1.0 if self.calibrated else _in_range(variance, "variance (or 'auto')", strict=True)
-        self.sharpness = check_number(sharpness, "sharpness", strict=True, most=1.0)
-        self.prior = _in_range(prior, "prior")
-        self.slack = e_step_slack(e_step, column_penalty)
         self.normalize = check_flag(normalize, "normalize")
         self.counts = check_flag(counts, "counts")
-        self.backend = backend
-        check_numbers((heads, num_anchors))
-        self.bias = nn.Parameter(torch.zeros(heads, num_anchors)) if mixture_bias else None
+        check_size((heads, num_anchors))
+        has_weights = self.weighted or getattr(family, "weighted", False)
+        self.bias = nn.Parameter(torch.zeros(heads, num_anchors)) if has_weights else None
+        self._prepare()
         self.hold("anchors", (heads, num_anchors), in_channels)
         self.reset_parameters()
 
+    def _prepare(self) -> None:
+        """Set what is learned from data but not trained: the variance."""
+        self.variance = 1.0 if isinstance(self.family.variance, str) else float(self.family.variance)
+
     @property
     def out_channels(self) -> int:
-        """The width of φ, all heads together; −1 while that of the input is not known."""
+        """The width of φ, all heads together; −1 while the width of the input is not known."""
         if self.in_channels < 0:
             return -1
         return self.heads * self.num_anchors * (self.in_channels + self.counts)
 
     def reset_parameters(self) -> None:
-        """Anchors in random directions, of about unit length; with variance "auto" scores of about unit spread."""
+        """Draw anchors of about unit length; with variance "auto" the scores have about unit spread."""
         if self.bias is not None:
             nn.init.zeros_(self.bias)
         if self.in_channels > 0:
             nn.init.normal_(self.anchors, std=self.in_channels**-0.5)
-            if self.calibrated:
+            if isinstance(self.family.variance, str):
                 self.variance = self.in_channels**-0.5
 
     @torch.no_grad()
     def init_from_data(self, members: Tensor, rng: Any) -> None:
-        """Put the anchors of every head at k-means centres of these members, and calibrate the variance."""
+        """Set the anchors of every head to centres of these members, and calibrate the variance."""
         self.expect(members.shape[1])
-        members = self.points(members).to(work_type(members.dtype))
+        members = self.points(members)[1].to(work_type(members.dtype))
         for anchors in self.anchors:
-            found = learn_anchors(members, self.num_anchors, rng=rng).to(anchors.dtype)
-            # Fewer distinct points than anchors: the others lie on top of them.
-            anchors.copy_(found[torch.arange(self.num_anchors, device=found.device) % len(found)])
-        if self.calibrated:
-            self.variance = calibrate_variance(members, self.anchors[0].to(members.dtype), self.sharpness)
+            centres = fit_anchors(members, self.num_anchors, method=self.em.init, rng=rng).to(anchors.dtype)
+            # Fewer distinct points than anchors: the centres repeat.
+            anchors.copy_(centres[torch.arange(self.num_anchors, device=centres.device) % len(centres)])
+        if isinstance(self.family.variance, str):
+            anchors = self.anchors[0].to(members.dtype)
+            self.variance = calibrate_variance(members, anchors, self.family.sharpness)
 
-    def points(self, x: Tensor) -> Tensor:
-        """The points that EM sees: x, or its rows divided by their lengths."""
+    def points(self, x: Tensor) -> tuple[str, Tensor]:
+        """The engine of a forward pass, and the points of EM: x, or its rows divided by their lengths."""
         if x.device.type == "cpu" or torch.is_autocast_enabled(x.device.type):
-            x = x.to(work_type(x.dtype))  # lengths want more than the short floats that autocast makes
-        return unit_rows(choose_engine(self.backend, x), x) if self.normalize else x
+            x = x.to(torch.promote_types(x.dtype, torch.float32))  # autocast gives half types, too short for lengths
+        engine = choose_engine(None, x)
+        return engine, unit_rows(engine, x) if self.normalize else x
 
     def forward(self, x: Tensor, sets: TensorSets) -> Tensor:
-        """φ of every set, (set, head · anchor · feature), with the soft counts (head · anchor) after it if wanted."""
-        points = self.points(x)
-        found = [self._means(points, sets, h) for h in range(self.heads)]
-        means, mass = (torch.cat(part, dim=1) for part in zip(*found, strict=True))  # (set, head · anchor, …)
-        return self.embedded(means, mass)
+        """φ of every set, (set, head · anchor · feature), followed by the soft counts (head · anchor) if wanted."""
+        return self.embedded(*self._moments(x, sets))
 
     def linear(self, x: Tensor, sets: TensorSets, weight: Tensor) -> Tensor:
-        """weight · φ of every set, (set, out). Where one operator makes both, φ is not stored."""
-        if self.num_em_steps != 1 or self.slack < math.inf or self.counts:
+        """weight · φ of every set, (set, out). If one operator computes both, φ is not stored."""
+        if self.em.n_iter != 1 or self.slack < torch.inf or self.counts:
             phi = self(x, sets)
             return F.linear(phi, weight.to(phi.dtype))
-        points = self.points(x)
-        engine = choose_engine(self.backend, points)
+        engine, points = self.points(x)
         # One M-step serves all heads: it takes the columns of α one by one.
-        logs = torch.cat([self._logs(engine, points, h) for h in range(self.heads)], dim=1)
+        logs = [self._logs(engine, points, h) for h in range(self.heads)]
         return fisher_linear(
-            engine, points, logs, sets, self._flat(logs.dtype), weight.to(points.dtype),
-            fisher_root=fisher_root(self.num_anchors), prior=self.prior,
-        )  # fmt: skip
+            engine,
+            points,
+            logs[0] if self.heads == 1 else torch.cat(logs, dim=1),
+            sets,
+            self.anchors.flatten(0, 1).to(logs[0].dtype),
+            weight.to(points.dtype),
+            fisher_root=self.num_anchors**-0.5,
+            prior=self.em.prior,
+        )
 
     def attention(self, x: Tensor, sets: TensorSets) -> Tensor:
-        """What each entry of each set counts for each anchor, (entry, head · anchor): a_vu α_uj over its sum and κ.
+        """The attention of each entry for each anchor, (entry, head · anchor): a_vu α_uj over its sum and κ.
 
-        Columns sum to one over a set, less the share of the prior. This table is made for explanations alone.
+        Columns sum to one over a set, less the coefficient of the prior. Only explanations need this table.
         """
-        points, parts = self.points(x), []
-        sets = sets.cut(0, sets.n_sets)
+        points = self.points(x)[1]
+        sets, parts = sets.cut(0, sets.n_sets), []
         for h in range(self.heads):
-            anchors, steps, bias = self._mixture(h, points)
+            anchors, bias = self._head(h, points)
             logs = self._logs("torch", points, h)
-            iterations = iterate(torch_plain.KERNELS, points, logs, sets, anchors, steps, bias)
-            parts.append(self._entry_shares(points, sets, iterations))
+            iterations = iterate(torch_plain.KERNELS, points, logs, sets, anchors, self._steps(), bias)
+            parts.append(self._entry_attention(points, sets, iterations))
         return torch.cat(parts, dim=1)
 
-    def _entry_shares(self, points: Tensor, sets: TensorSets, iterations: Iterator[Iteration]) -> Tensor:
+    def _entry_attention(self, points: Tensor, sets: TensorSets, iterations: Iterator[Iteration]) -> Tensor:
         """The attention of one head after the last of these iterations, (entry, anchor)."""
         last = None
         for last in iterations:  # noqa: B007
             pass
-        if last is None:  # no iteration: nothing is attended to
+        if last is None:
             return torch.zeros(sets.n_entries, self.num_anchors, dtype=work_type(points.dtype), device=points.device)
-        known = last.logs if last.by_entry else last.logs[sets.indices]
+        logs = last.logs if last.by_entry else last.logs[sets.indices]
         total = last.log_total[sets.rows]
-        share = torch.where(total == -torch.inf, 0.0, torch.exp(known - total))
-        return share if sets.weights is None else share * sets.weights[:, None]
+        attention = torch.where(total == -torch.inf, 0.0, torch.exp(logs - total))
+        return attention if sets.weights is None else attention * sets.weights[:, None]
 
-    def rows(self, x: Tensor) -> Tensor:
+    def statistics(self, x: Tensor) -> Tensor:
         """What the M-step averages: the points, (row, feature)."""
-        return self.points(x)
+        return self.points(x)[1]
 
     def centres(self, dtype: torch.dtype) -> Tensor:
         """The means at θ_0 of what the M-step averages: the anchors of all heads, (head · anchor, feature)."""
-        return self._flat(dtype)
+        return self.anchors.flatten(0, 1).to(dtype)
 
     def embedded(self, means: Tensor, mass: Tensor) -> Tensor:
         """φ of the means, (set, head · anchor, feature), and the masses, (set, head · anchor)."""
-        phi = (fisher_root(self.num_anchors) * (means - self._flat(means.dtype))).flatten(1)
+        phi = (self.num_anchors**-0.5 * (means - self.centres(means.dtype))).flatten(1)
         return torch.cat([phi, torch.log1p(mass).to(phi.dtype)], dim=1) if self.counts else phi
 
     def mass(self, x: Tensor, sets: TensorSets) -> Tensor:
         """Σ a α of the last E-step, (set, head · anchor)."""
-        points = self.points(x)
-        return torch.cat([self._means(points, sets, h)[1] for h in range(self.heads)], dim=1)
+        return self._moments(x, sets)[1]
 
-    def _means(self, points: Tensor, sets: TensorSets, h: int) -> tuple[Tensor, Tensor]:
-        anchors, steps, bias = self._mixture(h, points)
-        return em_means(points, sets, anchors, steps, bias=bias, backend=self.backend)
+    def _moments(self, x: Tensor, sets: TensorSets) -> tuple[Tensor, Tensor]:
+        """Means (set, head · anchor, feature) and masses (set, head · anchor)."""
+        engine, points = self.points(x)
+        moments = []
+        for h in range(self.heads):
+            anchors, bias = self._head(h, points)
+            moments.append(em_means(points, sets, anchors, self._steps(), bias=bias, backend=engine))
+        if self.heads == 1:
+            return moments[0]
+        means, mass = zip(*moments, strict=True)
+        return torch.cat(means, dim=1), torch.cat(mass, dim=1)
 
     def _logs(self, engine: str, points: Tensor, h: int) -> Tensor:
-        anchors, _, bias = self._mixture(h, points)
+        """log α of every point at the anchors of one head, (point, anchor)."""
+        anchors, bias = self._head(h, points)
         return posterior(engine, points, anchors, self.variance, bias)
 
-    def _mixture(self, h: int, points: Tensor) -> tuple[Tensor, Steps, Tensor | None]:
-        """What EM is told of one head: its anchors, the iterations, and the log-weights of its components."""
-        kind = work_type(points.dtype)
-        steps = Steps(self.variance, self.prior, self.num_em_steps, self.slack)
-        return self.anchors[h].to(kind), steps, None if self.bias is None else self.bias[h].to(kind)
+    def _head(self, h: int, points: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The anchors and the log-weights of one head, in the dtype of sums over the points."""
+        dtype = torch.promote_types(points.dtype, torch.float32)
+        return self.anchors[h].to(dtype), None if self.bias is None else self.bias[h].to(dtype)
 
-    def _flat(self, dtype: torch.dtype) -> Tensor:
-        """The anchors of all heads, (head · anchor, feature)."""
-        return self.anchors.flatten(0, 1).to(dtype)
+    def _steps(self) -> Steps:
+        return Steps(self.variance, self.em.prior, self.em.n_iter, self.slack)
 
     def get_extra_state(self) -> Tensor:
-        """The variance, which belongs to the anchors, as a tensor: files of tensors can keep it."""
+        """The variance as a tensor, so that files of tensors can hold it."""
         return torch.tensor(self.variance, dtype=torch.float64)
 
     def set_extra_state(self, state: Tensor) -> None:
@@ -184,8 +236,3 @@ class Mixture(LazyChannels):
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, num_anchors={self.num_anchors}, heads={self.heads}"
-
-
-def _in_range(value: Any, name: str, **bounds: Any) -> float:
-    """A number that float32 holds: modules may be moved to it."""
-    return check_in_range(check_number(value, name, **bounds), "float32", name)

@@ -1,61 +1,95 @@
-"""`FisherNet`: the stack ψ_0, ψ_1, …, ψ_T as one trainable model, with a classifier and a readout where wanted."""
+"""`FisherNet`: the stack ψ_0, ψ_1, …, ψ_T as one trainable model, with a classifier and a readout if wanted."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn.aggr import Aggregation
-from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.resolver import aggregation_resolver
 
 from fishergraph._checks import MOST_COLUMNS, MOST_LAYERS, check_flag, check_integer, check_number, look_up
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._warn import each_warning_once
-from fishergraph.em.anchors import sample_size
-from fishergraph.family import choose_family
-from fishergraph.nn.aggr import FisherAggregation
-from fishergraph.nn.conv import MAX_SAMPLES, FisherConv
-from fishergraph.nn.inference import run_by_layer
-from fishergraph.nn.kernel_map import HEADS, NystromMap
-from fishergraph.nn.lazy import check_numbers, check_options
-from fishergraph.nn.lifted import check_edges_alone, pooled
-from fishergraph.nn.rows import check_rows, dropped, take_rows, unit_rows
-from fishergraph.nn.sets import check_groups, narrow
 from fishergraph.device import random_stream
+from fishergraph.em.anchors import sample_size
+from fishergraph.em.settings import choose_em
+from fishergraph.family import choose_family
+from fishergraph.kernel_map import Nystrom
+from fishergraph.nn.aggr import FisherAggregation
+from fishergraph.nn.channels import check_size
+from fishergraph.nn.conv import FisherConv
+from fishergraph.nn.edges import check_groups, narrow
+from fishergraph.nn.heads import NystromHead, choose_head, make_head
+from fishergraph.nn.inference import run_by_layer
+from fishergraph.nn.lifted import check_plain, pooled
+from fishergraph.nn.rows import check_rows, dropped, take_rows, unit_rows
 from fishergraph.ops.torch_sets import TensorSets
 
-_JK = {"cat": True, "last": False}
+JK = {"cat": True, "last": False}
+# The options of a layer that are those of the network.
+_LAYER_OPTIONS = ("heads", "family", "em", "multiset", "counts", "normalize", "residual", "bias")
+# What head="nystrom" stands for in a network.
+NETWORK_NYSTROM = Nystrom(bandwidth=0.7)
 
 
 class FisherNet(nn.Module):
-    """logits = C [ψ_0, ψ_1, …, ψ_T]: Fisher layers on an input map, concatenated as in Eq. 2, and a linear classifier.
+    """Fisher layers on an input map, concatenated as in Eq. 2, and a linear classifier: C [ψ_0, ψ_1, …, ψ_T].
 
     Parameters
     ----------
-    in_channels : width of x; −1 takes that of the first input.
-    hidden_channels : width of every ψ_t.
-    num_layers : T.
-    out_channels : classes; None gives the embedding itself.
-    num_anchors, num_em_steps : of every layer.
-    head : ψ: "nystrom", the kernel's map, whose landmarks are trained; "relu", the paper's for large graphs; "linear".
-    jk : "cat", all ψ_t side by side (Eq. 2), or "last".
-    dropout : of the rows that enter a layer or the classifier.
-    input_dropout : of x itself.
-    input_map : ψ_0 of the rows of x; without it the first layer sees x, and ψ_0 is left out. With "multinomial" as
-        family the first layer sees the counts x in either case, and behind it stand Gaussian mixtures.
-    normalize : divide the rows of x, and the points of every layer, by their lengths.
-    bandwidth : of the Nyström maps.
-    pooling : a readout of graphs: the name of an aggregation of PyG, one of its modules, or "fisher".
-    **options : of `FisherConv`: heads, variance, prior, e_step, weights, slots, backend, …; `dropout` of members is
-        `member_dropout` here.
+    in_channels : int
+        Number of features of x; -1 takes that of the first input.
+    hidden_channels : int
+        Width of every ψ_t.
+    num_layers : int
+        Number of layers T.
+    out_channels : int or None, default=None
+        Number of classes; None returns the embedding itself.
+    num_anchors : int, default=4
+        Components of the mixture of every layer.
+    head : {"nystrom", "relu", "linear"} or Nystrom, default="nystrom"
+        The map ψ: that of the exponential kernel with trained landmarks, ``Nystrom(bandwidth=0.7)``; the paper's for
+        large graphs; or a linear one.
+    jk : {"cat", "last"}, default="cat"
+        All ψ_t side by side (Eq. 2), or the last one.
+    dropout : float in [0, 1], default=0.0
+        Dropout of the rows that enter a layer or the classifier.
+    member_dropout : float in [0, 1], default=0.0
+        The `dropout` of the members in every `FisherConv`.
+    input_dropout : float in [0, 1], default=0.0
+        Dropout of x itself.
+    input_map : bool, default=True
+        Map x by ψ_0 first. Otherwise the first layer takes x, and ψ_0 is left out. A family of counts reads x in the
+        first layer in any case, and the layers after it have the family ``following``.
+    pooling : str, Aggregation or None, default=None
+        A readout of graphs: the name of an aggregation of PyG, one of its modules, or "fisher".
+    **options
+        ``heads``, ``family``, ``em``, ``multiset``, ``counts``, ``normalize``, ``residual`` and ``bias`` of
+        `FisherConv`.
 
-    Shapes
-    ------
+    See Also
+    --------
+    FisherClassifier : The same network as a scikit-learn classifier.
+    train : Train it.
+
+    Notes
+    -----
+    Shapes:
+
     - **input:** x (node, in_channels), dense or sparse CSR; edge_index as in `FisherConv`; batch (node,) with pooling.
       With the `LiftedSets` of `node_tuples`, x has a row per tuple, and a node is the mean of its tuples in the end
     - **output:** (node, out), or (graph, out) with pooling
+
+    Examples
+    --------
+    >>> import torch
+    >>> from fishergraph.nn import FisherNet
+    >>> x, edge_index = torch.randn(4, 16), torch.tensor([[0, 1, 2], [1, 2, 3]])
+    >>> FisherNet(16, 8, num_layers=2, out_channels=3)(x, edge_index).shape
+    torch.Size([4, 3])
     """
 
     input_map: Any
@@ -71,55 +105,45 @@ class FisherNet(nn.Module):
         out_channels: int | None = None,
         *,
         num_anchors: int = 4,
-        num_em_steps: int = 1,
-        head: str = "nystrom",
+        head: str | Nystrom = "nystrom",
         jk: str = "cat",
         dropout: float = 0.0,
         member_dropout: float = 0.0,
         input_dropout: float = 0.0,
         input_map: bool = True,
-        normalize: bool = True,
-        bandwidth: float = 0.7,
         pooling: str | Aggregation | None = None,
         **options: Any,
     ):
+        arguments = {name: value for name, value in locals().items() if name not in ("self", "options", "__class__")}
         super().__init__()
-        check_options(FisherNet, options, FisherNet, FisherConv, MessagePassing)
-        self.options = {
-            "in_channels": in_channels, "hidden_channels": hidden_channels, "num_layers": num_layers,
-            "out_channels": out_channels, "num_anchors": num_anchors, "num_em_steps": num_em_steps, "head": head,
-            "jk": jk, "dropout": dropout, "member_dropout": member_dropout, "input_dropout": input_dropout,
-            "input_map": input_map, "normalize": normalize, "bandwidth": bandwidth, "pooling": pooling, **options,
-        }  # fmt: skip
+        _check_options(options)
+        self.options = {**arguments, **options}
         check_integer(hidden_channels, "hidden_channels", least=1)
         check_integer(num_layers, "num_layers", least=0, most=MOST_LAYERS)
         if out_channels is not None:
             check_integer(out_channels, "out_channels (or None)", least=1, most=MOST_COLUMNS)
-        self.concat = look_up(_JK, jk, "jk")
+        self.concat = look_up(JK, jk, "jk")
         self.dropout = check_number(dropout, "dropout", most=1.0)
         self.input_dropout = check_number(input_dropout, "input_dropout", most=1.0)
-        self.normalize = check_flag(normalize, "normalize")
-        kind = look_up(HEADS, head, "head")
-        maps = {"bandwidth": bandwidth} if head == "nystrom" else {}
-        family = options.get("family", "gaussian-mixture")
-        self.reads_counts = choose_family(family).support == "counts"
-        self.input_map = kind(in_channels, hidden_channels, **maps) if check_flag(input_map, "input_map") else None
-        mapped = input_map and not self.reads_counts
-        widths = [hidden_channels if mapped or t else in_channels for t in range(num_layers)]
+        self.normalize = check_flag(options.get("normalize", True), "normalize")
+        chosen = choose_head(head, nystrom=NETWORK_NYSTROM, identity=False)
+        mapped = check_flag(input_map, "input_map")
+        self.input_map = make_head(chosen, in_channels, hidden_channels) if mapped else None
+        family = choose_family(options.get("family", "gaussian-mixture"))
+        self.reads_counts = family.support == "counts"
+        layer = {**options, "head": chosen, "dropout": member_dropout, "concat": False}
+        first = hidden_channels if mapped and not self.reads_counts else in_channels
+        widths = [hidden_channels if t else first for t in range(num_layers)]
         self.convs = nn.ModuleList(
-            FisherConv(
-                width, hidden_channels, num_anchors, num_em_steps, head=head, bandwidth=bandwidth,
-                normalize=normalize, dropout=member_dropout, concat=False,
-                **{**options, "family": "gaussian-mixture" if self.reads_counts and t else family},
-            )
+            FisherConv(width, hidden_channels, num_anchors, **{**layer, "family": family.later if t else family})
             for t, width in enumerate(widths)
-        )  # fmt: skip
+        )
         self.pooling = _readout(pooling, self._width())
-        pooled = self._width() if pooling is None or isinstance(pooling, str) else -1
-        pooled = self.pooling.mixture.out_channels if pooling == "fisher" else pooled
+        width = self._width() if pooling is None or isinstance(pooling, str) else -1
+        width = self.pooling.mixture.out_channels if isinstance(pooling, str) and pooling == "fisher" else width
         if out_channels is not None:
-            check_numbers((max(pooled, 1), out_channels))
-        self.classifier = None if out_channels is None else Linear(pooled, out_channels)
+            check_size((max(width, 1), out_channels))
+        self.classifier = None if out_channels is None else Linear(width, out_channels)
 
     def _width(self) -> int:
         """The columns of the embedding of a node."""
@@ -127,28 +151,46 @@ class FisherNet(nn.Module):
         return hidden * (n_blocks if self.concat else 1)
 
     def config(self) -> dict[str, Any]:
-        """The arguments that make such a network."""
+        """Return the arguments that make such a network.
+
+        Returns
+        -------
+        dict
+            Arguments by name.
+        """
         return dict(self.options)
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Draw all parameters again."""
         for part in (self.input_map, *self.convs, self.pooling, self.classifier):
             if part is not None:
                 part.reset_parameters()
 
     @torch.no_grad()
     @each_warning_once()
-    def init_from_data(
-        self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None, *, seed: int = 0
-    ) -> FisherNet:
-        """self, with anchors and landmarks learned layer by layer without labels, in one pass (Section 4.5)."""
+    def init_from_data(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None, *, seed: int = 0) -> Self:
+        """Learn anchors and landmarks layer by layer without labels, in one pass (Section 4.5).
+
+        Parameters
+        ----------
+        x, edge_index, edge_weight
+            See `forward`.
+        seed : int, default=0
+            Decides the samples and the start of k-means.
+
+        Returns
+        -------
+        FisherNet
+            The network itself.
+        """
         check_rows(x)
         training, rng, x = self.training, random_stream(seed, x), self.typed(x)
         self.eval()
         try:
             rows = self._prepared(x)
-            if isinstance(self.input_map, NystromMap):
-                n_rows = sample_size(self.input_map.out_channels, MAX_SAMPLES, x.shape[0])
+            if isinstance(self.input_map, NystromHead):
+                most = choose_em(self.options.get("em")).max_samples
+                n_rows = sample_size(self.input_map.out_channels, most, x.shape[0])
                 self.input_map.init_from_data(take_rows(rows, rng.permutation(x.shape[0])[:n_rows].sort().values), rng)
             rows = self.points(x, rows if self.input_map is None else self.input_map(rows))
             edges = self._edges(edge_index, edge_weight, x.shape[0])
@@ -170,59 +212,78 @@ class FisherNet(nn.Module):
         num_sampled_nodes_per_hop: list[int] | None = None,
         num_sampled_edges_per_hop: list[int] | None = None,
     ) -> Tensor:
-        """Logits, or the embedding, of every node; of the first `batch_size`, the seeds, in a sampled batch.
+        """Compute the logits, or the embedding, of every node; in a sampled batch of the first `batch_size`, the seeds.
 
-        The numbers of sampled nodes and edges per hop, as loaders give them, spare each layer what no seed needs.
-        With pooling `batch` says to which graph a node belongs, and `batch_size` how many graphs there are.
+        Parameters
+        ----------
+        x : Tensor of shape (n_nodes, in_channels)
+            Features, dense or sparse CSR.
+        edge_index, edge_weight
+            See `FisherConv.forward`.
+        batch : Tensor of shape (n_nodes,), optional
+            The graph of every node, with pooling.
+        batch_size : int, optional
+            The number of seeds or, with pooling, of graphs.
+        num_sampled_nodes_per_hop : list of int, optional
+            Numbers of a loader that spare each layer the nodes that no seed needs.
+        num_sampled_edges_per_hop : list of int, optional
+            Not used; present because loaders pass both.
+
+        Returns
+        -------
+        Tensor
+            (node, out), or (graph, out) with pooling.
         """
         check_rows(x)
         if num_sampled_nodes_per_hop is not None or (batch_size is not None and self.pooling is None):
-            check_edges_alone(edge_index, "a sampled batch")
+            check_plain(edge_index, "a sampled batch")
         x = dropped(self.typed(x), self.input_dropout, self.training)
-        rows = self._first(x)
+        rows = self.first(x)
         blocks = [rows] if self.input_map is not None or not len(self.convs) else []
         seeds = None if self.pooling is not None else batch_size
         sizes = self._targets(seeds, x.shape[0], num_sampled_nodes_per_hop)
         edges = self._edges(edge_index, edge_weight, x.shape[0])
         rows = self.points(x, rows)
         for n_targets, conv in zip(sizes, self.convs, strict=True):
-            given = dropped(rows, self.dropout, self.training)
+            entering = dropped(rows, self.dropout, self.training)
             if isinstance(edges, TensorSets):
-                rows = conv((given, given[:n_targets]), narrow(edges, n_targets, rows.shape[0]))
-            else:  # lifted, or somebody listens to the messages of these edges
-                rows = conv(given, edges, edge_weight)
+                rows = conv((entering, entering[:n_targets]), narrow(edges, n_targets, rows.shape[0]))
+            else:  # lifted, or edges whose messages are explained
+                rows = conv(entering, edges, edge_weight)
             blocks.append(rows)
         n_rows = x.shape[0] if not sizes else sizes[-1]
         z = torch.cat([block[:n_rows] for block in (blocks if self.concat else blocks[-1:])], dim=1)
         z = pooled(z, edge_index)
         if self.pooling is not None:
-            z = self._read_out(z, batch, batch_size)
+            index = torch.zeros(z.shape[0], dtype=torch.int64, device=z.device) if batch is None else batch
+            check_groups(index, z.shape[0], "batch")
+            z = self.pooling(z, index, dim_size=batch_size)
         return z if self.classifier is None else self.classifier(dropped(z, self.dropout, self.training))
 
-    def _first(self, x: Tensor) -> Tensor:
-        """ψ_0, or x itself where there is no input map."""
+    def first(self, x: Tensor) -> Tensor:
+        """ψ_0, or x itself if there is no input map."""
         rows = self._prepared(x)
         return rows if self.input_map is None else self.input_map(rows)
 
     def points(self, x: Tensor, first: Tensor) -> Tensor:
-        """The points of the first layer: ψ_0, or x itself where it reads counts, which live there."""
+        """The points of the first layer: ψ_0, or x itself if the layer reads counts."""
         return x.to_dense() if self.reads_counts and len(self.convs) else first
 
     def _prepared(self, x: Tensor) -> Tensor:
-        """The rows of x as the input map sees them."""
-        return unit_rows(x, self.options.get("backend")) if self.normalize else x
+        """The rows of x that the input map gets."""
+        return unit_rows(x) if self.normalize else x
 
     def typed(self, x: Tensor) -> Tensor:
-        """x in the type of the parameters."""
+        """x in the dtype of the parameters."""
         return x.to(next((parameter.dtype for parameter in self.parameters()), x.dtype))
 
     def _edges(self, edge_index: Any, edge_weight: Tensor | None, n_nodes: int) -> Any:
-        """The multisets, found once for all layers; or the edges as they are, where an explainer wants to see them."""
+        """The multisets, made once for all layers; or the edges themselves if an explainer reads their messages."""
         explained = any(conv.is_explained() for conv in self.convs)
         return edge_index if explained else self.sets(edge_index, edge_weight, n_nodes)
 
     def sets(self, edge_index: Any, edge_weight: Tensor | None, n_nodes: int) -> Any:
-        """The multisets of these edges as all layers see them; None where there is no layer."""
+        """The multisets of these edges for all layers; None if there is no layer."""
         return self.convs[0].sets(edge_index, edge_weight, (n_nodes, n_nodes)) if len(self.convs) else None
 
     def _targets(self, seeds: int | None, n_nodes: int, per_hop: list[int] | None) -> list[int]:
@@ -231,16 +292,14 @@ class FisherNet(nn.Module):
         if per_hop is None:
             return [n_nodes] * (n_layers - 1) + [n_nodes if seeds is None else seeds] * bool(n_layers)
         if len(per_hop) <= n_layers:
-            raise ValueError(
-                f"a batch for {n_layers} layers must be sampled over {n_layers} hops, got "
-                f"{len(per_hop) - 1}; give num_neighbors one number per layer."
+            raise InputError(
+                parameter="num_sampled_nodes_per_hop",
+                value=per_hop,
+                expected=f"have {n_layers} hops after the seeds, one for each layer",
+                got=f"{len(per_hop) - 1}",
+                advice="give num_neighbors one number per layer",
             )
         return [sum(per_hop[: n_layers - t]) for t in range(n_layers)]
-
-    def _read_out(self, z: Tensor, batch: Tensor | None, n_graphs: int | None) -> Tensor:
-        index = torch.zeros(z.shape[0], dtype=torch.int64, device=z.device) if batch is None else batch
-        check_groups(index, z.shape[0], "batch")
-        return self.pooling(z, index, dim_size=n_graphs)  # type: ignore[misc]
 
     def inference(
         self,
@@ -252,12 +311,34 @@ class FisherNet(nn.Module):
         device: Any = None,
         progress: Any = None,
     ) -> Tensor:
-        """`forward` of all nodes without gradients or dropout, layer by layer, in blocks of `batch_size` rows.
+        """Compute `forward` of all nodes without gradients or dropout, layer by layer, in blocks of rows.
 
-        No neighbour is sampled away. x and the result stay where x is; a block is computed on `device`, by default that
-        of the parameters. `progress(n)` is told of every n rows that are done with a layer.
+        All neighbours are used. x and the result stay on the device of x.
+
+        Parameters
+        ----------
+        x, edge_index, edge_weight
+            See `forward`.
+        batch_size : int, optional
+            Rows of a block; None chooses.
+        device : str or torch.device, optional
+            The device that computes a block; None is that of the parameters.
+        progress : callable, optional
+            progress(n) is called after every n rows of a layer.
+
+        Returns
+        -------
+        Tensor of shape (n_nodes, out)
+            Logits or embeddings.
         """
         return run_by_layer(self, x, edge_index, edge_weight, batch_size, device, progress)
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    for name in options:
+        if name not in _LAYER_OPTIONS:
+            known = ", ".join(_LAYER_OPTIONS)
+            raise InputTypeError(f"FisherNet takes the options {known} of FisherConv, got {name!r}; choose one.")
 
 
 def _readout(pooling: str | Aggregation | None, width: int) -> Any:
@@ -269,7 +350,9 @@ def _readout(pooling: str | Aggregation | None, width: int) -> Any:
     try:
         return aggregation_resolver(pooling if isinstance(pooling, str) and pooling else "no name")
     except ValueError as error:
-        raise ValueError(
-            f"pooling must be 'fisher', an aggregation of PyTorch Geometric or its name, got {pooling!r}; use 'mean', "
-            "for example."
+        raise InputError(
+            parameter="pooling",
+            value=pooling,
+            expected="be 'fisher', an aggregation of PyTorch Geometric or its name",
+            advice="use 'mean', for example",
         ) from error

@@ -12,9 +12,10 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
+from fishergraph._errors import FileFormatError
 from fishergraph._file_checks import check_readable
 
-# What a Data object is made of; making one of these from a file runs nothing but their constructors.
+# The parts of a Data object; making them from a file runs their constructors and nothing else.
 _ADMITTED = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
 
 
@@ -27,12 +28,14 @@ def load_processed(path: Path) -> Data:
     fields, slices = content[:2] if isinstance(content, tuple) and len(content) > 1 else (content, None)
     fields = fields.to_dict() if isinstance(fields, Data) else fields
     if not isinstance(fields, dict) or "edge_index" not in fields or not all(isinstance(key, str) for key in fields):
-        raise ValueError(
-            f"'{path}' must hold one graph with edge_index, got {type(fields).__name__}; name another file."
+        raise FileFormatError(
+            f"'{path}' must hold one graph with edge_index, got {type(fields).__name__}; name another file.",
+            path=path,
         )
     n_graphs = _n_graphs(slices)
     if n_graphs != 1:
-        raise ValueError(f"'{path}' must hold one graph, got {n_graphs}; read such sets with PyTorch Geometric.")
+        text = f"'{path}' must hold one graph, got {n_graphs}; read such sets with PyTorch Geometric."
+        raise FileFormatError(text, path=path)
     return Data.from_dict(fields)
 
 
@@ -47,8 +50,9 @@ def _load(path: Path) -> Any:
     except Exception as error:  # a file of other content can fail in any way
         named = re.search(r"Unsupported (?:global: GLOBAL|class) (\S+)", str(error))
         reason = f"it names {named[1]}, which is not one of its parts" if named else "it is damaged or of another kind"
-        raise ValueError(
-            f"'{path}' must be {_EXPECTED}, but {reason}. Make it again, or pass the Data object itself."
+        raise FileFormatError(
+            f"'{path}' must be {_EXPECTED}, but {reason}. Make it again, or pass the Data object itself.",
+            path=path,
         ) from error
 
 

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fishergraph._errors import InputError
 from fishergraph.ops.torch_kernels import choose_engine, work_type
 from fishergraph.ops.torch_sets import TensorSets
 from fishergraph.ops.torch_unit import largest_entries
@@ -22,7 +23,7 @@ def is_sparse(x: Tensor) -> bool:
 
 
 def with_values(x: Tensor, values: Tensor) -> Tensor:
-    """The sparse rows with other values in the same places."""
+    """The sparse rows with other values at the same indices."""
     return torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape, check_invariants=False)
 
 
@@ -35,7 +36,7 @@ def rows_times(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def row_norms(x: Tensor) -> Tensor:
-    """‖x‖, (row, 1), with a gradient of zero where x is zero. No square overflows or vanishes."""
+    """‖x‖, (row, 1), with a gradient of zero if x is zero. No square overflows or vanishes."""
     if not is_sparse(x):
         scales = largest_entries(x)
         return scales * torch.linalg.vector_norm(x / scales, dim=1, keepdim=True)
@@ -58,62 +59,62 @@ def _lengths(x: Tensor) -> Tensor:
 
 
 def as_tensor(X: Any) -> Tensor:
-    """A NumPy or CSR matrix as a tensor; what is read-only is copied, since torch knows no such tensors."""
+    """A NumPy or CSR matrix as a tensor; a read-only one is copied, because torch has no read-only tensors."""
     if not sp.issparse(X):
         return torch.from_numpy(X if X.flags.writeable else X.copy())
     parts = [torch.from_numpy(array.copy()) for array in (X.indptr, X.indices, X.data)]
-    with warnings.catch_warnings():  # that torch calls these tensors beta is no news here
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
         return torch.sparse_csr_tensor(*parts, size=X.shape, check_invariants=False)
 
 
 def as_scipy(x: Tensor) -> sp.csr_array:
-    """The sparse rows as SciPy has them, on the host."""
+    """Sparse rows as a SciPy matrix, in host memory."""
     arrays = [part.detach().cpu().numpy() for part in (x.values(), x.col_indices(), x.crow_indices())]
     return sp.csr_array(tuple(arrays), shape=tuple(x.shape))
 
 
-def unit_rows(x: Tensor, backend: str | None = None) -> Tensor:
+def unit_rows(x: Tensor) -> Tensor:
     """The rows divided by their lengths; a zero row stays zero. No square overflows or vanishes."""
     if not is_sparse(x):
         wide = x.to(work_type(x.dtype))
-        # The kernels of the CPU add in float64, those of a card do not.
-        return unit_vectors(choose_engine(backend, wide) if wide.device.type == "cpu" else "torch", wide).to(x.dtype)
+        # The kernels of the CPU add in float64, those of a GPU do not.
+        return unit_vectors(choose_engine(None, wide) if wide.device.type == "cpu" else "torch", wide).to(x.dtype)
     x, _ = _scaled(x)
     lengths = _lengths(x)
     lengths = torch.where(lengths == 0, 1.0, lengths)
     return with_values(x, x.values() / torch.repeat_interleave(lengths, torch.diff(x.crow_indices())))
 
 
-def dropped(x: Tensor, share: float, training: bool) -> Tensor:
-    """Dropout, of sparse rows where they hold something.
+def dropped(x: Tensor, rate: float, training: bool) -> Tensor:
+    """Dropout; of sparse rows, of the stored entries.
 
-    On a CPU, where drawing is the most of it, four entries share 64 drawn bits: shares in steps of 2⁻¹⁶.
+    On a CPU, where drawing takes most of the time, four entries use 64 drawn bits: rates are multiples of 2⁻¹⁶.
     """
     if is_sparse(x):
-        return with_values(x, dropped(x.values(), share, training)) if training and share > 0 else x
-    if not training or share == 0 or share == 1 or x.device.type != "cpu" or torch.compiler.is_compiling():
-        return F.dropout(x, share, training)
-    bound = min(round(share * 2**16), 2**16 - 1)  # a share below one leaves something
+        return with_values(x, dropped(x.values(), rate, training)) if training and rate > 0 else x
+    if not training or rate == 0 or rate == 1 or x.device.type != "cpu" or torch.compiler.is_compiling():
+        return F.dropout(x, rate, training)
+    bound = min(round(rate * 2**16), 2**16 - 1)  # a rate below one keeps something
     draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     kept = (draws.view(torch.int16)[: x.numel()] >= bound - 2**15).view(x.shape)
     return (x * kept).mul_(2**16 / (2**16 - bound))
 
 
 def check_rows(x: Any) -> None:
-    """Raise unless x is a float matrix; a loader without features gives None."""
+    """Raise unless x is a float matrix; a loader without features passes None."""
     if not isinstance(x, Tensor) or x.ndim != 2 or not x.is_floating_point():
         got = f"{x.dtype} of {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
-        raise ValueError(
-            f"x must be a float tensor of shape (node, feature), got {got}; "
-            "pass the features of the nodes, or structural_features(graph) where there are none."
-        )
+        advice = "pass the features of the nodes, or structural_features(graph) if there are none"
+        expected = "be a float tensor of shape (node, feature)"
+        raise InputError(parameter="x", value=x, expected=expected, got=got, advice=advice)
     if x.layout not in (torch.strided, torch.sparse_csr):
-        raise ValueError(f"x must be dense or sparse CSR, got {x.layout}; convert it with x.to_sparse_csr().")
+        expected, advice = "be dense or sparse CSR", "convert it with x.to_sparse_csr()"
+        raise InputError(parameter="x", value=x, expected=expected, got=str(x.layout), advice=advice)
 
 
-def as_given(z: Tensor, x: Tensor) -> Tensor:
-    """z in the type of x, as PyG's layers give it; under autocast in the one it has."""
+def match_dtype(z: Tensor, x: Tensor) -> Tensor:
+    """z in the dtype of x, as PyG's layers return it; under autocast z itself."""
     return z if torch.is_autocast_enabled(x.device.type) else z.to(x.dtype)
 
 
@@ -123,5 +124,5 @@ def take_rows(x: Tensor, rows: Tensor) -> Tensor:
         return x[rows]
     taken = TensorSets(x.crow_indices(), x.col_indices(), x.values(), x.shape[1]).take(rows)
     values: Any = taken.weights
-    indptr = taken.indptr.to(taken.indices.dtype)  # PyTorch reads both as one type, without a look
+    indptr = taken.indptr.to(taken.indices.dtype)  # PyTorch reads both as one dtype and does not check
     return torch.sparse_csr_tensor(indptr, taken.indices, values, (len(rows), x.shape[1]), check_invariants=False)

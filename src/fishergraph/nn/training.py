@@ -23,22 +23,22 @@ from fishergraph._checks import (
     check_seed,
     look_up,
 )
+from fishergraph._errors import InputError
 from fishergraph._file_checks import check_folder
-from fishergraph._warn import each_warning_once
 from fishergraph._progress import progress_bar
-from fishergraph.nn.batches import FullBatch, Sampled, given_batches, sampled
+from fishergraph._warn import each_warning_once
+from fishergraph.nn.batches import FullBatch, NearBatch, Sampled, loader_batches, near_batch, sampled
 from fishergraph.nn.checkpoint import Run, checksum, describe_model, read_snapshot, restore
 from fishergraph.nn.history import History, check_log
-from fishergraph.nn.lifted import check_edges_alone
-from fishergraph.nn.loader_door import check_fan_outs
+from fishergraph.nn.lifted import check_plain
+from fishergraph.nn.loader_source import check_fan_outs
 from fishergraph.nn.loop import AMP, Loop, Plan
-from fishergraph.nn.near import NearBatch, near_batch
-from fishergraph.nn.training_door import Task, model_option, open_task
+from fishergraph.nn.task import Task, make_task, model_option
 from fishergraph.ops.torch_device import find_device
 from fishergraph.ops.torch_threads import torch_threads
 
 MOST_EPOCHS = 10**7
-STEEPEST = 1e30  # a learning rate or a penalty: float32 holds its products with weights
+MOST_RATE = 1e30  # of learning rates and penalties: float32 can represent their products with weights
 _log = logging.getLogger(__name__)
 
 
@@ -71,50 +71,103 @@ def train(
     log: str | Path | None = None,
     progress: Any = False,
 ) -> History:
-    """The history of a training; the model has the weights of its best epoch afterwards, and is in evaluation mode.
+    """Train a model on the labelled nodes of a graph; it then has the weights of its best epoch, in evaluation mode.
 
-    The best epoch is that of the highest validation accuracy, of equal ones that of the lowest validation loss; without
-    validation nodes it is the last. Accuracies are exact: of all neighbours, without dropout, in full precision.
+    The best epoch has the highest validation accuracy, and among equal ones the lowest validation loss; without
+    validation nodes it is the last one. Accuracies are exact: all neighbours, no dropout, full precision.
 
     Parameters
     ----------
-    model : `FisherNet`, or a model of PyG's that is called in the same way.
-    x, edge_index, edge_weight : as the model takes them.
-    y : class numbers, (node,); −1 where there is none.
-    train, val : masks or numbers of labelled nodes, none of them in both.
-    epochs : the most epochs.
-    patience : epochs without a better one after which the run stops; None never stops.
-    schedule : of the learning rate: None; "cosine", down to zero at the last epoch; "plateau", halved where the
-        validation accuracy has not risen for a third of `patience`.
-    batch_size : training nodes in a step; None takes the whole graph at once.
-    num_neighbors : with batch_size, how many neighbours are sampled at each distance: a number, or one per layer.
-    loader : batches of one's own instead, as PyG's `NeighborLoader` gives them. Weights that hang on degrees
-        (weights="symmetric") are then those of a batch; with batch_size they are those of the whole graph.
-    near : compute what the training and validation nodes hear and nothing else, a fraction of the work where few nodes
-        have labels; the numbers are those of the whole graph, but for the draws of dropout. For `FisherNet`.
-    amp : True or "bf16", or "fp16" with scaled gradients: the precision of products in training.
-    device : where the work is done; None where the model is.
-    seed : of dropout and sampling; the caller's random state is left as it was.
-    n_jobs : threads of the compiled loops on the CPU, any number with the same result; PyTorch's own operators then use
-        one, since they round differently with more. None uses every core, and leaves PyTorch as it is.
-    checkpoint : a file from which `resume=True` goes on as if nothing had happened, with the same model, data and
-        split; written every `checkpoint_every` epochs, at the end, at Ctrl-C, and before an error. If it does not
-        exist yet, the run begins with the first epoch, and a warning is logged.
-    log : a .csv or .jsonl file with a row per epoch.
-    progress : True shows a bar; a callable is used as in `FisherEmbedding(verbose=…)`.
+    model : Module
+        `FisherNet`, or a model of PyG that is called in the same way.
+    x : Tensor of shape (n_nodes, n_features)
+        Features, dense or sparse CSR.
+    y : Tensor of shape (n_nodes,)
+        Class numbers; -1 marks nodes without a label.
+    edge_index : Tensor, EdgeIndex, TensorSets or LiftedSets
+        The graph, as the model takes it.
+    train : mask or node numbers
+        Labelled nodes to train on.
+    val : mask or node numbers, optional
+        Labelled nodes that decide when to stop, none of them in `train`.
+    edge_weight : Tensor of shape (n_edges,), optional
+        Weights of the edges.
+    epochs : int, default=500
+        The most epochs.
+    lr : float, default=0.001
+        Learning rate of Adam.
+    weight_decay : float, default=5e-4
+        Weight decay of Adam.
+    patience : int or None, default=100
+        Epochs without a better one after which the training stops; None never stops.
+    schedule : {None, "cosine", "plateau"}, default=None
+        Of the learning rate: constant; down to zero at the last epoch; or halved if the validation accuracy has not
+        risen for a third of `patience`.
+    batch_size : int, optional
+        Training nodes of a step; None takes the whole graph at once.
+    num_neighbors : int or list of int, optional
+        Neighbours sampled at each distance with `batch_size`, one number or one per layer; None is 10.
+    loader : iterable, optional
+        Batches of a `NeighborLoader` instead. Symmetric weights are then those of a batch, with `batch_size` those of
+        the whole graph.
+    near : bool, default=False
+        Compute the nodes that the training and validation nodes depend on, and no others: less work if few nodes have
+        labels, with the same numbers but for the draws of dropout. For `FisherNet`.
+    amp : {False, True, "bf16", "fp16"}, default=False
+        The precision of products in training; True is "bf16", "fp16" scales gradients.
+    device : str or torch.device, optional
+        None is the device of the model.
+    seed : int, default=0
+        Decides dropout and sampling; the caller's random state stays as it was.
+    n_jobs : int, optional
+        Threads of the compiled loops on the CPU, with the same result at any number; PyTorch then uses one, because it
+        rounds differently with more. None uses every core, and leaves PyTorch as it is.
+    checkpoint : str or path, optional
+        A file to resume from, with the same model, data and split. It is written every `checkpoint_every` epochs, at
+        the end, at Ctrl-C, and before an error.
+    checkpoint_every : int, default=10
+        Epochs between two checkpoints.
+    resume : bool, default=False
+        Continue from the checkpoint. If it does not exist, the training starts with the first epoch and logs a warning.
+    log : str or path, optional
+        A .csv or .jsonl file with a row per epoch.
+    progress : bool or callable, default=False
+        Show a bar; a callable is used as in ``FisherEmbedding(verbose=…)``.
 
-    Ctrl-C ends the run and keeps the best weights so far. A loss that is not finite raises FloatingPointError, which
-    names the layer; the model then has the best weights, and the checkpoint is that of the last good epoch.
+    Returns
+    -------
+    History
+        A row per epoch.
+
+    Raises
+    ------
+    FloatingPointError
+        If the loss is not finite; it names the layer. The model then has the best weights, and the checkpoint is that
+        of the last good epoch. Ctrl-C ends the training and keeps the best weights too.
+
+    See Also
+    --------
+    FisherClassifier : The same for scikit-learn users.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from fishergraph.nn import FisherNet, train
+    >>> x, y = torch.randn(6, 4), torch.tensor([0, 1, 0, 1, 0, 1])
+    >>> edge_index = torch.tensor([[0, 1, 2, 3, 4], [2, 3, 4, 5, 0]])
+    >>> history = train(FisherNet(4, 8, 1, 2), x, y, edge_index, train=[0, 1, 2, 3], val=[4, 5], epochs=3)
+    >>> len(history)
+    3
     """
     with torch_threads(check_n_jobs(n_jobs)):
-        task = open_task(model, x, y, edge_index, edge_weight, train, val)
+        task = make_task(model, x, y, edge_index, edge_weight, train, val)
         plan = _plan(epochs, patience, checkpoint, checkpoint_every, log, progress)
-        place = _device(model, device)
-        model.to(place)
-        source = _source(model, task, batch_size, num_neighbors, loader, check_flag(near, "near"), place, seed)
+        target = _device(model, device)
+        model.to(target)
+        source = _source(model, task, batch_size, num_neighbors, loader, check_flag(near, "near"), target, seed)
         settings = {
-            "lr": check_number(lr, "lr", strict=True, most=STEEPEST),
-            "weight_decay": check_number(weight_decay, "weight_decay", most=STEEPEST),
+            "lr": check_number(lr, "lr", strict=True, most=MOST_RATE),
+            "weight_decay": check_number(weight_decay, "weight_decay", most=MOST_RATE),
             "schedule": schedule,
             "batch_size": batch_size,
             "amp": _amp(amp),
@@ -127,11 +180,11 @@ def train(
         if plan.checkpoint is not None:
             settings["data_checksum"] = checksum(task.x, task.y, task.edge_index, task.edge_weight)
             settings["split_checksum"] = checksum(task.train, task.val)
-        with own_randomness(place, seed):
+        with own_randomness(target, seed):
             if any(isinstance(parameter, UninitializedParameter) for parameter in model.parameters()):
                 with torch.no_grad():  # widths of −1 are those of the first input
                     source.logits(model.eval())
-            run = _start(model, settings, plan, place)
+            run = _start(model, settings, plan, target)
             if check_flag(resume, "resume"):
                 _resume(run, plan.checkpoint)
             return Loop(run, source, plan).run()
@@ -151,13 +204,14 @@ def _plan(epochs: Any, patience: Any, checkpoint: Any, every: Any, log: Any, pro
 
 
 def _resume(run: Run, checkpoint: Path | None) -> None:
-    """Bring a run to the state of its checkpoint; a run that was killed before the first one begins anew."""
+    """Bring a run to the state of its checkpoint, if that exists."""
     if checkpoint is None:
-        raise ValueError("resume=True needs the checkpoint of the run, got checkpoint=None; pass its path.")
+        advice = "pass its path"
+        raise InputError(parameter="checkpoint", expected="be a path with resume=True", advice=advice)
     if checkpoint.exists():
         restore(run, read_snapshot(checkpoint, run))
     else:
-        _log.warning("no checkpoint at '%s' yet; the run begins with the first epoch", checkpoint)
+        _log.warning("no checkpoint at '%s' yet; the run starts with the first epoch", checkpoint)
 
 
 def _device(model: nn.Module, device: Any) -> torch.device:
@@ -176,53 +230,67 @@ def _amp(amp: Any) -> str | None:
 
 
 def _source(
-    model: nn.Module, task: Task, batch_size: Any, num_neighbors: Any, loader: Any, near: bool, device: torch.device,
+    model: nn.Module,
+    task: Task,
+    batch_size: Any,
+    num_neighbors: Any,
+    loader: Any,
+    near: bool,
+    device: torch.device,
     seed: int,
-) -> FullBatch | NearBatch | Sampled:  # fmt: skip
-    """Where the batches come from."""
+) -> FullBatch | NearBatch | Sampled:
+    """Where the steps of an epoch come from."""
     if near or loader is not None or batch_size is not None:
-        check_edges_alone(task.edge_index, "a batch of nodes (batch_size, loader or near)")
+        check_plain(task.edge_index, "a batch of nodes (batch_size, loader or near)")
     if near and (loader is not None or batch_size is not None):
-        raise ValueError("near=True takes all training nodes in one step, got batches too; leave one of them out.")
+        raise InputError(
+            "near=True takes all training nodes in one step, got batches too; leave one of them out.", parameter="near"
+        )
     if loader is not None:
         if batch_size is not None or num_neighbors is not None:
-            raise ValueError("a loader has its own batches, got batch_size or num_neighbors too; leave them out.")
-        return Sampled(task, lambda epoch: given_batches(loader, epoch), device)
+            text = "a loader has its own batches, got batch_size or num_neighbors too; leave them out."
+            raise InputError(text, parameter="loader")
+        return Sampled(task, lambda epoch: loader_batches(loader, epoch), device)
     if batch_size is None:
         if num_neighbors is not None:
-            raise ValueError("num_neighbors belongs to mini-batches, got no batch_size; pass it, or leave both out.")
+            text = "num_neighbors belongs to mini-batches, got no batch_size; pass it, or leave both out."
+            raise InputError(text, parameter="num_neighbors", value=num_neighbors)
         return near_batch(model, task.to(device)) if near else FullBatch(task.to(device))
-    n_layers = model_option(model, "num_layers")
+    hops = _fan_outs(num_neighbors, model_option(model, "num_layers"))
+    size = check_integer(batch_size, "batch_size", least=1, most=MOST_COLUMNS)
+    return sampled(model, task, hops, size, device=device, seed=seed)
+
+
+def _fan_outs(num_neighbors: Any, n_layers: int | None) -> list[int]:
+    """The neighbours to sample at each distance, one number per layer."""
     if num_neighbors is None or isinstance(num_neighbors, (int, np.integer)):
         if n_layers is None:
-            raise ValueError(
-                f"num_neighbors must list a number per layer where the model does not say how many it has, got "
-                f"{num_neighbors!r}; pass for instance [10, 10]."
+            raise InputError(
+                parameter="num_neighbors",
+                value=num_neighbors,
+                expected="list a number per layer if the model does not say how many it has",
+                advice="pass for instance [10, 10]",
             )
         num_neighbors = [10 if num_neighbors is None else num_neighbors] * n_layers
-    num_neighbors = check_fan_outs(num_neighbors)
-    if n_layers is not None and len(num_neighbors) != n_layers:
-        raise ValueError(
-            f"num_neighbors must have a number for each of the {n_layers} layers, got {len(num_neighbors)}; "
-            "pass that many."
+    hops = check_fan_outs(num_neighbors)
+    if n_layers is not None and len(hops) != n_layers:
+        raise InputError(
+            parameter="num_neighbors",
+            value=num_neighbors,
+            expected=f"have a number for each of the {n_layers} layers",
+            got=str(len(hops)),
+            advice="pass that many",
         )
-    return sampled(
-        model,
-        task,
-        num_neighbors,
-        check_integer(batch_size, "batch_size", least=1, most=MOST_COLUMNS),
-        device=device,
-        seed=seed,
-    )
+    return hops
 
 
 @contextmanager
 def own_randomness(device: torch.device, seed: int) -> Iterator[None]:
-    """A block with torch's generators of the CPU and of this device, seeded, and given back afterwards as they were."""
-    cards = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(cards):
+    """A block with torch's generators of the CPU and of this device, seeded, and restored afterwards."""
+    gpus = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(gpus):
         torch.default_generator.manual_seed(seed)
-        if cards:
+        if gpus:
             with torch.cuda.device(device):
                 torch.cuda.manual_seed(seed)
         yield
@@ -232,18 +300,24 @@ def _start(model: nn.Module, settings: dict[str, Any], plan: Plan, device: torch
     """A run before its first epoch."""
     optimizer = torch.optim.Adam(model.parameters(), lr=settings["lr"], weight_decay=settings["weight_decay"])
     schedule = settings["schedule"]
-    make = look_up({**_SCHEDULES, "none": lambda *_: None}, "none" if schedule is None else schedule, "schedule")
+    make = look_up(SCHEDULES, "none" if schedule is None else schedule, "schedule (or None)")
     if schedule == "plateau" and not settings["n_val"]:
-        raise ValueError("schedule='plateau' follows the validation accuracy, got no val; pass val, or 'cosine'.")
+        raise InputError(
+            parameter="schedule",
+            value=schedule,
+            expected="be another without val, whose accuracy 'plateau' follows",
+            advice="pass val, or use 'cosine'",
+        )
     if schedule == "cosine":
         settings["epochs"] = plan.epochs  # it decides every learning rate
     scaler = torch.amp.GradScaler(device.type, enabled=settings["amp"] == "fp16")
     return Run(model, optimizer, make(optimizer, plan), scaler, device, settings)
 
 
-_SCHEDULES: dict[str, Callable[[Any, Plan], Any]] = {
+SCHEDULES: dict[str, Callable[[Any, Plan], Any]] = {
     "cosine": lambda optimizer, plan: torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, plan.epochs),
     "plateau": lambda optimizer, plan: torch.optim.lr_scheduler.ReduceLROnPlateau(
         optimizer, "max", 0.5, max((plan.patience or 30) // 3, 1)
     ),
+    "none": lambda optimizer, plan: None,
 }

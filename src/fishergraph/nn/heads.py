@@ -1,0 +1,210 @@
+"""What makes the output of a layer from φ: the Nyström map with trained landmarks, linear and ReLU heads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fishergraph import kernel_map
+from fishergraph._checks import check_flag, check_integer, check_number, look_up
+from fishergraph._errors import InputError
+from fishergraph.em.kmeans import kmeans
+from fishergraph.kernel_map import Identity, Nystrom
+from fishergraph.nn.channels import LazyChannels, check_size
+from fishergraph.nn.charts import inverse_sqrt
+from fishergraph.nn.rows import as_scipy, is_sparse, row_norms, rows_times
+
+# What head="nystrom" stands for in a layer.
+_NYSTROM = Nystrom()
+
+
+class NystromHead(LazyChannels):
+    """The Nyström map of the exponential kernel with trained landmarks: ψ(x) = ‖x‖ κ(W x/‖x‖) κ(W Wᵀ)^{-1/2}.
+
+    κ(u) = exp((u − 1)/σ²). The landmarks W are the unit vectors of the rows of `weight`, which is free: a forward pass
+    writes nothing to it, and its gradient is orthogonal to the rows.
+
+    Parameters
+    ----------
+    in_channels : int
+        Number of features of x; -1 takes that of the first input.
+    out_channels : int
+        Number of landmarks.
+    bandwidth : float, default=1.0
+        σ of the kernel.
+
+    See Also
+    --------
+    fishergraph.Nystrom : The map that estimators fit without labels.
+
+    Notes
+    -----
+    Shapes:
+
+    - **input:** x (row, in_channels), dense or a sparse CSR tensor
+    - **output:** (row, out_channels)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from fishergraph.nn import NystromHead
+    >>> NystromHead(16, 8)(torch.randn(5, 16)).shape
+    torch.Size([5, 8])
+    """
+
+    weight: nn.Parameter
+    projection = None  # nothing linear comes first
+
+    def __init__(self, in_channels: int, out_channels: int, *, bandwidth: float = 1.0):
+        super().__init__()
+        self.out_channels = check_integer(out_channels, "out_channels", least=1)
+        self.bandwidth = check_number(bandwidth, "bandwidth", least=0.01, most=1e6)
+        self.hold("weight", (out_channels,), in_channels)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw landmarks in random directions."""
+        if self.in_channels > 0:
+            nn.init.normal_(self.weight, std=self.in_channels**-0.5)
+
+    @torch.no_grad()
+    def init_from_data(self, sample: Tensor, rng: Any) -> None:
+        """Set the landmarks to the centres of spherical k-means.
+
+        Parameters
+        ----------
+        sample : Tensor of shape (n_rows, in_channels)
+            Rows, dense or sparse CSR.
+        rng : random stream
+            See `fishergraph.device.random_stream`.
+        """
+        self.expect(sample.shape[1])
+        rows: Any = sample
+        if is_sparse(sample):  # k-means reads the sparse rows of SciPy
+            rows, rng = as_scipy(sample), np.random.default_rng(int(rng.integers(2**31)))
+        centres = kmeans(rows, self.out_channels, rng=rng, spherical=True, n_iter=4, what="landmarks")
+        centres = torch.as_tensor(centres, dtype=self.weight.dtype, device=self.weight.device)
+        # Fewer distinct directions than landmarks: the rest keep their random directions.
+        self.weight[: len(centres)] = centres
+
+    @property
+    def landmarks(self) -> Tensor:
+        """The rows of `weight` as unit vectors, (landmark, feature)."""
+        return F.normalize(self.weight, dim=1)
+
+    def root(self) -> Tensor:
+        """κ(W Wᵀ)^{-1/2} of the landmarks, (landmark, landmark), computed in float64."""
+        with torch.autocast(self.weight.device.type, enabled=False):
+            exact = F.normalize(self.weight.double(), dim=1)
+            gram = torch.exp((exact @ exact.T - 1) / self.bandwidth**2)
+            return inverse_sqrt(0.5 * (gram + gram.T)).to(self.weight.dtype)
+
+    def forward(self, x: Tensor, root: Tensor | None = None) -> Tensor:
+        """Map every row.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_rows, in_channels)
+            Rows, dense or sparse CSR.
+        root : Tensor, optional
+            `root()`, if it is known from an earlier call with the same landmarks.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, out_channels)
+            ψ of every row.
+        """
+        self.expect(x.shape[1])
+        products = rows_times(x, self.landmarks)
+        norms = row_norms(x).to(products.dtype)
+        root = self.root() if root is None else root
+        return kernel_map.nystrom(products, norms, root.to(products.dtype), self.bandwidth)
+
+    def finish(self, phi: Tensor) -> Tensor:
+        """ψ of φ."""
+        return self(phi)
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}, bandwidth={self.bandwidth:g}"
+
+
+class LinearHead(LazyChannels):
+    """z = W φ + b; the operator that makes φ makes the product too."""
+
+    weight: nn.Parameter
+
+    def __init__(self, in_channels: int, out_channels: int, *, bias: bool = True):
+        super().__init__()
+        self.out_channels = check_integer(out_channels, "out_channels", least=1)
+        check_size((out_channels,))
+        self.bias = nn.Parameter(torch.empty(out_channels)) if check_flag(bias, "bias") else None
+        self.hold("weight", (out_channels,), in_channels)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw weights with the spread of Glorot; the bias is zero."""
+        if self.in_channels > 0:
+            nn.init.xavier_uniform_(self.weight)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    @property
+    def projection(self) -> Tensor:
+        """W, (out, feature)."""
+        return self.weight
+
+    def finish(self, z: Tensor) -> Tensor:
+        """What comes after the product."""
+        return z if self.bias is None else z + self.bias.to(z.dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """W x + b of rows that are not φ: the input map."""
+        self.expect(x.shape[1])
+        return self.finish(rows_times(x, self.weight))
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}"
+
+
+class ReluHead(LinearHead):
+    """ReLU(BatchNorm(W φ)), the paper's variant for large graphs."""
+
+    def __init__(self, in_channels: int, out_channels: int):
+        super().__init__(in_channels, out_channels, bias=False)
+        self.norm = nn.BatchNorm1d(out_channels)
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        if hasattr(self, "norm"):
+            self.norm.reset_parameters()
+
+    def finish(self, z: Tensor) -> Tensor:
+        if self.training and z.shape[0] == 1:
+            raise InputError(
+                "head='relu' normalises over rows in training and needs at least 2 of them, got 1; pass more nodes, or "
+                "call eval().",
+                parameter="x",
+            )
+        return F.relu(self.norm(z))
+
+
+Head = NystromHead | LinearHead | ReluHead
+
+
+def choose_head(head: Any, *, nystrom: Nystrom = _NYSTROM, identity: bool = True) -> str | Nystrom | Identity:
+    """Return the head of that name, or the component itself; `nystrom` is what the name "nystrom" stands for."""
+    names: dict[str, Any] = {"linear": "linear", "relu": "relu", "nystrom": nystrom}
+    names |= {"identity": Identity()} if identity else {}
+    is_component = isinstance(head, Nystrom) or (identity and isinstance(head, Identity))
+    return head if is_component else look_up(names, head, "head (or Nystrom(bandwidth=…))")
+
+
+def make_head(head: str | Nystrom | Identity, in_channels: int, out_channels: int, *, bias: bool = True) -> Head:
+    """The module of a head that is not the identity; `bias` belongs to the linear one."""
+    if isinstance(head, Nystrom):
+        return NystromHead(in_channels, out_channels, bandwidth=head.bandwidth)
+    return ReluHead(in_channels, out_channels) if head == "relu" else LinearHead(in_channels, out_channels, bias=bias)
