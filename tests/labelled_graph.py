@@ -34,4 +34,4 @@ def write_tables(folder):
     return folder / "edges.csv", "-n", folder / "nodes.csv"
 
 
-SMALL = ["--layers", "1", "--anchors", "2", "--dim", "8", "--head", "linear", "--dropout", "0", "--lr", "0.05"]
+SMALL = ["--n-layers", "1", "--n-anchors", "2", "--dim", "8", "--head", "linear", "--dropout", "0", "--lr", "0.05"]

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from fishergraph.baselines.features import SGC
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from fishergraph import (
     learn_anchors,
 )
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
+from fishergraph.lab.baselines.smoothing import SGC
 from models import PUBLISHED, node_model
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")

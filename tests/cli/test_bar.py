@@ -76,10 +76,17 @@ def test_the_bar_of_embed_ends_with_the_writing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Bar, "_move_to", watched)
     job = EmbedJob(
-        edges=tmp_path / "g.npz", nodes=None, output=tmp_path / "z.parquet", id_column=None, drop=[], config=None,
-        settings={"dim": 16, "n_layers": 1}, seed=0, jobs=1, model=None, device=None, precision=None, save=None,
+        edges=tmp_path / "g.npz",
+        nodes=None,
+        output=tmp_path / "z.parquet",
+        id_column=None,
+        drop=[],
+        config=None,
+        settings={"dim": "16", "n_layers": "1"},
+        seed=0,
+        jobs=1,
         quiet=True,
-    )  # fmt: skip
+    )
     run_embed(job)
     shares = [at for _, at in seen]
     assert shares == sorted(shares)

@@ -41,7 +41,7 @@ def test_paths_that_are_not_ascii_work_in_the_c_locale(tmp_path):
     folder.mkdir()
     (folder / "kanten.csv").write_text(EDGES, encoding="utf-8")
     output = folder / "ausgabe…csv.csv"
-    done = in_c_locale("embed", folder / "kanten.csv", "--undirected", "--layers", "0", "--dim", "4", "-o", output)
+    done = in_c_locale("embed", folder / "kanten.csv", "--undirected", "--n-layers", "0", "--dim", "4", "-o", output)
     assert done.returncode == 0, done.stderr.decode()
     assert str(output) in done.stdout.decode()
     record = json.loads(output.with_name(output.name + ".run.json").read_text(encoding="utf-8"))

@@ -157,7 +157,7 @@ def test_fetch(home, web, tmp_path):
 
 
 def test_fetch_of_an_unknown_name_fetches_nothing(home, web):
-    wrong(r"name must be one of .*'ogbn-arxiv'.*got 'arxiv'; choose one", "data", "fetch", "ogbn-arxiv", "arxiv")
+    wrong(r"name.*'ogbn-arxiv'.*'arxiv'", "data", "fetch", "ogbn-arxiv", "arxiv")
     assert web.requests == []
 
 
@@ -225,7 +225,7 @@ def test_convert_to_tables_which_other_commands_take(home, tmp_path):
         str(tmp_path / "r.edges.csv"),
         str(tmp_path / "r.nodes.csv"),
     ]
-    options = ("--layers", "1", "--dim", "8", "--anchors", "2", "--seed", "0", "-q")
+    options = ("--n-layers", "1", "--dim", "8", "--n-anchors", "2", "--seed", "0", "-q")
     drop = ("--drop", "label", "--drop", "split")
     from_tables, from_npz = tmp_path / "a.csv", tmp_path / "b.csv"
     ok("embed", tmp_path / "r.edges.csv", "--nodes", tmp_path / "r.nodes.csv", "-o", from_tables, *drop, *options)

@@ -26,7 +26,22 @@ def files(tmp_path):
 def trained(files, tmp_path):
     """A model that was trained on the files, without the column `part`."""
     model = tmp_path / "model.safetensors"
-    ok("train", *files, "--label", "topic", "--drop", "part", "-o", model, "--seed", 0, *SMALL, "--epochs", 30, "-q")
+    ok(
+        "train",
+        *files,
+        "--label",
+        "topic",
+        "--drop",
+        "part",
+        "-o",
+        model,
+        "--seed",
+        0,
+        *SMALL,
+        "--max-epochs",
+        30,
+        "-q",
+    )
     return model
 
 

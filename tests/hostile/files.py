@@ -31,7 +31,7 @@ from hostile.rule import Fault, not_finite
 Rng = np.random.Generator
 Case = tuple[str, kinds.Files, list[str]]  # what is wrong, the files, the arguments
 FOLDER = Path.cwd()
-QUICK = ["--layers", "1", "--anchors", "2", "--dim", "4", "--seed", "0", "--jobs", "1", "--quiet", "--debug"]
+QUICK = ["--n-layers", "1", "--n-anchors", "2", "--dim", "4", "--seed", "0", "--jobs", "1", "--quiet", "--debug"]
 LONGEST = 5000  # characters of a message
 OUTPUTS = (".csv", ".tsv.gz", ".parquet", ".npz")
 # Import and compile what the cases need before they are timed.
@@ -114,7 +114,7 @@ def embed_npz(rng: Rng) -> Case:
 
 
 def train(rng: Rng) -> Case:
-    options = ["--label", "y", "-o", "z", "--epochs", "1", *QUICK]
+    options = ["--label", "y", "-o", "z", "--max-epochs", "1", *QUICK]
     if rng.random() < 0.5:
         return table_case(rng, "nodes", ["train", *options])
     label, content = npz_file(rng, kinds.npz_arrays(rng))
@@ -149,7 +149,7 @@ CONFIGS: dict[str, bytes] = {
     "a large number": b"layers = 99999999999999999999999999",
     "many digits": b"seed = " + b"9" * 5000,
     "many hexadecimal digits": b"seed = 0x" + b"f" * 5000,
-    "NaN": b"variance = nan",
+    "NaN": b'family = "variance=nan"',
     "infinity": b"dim = inf",
     "a date": b"dim = 2024-01-01",
     "a flag": b"dim = true",
@@ -159,13 +159,18 @@ CONFIGS: dict[str, bytes] = {
     "a long path": b'save = "' + b"a" * 5000 + b'"',
     "an unknown key": b"colour = 3",
     "a key twice": b"dim = 4\ndim = 5",
-    "two spellings": b"em-iter = 1\nem_iter = 2",
+    "two spellings": b"n-layers = 1\nn_layers = 2",
     "config in config": b'config = "c.toml"',
-    "JSON": b'{"layers": 1}',
-    "a negative number": b"layers = -1",
+    "JSON": b'{"n_layers": 1}',
+    "a negative number": b"n_layers = -1",
     "long text": b'multiset = "' + b"x" * 100_000 + b'"',
+    "a broken component": b'multiset = "ppr("',
+    "deep brackets": b'multiset = "ppr(' + b"(" * 900 + b'"',
+    "code in a component": b'em = "n_iter=__import__(1)"',
+    "an unknown option": b'kernel = "exp(colour=3)"',
+    "many digits in a component": b'em = "n_iter=' + b"9" * 900 + b'"',
     "large": b"# " + b"x" * 2_000_000,
-    "good": b"layers = 1\nundirected = true\n",
+    "good": b"n_layers = 1\nundirected = true\n",
 }
 
 
@@ -178,7 +183,7 @@ def config(rng: Rng) -> Case:
         files["c.toml"] = CONFIGS[label]
     else:
         label, files["c.toml"] = spoilt(rng, CONFIGS["good"])
-    arguments = ["--config", "c.toml", "-o", "z.csv", "--anchors", "2", "--quiet", "--debug"]
+    arguments = ["--config", "c.toml", "-o", "z.csv", "--n-anchors", "2", "--quiet", "--debug"]
     arguments += [] if label in ("infinity", "a date", "a flag") else ["--dim", "4"]
     arguments += [] if "digits" in label else ["--seed", "0"]
     return label, files, ["embed", "e.csv", *arguments]

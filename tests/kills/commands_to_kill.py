@@ -101,14 +101,14 @@ def make_home(folder: Path) -> None:
 
 TRAIN = Killed(
     "train",
-    "train edges.csv -n nodes.csv --label topic --split part --undirected --seed 0 --epochs 60 --layers 1 --dim 4 "
-    "--anchors 2 --jobs 1 --checkpoint run.ckpt --resume --log rows.csv -o model",
+    "train edges.csv -n nodes.csv --label topic --split part --undirected --seed 0 --max-epochs 60 --n-layers 1 "
+    "--dim 4 --n-anchors 2 --jobs 1 --checkpoint run.ckpt --resume --log rows.csv -o model",
     write_tables,
     {"model": tensors, "model.run.json": json_file, "run.ckpt": tensors, "rows.csv": csv_rows},
 )
 EMBED = Killed(
     "embed",
-    "embed edges.csv -n nodes.csv --drop topic --drop part --undirected --seed 0 --layers 1 --dim 4 --anchors 2 "
+    "embed edges.csv -n nodes.csv --drop topic --drop part --undirected --seed 0 --n-layers 1 --dim 4 --n-anchors 2 "
     "--jobs 1 --save fitted -o out.csv",
     write_tables,
     {"out.csv": whole, "out.csv.run.json": json_file, "fitted": tensors},

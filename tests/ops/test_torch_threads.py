@@ -14,7 +14,7 @@ pytest.importorskip("torch_geometric")
 
 from fishergraph import FisherClassifier, FisherEmbedding  # noqa: E402
 from fishergraph._parallel import n_threads  # noqa: E402
-from fishergraph.baselines import baseline  # noqa: E402
+from fishergraph.lab.baselines import baseline  # noqa: E402
 from fishergraph.nn import FisherNet, train  # noqa: E402
 from fishergraph.ops import torch_threads as module  # noqa: E402
 from fishergraph.ops.torch_threads import torch_threads  # noqa: E402

@@ -1,20 +1,22 @@
 """The command `fishergraph`: embed | train | predict | demo | data | lab.
 
     commands   all of them, under one name; `lab` is that of fishergraph.lab, imported when it is used
-    options    what can be said on the command line; options_method of the layers, options_train of training
-    choices    which names an option takes
-    config     what can be said in a file instead
-    inputs     what a command was asked for, and what it reads
+    options    options generated from the docstrings of estimators and components, and messages that name options
+    components values and components from the texts of options
+    common     options of files and of the run
+    choices    wrong choices as wrong calls
+    config     options from a TOML file
+    inputs     what a command was asked for, and the files it reads
     labels     the labels it reads, the predictions it writes
     embed      fishergraph embed: files in, embedding and run record out
     train      fishergraph train: files with labels in, trained classifier and run record out
     predict    fishergraph predict: files and a trained classifier in, classes out
     demo       fishergraph demo: the bundled Cora, scored and drawn
     data       fishergraph data list | info | fetch | convert: graphs to learn on; data_pages, how they are shown
-    record     the run record: what was done, with what, how long it took
-    console    bars, warnings, and the sentence and exit code of a failure; wording, that sentence in options
+    record     a run, its seconds and its record
+    console    bars, warnings, and the message and exit code of a failure
 
-Only typer is imported before a command runs, so that `--help` answers at once.
+Only typer is imported before a command runs, so that `--help` is quick.
 Exit codes: 0; 1, a failure that the message explains; 2, a wrong call; 130, interrupted.
 """
 
@@ -33,7 +35,7 @@ __all__ = ["app", "main"]
 
 def main() -> None:
     """Run the command line; leaves with one of the exit codes above."""
-    _speak_utf8()
+    _use_utf8()
     try:
         from fishergraph.cli.commands import run
     except KeyboardInterrupt:
@@ -41,19 +43,19 @@ def main() -> None:
     run()
 
 
-def _speak_utf8() -> None:
-    """Start Python again in its UTF-8 mode where file names are read in another encoding, as in the C locale.
+def _use_utf8() -> None:
+    """Restart Python in UTF-8 mode if file names are read in another encoding, as in the C locale.
 
-    Libraries open files by names in UTF-8. Characters that stdout or stderr do not have are replaced.
+    Libraries open files by names in UTF-8. Characters that stdout or stderr cannot show are replaced.
     """
     if not sys.flags.utf8_mode and sys.getfilesystemencoding().lower() != "utf-8":
         os.execv(sys.executable, [sys.orig_argv[0], "-X", "utf8", *sys.orig_argv[1:]])
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
-    strange = [argument for argument in sys.argv if any("\udc80" <= letter <= "\udcff" for letter in argument)]
-    if strange:
-        print(f"error: a path must be text in UTF-8, got {strange[0]!r}; rename it.", file=sys.stderr)
+    unreadable = [argument for argument in sys.argv if any("\udc80" <= letter <= "\udcff" for letter in argument)]
+    if unreadable:
+        print(f"error: a path must be text in UTF-8, got {unreadable[0]!r}; rename it.", file=sys.stderr)
         raise SystemExit(2)
 
 

@@ -65,11 +65,11 @@ def _root(
 ) -> None:
     """Embed or classify the nodes of a graph with the geometry of a statistical manifold.
 
-    [bold]fishergraph demo[/bold]   shows it on a graph that comes along.
+    [bold]fishergraph demo[/bold]   shows it on a graph that is included.
 
     [bold]fishergraph embed edges.csv --nodes nodes.csv -o embedding.parquet[/bold]   embeds yours, without labels.
 
-    [bold]fishergraph data list[/bold]   shows the graphs that can be had by name.
+    [bold]fishergraph data list[/bold]   lists the graphs that have a name.
 
     [bold]fishergraph train edges.csv --nodes nodes.csv --label topic -o model.safetensors[/bold]   learns from labels.
     """

@@ -1,4 +1,4 @@
-"""A TOML file that answers for the options which the command line leaves out."""
+"""A TOML file with values for the options that the command line leaves out."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ _LONGEST = 1000  # characters of a value
 
 
 def load_config(ctx: typer.Context, path: Path | None) -> Path | None:
-    """The path, after its answers have become the defaults of this call; a wrong key is a wrong call."""
+    """Make the values of the file the defaults of this call, and return its path; a wrong key is a wrong call."""
     if path is None or ctx.resilient_parsing:
         return path
     entries = _entries(path)
     params = {name: param for param in ctx.command.params for name in (*param.opts, *param.secondary_opts)}
-    known = {name[2:]: param for name, param in params.items() if name.startswith("--") and name[2:] not in _NOT_KEYS}
-    answers: dict[str, Any] = {}
-    said: dict[Any, str] = {}  # by which key
+    options = {name[2:]: param for name, param in params.items() if name.startswith("--") and name[2:] not in _NOT_KEYS}
+    values: dict[str, Any] = {}
+    keys: dict[Any, str] = {}  # of the options so far
     for key, value in entries.items():
-        param = known.get(key.replace("_", "-"))
+        param = options.get(key.replace("_", "-"))
         if param is None or isinstance(value, dict):
             what = "a table, which" if isinstance(value, dict) else "a key that"
-            raise typer.BadParameter(f"{key!r} in '{path}' is {what} is not known; keys are {', '.join(known)}.")
-        if param.name in said:
+            raise typer.BadParameter(f"{key!r} in '{path}' is {what} is not known; keys are {', '.join(options)}.")
+        if param.name in keys:
             raise typer.BadParameter(
-                f"{said[param.name]!r} and {key!r} in '{path}' are one option: leave one of them out."
+                f"{keys[param.name]!r} and {key!r} in '{path}' are one option: leave one of them out."
             )
-        said[param.name] = key
-        answers[str(param.name)] = _answer(param, key, value)
-    ctx.default_map = {**(ctx.default_map or {}), **answers}
+        keys[param.name] = key
+        values[str(param.name)] = _words(param, key, value)
+    ctx.default_map = {**(ctx.default_map or {}), **values}
     return path
 
 
@@ -56,7 +56,7 @@ def _entries(path: Path) -> dict[str, Any]:
         raise typer.BadParameter(f"'{path}' is not TOML ({error}).") from None
 
 
-def _answer(param: Any, key: str, value: Any) -> Any:
+def _words(param: Any, key: str, value: Any) -> Any:
     """A TOML value as the command line would have it: text, which is then parsed with the same strictness."""
     if f"--{key.replace('_', '-')}" in param.secondary_opts:  # directed = true is undirected = false
         value = (not value) if isinstance(value, bool) else value

@@ -1,4 +1,4 @@
-"""What a person sees: a progress bar, warnings of one line, and the sentence and exit code of a failure."""
+"""What a command prints: a progress bar, warnings of one line, and the message and exit code of a failure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from typing import Any
 
 import typer
 
-from fishergraph.cli.wording import in_options
+from fishergraph._errors import FishergraphError
+from fishergraph.cli.options import in_options
 
-# The errors that the library itself raises.
+# Types of the errors that the library raises with a message of its own.
 _WORDED = (ValueError, TypeError, ImportError, OSError, RuntimeError, FloatingPointError, MemoryError)
 _RAISE = dis.opmap["RAISE_VARARGS"]
 _ADVICE = {
@@ -45,12 +46,12 @@ def explained(*, debug: bool) -> Iterator[None]:
     except Exception as error:
         if debug:
             traceback.print_exc()
-        say(f"error: {_sentence(error)}")
+        say(f"error: {_message(error)}")
         raise SystemExit(1) from None
 
 
 def flush() -> None:
-    """Print what is left to print, if anybody reads it."""
+    """Write the rest of stdout, if anybody reads it."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -62,7 +63,7 @@ def _print_no_more(stream: Any) -> None:
 
 
 def printer(**options: Any) -> Any:
-    """A console of Rich for stdout, without colours of its own; a reader who leaves is left to `explained`."""
+    """Return a console of Rich for stdout, without highlighting; `explained` handles a reader who leaves."""
     from rich.console import Console
 
     class Printer(Console):
@@ -73,36 +74,38 @@ def printer(**options: Any) -> Any:
 
 
 def say(line: str) -> None:
-    """One line on stderr; where nobody reads it the work goes on."""
+    """Print one line on stderr; the work continues if nobody reads it."""
     try:
         print(" ".join(line.split()), file=sys.stderr, flush=True)
     except BrokenPipeError:
         _print_no_more(sys.stderr)
 
 
-def _sentence(error: Exception) -> str:
-    text = str(error) or "no message"
+def _message(error: Exception) -> str:
+    text = in_options(error) or "no message"
+    if isinstance(error, FishergraphError):
+        return text
     if isinstance(error, OSError) and error.strerror is not None:
-        return _system_sentence(error)
+        return _system_message(error)
     if isinstance(error, OSError) or (isinstance(error, _WORDED) and _raised_here(error)):
-        return in_options(text)
+        return text
     if isinstance(error, MemoryError):
         return f"the work must fit into memory, got {text}; use a smaller --dim or a larger machine."
     return f"unexpected {type(error).__name__}: {text}; add --debug to see where it comes from."
 
 
-def _system_sentence(error: OSError) -> str:
-    """The sentence for what the operating system refused, such as to write to a full disk."""
+def _system_message(error: OSError) -> str:
+    """The message for what the operating system refused, such as to write to a full disk."""
     names = [f"'{name}'" for name in (error.filename, error.filename2) if name is not None]
-    where = " and ".join(names) or "a file"
+    paths = " and ".join(names) or "a file"
     reason = (error.strerror or "").rstrip(". ")
-    return f"{where} could not be read or written ({reason}); {_ADVICE.get(error.errno or 0, 'check the path')}."
+    return f"{paths} could not be read or written ({reason}); {_ADVICE.get(error.errno or 0, 'check the path')}."
 
 
 def _raised_here(error: Exception) -> bool:
-    """Whether a raise statement of the library made this error: its messages need no more explanation.
+    """Whether a raise statement of the library made this error, so that its message explains it.
 
-    Compiled code has no frame of its own. An error from there stands at a call in the innermost frame, not at a raise.
+    Compiled code has no frame. The innermost frame of an error from there is at a call, not at a raise.
     """
     tb = error.__traceback__
     while tb is not None and tb.tb_next is not None:
@@ -118,7 +121,7 @@ def one_line_warnings() -> Iterator[list[str]]:
     shown: list[str] = []
 
     def show(message: Any, *args: Any, **kwargs: Any) -> None:
-        text = in_options(" ".join(str(message).split()))
+        text = " ".join(str(message).split())
         if text not in shown:
             shown.append(text)
             say(f"warning: {text}")
@@ -132,10 +135,10 @@ def one_line_warnings() -> Iterator[list[str]]:
 
 
 class Bar:
-    """One bar on stderr for the whole work; the estimator moves it, calling it as its `verbose`.
+    """One bar on stderr for all of the work; estimators take it as their `verbose`.
 
-    It shows the part that is being worked on, and keeps the seconds of each part. Parts have costs: the bar moves in
-    proportion to them. Before they are known it swings.
+    It shows the current part and keeps the seconds of each. It moves in proportion to the costs of the parts, and
+    swings until it receives them.
     """
 
     def __init__(self, *, quiet: bool):
@@ -165,7 +168,7 @@ class Bar:
         self.progress.update(self.task, description=title)
 
     def expect(self, parts: int | Mapping[str, float]) -> None:
-        """Tell how many steps `count` will name, or the costs of the parts that begin: the bar fills from here on."""
+        """Fill the bar from here on: by so many calls of `count`, or by the costs of parts."""
         self.costs = {} if isinstance(parts, int) else {**parts, **self.later}
         total = parts if isinstance(parts, int) else sum(self.costs.values())
         self.done = 0.0

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import typer
 
+from fishergraph._errors import InputError
+from fishergraph.cli import common as opt
 from fishergraph.cli.choices import wrong_call
 from fishergraph.cli.console import explained
 
@@ -22,13 +28,11 @@ Home = Annotated[
     Path | None,
     typer.Option("--data", show_default="FISHERGRAPH_DATA, then the cache", help="The folder of data to look in."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No bar and no summary.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")]
 
 
 @data_app.command("list")
-def list_data(data: Home = None, debug: Debug = False) -> None:
-    """The graphs and sets of graphs that have a name, and whether they are here already."""
+def list_data(data: Home = None, debug: opt.Debug = False) -> None:
+    """List the graphs and sets of graphs that have a name, and whether they are on this machine."""
     with explained(debug=debug):
         from fishergraph.cli.data_pages import show_list
 
@@ -39,9 +43,9 @@ def list_data(data: Home = None, debug: Debug = False) -> None:
 def info(
     name: Annotated[str, typer.Argument(help="A name of [bold]data list[/bold], or the path of a file or folder.")],
     data: Home = None,
-    debug: Debug = False,
+    debug: opt.Debug = False,
 ) -> None:
-    """What is known of one dataset: its size, licence, source, files and preparation."""
+    """Describe one dataset: its size, licence, source, files and preparation."""
     with explained(debug=debug):
         from fishergraph.cli.data_pages import show_info
 
@@ -54,17 +58,17 @@ def fetch_data(
     data: Annotated[
         Path | None, typer.Option("--data", show_default="the cache", help="The folder to download to.")
     ] = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    quiet: opt.Quiet = False,
+    debug: opt.Debug = False,
 ) -> None:
-    """Download datasets; a broken download is taken up where it broke, and every file is checked."""
+    """Download datasets; an interrupted download continues, and every file is checked."""
     with explained(debug=debug):
         from fishergraph.datasets import BUNDLED, check_names, fetch
 
         with wrong_call():
             check_names(names)
         for name in names:
-            paths = [] if name in BUNDLED else fetch(name, data_home=data, verbose=_Bar if _shown(quiet) else False)
+            paths = [] if name in BUNDLED else fetch(name, data_home=data, verbose=_bar if _shown(quiet) else False)
             if not quiet:
                 for line in [str(path) for path in paths] or [f"{name} comes with the package"]:
                     typer.echo(line)
@@ -81,22 +85,22 @@ def convert(
         bool, typer.Option("--prepared", help="As the method takes it: rows of length one, self-loops.")
     ] = False,
     data: Home = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    quiet: opt.Quiet = False,
+    debug: opt.Debug = False,
 ) -> None:
     """Turn a dataset of any format that can be read into one .npz file, or into tables for other programs.
 
     graph.csv becomes graph.nodes.csv (id, label, split, features) and graph.edges.csv (source, target).
     """
     with explained(debug=debug):
-        lines = run_convert(source, target, data, prepared=prepared, verbose=_Bar if _shown(quiet) else False)
+        lines = run_convert(source, target, data, prepared=prepared, verbose=_bar if _shown(quiet) else False)
         if not quiet:
             for line in lines:
                 typer.echo(line)
 
 
 def run_convert(source: str, target: Path, home: Path | None, *, prepared: bool, verbose: Any) -> list[str]:
-    """Check, read, write; returns what was written, a line each."""
+    """Check, read, write; return a line for every file that was written."""
     from fishergraph.datasets import (
         is_graph_set,
         load_graph,
@@ -113,11 +117,11 @@ def run_convert(source: str, target: Path, home: Path | None, *, prepared: bool,
     for path in [target] if suffix == ".npz" else table_paths(target):
         check_folder(path)
         if os.path.realpath(source) == os.path.realpath(path):
-            raise ValueError(f"the target must be another file than the source, got '{path}' twice; choose another.")
+            raise InputError(f"the target must be another file than the source, got '{path}' twice; choose another.")
     if is_graph_set(source, home):
         if suffix != ".npz" or prepared:
             what = "--prepared" if suffix == ".npz" else f"'{target}'"
-            raise ValueError(f"a set of graphs must go into an .npz file as it is, got {what}; leave it out.")
+            raise InputError(f"a set of graphs must go into an .npz file as it is, got {what}; leave it out.")
         graphs = load_graphs(source, data_home=home, verbose=verbose)
         write_graph_npz(graphs, target)
         return [f"{target}: {graphs!r}"]
@@ -134,31 +138,13 @@ def _shown(quiet: bool) -> bool:
     return not quiet and sys.stderr.isatty()
 
 
-class _Bar:
+@contextmanager
+def _bar(title: str, total: int | None) -> Iterator[Any]:
     """A bar of bytes on stderr, for downloads."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    def __init__(self, title: str, total: int | None):
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
-        )
-
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-        self.progress = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
-        self.task = self.progress.add_task(title, total=total)
-
-    def __enter__(self) -> _Bar:
-        self.progress.start()
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self.progress.stop()
-
-    def update(self, n: int) -> None:
-        """Move on by n bytes."""
-        self.progress.advance(self.task, n)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=total)
+        yield SimpleNamespace(update=partial(progress.advance, task))

@@ -37,8 +37,8 @@ def show_list(home: Path | None) -> None:
     console.print(graphs)
     sets = _table("Sets of graphs, for load_graphs", "name", "graphs", "here?")
     for name in [*TU_FILES, *sorted(_local_sets(home) - set(TU_FILES))]:
-        place = find_graphs(name, home)
-        sets.add_row(name, _set_size(place), _ABSENT if place is None else f"yes, {place}")
+        path = find_graphs(name, home)
+        sets.add_row(name, _set_size(path), _ABSENT if path is None else f"yes, {path}")
     console.print(sets)
     looked = ", ".join(str(folder) for folder in data_folders(home))
     console.print(f"Looked in {looked}. Downloads go to the last.", soft_wrap=True)
@@ -62,20 +62,19 @@ def _table(title: str, *columns: str) -> Table:
 def _here(source: Source, home: Path | None) -> str:
     if source.name in BUNDLED:
         return "yes, in the package"
-    npz = npz_files(home).get(source.name)
-    place = npz or find_graph(source, home)
-    if place is not None:
-        return f"yes, {place}"
+    path = npz_files(home).get(source.name) or find_graph(source, home)
+    if path is not None:
+        return f"yes, {path}"
     return _ABSENT if source.size is None else f"{_ABSENT} ({_size(source.size)})"
 
 
 def _size(n_bytes: int) -> str:
-    """A number of bytes for people."""
+    """A number of bytes in MB or GB."""
     return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.1f} MB"
 
 
 def _counts(path: Path) -> tuple[str, str, str, str] | None:
-    """Nodes, lines of edges, features and classes of an npz of ours, from its headers; None where it is another."""
+    """The numbers of nodes, lines of edges, features and classes of an npz file; None if it is not a graph."""
     try:
         shapes = npz_shapes(path)
         (n_nodes,), n_lines = shapes["y"], shapes["edge_index"][1]
@@ -94,12 +93,12 @@ def _local_sets(home: Path | None) -> set[str]:
     return names | {path.parent.name for folder in folders for path in folder.glob("*/*_A.txt")}
 
 
-def _set_size(place: Path | None) -> str:
-    if place is None or place.suffix != ".npz":
+def _set_size(path: Path | None) -> str:
+    if path is None or path.suffix != ".npz":
         return ""
     try:
-        return f"{npz_shapes(place)['y'][0]:,}"
-    except Exception:  # as above
+        return f"{npz_shapes(path)['y'][0]:,}"
+    except (OSError, KeyError, ValueError):
         return ""
 
 
@@ -107,7 +106,7 @@ def _set_size(place: Path | None) -> str:
 
 
 def show_info(name: str, home: Path | None) -> None:
-    """Print what the table says of a published dataset, or what a local one turns out to be when it is read."""
+    """Print what is published about a dataset, or what reading a local one shows."""
     source = published(name)
     if source is not None and name not in npz_files(home):
         facts = _of_source(source, home)
@@ -158,7 +157,7 @@ def _of_files(files: Iterable[File]) -> dict[str, str]:
 
 
 def _of_data(data: GraphData) -> dict[str, str]:
-    """What is true of a graph that was read."""
+    """The facts of a graph that was read."""
     loops = int((data.graph.diagonal() != 0).sum())
     degrees = np.diff(data.graph.indptr)  # type: ignore[arg-type]
     X: Any = data.X

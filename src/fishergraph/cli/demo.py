@@ -49,18 +49,18 @@ def demo(
 
 
 class Steps:
-    """The lines of the demo: what was done and the seconds it took, with a spinner while it lasts."""
+    """The lines of the demo: what was done and the seconds it took, with a spinner meanwhile."""
 
     def __init__(self):
         self.console, self.clock = printer(), Clock()
 
     @contextmanager
     def step(self, doing: str) -> Iterator[list[str]]:
-        """A step; the body appends to the list what it found out, as Rich's markup."""
-        found: list[str] = []
+        """A step; the body appends its results to the list, as Rich's markup."""
+        results: list[str] = []
         with self.console.status(f"{doing} …"), self.clock.stage(doing):
-            yield found
-        line = f"  [green]✓[/green] {doing:<22} {self.clock.seconds[doing]:5.1f} s   {' '.join(found)}"
+            yield results
+        line = f"  [green]✓[/green] {doing:<22} {self.clock.seconds[doing]:5.1f} s   {' '.join(results)}"
         self.console.print(line, soft_wrap=True)
 
 
@@ -71,33 +71,33 @@ def run_demo(folder: Path, seed: int, jobs: int | None) -> None:
     picture, table = _prepare(folder)
     steps = Steps()
     steps.console.print("\n[bold]fishergraph[/bold] on Cora: papers, their words and their citations\n")
-    with steps.step("load") as found:
+    with steps.step("load") as results:
         from fishergraph.datasets import load_graph
         from fishergraph.estimators import FisherEmbedding
         from fishergraph.probes import LogisticProbe
 
         cora = load_graph("cora")
-        found.append(f"{cora.n_nodes:,} nodes, {cora.graph.nnz // 2:,} edges, {cora.n_features:,} words")
-    with steps.step("embed, without labels") as found:
+        results.append(f"{cora.n_nodes:,} nodes, {cora.graph.nnz // 2:,} edges, {cora.n_features:,} words")
+    with steps.step("embed, without labels") as results:
         estimator = FisherEmbedding(random_state=seed, n_jobs=jobs)
         Z = estimator.fit_transform(cora.X, graph=cora.graph)
-        found.append(f"{estimator.n_layers} layers, {Z.shape[1]:,} columns")
-    with steps.step("score a linear probe") as found:
+        results.append(f"{estimator.n_layers} layers, {Z.shape[1]:,} columns")
+    with steps.step("score a linear probe") as results:
         train, val, test = cora.split()
         probe = LogisticProbe().fit(Z, cora.y, train, val)
         accuracy = probe.score(Z[test], cora.y[test])
-        found.append(
+        results.append(
             f"[bold]{accuracy:.1%}[/bold] of {len(test):,} test papers right (validation {probe.val_score_:.1%}), "
             f"from {len(train)} labels"
         )
-    with steps.step("write the embedding") as found:
+    with steps.step("write the embedding") as results:
         from fishergraph.io.tables import write_embedding
 
         write_embedding(table, cora.ids, Z, estimator.get_feature_names_out().tolist())
-        found.append(escape(str(table)))
-    with steps.step("draw the picture") as found:
+        results.append(escape(str(table)))
+    with steps.step("draw the picture") as results:
         title = f"Cora embedded by fishergraph without labels; a linear probe is {accuracy:.1%} right"
-        found.append(escape(_draw(Z, cora, seed, title, picture)))
+        results.append(escape(_draw(Z, cora, seed, title, picture)))
     steps.console.print(f"\n  {steps.clock.total():.1f} s in all.\n")
     steps.console.print(NEXT + "\n", soft_wrap=True)
 
@@ -115,7 +115,7 @@ def _prepare(folder: Path) -> tuple[Path, Path]:
 
 
 def _draw(Z: Any, cora: Any, seed: int, title: str, path: Path) -> str:
-    """Draw a t-SNE map of the embedding; returns the path, or how to get the picture where Matplotlib is absent."""
+    """Draw a t-SNE map of the embedding; return the path, or how to install Matplotlib if it is missing."""
     from fishergraph._optional import require
 
     try:

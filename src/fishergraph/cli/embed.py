@@ -2,72 +2,48 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fishergraph.cli import options as opt
-from fishergraph.cli import options_method as method
-from fishergraph.cli.console import Bar, explained, one_line_warnings, say
-from fishergraph.cli.inputs import Inputs, Job, check_call, check_outputs, match_features, one_way_hint, read_inputs
-from fishergraph.cli.record import Clock, record_path, surroundings, write_record
+from fishergraph.cli import common as opt
+from fishergraph.cli.choices import wrong_call
+from fishergraph.cli.components import configure
+from fishergraph.cli.console import Bar, explained, say
+from fishergraph.cli.inputs import (
+    Inputs,
+    LearningJob,
+    check_outputs,
+    check_tables,
+    match_features,
+    one_way_hint,
+    read_inputs,
+    structure_of,
+)
+from fishergraph.cli.options import EMBEDDING, flag_of, with_options
+from fishergraph.cli.record import parameters_of, record_path, recorded
 
 if TYPE_CHECKING:
     import numpy as np
 
     from fishergraph.estimators import FisherEmbedding
 
+PUBLISHED = "published-code"
+
 
 @dataclass(frozen=True, kw_only=True)
-class EmbedJob(Job):
+class EmbedJob(LearningJob):
     """What embed was asked for."""
 
-    save: Path | None
-    precision: str | None
+    preset: opt.Preset = None
+    save: opt.Save = None
+    model: opt.Model = None
 
 
-def embed(
-    ctx: typer.Context,
-    edges: opt.Edges,
-    output: opt.Output,
-    nodes: opt.Nodes = None,
-    id_column: opt.IdColumn = None,
-    drop: opt.Drop = None,
-    undirected: opt.Undirected = None,
-    structure: opt.Structure = None,
-    layers: method.Layers = None,
-    anchors: method.Anchors = None,
-    dim: method.Dim = None,
-    em_iter: method.EmIter = None,
-    e_step: method.EStep = None,
-    column_penalty: method.ColumnPenalty = None,
-    variance: method.Variance = None,
-    sharpness: method.Sharpness = None,
-    prior: method.Prior = None,
-    counts: method.Counts = None,
-    normalize: method.Normalize = None,
-    anchor_method: method.AnchorMethod = None,
-    multiset: method.Multiset = None,
-    weights: method.Weights = None,
-    teleport: method.Teleport = None,
-    kernel: method.Kernel = None,
-    bandwidth: method.Bandwidth = None,
-    attention: method.Attention = None,
-    family: method.Family = None,
-    fisher: method.Fisher = None,
-    tangent: method.Tangent = None,
-    seed: opt.Seed = None,
-    jobs: opt.Jobs = None,
-    device: opt.Device = None,
-    precision: opt.Precision = None,
-    save: opt.Save = None,
-    model: opt.Model = None,
-    config: opt.Config = None,
-    quiet: opt.Quiet = False,
-    debug: opt.Debug = False,
-) -> None:
+@with_options(EMBEDDING)
+def embed(job: EmbedJob) -> None:
     """Embed the nodes of a graph; node ids are kept, and OUTPUT.run.json records the run.
 
     Without --nodes, or with ids alone, the features come from the edges (--structure).
@@ -76,110 +52,96 @@ def embed(
 
     fishergraph embed edges.csv --nodes nodes.csv --undirected -o z.parquet
 
-    fishergraph embed edges.csv -n nodes.csv --drop label --layers 2 --seed 0 -o z.npz --save model.safetensors
+    fishergraph embed edges.csv -n nodes.csv --drop label --seed 0 -o z.npz --save model.safetensors
 
     fishergraph embed new_edges.csv -n new_nodes.csv --drop label --model model.safetensors -o new_z.npz
+
+    fishergraph embed edges.csv --multiset "ppr(teleport=0.05, members=32)" --family sharpness=0.5 -o z.npz
+
+    A [bold]COMPONENT[/bold] is a name, a name with options, or options of the default alone; --multiset help lists
+    the multisets and their options, and so do --family help, --em help, --kernel help and --walk help.
     """
-    job = EmbedJob(
-        edges=edges,
-        nodes=nodes,
-        output=output,
-        id_column=id_column,
-        drop=list(drop or []),
-        settings=opt.given(ctx.params, opt.SETTINGS),
-        seed=seed,
-        jobs=jobs,
-        save=save,
-        model=model,
-        device=device,
-        precision=precision,
-        config=config,
-        quiet=quiet,
-    )
     _check_call(job)
-    with explained(debug=debug):
+    with explained(debug=job.debug):
         run_embed(job)
 
 
 def _check_call(job: EmbedJob) -> None:
     """Raise a usage error for options that contradict each other."""
     if job.model is not None:
-        flags = {parameter: "--" + key.replace("_", "-") for key, parameter in opt.SETTINGS.items()}
-        fitting = [flags[key] for key in job.settings]
-        fitting += [f"--{key}" for key in ("seed", "save") if getattr(job, key) is not None]
+        fitting = [flag_of(path) for path in job.parameters if path != "device"]
+        fitting += [f"--{key}" for key in ("preset", "seed", "save") if getattr(job, key) is not None]
         if fitting:
             raise typer.BadParameter(f"{', '.join(fitting)} belongs to fitting, and --model is used as it is.")
-    check_call(job)
+    check_tables(job, job.drop)
 
 
 def run_embed(job: EmbedJob) -> None:
     """Check, read, embed, write."""
     from fishergraph.io.tables import check_writable, check_written_ids
 
-    clock, bar = Clock(), Bar(quiet=job.quiet)
     check_writable(job.output)
-    check_outputs(job, job.save)
-    with one_line_warnings() as warned:
-        with bar:
-            with clock.stage("import"):
-                estimator, seed = make_estimator(job, bar)
-            bar.part("reading")
-            with clock.stage("read"):
-                inputs = read_inputs(job)
-                check_written_ids(job.output, inputs.ids)
-            if not job.quiet and (hint := one_way_hint(job, inputs.graph)):
-                say(hint)
-            X = inputs.X
-            if job.model is not None:
-                X = match_features(job, estimator, inputs, advice=", or leave some out with --drop")
-                vars(estimator).pop("feature_names_in_", None)  # X is a plain array, and its columns are in order
-            bar.later = {"writing": _writing_cost(job, estimator, inputs)}
-            with clock.stage("embed"):
-                step = estimator.fit_transform if job.model is None else estimator.transform
-                Z = step(X, graph=inputs.graph)
-            clock.seconds["parts_of_embed"] = dict(bar.seconds)
-            with clock.stage("write"):
-                _write(job, estimator, inputs, Z, bar)
-        clock.seconds["total"] = clock.total()
-        record = {
-            **surroundings(clock),
-            **_facts(job, estimator, seed, inputs, Z),
-            "warnings": warned,
-            "seconds": clock.seconds,
-        }
-        write_record(record_path(job.output), record)
+    check_outputs(job, job.save, model=job.model)
+    with recorded(job.output, engine=job.engine, quiet=job.quiet) as run:
+        with run.stage("import"):
+            estimator = make_estimator(job, run.bar)
+        run.bar.part("reading")
+        with run.stage("read"):
+            inputs = read_inputs(job, drop=job.drop)
+            check_written_ids(job.output, inputs.ids)
+        hint = None if job.quiet or job.model or job.says_direction else one_way_hint(inputs.graph)
+        if hint:
+            say(hint)
+        run.bar.later = {"writing": _writing_cost(job, estimator, inputs)}
+        with run.stage("embed"):
+            if job.model is None:
+                Z = estimator.fit_transform(inputs.X, graph=inputs.graph)
+            else:
+                X = match_features(job.model, estimator, inputs, advice=", or leave some out with --drop")
+                Z = estimator.transform(X, graph=inputs.graph)
+        run.seconds["parts_of_embed"] = dict(run.bar.seconds)
+        with run.stage("write"):
+            _write(job, estimator, inputs, Z, run.bar)
+        run.facts = _facts(job, estimator, inputs, Z)
     if not job.quiet:
-        _summary(job, seed, Z, clock)
+        how = f"seed {estimator.random_state}" if job.model is None else f"model {job.model}"
+        typer.echo(f"{job.output}: {Z.shape[0]:,} nodes x {Z.shape[1]:,} columns in {run.total():.1f} s ({how})")
+        typer.echo(f"{record_path(job.output)}: how it was made")
+        if job.save is not None:
+            typer.echo(f"{job.save}: the fitted model, for --model")
 
 
-def make_estimator(job: EmbedJob, bar: Bar) -> tuple[FisherEmbedding, int | None]:
-    """The estimator, saved or new, and the seed it was or will be fitted with."""
+def make_estimator(job: EmbedJob, bar: Bar) -> FisherEmbedding:
+    """Return the estimator, saved or new, with the seed it was or will be fitted with."""
     from fishergraph.estimators import FisherEmbedding
 
     if job.model is not None:
-        model = FisherEmbedding.load(job.model, device=job.device)
-        model.set_params(n_jobs=job.jobs, verbose=bar, **_place(job, "precision"))
-        return model, model.random_state
-    import secrets
-
-    seed = secrets.randbelow(2**32) if job.seed is None else job.seed
-    options = {**job.settings, **_place(job, "device", "precision"), "verbose": bar}
-    return FisherEmbedding(**options, random_state=seed, n_jobs=job.jobs), seed
+        estimator = FisherEmbedding.load(job.model)
+    else:
+        with wrong_call("--preset"):
+            estimator = _preset(job.preset)
+        estimator.set_params(random_state=secrets.randbelow(2**32) if job.seed is None else job.seed)
+    return configure(estimator.set_params(n_jobs=job.jobs, verbose=bar), job.parameters)
 
 
-def _place(job: EmbedJob, *names: str) -> dict[str, Any]:
-    """Where and how precisely the work is done, as far as that was said."""
-    return {name: getattr(job, name) for name in names if getattr(job, name) is not None}
+def _preset(name: str | None) -> FisherEmbedding:
+    """The estimator with the settings of a name."""
+    from fishergraph._validation import look_up
+    from fishergraph.estimators import FisherEmbedding
+    from fishergraph.presets import PRESETS
+
+    if name is None:
+        return FisherEmbedding()
+    look_up({**PRESETS, PUBLISHED: None}, name, "preset")
+    return FisherEmbedding.published_code() if name == PUBLISHED else FisherEmbedding.preset(name)
 
 
 def _writing_cost(job: EmbedJob, estimator: FisherEmbedding, inputs: Inputs) -> float:
-    """What writing the embedding costs beside the parts of the estimator."""
+    """About what writing the embedding costs beside the parts of the estimator."""
     from fishergraph.costs import writing_cost
-    from fishergraph.estimators.stack_spec import kept_widths
 
-    spec = estimator._spec()
-    width = spec.input_width(estimator.dim if inputs.X is None else inputs.X.shape[1])
-    return writing_cost(job.output.suffix.lower(), inputs.graph.n_nodes * sum(kept_widths(spec, 0, width)))
+    n_blocks = estimator.n_layers + 1 + (estimator.walk is not None)
+    return writing_cost(job.output.suffix.lower(), inputs.graph.n_nodes * n_blocks * estimator.dim)
 
 
 def _write(job: EmbedJob, estimator: Any, inputs: Inputs, Z: np.ndarray, bar: Bar) -> None:
@@ -196,30 +158,14 @@ def _write(job: EmbedJob, estimator: Any, inputs: Inputs, Z: np.ndarray, bar: Ba
         write_embedding(job.output, inputs.ids, Z, names, advance=part.update)
 
 
-def _facts(
-    job: EmbedJob, estimator: FisherEmbedding, seed: int | None, inputs: Inputs, Z: np.ndarray
-) -> dict[str, Any]:
+def _facts(job: EmbedJob, estimator: FisherEmbedding, inputs: Inputs, Z: np.ndarray) -> dict[str, Any]:
     """The part of the record that is this command's own."""
-    from fishergraph.structural import describe_structure
-
-    parameters = estimator.get_params(deep=False)
-    structure = None
-    if inputs.X is None:
-        structure = describe_structure(estimator.structure, estimator.dim, estimator.structure_seed_)
     return {
-        "seed": seed,
-        "parameters": {key: value for key, value in parameters.items() if key not in ("verbose", "random_state")},
+        "seed": estimator.random_state,
+        "parameters": parameters_of(estimator, "random_state"),
         "config": job.config,
-        "input": inputs.facts | {"id_column": job.id_column, "drop": job.drop},
-        "structural_features": structure,
+        "input": inputs.facts | {"id_column": job.id_column, "drop": job.drop or []},
+        "structural_features": structure_of(estimator, inputs),
         "output": {"path": job.output, "rows": Z.shape[0], "columns": Z.shape[1], "dtype": str(Z.dtype)},
         "model": {"used": job.model, "saved": job.save},
     }
-
-
-def _summary(job: EmbedJob, seed: int | None, Z: np.ndarray, clock: Clock) -> None:
-    how = f"seed {seed}" if job.model is None else f"model {job.model}"
-    typer.echo(f"{job.output}: {Z.shape[0]:,} nodes x {Z.shape[1]:,} columns in {clock.total():.1f} s ({how})")
-    typer.echo(f"{record_path(job.output)}: how it was made")
-    if job.save is not None:
-        typer.echo(f"{job.save}: the fitted model, for --model")

@@ -1,4 +1,4 @@
-"""The labels that train reads from the node file, and the predictions that predict writes."""
+"""Labels that train reads from the node file, and predictions that predict writes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fishergraph._errors import FishergraphWarning, InputError
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -15,25 +17,25 @@ _PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "
 _MASKS = {"train_mask": "train", "val_mask": "val", "test_mask": "test"}
 _MINUS_ONE = ("-1", "-1.0")
 _LONGEST = 1000  # characters of a class
-_WHOLE = re.compile(r"(0|-?[1-9]\d{0,17})(\.0)?")  # as int64 prints it, or as pandas writes it beside empty cells
+_INTEGER = re.compile(r"(0|-?[1-9]\d{0,17})(\.0)?")  # as int64 prints it, or as pandas writes it beside empty cells
 
 
 @dataclass(frozen=True)
 class Labels:
-    """The classes of the nodes, by number, and where the file splits them, the rows of each part.
+    """The classes of the nodes, as indices into `classes`, and the rows of each part of a split.
 
-    Numbers, so that −1 is a class like any other: in `FisherClassifier` it marks nodes without a label.
+    `FisherClassifier` reads −1 as a node without a label; an index makes it a class like any other.
     """
 
-    y: np.ndarray  # (node,), object: the number of the class, or None
-    classes: np.ndarray  # whole numbers, or texts
-    split: str | None = None  # what names the parts
-    val: np.ndarray | None = None  # row numbers; None leaves the choice to the estimator
-    test: np.ndarray | None = None  # row numbers
+    y: np.ndarray  # (node,), object: the index of the class, or None
+    classes: np.ndarray  # integers or texts
+    split: str | None = None  # the columns or masks that name the parts
+    val: np.ndarray | None = None  # rows; None leaves the choice to the estimator
+    test: np.ndarray | None = None  # rows
 
     @property
-    def known(self) -> np.ndarray:
-        """The labels that training may see: those of no test node."""
+    def training(self) -> np.ndarray:
+        """The labels that training may see: all but those of test nodes."""
         y = self.y.copy()
         if self.test is not None:
             y[self.test] = None
@@ -51,37 +53,37 @@ class Labels:
 
 
 def read_labels(path: Path, label: str, split: str | None) -> Labels:
-    """The labels of a node file; with a split, a column or the masks of an npz, rows of no part have none."""
+    """Return the labels of a node file; with a split, a column or the masks of an npz, rows outside it have none."""
     from fishergraph.io.tables import read_columns
 
     keys = _masks(path) if split is None else [split]
     cells, *parts = read_columns(path, [label, *keys])
     if any(isinstance(cell, (list, dict)) for cell in cells):
-        raise ValueError(f"{label!r} in '{path}' must hold one class per row, got several; name another column.")
+        raise InputError(f"{label!r} in '{path}' must hold one class per row, got several; name another column.")
     words = _unlabelled([_word(cell) for cell in cells], label, path)
     if keys:
-        where = f"column {split!r} of '{path}'" if split else f"the masks of '{path}'"
-        named = _marked(keys, parts, len(words), path) if split is None else _named(parts[0], where)
-        words = [word if part else None for word, part in zip(words, named, strict=True)]
-        if not any(word is not None and part == "train" for word, part in zip(words, named, strict=True)):
-            raise ValueError(f"{where} must say 'train' for some labelled rows, got none; mark them.")
-    y, classes = _numbered(words, f"column {label!r} of '{path}'")
+        source = f"column {split!r} of '{path}'" if split else f"the masks of '{path}'"
+        part_of = _parts_of_masks(keys, parts, len(words), path) if split is None else _parts_of_cells(parts[0], source)
+        words = [word if part else None for word, part in zip(words, part_of, strict=True)]
+        if not any(word is not None and part == "train" for word, part in zip(words, part_of, strict=True)):
+            raise InputError(f"{source} must say 'train' for some labelled rows, got none; mark them.")
+    y, classes = _encoded(words, f"column {label!r} of '{path}'")
     if not keys:
         return Labels(y, classes)
-    rows = _rows(y, named, classes, where)
+    rows = _rows(y, part_of, classes, source)
     val = None if split is None and "val_mask" not in keys else rows["val"]
     return Labels(y, classes, ", ".join(keys), val, rows["test"])
 
 
 def _word(cell: Any) -> str | None:
-    """A cell as text, None where it is empty."""
+    """A cell as text, None if it is empty."""
     return None if cell is None or cell != cell else str(cell).strip() or None
 
 
 def _unlabelled(words: list[str | None], label: str, path: Path) -> list[str | None]:
-    """The words, without those of −1 in an npz file, where it marks rows without a label; in tables it is a class.
+    """The words, without −1 in an npz file, which marks rows without a label there; in tables it is a class.
 
-    A warning says which of the two it is, unless −1 and 1 are the only classes.
+    A warning tells which of the two it is, unless −1 and 1 are the only classes.
     """
     rows = sum(word in _MINUS_ONE for word in words)
     if not rows or {word for word in words if word is not None} <= {*_MINUS_ONE, "1", "1.0"}:
@@ -89,29 +91,30 @@ def _unlabelled(words: list[str | None], label: str, path: Path) -> list[str | N
     array = path.suffix.lower() == ".npz"
     what = "have no label then; write another number if it is a class" if array else "are a class of their own"
     advice = "" if array else "; leave these cells empty if the nodes have no label"
-    warnings.warn(f"{label!r} in '{path}' is -1 in {rows} rows, which {what}{advice}.", stacklevel=2)
+    text = f"{label!r} in '{path}' is -1 in {rows} rows, which {what}{advice}."
+    warnings.warn(FishergraphWarning(text, kind="labels of -1"), stacklevel=2)
     return [None if word in _MINUS_ONE else word for word in words] if array else words
 
 
-def _numbered(words: list[str | None], what: str) -> tuple[np.ndarray, np.ndarray]:
-    """(the number of every row's class, the classes): whole numbers where all of them are, else texts, in order."""
+def _encoded(words: list[str | None], what: str) -> tuple[np.ndarray, np.ndarray]:
+    """The index of every row's class, and the sorted classes: integers if all of them are, else texts."""
     import numpy as np
 
-    known = {word for word in words if word is not None}
-    if not known:
-        raise ValueError(f"{what} must hold the class of at least one row, got none; label the rows to train on.")
-    if odd := [word for word in known if "\0" in word or len(word) > _LONGEST]:
-        raise ValueError(
+    distinct = {word for word in words if word is not None}
+    if not distinct:
+        raise InputError(f"{what} must hold the class of at least one row, got none; label the rows to train on.")
+    if odd := [word for word in distinct if "\0" in word or len(word) > _LONGEST]:
+        raise InputError(
             f"{what} must hold classes of at most {_LONGEST} characters without NUL, got {odd[0][:40]!r}; shorten them."
         )
-    whole = all(_WHOLE.fullmatch(word) for word in known)
-    if not whole and all(map(_is_number, known)) and (broken := [word for word in known if float(word) % 1]):
-        raise ValueError(f"{what} must hold classes, got numbers such as {min(broken)}; bin them into classes.")
-    value = {word: int(word.removesuffix(".0")) if whole else word for word in known}
+    integers = all(_INTEGER.fullmatch(word) for word in distinct)
+    if not integers and all(map(_is_number, distinct)) and (broken := [word for word in distinct if float(word) % 1]):
+        raise InputError(f"{what} must hold classes, got numbers such as {min(broken)}; bin them into classes.")
+    value = {word: int(word.removesuffix(".0")) if integers else word for word in distinct}
     classes = np.unique(list(value.values()))
-    number = {one: k for k, one in enumerate(classes.tolist())}
+    index = {one: k for k, one in enumerate(classes.tolist())}
     y = np.full(len(words), None)
-    y[:] = [None if word is None else number[value[word]] for word in words]
+    y[:] = [None if word is None else index[value[word]] for word in words]
     return y, classes
 
 
@@ -122,31 +125,31 @@ def _is_number(word: str) -> bool:
         return False
 
 
-def _rows(y: np.ndarray, named: np.ndarray, classes: np.ndarray, where: str) -> dict[str, np.ndarray]:
+def _rows(y: np.ndarray, part_of: np.ndarray, classes: np.ndarray, source: str) -> dict[str, np.ndarray]:
     """The labelled rows of each part; every class has some in train."""
     import numpy as np
 
-    rows = {part: np.flatnonzero((named == part) & (y != None)) for part in ("train", "val", "test")}  # noqa: E711
-    known = set(y[rows["train"]])
+    rows = {part: np.flatnonzero((part_of == part) & (y != None)) for part in ("train", "val", "test")}  # noqa: E711
+    trained = set(y[rows["train"]])
     for part in ("val", "test"):
-        strange = [k for k in y[rows[part]] if k not in known]
-        if strange:
-            raise ValueError(
-                f"class {classes[strange[0]].item()!r} must have a training node, got it in {part} and not in train "
-                f"({where}); move some of its rows to train, or empty their labels."
+        untrained = [k for k in y[rows[part]] if k not in trained]
+        if untrained:
+            raise InputError(
+                f"class {classes[untrained[0]].item()!r} must have a training node, got it in {part} and not in train "
+                f"({source}); move some of its rows to train, or empty their labels."
             )
     return rows
 
 
-def _named(cells: list[Any], where: str) -> np.ndarray:
-    """The part of every row, as a column says it."""
+def _parts_of_cells(cells: list[Any], source: str) -> np.ndarray:
+    """The part of every row, from the cells of a column."""
     import numpy as np
 
     words = ["" if cell is None else str(cell).strip().lower() for cell in cells]
-    strange = next((row for row, word in enumerate(words) if word not in _PARTS), None)
-    if strange is not None:
-        got = f"{cells[strange]!r} in row {strange}"
-        raise ValueError(f"{where} must say train, val, test or nothing, got {got}; repair it.")
+    wrong = next((row for row, word in enumerate(words) if word not in _PARTS), None)
+    if wrong is not None:
+        got = f"{cells[wrong]!r} in row {wrong}"
+        raise InputError(f"{source} must say train, val, test or nothing, got {got}; repair it.")
     return np.array([_PARTS[word] for word in words])
 
 
@@ -160,25 +163,25 @@ def _masks(path: Path) -> list[str]:
     return [name for name in _MASKS if name in keys and "train_mask" in keys]
 
 
-def _marked(names: list[str], masks: list[Any], n_rows: int, path: Path) -> np.ndarray:
-    """The part of every row, as the masks of an npz say it; of several splits, the first."""
+def _parts_of_masks(names: list[str], masks: list[Any], n_rows: int, path: Path) -> np.ndarray:
+    """The part of every row, from the masks of an npz; of several splits, the first."""
     import numpy as np
 
-    named = np.full(n_rows, "", dtype="<U5")
+    parts = np.full(n_rows, "", dtype="<U5")
     for name, values in zip(names, masks, strict=True):
         mask = np.asarray(values)
         mask = mask[0] if mask.ndim == 2 else mask
         if mask.dtype.kind not in "biu" or mask.shape != (n_rows,) or not np.isin(mask, (0, 1)).all():
-            raise ValueError(
+            raise InputError(
                 f"{name} in '{path}' must be true or false for each of {n_rows} rows, got {mask.dtype} of shape "
                 f"{mask.shape}; repair it."
             )
-        named[mask.astype(bool)] = _MASKS[name]
-    return named
+        parts[mask.astype(bool)] = _MASKS[name]
+    return parts
 
 
 def write_predictions(path: Path, ids: np.ndarray, predicted: np.ndarray, classes: np.ndarray, proba: Any) -> None:
-    """Write a row per node: id, prediction and, where they are given, the probabilities p_CLASS."""
+    """Write a row per node: id, prediction and, if they are passed, the probabilities p_CLASS."""
     import numpy as np
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""The run record: a JSON file beside the output that says what was done, with what, and how long it took."""
+"""A run of a command: its progress, its seconds, and the record of it, a JSON file beside the output."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ import platform
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from fishergraph._version import package_versions
+from fishergraph.cli.choices import wrong_call
+from fishergraph.cli.console import Bar, one_line_warnings
 from fishergraph.io.files import replacing
 
 FORMAT = 1
 
 
 def record_path(output: Path) -> Path:
-    """Where the record of an output stands: beside it, with .run.json at the end."""
+    """Return the path of the record of an output: beside it, with .run.json at the end."""
     return output.with_name(output.name + ".run.json")
 
 
@@ -35,17 +37,45 @@ class Clock:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
+        """Measure a stage."""
         start = perf_counter()
         yield
         self.seconds[name] = round(perf_counter() - start, 4)
 
     def total(self) -> float:
-        """The seconds since the start."""
+        """Return the seconds since the start."""
         return round(perf_counter() - self.begin, 4)
 
 
-def surroundings(clock: Clock) -> dict[str, Any]:
-    """The part of a record that is the same for every command."""
+class Run(Clock):
+    """A run with a progress bar; the command fills in the facts of its record."""
+
+    def __init__(self, *, quiet: bool):
+        super().__init__()
+        self.bar = Bar(quiet=quiet)
+        self.facts: dict[str, Any] = {}
+
+
+@contextmanager
+def recorded(output: Path, *, engine: str | None, quiet: bool) -> Iterator[Run]:
+    """Run a command with an engine, if one is named, and write the record of its output at the end."""
+    run = Run(quiet=quiet)
+    with ExitStack() as stack:
+        warned = stack.enter_context(one_line_warnings())
+        if engine is not None:
+            import fishergraph
+
+            with wrong_call("--engine"):
+                stack.enter_context(fishergraph.config_context(engine=engine))
+        with run.bar:
+            yield run
+        run.seconds["total"] = run.total()
+        record = {**_surroundings(run), **run.facts, "engine": engine, "warnings": warned, "seconds": run.seconds}
+        write_record(record_path(output), record)
+
+
+def _surroundings(clock: Clock) -> dict[str, Any]:
+    """The part of a record that every command has."""
     return {
         "record_format": FORMAT,
         "command": shlex.join(["fishergraph", *sys.argv[1:]]),
@@ -56,14 +86,19 @@ def surroundings(clock: Clock) -> dict[str, Any]:
     }
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON has it; a NumPy number is a number, and anything else its text."""
+def parameters_of(estimator: Any, *leave: str) -> dict[str, Any]:
+    """Return the parameters of an estimator for a record, with the options of its components."""
+    return {name: value for name, value in estimator.get_params().items() if name not in ("verbose", *leave)}
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: a NumPy number as a number, anything else as text."""
     return value.item() if hasattr(value, "item") else str(value)
 
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
-    """Write the record; the file appears whole or not at all."""
-    text = json.dumps(record, indent=2, ensure_ascii=False, default=plain)
+    """Write the record; the file appears complete or not at all."""
+    text = json.dumps(record, indent=2, ensure_ascii=False, default=_plain)
     with replacing(path) as part:
-        # The name of a folder may hold bytes that are no text; their escapes are JSON's.
+        # The name of a folder may hold bytes that are not text; their escapes are JSON's.
         part.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")

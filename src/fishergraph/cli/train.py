@@ -3,85 +3,52 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from pathlib import Path
+import secrets
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fishergraph.cli import options as opt
-from fishergraph.cli import options_method as method
-from fishergraph.cli import options_train as training
-from fishergraph.cli.console import Bar, explained, one_line_warnings, say
-from fishergraph.cli.inputs import Inputs, Job, check_call, check_outputs, node_file, one_way_hint, read_inputs
+from fishergraph._errors import InputError
+from fishergraph.cli import common as opt
+from fishergraph.cli.components import configure
+from fishergraph.cli.console import Bar, explained, say
+from fishergraph.cli.inputs import (
+    Inputs,
+    LearningJob,
+    check_outputs,
+    check_tables,
+    node_file,
+    one_way_hint,
+    read_inputs,
+    structure_of,
+)
 from fishergraph.cli.labels import Labels, read_labels
-from fishergraph.cli.record import Clock, record_path, surroundings, write_record
+from fishergraph.cli.options import CLASSIFIER, with_options
+from fishergraph.cli.record import Clock, parameters_of, record_path, recorded
 
 if TYPE_CHECKING:
-    from fishergraph.nn.classifier import FisherClassifier
+    from fishergraph import FisherClassifier
+
+LOGS, PLOTS = (".csv", ".jsonl"), (".png", ".svg", ".pdf")
+VALIDATION = "training__validation_fraction"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainJob(Job):
+class TrainJob(LearningJob):
     """What train was asked for."""
 
-    label: str
-    split: str | None
-    checkpoint: Path | None
-    resume: bool
-    log: Path | None
-    plot: Path | None
+    output: opt.ModelOutput
+    label: opt.Label
+    split: opt.Split = None
+    checkpoint: opt.Checkpoint = None
+    resume: opt.Resume = False
+    log: opt.Log = None
+    plot: opt.Plot = None
 
 
-def train(
-    ctx: typer.Context,
-    edges: opt.Edges,
-    output: training.ModelOutput,
-    label: training.Label,
-    nodes: opt.Nodes = None,
-    split: training.Split = None,
-    val_fraction: training.ValFraction = None,
-    id_column: opt.IdColumn = None,
-    drop: opt.Drop = None,
-    undirected: opt.Undirected = None,
-    structure: opt.Structure = None,
-    layers: training.Layers = None,
-    anchors: method.Anchors = None,
-    dim: training.Dim = None,
-    em_iter: method.EmIter = None,
-    e_step: method.EStep = None,
-    column_penalty: method.ColumnPenalty = None,
-    family: method.Family = None,
-    variance: method.Variance = None,
-    prior: method.Prior = None,
-    normalize: method.Normalize = None,
-    multiset: method.Multiset = None,
-    weights: method.Weights = None,
-    head: training.Head = None,
-    jk: training.Jk = None,
-    heads: training.Heads = None,
-    init: training.Init = None,
-    dropout: training.Dropout = None,
-    input_dropout: training.InputDropout = None,
-    epochs: training.Epochs = None,
-    lr: training.Lr = None,
-    weight_decay: training.WeightDecay = None,
-    patience: training.Patience = None,
-    schedule: training.Schedule = None,
-    batch_size: training.BatchSize = None,
-    fan_out: training.FanOut = None,
-    amp: training.Amp = None,
-    seed: opt.Seed = None,
-    jobs: opt.Jobs = None,
-    device: opt.Device = None,
-    checkpoint: training.Checkpoint = None,
-    resume: training.Resume = False,
-    log: training.Log = None,
-    plot: training.Plot = None,
-    config: opt.Config = None,
-    quiet: opt.Quiet = False,
-    debug: opt.Debug = False,
-) -> None:
+@with_options(CLASSIFIER)
+def train(job: TrainJob) -> None:
     """Train a classifier of nodes on the labels that some of them have; OUTPUT.run.json records the run.
 
     Nodes without a label belong to the graph all the same. Ctrl-C saves the best model so far.
@@ -90,73 +57,52 @@ def train(
 
     fishergraph train edges.csv --nodes nodes.csv --label topic --undirected -o model.safetensors
 
-    fishergraph train edges.csv -n nodes.csv --label topic --split part --lr 0.01 --log rows.csv --plot curves.png -o m
+    fishergraph train edges.csv -n nodes.csv --label topic --split part --lr 0.01 --plot curves.png -o m
 
     fishergraph train edges.csv -n nodes.csv --label topic --seed 0 --checkpoint run.ckpt --resume -o m
+
+    A [bold]COMPONENT[/bold] is a name, a name with options, or options of the default alone; --multiset help lists
+    the multisets and their options, and so do --family help and --em help.
     """
-    job = TrainJob(
-        edges=edges,
-        nodes=nodes,
-        output=output,
-        label=label,
-        split=split,
-        id_column=id_column,
-        drop=list(drop or []),
-        settings=opt.given(ctx.params, opt.TRAIN_SETTINGS),
-        seed=seed,
-        jobs=jobs,
-        device=device,
-        checkpoint=checkpoint,
-        resume=resume,
-        log=log,
-        plot=plot,
-        config=config,
-        quiet=quiet,
-    )
     _check_call(job)
-    with explained(debug=debug):
+    with explained(debug=job.debug):
         run_train(job)
 
 
 def _check_call(job: TrainJob) -> None:
-    """Raise a usage error for options that contradict each other, or that miss each other."""
-    if job.split is not None and "validation_fraction" in job.settings:
+    """Raise a usage error for options that contradict each other, or that need another one."""
+    if job.split is not None and VALIDATION in job.settings:
         raise typer.BadParameter(
-            "--val-fraction chooses validation nodes, and --split names them: give one of the two."
+            "--validation-fraction chooses validation nodes, and --split names them: give one of the two."
         )
     if job.resume and job.checkpoint is None:
-        raise typer.BadParameter("--resume goes on from a checkpoint: give its path with --checkpoint.")
+        raise typer.BadParameter("--resume continues from a checkpoint: give its path with --checkpoint.")
     if job.checkpoint is not None and job.seed is None:
-        raise typer.BadParameter("--checkpoint needs --seed, without which a run cannot be gone on with.")
-    check_call(job)
+        raise typer.BadParameter("--checkpoint needs --seed, without which a run cannot be continued.")
+    check_tables(job, job.drop)
 
 
 def run_train(job: TrainJob) -> None:
     """Check, read, train, write."""
-    clock, bar = Clock(), Bar(quiet=job.quiet)
     _check_outputs(job)
-    with one_line_warnings() as warned:
-        with bar:
-            with clock.stage("import"):
-                estimator = make_estimator(job, bar)
-            bar.part("reading")
-            with clock.stage("read"):
-                inputs, labels = read_labelled(job)
-            if not job.quiet and (hint := one_way_hint(job, inputs.graph)):
-                say(hint)
-            bar.expect({"learning": 1, "training": 20})
-            with clock.stage("train"):
-                _fit(job, estimator, inputs, labels)
-            bar.part("writing")
-            with clock.stage("write"):
-                results = _write(job, estimator, inputs, labels)
-        clock.seconds["total"] = clock.total()
-        facts = _facts(job, estimator, inputs, labels, results)
-        write_record(
-            record_path(job.output), surroundings(clock) | facts | {"warnings": warned, "seconds": clock.seconds}
-        )
+    with recorded(job.output, engine=job.engine, quiet=job.quiet) as run:
+        with run.stage("import"):
+            estimator = make_estimator(job, run.bar)
+        run.bar.part("reading")
+        with run.stage("read"):
+            inputs, labels = read_labelled(job)
+        hint = None if job.quiet or job.says_direction else one_way_hint(inputs.graph)
+        if hint:
+            say(hint)
+        run.bar.expect({"learning": 1, "training": 20})
+        with run.stage("train"):
+            _fit(job, estimator, inputs, labels)
+        run.bar.part("writing")
+        with run.stage("write"):
+            results = _write(job, estimator, inputs, labels)
+        run.facts = _facts(job, estimator, inputs, labels, results)
     if not job.quiet:
-        _summary(job, estimator, results, clock)
+        _summary(job, estimator, results, run)
     if results["interrupted"]:
         say(f"interrupted; the best model so far, of epoch {results['best_epoch']}, is in '{job.output}'.")
         raise SystemExit(130)
@@ -168,7 +114,7 @@ def _check_outputs(job: TrainJob) -> None:
     from fishergraph.io.files import check_suffix
 
     check_outputs(job, job.checkpoint, job.log, job.plot)
-    for path, suffixes in ((job.log, training.LOGS), (job.plot, training.PLOTS)):
+    for path, suffixes in ((job.log, LOGS), (job.plot, PLOTS)):
         if path is not None:
             check_suffix(path, suffixes)
     if job.plot is not None:
@@ -176,47 +122,42 @@ def _check_outputs(job: TrainJob) -> None:
 
 
 def make_estimator(job: TrainJob, bar: Bar) -> FisherClassifier:
-    """The estimator that was asked for."""
-    import secrets
-
+    """Return the estimator that was asked for."""
     from fishergraph._optional import require
 
     require("torch", extra="torch")
-    from fishergraph.nn.classifier import FisherClassifier
+    from fishergraph import FisherClassifier
 
     seed = secrets.randbelow(2**32) if job.seed is None else job.seed
-    options: dict[str, Any] = job.settings if job.device is None else {**job.settings, "device": job.device}
-    return FisherClassifier(**options, random_state=seed, n_jobs=job.jobs, verbose=bar)
+    return configure(FisherClassifier(random_state=seed, n_jobs=job.jobs, verbose=bar), job.parameters)
 
 
 def read_labelled(job: TrainJob) -> tuple[Inputs, Labels]:
     """The graph, the features, and the labels beside them."""
-    from dataclasses import replace
-
     path = node_file(job)
     if path is None:
-        raise ValueError(f"train needs a node file with the column {job.label!r}, got none; name it with --nodes.")
+        raise InputError(f"train needs a node file with the column {job.label!r}, got none; name it with --nodes.")
     columns = [job.label] if job.split is None else [job.label, job.split]
     labels = read_labels(path, job.label, job.split)
-    if labels.val is not None and "validation_fraction" in job.settings:
+    if labels.val is not None and VALIDATION in job.settings:
         if job.split is not None:
-            raise ValueError(
-                f"--val-fraction chooses validation nodes, got {labels.split} in '{path}', which names them; leave one "
-                "of the two out."
+            raise InputError(
+                f"--validation-fraction chooses validation nodes, got {labels.split} in '{path}', which names them; "
+                "leave one of the two out."
             )
-        labels = replace(labels, val=None)  # what is said goes before a mask of the file
+        labels = replace(labels, val=None)  # the option wins over a mask of the file
     table = path.suffix.lower() != ".npz"
-    inputs = read_inputs(replace(job, drop=[*job.drop, *columns]) if table else job)
+    inputs = read_inputs(job, drop=[*(job.drop or []), *columns] if table else job.drop)
     return inputs, labels
 
 
 def _fit(job: TrainJob, estimator: FisherClassifier, inputs: Inputs, labels: Labels) -> None:
-    # What the library logs is said here, once: what Ctrl-C did, and that there is no checkpoint yet.
+    # The command says itself what the library logs: what Ctrl-C did, and that there is no checkpoint yet.
     logging.getLogger("fishergraph.nn").addHandler(logging.NullHandler())
     if job.resume and job.checkpoint is not None and not job.checkpoint.exists() and not job.quiet:
         say(f"no checkpoint at '{job.checkpoint}' yet; training starts with the first epoch.")
     files = {"checkpoint": job.checkpoint, "resume": job.resume, "log": job.log}
-    estimator.fit(inputs.X, labels.known, graph=inputs.graph, val=labels.val, **files)
+    estimator.fit(inputs.X, labels.training, graph=inputs.graph, val=labels.val, **files)
     if estimator.history_.best is None:
         raise KeyboardInterrupt  # before the first epoch was done: there is no model
 
@@ -231,7 +172,7 @@ def _write(job: TrainJob, estimator: Any, inputs: Inputs, labels: Labels) -> dic
     results |= {name: best[name] for name in ("loss", "train_accuracy", "val_accuracy", "val_loss")}
     if labels.test is not None and len(labels.test):
         results["test_accuracy"] = estimator.score(inputs.X, labels.tested, graph=inputs.graph)
-    estimator.classes_ = labels.classes  # in the place of their numbers
+    estimator.classes_ = labels.classes  # instead of their numbers
     if inputs.X is not None:
         estimator.feature_names_in_ = np.array(inputs.names, dtype=object)
     estimator.save(job.output)
@@ -246,19 +187,13 @@ def _facts(
     job: TrainJob, estimator: FisherClassifier, inputs: Inputs, labels: Labels, results: dict[str, Any]
 ) -> dict[str, Any]:
     """The part of the record that is this command's own."""
-    from fishergraph.structural import describe_structure
-
-    parameters = estimator.get_params(deep=False)
-    structure = None
-    if inputs.X is None:
-        structure = describe_structure(estimator.structure, estimator.dim, estimator.structure_seed_)
+    files = {"id_column": job.id_column, "drop": job.drop or [], "label": job.label, "split": labels.split}
     return {
         "seed": estimator.random_state,
-        "parameters": {key: value for key, value in parameters.items() if key not in ("verbose", "random_state")},
+        "parameters": parameters_of(estimator, "random_state"),
         "config": job.config,
-        "input": inputs.facts
-        | {"id_column": job.id_column, "drop": job.drop, "label": job.label, "split": labels.split},
-        "structural_features": structure,
+        "input": inputs.facts | files,
+        "structural_features": structure_of(estimator, inputs),
         "classes": [str(label) for label in estimator.classes_],
         "results": results,
         "output": {"path": job.output, "checkpoint": job.checkpoint, "log": job.log, "plot": job.plot},

@@ -84,11 +84,11 @@ class FisherEmbedding(FisherTransformer):
     kernel : {"exp", "identity"} or component, default="exp"
         The map ψ of a layer: ``Nystrom(bandwidth=1.5)``, or φ itself.
     walk : float, Walk or None, default=0.1
-        PageRank-smoothed features as a stage of their own and as the input of layer 1; a number is the teleport
-        probability. None uses ψ_0, as do multisets of subgraphs and families of counts in any case. If neighbours differ
-        more than they agree, None may serve better.
+        PageRank-smoothed features as a stage of their own and as the input of layer 1: their teleport probability, or
+        None to leave them out. Multisets of subgraphs and families of counts leave them out in any case. If neighbours
+        differ more than they agree, None may serve better.
     structure : {"projection", "degree", "spectral"}, default="projection"
-        The features of a graph without any (``X=None``).
+        The features of a graph that has none (``X=None``).
     normalize : bool, default=True
         Divide the rows of X, and the points of every layer, by their lengths.
     counts : bool, default=False
@@ -328,6 +328,10 @@ class FisherEmbedding(FisherTransformer):
         today = {"multiset": choose_multiset(self.multiset), "structure": self.structure}
         check_same({"multiset": self.multiset_, "structure": self._structure}, today)
         return replace(self.stack_, block_weights=settings.block_weights)
+
+    def check(self) -> None:
+        """Raise an `InputError` unless every parameter is valid; `fit` does the same first."""
+        self._settings()
 
     def _settings(self) -> Stack:
         """The parameters as the settings of a stack, validated."""

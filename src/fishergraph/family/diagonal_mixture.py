@@ -46,7 +46,21 @@ class DiagonalMixtureTheta(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class DiagonalMixture(Family):
-    """p_θ(x) = Σ_j π_j N(x; μ_j, diag v_j); t(x) = (x, x²), φ = (weights ‖ means ‖ variances), p (2d + 1) numbers."""
+    """Gaussian mixtures with weights and diagonal covariances: p_θ(x) = Σ_j π_j N(x; μ_j, diag v_j).
+
+    t(x) = (x, x²) and φ = (weights ‖ means ‖ variances), p (2d + 1) numbers.
+
+    Parameters
+    ----------
+    fisher, tangent, power, unit
+        See `Family`.
+
+    Examples
+    --------
+    >>> from fishergraph import FisherEmbedding, DiagonalMixture
+    >>> FisherEmbedding(family=DiagonalMixture(tangent="score"))
+    FisherEmbedding(family=DiagonalMixture(tangent='score'))
+    """
 
     name: ClassVar[str] = "diagonal-mixture"
     theta: ClassVar[type] = DiagonalMixtureTheta

@@ -40,7 +40,21 @@ class GaussianTheta(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Gaussian(Family):
-    """p_θ(x) = N(x; μ, Σ); t(x) = (x, xxᵀ), φ = (Σ_0^{-1/2} (μ − μ_0) ‖ Σ_0^{-1/2} (Σ − Σ_0) Σ_0^{-1/2} / √2)."""
+    """One Gaussian with a full covariance: p_θ(x) = N(x; μ, Σ).
+
+    t(x) = (x, xxᵀ) and φ = (Σ_0^{-1/2} (μ − μ_0) ‖ Σ_0^{-1/2} (Σ − Σ_0) Σ_0^{-1/2} / √2), d (d + 3) / 2 numbers.
+
+    Parameters
+    ----------
+    fisher, tangent, power, unit
+        See `Family`.
+
+    Examples
+    --------
+    >>> from fishergraph import FisherEmbedding, Gaussian
+    >>> FisherEmbedding(family=Gaussian(tangent="score"))
+    FisherEmbedding(family=Gaussian(tangent='score'))
+    """
 
     name: ClassVar[str] = "gaussian"
     theta: ClassVar[type] = GaussianTheta

@@ -53,7 +53,21 @@ class VonMisesFisherTheta(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class VonMisesFisherMixture(Family):
-    """p_θ(x) = Σ_j π_j C_d(κ_j) exp(κ_j ⟨u_j, x⟩); t(x) = x / ‖x‖, φ = (weights ‖ means), p (d + 1) numbers."""
+    """Von Mises–Fisher mixtures for directions: p_θ(x) = Σ_j π_j C_d(κ_j) exp(κ_j ⟨u_j, x⟩).
+
+    t(x) = x / ‖x‖ and φ = (weights ‖ means), p (d + 1) numbers.
+
+    Parameters
+    ----------
+    fisher, tangent, power, unit
+        See `Family`.
+
+    Examples
+    --------
+    >>> from fishergraph import FisherEmbedding, VonMisesFisherMixture
+    >>> FisherEmbedding(family=VonMisesFisherMixture(tangent="score"))
+    FisherEmbedding(family=VonMisesFisherMixture(tangent='score'))
+    """
 
     name: ClassVar[str] = "von-mises-fisher"
     theta: ClassVar[type] = VonMisesFisherTheta

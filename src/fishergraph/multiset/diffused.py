@@ -26,8 +26,17 @@ class Diffusion(Rule):
 
     M is the operator of the closed neighbourhoods: the random walk D^-1 A, or D^-½ A D^-½ for symmetric weights.
 
-    members : the most members of a set, the root among them; None keeps all that the push reaches.
-    tolerance : the mass a node may keep to itself, per member, instead of handing it on (see `diffusion.py`).
+    Parameters
+    ----------
+    members : int or None, default=64
+        The most members of a multiset, the node itself among them; None keeps all that the diffusion reaches.
+    tolerance : float in [1e-15, 1], default=1e-4
+        The mass, per member, below which a node passes nothing on.
+    weights : {None, "uniform", "symmetric"}, default=None
+        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
+        the degrees of both ends.
+    undirected : bool, default=False
+        Add the reverse of every edge first.
     """
 
     members: int | None = 64
@@ -38,7 +47,7 @@ class Diffusion(Rule):
         raise NotImplementedError
 
     def check(self) -> None:
-        """Raise unless every parameter is what it must be."""
+        """Raise unless every option is valid."""
         super().check()
         if self.members is not None:
             check_integer(self.members, "members (or None)", least=1)
@@ -60,7 +69,28 @@ class Diffusion(Rule):
 
 @dataclass(frozen=True, repr=False)
 class PageRank(Diffusion):
-    """Personalised PageRank: Π = α (I − (1 − α) M)^-1 with α = `teleport`, the chance to return to the root."""
+    """Nodes weighted by personalised PageRank: Π = α (I − (1 − α) M)^-1 with α = `teleport`.
+
+    Parameters
+    ----------
+    teleport : float in (0, 1], default=0.2
+        The probability that a walk ends at each step; a small one reaches far.
+    members : int or None, default=64
+        The most members of a multiset, the node itself among them; None keeps all that the diffusion reaches.
+    tolerance : float in [1e-15, 1], default=1e-4
+        The mass, per member, below which a node passes nothing on.
+    weights : {None, "uniform", "symmetric"}, default=None
+        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
+        the degrees of both ends.
+    undirected : bool, default=False
+        Add the reverse of every edge first.
+
+    Examples
+    --------
+    >>> from fishergraph import FisherEmbedding, PageRank
+    >>> FisherEmbedding(multiset=PageRank(teleport=0.05, members=32))
+    FisherEmbedding(multiset=PageRank(members=32, teleport=0.05))
+    """
 
     teleport: float = 0.2
 
@@ -69,7 +99,7 @@ class PageRank(Diffusion):
         return pagerank_series(self.teleport, self.tolerance)
 
     def check(self) -> None:
-        """Raise unless every parameter is what it must be."""
+        """Raise unless every option is valid."""
         super().check()
         check_number(self.teleport, "teleport", strict=True, most=1.0)
         least = least_teleport(self.tolerance)
@@ -84,7 +114,28 @@ class PageRank(Diffusion):
 
 @dataclass(frozen=True, repr=False)
 class HeatKernel(Diffusion):
-    """The heat kernel: Π = exp(−t (I − M)) with t = `time`, the mean number of steps from the root."""
+    """Nodes weighted by the heat kernel: Π = exp(−t (I − M)) with t = `time`.
+
+    Parameters
+    ----------
+    time : float in [0, 100], default=5.0
+        The mean number of steps from the node.
+    members : int or None, default=64
+        The most members of a multiset, the node itself among them; None keeps all that the diffusion reaches.
+    tolerance : float in [1e-15, 1], default=1e-4
+        The mass, per member, below which a node passes nothing on.
+    weights : {None, "uniform", "symmetric"}, default=None
+        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
+        the degrees of both ends.
+    undirected : bool, default=False
+        Add the reverse of every edge first.
+
+    Examples
+    --------
+    >>> from fishergraph import FisherEmbedding, HeatKernel
+    >>> FisherEmbedding(multiset=HeatKernel(time=3.0))
+    FisherEmbedding(multiset=HeatKernel(time=3.0))
+    """
 
     time: float = 5.0
 
@@ -93,14 +144,37 @@ class HeatKernel(Diffusion):
         return heat_series(self.time, self.tolerance)
 
     def check(self) -> None:
-        """Raise unless every parameter is what it must be."""
+        """Raise unless every option is valid."""
         super().check()
         check_number(self.time, "time", most=100.0)
 
 
 @dataclass(frozen=True, repr=False)
 class StepAverage(Diffusion):
-    """The average of S²GC: Π = r I + (1 − r) / K · Σ_{k=1}^K M^k, with K = `steps` and r = `root`."""
+    """Nodes weighted by the average of S²GC: Π = r I + (1 − r) / K · Σ_{k=1}^K M^k, with K = `steps`, r = `root`.
+
+    Parameters
+    ----------
+    steps : int, default=16
+        The number of steps K that are averaged.
+    root : float in (0, 1], default=0.05
+        The weight r of the node itself.
+    members : int or None, default=64
+        The most members of a multiset, the node itself among them; None keeps all that the diffusion reaches.
+    tolerance : float in [1e-15, 1], default=1e-4
+        The mass, per member, below which a node passes nothing on.
+    weights : {None, "uniform", "symmetric"}, default=None
+        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
+        the degrees of both ends.
+    undirected : bool, default=False
+        Add the reverse of every edge first.
+
+    Examples
+    --------
+    >>> from fishergraph import FisherEmbedding, StepAverage
+    >>> FisherEmbedding(multiset=StepAverage(steps=8))
+    FisherEmbedding(multiset=StepAverage(steps=8))
+    """
 
     steps: int = 16
     root: float = 0.05
@@ -110,7 +184,7 @@ class StepAverage(Diffusion):
         return average_series(self.steps, self.root)
 
     def check(self) -> None:
-        """Raise unless every parameter is what it must be."""
+        """Raise unless every option is valid."""
         super().check()
         check_integer(self.steps, "steps", least=1, most=MOST_TERMS)
         check_number(self.root, "root", strict=True, most=1.0)

@@ -66,15 +66,32 @@ def _reach_block(start, stop, indptr, indices, k, decay, members, key, stamp, qu
 
 @dataclass(frozen=True, repr=False)
 class Hops(Rule):
-    """S_G(v) = the nodes u that k hops from v reach, v among them; u weighs `decay`^(hops from v to u).
+    """The nodes within k hops of a node, itself among them; a node that is h hops away weighs `decay` ** h.
 
-    Hops follow edges whatever these weigh; `weights="symmetric"` divides by the degrees of the sets themselves.
+    Hops follow edges of any weight; ``weights="symmetric"`` divides by the degrees of the multisets themselves.
 
-    k : the number of hops.
-    decay : from 0, above it, to 1.
-    members : the most members of a set, nearest first. The ring that does not fit is drawn from, each drawn node
-        standing for its share of the ring, and what lies behind it is left out. None keeps all.
-    seed : of the draws.
+    Parameters
+    ----------
+    k : int, default=2
+        The number of hops.
+    decay : float in (0, 1], default=1.0
+        The factor of a weight per hop.
+    members : int or None, default=128
+        The most members of a multiset, nearest first. If a ring of nodes does not fit, nodes are drawn from it and
+        weighted for the rest of it, and farther ones are left out. None keeps all.
+    seed : int, default=0
+        The seed of the draws.
+    weights : {None, "uniform", "symmetric"}, default=None
+        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
+        the degrees of both ends.
+    undirected : bool, default=False
+        Add the reverse of every edge first.
+
+    Examples
+    --------
+    >>> from fishergraph import FisherEmbedding, Hops
+    >>> FisherEmbedding(multiset=Hops(k=3, decay=0.5))
+    FisherEmbedding(multiset=Hops(k=3, decay=0.5))
     """
 
     k: int = 2
@@ -83,7 +100,7 @@ class Hops(Rule):
     seed: int = 0
 
     def check(self) -> None:
-        """Raise unless every parameter is what it must be."""
+        """Raise unless every option is valid."""
         super().check()
         check_integer(self.k, "k", least=0)
         check_number(self.decay, "decay", strict=True, most=1.0)

@@ -16,7 +16,24 @@ from fishergraph.multiset.rule import Rule
 
 @dataclass(frozen=True, repr=False)
 class Pairs(Rule):
-    """S_G(v) = {(v, u) : u ∈ N(v)} with h(v, u) = ½ (ψ(v) + ψ(u)); a pair weighs what the edge weighs."""
+    """The pairs of a node and a neighbour, as their mean: S_G(v) = {(v, u) : u ∈ N(v)}, h(v, u) = ½ (ψ(v) + ψ(u)).
+
+    A pair has the weight of its edge.
+
+    Parameters
+    ----------
+    weights : {None, "uniform", "symmetric"}, default=None
+        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
+        the degrees of both ends.
+    undirected : bool, default=False
+        Add the reverse of every edge first.
+
+    Examples
+    --------
+    >>> from fishergraph import FisherEmbedding, Pairs
+    >>> FisherEmbedding(multiset=Pairs())
+    FisherEmbedding(multiset=Pairs())
+    """
 
     lifts: ClassVar[bool] = True
 

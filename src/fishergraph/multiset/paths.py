@@ -27,16 +27,33 @@ MOST_EDGES, MOST_PATHS = 64, 10**12
 
 @dataclass(frozen=True, repr=False)
 class Paths(Rule):
-    """S_G(v) = the simple paths (v, u_1, …, u_k) of length k, with h(p) = (ψ(v), ψ(u_1), …, ψ(u_k)).
+    """The simple paths from a node, their points side by side: h(v, u_1, …, u_k) = (ψ(v), ψ(u_1), …, ψ(u_k)).
 
-    Every node of a path is a member of the one before it, and none stands twice. A path weighs the product of its
-    edges. A node without a path of this length has an empty set.
+    Every node of a path is a member of the one before it, and none appears twice. A path has the product of the weights
+    of its edges. A node without a path of this length has an empty multiset.
 
-    length : k, the number of edges, at most 64.
-    max_paths : the most paths of a node that are listed. Where there are more, as many are drawn, and weighted so that
-        sums over the set have the sums over all paths as their mean. None lists all.
-    max_total : the most paths of all nodes together; more of them are an error before they fill the memory.
-    seed : of the draws.
+    Parameters
+    ----------
+    length : int, default=2
+        The number of edges k, at most 64.
+    max_paths : int or None, default=128
+        The most paths of a node that are listed. If there are more, as many are drawn, and weighted so that sums over
+        the multiset have the sums over all paths as their mean. None lists all.
+    max_total : int, default=100_000_000
+        The most paths of all nodes together; more are refused before they fill the memory.
+    seed : int, default=0
+        The seed of the draws.
+    weights : {None, "uniform", "symmetric"}, default=None
+        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
+        the degrees of both ends.
+    undirected : bool, default=False
+        Add the reverse of every edge first.
+
+    Examples
+    --------
+    >>> from fishergraph import FisherEmbedding, Paths
+    >>> FisherEmbedding(multiset=Paths(length=3))
+    FisherEmbedding(multiset=Paths(length=3))
     """
 
     length: int = 2
@@ -52,7 +69,7 @@ class Paths(Rule):
         return self.length + 1
 
     def check(self) -> None:
-        """Raise unless every parameter is what it must be."""
+        """Raise unless every option is valid."""
         super().check()
         check_integer(self.length, "length", least=1, most=MOST_EDGES)
         if self.max_paths is not None:

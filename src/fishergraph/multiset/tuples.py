@@ -133,9 +133,25 @@ class Tuples(Rule):
 
     The points of the first layer are the features of the k nodes side by side and the isomorphism type of the tuple.
 
-    k : nodes of a tuple, 1 to 3.
-    s : the most connected parts of a tuple's subgraph, 1 to k; None is k, all tuples.
-    max_tuples : more tuples are an error before they fill the memory.
+    Parameters
+    ----------
+    k : {1, 2, 3}, default=2
+        The number of nodes of a tuple.
+    s : int or None, default=1
+        The most connected parts of the subgraph of a tuple, 1 to k; None takes all tuples.
+    max_tuples : int, default=200_000
+        The most tuples; more are refused before they fill the memory.
+    weights : {None, "uniform", "symmetric"}, default=None
+        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
+        the degrees of both ends.
+    undirected : bool, default=False
+        Add the reverse of every edge first.
+
+    Examples
+    --------
+    >>> from fishergraph import FisherEmbedding, Tuples
+    >>> FisherEmbedding(multiset=Tuples(k=3))
+    FisherEmbedding(multiset=Tuples(k=3))
     """
 
     k: int = 2
@@ -159,7 +175,7 @@ class Tuples(Rule):
         return self.k if self.s is None else self.s
 
     def check(self) -> None:
-        """Raise unless every parameter is what it must be."""
+        """Raise unless every option is valid."""
         super().check()
         check_integer(self.k, "k", least=1)
         check_integer(self.parts, "s (or None)", least=1)

@@ -202,7 +202,7 @@ class FisherClassifier(ClassifierMixin, NestedParams):
         FisherClassifier
             The fitted model.
         """
-        self._check_params()
+        self.check()
         words = check_random_state(_validation.check_random_seed(self.random_state)).randint(0, 2**31 - 1, size=3)
         self.structure_seed_, seed, split_seed = (int(word) for word in words)
         x, sets, ids = self._read(X, graph, fitting=True)
@@ -360,8 +360,8 @@ class FisherClassifier(ClassifierMixin, NestedParams):
             **network,
         }
 
-    def _check_params(self) -> None:
-        """Raise for a parameter that the network and the training have under another name."""
+    def check(self) -> None:
+        """Raise an `InputError` unless every parameter is valid; `fit` does the same first."""
         rule, device = choose_multiset(self.multiset), choose_device(self.device)
         network, training = choose_network(self.network), choose_training(self.training)
         network.check()
@@ -430,7 +430,7 @@ class FisherClassifier(ClassifierMixin, NestedParams):
         with reading_model(path):
             state = ModelState.read(path, cls.__name__)
             model = cls(**state.params)
-            model._check_params()
+            model.check()
             vars(model).update(state.attributes)
             model.classes_ = read_classes(state.parts.pop("classes"), state.parts.pop("classes_dtype"))
             n_columns = choose_multiset(model.multiset).n_columns(model.n_features_in_)
