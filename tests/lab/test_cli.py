@@ -34,8 +34,15 @@ def options(tmp_path):
 def test_words_of_an_option_arerepeat_options():
     many = {"--datasets"}
     assert list(repeat_options(["--datasets", "a", "b,c", "--quick", "d"], many)) == [
-        "--datasets", "a", "--datasets", "b", "--datasets", "c", "--quick", "d",
-    ]  # fmt: skip
+        "--datasets",
+        "a",
+        "--datasets",
+        "b",
+        "--datasets",
+        "c",
+        "--quick",
+        "d",
+    ]
     assert list(repeat_options(["--datasets", "--quick"], many)) == ["--datasets", "--quick"]
     assert list(repeat_options(["-o", "x", "--datasets"], many)) == ["-o", "x", "--datasets"]
 
@@ -56,9 +63,9 @@ def test_a_quick_run_leaves_rows_and_tables(options, tmp_path):
     assert (folder / "table1.jsonl").read_bytes() == before
     (folder / "table1.md").unlink()
     assert "A quick run" in tables[".md"]
-    fails(tmp_path, r"are those of a quick run, .*; add --quick", "lab", "report", "table1", "--results", folder)
+    fails(tmp_path, "--quick", "lab", "report", "table1", "--results", folder)
     folder.rename(tmp_path / "quick")  # as it is beside the whole table
-    fails(tmp_path, r"are those of a quick run, .*; add --quick", "lab", "report", "table1", "--results", tmp_path)
+    fails(tmp_path, "--quick", "lab", "report", "table1", "--results", tmp_path)
     (tmp_path / "quick").rename(folder)
     ok("lab", "report", "table1", "--results", folder, "--quick")
     assert (folder / "table1.md").read_text() == tables[".md"]
@@ -79,20 +86,20 @@ def test_unknown_names_list_the_known_ones(options, tmp_path):
 def test_a_report_without_rows_says_how_to_get_them(tmp_path):
     fails(
         tmp_path,
-        r"finished column.*`fishergraph lab run table1`",
+        "lab run table1",
         "lab",
         "report",
         "table1",
         "-o",
         tmp_path,
     )
-    fails(tmp_path, r"`fishergraph lab run figure4`", "lab", "report", "figure4", "-o", tmp_path)
-    fails(tmp_path, r"no map of GAT.*`fishergraph lab run figure5`", "lab", "report", "figure5", "-o", tmp_path)
+    fails(tmp_path, "lab run figure4", "lab", "report", "figure4", "-o", tmp_path)
+    fails(tmp_path, "lab run figure5", "lab", "report", "figure5", "-o", tmp_path)
 
 
 def test_a_report_makes_no_folder(tmp_path):
     for name in ("table1", "figure4", "figure5"):
-        fails(tmp_path, "the results must be a folder", "lab", "report", name, "-o", tmp_path / "absent")
+        fails(tmp_path, "must be a folder", "lab", "report", name, "-o", tmp_path / "absent")
     assert not (tmp_path / "absent").exists()
 
 
@@ -137,7 +144,7 @@ def test_figure_5_is_drawn_from_its_rows(tmp_path, monkeypatch):
 
 def test_a_folder_without_rights_or_that_is_a_file(options, tmp_path):
     (tmp_path / "file").write_text("")
-    fails(tmp_path, "must be a folder, got the file", "lab", "run", "table1", *CHEAP, *options, "-o", tmp_path / "file")
+    fails(tmp_path, "must be a folder", "lab", "run", "table1", *CHEAP, *options, "-o", tmp_path / "file")
 
 
 def test_a_device_that_is_none(options, tmp_path):
@@ -151,7 +158,7 @@ def test_data_that_cannot_be_read_fail_their_column_only(options, tmp_path):
     result = call("lab", "run", "table1", *CHEAP, *options)
     assert result.exit_code == 1
     assert "got 2 that failed: " in result.stderr
-    assert "Correct the cause and run the same command again" in result.stderr
+    assert "run the same command again" in result.stderr
 
 
 @pytest.mark.slow
@@ -160,9 +167,12 @@ def test_ctrl_c_leaves_a_state_to_resume_from(options, tmp_path):
     path = tmp_path / "results" / "table1.jsonl"
     command = ["lab", "run", "table1", "--methods", "fie", "wwl", *options]
     process = subprocess.Popen(
-        [sys.executable, "-m", "fishergraph", *map(str, command)], start_new_session=True, stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, text=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "fishergraph", *map(str, command)],
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        text=True,
+    )
     end = time.monotonic() + 120
     while not (path.exists() and path.read_bytes().count(b"\n")):
         assert process.poll() is None
@@ -239,7 +249,7 @@ def test_an_unknown_study_or_figure_lists_the_known(tmp_path):
 
 def test_a_file_in_place_of_the_folder(tmp_path):
     (tmp_path / "results").write_text("mine")
-    fails(tmp_path, "the output must be a folder", "lab", "run", "figure2", "--quick", "-o", tmp_path / "results")
+    fails(tmp_path, "must be a folder", "lab", "run", "figure2", "--quick", "-o", tmp_path / "results")
 
 
 def test_without_matplotlib_the_line_to_type_and_no_work(tmp_path, monkeypatch):

@@ -90,21 +90,21 @@ def test_progress_is_told():
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"probes": ["svm"]}, "probes must be one of 'rbf-svm', 'linear-svm', 'logistic', got 'svm'"),
-        ({"Cs": []}, "must each hold at least one candidate"),
-        ({"Cs": [-1.0]}, "Cs must be a finite number greater than 0"),
-        ({"inner": 1}, "inner must be an integer of at least 2"),
-        ({"embeddings": RING[:5]}, r"one row for each label, got 5 rows and labels of shape \(120,\)"),
-        ({"embeddings": {}}, "embeddings must hold at least one embedding"),
+        ({"probes": ["svm"]}, "probes .*'svm'"),
+        ({"Cs": []}, "Cs"),
+        ({"Cs": [-1.0]}, "Cs"),
+        ({"inner": 1}, "inner"),
+        ({"embeddings": RING[:5]}, "5 rows"),
+        ({"embeddings": {}}, "embeddings"),
         ({"embeddings": np.full((120, 2), np.nan)}, "NaN"),
-        ({"embeddings": 1e200 * RING}, "embedding must have entries of at most 1e.100, got"),
-        ({"folds": [([0, 1], [1, 2])]}, "in fold 0 train and test must be disjoint, got 1 common rows"),
-        ({"folds": [([0, 1], [500])]}, "in fold 0 test must hold row numbers from 0 to 119"),
-        ({"folds": []}, r"folds must hold at least one pair \(train, test\)"),
-        ({"folds": [(np.arange(9), [70])]}, "in fold 0 train must hold at least two classes"),
-        ({"folds": [FOLDS[0], (np.arange(58, 62), np.arange(9))], "inner": 4}, "fold 1 must have a class with"),
-        ({"y": np.where(np.arange(120) == 3, None, Y.astype(object))}, "in fold 0 y must hold a label .* in row 3"),
-        ({"random_state": -1}, "random_state must be an integer of at least 0"),
+        ({"embeddings": 1e200 * RING}, "1e.100"),
+        ({"folds": [([0, 1], [1, 2])]}, "fold 0 .*disjoint"),
+        ({"folds": [([0, 1], [500])]}, "fold 0 test .*119"),
+        ({"folds": []}, "folds"),
+        ({"folds": [(np.arange(9), [70])]}, "fold 0 .*two classes"),
+        ({"folds": [FOLDS[0], (np.arange(58, 62), np.arange(9))], "inner": 4}, "fold 1"),
+        ({"y": np.where(np.arange(120) == 3, None, Y.astype(object))}, "fold 0 .*row 3"),
+        ({"random_state": -1}, "random_state"),
     ],
 )
 def test_bad_input(changes, sentence):
@@ -124,5 +124,5 @@ def test_sparse_rows_are_the_same_problem():
 
 def test_numbers_with_fractions_are_no_classes():
     y = np.array([0.5, 1.5] * 6)
-    with pytest.raises(ValueError, match=r"y must hold classes, got the number 0\.5"):
+    with pytest.raises(ValueError, match=r"0\.5"):
         nested_scores(np.eye(12), y, [(np.arange(8), np.arange(8, 12))])

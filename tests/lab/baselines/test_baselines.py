@@ -106,28 +106,28 @@ def test_a_class_that_only_validation_nodes_have_counts_as_wrong(name):
 
 
 def test_unknown_names_and_settings_list_the_known_ones():
-    with pytest.raises(ValueError, match=r"name must be one of 'wwl', .*'gatv2'.*, got 'gta'; choose"):
+    with pytest.raises(ValueError, match=r"'wwl', .*'gta'"):
         baseline("gta")
-    with pytest.raises(ValueError, match=r"a setting of SGC must be one of 'n_steps', .*, got 'steps'; choose"):
+    with pytest.raises(ValueError, match=r"SGC .*'n_steps', .*'steps'"):
         baseline("sgc", steps=3)
     with pytest.raises(ValueError, match="got 'kind'"):
         baseline("gcn", kind="gat")
-    with pytest.raises(ValueError, match="probe must be one of 'logistic', 'lightgbm', 'mlp', got 'logitsic'"):
+    with pytest.raises(ValueError, match="'mlp', got 'logitsic'"):
         PROBLEM.fit("sgc", probe="logitsic")
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"X": None}, "X must be given for SGC, got None"),
-        ({"graph": None}, "graph must be given for SGC, got None"),
-        ({"X": np.ones((7, 2))}, "X must have one row per node of the graph, got 7 rows and 150 nodes"),
+        ({"X": None}, "X .*SGC"),
+        ({"graph": None}, "graph .*SGC"),
+        ({"X": np.ones((7, 2))}, "7 rows"),
         ({"X": np.full((150, 2), np.nan)}, "X"),
-        ({"y": np.zeros(7)}, r"y must have shape \(150,\), a label per node, got \(7,\)"),
-        ({"val": np.arange(50, 100)}, "train and val must be disjoint, got 10 common rows, 50 the first"),
-        ({"train": []}, "train must select at least one row"),
-        ({"train": [0], "val": [1]}, "train must hold at least two classes"),
-        ({"seed": -1}, "seed must be an integer of at least 0"),
+        ({"y": np.zeros(7)}, r"y .*\(7,\)"),
+        ({"val": np.arange(50, 100)}, "disjoint"),
+        ({"train": []}, "train"),
+        ({"train": [0], "val": [1]}, "two classes"),
+        ({"seed": -1}, "seed"),
     ],
 )
 def test_bad_input(change, message):
@@ -160,7 +160,7 @@ def test_other_probes(probe):
 def test_norms_and_sampled_batches(norm):
     model = PROBLEM.fit("sage", norm=norm, batch_size=20, fan_out=5, n_layers=2)
     assert model.score(PROBLEM.y, PROBLEM.test) > 0.8
-    with pytest.raises(ValueError, match=r"norm \(or None\) must be one of 'batch', 'layer', got 'bach'"):
+    with pytest.raises(ValueError, match=r"norm .*'bach'"):
         PROBLEM.fit("sage", norm="bach")
 
 
@@ -208,7 +208,7 @@ def test_the_last_hidden_rows_are_what_the_last_layer_sees(name):
 
 def test_a_network_without_a_hidden_layer_says_so():
     model = PROBLEM.fit("gcn", n_layers=1)
-    with pytest.raises(ValueError, match="n_layers of a network with hidden rows must be an integer of at least 2"):
+    with pytest.raises(ValueError, match="n_layers"):
         model.last_hidden(PROBLEM.X, PROBLEM.graph)
 
 

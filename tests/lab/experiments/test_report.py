@@ -128,8 +128,11 @@ def test_latex_is_balanced_and_has_no_symbol_that_it_cannot_set(entries):
 def test_csv_reads_back_in_full_precision(entries):
     records = list(csv.DictReader(io.StringIO(table_csv(entries))))
     assert [(r["method"], r["dataset"]) for r in records] == [
-        ("s2gc", "cora"), ("fie", "cora"), ("fie", "citeseer"), ("gcn", "cora"),
-    ]  # fmt: skip
+        ("s2gc", "cora"),
+        ("fie", "cora"),
+        ("fie", "citeseer"),
+        ("gcn", "cora"),
+    ]
     assert float(records[1]["difference"]) == pytest.approx(-0.11, abs=1e-9)
     assert records[2]["significant"] == "True"
     assert records[0]["paper_mean"] == ""

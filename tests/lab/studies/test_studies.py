@@ -42,8 +42,12 @@ def test_the_distributions_are_those_of_the_appendix():
 def test_the_studies_vary_what_the_paper_varies():
     ranges = {name: (min(STUDIES[name].values), max(STUDIES[name].values)) for name in list(STUDIES)[:5]}  # pyright: ignore
     assert ranges == {
-        "modes": (1, 10), "shift": (1, 100), "spread": (0.1, 10), "iterations": (0, 10), "anchors": (1, 100),
-    }  # fmt: skip
+        "modes": (1, 10),
+        "shift": (1, 100),
+        "spread": (0.1, 10),
+        "iterations": (0, 10),
+        "anchors": (1, 100),
+    }
     for name in ("modes", "shift", "spread"):
         assert {(c.parameters["n_anchors"], c.parameters["n_em_iter"]) for c in STUDIES[name].cells() if c.seed} == {
             (10, 10)

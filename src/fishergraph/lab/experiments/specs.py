@@ -24,7 +24,7 @@ PLANETOID = COLUMNS[:3]
 DATASETS = {name: "small" if name in PLANETOID else "large" for name in COLUMNS} | {"ogbn_arxiv_sub18k": "sample"}
 SEARCH_SEED = 1000  # the first seed of a search; the final runs have the seeds 0, 1, …
 _ONE_TRIAL: Settings = {"time_budget": None, "n_trials": 1}  # of LightGBM in a quick run
-_ON_REQUEST = {"small": ("sage",)}  # it averages wide bags of words for minutes, and the paper has no number for it
+_ON_REQUEST = {"small": ("sage",)}  # it averages wide bags of words for minutes, and is not in the paper there
 _NOT_SETTINGS = ("X", "y", "graph", "train", "val", "test", "seed", "split", "nodes", "labels", "mask")
 
 
