@@ -24,7 +24,6 @@ def published_code(points, anchors, variance=1.0):
     return PublishedMixture().log_responsibilities(points, GaussianMixtureTheta(anchors, variance))
 
 
-
 def test_log_softmax_is_scipys_also_at_large_scores():
     rng = np.random.default_rng(3)
     for scale in (1.0, 1e4):

@@ -35,7 +35,14 @@ GRAPHS = as_graphs(LIST)
 
 def small(**changes) -> FisherGraphEmbedding:
     return graph_model(
-        **{"nodes__n_layers": 2, "nodes__n_anchors": 3, "nodes__dim": 16, "readout__n_anchors": 8, "random_state": 0, **changes}
+        **{
+            "nodes__n_layers": 2,
+            "nodes__n_anchors": 3,
+            "nodes__dim": 16,
+            "readout__n_anchors": 8,
+            "random_state": 0,
+            **changes,
+        }
     )
 
 
@@ -72,7 +79,12 @@ def test_node_stages_are_those_of_fisher_embedding():
     """The points of the last stage are ψ_T of the union: a readout with one component and "means" is their mean."""
     model = small(readout__reading="means", readout__n_anchors=1, nodes__em__prior=0.0, inputs="tags")
     Z = model.fit_transform(LIST)
-    given = {"nodes__family__sharpness": model.sharpness, "nodes__counts": True, "nodes__kernel__bandwidth": model.bandwidth, "nodes__walk": None}
+    given = {
+        "nodes__family__sharpness": model.sharpness,
+        "nodes__counts": True,
+        "nodes__kernel__bandwidth": model.bandwidth,
+        "nodes__walk": None,
+    }
     nodes = FisherEmbedding(2, 3, 16, **given, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -90,7 +102,9 @@ def test_shares_are_the_roots_of_the_masses_shares():
     np.testing.assert_allclose(np.sum(shares[:, -8:] ** 2, axis=1), 1, atol=1e-5)
 
 
-@pytest.mark.parametrize("options", [{"nodes__em__e_step": "balanced"}, {"nodes__em__n_iter": 2}, {"nodes__em__e_step": "unbalanced"}])
+@pytest.mark.parametrize(
+    "options", [{"nodes__em__e_step": "balanced"}, {"nodes__em__n_iter": 2}, {"nodes__em__e_step": "unbalanced"}]
+)
 def test_masses_alone_are_those_beside_the_means(options):
     alone, both = (small(readout__reading=readout, **options).fit_transform(LIST) for readout in ("counts", "both"))
     np.testing.assert_allclose(alone[:, -8:], both[:, -8:], atol=1e-5)
@@ -141,7 +155,9 @@ def test_counts_enter_tuples_as_they_are():
     """Whether or not points are made unit vectors, a member has whole counts: its tags, its degrees, its type."""
     graphs = [tagged(nx.gnp_random_graph(7, 0.4, seed=seed), seed) for seed in range(6)]
     options = {"nodes__multiset": Tuples(k=2, s=1), "nodes__family": "multinomial", "nodes__n_layers": 1}
-    trials = [small(**options, nodes__normalize=unit).fit(graphs).stack_.layers[0].theta.trials for unit in (True, False)]
+    trials = [
+        small(**options, nodes__normalize=unit).fit(graphs).stack_.layers[0].theta.trials for unit in (True, False)
+    ]
     assert trials[0] == pytest.approx(trials[1])
 
 
@@ -360,7 +376,13 @@ FEATURES = [(np.random.default_rng(k).normal(size=(3, 2)), EDGES) for k in range
 def test_counts_must_be_counts():
     with pytest.raises(ValueError, match=r"the nodes must hold counts of at least 0 .* in node \d of graph \d"):
         small(nodes__family="multinomial").fit(FEATURES)
-    counts = small(nodes__n_layers=0, inputs="tags", nodes__family="multinomial", readout__family="multinomial", readout__reading="means")
+    counts = small(
+        nodes__n_layers=0,
+        inputs="tags",
+        nodes__family="multinomial",
+        readout__family="multinomial",
+        readout__reading="means",
+    )
     assert np.isfinite(counts.fit_transform(LIST)).all()
 
 
@@ -394,7 +416,11 @@ def test_features_beyond_float32_are_told_by_fit():
         ({}, {"readout__family": "diagonal-mixture"}, "graph_family must be that of the fit"),
         ({}, {"nodes__counts": False}, "counts must be that of the fit"),
         ({}, {"nodes__family__fisher": "exact"}, "fisher must be that of the fit"),
-        ({"nodes__block_weights": (0, 1, 1)}, {"nodes__block_weights": None}, r"the stages of the fit, \[1, 2\], got \[0, 1, 2\]"),
+        (
+            {"nodes__block_weights": (0, 1, 1)},
+            {"nodes__block_weights": None},
+            r"the stages of the fit, \[1, 2\], got \[0, 1, 2\]",
+        ),
         ({}, {"nodes__multiset": Tuples(k=2)}, "multiset must be that of the fit"),
     ],
 )

@@ -486,9 +486,7 @@ def test_tensors_and_edges_without_the_last_nodes(X):
 
 @pytest.mark.filterwarnings("ignore:asked for:UserWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(
-    "changes", [{}, {"multiset__weights": "symmetric"}, {"n_anchors": 1}], ids=str
-)
+@pytest.mark.parametrize("changes", [{}, {"multiset__weights": "symmetric"}, {"n_anchors": 1}], ids=str)
 def test_what_rounding_leaves_of_a_zero_is_no_direction(A, dtype, changes):
     """All rows point one way, so φ is zero; its last bits, made as long as one, would be what later layers see."""
     rows = np.outer(np.arange(1, N + 1), [1.0, 2.0, 3.0]).astype(dtype)

@@ -112,9 +112,7 @@ def check_same_source(X: Any, graph: Any, *, structural: bool, needs_graph: bool
         )
 
 
-def read_host(
-    X: Any, graph: Any, settings: InputSettings, structural: Callable[[Graph], Any]
-) -> tuple[Any, Any, Any]:
+def read_host(X: Any, graph: Any, settings: InputSettings, structural: Callable[[Graph], Any]) -> tuple[Any, Any, Any]:
     """Return X as NumPy or CSR, the multisets of the graph, and the ids of the rows.
 
     The ids are the index of a DataFrame X, else the node ids of the graph, else None. `structural(graph)` makes the

@@ -18,9 +18,7 @@ _BLOCKS = 256 * 2**20
 _LARGEST_SET = 4 * 2**30
 
 
-def check_memory(
-    stack: Stack, X: Any, sets: Any, workspace: Workspace, *, want_output: bool, beside: int = 0
-) -> None:
+def check_memory(stack: Stack, X: Any, sets: Any, workspace: Workspace, *, want_output: bool, beside: int = 0) -> None:
     """Raise if the arrays of a run would not fit: X and the graph may come in blocks, points may not.
 
     `beside` are further numbers that a run holds.

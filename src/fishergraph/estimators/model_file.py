@@ -126,7 +126,9 @@ def only(entry: Any, known: Iterable[str]) -> dict[str, Any]:
 
 def foreign(path: str | Path, got: str, kind: Kind = MODEL) -> FileFormatError:
     """The error for a file that is not what was expected."""
-    return FileFormatError(f"{path} must be {kind.noun} written by {kind.writer}, got {got}; write it again.", path=path)
+    return FileFormatError(
+        f"{path} must be {kind.noun} written by {kind.writer}, got {got}; write it again.", path=path
+    )
 
 
 def _check_format(path: Path, metadata: dict[str, str], kind: Kind) -> None:

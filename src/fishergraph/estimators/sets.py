@@ -229,7 +229,12 @@ class FisherSetEmbedding(FisherTransformer):
         normalize = _validation.check_flag(self.normalize, "normalize")
         return Stack(
             layer=make_layer(
-                self.n_anchors, self.dim, family=self.family, em=self.em, kernel=self.kernel, unit=normalize,
+                self.n_anchors,
+                self.dim,
+                family=self.family,
+                em=self.em,
+                kernel=self.kernel,
+                unit=normalize,
                 reading="both" if _validation.check_flag(self.counts, "counts") else "means",
             ),  # fmt: skip
             input_kernel=choose_kernel(self.input_map, INPUT_MAPS, "input_map"),

@@ -64,9 +64,7 @@ class ModelState:
         if not isinstance(found, str):
             raise foreign(path, "one with parts missing or unknown ('class')")
         if found != name:
-            raise FileFormatError(
-                f"{path} must hold a {name}, got a {found}; load it with {found}.load.", path=path
-            )
+            raise FileFormatError(f"{path} must hold a {name}, got a {found}; load it with {found}.load.", path=path)
         return cls(path, header, arrays)
 
     def fitted(self, names: Sequence[str]) -> dict[str, Any]:

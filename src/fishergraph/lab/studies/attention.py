@@ -65,7 +65,11 @@ class AttentionStudy(Study):
         if parameters["rule"] == "auto":
             variance = calibrate_variance(points, anchors, parameters["sharpness"])
         # The published code takes a softmax of probabilities, the posterior one of log probabilities.
-        scores = PublishedMixture().log_responsibilities(points, GaussianMixtureTheta(anchors)) if published else posterior(points, anchors, variance)
+        scores = (
+            PublishedMixture().log_responsibilities(points, GaussianMixtureTheta(anchors))
+            if published
+            else posterior(points, anchors, variance)
+        )
         responsibilities = np.log(scores) if published else scores
         return {
             "variance": variance,
