@@ -324,7 +324,7 @@ class Nystrom(Kernel):
 
         n, width = sample.shape
         advance = telling(n * width * len(landmarks), len(blocks) + 1)
-        root = map_blocks(compare, [None, *blocks], n_jobs=n_jobs, advance=advance)[0]
+        root: Any = map_blocks(compare, [None, *blocks], n_jobs=n_jobs, advance=advance)[0]
 
         def finish(rows: slice) -> None:
             mapped[rows] = mapped[rows] @ root

@@ -23,7 +23,7 @@ from fishergraph.em.learn import learn_theta
 from fishergraph.em.loop import sum_dtype
 from fishergraph.em.moments import Scored, block_mass, block_moments, held_statistics, score_points
 from fishergraph.em.settings import EM
-from fishergraph.embedding import append_counts, log_counts, mixture_phi, root_shares
+from fishergraph.embedding import append_counts, log_counts, root_shares
 from fishergraph.family import Family, GaussianMixture, exact_root
 from fishergraph.family.base import map_arrays
 from fishergraph.kernel_map import Identity, IdentityMap, Kernel, KernelMap, Nystrom
@@ -144,15 +144,8 @@ class Layer:
         if self.reading in MASS_READINGS:
             return MASS_READINGS[self.reading](block_mass(engine, self.family, scored, sets, self.theta, **steps))
         means, mass = block_moments(engine, self.family, scored, sets, self.theta, **steps)
-        counts = mass if self.reading == "both" else None
-        if self.family.plain:
-            root = self.family.fisher_root(len(self.theta.anchors))
-            return mixture_phi(means, self.theta.anchors, root, mass=counts, overwrite=True)
-        phi = self.family.phi(means, mass, self.theta, root=self.root, prior=self.em.prior)
-        xp = array_namespace(phi)
-        # Rounding leaves something of an empty set, which a power or a unit length would make large.
-        phi = xp.where(xp.sum(mass, axis=1, keepdims=True) > 0, phi, xp.zeros_like(phi))
-        return phi if counts is None else append_counts(phi, counts)
+        phi = self.family.block_phi(means, mass, self.theta, root=self.root, prior=self.em.prior)
+        return append_counts(phi, mass) if self.reading == "both" else phi
 
     # --- fit and run -------------------------------------------------------------------------------------
 

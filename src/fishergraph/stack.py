@@ -1,7 +1,7 @@
 """The stack: an input map, PageRank-smoothed features, and layers, as stages of one pass over the data (Eq. 2).
 
-A `Stack` holds its settings and, once fitted, what it learned. A `Pass` runs it over some rows, and learns on the way if
-it has random streams. Its stages are yielded one after the other: "psi0", "walk", "psi1", …, "psiT".
+A `Stack` holds its settings and, once fitted, what it learned. A `Pass` runs it over some rows, and learns on the way
+if it has random streams. Its stages are yielded one after the other: "psi0", "walk", "psi1", …, "psiT".
 """
 
 from __future__ import annotations

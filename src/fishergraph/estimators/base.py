@@ -100,6 +100,7 @@ class NestedParams(BaseEstimator):
                     parameter=parent,
                     value=value,
                 )
+            assert component is not None
             params[parent] = component.set_params(**options)
         return super().set_params(**params)
 

@@ -236,8 +236,8 @@ class FisherEmbedding(FisherTransformer):
         y : ignored
             Present for scikit-learn's API.
         graph : graph, optional
-            Anything that `as_graph` takes; None makes every row its own multiset. Beside a tensor X also a (2, E) tensor
-            (or a pair with weights), or `TensorSets`, which are the multisets themselves. If the nodes of an edge table
+            Anything that `as_graph` takes; None makes every row its own multiset. Beside a tensor X also a (2, E)
+            tensor (or a pair with weights), or `TensorSets`, the multisets themselves. If the nodes of an edge table
             have ids, the index of a DataFrame X names its rows; for ``X=None`` the rows are those of
             ``as_graph(table).ids``.
 
