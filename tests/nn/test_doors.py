@@ -6,12 +6,12 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
+from fishergraph.nn.sets import edge_sets  # noqa: E402
 from torch_geometric import EdgeIndex  # noqa: E402
 
 from fishergraph import em_means  # noqa: E402
 from fishergraph.nn import FisherAggregation, FisherConv, FisherNet  # noqa: E402
 from fishergraph.nn.rows import row_norms, unit_rows  # noqa: E402
-from fishergraph.nn.sets import edge_sets  # noqa: E402
 from fishergraph.ops._numba import tasks  # noqa: E402
 from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
 from fishergraph.ops.tensor_ops import tensor_ops  # noqa: E402

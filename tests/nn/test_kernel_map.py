@@ -8,10 +8,11 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
+from fishergraph.nn.kernel_map import LinearHead, ReluHead  # noqa: E402
+
 import reference  # noqa: E402
 from fishergraph import kernel_map  # noqa: E402
 from fishergraph.nn import NystromMap  # noqa: E402
-from fishergraph.nn.kernel_map import LinearHead, ReluHead  # noqa: E402
 
 ROWS, D, DIM = 8, 6, 4
 

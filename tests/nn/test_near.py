@@ -11,8 +11,9 @@ import scipy.sparse as sp
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
-from fishergraph.nn import FisherNet, train  # noqa: E402
 from fishergraph.nn.near import receptive_field  # noqa: E402
+
+from fishergraph.nn import FisherNet, train  # noqa: E402
 from fishergraph.nn.rows import as_tensor  # noqa: E402
 
 N, CLASSES = 60, 3
