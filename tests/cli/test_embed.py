@@ -15,6 +15,8 @@ import pytest
 
 from commands import call, fails, ok, record_of, wrong
 from fishergraph import EM, DiagonalMixture, FisherEmbedding, Neighbourhood, __version__
+from fishergraph.io.npz import SUFFIXES
+from fishergraph.io.tables import read_nodes
 from fishergraph.structural import describe_structure, structural_features
 
 try:

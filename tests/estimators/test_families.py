@@ -34,9 +34,10 @@ def closed_sets():
 
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize(
-    "options", [{}, {"em__n_iter": 3}, {"em__prior": 0.7, "counts": True}, {"em__e_step": "balanced"}, {"em__n_iter": 0}],
+    "options",
+    [{}, {"em__n_iter": 3}, {"em__prior": 0.7, "counts": True}, {"em__e_step": "balanced"}, {"em__n_iter": 0}],
     ids=str,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("engine", ["numba", "torch"], indirect=True)
 def test_phi_is_the_references(name, options, engine):
     est = model(name, kernel="identity", block_weights=[0, 1], **options)

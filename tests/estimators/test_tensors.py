@@ -16,12 +16,9 @@ from fishergraph._arrays import check_finite_rows  # noqa: E402
 from fishergraph.datasets import load_graph  # noqa: E402
 from fishergraph.multiset import PageRank, neighbourhoods  # noqa: E402
 from fishergraph.ops import torch_device  # noqa: E402
-from fishergraph.ops.tensor_edges import (
-    edge_neighbourhoods,
-    tensor_sets,
-)
+from fishergraph.ops.tensor_edges import edge_neighbourhoods, tensor_sets  # noqa: E402
 from fishergraph.ops.tensor_rows import HostRows, SparseRows, first_distinct  # noqa: E402
-from models import PUBLISHED, node_model
+from models import PUBLISHED, node_model  # noqa: E402
 
 N = 90
 CUDA = pytest.param("cuda", marks=[
