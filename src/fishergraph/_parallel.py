@@ -40,7 +40,9 @@ def row_blocks(n_rows: int, size: int = BLOCK_ROWS) -> list[slice]:
     """Slices of at most `size` rows that cover `n_rows` rows: all as long as each other, to a row, and an even number
     of them where there are several, so that two threads end together."""
     count = -(-n_rows // size)
-    count = min(count + count % 2, n_rows) if count > 1 else count
+    if count == 1:
+        return [slice(0, n_rows)]
+    count = min(count + count % 2, n_rows)
     return [slice(n_rows * k // count, n_rows * (k + 1) // count) for k in range(count)]
 
 
@@ -106,7 +108,7 @@ def one_blas_thread() -> Iterator[None]:
     """Hold BLAS to one thread while any caller is inside, and give it back when the last one leaves."""
     with _blas_lock:
         if _blas["depth"] == 0:
-            loaded = tuple(name in sys.modules for name in _BLAS_PACKAGES)
+            loaded = tuple(map(sys.modules.__contains__, _BLAS_PACKAGES))
             _free_control()
             _blas["limits"] = _libraries(loaded).limit(limits=1)
             _free_control()
@@ -185,11 +187,17 @@ def map_blocks(
     `advance(n)` is called in the caller's thread as blocks are done, n of them since the last call. Without it a
     listener hears of the call as of a cost of one.
     """
-    work = _Work(function, blocks, advance or telling(1.0, len(blocks)) or (lambda _: None))
+    if advance is None and _listener.get() is not None:
+        advance = telling(1.0, len(blocks))
     token = _listener.set(None)  # calls inside blocks belong to their block
     try:
         with one_blas_thread():
-            return work.run(min(n_threads(n_jobs), len(blocks)) if len(blocks) > 1 else 1)
+            if len(blocks) != 1:
+                return _Work(function, blocks, advance).run(min(n_threads(n_jobs), len(blocks)))
+            results = [function(blocks[0])]
+            if advance is not None:
+                advance(1)
+            return results
     finally:
         _listener.reset(token)
 
@@ -224,7 +232,7 @@ class _Work:
     """Blocks that threads take, first come, first served. The caller's thread is one of them: with a future per block
     it would be woken for each, and wait for the interpreter together with those that work."""
 
-    def __init__(self, function: Callable[[B], T], blocks: Sequence[B], advance: Callable[[int], Any]):
+    def __init__(self, function: Callable[[B], T], blocks: Sequence[B], advance: Callable[[int], Any] | None):
         self.function, self.advance = function, advance
         self.waiting = deque(enumerate(blocks))
         self.results: dict[int, Any] = {}
@@ -265,5 +273,6 @@ class _Work:
     def _tell(self) -> None:
         done = len(self.results)
         if done > self.told:
-            self.advance(done - self.told)
+            if self.advance is not None:
+                self.advance(done - self.told)
             self.told = done
