@@ -34,13 +34,27 @@ BLOCK = 1 << 14  # rows of the random matrix drawn at once
 
 
 def structural_features(graph: Any, kind: str = "projection", dim: int = 128, seed: int = 0) -> np.ndarray:
-    """Features (node, feature) in float32 from the edges of a graph alone.
+    """Features of the nodes from the edges of a graph alone.
 
-    Args:
-        graph: anything `as_graph` takes.
-        kind: "projection", "degree" or "spectral".
-        dim: the number of features, for "degree" at most 32.
-        seed: of the random projection and of the first vector of the eigensolver.
+    Parameters
+    ----------
+    graph : graph
+        Anything that `as_graph` takes.
+    kind : {"projection", "degree", "spectral"}, default="projection"
+        Random projections of the adjacency powers with degrees, degree histograms, or leading eigenvectors.
+    dim : int, default=128
+        The number of features; for "degree" at most 32.
+    seed : int, default=0
+        Of the random projection and of the first vector of the eigensolver.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes, dim)
+        The features, float32.
+
+    See Also
+    --------
+    FisherEmbedding : Uses them for ``X=None``.
     """
     build = look_up(_KINDS, kind, "a structure")
     width = describe_structure(kind, dim, seed)["width"]

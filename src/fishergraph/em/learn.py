@@ -27,10 +27,35 @@ _BLOCK, _FLOATS = 4096, 2**22
 def learn_family(
     family: Family, points: Any, n_anchors: int, *, n_iter: int = 20, rng: Any = None, n_jobs: int | None = None
 ) -> Any:
-    """θ_0 with `n_anchors` components: clusters of k-means, then `n_iter` EM iterations on all points.
+    """Learn θ_0 of a family: clusters of k-means, then EM iterations on all points.
 
     Variances and the like are bounded by those of all points together; a multinomial is smoothed. Fewer distinct points
     than anchors give fewer components, with a warning.
+
+    Parameters
+    ----------
+    family : Family
+        The family, such as ``DiagonalMixture()``.
+    points : array of shape (n_points, n_features)
+        The points, dense.
+    n_anchors : int
+        The number of components.
+    n_iter : int, default=20
+        EM iterations.
+    rng : int, Generator or None, default=None
+        Seed or NumPy generator.
+    n_jobs : int, optional
+        Threads; None uses every core.
+
+    Returns
+    -------
+    parameter record
+        θ_0, a named tuple of arrays.
+
+    See Also
+    --------
+    learn_anchors : The anchors of a Gaussian mixture.
+    em_estimate : EM from θ_0 on every multiset.
     """
     if not isinstance(family, Family):
         raise InputTypeError(
