@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 
-from fishergraph._parallel import map_blocks, row_blocks, telling
+from fishergraph._parallel import map_blocks, progress_steps, row_blocks
 from fishergraph._repr import short_repr
 from fishergraph.em.kmeans import kmeans
 
@@ -271,14 +271,14 @@ def _nystrom_and_values(
         return None
 
     n, width = sample.shape
-    advance = telling(n * width * len(landmarks), len(blocks) + 1)
+    advance = progress_steps(n * width * len(landmarks), len(blocks) + 1)
     root = map_blocks(compare, [None, *blocks], n_jobs=n_jobs, advance=advance)[0]
     found = NystromMap(landmarks, root, bandwidth)
 
     def finish(rows: slice) -> None:
         mapped[rows] = mapped[rows] @ found.root
 
-    map_blocks(finish, blocks, n_jobs=n_jobs, advance=telling(n * len(landmarks) ** 2, len(blocks)))
+    map_blocks(finish, blocks, n_jobs=n_jobs, advance=progress_steps(n * len(landmarks) ** 2, len(blocks)))
     return found, mapped
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from array_api_compat import array_namespace, to_device
 from array_api_compat import device as device_of
 
-from fishergraph._parallel import SPARSE, block_rows, cut_blocks, map_blocks, row_blocks, telling
+from fishergraph._parallel import SPARSE, block_rows, cut_blocks, map_blocks, progress_steps, row_blocks
 from fishergraph._repr import short_repr
 from fishergraph.em.anchors import (
     calibrate_variance,
@@ -280,7 +280,7 @@ def _sample_phi(spec, layer, points, seen, sets, n_jobs, reuse) -> Any:
 
     blocks = phi_blocks(spec, sets, points.shape[1])
     cost = SPARSE * sets.n_entries * sets.slots * points.shape[1] * spec.n_anchors
-    map_blocks(fill, blocks, n_jobs=n_jobs, advance=telling(cost, len(blocks)))
+    map_blocks(fill, blocks, n_jobs=n_jobs, advance=progress_steps(cost, len(blocks)))
     return phi
 
 

@@ -1,12 +1,12 @@
-"""Features for a graph that has none: what the edges alone say about a node.
+"""Features for a graph that has none, from its edges.
 
-- "projection": three degree features and a random projection of the neighbourhoods of one to three steps, as
-  in FastRP. Two nodes come close when they reach the same nodes.
-- "degree": a one-hot code of the degree. It names no node, so it carries over from one graph to another.
-- "spectral": leading eigenvectors of the normalised adjacency. They show the coarse communities.
+- "projection": three degree features and a random projection of the neighbourhoods of one to three steps, as in FastRP.
+  Two nodes are close if they reach the same nodes.
+- "degree": a one-hot code of the degree, which has the same meaning in every graph.
+- "spectral": leading eigenvectors of the normalised adjacency, which show the coarse communities.
 
-Every kind gives finite rows, zeros where a node without edges has nothing to say, and depends on nothing but
-the graph, the dimension and the seed.
+All rows are finite, those of nodes without edges may be zero, and they depend only on the graph, the dimension and the
+seed.
 """
 
 from __future__ import annotations
@@ -20,41 +20,63 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, eigsh, lobpcg
 
 from fishergraph._arrays import check_weight_scale
-from fishergraph._parallel import one_blas_thread, telling
+from fishergraph._parallel import one_blas_thread, progress_steps
 from fishergraph._validation import MOST_COLUMNS, check_host_memory, check_integer, check_seed, look_up
 from fishergraph.counters import STEP, mix
 from fishergraph.graph import Graph, as_graph
 
 N_POWERS = 3  # steps of the walk in "projection"
-SPARSITY = 3  # one entry in so many of the random matrix is not zero (Achlioptas)
-DEGREE_SCALE = 0.1  # log-degrees rarely pass 10, so the three columns stay below the unit rows beside them
+SPARSITY = 3  # one entry in three of the random matrix is not zero (Achlioptas)
+DEGREE_SCALE = 0.1  # log-degrees rarely exceed 10, so the three columns stay below the unit rows next to them
 MAX_BINS = 32  # log2 bins reach 2**30 edges at a node
-DENSE_NODES = 512  # up to here the full eigendecomposition is quick, and exact for repeated eigenvalues
+DENSE_NODES = 512  # up to here the full eigendecomposition is fast, and exact for repeated eigenvalues
 BLOCK = 1 << 14  # rows of the random matrix drawn at once
 
 
 def structural_features(graph: Any, kind: str = "projection", dim: int = 128, seed: int = 0) -> np.ndarray:
-    """Features (node, feature) in float32 from the edges of a graph alone.
+    """Compute node features from the edges of a graph.
 
-    Args:
-        graph: anything `as_graph` takes.
-        kind: "projection", "degree" or "spectral".
-        dim: the number of features, for "degree" at most 32.
-        seed: of the random projection and of the first vector of the eigensolver.
+    Parameters
+    ----------
+    graph : graph
+        Anything that `as_graph` takes.
+    kind : {"projection", "degree", "spectral"}, default="projection"
+        Degrees and a random projection of neighbourhoods, one-hot degrees, or leading eigenvectors.
+    dim : int, default=128
+        Number of features; "degree" has at most 32.
+    seed : int, default=0
+        Seed of the random projection and of the first vector of the eigensolver.
+
+    Returns
+    -------
+    array of shape (n_nodes, dim), float32
+        One row per node.
+
+    See Also
+    --------
+    as_graph : Graph objects that are accepted.
+
+    Examples
+    --------
+    >>> from fishergraph import structural_features
+    >>> structural_features([(0, 1), (1, 2)], kind="degree", dim=3)
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 1., 0.]], dtype=float32)
     """
     build = look_up(_KINDS, kind, "a structure")
     width = describe_structure(kind, dim, seed)["width"]
     graph = as_graph(graph)
     check_weight_scale(graph.weights, np.dtype(np.float32))
-    # Features, what they are made of, and a product: four arrays of their size at most.
+    # Features, their ingredients and a product: at most four arrays of their size.
     needed = 4 * 4 * graph.n_nodes * width
     check_host_memory(needed, f"{graph.n_nodes} nodes need", "for structural features", "lower dim")
-    with one_blas_thread():  # sums of several threads would have other bits at another number of them
+    with one_blas_thread():  # the bits of a sum depend on the number of threads
         return build(graph, width, check_seed(seed))
 
 
 def describe_structure(kind: str = "projection", dim: int = 128, seed: int = 0) -> dict[str, Any]:
-    """What a run record needs to make the same features again; "width" is their number."""
+    """The settings that reproduce the features, for a run record; "width" is their number."""
     look_up(_KINDS, kind, "a structure")
     dim = check_integer(dim, "dim", least=4 if kind == "projection" else 1, most=MOST_COLUMNS)
     width = min(dim, MAX_BINS) if kind == "degree" else dim
@@ -80,7 +102,7 @@ def _projection(graph: Graph, dim: int, seed: int) -> np.ndarray:
     out[:, :2], out[:, 2:3] = DEGREE_SCALE * degrees, DEGREE_SCALE * neighbours
     reach = random_rows(graph.n_nodes, dim - 3, seed)  # (node, dim - 3)
     reach *= power_or_zero(outgoing, -0.5).astype(np.float32)[:, None]
-    advance = telling(1.0, N_POWERS) or (lambda _: None)
+    advance = progress_steps(1.0, N_POWERS) or (lambda _: None)
     for _ in range(N_POWERS):
         reach = P @ reach
         out[:, 3:] += _unit_rows(reach) / N_POWERS
@@ -112,10 +134,10 @@ def _degrees(A: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def power_or_zero(values: np.ndarray, exponent: float) -> np.ndarray:
-    """values^exponent, and 0 where a value is 0."""
-    found = np.zeros_like(values)
-    np.power(values, exponent, out=found, where=values > 0)
-    return found
+    """values^exponent, and 0 for a value of 0."""
+    powers = np.zeros_like(values)
+    np.power(values, exponent, out=powers, where=values > 0)
+    return powers
 
 
 def _unit_rows(X: np.ndarray) -> np.ndarray:
@@ -128,7 +150,7 @@ def _unit_rows(X: np.ndarray) -> np.ndarray:
 
 
 def _degree(graph: Graph, dim: int, seed: int) -> np.ndarray:
-    """One-hot bins of the number of members: 0, 1, 2–3, 4–7, …; the last bin holds all that is larger."""
+    """One-hot bins of the number of members: 0, 1, 2–3, 4–7, …; the last bin holds all larger numbers."""
     counts = np.diff(graph.indptr)
     bins = np.frexp(counts.astype(np.float64))[1]  # 0 for 0, else 1 + floor(log2)
     out = np.zeros((graph.n_nodes, dim), dtype=np.float32)
@@ -142,8 +164,8 @@ def _degree(graph: Graph, dim: int, seed: int) -> np.ndarray:
 def _spectral(graph: Graph, dim: int, seed: int) -> np.ndarray:
     """√(n/k) times the k leading eigenvectors of D^-1/2 (A + Aᵀ) D^-1/2, then zeros up to `dim`.
 
-    The rows have mean square length 1 where every node has an edge. A sign is fixed by the first entry of at least
-    half the largest size.
+    The rows have mean square length 1 if every node has an edge. The first entry of at least half the largest size
+    fixes the sign of an eigenvector.
     """
     A = sp.csr_array(graph.adjacency, dtype=np.float64)
     S = A + A.T
@@ -157,7 +179,7 @@ def _spectral(graph: Graph, dim: int, seed: int) -> np.ndarray:
     vectors = vectors * np.sign(vectors[first, np.arange(k)])
     out = np.zeros((n, dim), dtype=np.float32)
     out[:, :k] = vectors * np.sqrt(n / k)
-    out[degrees == 0] = 0  # of a node without edges the vectors of the null space say nothing
+    out[degrees == 0] = 0  # vectors of the null space carry no information on a node without edges
     return out
 
 
@@ -168,7 +190,7 @@ def _dense_leading(S: Any, k: int) -> np.ndarray:
 
 
 def _sparse_leading(S: Any, k: int, seed: int) -> np.ndarray:
-    """The same by Lanczos, or by LOBPCG where many equal eigenvalues keep Lanczos from converging."""
+    """The same by Lanczos, or by LOBPCG if Lanczos does not converge because of many equal eigenvalues."""
     rng = np.random.default_rng(seed)
     # SciPy before 1.17 has no generator for the restarts of ARPACK.
     restart: dict[str, Any] = {"rng": rng} if "rng" in inspect.signature(eigsh).parameters else {}

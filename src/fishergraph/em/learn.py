@@ -10,7 +10,7 @@ from array_api_compat import array_namespace, is_torch_array
 from array_api_compat import device as device_of
 
 from fishergraph._arrays import as_floats, check_finite_rows, check_squares
-from fishergraph._parallel import block_rows, map_blocks, one_blas_thread, row_blocks, telling
+from fishergraph._parallel import block_rows, map_blocks, one_blas_thread, progress_steps, row_blocks
 from fishergraph._validation import MOST_ANCHORS, MOST_ITERATIONS, check_integer
 from fishergraph.em.e_step import log_softmax
 from fishergraph.em.kmeans import kmeans
@@ -107,7 +107,7 @@ def _m_step(family: Family, points: Any, alpha: Callable[[slice], Any], bounds: 
     width = family.mean_statistics(known).shape[-1]
     size = block_rows(device_kind(points), 8 * width, min(_BLOCK, max(256, _FLOATS // width)))
     blocks, n_anchors = row_blocks(points.shape[0], size), family.mean_statistics(known).shape[0]
-    advance = telling(2 * points.shape[0] * width * n_anchors, len(blocks))
+    advance = progress_steps(2 * points.shape[0] * width * n_anchors, len(blocks))
     parts = map_blocks(block_sums, blocks, n_jobs=n_jobs, advance=advance)
     sums, mass = (xp.sum(xp.stack(part), axis=0) for part in zip(*parts, strict=True))
     filled = (mass > 0)[:, None]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from fishergraph._parallel import heard_by
+from fishergraph._parallel import progress_to
 
 
 class _Silent:
@@ -69,6 +69,6 @@ def costing(progress: Callable[[str, int], Any], title: str, cost: float) -> Ite
                 bar.update(reached - shown)
                 shown = reached
 
-        with heard_by(hear):
+        with progress_to(hear):
             yield
         bar.update(_STEPS - shown)
