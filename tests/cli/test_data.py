@@ -257,8 +257,8 @@ def test_convert_a_set_of_graphs(home, tmp_path):
         ("reddit", "data", "must end in"),
         ("arxiv", "out.npz", "name must be one of .*got 'arxiv'"),
         ("data/mine.npz", "data/mine.npz", "another file than the source"),
-        ("data/broken.npz", "out.npz", "must have one of the layouts"),
-        ("data", "out.npz", r"must have one of the layouts .*; got a folder with broken\.npz, mine\.npz, reddit, tu"),
+        ("data/broken.npz", "out.npz", "none of the layouts"),
+        ("data", "out.npz", r"it is a folder with broken\.npz, mine\.npz, reddit, tu.* none of the layouts"),
     ],
 )
 def test_convert_refuses(home, tmp_path, monkeypatch, source, target, pattern):

@@ -486,7 +486,7 @@ BROKEN = {
     "labels among the features": (EDGES, "id,x,colour\na,1,red\nb,1,red\nc,1,blue\n", r"colour.*--drop"),
     "negative weight": ("source,target,weight\na,b,-1\n", NODES, r"not negative, got -1 on edge a -> b"),
     "NaN weight": ("source,target,weight\na,b,nan\n", NODES, r"'weight' .*missing value in row 0"),
-    "empty file": ("", NODES, r"empty file"),
+    "empty file": ("", NODES, r"it is empty"),
     "parquet called csv": (b"PAR1\0\0\0\0", NODES, r"looks like parquet"),
     "web page called csv": (EDGES, "<html><body>404</body></html>", r"looks like HTML"),
 }

@@ -443,7 +443,7 @@ def test_unwritable_outputs_are_found_before_the_work(files, tmp_path, monkeypat
         fails(tmp_path, "the folder of .* does not exist", *arguments, *flat)
     fails(tmp_path, "must end in .png, .svg, .pdf", *arguments, "-o", tmp_path / "m", "--plot", tmp_path / "c.txt")
     fails(tmp_path, "must end in .csv, .jsonl", *arguments, "-o", tmp_path / "m", "--log", tmp_path / "c.txt")
-    fails(tmp_path, "that can be written.*choose a shorter one", *arguments, "-o", tmp_path / ("m" * 250))
+    fails(tmp_path, "choose a shorter one", *arguments, "-o", tmp_path / ("m" * 250))
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     fails(tmp_path, "pip install", *arguments, "-o", tmp_path / "m", "--plot", tmp_path / "c.png")
     fails(tmp_path, "every file must have its own path", *arguments, "-o", files[0])
