@@ -35,9 +35,9 @@ def margin_bound(
 ) -> MarginBound:
     """Bound on the error of a margin classifier on new samples (Lemma 3.2, corrected).
 
-    L(f) ≤ L_N^γ(f) + 2 R B̄ / √N + 3 √(log(2/δ') / 2N) with probability at least 1 − δ. L(f) is the probability of y f < 0
-    on a new sample, L_N^γ(f) the fraction of the N training samples with y f < γ, and B̄ = √(1/N Σ_i K(v_i, v_i)). The
-    printed lemma divides by N; √N is true.
+    L(f) ≤ L_N^γ(f) + 2 R B̄ / √N + 3 √(log(2/δ') / 2N) with probability at least 1 − δ. L(f) is the probability of y f
+    < 0 on a new sample, L_N^γ(f) the fraction of the N training samples with y f < γ, and B̄ = √(1/N Σ_i K(v_i, v_i)).
+    The printed lemma divides by N; √N is true.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def margin_bound(
     y : array of shape (n_samples,)
         Their labels, −1 or 1.
     norm : float
-        ‖f‖_K: ‖w‖ of a linear classifier on the embedding, √(cᵀKc) for f = Σ_i c_i K(v_i, ·). A bias b is one more feature
-        that is always 1: norm √(‖w‖² + b²), diagonal K + 1.
+        ‖f‖_K: ‖w‖ of a linear classifier on the embedding, √(cᵀKc) for f = Σ_i c_i K(v_i, ·). A bias b is one more
+        feature that is always 1: norm √(‖w‖² + b²), diagonal K + 1.
     diagonal : array of shape (n_samples,)
         K(v_i, v_i), the squared lengths of the embeddings of the training samples.
     margin : float, default=1.0
@@ -55,9 +55,10 @@ def margin_bound(
     delta : float, default=0.05
         δ, the probability that the bound fails.
     chosen : bool, default=True
-        True: the bound holds for all f and γ at once, so both may be chosen on the training samples. R is the next power of
-        two from ‖f‖/γ, or a larger one if that is better, and δ' = δ · (2/3) / ((k + 1)(k + 2)) for R = 2^±k. False: γ and
-        `norm`, as the radius that f was sought in, were fixed before the samples were seen; R = norm/γ, δ' = δ.
+        True: the bound holds for all f and γ at once, so both may be chosen on the training samples. R is the next
+        power of two from ‖f‖/γ, or a larger one if that is better, and δ' = δ · (2/3) / ((k + 1)(k + 2)) for R = 2^±k.
+        False: γ and `norm`, as the radius that f was sought in, were fixed before the samples were seen; R = norm/γ, δ'
+        = δ.
 
     Returns
     -------
@@ -195,8 +196,8 @@ def _finite(constant: float) -> float:
 def set_lipschitz_constant(anchors: Any, *, variance: float, radius: float) -> float:
     """Lipschitz constant of φ in the members of a multiset, √(1/p Σ_j (1 + R D_j / σ²)²).
 
-    Theorem 4.5 is about parameters; here the estimate moves with the members, too. For two multisets with matched members
-    of equal weights, ‖φ(x) − φ(x')‖ ≤ L max_i ‖x_i − x'_i‖, after one EM iteration with the posterior E-step.
+    Theorem 4.5 is about parameters; here the estimate moves with the members, too. For two multisets with matched
+    members of equal weights, ‖φ(x) − φ(x')‖ ≤ L max_i ‖x_i − x'_i‖, after one EM iteration with the posterior E-step.
 
     Parameters
     ----------
@@ -218,9 +219,9 @@ def set_lipschitz_constant(anchors: Any, *, variance: float, radius: float) -> f
 
     Notes
     -----
-    The average of the M-step moves with its members (the 1), and so does the attention: ‖∇ log α_ij‖ ≤ D_j / σ², and the
-    members lie at most R from their mean on average. A small variance makes the attention sharp and the constant large: L
-    grows like 1/σ², and two members halfway between two anchors attain half of it.
+    The average of the M-step moves with its members (the 1), and so does the attention: ‖∇ log α_ij‖ ≤ D_j / σ², and
+    the members lie at most R from their mean on average. A small variance makes the attention sharp and the constant
+    large: L grows like 1/σ², and two members halfway between two anchors attain half of it.
     """
     variance = check_number(variance, "variance", strict=True)
     radius = check_number(radius, "radius")

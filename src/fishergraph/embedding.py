@@ -156,7 +156,8 @@ def tangent_kernel(means: Any, other_means: Any, anchors: Any, *, fisher_root: A
     anchors : array of shape (n_anchors, n_features), or parameter record
         θ_0.
     fisher_root : float or matrix, optional
-        See `fisher_embedding`. For records a matrix over φ that is applied after the closed form's, as `exact_root` gives.
+        See `fisher_embedding`. For records a matrix over φ that is applied after the closed form's, as `exact_root`
+        gives.
 
     Returns
     -------

@@ -36,8 +36,8 @@ def node_kernel(
     other, other_graph : matrix and graph, optional
         Those of the columns' nodes, the training nodes; None for the nodes with themselves.
     embedding : FisherEmbedding, optional
-        The estimator whose inner product the kernel is; None is ``FisherEmbedding(random_state=0)``. One that is not fitted
-        yet is fitted here, on the other nodes if there are some, and stays so for the next call.
+        The estimator whose inner product the kernel is; None is ``FisherEmbedding(random_state=0)``. One that is not
+        fitted yet is fitted here, on the other nodes if there are some, and stays so for the next call.
     cosine : bool, default=False
         Divide by √(K(v, v) K(v', v')); zero if one of them is.
     n_jobs : int, optional
@@ -46,8 +46,8 @@ def node_kernel(
     Returns
     -------
     array of shape (n_nodes, n_nodes) or (n_nodes, n_other_nodes)
-        The kernel, float64. Within one graph, cut it: ``SVC(kernel="precomputed").fit(K[train][:, train], y[train])``, then
-        ``.predict(K[test][:, train])``.
+        The kernel, float64. Within one graph, cut it: ``SVC(kernel="precomputed").fit(K[train][:, train], y[train])``,
+        then ``.predict(K[test][:, train])``.
 
     See Also
     --------

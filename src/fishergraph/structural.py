@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, eigsh, lobpcg
 
 from fishergraph._arrays import check_weight_scale
-from fishergraph._parallel import one_blas_thread, telling
+from fishergraph._parallel import one_blas_thread, progress_steps
 from fishergraph._validation import MOST_COLUMNS, check_host_memory, check_integer, check_seed, look_up
 from fishergraph.counters import STEP, mix
 from fishergraph.graph import Graph, as_graph
@@ -94,7 +94,7 @@ def _projection(graph: Graph, dim: int, seed: int) -> np.ndarray:
     out[:, :2], out[:, 2:3] = DEGREE_SCALE * degrees, DEGREE_SCALE * neighbours
     reach = random_rows(graph.n_nodes, dim - 3, seed)  # (node, dim - 3)
     reach *= power_or_zero(outgoing, -0.5).astype(np.float32)[:, None]
-    advance = telling(1.0, N_POWERS) or (lambda _: None)
+    advance = progress_steps(1.0, N_POWERS) or (lambda _: None)
     for _ in range(N_POWERS):
         reach = P @ reach
         out[:, 3:] += _unit_rows(reach) / N_POWERS

@@ -62,8 +62,8 @@ def learn_anchors(
     n_anchors : int
         The number of anchors; fewer are returned, with a warning, if there are fewer distinct points.
     method : {"kmeans", "spherical", "em", "random"}, default="kmeans"
-        Centres of k-means; of spherical k-means, for unit vectors; means of mixture EM that starts from k-means; distinct
-        points as they are.
+        Centres of k-means; of spherical k-means, for unit vectors; means of mixture EM that starts from k-means;
+        distinct points as they are.
     init : {"random", "k-means++"}, default="random"
         How k-means starts.
     n_iter : int, default=5

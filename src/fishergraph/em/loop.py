@@ -176,7 +176,8 @@ def em_means(
 
     Notes
     -----
-    Layers never call this on all rows at once; they run the same engine per row block. `config_context` names the engine.
+    Layers never call this on all rows at once; they run the same engine per row block. `config_context` names the
+    engine.
 
     Examples
     --------

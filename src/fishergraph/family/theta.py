@@ -182,8 +182,8 @@ def _check_spread(parts: dict[str, Any], name: str) -> None:
 def retract(family: Family, phi: Any, theta_0: Any, *, root: Any = None) -> Any:
     """Parameters of a tangent vector: θ = θ_0 + I(θ_0)^{-1/2} φ, or the nearest that exist (Section 3.1).
 
-    It inverts φ of "estimate" without normalisations. Coordinates outside the family (a negative weight, a variance below
-    its bound, a mean outside the ball) are brought back to its border.
+    It inverts φ of "estimate" without normalisations. Coordinates outside the family (a negative weight, a variance
+    below its bound, a mean outside the ball) are brought back to its border.
 
     Parameters
     ----------

@@ -163,8 +163,8 @@ def neighbourhoods(
     closed : bool, default=True
         Make every node a member of its own multiset, once, with weight one if the graph has no self-loop there.
     weights : {None, "uniform", "symmetric"}, default=None
-        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of the
-        degrees of both ends.
+        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
+        the degrees of both ends.
     dtype : dtype, default=float32
         The precision of computed weights, at least; that of the points.
 

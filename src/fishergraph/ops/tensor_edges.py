@@ -30,8 +30,8 @@ def tensor_sets(
     Parameters
     ----------
     edges : TensorSets, Multisets, LiftedSets or tensor
-        A tensor is a (2, n_edges) edge index or PyG `EdgeIndex`, from points (sources) to sets (targets), or a sparse COO,
-        CSR or CSC matrix whose rows are the sets and whose values are the weights. `LiftedSets` stay lifted.
+        A tensor is a (2, n_edges) edge index or PyG `EdgeIndex`, from points (sources) to sets (targets), or a sparse
+        COO, CSR or CSC matrix whose rows are the sets and whose values are the weights. `LiftedSets` stay lifted.
     n_sets, n_points : int, optional
         Their numbers, if the edges do not say; None is the largest index plus one.
     weights : tensor of shape (n_edges,), optional

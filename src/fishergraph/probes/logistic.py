@@ -52,7 +52,8 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
     fit_on : {"train", "train+val"}, default="train"
         Keep the model of the training rows with the chosen C, or fit it once more on training and validation rows.
     patience : int, optional
-        End the ascending path of Cs after so many that were no better than the best before; None solves for all of them.
+        End the ascending path of Cs after so many that were no better than the best before; None solves for all of
+        them.
     verbose : bool or callable, default=False
         Show a progress bar; see `FisherEmbedding`.
 
