@@ -14,7 +14,7 @@ import numpy as np
 from array_api_compat import array_namespace, to_device
 from array_api_compat import device as device_of
 
-from fishergraph._parallel import SPARSE, block_rows, cut_blocks, map_blocks, row_blocks, telling
+from fishergraph._parallel import SPARSE, block_rows, cut_blocks, map_blocks, progress_steps, row_blocks
 from fishergraph._progress import Progress, silent
 from fishergraph._repr import short_repr
 from fishergraph.device import NUMPY, Workspace
@@ -234,7 +234,7 @@ class Layer:
 
         blocks = self.blocks(sets, points.shape[1], run.workspace.device)
         cost = SPARSE * sets.n_entries * sets.slots * points.shape[1] * self.n_anchors
-        map_blocks(fill, blocks, n_jobs=run.n_jobs, advance=telling(cost, len(blocks)))
+        map_blocks(fill, blocks, n_jobs=run.n_jobs, advance=progress_steps(cost, len(blocks)))
         return phi
 
 

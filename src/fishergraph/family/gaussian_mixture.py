@@ -197,7 +197,7 @@ class GaussianMixture(CentreMixture):
 
     Parameters
     ----------
-    fisher, tangent, power, unit
+    fisher, tangent, power, unit : options
         See `Family`.
     variance : float or "auto", default="auto"
         σ² of every component. "auto" takes the value at which the mean entropy of the responsibilities is

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any, Self
 
 import torch
@@ -31,9 +32,9 @@ from fishergraph.ops.unit_rows.torch import unit_rows
 Pair = tuple[Tensor, Tensor | None]
 
 # The hooks of `MessagePassing` that read or change messages.
-_HOOKS = [
-    f"_{what}_forward_{when}" for what in ("propagate", "message", "aggregate") for when in ("hooks", "pre_hooks")
-]
+_hooks = attrgetter(
+    *(f"_{what}_forward_{when}" for what in ("propagate", "message", "aggregate") for when in ("hooks", "pre_hooks"))
+)
 
 
 class FisherConv(MessagePassing):
@@ -218,7 +219,9 @@ class FisherConv(MessagePassing):
         """
         source, target = x if isinstance(x, (tuple, list)) else (x, x)
         self._expect(source)
-        size, sets = graph_size(source, target, edge_index, size), None
+        known = size is None and target is not None
+        size = (len(source), len(target)) if known else graph_size(source, target, edge_index, size)
+        sets = None
         if self.is_explained():
             z = self._explained(source, edge_index, edge_weight, size)
         else:
@@ -250,7 +253,8 @@ class FisherConv(MessagePassing):
                 got=str(width),
                 advice="pass in_channels=-1 to take the width of the first input",
             )
-        self.mixture.expect(slots * width)
+        if self.mixture.in_channels != slots * width:
+            self.mixture.expect(slots * width)
         if self.head is not None and self.head.in_channels < 0:
             self.head.expect(self.mixture.out_channels)
 
@@ -275,7 +279,7 @@ class FisherConv(MessagePassing):
             z = self._over(lambda points, sets: mixture.linear(points, sets, weight), source, sets)
         else:
             z = mixture.linear(source, sets, weight)
-        return match_dtype(head.finish(match_dtype(z, source)), source)
+        return head.finish(match_dtype(z, source))
 
     def _to_lift(self, source: Tensor) -> Tensor:
         """The rows that are lifted."""
@@ -290,7 +294,7 @@ class FisherConv(MessagePassing):
 
     def is_explained(self) -> bool:
         """Whether an explainer or a hook reads the messages, so that they have to exist."""
-        return bool(self.explain) or any(getattr(self, hooks) for hooks in _HOOKS)
+        return bool(self.explain) or any(_hooks(self))
 
     def _explained(self, source: Tensor, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> Tensor:
         """The same by messages of size edge × anchor × feature, which explainers can read and mask."""
@@ -316,8 +320,7 @@ class FisherConv(MessagePassing):
         phi = self.mixture.embedded(steps + self.mixture.centres(steps.dtype), self.mixture.mass(source, sets))
         if self.head is None or self.head.projection is None:
             return match_dtype(phi if self.head is None else self.head.finish(phi), source)
-        z = match_dtype(F.linear(phi, self.head.projection.to(phi.dtype)), source)
-        return match_dtype(self.head.finish(z), source)
+        return self.head.finish(match_dtype(F.linear(phi, self.head.projection.to(phi.dtype)), source))
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         """α_e (t_e − E t_j), (edge, anchor, statistic), with t_e − E t_j = x_e − w_j for the Gaussian mixture.
