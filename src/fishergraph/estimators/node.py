@@ -49,7 +49,7 @@ STACK_PARAMETERS = {
     "layer.family": "family",
     "layer.em": "em",
     "layer.kernel": "kernel",
-    "layer.reading": "counts",
+    "layer.counts": "counts",
     "input_kernel": "kernel",
     "walk": "walk",
     "normalize": "normalize",
