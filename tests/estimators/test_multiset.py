@@ -314,15 +314,13 @@ def test_progress_is_shown_in_blocks():
 
 def test_phi_exists_by_blocks_where_there_is_a_kernel_map(monkeypatch):
     """Only the sample that the landmarks are learned from is ever whole."""
-    from fishergraph import layer
+    shapes, original = [], GaussianMixture.block_phi
 
-    shapes, original = [], layer.mixture_phi
-
-    def watched(means, *args, **kwargs):
+    def watched(self, means, *args, **kwargs):
         shapes.append(means.shape)
-        return original(means, *args, **kwargs)
+        return original(self, means, *args, **kwargs)
 
-    monkeypatch.setattr(layer, "mixture_phi", watched)
+    monkeypatch.setattr(GaussianMixture, "block_phi", watched)
     many = [np.random.default_rng(k).normal(size=(2, 3)).astype(np.float32) for k in range(1500)]
     small(kernel="exp", em__max_samples=100).fit_transform(many)
     assert max(shape[0] for shape in shapes) == 375  # four blocks of at most 512
