@@ -8,6 +8,7 @@ from inspect import signature
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -153,7 +154,7 @@ WRONG = [
     (EM, {"n_iter": -1}), (EM, {"prior": -1.0}), (EM, {"e_step": "posteriour"}), (EM, {"init": "k-means"}),
     (EM, {"max_samples": 0}), (EM, {"column_penalty": -1.0}), (Neighbourhood, {"closed": 1}),
     (Neighbourhood, {"weights": "symetric"}), (PageRank, {"teleport": 0.0}), (PageRank, {"undirected": None}),
-    (HeatKernel, {"time": -1.0}), (StepAverage, {"steps": 0}), (Hops, {"hops": 0}), (Paths, {"length": 0}),
+    (HeatKernel, {"time": -1.0}), (StepAverage, {"steps": 0}), (Hops, {"k": -1}), (Paths, {"length": 0}),
     (Tuples, {"k": 4}), (GaussianMixture, {"sharpness": 2.0}), (GaussianMixture, {"variance": "atuo"}),
     (GaussianMixture, {"fisher": "exakt"}), (DiagonalMixture, {"tangent": "scores"}), (Gaussian, {"power": 0.0}),
     (MultinomialMixture, {"smoothing": -1.0}), (Nystrom, {"bandwidth": 0.0}), (PublishedNystrom, {"bandwidth": -1.0}),
@@ -168,7 +169,7 @@ def test_a_wrong_option_is_refused_when_the_component_is_made(kind, options):
     for call in (lambda: kind(**options), lambda: kind().set_params(**options)):
         with pytest.raises(InputError) as error:
             call()
-        assert name in error.value.parameter
+        assert name in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,7 @@ def test_a_wrong_option_is_refused_when_the_component_is_made(kind, options):
         (EM(n_iter=3), "EM(n_iter=3)"),
         (EM(prior=0.0), "EM()"),
         (GaussianMixture(sharpness=0.5), "GaussianMixture(sharpness=0.5)"),
-        (Neighbourhood(closed=False, weights="uniform"), "Neighbourhood(closed=False, weights='uniform')"),
+        (Neighbourhood(closed=False, weights="uniform"), "Neighbourhood(weights='uniform', closed=False)"),
         (Readout(family=GaussianMixture(sharpness=0.1)), "Readout()"),
         (Readout(family=DiagonalMixture(power=0.5)), "Readout(family=DiagonalMixture(power=0.5))"),
         (FisherEmbedding(em=EM(n_iter=2), walk=None), "FisherEmbedding(em=EM(n_iter=2), walk=None)"),
@@ -280,7 +281,7 @@ def test_the_published_code():
     assert (model.family, model.kernel, model.walk, model.n_layers) == expected
     assert FisherEmbedding.published_code(kernel="identity").kernel == "identity"
     rng = np.random.default_rng(0)
-    X, A = rng.normal(size=(20, 4)), rng.random((20, 20)) < 0.2
+    X, A = rng.normal(size=(20, 4)), sp.random_array((20, 20), density=0.2, rng=rng, format="csr")
     small = {"n_layers": 1, "n_anchors": 2, "dim": 3, "random_state": 0}
     Z = FisherEmbedding.published_code(**small).fit_transform(X, graph=A)
     assert Z.shape == (20, 3 + 2 * 3)  # ψ_0, and φ of the last layer, which has no kernel map
