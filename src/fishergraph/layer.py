@@ -91,6 +91,11 @@ class Layer:
         assert self.kernel_map is not None
         return self.kernel_map.n_outputs
 
+    @property
+    def counts(self) -> bool:
+        """Whether soft counts stand beside φ."""
+        return self.reading == "both"
+
     def settings(self) -> Layer:
         """The layer before it was fitted."""
         return replace(self, theta=None, root=None, kernel_map=None)

@@ -12,9 +12,10 @@ from fishergraph._arrays import as_floats, check_finite_rows, check_in_range, ch
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._parallel import block_rows, map_blocks, row_blocks
 from fishergraph._validation import MOST_ANCHORS, MOST_ITERATIONS, check_integer, check_number, look_up
-from fishergraph.device import device_kind, random_stream
+from fishergraph.device import device_kind
 from fishergraph.em.e_step import posterior
 from fishergraph.em.kmeans import INITS, kmeans
+from fishergraph.ops.streams import random_stream
 
 # Enough for a handful of anchors; with many anchors the sample grows with their number.
 _LEAST_SAMPLE = 4096

@@ -13,12 +13,13 @@ from fishergraph._arrays import as_floats, check_finite_rows, check_squares
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._parallel import block_rows, map_blocks, one_blas_thread, progress_steps, row_blocks
 from fishergraph._validation import MOST_ANCHORS, MOST_ITERATIONS, check_integer
-from fishergraph.device import device_kind, random_stream
+from fishergraph.device import device_kind
 from fishergraph.em.anchors import fit_anchors
 from fishergraph.em.kmeans import kmeans
 from fishergraph.em.settings import EM
 from fishergraph.family import Family
 from fishergraph.family.base import log_softmax, map_arrays, repeated
+from fishergraph.ops.streams import random_stream
 
 # Rows of a block at most, and the numbers their statistics take.
 _BLOCK, _FLOATS = 4096, 2**22

@@ -36,7 +36,7 @@ _PARAMETERS = {
     "layer.family": "family",
     "layer.em": "em",
     "layer.kernel": "kernel",
-    "layer.reading": "counts",
+    "layer.counts": "counts",
     "input_kernel": "input_map",
     "normalize": "normalize",
 }

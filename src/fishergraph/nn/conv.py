@@ -13,7 +13,6 @@ from torch_geometric.nn.dense.linear import Linear
 
 from fishergraph._errors import InputError
 from fishergraph._validation import MOST_COLUMNS, check_flag, check_integer, check_number
-from fishergraph.device import random_stream
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.settings import EM
 from fishergraph.family import Family
@@ -26,6 +25,7 @@ from fishergraph.nn.families import make_mixture
 from fishergraph.nn.heads import NystromHead, choose_head, make_head
 from fishergraph.nn.lifted import by_blocks, check_plain, lifted_sets, thinned
 from fishergraph.nn.rows import check_rows, match_dtype
+from fishergraph.ops.streams import random_stream
 from fishergraph.ops.tensor_sets import TensorSets
 from fishergraph.ops.unit_rows.torch import unit_rows
 
