@@ -106,9 +106,9 @@ def test_a_class_that_only_validation_nodes_have_counts_as_wrong(name):
 
 
 def test_unknown_names_and_settings_list_the_known_ones():
-    with pytest.raises(ValueError, match=r"name must be one of 'wwl', .*'gatv2'.*, got 'gta'; choose"):
+    with pytest.raises(ValueError, match=r"name must be one of 'wwl', .*'gatv2'.*, got 'gta'"):
         baseline("gta")
-    with pytest.raises(ValueError, match=r"a setting of SGC must be one of 'n_steps', .*, got 'steps'; choose"):
+    with pytest.raises(ValueError, match=r"a setting of SGC must be one of 'n_steps', .*, got 'steps'"):
         baseline("sgc", steps=3)
     with pytest.raises(ValueError, match="got 'kind'"):
         baseline("gcn", kind="gat")

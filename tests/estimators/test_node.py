@@ -440,7 +440,7 @@ def test_rows_and_nodes_of_other_names_or_another_order_are_refused():
     with pytest.raises(ValueError, match=r"number 0 is 'a', got 'v' there; give X the ids as its index"):
         model.fit(X.set_axis(list("vbcd")), graph=names)
     table = pd.DataFrame({"source": list("abc"), "target": list("bcd")})
-    with pytest.raises(ValueError, match="the index of X must hold every endpoint, got none for 'a'"):
+    with pytest.raises(ValueError, match=r"the index of X must .* no entry for 'a'"):
         model.fit(X.set_axis(list("vbcd")), graph=table)
     Z = model.fit_transform(X, graph=names)
     for index, graph in ((list("abcd"), names), ([10, 20, 30, 40], numbers), (list("wxyz"), numbers)):

@@ -317,9 +317,7 @@ def test_cross_val_score_follows_named_rows(X, A, y, routed):
 
 def test_a_raw_matrix_in_a_grid_search_says_what_to_pass(X, A, y, routed):
     search = GridSearchCV(make_pipeline(routed, LogisticRegression()), {}, cv=2, error_score="raise")
-    with pytest.raises(
-        ValueError, match=r"must be square, got shape \(20, 40\).*in cross-validation as_graph\(matrix\)"
-    ):
+    with pytest.raises(ValueError, match=r"square.*as_graph\(matrix\)"):
         search.fit(X, y, graph=A)
 
 

@@ -427,7 +427,7 @@ def test_a_torch_that_is_missing_is_asked_for(X, monkeypatch):
 
 
 def test_precisions_belong_to_cards(X):
-    refused("precision on the CPU must be 'float32'", X, precision="tf32")
+    refused("precision must be 'float32'", X, precision="tf32")
     refused("precision must be one of 'float32', 'tf32', 'bf16', got 'fp16'", X, precision="fp16")
 
 

@@ -180,7 +180,7 @@ def test_rows_that_agree_are_zeros(dtype, n, teleport):
 
 @pytest.mark.parametrize("teleport", [0, 0.001, -0.1, 1.5, np.nan, "0.1", True])
 def test_bad_values(X, A, teleport):
-    with pytest.raises(ValueError, match=r"teleport \(or None\) must be .* got .*; "):
+    with pytest.raises(ValueError, match=r"teleport \(or None\) must be"):
         small(teleport=teleport).fit(X, graph=A)
 
 
