@@ -19,13 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
-from numba.core.caching import (
-    CompileResultCacheImpl,
-    FunctionCache,
-    IndexDataCacheFile,
-    NullCache,
-    _CacheLocator,
-)
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache, _CacheLocator
 from numba.core.compiler_lock import global_compiler_lock
 
 # Every file that machine code can be made of; tests/test_compile.py compares this with the imports.

@@ -152,9 +152,7 @@ def _begin_child() -> None:
 if hasattr(os, "register_at_fork"):
     # The lock is held while a process forks, so no child starts with limits that are half restored.
     os.register_at_fork(
-        before=lambda: _blas_lock.acquire(),
-        after_in_parent=lambda: _blas_lock.release(),
-        after_in_child=_begin_child,
+        before=lambda: _blas_lock.acquire(), after_in_parent=lambda: _blas_lock.release(), after_in_child=_begin_child
     )
 
 
