@@ -199,11 +199,13 @@ def describe(parameter: str) -> str:
 def _options(component: Component) -> dict[str, str]:
     """The lines of a page about the options of a component, by option and default."""
     texts = _option_texts(component)
-    entries = {
-        f"{key}={value}": texts.get(key, "") for key, value in component.get_params(deep=False).items() if key != "name"
-    }
-    indent = {"initial_indent": "    ", "subsequent_indent": " " * 29}
-    return {entry: textwrap.fill(f"{entry:<24} {text}", _WIDTH, **indent) for entry, text in entries.items()}
+    lines: dict[str, str] = {}
+    for key, value in component.get_params(deep=False).items():
+        if key != "name":  # of a device, which is what the option takes
+            entry = f"{key}={value}"
+            text = textwrap.wrap(f"{entry:<24} {texts.get(key, '')}", _WIDTH - 4, subsequent_indent=" " * 25)
+            lines[entry] = textwrap.indent("\n".join(text), "    ")
+    return lines
 
 
 def _option_texts(component: Component) -> dict[str, str]:
