@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Any, Self
 
 import torch
@@ -30,11 +29,6 @@ from fishergraph.ops.tensor_sets import TensorSets
 from fishergraph.ops.unit_rows.torch import unit_rows
 
 Pair = tuple[Tensor, Tensor | None]
-
-# The hooks of `MessagePassing` that read or change messages.
-_hooks = attrgetter(
-    *(f"_{what}_forward_{when}" for what in ("propagate", "message", "aggregate") for when in ("hooks", "pre_hooks"))
-)
 
 
 class FisherConv(MessagePassing):
@@ -294,7 +288,9 @@ class FisherConv(MessagePassing):
 
     def is_explained(self) -> bool:
         """Whether an explainer or a hook reads the messages, so that they have to exist."""
-        return bool(self.explain) or any(_hooks(self))
+        before = (self._propagate_forward_pre_hooks, self._message_forward_pre_hooks, self._aggregate_forward_pre_hooks)
+        after = (self._propagate_forward_hooks, self._message_forward_hooks, self._aggregate_forward_hooks)
+        return bool(self.explain) or any(before) or any(after)
 
     def _explained(self, source: Tensor, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> Tensor:
         """The same by messages of size edge × anchor × feature, which explainers can read and mask."""

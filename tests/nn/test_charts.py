@@ -8,10 +8,9 @@ import reference
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
-from fishergraph.nn.spectral import TrainedGaussian, floor, inverse_sqrt  # noqa: E402
-
 from fishergraph import kernel_map  # noqa: E402
 from fishergraph.family import Gaussian  # noqa: E402
+from fishergraph.nn.charts import TrainedGaussian, floor, inverse_sqrt  # noqa: E402
 
 FUNCTIONS = {
     "inverse root": (inverse_sqrt, lambda v: v**-0.5),
