@@ -24,9 +24,6 @@ _TYPES = (FishergraphError, OSError)
 _VALIDATION = ("sklearn/utils/validation.py", "sklearn/utils/_param_validation.py", "sklearn/base.py")
 
 
-_PENDING = ("nn/", "ops/", "cli/", "lab/")
-
-
 class Fault(Exception):
     """What a case raises itself when it sees the rule broken, such as a half-written file."""
 
@@ -58,8 +55,6 @@ def is_clear(error: BaseException) -> bool:
         return isinstance(error, (ValueError, TypeError))
     # An error from compiled code has no frame of its own: the innermost frame then stands at a call, not at a raise.
     raised = file.startswith(_PACKAGE) and code.co_code[tb.tb_lasti] == _RAISE
-    if raised and file.removeprefix(_PACKAGE).startswith(_PENDING):
-        return isinstance(error, (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError))
     return raised and isinstance(error, _TYPES)
 
 

@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fishergraph
 from fishergraph import FisherEmbedding, PageRank, as_graph
+from fishergraph._errors import MissingDevice
 from fishergraph.nn.classifier import FisherClassifier
 from fishergraph.nn.labels import hold_out, read_labels
 
@@ -300,7 +301,7 @@ def test_the_type_of_x_is_kept_on_the_cpu():
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a card")
 def test_a_card_that_is_not_there():
-    with pytest.raises(RuntimeError, match="needs a CUDA card"):
+    with pytest.raises(MissingDevice, match="cuda"):
         small(device="cuda").fit(X, HIDDEN, graph=A)
 
 
