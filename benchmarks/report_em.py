@@ -41,7 +41,7 @@ def layer_tables(rows: list[dict[str, str]]) -> str:
 
 
 def estimator_table() -> str:
-    """`FisherEmbedding` on a card."""
+    """`FisherEmbedding` on a GPU."""
     last = {(row["graph"], row["precision"], row["block_mb"]): row for row in read_rows(RESULTS / "device.csv")}
     cells = [
         f"| {graph} | {precision} | {block} | {number(row['fit_transform_s'])} | {number(row['transform_s'])} | "
@@ -50,7 +50,7 @@ def estimator_table() -> str:
     ]
     header = "| graph size | precision | block of φ, MB | fit_transform, s | transform, s | peak, GB |"
     header += "\n|---|---|---|---|---|---|"
-    return "\n".join(["**FisherEmbedding on a card, 3 layers of 256, p = 8**", "", header, *cells, "", ""])
+    return "\n".join(["**FisherEmbedding on a GPU, 3 layers of 256, p = 8**", "", header, *cells, "", ""])
 
 
 def number(text: str | None) -> str:

@@ -20,8 +20,13 @@ _PACKAGE = str(Path(fishergraph.__file__).parent).replace("\\", "/") + "/"
 _RAISE = dis.opmap["RAISE_VARARGS"]
 # What the library may raise. Everything else (KeyError, AttributeError, a plain ValueError, …) comes from inside.
 _TYPES = (FishergraphError, OSError)
-# Scikit-learn validates for its estimators; its messages are written for users.
-_VALIDATION = ("sklearn/utils/validation.py", "sklearn/utils/_param_validation.py", "sklearn/base.py")
+# Scikit-learn and PyTorch Geometric validate for their base classes; their messages are written for users.
+_VALIDATION = (
+    "sklearn/utils/validation.py",
+    "sklearn/utils/_param_validation.py",
+    "sklearn/base.py",
+    "torch_geometric/nn/aggr/base.py",
+)
 
 
 class Fault(Exception):
