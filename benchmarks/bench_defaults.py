@@ -14,8 +14,8 @@ Every setting sees the same splits and seeds. A row holds, for each graph, the m
 first setting, pair by pair, and that gain's standard error, from the means of the splits.
 
 --study one changes one parameter of the defaults at a time; --study diffusion compares multisets, depths and weights of
-the blocks, --study bandwidth that of the kernel, --study walks a first layer that hears the whole graph: there all
-parameters that matter are said in full, so that they mean the same whatever the defaults are.
+the blocks, --study bandwidth that of the kernel, --study walks a first layer that takes PageRank-smoothed features.
+These three give all parameters that matter, so that they do not depend on the defaults.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from common import Rows, load, parser, print_table, tiny_graph
 
 from fishergraph import FisherEmbedding, LogisticProbe
 from fishergraph.datasets import GraphData
-from fishergraph.multiset import HeatKernel, PageRank, StepAverage
+from fishergraph.multiset import HeatKernel, PageRank, StepAverage, choose_multiset
+from fishergraph.published import PublishedMixture, PublishedNystrom
 
 GRAPHS = ("cora", "citeseer", "pubmed")
 CS = np.logspace(-3, 5, 9)  # the paper's grid, thinned: settings are compared, no accuracy is claimed
@@ -42,26 +43,27 @@ ONE_AT_A_TIME: list[dict[str, Any]] = [
     {"n_anchors": 2},
     {"n_anchors": 8},
     {"dim": 128},
-    {"bandwidth": 1.0},
-    {"bandwidth": 2.0},
-    {"sharpness": 0.6},
-    {"sharpness": 0.8},
-    {"prior": 0.1},
-    {"weights": "symmetric"},
+    {"kernel__bandwidth": 1.0},
+    {"kernel__bandwidth": 2.0},
+    {"family__sharpness": 0.6},
+    {"family__sharpness": 0.8},
+    {"em__prior": 0.1},
+    {"multiset__weights": "symmetric"},
     {"normalize": False},
-    {"anchor_method": "spherical"},
-    {"n_em_iter": 3},
+    {"em__init": "spherical"},
+    {"em__n_iter": 3},
     {"counts": True},
-    {"attention": "reference"},
+    {"family": PublishedMixture(), "kernel": PublishedNystrom(), "walk": None},
 ]
 
 
 def _full(n_layers: int, multiset: Any, weights: str | None = "symmetric", first: float = 1.0, **more: Any) -> dict:
     """A setting of the second study; `first` is the weight of ψ_0 beside layers of weight one."""
-    walks = more.get("teleport") is not None  # one block more
+    walks = more.get("walk") is not None  # one block more
     blocks = None if first == 1.0 else (first, *[1.0] * (n_layers + walks))
-    base = {"n_anchors": 4, "dim": 256, "bandwidth": 1.5, "sharpness": 0.9, "teleport": None}
-    return {**base, "n_layers": n_layers, "multiset": multiset, "weights": weights, "block_weights": blocks, **more}
+    base = {"n_anchors": 4, "dim": 256, "kernel__bandwidth": 1.5, "family__sharpness": 0.9, "walk": None}
+    sets = {"multiset": choose_multiset(multiset).set_params(weights=weights)}
+    return {**base, **sets, "n_layers": n_layers, "block_weights": blocks, **more}
 
 
 _WIDE, _LOCAL = PageRank(teleport=0.1, members=64), PageRank(teleport=0.2, members=64)
@@ -95,26 +97,26 @@ DIFFUSION: list[dict[str, Any]] = [
     _full(4, _WIDE, n_anchors=1),
     _full(4, _WIDE, n_anchors=8),
     _full(4, PageRank(teleport=0.1, members=64, tolerance=1e-3)),
-    _full(4, _WIDE, bandwidth=1.25),
-    _full(4, _WIDE, sharpness=0.7),
+    _full(4, _WIDE, kernel__bandwidth=1.25),
+    _full(4, _WIDE, family__sharpness=0.7),
     _full(4, PageRank(teleport=0.1, members=32)),
     _full(4, HeatKernel(time=4.0, members=64)),
     _full(4, StepAverage(steps=8, root=0.1, members=64)),
     _full(5, "neighbourhood", "symmetric"),
 ]
 
-BANDWIDTH = [_full(5, "neighbourhood", None, bandwidth=sigma) for sigma in (1.5, 1.0, 1.1, 1.2, 1.3, 1.4, 1.75)]
+BANDWIDTH = [_full(5, "neighbourhood", None, kernel__bandwidth=sigma) for sigma in (1.5, 1.0, 1.1, 1.2, 1.3, 1.4, 1.75)]
 
 WALKS = [
     _full(5, "neighbourhood", None),  # the defaults before there were walks
-    *(_full(depth, "neighbourhood", None, teleport=0.1) for depth in (3, 2, 1, 0)),
-    _full(2, "neighbourhood", None, 0.3, teleport=0.1),
-    _full(2, "neighbourhood", None, 0.0, teleport=0.1),
-    *(_full(depth, "neighbourhood", None, teleport=0.05) for depth in (2, 1)),
-    *(_full(depth, "neighbourhood", None, teleport=0.2) for depth in (2, 1)),
-    _full(2, "neighbourhood", None, teleport=0.1, bandwidth=1.0),
-    _full(2, "neighbourhood", None, teleport=0.1, sharpness=0.7),
-    _full(2, "neighbourhood", None, teleport=0.1, n_anchors=1),
+    *(_full(depth, "neighbourhood", None, walk=0.1) for depth in (3, 2, 1, 0)),
+    _full(2, "neighbourhood", None, 0.3, walk=0.1),
+    _full(2, "neighbourhood", None, 0.0, walk=0.1),
+    *(_full(depth, "neighbourhood", None, walk=0.05) for depth in (2, 1)),
+    *(_full(depth, "neighbourhood", None, walk=0.2) for depth in (2, 1)),
+    _full(2, "neighbourhood", None, walk=0.1, kernel__bandwidth=1.0),
+    _full(2, "neighbourhood", None, walk=0.1, family__sharpness=0.7),
+    _full(2, "neighbourhood", None, walk=0.1, n_anchors=1),
 ]
 
 STUDIES = {"one": ONE_AT_A_TIME, "diffusion": DIFFUSION, "bandwidth": BANDWIDTH, "walks": WALKS}
@@ -177,17 +179,17 @@ def embed(data: GraphData, setting: dict[str, Any], seed: int, args: Namespace) 
     """
     shape = {"n_layers", "block_weights"}
     if not shape <= set(setting):
-        model = FisherEmbedding(random_state=seed, n_jobs=args.threads, **setting)
+        model = FisherEmbedding(random_state=seed, n_jobs=args.threads).set_params(**setting)
         return model.fit_transform(data.X, graph=data.graph)
     rest = {name: value for name, value in setting.items() if name not in shape}
     key = (data.name, seed)
     if _DEEPEST.get(key, (None,))[0] != rest:
         same = [other["n_layers"] for other in (*DIFFUSION, *WALKS) if {**other, **rest} == other]
         deepest = max([setting["n_layers"], *same])
-        model = FisherEmbedding(random_state=seed, n_jobs=args.threads, n_layers=deepest, **rest)
+        model = FisherEmbedding(deepest, random_state=seed, n_jobs=args.threads).set_params(**rest)
         Z = model.fit_transform(data.X, graph=data.graph)
         _DEEPEST[key] = (rest, np.split(Z, np.cumsum(model.stack_.widths)[:-1], axis=1))
-    weights = setting["block_weights"] or [1.0] * (setting["n_layers"] + 1 + (setting["teleport"] is not None))
+    weights = setting["block_weights"] or [1.0] * (setting["n_layers"] + 1 + (setting["walk"] is not None))
     blocks = zip(weights, _DEEPEST[key][1], strict=False)
     return np.hstack([np.float32(np.sqrt(weight)) * block for weight, block in blocks if weight > 0])
 

@@ -1,7 +1,7 @@
-"""`FisherEmbedding` on tensors: fit_transform and transform on a card, the data already there, with peak memory.
+"""`FisherEmbedding` on tensors: fit_transform and transform on a GPU, the data already there, with peak memory.
 
 Graphs have hubs: the members of a set are drawn with chances that fall as a power of their number. With `--profile` the
-kernels of one fit_transform are listed. Without a card, and with `--quick`, it runs on tensors of the CPU.
+kernels of one fit_transform are listed. Without a GPU, and with `--quick`, it runs on tensors of the CPU.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from common import Rows, parser, print_table, require
 
 from fishergraph import FisherEmbedding
+from fishergraph.device import Device
 
 # nodes, entries, features
 SIZES = {
@@ -71,7 +72,11 @@ def measure(torch: Any, args: Any, device: str, precision: str, megabytes: int, 
 
     fishergraph._parallel._GPU_BYTES = megabytes * 2**20
     model = FisherEmbedding(
-        n_layers=args.layers, n_anchors=args.anchors, dim=args.dim, device=device, precision=precision, random_state=0
+        n_layers=args.layers,
+        n_anchors=args.anchors,
+        dim=args.dim,
+        device=Device(device, precision=precision),
+        random_state=0,
     )
 
     def timed(function: Any) -> float:

@@ -3,7 +3,7 @@
 Side by side in one run, on one graph: the message-materialising layer, PyTorch Geometric's GATConv and GATv2Conv at
 equal output width (heads = p, out = d) and with out = d in total, GCNConv, the plain sparse product, and the time that
 moving the bytes would take at the bandwidth measured here (every gather missing the cache, every output written).
-On a card float32 products are rounded to TF32, ours and theirs; our layer and GATConv stand there without it too.
+On a GPU float32 products are rounded to TF32, ours and theirs; our layer and GATConv are also measured without it.
 Every round measures all layers in turn, and a row has the medians over the rounds: a slow minute of the machine then
 falls on all of them. Layers that need a third of the memory have their rounds after the others: pages that a process
 gave back can be slow to get again.
@@ -29,9 +29,9 @@ from common import PeakMemory, Rows, available_bytes, load, parser, print_table,
 torch = require("torch")
 from fishergraph.graph import as_graph  # noqa: E402
 from fishergraph.multiset import neighbourhoods  # noqa: E402
-from fishergraph.ops.attend.torch import posterior  # noqa: E402
 from fishergraph.ops.iterate.torch import Steps, em_means  # noqa: E402
 from fishergraph.ops.linear_head.torch import fisher_linear  # noqa: E402
+from fishergraph.ops.posterior.torch import posterior  # noqa: E402
 from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
 from fishergraph.ops.tensor_ops import tensor_engine  # noqa: E402
 from fishergraph.ops.tensor_sets import TensorSets  # noqa: E402
@@ -45,7 +45,7 @@ SIZES = {"reddit": (232_965, 114_848_857), "products": (2_449_029, 126_167_309),
 class Case:
     """One layer: `run()` is its forward pass, `leaves` what its backward pass differentiates, `needed` bytes.
 
-    `products` says how a card rounds the operands of float32 products: to "tf32", or not at all ("float32").
+    `products` says how a GPU rounds the operands of float32 products: to "tf32", or not at all ("float32").
     """
 
     name: str
@@ -238,7 +238,7 @@ def run(case: Case, *, backward: bool) -> None:
 
 
 def median_ms(function: Callable[[], Any], args: Namespace) -> float:
-    """The median over the repeats, after warming up; on a card, timed by events in one stream."""
+    """The median over the repeats, after warming up; on a GPU, timed by events in one stream."""
     repeat = 1 if args.quick else args.repeat
     if args.device == "cpu":
         first = timed(function)[0]
@@ -247,7 +247,7 @@ def median_ms(function: Callable[[], Any], args: Namespace) -> float:
     for _ in range(3):
         function()
     pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(4 * repeat)]
-    for begin, end in pairs:  # the card is kept busy: the host's launches overlap with the call before
+    for begin, end in pairs:  # the GPU is kept busy: the host's launches overlap with the call before
         begin.record()
         function()
         end.record()

@@ -33,7 +33,7 @@ from common import Rows, data_folder, mean_std, parser, print_table, timed
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import FeatureUnion
 
-from fishergraph import FisherGraphEmbedding, HeatKernel, Hops, Paths, Tuples, as_graphs, load_graphs
+from fishergraph import FisherGraphEmbedding, HeatKernel, Hops, Nystrom, Paths, Tuples, as_graphs, load_graphs
 from fishergraph.datasets import GraphSet
 from fishergraph.lab import inner_scores, nested_scores
 
@@ -43,7 +43,12 @@ EDGES = Tuples(k=2, s=1, max_tuples=10_000_000)  # a graph as the multiset of it
 CANDIDATES: dict[str, tuple[dict[str, dict[str, Any]], list[float], list[float], int, int]] = {
     "MUTAG": (
         {
-            f"T={t}, {a} anchors": {"n_layers": t, "graph_anchors": a, "graph_sharpness": 0.4, "seeds": 5}
+            f"T={t}, {a} anchors": {
+                "nodes__n_layers": t,
+                "readout__n_anchors": a,
+                "readout__family__sharpness": 0.4,
+                "seeds": 5,
+            }
             for t in (2, 3)
             for a in (8, 16)
         },
@@ -54,7 +59,12 @@ CANDIDATES: dict[str, tuple[dict[str, dict[str, Any]], list[float], list[float],
     ),
     "PROTEINS": (
         {
-            f"T={t}, {a} anchors": {"n_layers": t, "graph_anchors": a, "graph_sharpness": s, "seeds": 2}
+            f"T={t}, {a} anchors": {
+                "nodes__n_layers": t,
+                "readout__n_anchors": a,
+                "readout__family__sharpness": s,
+                "seeds": 2,
+            }
             for t, a, s in ((1, 16, 0.3), (3, 16, 0.3), (3, 64, 0.1))
         },
         [0.5, 2.0],
@@ -63,7 +73,7 @@ CANDIDATES: dict[str, tuple[dict[str, dict[str, Any]], list[float], list[float],
         2,
     ),
     "NCI1": (
-        {f"T={t}, 256 anchors": {"n_layers": t, "graph_anchors": 256} for t in (3, 4)},
+        {f"T={t}, 256 anchors": {"nodes__n_layers": t, "readout__n_anchors": 256} for t in (3, 4)},
         [2.0, 4.0],
         [3.0, 10.0],
         3,
@@ -71,8 +81,20 @@ CANDIDATES: dict[str, tuple[dict[str, dict[str, Any]], list[float], list[float],
     ),
     "IMDBBINARY": (
         {
-            "neighbours": {"n_layers": 1, "n_anchors": 1, "graph_anchors": 128, "graph_sharpness": 0.3, "seeds": 3},
-            "edges": {"n_layers": 0, "graph_anchors": 256, "graph_sharpness": 0.3, "multiset": EDGES, "seeds": 3},
+            "neighbours": {
+                "nodes__n_layers": 1,
+                "nodes__n_anchors": 1,
+                "readout__n_anchors": 128,
+                "readout__family__sharpness": 0.3,
+                "seeds": 3,
+            },
+            "edges": {
+                "nodes__n_layers": 0,
+                "readout__n_anchors": 256,
+                "readout__family__sharpness": 0.3,
+                "nodes__multiset": EDGES,
+                "seeds": 3,
+            },
         },
         [0.3, 1.0],
         [1.0, 3.0, 10.0],
@@ -82,11 +104,11 @@ CANDIDATES: dict[str, tuple[dict[str, dict[str, Any]], list[float], list[float],
     "COLLAB": (
         {
             f"T={t}, shares": {
-                "n_layers": t,
-                "dim": 64,
-                "graph_anchors": 256,
-                "graph_sharpness": 0.05,
-                "readout": "shares",
+                "nodes__n_layers": t,
+                "nodes__dim": 64,
+                "readout__n_anchors": 256,
+                "readout__family__sharpness": 0.05,
+                "readout__reading": "shares",
             }
             for t in (1, 2)
         },
@@ -103,9 +125,20 @@ CANDIDATES: dict[str, tuple[dict[str, dict[str, Any]], list[float], list[float],
 SECOND: dict[str, tuple[dict[str, dict[str, Any]], list[float], list[float], int, int]] = {
     "PROTEINS": (
         {
-            "stage 0": {"n_layers": 0, "graph_anchors": 64, "seeds": 2},
-            "T=2, one anchor in layers": {"n_layers": 2, "n_anchors": 1, "graph_anchors": 64, "seeds": 2},
-            "edges": {"n_layers": 0, "graph_anchors": 128, "graph_sharpness": 0.3, "multiset": EDGES, "seeds": 2},
+            "stage 0": {"nodes__n_layers": 0, "readout__n_anchors": 64, "seeds": 2},
+            "T=2, one anchor in layers": {
+                "nodes__n_layers": 2,
+                "nodes__n_anchors": 1,
+                "readout__n_anchors": 64,
+                "seeds": 2,
+            },
+            "edges": {
+                "nodes__n_layers": 0,
+                "readout__n_anchors": 128,
+                "readout__family__sharpness": 0.3,
+                "nodes__multiset": EDGES,
+                "seeds": 2,
+            },
         },
         [0.5, 2.0],
         [0.3, 1.0, 3.0, 10.0],
@@ -115,10 +148,10 @@ SECOND: dict[str, tuple[dict[str, dict[str, Any]], list[float], list[float], int
     "IMDBBINARY": (
         {
             f"T={t}, core numbers": {
-                "n_layers": t,
-                "n_anchors": 1,
-                "graph_anchors": 128,
-                "graph_sharpness": 0.3,
+                "nodes__n_layers": t,
+                "nodes__n_anchors": 1,
+                "readout__n_anchors": 128,
+                "readout__family__sharpness": 0.3,
                 "inputs": ("degrees", "cores"),
                 "seeds": 3,
             }
@@ -132,40 +165,41 @@ SECOND: dict[str, tuple[dict[str, dict[str, Any]], list[float], list[float], int
 }
 
 # One change at a time, to a base that suits molecules and ego networks alike.
-BASE: dict[str, Any] = {"n_layers": 2, "graph_anchors": 64}
+BASE: dict[str, Any] = {"nodes__n_layers": 2, "readout__n_anchors": 64}
 CHANGES: dict[str, dict[str, Any]] = {
     "base: two layers, 64 anchors, counts": {},
-    "stage 0 alone": {"n_layers": 0},
-    "one layer": {"n_layers": 1},
-    "four layers": {"n_layers": 4},
-    "16 anchors in readouts": {"graph_anchors": 16},
-    "256 anchors in readouts": {"graph_anchors": 256},
-    "one anchor in layers (mean pooling)": {"n_anchors": 1},
-    "hard readouts": {"graph_sharpness": 0.01},
-    "soft readouts": {"graph_sharpness": 0.5},
+    "stage 0 alone": {"nodes__n_layers": 0},
+    "one layer": {"nodes__n_layers": 1},
+    "four layers": {"nodes__n_layers": 4},
+    "16 anchors in readouts": {"readout__n_anchors": 16},
+    "256 anchors in readouts": {"readout__n_anchors": 256},
+    "one anchor in layers (mean pooling)": {"nodes__n_anchors": 1},
+    "hard readouts": {"readout__family__sharpness": 0.01},
+    "soft readouts": {"readout__family__sharpness": 0.5},
     "three seeds side by side": {"seeds": 3},
-    "shares instead of counts": {"readout": "shares"},
-    "means, one anchor": {"readout": "means", "graph_anchors": 1},
-    "means and counts, 8 anchors": {"readout": "both", "graph_anchors": 8},
-    "readouts through a kernel map": {"graph_kernel": "exp"},
-    "no counts in layers": {"counts": False},
-    "unit blocks": {"unit_blocks": True},
+    "shares instead of counts": {"readout__reading": "shares"},
+    "means, one anchor": {"readout__reading": "means", "readout__n_anchors": 1},
+    "means and counts, 8 anchors": {"readout__reading": "both", "readout__n_anchors": 8},
+    "readouts through a kernel map": {"readout__kernel": Nystrom(bandwidth=1.0)},
+    "no counts in layers": {"nodes__counts": False},
+    "unit blocks": {"readout__unit": True},
     "no degrees": {"inputs": "no degrees"},
     "degrees alone": {"inputs": "degrees"},
     "degrees and core numbers alone": {"inputs": ("degrees", "cores")},
-    "open neighbourhoods": {"multiset": "open-neighbourhood"},
-    "pairs": {"multiset": "pairs"},
-    "paths of length 2": {"multiset": Paths(length=2, max_paths=64)},
-    "two hops": {"multiset": Hops(k=2)},
-    "heat kernel": {"multiset": HeatKernel(time=2.0, members=32)},
-    "2-tuples, connected, one layer": {"multiset": EDGES, "n_layers": 1, "dim": 64},
-    "diagonal mixtures in layers": {"family": "diagonal-mixture", "n_anchors": 4, "dim": 64},
-    "von Mises-Fisher in layers": {"family": "von-mises-fisher"},
-    "von Mises-Fisher in readouts": {"graph_family": "von-mises-fisher"},
-    "balanced E-step": {"e_step": "balanced", "graph_anchors": 16},
-    "unbalanced E-step": {"e_step": "unbalanced", "graph_anchors": 16},
-    "three EM iterations": {"n_em_iter": 3},
+    "open neighbourhoods": {"nodes__multiset": "open-neighbourhood"},
+    "pairs": {"nodes__multiset": "pairs"},
+    "paths of length 2": {"nodes__multiset": Paths(length=2, max_paths=64)},
+    "two hops": {"nodes__multiset": Hops(k=2)},
+    "heat kernel": {"nodes__multiset": HeatKernel(time=2.0, members=32)},
+    "2-tuples, connected, one layer": {"nodes__multiset": EDGES, "nodes__n_layers": 1, "nodes__dim": 64},
+    "diagonal mixtures in layers": {"nodes__family": "diagonal-mixture", "nodes__n_anchors": 4, "nodes__dim": 64},
+    "von Mises-Fisher in layers": {"nodes__family": "von-mises-fisher"},
+    "von Mises-Fisher in readouts": {"readout__family": "von-mises-fisher"},
+    "balanced E-step": {"nodes__em__e_step": "balanced", "readout__n_anchors": 16},
+    "unbalanced E-step": {"nodes__em__e_step": "unbalanced", "readout__n_anchors": 16},
+    "three EM iterations": {"nodes__em__n_iter": 3},
 }
+TINY: dict[str, Any] = {"nodes__n_layers": 1, "readout__n_anchors": 4}
 ABLATION_GRID = {"gammas": (0.3, 1.0, 2.0), "Cs": (1.0, 3.0, 10.0)}
 MOST_GRAPHS_OF_A_SMALL_SET = 2000
 
@@ -202,7 +236,10 @@ def make(settings: dict[str, Any], graphs: Any, threads: int) -> FeatureUnion:
         known = {"features": graphs.X, "tags": graphs.tags, "edge-tags": graphs.edge_tags}
         settings["inputs"] = tuple(name for name, part in known.items() if part is not None)
     return FeatureUnion(
-        [(str(s), FisherGraphEmbedding(random_state=s, n_jobs=threads, **settings)) for s in range(seeds)]
+        [
+            (str(seed), FisherGraphEmbedding(random_state=seed, n_jobs=threads).set_params(**settings))
+            for seed in range(seeds)
+        ]
     )
 
 
@@ -233,7 +270,7 @@ def nested_set(name: str, args: Namespace, rows: Rows) -> tuple[list[float], lis
     data = load_set(name, args)
     candidates, gammas, Cs, inner, repeats = (SECOND if args.second else CANDIDATES)[name]
     if args.quick:
-        candidates, inner, repeats = {"tiny": {"n_layers": 1, "graph_anchors": 4}}, 2, 1
+        candidates, inner, repeats = {"tiny": TINY}, 2, 1
     start = time.perf_counter()
     grid = {"gammas": gammas, "Cs": Cs, "inner": inner, "repeats": repeats}
 
@@ -297,7 +334,7 @@ def seconds_of_nci1(args: Namespace) -> None:
     """The embedding of NCI1 by the candidate with most layers, three times."""
     rows = Rows("graphs", args)
     data = load_set("NCI1", args)
-    settings = {"n_layers": 1, "graph_anchors": 4} if args.quick else CANDIDATES["NCI1"][0]["T=4, 256 anchors"]
+    settings = TINY if args.quick else CANDIDATES["NCI1"][0]["T=4, 256 anchors"]
     model = make(settings, data.graphs, args.threads)
     model.fit_transform(data.graphs[: len(data) // 10])  # compile
     before = time.process_time()

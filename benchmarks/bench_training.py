@@ -77,29 +77,29 @@ def measure(args: Namespace, graph: str, model: str) -> dict[str, Any]:
     torch.manual_seed(0)
     net = build(model, x.shape[1], int(y.max()) + 1, args.hidden).to(args.device).train()
     optimizer = torch.optim.Adam(net.parameters(), lr=0.001)
-    card = args.device != "cpu"
+    gpu = args.device != "cpu"
 
     def epoch() -> None:
         optimizer.zero_grad(set_to_none=True)
         F.cross_entropy(net(x, edges)[train], y[train]).backward()
         optimizer.step()
-        if card:
+        if gpu:
             torch.cuda.synchronize()
 
-    peak = peak_of(epoch, card)
-    times = seconds(epoch, repeat=20 if card else 3, warm_up=3 if card else 1)
+    peak = peak_of(epoch, gpu)
+    times = seconds(epoch, repeat=20 if gpu else 3, warm_up=3 if gpu else 1)
     return {
         "nodes": x.shape[0], "edges": edges.shape[1], "parameters": parameters(net), "epoch_s": times,
         "peak_gb": peak / 1e9,
     }  # fmt: skip
 
 
-def peak_of(epoch: Any, card: bool) -> int:
+def peak_of(epoch: Any, gpu: bool) -> int:
     """The most bytes beyond those held before; of a second epoch, when compiling is done."""
     import torch
 
     epoch()
-    if not card:
+    if not gpu:
         with PeakMemory() as memory:
             epoch()
         return memory.extra

@@ -37,7 +37,7 @@ RESULTS = HERE / "results"
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of malloc.h
 SKIPPED = 77  # the exit status of a benchmark that an absent package keeps from running
 
-# The door.
+# Options and data.
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -70,7 +70,7 @@ def data_folder(given: Path | None) -> Path | None:
 
 
 def load(name: str, given: Path | None) -> GraphData:
-    """The graph called `name`; a folder that does not hold it ends the run with a sentence."""
+    """The graph called `name`; a folder that does not hold it ends the run with a message."""
     if name == "cora":
         return load_graph(name)
     folder = data_folder(given)
@@ -91,17 +91,17 @@ def tiny_graph(n_nodes: int = 300, n_features: int = 60, n_classes: int = 3, see
     sources, targets = np.nonzero(np.triu(rng.random((n_nodes, n_nodes)) < np.where(same, 0.06, 0.01), 1))
     own = np.arange(n_features) % n_classes == y[:, None]
     words = (rng.random((n_nodes, n_features)) < np.where(own, 0.2, 0.08)).astype(np.float32)
-    train, val, test = random_split(n_nodes, seed, shares=(0.2, 0.3))
+    train, val, test = random_split(n_nodes, seed, fractions=(0.2, 0.3))
     graph = undirected_graph(sources, targets, n_nodes)
     return GraphData("tiny", sp.csr_array(words), graph, y.astype(np.int64), train, val, test)
 
 
 def random_split(
-    n_nodes: int, seed: int, shares: tuple[float, float] = (0.1, 0.1)
+    n_nodes: int, seed: int, fractions: tuple[float, float] = (0.1, 0.1)
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Random (train, val, test) node numbers: 10/10/80 unless other shares are given."""
+    """Random (train, val, test) node numbers: 10/10/80 unless other fractions are given."""
     order = np.random.default_rng(seed).permutation(n_nodes)
-    first, second = round(shares[0] * n_nodes), round((shares[0] + shares[1]) * n_nodes)
+    first, second = round(fractions[0] * n_nodes), round((fractions[0] + fractions[1]) * n_nodes)
     return np.sort(order[:first]), np.sort(order[first:second]), np.sort(order[second:])
 
 
@@ -128,10 +128,10 @@ def timed(function: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def keep_freed_memory() -> None:
-    """Have the C library keep what is freed, for all that runs in this process, where it can be told to.
+    """Make the C library keep freed memory for this process, if it can.
 
-    Otherwise every large array is pages that the system has to supply anew. What that costs differs by a factor of
-    fifty between systems, and between two calls on a guest whose host takes idle pages back.
+    Otherwise the system supplies new pages for every large array. The cost of that differs by a factor of fifty between
+    systems, and between two calls on a virtual machine whose host takes idle pages back.
     """
     with contextlib.suppress(OSError, AttributeError):  # not glibc
         library = ctypes.CDLL(None)
@@ -149,8 +149,8 @@ def resident_bytes() -> int:
 class PeakMemory:
     """`with PeakMemory() as memory: …`, then `memory.extra`: the most resident bytes inside, minus those before.
 
-    The kernel's own high-water mark is used where it can be set back; otherwise a thread looks every two
-    milliseconds. Run it in a process of its own: memory that was freed earlier would hide what is asked for now.
+    The kernel's own high-water mark is used if it can be reset; otherwise a thread reads the memory every two
+    milliseconds. Run it in a process of its own: memory that was freed earlier would hide new allocations.
     """
 
     def __enter__(self) -> PeakMemory:
@@ -184,7 +184,7 @@ def _return_freed_memory() -> None:
 def _reset_high_water_mark() -> bool:
     try:
         Path("/proc/self/clear_refs").write_text("5")
-        # Where the kernel took the order without obeying it, the mark is still that of the past.
+        # If the kernel ignored the reset, the mark is still the old one.
         return _high_water_mark() <= 1.02 * resident_bytes()
     except OSError:
         return False
@@ -196,7 +196,7 @@ def _high_water_mark() -> int:
 
 
 def available_bytes() -> int:
-    """The memory that can be had without swapping; where the system does not say, all that is installed."""
+    """The memory available without swapping; all installed memory if the system does not tell."""
     try:
         return int(Path("/proc/meminfo").read_text().split("MemAvailable:")[1].split()[0]) * 1024
     except (OSError, IndexError):
@@ -249,7 +249,7 @@ class Rows:
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a results file; none where there is no file."""
+    """The rows of a results file; none if there is no file."""
     if not path.is_file():
         return []
     with path.open(newline="", encoding="utf-8") as stream:

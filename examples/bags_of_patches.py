@@ -1,6 +1,6 @@
 """Digits as bags of patches: an embedding of sets, a linear probe on it, and a kernel machine on its Gram matrix.
 
-A digit of 8 × 8 pixels is the set of its 36 patches of 3 × 3 intensities; where a patch lies is not said.
+A digit of 8 × 8 pixels is the set of its 36 patches of 3 × 3 intensities. The positions of the patches are not used.
 """
 
 from __future__ import annotations

@@ -250,6 +250,26 @@ class MissingExtra(FishergraphError, ImportError):
         )
 
 
+class MissingDevice(FishergraphError, RuntimeError):
+    """The device that was asked for does not exist here.
+
+    Attributes
+    ----------
+    device : str
+        Its name.
+    reason : str
+        Why it cannot be used.
+    """
+
+    def __init__(self, message: str | None = None, *, device: str = "", reason: str = ""):
+        self.device, self.reason = device, reason
+        super().__init__(message, device=device, reason=reason)
+
+    def _sentence(self, name: Name, setting: Setting) -> str:
+        cpu = setting("device", "cpu")
+        return f"{setting('device', self.device)} cannot be used: {self.reason}; set {cpu}, or use a machine with a GPU."
+
+
 # --- warnings -------------------------------------------------------------------------------------------
 
 

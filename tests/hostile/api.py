@@ -9,13 +9,9 @@ import numpy as np
 import fishergraph as fg
 from hostile import estimator_cases as estimators
 from hostile import function_cases as functions
+from hostile import network_cases as networks
 from hostile.estimator_cases import Case
 from hostile.ingredients import Rng
-
-try:
-    from hostile import network_cases as networks
-except ImportError:
-    networks = None
 
 
 def make(seed: int) -> Case:
@@ -51,6 +47,6 @@ AREAS: dict[str, tuple[Callable[[Rng], Case], float]] = {
     "bounds": (functions.bounds, 4),
     "probes": (functions.probes, 5),
     "helpers": (functions.helpers, 4),
+    "tensors": (networks.tensors, 7),
+    "FisherClassifier": (networks.classifier, 2),
 }
-if networks is not None:
-    AREAS |= {"tensors": (networks.tensors, 5), "FisherClassifier": (networks.classifier, 1)}

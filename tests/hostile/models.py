@@ -19,15 +19,10 @@ from typing import Any
 import numpy as np
 
 from fishergraph.estimators.model_file import _checksum
-from hostile.model_kinds import MODELS
+from hostile import model_kinds, network_models
 from hostile.rule import Fault
 
-try:
-    from hostile import network_models
-
-    MODELS = {**MODELS, **network_models.MODELS}
-except ImportError:
-    pass
+MODELS = {**model_kinds.MODELS, **network_models.MODELS}
 
 
 @cache

@@ -8,16 +8,18 @@ import numpy as np
 import torch
 
 import fishergraph as fg
-from fishergraph.nn import FisherConv, FisherNet
+from fishergraph.nn import FisherAggregation, FisherConv, FisherNet, Training, tensor_sets, train
 from fishergraph.nn.classifier import FisherClassifier
-from fishergraph.ops.tensor_edges import tensor_sets
 from hostile import ingredients as it
 from hostile.estimator_cases import SMALL, Case, node_data, settings_of, size
 from hostile.function_cases import by_engine, labels
 from hostile.ingredients import Rng, made, pick
-from hostile.parameters import absurd, parameters
+from hostile.parameters import absurd, nested, options_of, parameters, value
 
 torch.set_num_threads(1)
+_TRAIN = ("lr", "weight_decay", "patience", "schedule", "batch_size", "num_neighbors", "near", "amp", "seed", "val",
+          "edge_weight", "loader", "checkpoint_every", "resume")  # fmt: skip
+_SMALL = {"n_layers": 1, "n_anchors": 2, "dim": 4, "training": Training(max_epochs=2), "random_state": 0, "n_jobs": 1}
 
 
 def _tensor(rng: Rng, shape: tuple) -> torch.Tensor:
@@ -43,8 +45,8 @@ def _edge_index(rng: Rng, n: int) -> Any:
 def tensors(rng: Rng) -> Case:
     n, d = size(rng)
     x, edges = _tensor(rng, (n, d)), _edge_index(rng, n)
-    which = pick(rng, ("conv", "net", "em_means", "sets", "embedding"))
-    if which in ("conv", "net") and not bool(torch.isfinite(x.real.float()).all()):
+    which = pick(rng, ("conv", "conv", "net", "aggregation", "train", "em_means", "sets", "embedding"))
+    if which in ("conv", "net", "aggregation") and not bool(torch.isfinite(x.real.float()).all()):
         x = torch.randn(n, d)  # modules of PyTorch pass NaN on, and what float32 cannot hold as infinity
     weights = None if rng.random() < 0.6 else torch.from_numpy(it.edge_weights(rng, edges.shape[-1]).astype("f8"))
     label = f"{which} {x.dtype} {tuple(x.shape)} {edges.dtype}"
@@ -55,7 +57,24 @@ def tensors(rng: Rng) -> Case:
     if which == "net":
         settings = {"in_channels": d, "hidden_channels": 3, "num_layers": 1, "out_channels": 2, "num_anchors": 2}
         settings |= settings_of(FisherNet, rng)
+        extra = pick(rng, [name for name in options_of(FisherConv) if "channels" not in name])
+        settings |= {extra: value(rng, extra)} if rng.random() < 0.4 else {}
         return f"{label} {settings}", lambda: FisherNet(**made(settings))(x, edges, weights)
+    if which == "aggregation":
+        settings = {"in_channels": d, "out_channels": 3, "num_anchors": 2, **settings_of(FisherAggregation, rng)}
+        index = torch.sort(torch.from_numpy(rng.integers(0, 4, size=n)))[0]
+        beside = {key: absurd(rng) for key in ("dim_size", "dim") if rng.random() < 0.1}
+        return f"{label} {settings} {beside}", lambda: FisherAggregation(**made(settings))(x, index, **beside)
+    if which == "train":
+        options = {name: value(rng, name) for name in _TRAIN if rng.random() < 0.15}
+        rows = pick(rng, (np.arange(n), np.arange(n) + 1, absurd(rng)))
+        y = labels(rng, n)
+
+        def run_train() -> Any:
+            net = FisherNet(d, 3, 1, 2, num_anchors=2)
+            return train(net, x, y, edges, **{"train": rows, "epochs": 1, **made(options)}).rows
+
+        return f"{label} {options} {rows} {y}", run_train
     if which == "sets":
         options = {key: absurd(rng) for key in ("n_sets", "n_points") if rng.random() < 0.3}
         return f"{label} {options}", lambda: tensor_sets(edges, weights=weights, **options).weights
@@ -77,13 +96,14 @@ def tensors(rng: Rng) -> Case:
 def classifier(rng: Rng) -> Case:
     n = 12
     (label, (X, beside)), settings, y = node_data(rng, 3), settings_of(FisherClassifier, rng), labels(rng, n)
-    if settings.get("max_epochs") not in (None, 1, 2):
-        settings.pop("max_epochs", None)  # training is bounded elsewhere
+    change = nested(rng, FisherClassifier) if rng.random() < 0.4 else {}
     if X is not None and tuple(getattr(X, "shape", ()))[:1] != (n,):
         X, beside = it.matrix(rng, n, 3)[1], {"graph": it.graph(rng, n)[1]}
 
     def run() -> Any:
-        model = FisherClassifier(**{**SMALL[FisherClassifier], **made(settings)})
+        model = FisherClassifier(**{**_SMALL, **made(settings)}).set_params(**made(change))
+        if isinstance(model.training, Training):  # training is bounded elsewhere
+            model.set_params(training__max_epochs=min(model.training.max_epochs, 2))
         return model.fit(X, y, **made(beside)).predict_proba(X, **made(beside))
 
-    return f"{label} {y} {settings}", run
+    return f"{label} {y} {settings} {change}", run

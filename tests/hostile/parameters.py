@@ -14,10 +14,11 @@ from fishergraph import multiset as multisets
 from fishergraph._component import Component
 from fishergraph.device import Device
 from fishergraph.kernel_map import Identity, Standardize
+from fishergraph.nn import Network, Training, WeightedMixture
 from fishergraph.published import PublishedMixture, PublishedNystrom
 from hostile.ingredients import Later, Rng, made, pick
 
-FAMILIES = (*families.FAMILIES.values(), PublishedMixture)
+FAMILIES = (*families.FAMILIES.values(), PublishedMixture, WeightedMixture)
 KERNELS = (fg.Nystrom, Identity, PublishedNystrom)
 # The components that a parameter or an option takes.
 KINDS: dict[str, tuple[type[Component], ...]] = {
@@ -30,6 +31,9 @@ KINDS: dict[str, tuple[type[Component], ...]] = {
     "walk": (fg.Walk,),
     "readout": (fg.Readout,),
     "device": (Device,),
+    "network": (Network,),
+    "training": (Training,),
+    "head": (fg.Nystrom, Identity),
 }
 COMPONENTS = tuple(dict.fromkeys(kind for kinds in KINDS.values() for kind in kinds))
 
@@ -38,7 +42,8 @@ ABSURD = (
     1e-30, 1e30, 0.5, 1.5, True, False, [], {}, (), object(), np.float32(2), np.int64(3), np.array(3),
     np.array([1, 2]), np.array(["a"]), 1j, b"cpu", "kmean", "exp ", "Neighbourhood", float,
     # Components in the wrong parameter, and classes in place of what they make.
-    fg.EM(), fg.Walk(), fg.Hops(), fg.Nystrom(), fg.GaussianMixture(), fg.Readout(), Device(), fg.EM, fg.Hops, fg.Walk,
+    fg.EM(), fg.Walk(), fg.Hops(), fg.Nystrom(), fg.GaussianMixture(), fg.Readout(), Device(), Network(),
+    Training(), fg.EM, fg.Hops, fg.Walk,
     fg.FisherEmbedding, fg.FisherSetEmbedding(),
 )  # fmt: skip
 
@@ -104,7 +109,32 @@ SOUND: dict[str, tuple] = {
     # functions
     "n_em_iter": (0, 1, 2, 3),
     "engine": (None, "numba", "scipy", "torch", "triton"),
+    # networks
+    "in_channels": (3, (3, 3), -1),
+    "out_channels": (1, 3, None),
+    "hidden_channels": (1, 3),
+    "num_layers": (1, 2),
+    "num_anchors": (1, 2, 3),
     "head": ("nystrom", "relu", "linear", "identity"),
+    "heads": (1, 2),
+    "concat": (True, False),
+    "jk": ("cat", "last"),
+    "dropout": (0.0, 0.5, 1.0),
+    "input_dropout": (0.0, 0.5, 1.0),
+    "member_dropout": (0.0, 0.5, 1.0),
+    "residual": (True, False),
+    "bias": (True, False),
+    "pooling": (None, "mean", "fisher"),
+    # training
+    "lr": (0.001, 1.0, 1e-12),
+    "weight_decay": (0.0, 5e-4, 1.0),
+    "max_epochs": (1, 2),
+    "patience": (None, 1, 100),
+    "schedule": (None, "cosine", "plateau"),
+    "validation_fraction": (0.0, 0.1, 0.9),
+    "batch_size": (None, 1, 4, 100),
+    "fan_out": (None, 1, 10, [2, 3], (2,)),
+    "amp": (False, True, "bf16", "fp16"),
 }
 # These would leave the process: other devices, any number of threads, output to the screen.
 _LEFT_OUT = {"device", "verbose", "n_jobs"}

@@ -20,11 +20,13 @@ _PACKAGE = str(Path(fishergraph.__file__).parent).replace("\\", "/") + "/"
 _RAISE = dis.opmap["RAISE_VARARGS"]
 # What the library may raise. Everything else (KeyError, AttributeError, a plain ValueError, …) comes from inside.
 _TYPES = (FishergraphError, OSError)
-# Scikit-learn validates for its estimators; its messages are written for users.
-_VALIDATION = ("sklearn/utils/validation.py", "sklearn/utils/_param_validation.py", "sklearn/base.py")
-
-
-_PENDING = ("nn/", "ops/", "cli/", "lab/")
+# Scikit-learn and PyTorch Geometric validate for their base classes; their messages are written for users.
+_VALIDATION = (
+    "sklearn/utils/validation.py",
+    "sklearn/utils/_param_validation.py",
+    "sklearn/base.py",
+    "torch_geometric/nn/aggr/base.py",
+)
 
 
 class Fault(Exception):
@@ -58,8 +60,6 @@ def is_clear(error: BaseException) -> bool:
         return isinstance(error, (ValueError, TypeError))
     # An error from compiled code has no frame of its own: the innermost frame then stands at a call, not at a raise.
     raised = file.startswith(_PACKAGE) and code.co_code[tb.tb_lasti] == _RAISE
-    if raised and file.removeprefix(_PACKAGE).startswith(_PENDING):
-        return isinstance(error, (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError))
     return raised and isinstance(error, _TYPES)
 
 

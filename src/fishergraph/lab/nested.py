@@ -20,6 +20,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.svm import SVC, LinearSVC
 
 from fishergraph._arrays import check_in_range, plain_array
+from fishergraph._errors import InputError
 from fishergraph._parallel import one_blas_thread
 from fishergraph._validation import check_integer, check_number, look_up
 from fishergraph.probes.door import check_embedding, check_split, encode
@@ -294,7 +295,7 @@ def _validate(
     for probe in probes:
         look_up(_CLASSIFIERS, probe, "probes")
     if not (probes and Cs and gammas):
-        raise ValueError("probes, Cs and gammas must each hold at least one candidate, got an empty list.")
+        raise InputError("probes, Cs and gammas must each hold at least one candidate, got an empty list.")
     splitter = RepeatedStratifiedKFold(
         n_splits=check_integer(inner, "inner", least=2, most=2**31 - 1),
         n_repeats=check_integer(repeats, "repeats", least=1, most=1000),
@@ -310,7 +311,7 @@ def _validate(
 
 def _validate_list(values: Any, name: str) -> list:
     if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__") or getattr(values, "ndim", 1) == 0:
-        raise ValueError(f"{name} must be a list, got {values!r}.")
+        raise InputError(f"{name} must be a list, got {values!r}.")
     return list(values)
 
 
@@ -326,12 +327,12 @@ def _validate_rows(named: dict[str, Any], y: Any) -> tuple[np.ndarray, dict[str,
     for name, Z in named.items():
         rows = check_embedding(Z, name)
         if y.shape != rows.shape[:1]:
-            raise ValueError(
+            raise InputError(
                 f"{name} must have one row for each label, got {rows.shape[0]} rows and labels of shape {y.shape}."
             )
         embeddings[name] = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
     if not embeddings:
-        raise ValueError("embeddings must hold at least one embedding, got an empty dict.")
+        raise InputError("embeddings must hold at least one embedding, got an empty dict.")
     return y, embeddings
 
 
@@ -340,18 +341,20 @@ def _validate_folds(folds: Any, y: np.ndarray, inner: int) -> list[tuple[np.ndar
     checked = []
     for number, fold in enumerate(_validate_list(folds, "folds")):
         if not isinstance(fold, (tuple, list)) or len(fold) != 2:
-            raise ValueError(f"fold {number} must be a pair (train, test) of row numbers, got {fold!r}.")
+            raise InputError(f"fold {number} must be a pair (train, test) of row numbers, got {fold!r}.")
         try:
             _, train, test = check_split(y, fold[0], fold[1], len(y), names=("train", "test"), what="row")
             largest = np.bincount(encode(y[train])[1]).max()
         except ValueError as error:
-            raise ValueError(f"in fold {number} {error}") from None
+            raise InputError(f"in fold {number} {error}") from None
         if largest < inner:
-            raise ValueError(
-                f"fold {number} must have a class with at least inner = {inner} training rows, got at most {largest}; "
-                "lower inner, or correct the folds."
+            raise InputError(
+                parameter=f"fold {number}",
+                expected=f"have a class with at least inner = {inner} training rows",
+                got=f"at most {largest}",
+                advice="lower inner, or correct the folds",
             )
         checked.append((train, test))
     if not checked:
-        raise ValueError("folds must hold at least one pair (train, test), got an empty list.")
+        raise InputError("folds must hold at least one pair (train, test), got an empty list.")
     return checked

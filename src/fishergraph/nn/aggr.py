@@ -7,13 +7,13 @@ from typing import Any, Self
 from torch import Tensor
 from torch_geometric.nn.aggr import Aggregation
 
+from fishergraph.device import random_stream
 from fishergraph.em.settings import EM
 from fishergraph.family import Family
 from fishergraph.nn.edges import group_sets
 from fishergraph.nn.families import make_mixture
 from fishergraph.nn.heads import LinearHead
-from fishergraph.nn.rows import match_dtype
-from fishergraph.ops.streams import random_stream
+from fishergraph.nn.rows import check_rows, match_dtype
 
 
 class FisherAggregation(Aggregation):
@@ -136,6 +136,7 @@ class FisherAggregation(Aggregation):
             One row per group.
         """
         self.assert_two_dimensional_input(x, dim)
+        check_rows(x)
         self.mixture.expect(x.shape[1])
         sets = group_sets(index, ptr, x.shape[0], dim_size)  # type: ignore[arg-type]
         if self.head is None:

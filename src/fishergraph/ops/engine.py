@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from fishergraph._errors import InputError, MissingExtra
 from fishergraph._repr import short_repr
 from fishergraph._validation import look_up
 from fishergraph.config import engine_setting
@@ -220,18 +221,24 @@ def _choose(
                 return engine
         except ImportError as error:
             if name is not None:
-                raise ImportError(
-                    f"engine {name!r} needs a package that is missing ({error}); run: pip install 'fishergraph[gpu]'."
+                raise MissingExtra(
+                    f"engine {name!r} needs a package that is missing ({error}); run: pip install 'fishergraph[gpu]'.",
+                    package=error.name or "",
+                    extra="gpu",
                 ) from error
             reason = str(error)
         if name is not None:
-            raise ValueError(
+            raise InputError(
                 f"engine {name!r} cannot do this: {reason}; name another of {', '.join(map(repr, ENGINES))}, "
-                "or engine=None to choose one."
+                "or engine=None to choose one.",
+                parameter="engine",
+                value=name,
             )
         if device in engine.devices:
             logger.log(level, "engine %s is not used: %s", engine.name, reason)
-    raise ValueError(f"no engine can do this on device {device!r}; use a CPU or CUDA device.")
+    raise InputError(
+        f"no engine can do this on device {device!r}; use a CPU or CUDA device.", parameter="device", value=device
+    )
 
 
 def _wrong_device(engine: Engine, device: str) -> str:

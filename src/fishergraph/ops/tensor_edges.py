@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._records import changed
 from fishergraph._validation import check_integer, look_up
 from fishergraph.multiset import WEIGHTS, LiftedSets, Multisets
@@ -50,10 +51,15 @@ def tensor_sets(
     2
     """
     if weights is not None and not isinstance(weights, Tensor):
-        raise TypeError(f"weights must be a tensor, got {type(weights).__name__}; use torch.as_tensor.")
+        raise InputTypeError(
+            parameter="weights",
+            expected="be a tensor",
+            got=f"{type(weights).__name__}",
+            advice="use torch.as_tensor",
+        )
     if isinstance(edges, LiftedSets):
         if weights is not None:
-            raise ValueError("lifted sets have weights of their own, got weights too; leave them out.")
+            raise InputError("lifted sets have weights of their own, got weights too; leave them out.")
         return changed(edges, sets=tensor_sets(edges.sets), subgraphs=torch.as_tensor(edges.subgraphs))
     if isinstance(edges, (TensorSets, Multisets)) or getattr(edges, "layout", torch.strided) != torch.strided:
         sets = _from_compressed(edges, weights)
@@ -61,16 +67,23 @@ def tensor_sets(
         _check_count("n_points", n_points, sets.n_points)
         return sets
     if not isinstance(edges, Tensor):
-        raise TypeError(
-            f"edges must be a (2, edge) tensor, an EdgeIndex, a sparse tensor, Multisets or TensorSets, "
-            f"got {type(edges).__name__}; convert it with torch.as_tensor."
+        raise InputTypeError(
+            parameter="edges",
+            expected="be a (2, edge) tensor, an EdgeIndex, a sparse tensor, Multisets or TensorSets",
+            got=f"{type(edges).__name__}",
+            advice="convert it with torch.as_tensor",
         )
     return _from_edge_index(edges, n_sets, n_points, weights)
 
 
 def _check_count(name: str, asked: int | None, found: int) -> None:
     if asked is not None and asked != found:
-        raise ValueError(f"{name} must be {found}, as the edges say, got {asked!r}; leave it out.")
+        raise InputError(
+            parameter=name,
+            expected=f"be {found}, as the edges say",
+            got=f"{asked!r}",
+            advice="leave it out",
+        )
 
 
 def _from_compressed(edges: Any, weights: Tensor | None) -> TensorSets:
@@ -83,7 +96,7 @@ def _from_compressed(edges: Any, weights: Tensor | None) -> TensorSets:
         ]
         return check_sets(TensorSets(arrays[0], arrays[1], arrays[2] if weights is None else weights, edges.n_points))  # type: ignore
     if weights is not None:
-        raise ValueError("the values of a sparse tensor are its weights, got weights too; leave them out.")
+        raise InputError("the values of a sparse tensor are its weights, got weights too; leave them out.")
     return _from_sparse(edges)
 
 
@@ -95,9 +108,11 @@ def _own(array: np.ndarray) -> np.ndarray:
 def _from_sparse(matrix: Tensor) -> TensorSets:
     """Rows are sets; CSR without a copy, the others sorted once."""
     if matrix.ndim != 2 or matrix.layout not in (torch.sparse_csr, torch.sparse_csc, torch.sparse_coo):
-        raise ValueError(
-            f"a sparse tensor must be a COO, CSR or CSC matrix, got {matrix.layout} of {tuple(matrix.shape)}; "
-            "convert it."
+        raise InputError(
+            parameter="a sparse tensor",
+            expected="be a COO, CSR or CSC matrix",
+            got=f"{matrix.layout} of {tuple(matrix.shape)}",
+            advice="convert it",
         )
     n_sets, n_points = matrix.shape
     if matrix.layout == torch.sparse_csr:
@@ -114,9 +129,11 @@ def _from_sparse(matrix: Tensor) -> TensorSets:
 def _from_edge_index(edges: Tensor, n_sets: int | None, n_points: int | None, weights: Tensor | None) -> TensorSets:
     """Sources are points, targets are sets (PyG's flow)."""
     if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype not in (torch.int32, torch.int64):
-        raise ValueError(
-            f"edges must be int32 or int64 of shape (2, edge), got {tuple(edges.shape)} of {edges.dtype}; "
-            "stack sources and targets."
+        raise InputError(
+            parameter="edges",
+            expected="be int32 or int64 of shape (2, edge)",
+            got=f"{tuple(edges.shape)} of {edges.dtype}",
+            advice="stack sources and targets",
         )
     size: Sequence[int | None] = getattr(edges, "sparse_size", lambda: (None, None))()
     in_order = getattr(edges, "is_sorted_by_col", False)
@@ -128,12 +145,19 @@ def _from_edge_index(edges: Tensor, n_sets: int | None, n_points: int | None, we
     n_points = check_range(points, size[0] if n_points is None else n_points, "sources")
     n_sets = check_range(targets, size[1] if n_sets is None else n_sets, "targets")
     if weights is not None and weights.shape != points.shape:
-        raise ValueError(
-            f"weights must hold one number for each of the {len(points)} edges, got shape {tuple(weights.shape)}; "
-            "pass them in the order of the edges."
+        raise InputError(
+            parameter="weights",
+            expected=f"hold one number for each of the {len(points)} edges",
+            got=f"shape {tuple(weights.shape)}",
+            advice="pass them in the order of the edges",
         )
     if weights is not None and weights.device != edges.device:
-        raise ValueError(f"weights must be on {edges.device} like the edges, got {weights.device}; move them there.")
+        raise InputError(
+            parameter="weights",
+            expected=f"be on {edges.device} like the edges",
+            got=f"{weights.device}",
+            advice="move them there",
+        )
     if in_order:
         borders = torch.arange(n_sets + 1, device=edges.device, dtype=targets.dtype)
         return check_sets(TensorSets(torch.searchsorted(targets.contiguous(), borders), points, weights, n_points))
@@ -192,27 +216,37 @@ def _known_rule(weights: str | None) -> str:
 def check_edges(edge_index: Tensor, weights: Tensor | None, n_nodes: int) -> Tensor:
     """The edges, or the sentence that says what is wrong with them."""
     if edge_index.ndim != 2 or edge_index.shape[0] != 2 or edge_index.is_floating_point() or edge_index.is_complex():
-        raise ValueError(
-            f"edge_index must be whole numbers of shape (2, E), got {tuple(edge_index.shape)} of {edge_index.dtype}; "
-            "stack sources and targets."
+        raise InputError(
+            parameter="edge_index",
+            expected="be integers of shape (2, E)",
+            got=f"{tuple(edge_index.shape)} of {edge_index.dtype}",
+            advice="stack sources and targets",
         )
     if edge_index.shape[1]:
         low, high = (int(end) for end in torch.aminmax(edge_index))
         if low < 0 or high >= n_nodes:
             bad = high if low >= 0 else low
-            raise ValueError(
-                f"edge endpoints must be nodes 0 to {n_nodes - 1}, the rows of X, got {bad}; repair the edge."
+            raise InputError(
+                parameter="edge endpoints",
+                expected=f"be nodes 0 to {n_nodes - 1}, the rows of X",
+                got=f"{bad}",
+                advice="repair the edge",
             )
     if weights is not None and (weights.shape != edge_index.shape[1:] or not weights.is_floating_point()):
-        raise ValueError(
-            f"edge weights must be floats of shape ({edge_index.shape[1]},), got {weights.dtype} of "
-            f"{tuple(weights.shape)}; pass one per edge."
+        raise InputError(
+            parameter="edge weights",
+            expected=f"be floats of shape ({edge_index.shape[1]},)",
+            got=f"{weights.dtype} of {tuple(weights.shape)}",
+            advice="pass one per edge",
         )
     if weights is not None and not bool((torch.isfinite(weights) & (weights >= 0)).all()):
         bad = int(torch.nonzero(~(torch.isfinite(weights) & (weights >= 0)))[0])
-        raise ValueError(
-            f"edge weights must be finite and not negative, got {float(weights[bad]):g} on edge "
-            f"{int(edge_index[0, bad])} -> {int(edge_index[1, bad])} (the first bad one); repair or drop such edges."
+        raise InputError(
+            parameter="edge weights",
+            expected="be finite and not negative",
+            got=f"{float(weights[bad]):g} on edge {int(edge_index[0, bad])} -> {int(edge_index[1, bad])} "
+            "(the first bad one)",
+            advice="repair or drop such edges",
         )
     return edge_index
 
@@ -279,10 +313,17 @@ def moved_sets(sets: Multisets | LiftedSets, device: torch.device) -> Any:
 def given_sets(sets: TensorSets, n_rows: int, device: torch.device) -> TensorSets:
     """Prepared multisets, checked: one for each row of X, over these rows."""
     if sets.device != device:
-        raise ValueError(f"graph must be on {device}, where X is, got {sets.device}; move it with .to(X.device).")
+        raise InputError(
+            parameter="graph",
+            expected=f"be on {device}, where X is",
+            got=f"{sets.device}",
+            advice="move it with .to(X.device)",
+        )
     if sets.n_sets != n_rows or sets.n_points != n_rows:
-        raise ValueError(
-            f"graph must hold one multiset for each of the {n_rows} rows of X, over these rows, "
-            f"got {sets.n_sets} over {sets.n_points}; pass the sets of these rows."
+        raise InputError(
+            parameter="graph",
+            expected=f"hold one multiset for each of the {n_rows} rows of X, over these rows",
+            got=f"{sets.n_sets} over {sets.n_points}",
+            advice="pass the sets of these rows",
         )
     return check_sets(sets)

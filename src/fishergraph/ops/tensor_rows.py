@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from fishergraph._arrays import EXACT_IN_SINGLE, check_integers
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph.ops.tensor_sets import TensorSets
 from fishergraph.ops.torch_device import to_numpy
 
@@ -17,17 +18,31 @@ from fishergraph.ops.torch_device import to_numpy
 def check_tensor(X: Tensor, device: torch.device) -> Tensor:
     """X as a float matrix on the device, dense or in compressed rows; float64 is kept, the rest becomes float32."""
     if X.device != device:
-        raise ValueError(
-            f"X must be on the device of the estimator, {device}, got a tensor on {X.device}; "
-            f"set device={X.device.type!r}, or move X."
+        raise InputError(
+            parameter="X",
+            expected=f"be on the device of the estimator, {device}",
+            got=f"a tensor on {X.device}",
+            advice=f"set device={X.device.type!r}, or move X",
         )
     if X.layout not in (torch.strided, torch.sparse_csr):
-        raise TypeError(f"X must be dense or sparse CSR, got layout {X.layout}; convert it with to_sparse_csr().")
+        raise InputTypeError(
+            parameter="X",
+            expected="be dense or sparse CSR",
+            got=f"layout {X.layout}",
+            advice="convert it with to_sparse_csr()",
+        )
     if X.is_complex():
-        raise ValueError(f"Complex data not supported: X must hold real numbers, got {X.dtype}; pass its real part.")
+        raise InputError(
+            f"Complex data not supported: X must hold real numbers, got {X.dtype}; pass its real part.",
+            parameter="X",
+            value=X.dtype,
+        )
     if X.ndim != 2 or 0 in X.shape:
-        raise ValueError(
-            f"X must have the shape (node, feature) with at least one of each, got {tuple(X.shape)}; reshape it."
+        raise InputError(
+            parameter="X",
+            expected="have the shape (node, feature) with at least one of each",
+            got=f"{tuple(X.shape)}",
+            advice="reshape it",
         )
     if X.layout == torch.sparse_csr:
         check_csr(X, "X")
@@ -49,19 +64,27 @@ def check_csr(X: Tensor, name: str) -> None:
     """Raise where the offsets or columns of a sparse CSR matrix point outside: kernels and torch trust them."""
     indptr, columns, values = X.crow_indices(), X.col_indices(), X.values()
     if indptr.ndim != 1 or values.ndim != 1 or len(values) != len(columns):
-        raise ValueError(
-            f"{name} must be a sparse CSR matrix of numbers, got one of blocks or batches; build it again."
+        raise InputError(
+            parameter=name,
+            expected="be a sparse CSR matrix of numbers",
+            got="one of blocks or batches",
+            advice="build it again",
         )
     ends = (int(indptr[0]), int(indptr[-1]))
     if len(indptr) != X.shape[0] + 1 or ends != (0, len(columns)) or bool((torch.diff(indptr) < 0).any()):
-        raise ValueError(
-            f"{name} must have row offsets that rise from 0 to its {len(columns)} values, got {ends[0]} to {ends[1]}; "
-            "build the tensor again."
+        raise InputError(
+            parameter=name,
+            expected=f"have row offsets that rise from 0 to its {len(columns)} values",
+            got=f"{ends[0]} to {ends[1]}",
+            advice="build the tensor again",
         )
     low, high = (int(end) for end in torch.aminmax(columns)) if len(columns) else (0, 0)
     if low < 0 or high >= X.shape[1]:
-        raise ValueError(
-            f"{name} must have columns 0 to {X.shape[1] - 1}, got {low} to {high}; build the tensor again."
+        raise InputError(
+            parameter=name,
+            expected=f"have columns 0 to {X.shape[1] - 1}",
+            got=f"{low} to {high}",
+            advice="build the tensor again",
         )
 
 

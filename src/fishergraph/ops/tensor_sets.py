@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._parallel import cached_attribute
 from fishergraph.multiset.members import SetsOfPoints
 
@@ -80,7 +81,12 @@ class TensorSets(SetsOfPoints):
         for name in ("indptr", "indices", "weights"):  # a kernel reads them one after the other
             tensor = getattr(self, name)
             if tensor is not None and not isinstance(tensor, Tensor):
-                raise TypeError(f"{name} must be a tensor, got {type(tensor).__name__}; use torch.as_tensor.")
+                raise InputTypeError(
+                    parameter=name,
+                    expected="be a tensor",
+                    got=f"{type(tensor).__name__}",
+                    advice="use torch.as_tensor",
+                )
             if tensor is not None and not tensor.is_contiguous():
                 object.__setattr__(self, name, tensor.contiguous())
 
@@ -148,21 +154,33 @@ class TensorSets(SetsOfPoints):
         """True, or an error: a kernel checks nothing, and a wrong index would be an illegal access."""
         indptr, indices = self.indptr, self.indices
         if indptr.dtype != torch.int64 or indptr.ndim != 1 or len(indptr) < 1:
-            raise ValueError(
-                f"indptr must be int64 of shape (set + 1,), got {indptr.dtype} of {tuple(indptr.shape)}; cast it."
+            raise InputError(
+                parameter="indptr",
+                expected="be int64 of shape (set + 1,)",
+                got=f"{indptr.dtype} of {tuple(indptr.shape)}",
+                advice="cast it",
             )
         if indices.dtype not in (torch.int32, torch.int64) or indices.ndim != 1:
-            raise ValueError(
-                f"indices must be int32 or int64 of shape (entry,), got {indices.dtype} of {tuple(indices.shape)}; "
-                "cast them."
+            raise InputError(
+                parameter="indices",
+                expected="be int32 or int64 of shape (entry,)",
+                got=f"{indices.dtype} of {tuple(indices.shape)}",
+                advice="cast them",
             )
         if indices.device != indptr.device:
-            raise ValueError(f"indices must be on {indptr.device} like indptr, got {indices.device}; move them there.")
+            raise InputError(
+                parameter="indices",
+                expected=f"be on {indptr.device} like indptr",
+                got=f"{indices.device}",
+                advice="move them there",
+            )
         first, last = int(indptr[0]), int(indptr[-1])
         if first < 0 or last > len(indices) or bool((torch.diff(indptr) < 0).any()):
-            raise ValueError(
-                f"indptr must rise from set to set up to at most the {len(indices)} indices, got {first} … {last}; "
-                "count the members of each set with torch.cumsum."
+            raise InputError(
+                parameter="indptr",
+                expected=f"rise from set to set up to at most the {len(indices)} indices",
+                got=f"{first} … {last}",
+                advice="count the members of each set with torch.cumsum",
             )
         check_range(indices[first:last], self.n_points, "members")
         return True
@@ -276,7 +294,12 @@ def check_range(numbers: Tensor, given: int | None, what: str) -> int:
     low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, -1)
     count = high + 1 if given is None else int(given)
     if low < 0 or high >= count:
-        raise ValueError(f"{what} of the edges must be 0 … {count - 1}, got {low} … {high}; number the nodes by rows.")
+        raise InputError(
+            parameter=f"{what} of the edges",
+            expected=f"be 0 … {count - 1}",
+            got=f"{low} … {high}",
+            advice="number the nodes by rows",
+        )
     return count
 
 
@@ -290,7 +313,12 @@ def check_values(weights: Tensor) -> None:
     """Raise unless the weights are not negative and their sums stay in float32's range."""
     if not bool(((weights >= 0) & (weights <= 1e30)).all()):
         ends = "minimum {:g} and maximum {:g}".format(*map(float, torch.aminmax(weights.detach())))
-        raise ValueError(f"weights must be finite and at least 0, got {ends} (1e+30 at most); clip or drop them.")
+        raise InputError(
+            parameter="weights",
+            expected="be finite and at least 0",
+            got=f"{ends} (1e+30 at most)",
+            advice="clip or drop them",
+        )
 
 
 def check_weights(sets: TensorSets) -> None:
@@ -299,9 +327,16 @@ def check_weights(sets: TensorSets) -> None:
     if weights is None:
         return
     if weights.shape != sets.indices.shape or not weights.is_floating_point():
-        raise ValueError(
-            f"weights must hold one float for each of the {n_entries} entries, got {weights.dtype} of "
-            f"{tuple(weights.shape)}; pass such weights."
+        raise InputError(
+            parameter="weights",
+            expected=f"hold one float for each of the {n_entries} entries",
+            got=f"{weights.dtype} of {tuple(weights.shape)}",
+            advice="pass such weights",
         )
     if weights.device != sets.device:
-        raise ValueError(f"weights must be on {sets.device} like the sets, got {weights.device}; move them there.")
+        raise InputError(
+            parameter="weights",
+            expected=f"be on {sets.device} like the sets",
+            got=f"{weights.device}",
+            advice="move them there",
+        )

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fishergraph._errors import InputError, MissingDevice
 from fishergraph.device import Workspace
 from fishergraph.ops.torch_threads import torch_threads
 
@@ -19,24 +20,26 @@ PRECISIONS = {"float32": "ieee", "tf32": "tf32", "bf16": "tf32"}
 
 
 def find_device(name: str) -> torch.device:
-    """The device of that name, "cpu", "cuda" or "cuda:1", or a sentence that says why there is none."""
+    """The device of that name, "cpu", "cuda" or "cuda:1", which must exist here."""
     device = torch.device(name)
     if device.type == "cpu":
         return device
     if not torch.cuda.is_available():
-        raise RuntimeError(
-            f"device={name!r} needs a CUDA card that torch can use, got torch {torch.__version__} and none; "
-            "install a CUDA build of torch on a machine with a card, or set device='cpu'."
-        )
+        raise MissingDevice(device=name, reason=f"torch {torch.__version__} finds no CUDA device")
     count = torch.cuda.device_count()
     if device.index is not None and device.index >= count:
         known = ", ".join(repr(f"cuda:{number}") for number in range(count))
-        raise ValueError(f"device must be one of 'cpu', 'cuda', {known} here, got {name!r}; choose one of these.")
+        raise InputError(
+            parameter="device",
+            expected=f"be one of 'cpu', 'cuda', {known} here",
+            got=f"{name!r}",
+            advice="choose one of these",
+        )
     return torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
 
 
 def tensor_workspace(device: torch.device, *, precision: str, host_output: bool) -> Workspace:
-    """The place of tensors on a device; the result is a tensor there, or a NumPy array with `host_output`."""
+    """The workspace of tensors on a device; the result is a tensor there, or a NumPy array with `host_output`."""
     empty = partial(_empty, device=device)
     return Workspace(
         device=device.type,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fishergraph._arrays import check_finite_rows
+from fishergraph._errors import InputError
 from fishergraph._parallel import one_blas_thread
 from fishergraph.io.files import check_folder
 from fishergraph.plots.style import INK, MARKERS, PALETTE, new_figure, save
@@ -144,18 +145,28 @@ def check_points(coordinates: Any, labels: Any) -> tuple[np.ndarray, np.ndarray,
     """The points (n, 2), the classes that occur, and the class number (n,) of each point."""
     points, labels = np.asarray(coordinates), np.asarray(labels)
     if points.ndim != 2 or points.shape[1] != 2 or points.dtype.kind not in "fiub":
-        raise ValueError(
-            f"coordinates must be numbers of shape (n, 2), got {points.dtype} of shape {points.shape}; "
-            "project the embedding to two dimensions first, with sklearn.manifold.TSNE for example."
+        raise InputError(
+            parameter="coordinates",
+            expected="be numbers of shape (n, 2)",
+            got=f"{points.dtype} of shape {points.shape}",
+            advice="project the embedding to two dimensions first, with sklearn.manifold.TSNE for example",
         )
     if labels.shape != (len(points),):
-        raise ValueError(f"labels must have shape ({len(points)},), got {labels.shape}; pass one label per point.")
+        raise InputError(
+            parameter="labels",
+            expected=f"have shape ({len(points)},)",
+            got=f"{labels.shape}",
+            advice="pass one label per point",
+        )
     check_finite_rows(points, "coordinates")
     try:
         classes, codes = np.unique(labels, return_inverse=True)
     except TypeError:  # they cannot be sorted
-        raise ValueError(
-            "labels must be of one type, got several, or some that are missing; pass labels.astype(str), for example."
+        raise InputError(
+            parameter="labels",
+            expected="be of one type",
+            got="several, or some that are missing",
+            advice="pass labels.astype(str), for example",
         ) from None
     return points, classes, codes
 
@@ -169,6 +180,9 @@ def legend_names(classes: np.ndarray, names: Sequence[str] | Mapping[Any, str] |
         found = names if isinstance(names, Mapping) else dict(enumerate(names))  # -1 is not the last of a list
         return [str(found[value]) for value in values]
     except (KeyError, TypeError):
-        raise ValueError(
-            f"names must hold a name for each of the labels {', '.join(map(repr, values))}, got {names!r}; add it."
+        raise InputError(
+            parameter="names",
+            expected=f"hold a name for each of the labels {', '.join(map(repr, values))}",
+            got=f"{names!r}",
+            advice="add it",
         ) from None

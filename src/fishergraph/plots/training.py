@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fishergraph._errors import InputError
 from fishergraph.io.files import check_folder, check_readable
 from fishergraph.plots.style import INK, PALETTE, new_figure, save
 
@@ -71,5 +72,10 @@ def _training_rows(history: Any) -> list[dict[str, Any]]:
     wanted = {"epoch", "loss", "train_accuracy", "val_accuracy", "val_loss"}
     if not rows or not all(isinstance(row, dict) and wanted <= row.keys() for row in rows):
         got = "none" if not rows else ", ".join(rows[0]) if isinstance(rows[0], dict) else repr(rows[0])
-        raise ValueError(f"a training must have rows with {', '.join(sorted(wanted))}, got {got}; pass a log of train.")
+        raise InputError(
+            parameter="a training",
+            expected=f"have rows with {', '.join(sorted(wanted))}",
+            got=f"{got}",
+            advice="pass a log of train",
+        )
     return rows

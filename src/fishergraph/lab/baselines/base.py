@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fishergraph._alignment import check_same_rows
 from fishergraph._arrays import as_floats, check_finite_rows
+from fishergraph._errors import InputError
 from fishergraph._repr import short_params
 from fishergraph._validation import check_seed, look_up
 from fishergraph.graph import as_graph
@@ -50,7 +51,12 @@ def validate_task(X: Any, y: Any, graph: Any, train: Any, val: Any) -> Task:
     labelled = np.concatenate([train, val])
     classes, numbers = np.unique(y[labelled], return_inverse=True)
     if len(np.unique(numbers[: len(train)])) < 2:
-        raise ValueError(f"train must hold at least two classes, got only {y[train[0]]!r}; add nodes of another.")
+        raise InputError(
+            parameter="train",
+            expected="hold at least two classes",
+            got=f"only {y[train[0]]!r}",
+            advice="add nodes of another",
+        )
     codes = np.full(n_nodes, HIDDEN, dtype=np.int64)
     codes[labelled] = numbers
     X = np.zeros((n_nodes, 0), dtype=np.float32) if X is None else X
@@ -61,7 +67,7 @@ def validate_features(X: Any) -> Any:
     """X as a dense or CSR matrix of finite floats."""
     X = as_floats(X, "X")
     if X.ndim != 2:
-        raise ValueError(f"X must be a matrix with one row per node, got shape {X.shape} and dtype {X.dtype}.")
+        raise InputError(f"X must be a matrix with one row per node, got shape {X.shape} and dtype {X.dtype}.")
     check_finite_rows(X, "X")
     return X
 
@@ -116,7 +122,7 @@ class Baseline(ABC, BaseEstimator):
         seed = check_seed(seed)
         for name, value, needed in (("X", X, self.needs_features), ("graph", graph, self.needs_graph)):
             if needed and value is None:
-                raise ValueError(f"{name} must be given for {type(self).__name__}, got None.")
+                raise InputError(f"{name} must be given for {type(self).__name__}, got None.")
         task = validate_task(X, y, graph, train, val)
         self.classes_ = task.classes
         self.proba_ = self._run(task, seed, progress)

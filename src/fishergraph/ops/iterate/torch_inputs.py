@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from fishergraph._arrays import check_finite_result, check_finite_rows, check_heaviest, check_in_range, check_squares
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph.multiset import Multisets
 from fishergraph.ops.iterate.torch import Steps, em_means
 from fishergraph.ops.tensor_edges import tensor_sets
@@ -30,14 +31,26 @@ def checked_em_means(
     """`em_means` of tensors that go together, or a sentence that says which do not."""
     _check_float_matrix(points, "points")
     if not isinstance(anchors, Tensor):
-        raise TypeError(f"anchors must be a tensor like points, got {type(anchors).__name__}; use torch.as_tensor.")
+        raise InputTypeError(
+            parameter="anchors",
+            expected="be a tensor like points",
+            got=f"{type(anchors).__name__}",
+            advice="use torch.as_tensor",
+        )
     _check_float_matrix(anchors, "anchors")
     if points.shape[1] == 0:
-        raise ValueError("points must have at least one feature, got none; pass the columns of the features.")
+        raise InputError(
+            parameter="points",
+            expected="have at least one feature",
+            got="none",
+            advice="pass the columns of the features",
+        )
     if anchors.shape[0] == 0 or anchors.shape[1] != points.shape[1]:
-        raise ValueError(
-            f"anchors must have the shape (anchor, {points.shape[1]}) with at least one anchor, "
-            f"got {tuple(anchors.shape)}; learn them from these points with learn_anchors."
+        raise InputError(
+            parameter="anchors",
+            expected=f"have the shape (anchor, {points.shape[1]}) with at least one anchor",
+            got=f"{tuple(anchors.shape)}",
+            advice="learn them from these points with learn_anchors",
         )
     _check_device(anchors, points, "anchors")
     bias = None if bias is None else _check_bias(bias, anchors)
@@ -58,9 +71,11 @@ def checked_em_means(
 
 def _check_float_matrix(tensor: Tensor, name: str) -> None:
     if tensor.ndim != 2 or tensor.dtype not in _FLOATS:
-        raise ValueError(
-            f"{name} must be a float matrix of shape (rows, features), got {tensor.dtype} of shape "
-            f"{tuple(tensor.shape)}; reshape or cast it."
+        raise InputError(
+            parameter=name,
+            expected="be a float matrix of shape (rows, features)",
+            got=f"{tensor.dtype} of shape {tuple(tensor.shape)}",
+            advice="reshape or cast it",
         )
     if _is_cheap(tensor):
         check_finite_rows(tensor.detach(), name)
@@ -73,15 +88,28 @@ def _is_cheap(tensor: Tensor) -> bool:
 
 def _check_device(tensor: Tensor, like: Tensor, name: str) -> None:
     if tensor.device != like.device:
-        raise ValueError(f"{name} must be on {like.device} like points, got {tensor.device}; move it there.")
+        raise InputError(
+            parameter=name,
+            expected=f"be on {like.device} like points",
+            got=f"{tensor.device}",
+            advice="move it there",
+        )
 
 
 def _check_bias(bias: Any, anchors: Tensor) -> Tensor:
     if not isinstance(bias, Tensor):
-        raise TypeError(f"bias must be a tensor like points, got {type(bias).__name__}; use torch.as_tensor.")
+        raise InputTypeError(
+            parameter="bias",
+            expected="be a tensor like points",
+            got=f"{type(bias).__name__}",
+            advice="use torch.as_tensor",
+        )
     if bias.shape != anchors.shape[:1]:
-        raise ValueError(
-            f"bias must hold one number per anchor, shape ({anchors.shape[0]},), got {tuple(bias.shape)}; reshape it."
+        raise InputError(
+            parameter="bias",
+            expected=f"hold one number per anchor, shape ({anchors.shape[0]},)",
+            got=f"{tuple(bias.shape)}",
+            advice="reshape it",
         )
     _check_device(bias, anchors, "bias")
     return bias
@@ -92,11 +120,14 @@ def _check_sets(sets: Any, points: Tensor) -> TensorSets:
     if isinstance(sets, Multisets):
         sets = tensor_sets(sets).to(points.device)
     if not isinstance(sets, TensorSets):
-        raise TypeError(
-            f"multisets must be TensorSets or Multisets, got {type(sets).__name__}; build them with tensor_sets."
+        raise InputTypeError(
+            parameter="multisets",
+            expected="be TensorSets or Multisets",
+            got=f"{type(sets).__name__}",
+            advice="build them with tensor_sets",
         )
     if sets.n_points != points.shape[0]:
-        raise ValueError(
+        raise InputError(
             f"the multisets are over {sets.n_points} points, got {points.shape[0]} rows; "
             "pass the points they were built for."
         )
