@@ -15,7 +15,7 @@ pytest.importorskip("torch_geometric")
 from fishergraph import FisherClassifier, FisherEmbedding  # noqa: E402
 from fishergraph._parallel import n_threads  # noqa: E402
 from fishergraph.lab.baselines import baseline  # noqa: E402
-from fishergraph.nn import FisherNet, train  # noqa: E402
+from fishergraph.nn import FisherNet, Training, train  # noqa: E402
 from fishergraph.ops import torch_threads as module  # noqa: E402
 from fishergraph.ops.torch_threads import torch_threads  # noqa: E402
 
@@ -90,7 +90,7 @@ def test_n_jobs_bounds_every_call_that_takes_it(monkeypatch):
     tensor, y, rows = torch.from_numpy(X), torch.from_numpy(Y), np.arange(60)
     edges = torch.from_numpy(np.stack(A.nonzero()).astype(np.int64))
     small = {"hidden": 4, "epochs": 1, "n_jobs": 1}
-    model = FisherClassifier(1, 2, 4, max_epochs=1, n_jobs=1, random_state=0)
+    model = FisherClassifier(1, 2, 4, training=Training(max_epochs=1), n_jobs=1, random_state=0)
     calls = {
         "fit": lambda: model.fit(X, Y, graph=A),
         "predict": lambda: model.predict(X, graph=A),
@@ -105,7 +105,7 @@ def test_n_jobs_bounds_every_call_that_takes_it(monkeypatch):
 
 def test_any_number_of_jobs_gives_the_same_bits():
     def chances(n_jobs):
-        model = FisherClassifier(1, 2, 32, max_epochs=2, n_jobs=n_jobs, random_state=0).fit(X, Y, graph=A)
+        model = FisherClassifier(1, 2, 32, training=Training(max_epochs=2), n_jobs=n_jobs, random_state=0).fit(X, Y, graph=A)
         return model.predict_proba(X, graph=A)
 
     expected = chances(1)
@@ -118,10 +118,10 @@ def test_a_forked_child_can_train():
     """OpenMP has threads here that the child does not have, and would wait for."""
     x = torch.ones(600, 600)
     _ = (x @ x, x.sum(), x.exp())
-    expected = FisherClassifier(1, 2, 8, max_epochs=1, n_jobs=1, random_state=0).fit(X, Y, graph=A)
+    expected = FisherClassifier(1, 2, 8, training=Training(max_epochs=1), n_jobs=1, random_state=0).fit(X, Y, graph=A)
 
     def work() -> bool:
-        found = FisherClassifier(1, 2, 8, max_epochs=1, random_state=0).fit(X, Y, graph=A)
+        found = FisherClassifier(1, 2, 8, training=Training(max_epochs=1), random_state=0).fit(X, Y, graph=A)
         return np.array_equal(found.predict_proba(X, graph=A), expected.predict_proba(X, graph=A))
 
     from test_parallel import forked
