@@ -6,7 +6,6 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
-from fishergraph.nn.sets import edge_sets  # noqa: E402
 from torch_geometric import EdgeIndex  # noqa: E402
 
 from fishergraph import EM, Neighbourhood, config_context, em_means  # noqa: E402
