@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from fishergraph import FisherEmbedding, FisherSetEmbedding
-from fishergraph._parallel import heard_by, map_blocks, row_blocks, telling
+from fishergraph._parallel import map_blocks, progress_steps, progress_to, row_blocks
 from fishergraph._progress import costing
 from fishergraph.costs import writing_cost
 from models import PUBLISHED, graph_model, node_model
@@ -129,7 +129,7 @@ def test_costs_that_are_wrong_still_end_at_the_end():
     watch = Watch()
     for told, cost in ((1e9, 1.0), (1.0, 1e9), (0.0, 0.0)):
         with costing(watch, "part", cost):
-            advance = telling(told, 4)
+            advance = progress_steps(told, 4)
             assert advance is not None
             for _ in range(4):
                 advance(1)
@@ -143,10 +143,10 @@ def test_blocks_inside_blocks_are_not_heard_twice():
     def block(rows):
         return map_blocks(lambda inner: inner, row_blocks(10, 2))
 
-    with heard_by(heard.append):
+    with progress_to(heard.append):
         map_blocks(block, row_blocks(40, 10), n_jobs=2)
     assert sum(heard) == pytest.approx(1)
-    assert telling(1.0, 3) is None
+    assert progress_steps(1.0, 3) is None
 
 
 def test_text_takes_longest_to_write():
