@@ -265,7 +265,6 @@ def test_extreme_features_without_normalisation():
 @pytest.mark.parametrize(
     ("name", "known"),
     [
-        ("attention", ["posterior", "reference"]),
         ("em__e_step", ["posterior"]),
         ("em__init", ["kmeans", "spherical", "em", "random"]),
         ("multiset", ["neighbourhood", "open-neighbourhood", "ppr", "heat", "s2gc"]),

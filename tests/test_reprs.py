@@ -10,10 +10,15 @@ import numpy as np
 import pytest
 
 from fishergraph import (
+    EM,
     FisherEmbedding,
     FisherGraphEmbedding,
     FisherSetEmbedding,
+    GaussianMixture,
     LogisticProbe,
+    Nystrom,
+    Readout,
+    Walk,
     as_graph,
     as_graphs,
     em_estimate,
@@ -25,8 +30,10 @@ from fishergraph import (
 )  # fmt: skip
 from fishergraph._repr import short_repr
 from fishergraph.datasets import GraphSet, Preparation
+from fishergraph.device import Device
 from fishergraph.family import FAMILIES
 from fishergraph.graphs import EdgeTags
+from fishergraph.kernel_map import Identity
 from fishergraph.lab import nested_scores
 from fishergraph.multiset import MULTISETS, choose_multiset
 from fishergraph.ops import Responsibilities, choose_engine
@@ -69,6 +76,8 @@ def examples() -> dict[str, object]:
         **{type(theta).__name__: theta for theta in thetas},
         **{f"family {name}": choose() for name, choose in FAMILIES.items()},
         **{f"rule {name}": choose_multiset(name) for name in MULTISETS},
+        "EM": EM(n_iter=3), "Nystrom": Nystrom(bandwidth=0.7), "Walk": Walk(teleport=0.3), "Identity": Identity(),
+        "Readout": Readout(family=GaussianMixture(sharpness=0.3)), "Device": Device("cuda"),
     }  # fmt: skip
 
 
@@ -99,8 +108,17 @@ def test_every_public_class_has_an_example(examples):
     classes = {getattr(m, name) for m in modules for name in named if inspect.isclass(getattr(m, name, None))}
     seen = {kind for example in examples.values() for kind in type(example).__mro__}
     # Modules of PyTorch print as trees; the others have no objects that hold arrays.
-    torch = {"FisherAggregation", "FisherConv", "FisherNet", "NystromMap"}
-    others = {"BoostedProbe", "Baseline", "Recipe", "FisherClassifier", "History"}
+    torch = {"FisherAggregation", "FisherConv", "FisherNet", "NystromHead"}
+    others = {
+        "BoostedProbe",
+        "Baseline",
+        "Recipe",
+        "FisherClassifier",
+        "History",
+        "Network",
+        "Training",
+        "WeightedMixture",
+    }
     assert {kind.__name__ for kind in classes - seen} <= torch | others
 
 
@@ -108,14 +126,23 @@ def test_objects_of_training():
     torch = pytest.importorskip("torch")
     from fishergraph import FisherClassifier
     from fishergraph.lab.baselines import BASELINES, baseline
-    from fishergraph.nn import History, Training
+    from fishergraph.nn import History, Network, Training, WeightedMixture
     from fishergraph.ops.tensor_edges import tensor_sets
     from fishergraph.probes import BoostedProbe
 
     history = History(rows=[dict.fromkeys(("epoch", "loss", "seconds"), 0.123456)] * 500)
     sets = tensor_sets(torch.ones((2, 900), dtype=torch.int64), n_sets=900, n_points=900)
     classifier = FisherClassifier(training=Training(fan_out=(10,) * 200))
-    found = [history, sets, classifier, BoostedProbe(), *map(baseline, BASELINES)]
+    found = [
+        history,
+        sets,
+        classifier,
+        Network(),
+        Training(max_epochs=3),
+        WeightedMixture(),
+        BoostedProbe(),
+        *map(baseline, BASELINES),
+    ]
     assert all(len(repr(one)) <= MOST and "\n" not in repr(one) for one in found)
     assert repr(history).startswith("History(rows=list of 500, best_epoch=0")
 

@@ -73,7 +73,7 @@ def test_landmarks_are_unit_vectors_whatever_the_weight():
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_init_from_data_is_the_map_of_the_library(sparse):
-    from fishergraph.device import random_stream
+    from fishergraph.ops.streams import random_stream
 
     x = torch.randn(60, D, generator=torch.Generator().manual_seed(5))
     psi = make(torch.float32, bandwidth=1.5)
