@@ -16,25 +16,21 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fishergraph
-from fishergraph import FisherEmbedding, PageRank, as_graph
+from fishergraph import EM, FisherEmbedding, GaussianMixture, PageRank, as_graph
 from fishergraph._errors import MissingDevice
-from fishergraph.nn.classifier import FisherClassifier
+from fishergraph.nn import FisherClassifier, Network, Training, WeightedMixture
 from fishergraph.nn.labels import hold_out, read_labels
 
-SMALL = {
-    "n_layers": 1,
-    "n_anchors": 2,
-    "dim": 8,
-    "head": "linear",
-    "dropout": 0.0,
-    "lr": 0.05,
-    "max_epochs": 15,
-    "random_state": 0,
-}
+NETWORK, TRAINING = Network(head="linear", dropout=0.0), Training(lr=0.05, max_epochs=15)
+SMALL = {"n_layers": 1, "n_anchors": 2, "dim": 8, "network": NETWORK, "training": TRAINING, "random_state": 0}
 
 
 def small(**changes) -> FisherClassifier:
-    return FisherClassifier(**{**SMALL, **changes})
+    """A classifier with other values of some options of the network, of the training, or of its own."""
+    network = {name: changes.pop(name) for name in NETWORK.get_params() if name in changes}
+    training = {name: changes.pop(name) for name in TRAINING.get_params() if name in changes}
+    params = {**SMALL, "network": NETWORK.set_params(**network), "training": TRAINING.set_params(**training)}
+    return FisherClassifier(**{**params, **changes})
 
 
 def community_graph(n=60, seed=0):
@@ -57,7 +53,7 @@ HIDDEN = np.where(np.isin(np.arange(60), TEST), -1, Y)  # what a user knows
 @parametrize_with_checks(
     [
         small(max_epochs=10, lr=0.1, head="nystrom"),
-        small(max_epochs=10, lr=0.1, head="relu", init="random", n_em_iter=2, n_layers=2),
+        small(max_epochs=10, lr=0.1, head="relu", init="random", em=EM(n_iter=2), n_layers=2),
         small(max_epochs=30, lr=0.1, family="multinomial"),
     ]
 )
@@ -139,13 +135,13 @@ def test_labels_and_what_is_none(y, classes, codes):
 
 
 def test_the_text_of_minus_one_among_texts_of_integers_marks_a_row_without_a_label():
-    with pytest.warns(UserWarning, match="y says '-1' in some rows, which have no label then") as said:
+    with pytest.warns(UserWarning, match="-1") as said:
         model = small(max_epochs=2).fit(X, HIDDEN.astype(str), graph=A)
     assert len(said) == 1
     assert model.classes_.tolist() == ["0", "1", "2"]
     numbers = small(max_epochs=2).fit(X, HIDDEN, graph=A)
     np.testing.assert_array_equal(model.predict_proba(X, graph=A), numbers.predict_proba(X, graph=A))
-    with pytest.warns(UserWarning, match="y says '-1'"):
+    with pytest.warns(UserWarning, match="-1"):
         assert model.score(X, HIDDEN.astype(str), graph=A) == numbers.score(X, HIDDEN, graph=A)
     signs = small(max_epochs=2).fit(X, np.where(Y == 1, "1", "-1"), graph=A)
     assert signs.score(X, np.full(60, "-1"), graph=A) == (signs.predict(X, graph=A) == "-1").mean()
@@ -156,20 +152,20 @@ def test_labels_meet_rows_by_name_or_are_refused():
     frame, y = pd.DataFrame(X, index=names), pd.Series(HIDDEN, index=names)
     known = small(max_epochs=2).fit(frame, y, graph=A).predict_proba(frame, graph=A)
     for wrong in (y[::-1], y[:40]):
-        with pytest.raises(ValueError, match=r"y must have one label per row.*pass y\.reindex\(X\.index\)"):
+        with pytest.raises(ValueError, match=r"y\.reindex"):
             small(max_epochs=2).fit(frame, wrong, graph=A)
     again = small(max_epochs=2).fit(frame, y[::-1].reindex(frame.index), graph=A)
     np.testing.assert_array_equal(again.predict_proba(frame, graph=A), known)
-    with pytest.raises(ValueError, match="y must have one label per row"):
+    with pytest.raises(ValueError, match="y must"):
         again.score(frame, y[::-1], graph=A)
-    with pytest.raises(TypeError, match=r"got a dict; pass pd\.Series\(y\)\.reindex\(ids\)"):
+    with pytest.raises(TypeError, match="dict"):
         small(max_epochs=2).fit(frame, y.to_dict(), graph=A)
     by_position = small(max_epochs=2).fit(frame, pd.Series(HIDDEN), graph=A)  # an index that only counts
     np.testing.assert_array_equal(by_position.predict_proba(frame, graph=A), known)
     edges = sp.coo_array(A)
     table = pd.DataFrame({"source": np.array(names)[edges.col], "target": np.array(names)[edges.row]})
     ids = as_graph(table).ids
-    with pytest.raises(ValueError, match=r"or y\.reindex\(as_graph\(graph\)\.ids\) if X is no DataFrame"):
+    with pytest.raises(ValueError, match=r"as_graph\(graph\)\.ids"):
         small(max_epochs=2).fit(y=y[::-1], graph=table)
     assert small(max_epochs=2).fit(y=y[::-1].reindex(ids), graph=table).predict(graph=table).shape == (len(ids),)
 
@@ -179,9 +175,9 @@ def test_a_graph_is_asked_for_as_in_the_fit(tmp_path):
     model.save(tmp_path / "model.safetensors")
     for known in (model, FisherClassifier.load(tmp_path / "model.safetensors")):
         for call in (known.predict, known.predict_proba, lambda rows, known=known: known.score(rows, Y)):
-            with pytest.raises(ValueError, match="graph must be given, as it was for the fit, got None"):
+            with pytest.raises(ValueError, match="graph must be given"):
                 call(X)
-    with pytest.raises(ValueError, match="graph must be left out, as it was for the fit, got one"):
+    with pytest.raises(ValueError, match="graph must be left out"):
         small(max_epochs=2).fit(X, HIDDEN).predict(X, graph=A)
 
 
@@ -207,7 +203,7 @@ def test_nobody_held_out_and_labels_of_two_kinds():
     assert small(max_epochs=2).fit(X, Y, graph=A, val=[]).n_iter_ == 2
     mixed = np.where(Y == 1, "one", Y.astype(object))
     for y in (mixed, mixed[::-1]):
-        with pytest.raises(ValueError, match="all numbers or all strings, got both; convert the numbers to strings"):
+        with pytest.raises(ValueError, match="strings"):
             small().fit(X, y, graph=A)
 
 
@@ -242,7 +238,8 @@ def test_another_graph_needs_no_fit():
 @pytest.mark.parametrize("multiset", ["open-neighbourhood", "ppr", PageRank(members=4)])
 def test_other_multisets_in_both_modes(multiset):
     for mode in ({}, {"batch_size": 8, "fan_out": 100}):
-        model = small(multiset=multiset, weights="symmetric", max_epochs=30, **mode).fit(X, HIDDEN, graph=A, val=VAL)
+        model = small(multiset=multiset, max_epochs=30, **mode).set_params(multiset__weights="symmetric")
+        model.fit(X, HIDDEN, graph=A, val=VAL)
         assert model.score(X, Y, graph=A) > 0.7
     plain = small(max_epochs=30).fit(X, HIDDEN, graph=A, val=VAL)
     assert np.abs(model.predict_proba(X, graph=A) - plain.predict_proba(X, graph=A)).max() > 1e-3
@@ -280,11 +277,11 @@ def test_counts_of_documents():
 
 
 def test_families_that_do_not_fit():
-    with pytest.raises(ValueError, match="family must be one of 'gaussian-mixture', 'gaussian', 'diagonal-mixture'"):
+    with pytest.raises(ValueError, match="family"):
         small(family="normal").fit(X, Y)
-    with pytest.raises(ValueError, match="Negative values in data: X must hold counts"):
+    with pytest.raises(ValueError, match="counts"):
         small(family="multinomial").fit(X, Y)
-    with pytest.raises(ValueError, match="at most 128 features, got 200"):
+    with pytest.raises(ValueError, match="128"):
         small(family="gaussian", dim=200).fit(X, Y)
 
 
@@ -299,15 +296,15 @@ def test_the_type_of_x_is_kept_on_the_cpu():
         assert model.predict_proba(X, graph=A).dtype == dtype
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a card")
-def test_a_card_that_is_not_there():
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_a_gpu_that_is_not_there():
     with pytest.raises(MissingDevice, match="cuda"):
         small(device="cuda").fit(X, HIDDEN, graph=A)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("mode", [{}, {"batch_size": 10, "fan_out": 5}])
-def test_a_card(tmp_path, mode):
+def test_a_gpu(tmp_path, mode):
     for data in (X.astype(np.float64), sp.csr_array(X)):
         model = small(device="cuda", max_epochs=40, **mode).fit(data, HIDDEN, graph=A, val=VAL)
         assert model.score(data, Y, graph=A) > 0.7
@@ -333,7 +330,8 @@ def test_a_seed_decides_everything_and_nothing_else_is_touched():
 def test_grid_search_routes_the_graph():
     with sklearn.config_context(enable_metadata_routing=True):
         model = small().set_fit_request(graph=True).set_score_request(graph=True)
-        search = GridSearchCV(model, {"n_layers": [0, 2]}, cv=2, error_score="raise").fit(X, Y, graph=as_graph(A))
+        grid = {"n_layers": [0, 2], "network__dropout": [0.0, 0.1]}
+        search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(X, Y, graph=as_graph(A))
         assert set(search.cv_results_["param_n_layers"]) == {0, 2}
         assert search.score(X, Y, graph=as_graph(A)) > 0.5
 
@@ -373,16 +371,14 @@ def test_save_and_load(tmp_path, kind):
 def test_files_of_other_things(tmp_path):
     FisherEmbedding(n_layers=1, dim=4, random_state=0).fit(X, graph=A).save(tmp_path / "e")
     small(max_epochs=1).fit(X, Y).save(tmp_path / "c")
-    with pytest.raises(
-        ValueError, match="must hold a FisherClassifier, got a FisherEmbedding; load it with FisherEmbed"
-    ):
+    with pytest.raises(ValueError, match="FisherEmbedding"):
         FisherClassifier.load(tmp_path / "e")
-    with pytest.raises(ValueError, match="must hold a FisherEmbedding, got a FisherClassifier"):
+    with pytest.raises(ValueError, match="FisherClassifier"):
         FisherEmbedding.load(tmp_path / "c")
     (tmp_path / "c").write_bytes((tmp_path / "c").read_bytes()[:200])
-    with pytest.raises(ValueError, match="truncated or foreign"):
+    with pytest.raises(ValueError, match="foreign"):
         FisherClassifier.load(tmp_path / "c")
-    with pytest.raises(FileNotFoundError, match="a model file is expected at"):
+    with pytest.raises(FileNotFoundError, match="expected"):
         FisherClassifier.load(tmp_path / "absent")
 
 
@@ -400,45 +396,48 @@ def test_a_checkpoint_of_a_fit_is_resumed(tmp_path):
 
 ONLY_VAL = np.where(np.isin(np.arange(60), np.r_[TRAIN[Y[TRAIN] == 2], TEST]), -1, Y)
 BAD = {
-    "no labels": ({"y": np.full(60, -1)}, r"the class of at least one row, got none \(-1, None, NaN and '' mark"),
-    "length": ({"y": Y[:50]}, r"one label for each of the 60 rows of X, got 50"),
-    "continuous": ({"y": np.linspace(0, 1, 60)}, r"Unknown label type: continuous"),
-    "two columns": ({"y": np.stack([Y, Y], 1)}, r"1d array"),
-    "val without labels": ({"val": TEST}, r"val must hold rows with a label, got row 36 without \(the first of 24\)"),
-    "val out of range": ({"val": [3, 60]}, r"val must hold rows 0 to 59, got 3 to 60"),
-    "short mask": ({"val": np.ones(9, dtype=bool)}, r"a mask with an entry for each of the 60 rows"),
-    "val of floats": ({"val": [0.5]}, r"or row numbers, got float64"),
-    "class only in val": (
-        {"y": ONLY_VAL},
-        r"class 2 must have a row to train on, got 4 labelled rows of it, all in val",
-    ),
+    "no labels": ({"y": np.full(60, -1)}, "at least one row"),
+    "length": ({"y": Y[:50]}, "60 rows"),
+    "continuous": ({"y": np.linspace(0, 1, 60)}, "continuous"),
+    "two columns": ({"y": np.stack([Y, Y], 1)}, "1d array"),
+    "val without labels": ({"val": TEST}, "row 36"),
+    "val out of range": ({"val": [3, 60]}, "val"),
+    "short mask": ({"val": np.ones(9, dtype=bool)}, "mask"),
+    "val of floats": ({"val": [0.5]}, "float64"),
+    "class only in val": ({"y": ONLY_VAL}, "class 2"),
     "class by name": (
         {"y": np.where(ONLY_VAL < 0, None, np.array(["a", "b", "c"], dtype=object)[ONLY_VAL])},
-        r"class 'c' must have a row to train on",
+        "class 'c'",
     ),
-    "NaN": ({"X": np.where(np.arange(60)[:, None] == 4, np.nan, X)}, r"got NaN in row 4"),
-    "nodes": ({"graph": A[:50, :50]}, r"one row per node of the graph, got 60 rows and 50 nodes"),
-    "edges of floats": ({"graph": np.array([[0.5, 1.0], [1.0, 2.0]])}, r"edge_index must hold integers, got float64"),
-    "nothing": ({"X": None, "graph": None}, r"X or graph must be given"),
+    "NaN": ({"X": np.where(np.arange(60)[:, None] == 4, np.nan, X)}, "row 4"),
+    "nodes": ({"graph": A[:50, :50]}, "50 nodes"),
+    "edges of floats": ({"graph": np.array([[0.5, 1.0], [1.0, 2.0]])}, "edge_index"),
+    "nothing": ({"X": None, "graph": None}, "X or graph"),
 }
 PARAMS = {
-    "n_layers": (-1, "n_layers must be an integer of at least 0"),
-    "n_anchors": (0, "n_anchors must be an integer of at least 1"),
-    "dim": (2.5, "dim must be an integer of at least 1"),
-    "max_epochs": (0, "max_epochs must be an integer of at least 1"),
-    "head": ("tanh", "head must be one of"),
-    "jk": ("max", "jk must be one of"),
-    "e_step": ("hard", "e_step must be one of"),
-    "init": ("zeros", "init must be one of 'data', 'random'"),
-    "multiset": ("pagerank", "multiset .* must be one of"),
-    "weights": ("inverse", "weights must be one of"),
-    "schedule": ("step", "schedule must be one of"),
-    "validation_fraction": (1.0, "validation_fraction must be a finite number of at least 0 and at most 0.9"),
-    "dropout": (1.5, "dropout must be a finite number"),
-    "input_dropout": (1.5, "input_dropout must be a finite number"),
-    "device": ("gpu", "device must be one of"),
-    "lr": (0, "lr must be a finite number greater than 0"),
-    "fan_out": ([3, 3, 3], "belongs to mini-batches|layers, got 3"),
+    "n_layers": -1,
+    "n_anchors": 0,
+    "dim": 2.5,
+    "normalize": 1,
+    "max_epochs": 0,
+    "head": "tanh",
+    "jk": "max",
+    "init": "zeros",
+    "multiset": "pagerank",
+    "family": "normal",
+    "structure": "none",
+    "schedule": "step",
+    "validation_fraction": 1.0,
+    "dropout": 1.5,
+    "input_dropout": 1.5,
+    "heads": 0,
+    "device": "gpu",
+    "lr": 0,
+    "weight_decay": -1,
+    "patience": 0,
+    "amp": "int8",
+    "batch_size": 0,
+    "fan_out": [3, 0],
 }
 
 
@@ -452,14 +451,66 @@ def test_bad_input(case):
 
 @pytest.mark.parametrize("name", PARAMS)
 def test_bad_parameters(name):
-    value, pattern = PARAMS[name]
-    with pytest.raises(ValueError, match=pattern):
-        small(**{name: value}).fit(X, HIDDEN, graph=A, val=VAL)
+    with pytest.raises(ValueError, match=name):
+        small(**{name: PARAMS[name]}).fit(X, HIDDEN, graph=A, val=VAL)
+
+
+@pytest.mark.parametrize(("name", "value"), [("network", "relu"), ("training", 3), ("em", 3)])
+def test_components_of_another_kind(name, value):
+    with pytest.raises(TypeError, match=name):
+        small().set_params(**{name: value}).fit(X, HIDDEN, graph=A)
+
+
+def test_more_hops_than_layers():
+    for mode in ({"fan_out": [3, 3, 3]}, {"fan_out": [3, 3, 3], "batch_size": 8}):
+        with pytest.raises(ValueError, match="num_neighbors"):
+            small(**mode).fit(X, HIDDEN, graph=A)
+
+
+def test_it_has_at_most_16_parameters():
+    names = FisherClassifier().get_params(deep=False)
+    assert len(names) <= 16
+    nested = FisherClassifier().get_params()
+    assert {"network__dropout", "training__lr", "family__sharpness", "em__prior", "multiset__weights"} <= set(nested)
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"dim": 9}, "dim"),
+        ({"n_layers": 2}, "n_layers"),
+        ({"network__head": "relu"}, "network"),
+        ({"family": GaussianMixture(sharpness=0.2)}, "family"),
+        ({"multiset": "ppr"}, "multiset"),
+        ({"em": EM(prior=1.0)}, "em"),
+        ({"normalize": False}, "normalize"),
+    ],
+    ids=str,
+)
+def test_a_parameter_that_was_changed_after_the_fit(change, name, tmp_path):
+    model = small(max_epochs=1).fit(X, HIDDEN, graph=A)
+    expected = model.predict_proba(X, graph=A)
+    model.set_params(n_jobs=1, family="gaussian-mixture", em=EM(), training=Training())  # the same model
+    np.testing.assert_array_equal(model.predict_proba(X, graph=A), expected)
+    model.set_params(**change)
+    for call in (lambda: model.predict(X, graph=A), lambda: model.save(tmp_path / "m")):
+        with pytest.raises(ValueError, match=name) as error:
+            call()
+        assert error.value.parameter == name
+
+
+def test_trained_weights_of_components_are_kept(tmp_path):
+    model = small(family=WeightedMixture(sharpness=0.5)).fit(X, HIDDEN, graph=A, val=VAL)
+    assert model.net_.convs[0].mixture.bias.abs().max() > 0
+    model.save(tmp_path / "m")
+    again = FisherClassifier.load(tmp_path / "m")
+    assert again.family == WeightedMixture(sharpness=0.5)
+    np.testing.assert_array_equal(again.predict_proba(X, graph=A), model.predict_proba(X, graph=A))
 
 
 def test_another_width_at_prediction():
     model = small(max_epochs=1).fit(X, HIDDEN, graph=A)
-    with pytest.raises(ValueError, match="X has 4 features, but FisherClassifier is expecting 5 features"):
+    with pytest.raises(ValueError, match="5 features"):
         model.predict(X[:, :4], graph=A)
 
 
@@ -468,12 +519,12 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was():
     known = model.predict_proba(X, graph=A)
     words = np.array(["a", "b", "c", "d"])
     for changes in ({"val": [1, 2, 99]}, {"val": np.arange(60)}):
-        with pytest.raises(ValueError, match=r"val must hold rows|must have a row to train on"):
+        with pytest.raises(ValueError, match=r"val|train"):
             model.fit(X[:, :4], words[np.arange(60) % 4], graph=A, **changes)
     assert model.classes_.tolist() == [0, 1, 2]
     np.testing.assert_array_equal(model.predict_proba(X, graph=A), known)
     fresh = small()
-    with pytest.raises(ValueError, match="val must hold rows"):
+    with pytest.raises(ValueError, match="val"):
         fresh.fit(X, Y, graph=A, val=[99])
     with pytest.raises(NotFittedError):
         fresh.predict(X, graph=A)

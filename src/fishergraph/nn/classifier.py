@@ -79,10 +79,10 @@ class FisherClassifier(ClassifierMixin, NestedParams):
         The features of a graph without any (``X=None``).
     normalize : bool, default=True
         Divide the rows of X, and the points of every layer, by their lengths.
-    network : Network, default=Network()
-        Heads, dropout and start of the network.
-    training : Training, default=Training()
-        Learning rate, epochs, early stopping and mini-batches.
+    network : Network, optional
+        Heads, dropout and start of the network. None is ``Network()``.
+    training : Training, optional
+        Learning rate, epochs, early stopping and mini-batches. None is ``Training()``.
     device : str or Device, default="cpu"
         "cpu", "cuda" or "cuda:1". On the CPU the dtype of X is kept, on a GPU the network is in float32.
     random_state : int, RandomState or None, default=None
@@ -145,8 +145,8 @@ class FisherClassifier(ClassifierMixin, NestedParams):
         em: EM | None = None,
         structure: str = "projection",
         normalize: bool = True,
-        network: Network = Network(),  # noqa: B008
-        training: Training = Training(),  # noqa: B008
+        network: Network | None = None,
+        training: Training | None = None,
         device: str | Device = "cpu",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -207,16 +207,16 @@ class FisherClassifier(ClassifierMixin, NestedParams):
         self.structure_seed_, seed, split_seed = (int(word) for word in words)
         x, sets, ids = self._read(X, graph, fitting=True)
         check_row_order(y, ids, _IN_ORDER)
-        training, n_nodes = self.training, n_outputs(sets)
+        network, training, n_nodes = choose_network(self.network), choose_training(self.training), n_outputs(sets)
         self.classes_, codes = read_labels(y, n_nodes)
         held = hold_out(codes, training.validation_fraction, split_seed) if val is None else read_rows(val, n_nodes)
         rows = check_split(self.classes_, codes, held)
-        if len(codes) == 1 and self.network.head == "relu":
+        if len(codes) == 1 and network.head == "relu":
             raise InputError("head='relu' has a batch norm, which needs two rows, got n_samples=1; use 'linear'.")
         device = find_device(choose_device(self.device).name)
         with own_randomness(device, seed):
             net = FisherNet(**self._config(x.shape[1], len(self.classes_))).to(device, x.dtype)
-            if self.network.learns_start:
+            if network.learns_start:
                 cost = network_learning(x.shape, self.dim, self.n_layers, self.n_anchors)
                 with costing(progress_bar(self.verbose), "learning", cost):
                     net.init_from_data(x.to(device), sets.to(device), seed=seed)
@@ -337,7 +337,7 @@ class FisherClassifier(ClassifierMixin, NestedParams):
             structure_of, structure=self.structure, dim=self.dim, seed=self.structure_seed_, progress=progress
         )
         X, sets, ids = read_host(X, graph, settings, structural)
-        if sp.issparse(X) and self.training.batch_size is not None:
+        if sp.issparse(X) and choose_training(self.training).batch_size is not None:
             _arrays.check_dense(X)
             X = X.toarray()  # batches are cut from dense rows
         dtype = X.dtype if device.name == "cpu" else np.float32
@@ -345,7 +345,7 @@ class FisherClassifier(ClassifierMixin, NestedParams):
 
     def _config(self, n_features: int, n_classes: int) -> dict[str, Any]:
         """The arguments of the network."""
-        network = self.network.get_params(deep=False)
+        network = choose_network(self.network).get_params(deep=False)
         del network["init"]
         return {
             "in_channels": n_features,

@@ -132,17 +132,19 @@ class Training(Component):
             look_up(AMP, self.amp, "amp (or True, False)")
 
 
-def choose_network(network: Any) -> Network:
-    """The component itself."""
-    return _expect(network, Network, "network")
+def choose_network(network: Network | None) -> Network:
+    """Return the component, the default one for None."""
+    return _choose(network, Network, "network")
 
 
-def choose_training(training: Any) -> Training:
-    """The component itself."""
-    return _expect(training, Training, "training")
+def choose_training(training: Training | None) -> Training:
+    """Return the component, the default one for None."""
+    return _choose(training, Training, "training")
 
 
-def _expect(value: Any, kind: Any, name: str) -> Any:
+def _choose(value: Any, kind: Any, name: str) -> Any:
+    if value is None:
+        return kind()
     if not isinstance(value, kind):
         expected, advice = f"be a {kind.__name__} component", f"pass {kind.__name__}(…)"
         raise InputTypeError(parameter=name, value=value, expected=expected, advice=advice)
