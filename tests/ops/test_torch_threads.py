@@ -105,7 +105,9 @@ def test_n_jobs_bounds_every_call_that_takes_it(monkeypatch):
 
 def test_any_number_of_jobs_gives_the_same_bits():
     def chances(n_jobs):
-        model = FisherClassifier(1, 2, 32, training=Training(max_epochs=2), n_jobs=n_jobs, random_state=0).fit(X, Y, graph=A)
+        model = FisherClassifier(1, 2, 32, training=Training(max_epochs=2), n_jobs=n_jobs, random_state=0).fit(
+            X, Y, graph=A
+        )
         return model.predict_proba(X, graph=A)
 
     expected = chances(1)
