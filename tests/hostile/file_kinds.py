@@ -185,9 +185,11 @@ def embedding_model() -> bytes:
 def classifier_model() -> bytes:
     """A trained FisherClassifier of D features."""
     from fishergraph import FisherClassifier
+    from fishergraph.nn import Training
 
     rng = np.random.default_rng(0)
-    model = FisherClassifier(n_layers=1, dim=4, n_anchors=2, max_epochs=2, random_state=0, validation_fraction=0.0)
+    training = Training(max_epochs=2, validation_fraction=0.0)
+    model = FisherClassifier(n_layers=1, dim=4, n_anchors=2, training=training, random_state=0)
     return _saved(model.fit(_frame(rng), np.arange(N) % 2, graph=sp.csr_array(np.eye(N))))
 
 
