@@ -70,7 +70,7 @@ def measure(torch: Any, args: Any, device: str, precision: str, megabytes: int, 
     """Seconds of the second of two runs, and the peak memory of the device."""
     import fishergraph._parallel
 
-    fishergraph._parallel._CARD_BYTES = megabytes * 2**20
+    fishergraph._parallel._GPU_BYTES = megabytes * 2**20
     model = FisherEmbedding(
         n_layers=args.layers,
         n_anchors=args.anchors,

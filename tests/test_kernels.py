@@ -12,7 +12,6 @@ from sklearn.svm import SVC
 
 from fishergraph import (
     FisherEmbedding,
-    FisherGraphEmbedding,
     FisherSetEmbedding,
     GaussianMixture,
     graph_kernel,
@@ -21,6 +20,7 @@ from fishergraph import (
 )
 from fishergraph.datasets import equal_mean_graph, equal_mean_sets
 from fishergraph.kernels import gram
+from models import graph_model
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(1100, 4)).astype(np.float32)
@@ -147,7 +147,7 @@ def test_options_are_checked(change):
 
 def test_the_kernel_of_graphs_is_the_inner_product_of_their_embeddings():
     graphs = [nx.cycle_graph(n) for n in range(4, 9)] + [nx.star_graph(n) for n in range(4, 9)]
-    model = FisherGraphEmbedding(1, 2, 8, graph_anchors=4, random_state=0)
+    model = graph_model(nodes__n_layers=1, nodes__n_anchors=2, nodes__dim=8, readout__n_anchors=4, random_state=0)
     K = graph_kernel(graphs[:4], graphs, embedding=model)
     Z = model.transform(graphs).astype(float)
     np.testing.assert_allclose(K, Z[:4] @ Z.T, rtol=1e-6)

@@ -104,8 +104,8 @@ def test_unknown_weights_list_the_known_ones():
 
 def test_the_table_of_multisets_tells_open_from_closed():
     graph = as_graph(sp.csr_array(np.array([[0.0, 1.0], [1.0, 0.0]])))
-    assert_array_equal(dense(MULTISETS["neighbourhood"](graph, None)), np.ones((2, 2)))
-    assert_array_equal(dense(MULTISETS["open-neighbourhood"](graph, None)), [[0, 1], [1, 0]])
+    assert_array_equal(dense(MULTISETS["neighbourhood"]()(graph)), np.ones((2, 2)))
+    assert_array_equal(dense(MULTISETS["open-neighbourhood"]()(graph)), [[0, 1], [1, 0]])
 
 
 # ---------------------------------------------------------------------------------------- rows of sets
@@ -155,7 +155,7 @@ def test_a_graph_is_the_multiset_of_its_nodes():
 
 @pytest.mark.parametrize("ptr", [[], [1, 2], [0, 3, 2], [0.0, 2.0], [[0, 1]]])
 def test_borders_of_graphs_begin_with_zero_and_never_fall(ptr):
-    with pytest.raises(ValueError, match="graph_ptr must hold whole numbers that begin with 0 and never fall"):
+    with pytest.raises(ValueError, match="graph_ptr"):
         node_sets(ptr)
 
 

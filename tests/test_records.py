@@ -42,11 +42,11 @@ BAD_ROWS = {
     "a negative index": ({"indices": np.array([0, 2, -1])}, ValueError, "points 0 to 2, got -1 to 2"),
     "a wrapped index": ({"indices": np.array([0, 2, 2**32 + 1])}, ValueError, "points 0 to 2, got 0 to 4294967297"),
     "a huge index": ({"indices": np.array([0, 2, 2**64 - 1], dtype=np.uint64)}, ValueError, "points 0 to 2"),
-    "few weights": ({"multiset__weights": WEIGHTS[:2]}, ValueError, "for each of the 3 indices, got 2"),
-    "complex weights": ({"multiset__weights": WEIGHTS.astype(complex)}, ValueError, "flat array of numbers"),
-    "NaN": ({"multiset__weights": np.array([1, np.nan, 1])}, ValueError, "weights must be finite"),
-    "infinity": ({"multiset__weights": np.array([1, np.inf, 1])}, ValueError, "weights must be finite"),
-    "a negative weight": ({"multiset__weights": np.array([1, -0.5, 1])}, ValueError, "weights must be finite"),
+    "few weights": ({"weights": WEIGHTS[:2]}, ValueError, "for each of the 3 indices, got 2"),
+    "complex weights": ({"weights": WEIGHTS.astype(complex)}, ValueError, "flat array of numbers"),
+    "NaN": ({"weights": np.array([1, np.nan, 1])}, ValueError, "weights must be finite"),
+    "infinity": ({"weights": np.array([1, np.inf, 1])}, ValueError, "weights must be finite"),
+    "a negative weight": ({"weights": np.array([1, -0.5, 1])}, ValueError, "weights must be finite"),
 }
 
 
@@ -65,7 +65,7 @@ def test_bad_rows_are_refused(make, name):
         ({"indptr": np.array([0, 2, 2, 2])}, "from 0 to the number of indices, 3, got 0 to 2"),
         ({"indices": np.array([2, 0, 1])}, "sorted and distinct within each row, got others in row 0"),
         ({"indices": np.array([2, 2, 1])}, "sorted and distinct within each row, got others in row 0"),
-        ({"multiset__weights": np.array([1.0, 0.0, 1.0])}, "finite and positive"),
+        ({"weights": np.array([1.0, 0.0, 1.0])}, "finite and positive"),
         ({"ids": np.array(["a", "b"])}, "for each of the 3 nodes, got shape \\(2,\\)"),
         ({"ids": ["a", "b", "c"]}, "for each of the 3 nodes, got list"),
     ],

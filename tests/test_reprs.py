@@ -10,10 +10,15 @@ import numpy as np
 import pytest
 
 from fishergraph import (
+    EM,
     FisherEmbedding,
     FisherGraphEmbedding,
     FisherSetEmbedding,
+    GaussianMixture,
     LogisticProbe,
+    Nystrom,
+    Readout,
+    Walk,
     as_graph,
     as_graphs,
     em_estimate,
@@ -25,11 +30,14 @@ from fishergraph import (
 )  # fmt: skip
 from fishergraph._repr import short_repr
 from fishergraph.datasets import GraphSet, Preparation
+from fishergraph.device import Device
 from fishergraph.family import FAMILIES
 from fishergraph.graphs import EdgeTags
+from fishergraph.kernel_map import Identity
 from fishergraph.lab import nested_scores
 from fishergraph.multiset import MULTISETS, choose_multiset
 from fishergraph.ops import Responsibilities, choose_engine
+from models import graph_model
 
 MOST = 300
 RNG = np.random.default_rng(0)
@@ -46,20 +54,20 @@ def examples() -> dict[str, object]:
     weighted = as_graph(nx.relabel_nodes(nx.gnm_random_graph(9, 20, seed=0), "node {}".format))
     graphs = as_graphs([nx.path_graph(9), nx.star_graph(300)])
     model = FisherEmbedding(n_layers=2, dim=32, random_state=0).fit(X, graph=A)
-    whole = FisherGraphEmbedding(n_layers=1, random_state=0).fit(graphs)
+    whole = graph_model(nodes__n_layers=1, random_state=0).fit(graphs)
     tuples = node_tuples(as_graph(nx.path_graph(30)), 2, 1)
     thetas = [learn_family(choose(), X, 8, rng=0, n_iter=1) for choose in FAMILIES.values()]
     y, folds = np.arange(90) % 2, [(np.arange(60), np.arange(60, 90)), (np.arange(30, 90), np.arange(30))]
     return {
         "FisherEmbedding": FisherEmbedding(block_weights=np.arange(999.0), random_state=np.random.RandomState(0)),
-        "many parameters": FisherEmbedding(**dict.fromkeys(FisherEmbedding().get_params(), "x")),
+        "many parameters": FisherEmbedding(**dict.fromkeys(FisherEmbedding().get_params(deep=False), "x")),
         "FisherSetEmbedding": FisherSetEmbedding(dim=7),
         "FisherGraphEmbedding": FisherGraphEmbedding(inputs=["tags"] * 99),
         "LogisticProbe": LogisticProbe(Cs=np.logspace(-3, 3, 900)),
         "Graph": graph, "named graph": weighted, "Graphs": graphs, "GraphData": cora,
         "EdgeTags": EdgeTags(np.arange(9000), np.arange(9000)),
         "GraphSet": GraphSet("name", graphs, np.arange(2), (), (), "source"), "Preparation": Preparation(),
-        "Multisets": sets, "LiftedSets": choose_multiset("paths")(graph, None, None), "NodeTuples": tuples,
+        "Multisets": sets, "LiftedSets": choose_multiset("paths")(graph), "NodeTuples": tuples,
         "Responsibilities": Responsibilities(X, X), "Engine": choose_engine(),
         "EMMeans": em_means(X, sets, X[:4]), "estimates": em_estimate(X, sets, thetas[0])[0],
         "NestedScores": nested_scores({"z": X[:90]}, y, folds, Cs=(1.0,), gammas=(1.0,), inner=2),
@@ -68,6 +76,8 @@ def examples() -> dict[str, object]:
         **{type(theta).__name__: theta for theta in thetas},
         **{f"family {name}": choose() for name, choose in FAMILIES.items()},
         **{f"rule {name}": choose_multiset(name) for name in MULTISETS},
+        "EM": EM(n_iter=3), "Nystrom": Nystrom(bandwidth=0.7), "Walk": Walk(teleport=0.3), "Identity": Identity(),
+        "Readout": Readout(family=GaussianMixture(sharpness=0.3)), "Device": Device("cuda"),
     }  # fmt: skip
 
 
@@ -98,8 +108,17 @@ def test_every_public_class_has_an_example(examples):
     classes = {getattr(m, name) for m in modules for name in named if inspect.isclass(getattr(m, name, None))}
     seen = {kind for example in examples.values() for kind in type(example).__mro__}
     # Modules of PyTorch print as trees; the others have no objects that hold arrays.
-    torch = {"FisherAggregation", "FisherConv", "FisherNet", "NystromMap"}
-    others = {"BoostedProbe", "Baseline", "Recipe", "FisherClassifier", "History"}
+    torch = {"FisherAggregation", "FisherConv", "FisherNet", "NystromHead"}
+    others = {
+        "BoostedProbe",
+        "Baseline",
+        "Recipe",
+        "FisherClassifier",
+        "History",
+        "Network",
+        "Training",
+        "WeightedMixture",
+    }
     assert {kind.__name__ for kind in classes - seen} <= torch | others
 
 
@@ -107,13 +126,23 @@ def test_objects_of_training():
     torch = pytest.importorskip("torch")
     from fishergraph import FisherClassifier
     from fishergraph.lab.baselines import BASELINES, baseline
-    from fishergraph.nn import History
+    from fishergraph.nn import History, Network, Training, WeightedMixture
     from fishergraph.ops.tensor_edges import tensor_sets
     from fishergraph.probes import BoostedProbe
 
     history = History(rows=[dict.fromkeys(("epoch", "loss", "seconds"), 0.123456)] * 500)
     sets = tensor_sets(torch.ones((2, 900), dtype=torch.int64), n_sets=900, n_points=900)
-    found = [history, sets, FisherClassifier(fan_out=[10] * 200), BoostedProbe(), *map(baseline, BASELINES)]
+    classifier = FisherClassifier(training=Training(fan_out=(10,) * 200))
+    found = [
+        history,
+        sets,
+        classifier,
+        Network(),
+        Training(max_epochs=3),
+        WeightedMixture(),
+        BoostedProbe(),
+        *map(baseline, BASELINES),
+    ]
     assert all(len(repr(one)) <= MOST and "\n" not in repr(one) for one in found)
     assert repr(history).startswith("History(rows=list of 500, best_epoch=0")
 

@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from fishergraph import (
     EM,
     FisherEmbedding,
-    FisherGraphEmbedding,
     FisherSetEmbedding,
     GaussianMixture,
     LogisticProbe,
@@ -23,6 +22,7 @@ from fishergraph._errors import FewPointsWarning
 from fishergraph._warn import each_warning_once, warn
 from fishergraph.multiset import Multisets
 from fishergraph.ops.transport import rules
+from models import graph_model
 
 N = 1200  # several row blocks
 RING = sp.csr_array((np.ones(N), (np.arange(N), (np.arange(N) + 1) % N)), shape=(N, N))
@@ -103,7 +103,7 @@ def test_em_means(unmet):
 
 def test_graphs_do_not_warn_of_few_points():
     star = sp.csr_array((np.ones(3), ([1, 2, 3], [0, 0, 0])), shape=(4, 4))
-    assert kinds(lambda: FisherGraphEmbedding(n_layers=2, random_state=0).fit([star] * 3)) == {}
+    assert kinds(lambda: graph_model(nodes__n_layers=2, random_state=0).fit([star] * 3)) == {}
 
 
 def test_a_probe_that_ends_early_at_every_strength():
@@ -116,8 +116,9 @@ def test_a_probe_that_ends_early_at_every_strength():
 def test_the_classifier_learns_from_few_points():
     pytest.importorskip("torch")
     from fishergraph import FisherClassifier
+    from fishergraph.nn import Training
 
-    model = FisherClassifier(n_layers=3, n_anchors=5, dim=8, max_epochs=3, random_state=0)
+    model = FisherClassifier(n_layers=3, n_anchors=5, dim=8, training=Training(max_epochs=3), random_state=0)
     found = kinds(lambda: model.fit(FEW, np.arange(N) % 2, graph=RING))
     assert found == {"landmarks": 1, "anchors": 1}
 
@@ -125,6 +126,7 @@ def test_the_classifier_learns_from_few_points():
 def test_every_epoch_misses_its_masses(monkeypatch):
     pytest.importorskip("torch")
     from fishergraph import FisherClassifier
+    from fishergraph.nn import Training
     from fishergraph.ops.transport import torch as transport
 
     def solve(*inputs):
@@ -134,7 +136,8 @@ def test_every_epoch_misses_its_masses(monkeypatch):
     chunk = transport._solve_chunk
     monkeypatch.setattr(transport, "_solve_chunk", solve)
     X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 2
-    model = FisherClassifier(n_layers=2, n_anchors=3, dim=4, max_epochs=3, e_step="balanced", random_state=0)
+    steps = {"em": EM(e_step="balanced"), "training": Training(max_epochs=3)}
+    model = FisherClassifier(n_layers=2, n_anchors=3, dim=4, **steps, random_state=0)
     assert kinds(lambda: model.fit(X, y, graph=RING[:60][:, :60])) == {"a": 1}
 
 

@@ -120,10 +120,18 @@ def make_graph(given: Settings) -> Any:
     return fishergraph.FisherGraphEmbedding(**parts, **own, **SEEDED, **THREADS)
 
 
-def make_classifier(settings: Settings) -> Any:
-    """A classifier; it takes the name of a family alone."""
-    family = settings.get("family", ("gaussian-mixture", {}))[0]
-    return fishergraph.FisherClassifier(**{**made(settings), "family": family}, **SEEDED, **THREADS)
+def make_classifier(given: Settings) -> Any:
+    from fishergraph.nn import Network, Training
+
+    settings = {name: value for name, value in given.items() if name != "backend"}
+    parts = {"network": Network, "training": Training}
+    nested = {name: take(settings, **{key: key for key in kind().get_params()}) for name, kind in parts.items()}
+    edges = take(settings, weights="weights", undirected="undirected")
+    settings["multiset"] = make_multiset(settings.pop("multiset", ("neighbourhood", {})), **edges)
+    layer = layer_params(settings, sharpness=0.9, prior=0.0, bandwidth=1.5)
+    layer.pop("kernel")
+    made = {name: kind(**nested[name]) for name, kind in parts.items()}
+    return fishergraph.FisherClassifier(**made, **layer, **settings, **SEEDED, **THREADS)
 
 
 def make_probe(settings: Settings) -> Any:
@@ -133,22 +141,48 @@ def make_probe(settings: Settings) -> Any:
 # PyTorch Geometric. The settings have the parameter names of its layers.
 
 
+def conv_params(given: Settings, bandwidth: float) -> Settings:
+    """The parameters of a Fisher layer."""
+    settings = {name: value for name, value in given.items() if name != "backend"}
+    settings |= take(settings, num_em_steps="n_em_iter")
+    head, width = settings.get("head"), settings.pop("bandwidth", bandwidth)
+    if head == "nystrom":
+        settings["head"] = fishergraph.Nystrom(bandwidth=width)
+    layer = layer_params(settings, sharpness=0.9, prior=0.0, bandwidth=1.5)
+    layer.pop("kernel")
+    if settings.pop("mixture_bias", False):
+        from fishergraph.nn import WeightedMixture
+
+        layer["family"] = WeightedMixture(**layer["family"].get_params())
+    rule = {"weights": settings.pop("weights", None)}
+    slots = settings.pop("slots", None)
+    loops = settings.pop("add_self_loops", True)
+    if slots is not None:
+        settings["multiset"] = make_multiset(("paths", {"length": slots - 1}))
+    else:
+        settings["multiset"] = make_multiset(("neighbourhood", {"closed": loops}), **rule)
+    return {**layer, **settings}
+
+
 def make_conv(in_channels: int, settings: Settings) -> Any:
     from fishergraph.nn import FisherConv
 
-    return FisherConv(in_channels, **{"out_channels": 8, "num_anchors": 3, **made(settings)})
+    return FisherConv(in_channels, **{"out_channels": 8, "num_anchors": 3, **conv_params(settings, 1.5)})
 
 
 def make_net(in_channels: int, settings: Settings) -> Any:
     from fishergraph.nn import FisherNet
 
-    return FisherNet(in_channels, 12, 2, **{"out_channels": 3, "num_anchors": 3, **made(settings)})
+    settings = {"head": "nystrom", **settings}
+    return FisherNet(in_channels, 12, 2, **{"out_channels": 3, "num_anchors": 3, **conv_params(settings, 0.7)})
 
 
 def make_aggregation(in_channels: int, settings: Settings) -> Any:
     from fishergraph.nn import FisherAggregation
 
-    return FisherAggregation(in_channels, **{"num_anchors": 3, **made(settings)})
+    params = conv_params(settings, 1.5)
+    params.pop("multiset")
+    return FisherAggregation(in_channels, **{"num_anchors": 3, **params})
 
 
 def run_training(net: Any, x: Any, y: Any, edge_index: Any, **options: Any) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""The decorators of compiled functions, and the cache of their machine code.
+"""Decorators of compiled functions, and the cache of their machine code.
 
-Numba keeps the machine code of a function until the file of that function changes. The code of the functions it calls
-is part of it, and these stand in other files: here one stamp covers all of them, so that a change in one file makes
-all cached code stale. A cache that cannot be written or read is never an error: the code is compiled again.
+Numba caches the machine code of a function until its file changes. That code contains the functions it calls, which are
+in other files: here one stamp covers all of them, so a change in one file invalidates all cached code. A cache that
+cannot be written or read is never an error: the code is compiled again.
 """
 
 from __future__ import annotations
@@ -19,13 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
-from numba.core.caching import (
-    CompileResultCacheImpl,
-    FunctionCache,
-    IndexDataCacheFile,
-    NullCache,
-    _CacheLocator,
-)
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache, _CacheLocator
 from numba.core.compiler_lock import global_compiler_lock
 
 # Every file that machine code can be made of; tests/test_compile.py compares this with the imports.
@@ -46,7 +40,7 @@ KERNELS = (
 
 
 def kernel_files() -> list[Path]:
-    """The files whose content the stamp covers, in order."""
+    """The files that the stamp covers, in order."""
     root = Path(__file__).parent
     return sorted(path for pattern in KERNELS for path in root.glob(pattern))
 
@@ -63,7 +57,7 @@ def kernel_stamp() -> str:
 
 
 class _TemporaryFolder(_CacheLocator):
-    """A folder of this user's own in the system's temporary folder: the last resort of a read-only installation."""
+    """A private folder in the system's temporary folder: the last resort of a read-only installation."""
 
     def __init__(self, py_func: Any, py_file: str, folder: Path):
         self._py_file, self._line = py_file, py_func.__code__.co_firstlineno
@@ -92,21 +86,21 @@ class _TemporaryFolder(_CacheLocator):
 
 
 def own_temporary_folder() -> Path | None:
-    """A temporary folder that nobody else can write to, or None: cached code is run, so it must be ours."""
+    """A temporary folder that only this user can write to, or None: cached code is executed."""
     if not hasattr(os, "getuid"):
         return None
     try:
         folder = Path(tempfile.gettempdir()) / f"fishergraph-{os.getuid()}"
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return None
-    private = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+    private = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
     return folder if private else None
 
 
-class _Places(CompileResultCacheImpl):
+class _Folders(CompileResultCacheImpl):
     """Numba's cache folders, then the temporary one."""
 
     _locator_classes: ClassVar = [*CompileResultCacheImpl._locator_classes, _TemporaryFolder]
@@ -116,7 +110,7 @@ class _Files(IndexDataCacheFile):
     """The index and the machine code of one function.
 
     The name of a file of machine code contains the stamp and the signature, and the file is written before the index
-    that names it: whoever is killed in between, or writes at the same time, cannot make an index name other code.
+    that names it. A process that is killed in between, or writes at the same time, cannot make it name other code.
     """
 
     def __init__(self, cache_path: str, filename_base: str, source_stamp: Any):
@@ -125,7 +119,7 @@ class _Files(IndexDataCacheFile):
         self._tag = hashlib.sha256(repr(source_stamp).encode()).hexdigest()[:8]
 
     def save(self, key: Any, data: Any) -> None:
-        """Save machine code under its key; the first save after a change removes what is stale."""
+        """Save machine code under its key; the first save after a change removes stale files."""
         overloads = self._load_index()
         if not overloads:
             self._remove_stale()
@@ -134,7 +128,7 @@ class _Files(IndexDataCacheFile):
         self._save_index({**overloads, key: name})
 
     def _load_index(self) -> dict[Any, str]:
-        """The names of files by their keys; none in a damaged index."""
+        """The names of files by their keys; empty for a damaged index."""
         try:
             return super()._load_index()
         except Exception:
@@ -149,7 +143,7 @@ class _Files(IndexDataCacheFile):
 class _KernelCache(FunctionCache):
     """The cache of one function, valid as long as no kernel file changes."""
 
-    _impl_class = _Places
+    _impl_class = _Folders
 
     def __init__(self, py_func: Any):
         super().__init__(py_func)
@@ -157,14 +151,14 @@ class _KernelCache(FunctionCache):
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The machine code of a signature, or None; a damaged file is as good as none."""
+        """The machine code of a signature, or None, also for a damaged file."""
         try:
             return super().load_overload(sig, target_context)
         except Exception:
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep the machine code of a signature, if the disk takes it."""
+        """Save the machine code of a signature, if the disk allows it."""
         with suppress(OSError):
             super().save_overload(sig, data)
 
@@ -172,7 +166,7 @@ class _KernelCache(FunctionCache):
 def _cache_of(function: Any) -> Any:
     try:
         return _KernelCache(function)
-    except (RuntimeError, OSError):  # numba has no folder for it
+    except (RuntimeError, OSError):  # numba finds no folder for it
         return NullCache()
 
 
@@ -196,12 +190,12 @@ def readonly(array: np.ndarray) -> np.ndarray:
     return view
 
 
-# "contract" only lets a·b + c be one instruction; infinities stay what they are.
+# "contract" only allows a·b + c as one instruction; infinities are preserved.
 _RULES: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-# "reassoc" also lets a sum run in lanes; for sums of finite products alone.
+# "reassoc" also allows vectorised sums; only for sums of finite products.
 _LANES = {"contract", "reassoc"}
-# What compiled code alone calls is kept with its callers, and cannot be called from Python: a tenth of the first
-# call's time.
+# Functions that only compiled code calls are cached with their callers. Without wrappers for Python the first call is
+# 10 % faster.
 _INNER: dict[str, Any] = {**_RULES, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _INNER_SUM: dict[str, Any] = {**_INNER, "fastmath": _LANES}
 
@@ -210,11 +204,11 @@ compiled_exactly: Any = _kept(nogil=True)
 compiled_sum: Any = _kept(nogil=True, fastmath=_LANES)
 leaf: Any = njit(**_INNER)
 leaf_sum: Any = njit(**_INNER_SUM)
-# A leaf that a loop calls in one or two places is part of it from the start: a function of its own is optimised twice.
+# A small function that one or two loops call is inlined first; as a separate function it would be optimised twice.
 inlined: Any = njit(inline="always", **_INNER)
 
 if hasattr(os, "register_at_fork"):
-    # A child that is forked while another thread compiles would wait for that thread, which it does not have.
+    # A child that is forked while another thread compiles would wait forever for that thread.
     os.register_at_fork(
         before=global_compiler_lock.acquire,
         after_in_parent=global_compiler_lock.release,

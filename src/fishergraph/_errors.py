@@ -267,7 +267,8 @@ class MissingDevice(FishergraphError, RuntimeError):
 
     def _sentence(self, name: Name, setting: Setting) -> str:
         cpu = setting("device", "cpu")
-        return f"{setting('device', self.device)} cannot be used: {self.reason}; set {cpu}, or use a machine with a GPU."
+        asked = setting("device", self.device)
+        return f"{asked} cannot be used: {self.reason}; set {cpu}, or use a machine with a GPU."
 
 
 # --- warnings -------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from fishergraph._parallel import heard_by
+from fishergraph._parallel import progress_to
 
 # progress(title, steps) → a context manager whose value has update(n)
 Progress = Callable[[str, int], Any]
@@ -73,6 +73,6 @@ def costing(progress: Progress, title: str, cost: float) -> Iterator[None]:
                 bar.update(reached - shown)
                 shown = reached
 
-        with heard_by(hear):
+        with progress_to(hear):
             yield
         bar.update(_STEPS - shown)

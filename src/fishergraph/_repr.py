@@ -1,4 +1,4 @@
-"""One short line for a record or an estimator: arrays by their type and shape, never by their numbers."""
+"""`__repr__` of records and estimators in one line: arrays by their type and shape."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import fields, is_dataclass
 from inspect import signature
 from typing import Any
 
-# The most characters of a line, and of one value in it.
+# The largest number of characters of a line, and of one value in it.
 MOST, _MOST_VALUE = 280, 60
 
 
 def short_repr(self: Any) -> str:
-    """`Name(field=value, …)` of a dataclass or a named tuple, cut to one line; a field that is None is left out."""
+    """`Name(field=value, …)` of a dataclass or a named tuple, cut to one line; fields that are None are omitted."""
     names = [field.name for field in fields(self) if field.repr] if is_dataclass(self) else self._fields
     values = ((name, getattr(self, name)) for name in names)
     parts = [f"{name}={short_value(value)}" for name, value in values if value is not None]
@@ -24,22 +24,22 @@ def short_params(self: Any, N_CHAR_MAX: int = MOST) -> str:
 
     The second parameter is that of scikit-learn's own `__repr__`.
     """
-    defaults = {name: short_value(known.default) for name, known in signature(type(self)).parameters.items()}
+    defaults = {name: short_value(parameter.default) for name, parameter in signature(type(self)).parameters.items()}
     values = {name: short_value(value) for name, value in self.get_params(deep=False).items()}
     changed = ", ".join(f"{name}={values[name]}" for name, default in defaults.items() if values[name] != default)
     return _cut(f"{type(self).__name__}({changed})", min(MOST, N_CHAR_MAX))
 
 
 def short_value(value: Any) -> str:
-    """A value in a few words: the type and the shape of an array, the length of a long list."""
+    """A short form of a value: type and shape of an array, length of a long list."""
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
         kind = str(getattr(value, "dtype", type(value).__name__)).removeprefix("torch.")
         return f"{kind} {' × '.join(f'{size:,}' for size in shape)}"
     if isinstance(value, (list, tuple, Mapping)) and not hasattr(value, "_fields"):
-        whole = repr(value) if all(isinstance(entry, (int, float, str, type(None))) for entry in value) else ""
-        plain = 0 < len(whole) <= _MOST_VALUE and not isinstance(value, Mapping)
-        return whole if plain else f"{type(value).__name__} of {len(value):,}"
+        text = repr(value) if all(isinstance(entry, (int, float, str, type(None))) for entry in value) else ""
+        plain = 0 < len(text) <= _MOST_VALUE and not isinstance(value, Mapping)
+        return text if plain else f"{type(value).__name__} of {len(value):,}"
     return _cut(repr(value), _MOST_VALUE)
 
 

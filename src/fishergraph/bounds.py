@@ -33,33 +33,47 @@ class MarginBound(NamedTuple):
 def margin_bound(
     scores: Any, y: Any, *, norm: float, diagonal: Any, margin: float = 1.0, delta: float = 0.05, chosen: bool = True
 ) -> MarginBound:
-    """L(f) ≤ L_N^γ(f) + 2 R B̄ / √N + 3 √(log(2/δ') / 2N) with probability at least 1 − δ (Lemma 3.2, put right).
+    """Bound on the error of a margin classifier on new samples (Lemma 3.2, corrected).
 
-    L(f) is the probability of y f < 0 on a new sample, L_N^γ(f) the share of the N training samples with y f < γ, and
-    B̄ = √(1/N Σ_i K(v_i, v_i)). The printed lemma divides by N where √N is true.
+    L(f) ≤ L_N^γ(f) + 2 R B̄ / √N + 3 √(log(2/δ') / 2N) with probability at least 1 − δ. L(f) is the probability of y f
+    < 0 on a new sample, L_N^γ(f) the fraction of the N training samples with y f < γ, and B̄ = √(1/N Σ_i K(v_i, v_i)).
+    The printed lemma divides by N; √N is true.
 
     Parameters
     ----------
-    scores : f(v_i) of the training samples, (sample,).
-    y : their labels, −1 or 1.
-    norm : ‖f‖_K, the norm of f in the space of the kernel: ‖w‖ of a linear classifier on the embedding, √(cᵀKc) for
-        f = Σ_i c_i K(v_i, ·). A bias b is one more feature that is always 1: norm √(‖w‖² + b²), diagonal K + 1.
-    diagonal : K(v_i, v_i) of the training samples, (sample,): the squared lengths of their embeddings.
-    margin : γ > 0.
-    delta : δ, the probability that the bound fails.
-    chosen : True, the bound holds for all f and γ at once, so both may be chosen on the training samples: R is the next
+    scores : array of shape (n_samples,)
+        f(v_i) of the training samples.
+    y : array of shape (n_samples,)
+        Their labels, −1 or 1.
+    norm : float
+        ‖f‖_K: ‖w‖ of a linear classifier on the embedding, √(cᵀKc) for f = Σ_i c_i K(v_i, ·). A bias b is one more
+        feature that is always 1: norm √(‖w‖² + b²), diagonal K + 1.
+    diagonal : array of shape (n_samples,)
+        K(v_i, v_i), the squared lengths of the embeddings of the training samples.
+    margin : float, default=1.0
+        γ > 0.
+    delta : float, default=0.05
+        δ, the probability that the bound fails.
+    chosen : bool, default=True
+        True: the bound holds for all f and γ at once, so both may be chosen on the training samples. R is the next
         power of two from ‖f‖/γ, or a larger one if that is better, and δ' = δ · (2/3) / ((k + 1)(k + 2)) for R = 2^±k.
-        False, γ was fixed before the samples were seen, and so was `norm`, as the radius that f was sought in:
-        R = norm/γ, δ' = δ.
+        False: γ and `norm`, as the radius that f was sought in, were fixed before the samples were seen; R = norm/γ, δ'
+        = δ.
+
+    Returns
+    -------
+    MarginBound
+        The bound and its three terms.
 
     Notes
     -----
     The samples are independent and the kernel is fixed before they are drawn. Anchors and landmarks must therefore come
-    from other data, and nodes of one graph are independent only as draws from a graph that is given.
+    from other data, and nodes of one graph are independent only as draws from a fixed graph.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from fishergraph import margin_bound
     >>> from sklearn.svm import LinearSVC
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat([-1, 1], 500)
@@ -140,10 +154,25 @@ def _check_anchors(anchors: Any) -> np.ndarray:
 
 
 def lipschitz_constant(anchors: Any, *, fisher_root: Any = None) -> float:
-    """‖I(θ_0)^{1/2}‖_2, with which φ is Lipschitz in the parameters (Theorem 4.5); it is attained.
+    """Lipschitz constant of φ in the parameters, ‖I(θ_0)^{1/2}‖_2 (Theorem 4.5).
 
-    ‖φ(p_θ) − φ(p_θ')‖ ≤ ‖I(θ_0)^{1/2}‖_2 ‖θ − θ'‖. `anchors` (anchor, feature) are θ_0; `fisher_root` is a number or a
-    matrix over the flattened (anchor, feature) axes, p^{-1/2} by default, as in `fisher_embedding`.
+    ‖φ(p_θ) − φ(p_θ')‖ ≤ ‖I(θ_0)^{1/2}‖_2 ‖θ − θ'‖, and the bound is attained.
+
+    Parameters
+    ----------
+    anchors : array of shape (n_anchors, n_features)
+        θ_0.
+    fisher_root : float or matrix, optional
+        See `fisher_embedding`.
+
+    Returns
+    -------
+    float
+        The constant.
+
+    See Also
+    --------
+    set_lipschitz_constant : The constant in the members of a multiset.
     """
     points = _check_anchors(anchors)
     root = mixture_root(len(points)) if fisher_root is None else fisher_root
@@ -165,22 +194,34 @@ def _finite(constant: float) -> float:
 
 
 def set_lipschitz_constant(anchors: Any, *, variance: float, radius: float) -> float:
-    """L = √(1/p Σ_j (1 + R D_j / σ²)²), with which φ of a multiset is Lipschitz in its members.
+    """Lipschitz constant of φ in the members of a multiset, √(1/p Σ_j (1 + R D_j / σ²)²).
 
     Theorem 4.5 is about parameters; here the estimate moves with the members, too. For two multisets with matched
     members of equal weights, ‖φ(x) − φ(x')‖ ≤ L max_i ‖x_i − x'_i‖, after one EM iteration with the posterior E-step.
 
     Parameters
     ----------
-    anchors : (anchor, feature); D_j is the largest distance from anchor j to another one.
-    variance : σ² of the components.
-    radius : R of a ball that holds the members of both sets, and the anchors where there is a prior.
+    anchors : array of shape (n_anchors, n_features)
+        θ_0; D_j is the largest distance from anchor j to another one.
+    variance : float
+        σ² of the components.
+    radius : float
+        R of a ball that holds the members of both sets, and the anchors if there is a prior.
+
+    Returns
+    -------
+    float
+        The constant L.
+
+    See Also
+    --------
+    lipschitz_constant : The constant in the parameters.
 
     Notes
     -----
-    The M-step's average moves with its members (the 1), and so do the shares in it: ‖∇ log α_ij‖ ≤ D_j / σ², and the
-    members lie at most R from their mean on average. A small variance makes the attention sharp and the constant large:
-    L grows like 1/σ², and two members halfway between two anchors attain half of it.
+    The average of the M-step moves with its members (the 1), and so does the attention: ‖∇ log α_ij‖ ≤ D_j / σ², and
+    the members lie at most R from their mean on average. A small variance makes the attention sharp and the constant
+    large: L grows like 1/σ², and two members halfway between two anchors attain half of it.
     """
     variance = check_number(variance, "variance", strict=True)
     radius = check_number(radius, "radius")

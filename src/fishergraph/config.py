@@ -19,7 +19,7 @@ class Config(TypedDict):
     engine: str | None
 
 
-_engine: ContextVar[str | None] = ContextVar("engine", default=None)
+engine_setting: ContextVar[str | None] = ContextVar("engine", default=None)
 
 
 def get_config() -> Config:
@@ -41,7 +41,7 @@ def get_config() -> Config:
     >>> fishergraph.get_config()
     {'engine': None}
     """
-    return {"engine": _engine.get()}
+    return {"engine": engine_setting.get()}
 
 
 def set_config(*, engine: str | None = None) -> None:
@@ -68,7 +68,7 @@ def set_config(*, engine: str | None = None) -> None:
     {'engine': 'scipy'}
     >>> fishergraph.set_config(engine=None)
     """
-    _engine.set(_checked(engine))
+    engine_setting.set(_checked(engine))
 
 
 @contextmanager
@@ -96,11 +96,11 @@ def config_context(*, engine: str | None = None) -> Iterator[None]:
     >>> fishergraph.get_config()
     {'engine': None}
     """
-    token = _engine.set(_checked(engine))
+    token = engine_setting.set(_checked(engine))
     try:
         yield
     finally:
-        _engine.reset(token)
+        engine_setting.reset(token)
 
 
 def _checked(engine: str | None) -> str | None:

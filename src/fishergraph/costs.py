@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import scipy.sparse as sp
 
@@ -10,13 +10,9 @@ from fishergraph._parallel import SPARSE
 from fishergraph.em.anchors import sample_size
 from fishergraph.kernel_map import Identity
 from fishergraph.layer import Layer
-from fishergraph.walk import TILE
-
-if TYPE_CHECKING:
-    from fishergraph.stack import Stack
 
 # The cost of a kernel beside its products: an exponential, a division, and their memory.
-_KERNEL = 256
+KERNEL = 256
 _SPARSE_ROW = 1024  # a sparse row is sliced, measured and divided by its length
 _KMEANS, _ANCHOR_STEPS, _EM_STEPS = 4, 5, 21  # iterations of landmarks, of anchors, of other families
 # Writing one number to a file, in multiplications.
@@ -63,42 +59,19 @@ def map_learning(n_rows: int, width: float, dim: int, max_samples: int) -> float
     return rows * dim * (_KMEANS * width + (rows == n_rows) * (width + dim))
 
 
-def _layer_running(layer: Layer, size: Size, width: int) -> float:
+def layer_running(layer: Layer, size: Size, width: int) -> float:
     """The cost of `Layer.run`: φ of every set, and ψ of it, unless they are known from learning."""
     lifted, learned = width * size.slots, sample_size(layer.dim, layer.em.max_samples, size.n_sets) == size.n_sets
     is_identity = isinstance(layer.kernel, Identity)
     if learned and not is_identity:
-        return float(size.n_sets * layer.dim * _KERNEL)
-    mapped = 0 if is_identity else layer.family.width(layer.n_anchors, lifted) + layer.dim + _KERNEL
+        return float(size.n_sets * layer.dim * KERNEL)
+    mapped = 0 if is_identity else layer.family.width(layer.n_anchors, lifted) + layer.dim + KERNEL
     return float(SPARSE * size.n_entries * lifted * layer.n_anchors + size.n_sets * layer.dim * mapped)
 
 
-def _row_width(X: Any) -> float:
+def row_width(X: Any) -> float:
     """The cost of a row of X in a product: its features, or the stored ones of a sparse row."""
     return _SPARSE_ROW + SPARSE * X.nnz / max(X.shape[0], 1) if sp.issparse(X) else X.shape[1]
-
-
-def stack_costs(stack: Stack, X: Any, size: Size, *, fitting: bool) -> dict[str, float]:
-    """The cost of every part that a pass reports, by its title, in order."""
-    (n_rows, n_features), layer = X.shape, stack.layer
-    costs = {"learning input map": input_learning(layer, X)} if fitting else {}
-    costs["input map"] = n_rows * layer.dim * (_row_width(X) + layer.dim + _KERNEL)
-    widths = stack.asked_widths(n_features, size.slots)
-    points = n_features if stack.reads_counts else widths[0]
-    if stack.walk is not None:
-        walked = stack.walk.width(layer.dim, n_features)
-        costs["walking"] = SPARSE * stack.walk.n_passes(walked) * size.n_entries * min(TILE, walked)
-        if fitting:
-            costs["learning walks"] = map_learning(n_rows, walked, layer.dim, layer.em.max_samples)
-        costs["walks"] = float(n_rows * layer.dim * (_KERNEL if fitting else _KERNEL + walked + layer.dim))
-        points = widths[1]
-    for t in range(1, stack.n_layers + 1):
-        title = f"layer {t}/{stack.n_layers}"
-        if fitting:
-            costs[f"learning {title}"] = layer_learning(stack.layer_at(t), size, points)
-        costs[title] = _layer_running(stack.layer_at(t), size, points)
-        points = widths[t + (stack.walk is not None)]
-    return costs
 
 
 def network_learning(shape: tuple[int, ...], dim: int, n_layers: int, n_anchors: int) -> float:

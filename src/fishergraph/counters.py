@@ -1,7 +1,6 @@
-"""Random numbers that are counted, not carried along: SplitMix64 (Steele, Lea and Flood 2014).
+"""Counter-based random numbers: SplitMix64 (Steele, Lea and Flood 2014).
 
-The numbers of a row depend on a key and on the row alone. Threads and the order of rows therefore change nothing, and
-no state is shared.
+The numbers of a row depend only on a key and on the row, not on threads or on the order of rows. No state is shared.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _11, _27, _30, _31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(31)
 
 @compiled
 def mix(state):
-    """The output function of SplitMix64: neighbouring states give unrelated numbers."""
+    """The output function of SplitMix64: adjacent states give unrelated numbers."""
     state = (state ^ (state >> _30)) * _FIRST
     state = (state ^ (state >> _27)) * _SECOND
     return state ^ (state >> _31)

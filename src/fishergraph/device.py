@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import device as device_of
-from array_api_compat import is_torch_array
 
 from fishergraph._component import Component
 from fishergraph._errors import InputError
@@ -125,24 +124,3 @@ NUMPY = Workspace()
 def device_kind(array: Any) -> str:
     """The device an array is on, without its number: "cpu" or "cuda"."""
     return str(device_of(array)).partition(":")[0]
-
-
-def random_stream(rng: Any, like: Any) -> Any:
-    """The stream of a seed or generator whose draws go with the array `like`; a stream passes through."""
-    if not is_torch_array(like):
-        return _generator(rng)
-    from fishergraph.ops.torch_device import TensorStream
-
-    return rng if isinstance(rng, TensorStream) else TensorStream(_generator(rng), like.device)
-
-
-def _generator(rng: Any) -> np.random.Generator:
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            parameter="rng",
-            expected="be None, an integer of at least 0 or a NumPy generator",
-            got=f"{rng!r}",
-            advice="pass one of these",
-        ) from error

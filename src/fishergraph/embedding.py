@@ -20,16 +20,32 @@ from fishergraph.family import fisher_root as mixture_root
 def fisher_embedding(
     means: Any, anchors: Any, *, fisher_root: Any = None, mass: Any = None, overwrite: bool = False
 ) -> Any:
-    """φ(x) = I(θ_0)^{1/2} (θ_ML(x) − θ_0) (Eq. 13; Eq. 18 for the mixture), (set, anchor·feature).
+    """Whitened tangent vectors of estimated means (Eq. 13; Eq. 18 for the mixture).
+
+    φ_v = fisher_root · (μ_v − w), flattened in (anchor, feature) order.
 
     Parameters
     ----------
-    means : (set, anchor, feature), from `em_means`.
-    anchors : (anchor, feature).
-    fisher_root : a number, or a matrix over the flattened (anchor, feature) axes; p^{-1/2} by default.
-    mass : (set, anchor); when given, the soft counts log(1 + mass_j) are appended, (set, anchor·feature + anchor).
-        `{x}` and `{x, x}` have one maximum-likelihood estimate; only the counts tell them apart.
-    overwrite : write φ over the means, which are then lost; a block of them need not leave the cache.
+    means : array of shape (n_sets, n_anchors, n_features)
+        Estimated means μ of every multiset, from `em_means`.
+    anchors : array of shape (n_anchors, n_features)
+        The anchor distribution θ_0.
+    fisher_root : float or matrix, optional
+        Square root of the Fisher information: a number, or a matrix over the flattened axes. None is p^{-1/2}.
+    mass : array of shape (n_sets, n_anchors), optional
+        Appends the soft counts log(1 + mass_j). `{x}` and `{x, x}` have one estimate; only the counts tell them apart.
+    overwrite : bool, default=False
+        Write φ over the means, which are then lost.
+
+    Returns
+    -------
+    array of shape (n_sets, n_anchors * n_features)
+        One row per multiset; n_anchors more columns with `mass`.
+
+    See Also
+    --------
+    em_means : The means.
+    tangent_kernel : Inner products of φ.
     """
     means, anchors, root, mass = _checked_means(means, anchors, fisher_root, mass)
     overwrite = overwrite and getattr(getattr(means, "flags", None), "writeable", True)
@@ -131,11 +147,26 @@ def root_shares(mass: Any) -> Any:
 
 @one_blas_thread()
 def tangent_kernel(means: Any, other_means: Any, anchors: Any, *, fisher_root: Any = None) -> Any:
-    """K_{θ_0}(x, x') = (θ − θ_0)ᵀ I(θ_0) (θ' − θ_0) = ⟨φ(x), φ(x')⟩ (Eq. 4, 9, 12), (set, other set).
+    """Inner products of tangent vectors: (θ − θ_0)ᵀ I(θ_0) (θ' − θ_0) (Eq. 4, 9, 12).
 
-    The arguments are means (set, anchor, feature) and anchors as in `fisher_embedding`; or, for any family, the records
-    θ of two blocks of sets, from `em_estimate`, and θ_0. The root is then a matrix over φ that is applied after the
-    closed form's, as `exact_root` gives it.
+    Parameters
+    ----------
+    means, other_means : array of shape (n_sets, n_anchors, n_features), or parameter records
+        Estimated means from `em_means`, or the records θ of two blocks of sets from `em_estimate`.
+    anchors : array of shape (n_anchors, n_features), or parameter record
+        θ_0.
+    fisher_root : float or matrix, optional
+        See `fisher_embedding`. For records a matrix over φ that is applied after the closed form's, as `exact_root`
+        gives.
+
+    Returns
+    -------
+    array of shape (n_sets, n_other_sets)
+        The kernel matrix.
+
+    See Also
+    --------
+    fisher_embedding : The tangent vectors themselves.
     """
     if isinstance(anchors, tuple) and hasattr(anchors, "_fields"):
         family = check_theta(anchors, "anchors")

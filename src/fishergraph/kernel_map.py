@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 
 from fishergraph._component import Component, choose
-from fishergraph._parallel import map_blocks, row_blocks, telling
+from fishergraph._parallel import map_blocks, progress_steps, row_blocks
 from fishergraph._repr import short_repr
 from fishergraph._validation import check_number
 from fishergraph.em.kmeans import kmeans
@@ -323,13 +323,13 @@ class Nystrom(Kernel):
             return None
 
         n, width = sample.shape
-        advance = telling(n * width * len(landmarks), len(blocks) + 1)
-        root = map_blocks(compare, [None, *blocks], n_jobs=n_jobs, advance=advance)[0]
+        advance = progress_steps(n * width * len(landmarks), len(blocks) + 1)
+        root: Any = map_blocks(compare, [None, *blocks], n_jobs=n_jobs, advance=advance)[0]
 
         def finish(rows: slice) -> None:
             mapped[rows] = mapped[rows] @ root
 
-        map_blocks(finish, blocks, n_jobs=n_jobs, advance=telling(n * len(landmarks) ** 2, len(blocks)))
+        map_blocks(finish, blocks, n_jobs=n_jobs, advance=progress_steps(n * len(landmarks) ** 2, len(blocks)))
         return NystromMap(landmarks, root, float(self.bandwidth)), mapped
 
     def width(self, dim: int, n_features: int) -> int:

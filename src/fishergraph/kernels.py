@@ -27,21 +27,32 @@ def node_kernel(
     cosine: bool = False,
     n_jobs: int | None = None,
 ) -> Any:
-    """K(v, v') = Σ_t ⟨ψ_t(v), ψ_t(v')⟩ of all nodes (Eq. 2), (node, node), or (node, other node), float64.
+    """Kernel of the nodes of a graph, K(v, v') = Σ_t ⟨ψ_t(v), ψ_t(v')⟩ (Eq. 2).
 
     Parameters
     ----------
-    X, graph : features and graph of the nodes, as `FisherEmbedding` takes them.
-    other, other_graph : those of the columns' nodes, the training nodes; None for the nodes with themselves.
-    embedding : the estimator whose inner product the kernel is; `FisherEmbedding(random_state=0)` by default. One that
-        is not fitted yet is fitted here, on the other nodes where there are some, and stays so for the next call.
-    cosine : divide by √(K(v, v) K(v', v')); zero where one of them is.
-    n_jobs : threads; the result has the same bits at any number, and is symmetric to the last one.
+    X, graph : matrix and graph
+        Features and graph of the nodes, as `FisherEmbedding` takes them.
+    other, other_graph : matrix and graph, optional
+        Those of the columns' nodes, the training nodes; None for the nodes with themselves.
+    embedding : FisherEmbedding, optional
+        The estimator whose inner product the kernel is; None is ``FisherEmbedding(random_state=0)``. One that is not
+        fitted yet is fitted here, on the other nodes if there are some, and stays so for the next call.
+    cosine : bool, default=False
+        Divide by √(K(v, v) K(v', v')); zero if one of them is.
+    n_jobs : int, optional
+        Threads; the result has the same bits at any number, and is symmetric to the last one.
 
-    Examples
+    Returns
+    -------
+    array of shape (n_nodes, n_nodes) or (n_nodes, n_other_nodes)
+        The kernel, float64. Within one graph, cut it: ``SVC(kernel="precomputed").fit(K[train][:, train], y[train])``,
+        then ``.predict(K[test][:, train])``.
+
+    See Also
     --------
-    Within one graph, cut the matrix: `SVC(kernel="precomputed").fit(K[train][:, train], y[train])`, then
-    `.predict(K[test][:, train])`.
+    set_kernel : The kernel of sets of vectors.
+    graph_kernel : The kernel of graphs.
     """
     model = _chosen(FisherEmbedding, embedding)
     second = None if other is None and other_graph is None else (other, {"graph": other_graph})
@@ -58,18 +69,30 @@ def set_kernel(
     cosine: bool = False,
     n_jobs: int | None = None,
 ) -> Any:
-    """K(x, x') = ⟨φ(x), φ(x')⟩ of sets of vectors (Eq. 12), or of ψ with a kernel map, (set, set) or (set, other set).
+    """Kernel of sets of vectors, K(x, x') = ⟨φ(x), φ(x')⟩ (Eq. 12), or of ψ with a kernel map.
 
     Parameters
     ----------
-    sets, weights : the sets and the weights of their members, as `FisherSetEmbedding` takes them.
-    other, other_weights : those of the columns, the training sets; None for the kernel of the sets with themselves.
-    embedding : `FisherSetEmbedding(random_state=0)` by default; see `node_kernel`.
-    cosine, n_jobs : as in `node_kernel`.
+    sets : list of matrices
+        The sets, as `FisherSetEmbedding` takes them.
+    other : list of matrices, optional
+        Those of the columns, the training sets; None for the kernel of the sets with themselves.
+    weights, other_weights : arrays, optional
+        The weights of their members.
+    embedding : FisherSetEmbedding, optional
+        None is ``FisherSetEmbedding(random_state=0)``; see `node_kernel`.
+    cosine, n_jobs : bool and int
+        See `node_kernel`.
+
+    Returns
+    -------
+    array of shape (n_sets, n_sets) or (n_sets, n_other_sets)
+        The kernel, float64.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from fishergraph import FisherSetEmbedding, set_kernel
     >>> from sklearn.svm import SVC
     >>> rng = np.random.default_rng(0)
     >>> train, test = ([rng.normal(size=(9, 2)) * (1 + k % 2) for k in range(40)] for _ in range(2))
@@ -99,13 +122,23 @@ def graph_kernel(
     cosine: bool = False,
     n_jobs: int | None = None,
 ) -> Any:
-    """K(G, G') = Σ_t b_t ⟨φ_t(G), φ_t(G')⟩ over the stages of `FisherGraphEmbedding`, (graph, graph), float64.
+    """Kernel of graphs, K(G, G') = Σ_t b_t ⟨φ_t(G), φ_t(G')⟩ over the stages of `FisherGraphEmbedding`.
 
     Parameters
     ----------
-    graphs, other : lists of graphs, as `as_graphs` takes them; `other` are the columns, the training graphs.
-    embedding : `FisherGraphEmbedding(random_state=0)` by default; see `node_kernel`.
-    cosine, n_jobs : as in `node_kernel`.
+    graphs : list of graphs
+        Anything that `as_graphs` takes.
+    other : list of graphs, optional
+        The columns, the training graphs; None for the graphs with themselves.
+    embedding : FisherGraphEmbedding, optional
+        None is ``FisherGraphEmbedding(random_state=0)``; see `node_kernel`.
+    cosine, n_jobs : bool and int
+        See `node_kernel`.
+
+    Returns
+    -------
+    array of shape (n_graphs, n_graphs) or (n_graphs, n_other_graphs)
+        The kernel, float64.
     """
     model = _chosen(FisherGraphEmbedding, embedding)
     return _kernel(model, (graphs, {}), None if other is None else (other, {}), cosine, n_jobs)

@@ -14,7 +14,7 @@ import numpy as np
 from array_api_compat import array_namespace, to_device
 from array_api_compat import device as device_of
 
-from fishergraph._parallel import SPARSE, block_rows, cut_blocks, map_blocks, row_blocks, telling
+from fishergraph._parallel import SPARSE, block_rows, cut_blocks, map_blocks, progress_steps, row_blocks
 from fishergraph._progress import Progress, silent
 from fishergraph._repr import short_repr
 from fishergraph.device import NUMPY, Workspace
@@ -23,7 +23,7 @@ from fishergraph.em.learn import learn_theta
 from fishergraph.em.loop import sum_dtype
 from fishergraph.em.moments import Scored, block_mass, block_moments, held_statistics, score_points
 from fishergraph.em.settings import EM
-from fishergraph.embedding import append_counts, log_counts, mixture_phi, root_shares
+from fishergraph.embedding import append_counts, log_counts, root_shares
 from fishergraph.family import Family, GaussianMixture, exact_root
 from fishergraph.family.base import map_arrays
 from fishergraph.kernel_map import Identity, IdentityMap, Kernel, KernelMap, Nystrom
@@ -91,6 +91,11 @@ class Layer:
         assert self.kernel_map is not None
         return self.kernel_map.n_outputs
 
+    @property
+    def counts(self) -> bool:
+        """Whether soft counts stand beside φ."""
+        return self.reading == "both"
+
     def settings(self) -> Layer:
         """The layer before it was fitted."""
         return replace(self, theta=None, root=None, kernel_map=None)
@@ -144,15 +149,8 @@ class Layer:
         if self.reading in MASS_READINGS:
             return MASS_READINGS[self.reading](block_mass(engine, self.family, scored, sets, self.theta, **steps))
         means, mass = block_moments(engine, self.family, scored, sets, self.theta, **steps)
-        counts = mass if self.reading == "both" else None
-        if self.family.plain:
-            root = self.family.fisher_root(len(self.theta.anchors))
-            return mixture_phi(means, self.theta.anchors, root, mass=counts, overwrite=True)
-        phi = self.family.phi(means, mass, self.theta, root=self.root, prior=self.em.prior)
-        xp = array_namespace(phi)
-        # Rounding leaves something of an empty set, which a power or a unit length would make large.
-        phi = xp.where(xp.sum(mass, axis=1, keepdims=True) > 0, phi, xp.zeros_like(phi))
-        return phi if counts is None else append_counts(phi, counts)
+        phi = self.family.block_phi(means, mass, self.theta, root=self.root, prior=self.em.prior)
+        return append_counts(phi, mass) if self.reading == "both" else phi
 
     # --- fit and run -------------------------------------------------------------------------------------
 
@@ -241,7 +239,7 @@ class Layer:
 
         blocks = self.blocks(sets, points.shape[1], run.workspace.device)
         cost = SPARSE * sets.n_entries * sets.slots * points.shape[1] * self.n_anchors
-        map_blocks(fill, blocks, n_jobs=run.n_jobs, advance=telling(cost, len(blocks)))
+        map_blocks(fill, blocks, n_jobs=run.n_jobs, advance=progress_steps(cost, len(blocks)))
         return phi
 
 

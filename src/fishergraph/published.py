@@ -22,7 +22,7 @@ class PublishedMixture(CentreMixture):
 
     Parameters
     ----------
-    fisher, tangent, power, unit
+    fisher, tangent, power, unit : options
         See `Family`.
     """
 

@@ -1,7 +1,7 @@
 """The stack: an input map, PageRank-smoothed features, and layers, as stages of one pass over the data (Eq. 2).
 
-A `Stack` holds its settings and, once fitted, what it learned. A `Pass` runs it over some rows, and learns on the way if
-it has random streams. Its stages are yielded one after the other: "psi0", "walk", "psi1", …, "psiT".
+A `Stack` holds its settings and, once fitted, what it learned. A `Pass` runs it over some rows, and learns on the way
+if it has random streams. Its stages are yielded one after the other: "psi0", "walk", "psi1", …, "psiT".
 """
 
 from __future__ import annotations
@@ -13,16 +13,25 @@ from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
-from fishergraph._parallel import block_rows, map_blocks, row_blocks
+from fishergraph._parallel import SPARSE, block_rows, map_blocks, row_blocks
 from fishergraph._progress import costing
 from fishergraph._repr import short_repr
-from fishergraph.costs import input_learning, layer_learning, map_learning, size_of
+from fishergraph.costs import (
+    KERNEL,
+    Size,
+    input_learning,
+    layer_learning,
+    layer_running,
+    map_learning,
+    row_width,
+    size_of,
+)
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.settings import EM
 from fishergraph.em.unit import noise_of, unit_rows
 from fishergraph.kernel_map import Identity, IdentityMap, Kernel, KernelMap, fit_projection
 from fishergraph.layer import Cached, Layer, Run, sampled_rows
-from fishergraph.walk import Walk, WalkMap, fit_centre, unfitted_map, walk_means
+from fishergraph.walk import TILE, Walk, WalkMap, fit_centre, unfitted_map, walk_means
 
 # A block of rows that the input map sees at once: bag-of-words rows are never dense beyond it.
 _INPUT_ROWS = 1024
@@ -365,3 +374,26 @@ def _phi_blocks(n_rows: int, width: int, run: Run) -> list[slice]:
 def sample_rows(stack: Stack, n_rows: int) -> int:
     """The rows that the maps of a stack are learned from."""
     return sample_size(stack.layer.dim, stack.layer.em.max_samples, n_rows)
+
+
+def stack_costs(stack: Stack, X: Any, size: Size, *, fitting: bool) -> dict[str, float]:
+    """The cost of every part that a pass reports, by its title, in order."""
+    (n_rows, n_features), layer = X.shape, stack.layer
+    costs = {"learning input map": input_learning(layer, X)} if fitting else {}
+    costs["input map"] = n_rows * layer.dim * (row_width(X) + layer.dim + KERNEL)
+    widths = stack.asked_widths(n_features, size.slots)
+    points = n_features if stack.reads_counts else widths[0]
+    if stack.walk is not None:
+        walked = stack.walk.width(layer.dim, n_features)
+        costs["walking"] = SPARSE * stack.walk.n_passes(walked) * size.n_entries * min(TILE, walked)
+        if fitting:
+            costs["learning walks"] = map_learning(n_rows, walked, layer.dim, layer.em.max_samples)
+        costs["walks"] = float(n_rows * layer.dim * (KERNEL if fitting else KERNEL + walked + layer.dim))
+        points = widths[1]
+    for t in range(1, stack.n_layers + 1):
+        title = f"layer {t}/{stack.n_layers}"
+        if fitting:
+            costs[f"learning {title}"] = layer_learning(stack.layer_at(t), size, points)
+        costs[title] = layer_running(stack.layer_at(t), size, points)
+        points = widths[t + (stack.walk is not None)]
+    return costs

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, eigsh, lobpcg
 
 from fishergraph._arrays import check_weight_scale
-from fishergraph._parallel import one_blas_thread, telling
+from fishergraph._parallel import one_blas_thread, progress_steps
 from fishergraph._validation import MOST_COLUMNS, check_host_memory, check_integer, check_seed, look_up
 from fishergraph.counters import STEP, mix
 from fishergraph.graph import Graph, as_graph
@@ -34,13 +34,27 @@ BLOCK = 1 << 14  # rows of the random matrix drawn at once
 
 
 def structural_features(graph: Any, kind: str = "projection", dim: int = 128, seed: int = 0) -> np.ndarray:
-    """Features (node, feature) in float32 from the edges of a graph alone.
+    """Features of the nodes from the edges of a graph alone.
 
-    Args:
-        graph: anything `as_graph` takes.
-        kind: "projection", "degree" or "spectral".
-        dim: the number of features, for "degree" at most 32.
-        seed: of the random projection and of the first vector of the eigensolver.
+    Parameters
+    ----------
+    graph : graph
+        Anything that `as_graph` takes.
+    kind : {"projection", "degree", "spectral"}, default="projection"
+        Random projections of the adjacency powers with degrees, degree histograms, or leading eigenvectors.
+    dim : int, default=128
+        The number of features; for "degree" at most 32.
+    seed : int, default=0
+        Of the random projection and of the first vector of the eigensolver.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes, dim)
+        The features, float32.
+
+    See Also
+    --------
+    FisherEmbedding : Uses them for ``X=None``.
     """
     build = look_up(_KINDS, kind, "a structure")
     width = describe_structure(kind, dim, seed)["width"]
@@ -80,7 +94,7 @@ def _projection(graph: Graph, dim: int, seed: int) -> np.ndarray:
     out[:, :2], out[:, 2:3] = DEGREE_SCALE * degrees, DEGREE_SCALE * neighbours
     reach = random_rows(graph.n_nodes, dim - 3, seed)  # (node, dim - 3)
     reach *= power_or_zero(outgoing, -0.5).astype(np.float32)[:, None]
-    advance = telling(1.0, N_POWERS) or (lambda _: None)
+    advance = progress_steps(1.0, N_POWERS) or (lambda _: None)
     for _ in range(N_POWERS):
         reach = P @ reach
         out[:, 3:] += _unit_rows(reach) / N_POWERS

@@ -96,7 +96,7 @@ def test_list_of_another_folder(home, tmp_path):
 
 def test_list_of_a_closed_folder(home, tmp_path):
     (tmp_path / "file").write_text("no folder")
-    fails(tmp_path, "a data folder must be a folder that can be read, got", "data", "list", "--data", tmp_path / "file")
+    fails(tmp_path, "not a readable folder", "data", "list", "--data", tmp_path / "file")
 
 
 # --- info -----------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def test_info_of_a_published_graph(home):
     assert "5ea0a112edaec2141c0a2a612dd4aed58df97ff3e1ab1a0ca8238f43cbbb50a8" in text
     assert "not computed by us" in text
     assert "rows of length one" in text
-    assert "SHA-256 none known: learned at the first download" in ok("data", "info", "coauthor-cs").stdout
+    assert "SHA-256 none known: stored at the first download" in ok("data", "info", "coauthor-cs").stdout
     assert "words present, not counted" in ok("data", "info", "coauthor-cs").stdout
 
 
@@ -157,7 +157,7 @@ def test_fetch(home, web, tmp_path):
 
 
 def test_fetch_of_an_unknown_name_fetches_nothing(home, web):
-    wrong(r"name.*'ogbn-arxiv'.*'arxiv'", "data", "fetch", "ogbn-arxiv", "arxiv")
+    wrong(r"name must be one of .*'ogbn-arxiv'.*got 'arxiv'", "data", "fetch", "ogbn-arxiv", "arxiv")
     assert web.requests == []
 
 
@@ -165,7 +165,7 @@ def test_fetch_that_breaks_off_goes_on(home, web, tmp_path):
     web.break_after = 300
     result = call("data", "fetch", "ogbn-arxiv", "--data", tmp_path)
     assert result.exit_code == 1
-    assert "1,500 bytes are kept, and the next call goes on from there" in result.stderr
+    assert "1,500 bytes are kept" in result.stderr
     assert len(result.stderr.splitlines()) == 1
     web.break_after = None
     ok("data", "fetch", "ogbn-arxiv", "--data", tmp_path)
@@ -179,7 +179,7 @@ def test_fetch_finds_a_tampered_file(home, web, tmp_path):
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     result = call("data", "fetch", "ogbn-arxiv", "--data", tmp_path)
     assert result.exit_code == 1
-    assert f"changed or cut and has been moved to '{path}.old'; fetch it again" in result.stderr
+    assert f"renamed to '{path}.old'" in result.stderr
     assert not path.exists()
     ok("data", "fetch", "ogbn-arxiv", "--data", tmp_path)
     assert path.exists()
@@ -187,7 +187,7 @@ def test_fetch_finds_a_tampered_file(home, web, tmp_path):
 
 def test_fetch_into_a_file(home, web, tmp_path):
     (tmp_path / "file").write_text("no folder")
-    fails(tmp_path, "the folder for data must be one", "data", "fetch", "MUTAG", "--data", tmp_path / "file")
+    fails(tmp_path, "data folder", "data", "fetch", "MUTAG", "--data", tmp_path / "file")
 
 
 # --- convert --------------------------------------------------------------------------------------------
@@ -253,12 +253,12 @@ def test_convert_a_set_of_graphs(home, tmp_path):
     ("source", "target", "pattern"),
     [
         ("reddit", "out.xlsx", r"must end in \.npz, \.csv"),
-        ("reddit", "absent/out.npz", "must exist"),
+        ("reddit", "absent/out.npz", "does not exist"),
         ("reddit", "data", "must end in"),
         ("arxiv", "out.npz", "name must be one of .*got 'arxiv'"),
         ("data/mine.npz", "data/mine.npz", "another file than the source"),
-        ("data/broken.npz", "out.npz", "must have one of the layouts"),
-        ("data", "out.npz", r"must have one of the layouts .*; got a folder with broken\.npz, mine\.npz, reddit, tu"),
+        ("data/broken.npz", "out.npz", "none of the layouts"),
+        ("data", "out.npz", r"it is a folder with broken\.npz, mine\.npz, reddit, tu.* none of the layouts"),
     ],
 )
 def test_convert_refuses(home, tmp_path, monkeypatch, source, target, pattern):
@@ -271,10 +271,10 @@ def test_pipes_and_links_in_a_circle(home, tmp_path):
     for suffix in ("npz", "zip", "pt", "parquet"):
         os.mkfifo(tmp_path / f"pipe.{suffix}")
         (tmp_path / f"loop.{suffix}").symlink_to(f"loop.{suffix}")
-        fails(home, "got a pipe; copy its content to a file", "data", "info", tmp_path / f"pipe.{suffix}")
-        fails(home, "got a pipe", "data", "convert", tmp_path / f"pipe.{suffix}", tmp_path / "out.npz")
+        fails(home, "is a pipe; copy its content to a file", "data", "info", tmp_path / f"pipe.{suffix}")
+        fails(home, "is a pipe", "data", "convert", tmp_path / f"pipe.{suffix}", tmp_path / "out.npz")
         fails(home, "name must be one of", "data", "convert", tmp_path / f"loop.{suffix}", tmp_path / "out.npz")
-    fails(home, "the output must be a file, got a pipe at", "data", "convert", "mine", tmp_path / "pipe.npz")
+    fails(home, "the output .* is a pipe", "data", "convert", "mine", tmp_path / "pipe.npz")
     os.mkfifo(home / "waits.npz")
     assert "waits" not in rows_of(ok("data", "list").stdout)
 
@@ -288,7 +288,7 @@ def test_a_pickle_of_pointers(home, tmp_path):
     command = [sys.executable, "-m", "fishergraph", "data", "info", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "ind.small.x must be a Planetoid pickle of arrays and lists, but it was refused" in done.stderr
+    assert "ind.small.x' cannot be read" in done.stderr
 
 
 def test_wrong_calls(home):

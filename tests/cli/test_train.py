@@ -354,7 +354,7 @@ def test_na_is_a_class_where_files_have_nulls(files, tmp_path):
     assert FisherClassifier.load(tmp_path / "a").classes_.tolist() == ["NA", "cat"]
     result = call(*arguments, "-n", tmp_path / "n.csv", "-o", tmp_path / "b")
     assert "column 'topic' of" in result.output
-    assert "says 'NA' in some rows, which have no value" in result.output
+    assert "says 'NA' in some rows" in result.output
 
 
 # --- failures -------------------------------------------------------------------------------------------
@@ -366,7 +366,7 @@ def changed(column, row, value):
 
 BROKEN = {
     "no label": (NODES.assign(topic=None), [], r"class of at least one row, got none"),
-    "label column": (NODES.rename(columns={"topic": "t"}), [], r"must have a column 'topic', got id, f0"),
+    "label column": (NODES.rename(columns={"topic": "t"}), [], r"no column 'topic'"),
     "continuous": (NODES.assign(topic=NODES["f0"] + 0.123), [], r"hold classes, got numbers such as -?\d\.\d+; bin"),
     "split word": (changed("part", 5, "dev"), ["--split", "part"], r"val, test or nothing, got 'dev' in row 5"),
     "no training row": (NODES.assign(part="test"), ["--split", "part"], r"'train' for some labelled rows, got none"),
@@ -377,7 +377,7 @@ BROKEN = {
     ),
     "words among the features": (NODES.assign(colour="red"), ["--split", "part"], r"colour.*--drop"),
     "split not named": (NODES, [], r"part.*--drop"),
-    "NaN": (changed("f1", 4, None), ["--split", "part"], r"feature 'f1'.*must not be missing, got none in row 4"),
+    "NaN": (changed("f1", 4, None), ["--split", "part"], r"feature 'f1'.*missing value in row 4"),
     "counts": (NODES, ["--split", "part", "--family", "multinomial"], r"Negative values in data: X must hold counts"),
     "log": (NODES, ["--split", "part", "--log", "rows.txt"], r"must end in .csv, .jsonl"),
 }  # fmt: skip
@@ -444,13 +444,13 @@ def test_an_npz_that_is_none(tmp_path):
     arguments = ["--label", "y", "-o", tmp_path / "m"]
     fails(
         tmp_path,
-        "a file was expected at .*absent.npz', got nothing there",
+        "absent.npz' does not exist",
         "train",
         tmp_path / "absent.npz",
         *arguments,
     )
     (tmp_path / "fake.npz").write_bytes(b"some text")
-    fails(tmp_path, "must be what its name says", "train", tmp_path / "fake.npz", *arguments)
+    fails(tmp_path, "cannot be read", "train", tmp_path / "fake.npz", *arguments)
 
 
 def test_messages_speak_of_options(files, tmp_path):
@@ -472,10 +472,10 @@ def test_unwritable_outputs_are_found_before_the_work(files, tmp_path, monkeypat
     for option in ("-o", "--log", "--plot", "--checkpoint"):
         paths = {"-o": tmp_path / "m", option: tmp_path / "absent" / "x.csv"}
         flat = [part for pair in paths.items() for part in pair]
-        fails(tmp_path, "the folder of .* must exist", *arguments, *flat)
+        fails(tmp_path, "the folder of .* does not exist", *arguments, *flat)
     fails(tmp_path, "must end in .png, .svg, .pdf", *arguments, "-o", tmp_path / "m", "--plot", tmp_path / "c.txt")
     fails(tmp_path, "must end in .csv, .jsonl", *arguments, "-o", tmp_path / "m", "--log", tmp_path / "c.txt")
-    fails(tmp_path, "that can be written.*choose a shorter one", *arguments, "-o", tmp_path / ("m" * 250))
+    fails(tmp_path, "choose a shorter one", *arguments, "-o", tmp_path / ("m" * 250))
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     fails(tmp_path, "pip install", *arguments, "-o", tmp_path / "m", "--plot", tmp_path / "c.png")
     fails(tmp_path, "every file must have its own path", *arguments, "-o", files[0])

@@ -15,7 +15,6 @@ import scipy.sparse as sp
 
 from fishergraph import (
     FisherEmbedding,
-    FisherGraphEmbedding,
     FisherSetEmbedding,
     LogisticProbe,
     as_graph,
@@ -23,7 +22,7 @@ from fishergraph import (
     load_graph,
     structural_features,
 )  # fmt: skip
-from models import node_model
+from models import graph_model, node_model
 
 NAMES = [f"p{v:02d}" for v in range(34)]
 CLUB = nx.relabel_nodes(nx.karate_club_graph(), dict(enumerate(NAMES)))
@@ -113,13 +112,6 @@ def test_a_graph_is_asked_for_as_in_the_fit(tmp_path):
     assert without.transform(X).shape == (34, 18)
     with pytest.raises(ValueError, match="graph must be left out, as it was for the fit, got one"):
         without.transform(X, graph=graph)
-
-
-def test_files_that_do_not_say_whether_there_was_a_graph():
-    X = FRAME.to_numpy()
-    model = small().fit(X, graph=CLUB)
-    del model.needs_graph_
-    assert model.transform(X).shape == model.transform(X, graph=CLUB).shape
 
 
 def test_tensors_too():
@@ -308,12 +300,12 @@ def test_whole_graphs_tell_of_numbers_that_are_not_read():
         for _, attributes in graph.nodes(data=True):
             del attributes["income"]
     with pytest.warns(UserWarning, match="'age', which are not read") as said:
-        FisherGraphEmbedding(n_layers=1, random_state=0).fit([one, two])
+        graph_model(nodes__n_layers=1, random_state=0).fit([one, two])
     graphs = eval(advised(str(said[0].message), r"pass (.*)\."), {"as_graphs": as_graphs, "graphs": [one, two]})
     assert graphs.X.shape == (16, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        FisherGraphEmbedding(n_layers=1, random_state=0).fit_transform(graphs=graphs)
+        graph_model(nodes__n_layers=1, random_state=0).fit_transform(graphs=graphs)
 
 
 # --- ids as a column -------------------------------------------------------------------------------------
@@ -395,7 +387,7 @@ def test_a_table_with_a_set_in_each_cell():
 
 def test_lists_of_graphs_in_other_containers():
     graphs = [nx.path_graph(4), nx.star_graph(4), nx.cycle_graph(5)]
-    model = FisherGraphEmbedding(n_layers=1, random_state=0)
+    model = graph_model(nodes__n_layers=1, random_state=0)
     expected = model.fit_transform(graphs)
     np.testing.assert_array_equal(model.fit_transform([list(graph.to_directed().edges) for graph in graphs]), expected)
     Z = model.set_output(transform="pandas").fit_transform(pd.Series(graphs, index=list("abc")))

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fishergraph import FisherEmbedding, FisherGraphEmbedding, FisherSetEmbedding
-from fishergraph._parallel import heard_by, map_blocks, row_blocks, telling
+from fishergraph import FisherEmbedding, FisherSetEmbedding
+from fishergraph._parallel import map_blocks, progress_steps, progress_to, row_blocks
 from fishergraph._progress import costing
 from fishergraph.costs import writing_cost
-from models import PUBLISHED, node_model
+from models import PUBLISHED, graph_model, node_model
 
 N = 6000
 RNG = np.random.default_rng(0)
@@ -104,19 +104,22 @@ def test_sets_and_graphs_move():
     FisherSetEmbedding(8, 32, verbose=watch, random_state=0).fit(sets)
     assert len(watch.check()["learning sets"]) > 4
     watch = Watch()
-    FisherGraphEmbedding(n_layers=1, verbose=watch, random_state=0).fit([(X[:50], A[:50][:, :50])] * 30)
+    graph_model(nodes__n_layers=1, verbose=watch, random_state=0).fit([(X[:50], A[:50][:, :50])] * 30)
     assert len(watch.check()["learning graphs, stage 0"]) > 2
 
 
 def test_the_classifier_learns_before_it_trains():
     pytest.importorskip("torch")
     from fishergraph import FisherClassifier
+    from fishergraph.nn import Training
 
     class Train(Watch):
         def set_postfix(self, **values): ...
 
     watch = Train()
-    FisherClassifier(1, dim=16, max_epochs=3, verbose=watch, random_state=0).fit(X, np.arange(N) % 2, graph=A)
+    training = Training(max_epochs=3)
+    model = FisherClassifier(1, dim=16, training=training, verbose=watch, random_state=0)
+    model.fit(X, np.arange(N) % 2, graph=A)
     moves = watch.check()
     assert list(moves) == ["learning", "training"]
     assert len(moves["learning"]) > 4
@@ -126,7 +129,7 @@ def test_costs_that_are_wrong_still_end_at_the_end():
     watch = Watch()
     for told, cost in ((1e9, 1.0), (1.0, 1e9), (0.0, 0.0)):
         with costing(watch, "part", cost):
-            advance = telling(told, 4)
+            advance = progress_steps(told, 4)
             assert advance is not None
             for _ in range(4):
                 advance(1)
@@ -140,10 +143,10 @@ def test_blocks_inside_blocks_are_not_heard_twice():
     def block(rows):
         return map_blocks(lambda inner: inner, row_blocks(10, 2))
 
-    with heard_by(heard.append):
+    with progress_to(heard.append):
         map_blocks(block, row_blocks(40, 10), n_jobs=2)
     assert sum(heard) == pytest.approx(1)
-    assert telling(1.0, 3) is None
+    assert progress_steps(1.0, 3) is None
 
 
 def test_text_takes_longest_to_write():

@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fishergraph import EM, DiagonalMixture, FisherEmbedding, GaussianMixture, PageRank, as_graph
+from fishergraph._errors import InputError
 from models import PUBLISHED, node_model
 
 SMALL = {"n_layers": 2, "n_anchors": 2, "dim": 4, "random_state": 0}
@@ -88,7 +89,7 @@ def test_get_and_set_params():
     params = model.get_params()
     assert (params["n_layers"], params["n_anchors"], params["dim"]) == (2, 4, 256)
     assert model.set_params(dim=7, em__prior=1.0) is model
-    assert (model.dim, model.prior) == (7, 1.0)
+    assert (model.dim, model.em) == (7, EM(prior=1.0))
     with pytest.raises(ValueError, match="Invalid parameter 'n_anchor'"):
         model.set_params(n_anchor=3)
 
@@ -318,9 +319,7 @@ def test_cross_val_score_follows_named_rows(X, A, y, routed):
 
 def test_a_raw_matrix_in_a_grid_search_says_what_to_pass(X, A, y, routed):
     search = GridSearchCV(make_pipeline(routed, LogisticRegression()), {}, cv=2, error_score="raise")
-    with pytest.raises(
-        ValueError, match=r"must be square, got shape \(20, 40\).*in cross-validation as_graph\(matrix\)"
-    ):
+    with pytest.raises(InputError, match=r"square, got \(20, 40\).*as_graph\(matrix\)"):
         search.fit(X, y, graph=A)
 
 

@@ -121,7 +121,8 @@ def test_where_it_is_left_out(X, A, left_out):
 @pytest.mark.parametrize(
     "kept",
     [
-        {"family": "diagonal-mixture"}, {"em__e_step": "balanced"}, {"em__n_iter": 3}, {"counts": True}, {"em__prior": 0.5},
+        {"family": "diagonal-mixture"}, {"em__e_step": "balanced"}, {"em__n_iter": 3}, {"counts": True},
+        {"em__prior": 0.5},
         {"em__init": "spherical"}, {"em__init": "random"}, {"family__fisher": "exact"}, {"n_anchors": 1},
         {"family__variance": 0.5},
     ],

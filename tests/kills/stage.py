@@ -12,9 +12,9 @@ import traceback
 
 
 def main() -> None:
-    import fishergraph.cli.commands  # noqa: F401
-    import fishergraph.datasets  # noqa: F401
-    import fishergraph.estimators  # noqa: F401
+    import fishergraph.cli.commands
+    import fishergraph.datasets
+    import fishergraph.estimators
     import fishergraph.io.tables  # noqa: F401
 
     print(json.dumps("ready"), flush=True)

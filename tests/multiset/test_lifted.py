@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import reference as ref
 from contracts import members_of
-from fishergraph import EM, FisherEmbedding, Hops, LiftedSets, Pairs, Paths, Tuples, config_context
+from fishergraph import EM, FisherEmbedding, Hops, LiftedSets, PageRank, Pairs, Paths, Tuples, config_context
 from fishergraph._errors import InputError
 from fishergraph._parallel import cut_blocks, row_blocks
 from fishergraph.graph import as_graph

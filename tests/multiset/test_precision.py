@@ -22,7 +22,8 @@ RULES = [PageRank(), HeatKernel(), StepAverage(), Hops(2, 0.7), Pairs(), Paths(2
 @pytest.mark.parametrize("graph", [PLAIN, WEIGHTED], ids=["plain", "float32"])
 @pytest.mark.parametrize("rule", RULES, ids=repr)
 def test_rules_compute_weights_in_the_precision_of_the_points(rule, graph):
-    single, double = rule(graph, "symmetric"), rule(graph, "symmetric", dtype=np.float64)
+    rule = rule.set_params(weights="symmetric")
+    single, double = rule(graph), rule(graph, dtype=np.float64)
     assert (single.weights.dtype, double.weights.dtype) == (np.float32, np.float64)
     np.testing.assert_allclose(single.weights, double.weights, rtol=1e-5)
     assert not np.array_equal(double.weights, double.weights.astype(np.float32))  # not float32 numbers in wide arrays
@@ -42,7 +43,7 @@ def test_tensors_do_so_too(weights):
         sets = edge_neighbourhoods(edges, weights, N, weights="symmetric", dtype=dtype)
         assert sets.weights is not None
         assert sets.weights.dtype == dtype
-        layer = FisherConv(3, 4, weights="symmetric").to(dtype)
+        layer = FisherConv(3, 4, multiset=Neighbourhood(weights="symmetric")).to(dtype)
         assert layer.sets(edges, weights, (N, N)).weights.dtype == dtype
 
 

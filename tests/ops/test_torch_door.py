@@ -125,6 +125,8 @@ def test_the_choice_on_a_cpu_is_numba_and_says_nothing(caplog):
 
 def test_a_missing_package_is_the_reason(monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "fishergraph.ops._numba.tensors", None)
+    for kept in ("_loaded", "_choices"):
+        monkeypatch.setattr(f"fishergraph.ops.tensor_ops.{kept}", {})
     with pytest.raises(ImportError, match="'numba' needs a package"):
         means_by("numba", **example())
     with caplog.at_level(logging.WARNING, "fishergraph"):

@@ -124,7 +124,7 @@ def test_a_forked_child_can_train():
         found = FisherClassifier(1, 2, 8, max_epochs=1, random_state=0).fit(X, Y, graph=A)
         return np.array_equal(found.predict_proba(X, graph=A), expected.predict_proba(X, graph=A))
 
-    from test_blocks import forked
+    from test_parallel import forked
 
     assert forked(work) == 0
     assert module._state["forked"] is False

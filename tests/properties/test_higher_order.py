@@ -58,7 +58,8 @@ PAIRS = {
 def gap(pair, multiset, n_layers=3):
     """The largest difference between the sorted rows of two graphs without features."""
     first, second = (as_graph(nx.relabel.convert_node_labels_to_integers(graph)) for graph in PAIRS[pair])
-    model = FisherEmbedding(n_layers, n_anchors=4, dim=48, normalize=False, counts=True, random_state=0, n_jobs=1, family=GaussianMixture(variance=1.0), multiset=multiset)  # fmt: skip
+    settings = {"normalize": False, "counts": True, "family": GaussianMixture(variance=1.0), "random_state": 0}
+    model = FisherEmbedding(n_layers, n_anchors=4, dim=48, multiset=multiset, n_jobs=1, **settings)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "asked for")
         rows = [model.fit_transform(np.ones((first.n_nodes, 2)), graph=first)]

@@ -202,8 +202,11 @@ def _options(component: Component) -> dict[str, str]:
     entries = {
         f"{key}={value}": texts.get(key, "") for key, value in component.get_params(deep=False).items() if key != "name"
     }
-    indent = {"initial_indent": "    ", "subsequent_indent": " " * 29}
-    return {entry: textwrap.fill(f"{entry:<24} {text}", _WIDTH, **indent) for entry, text in entries.items()}
+
+    def filled(entry: str, text: str) -> str:
+        return textwrap.fill(f"{entry:<24} {text}", _WIDTH, initial_indent="    ", subsequent_indent=" " * 29)
+
+    return {entry: filled(entry, text) for entry, text in entries.items()}
 
 
 def _option_texts(component: Component) -> dict[str, str]:

@@ -134,8 +134,8 @@ def _lists_nodes(path: Path) -> bool:
     """Whether an edge file is an npz that holds the nodes too."""
     if path.suffix.lower() != ".npz":
         return False
-    from fishergraph.datasets.npz import npz_keys
     from fishergraph.io.files import check_readable, unreadable
+    from fishergraph.io.npz import npz_keys
 
     head, keys = check_readable(path), npz_keys(path)
     if not keys:

@@ -157,7 +157,7 @@ def _masks(path: Path) -> list[str]:
     """The masks that an npz file holds."""
     if path.suffix.lower() != ".npz":
         return []
-    from fishergraph.datasets.npz import npz_keys
+    from fishergraph.io.npz import npz_keys
 
     keys = npz_keys(path)
     return [name for name in _MASKS if name in keys and "train_mask" in keys]

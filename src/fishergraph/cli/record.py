@@ -63,10 +63,10 @@ def recorded(output: Path, *, engine: str | None, quiet: bool) -> Iterator[Run]:
     with ExitStack() as stack:
         warned = stack.enter_context(one_line_warnings())
         if engine is not None:
-            import fishergraph
+            from fishergraph.config import config_context
 
             with wrong_call("--engine"):
-                stack.enter_context(fishergraph.config_context(engine=engine))
+                stack.enter_context(config_context(engine=engine))
         with run.bar:
             yield run
         run.seconds["total"] = run.total()

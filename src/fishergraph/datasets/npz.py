@@ -23,14 +23,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph.datasets.records import (
-    Fold,
-    GraphData,
-    GraphSet,
-    Split,
-    check_nodes,
-    undirected_graph,
-)
+from fishergraph.datasets.records import Fold, GraphData, GraphSet, Split, check_nodes, undirected_graph
 from fishergraph.graph import as_graph
 from fishergraph.graphs import EdgeTags, Graphs
 from fishergraph.io import npz

@@ -12,9 +12,10 @@ from fishergraph._arrays import as_floats, check_finite_rows, check_in_range, ch
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._parallel import block_rows, map_blocks, row_blocks
 from fishergraph._validation import MOST_ANCHORS, MOST_ITERATIONS, check_integer, check_number, look_up
-from fishergraph.device import device_kind, random_stream
+from fishergraph.device import device_kind
 from fishergraph.em.e_step import posterior
 from fishergraph.em.kmeans import INITS, kmeans
+from fishergraph.ops.streams import random_stream
 
 # Enough for a handful of anchors; with many anchors the sample grows with their number.
 _LEAST_SAMPLE = 4096
@@ -53,13 +54,36 @@ def learn_anchors(
     rng: Any = None,
     n_jobs: int | None = None,
 ) -> Any:
-    """Anchors (anchor, feature) of the points: centres of k-means, spherical k-means, or means of mixture EM.
+    """Learn the anchors of a Gaussian mixture from points.
 
     Parameters
     ----------
-    method : "kmeans"; "spherical" for unit vectors; "em", which starts from k-means and then iterates the E- and
-        M-step of the mixture with the given variance; "random", distinct points as they are.
-    init : "random" or "k-means++".
+    points : array of shape (n_points, n_features)
+        The points; CSR too, except for "em".
+    n_anchors : int
+        The number of anchors; fewer are returned, with a warning, if there are fewer distinct points.
+    method : {"kmeans", "spherical", "em", "random"}, default="kmeans"
+        Centres of k-means; of spherical k-means, for unit vectors; means of mixture EM that starts from k-means;
+        distinct points as they are.
+    init : {"random", "k-means++"}, default="random"
+        How k-means starts.
+    n_iter : int, default=5
+        Iterations.
+    variance : float, default=1.0
+        σ² of the mixture, for "em".
+    rng : int, Generator or None, default=None
+        Seed or NumPy generator.
+    n_jobs : int, optional
+        Threads; None uses every core.
+
+    Returns
+    -------
+    array of shape (n_anchors, n_features)
+        The anchors.
+
+    See Also
+    --------
+    learn_family : The parameters of any family.
     """
     look_up(METHODS, method, "method")
     look_up(INITS, init, "init")

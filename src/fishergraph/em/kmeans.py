@@ -12,7 +12,7 @@ from array_api_compat import device as device_of
 
 from fishergraph._arrays import check_dense
 from fishergraph._errors import FewPointsWarning
-from fishergraph._parallel import block_rows, map_blocks, one_blas_thread, row_blocks, telling
+from fishergraph._parallel import block_rows, map_blocks, one_blas_thread, progress_steps, row_blocks
 from fishergraph._validation import look_up
 from fishergraph._warn import warn
 from fishergraph.device import device_kind
@@ -81,7 +81,9 @@ def _iterate_sketched(
         sketch[rows] = unit_rows(whole[rows] @ projection) if spherical else whole[rows] @ projection
 
     blocks = row_blocks(points.shape[0], _block_size(points, centres))
-    map_blocks(fill, blocks, n_jobs=n_jobs, advance=telling(points.shape[0] * points.shape[1] * _SKETCH, len(blocks)))
+    map_blocks(
+        fill, blocks, n_jobs=n_jobs, advance=progress_steps(points.shape[0] * points.shape[1] * _SKETCH, len(blocks))
+    )
     seen = sketch[chosen]
     for _ in range(n_iter - 1):
         seen = _lloyd(sketch, seen, sketch, seen, spherical, n_jobs)
@@ -192,7 +194,7 @@ def _lloyd(seen: Any, seen_centres: Any, points: Any, centres: Any, spherical: b
 
     # The chunks are fixed, and their sums are added in order: the threads cannot change a bit.
     chunks = row_blocks(n, max(size, _BLOCK, -(-n // _CHUNKS)))
-    parts = map_blocks(chunk_sums, chunks, n_jobs=n_jobs, advance=telling(n * seen.shape[1] * k, len(chunks)))
+    parts = map_blocks(chunk_sums, chunks, n_jobs=n_jobs, advance=progress_steps(n * seen.shape[1] * k, len(chunks)))
     sums, counts = parts[0]
     for more_sums, more_counts in parts[1:]:
         sums += more_sums

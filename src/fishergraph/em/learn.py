@@ -11,14 +11,15 @@ from array_api_compat import device as device_of
 
 from fishergraph._arrays import as_floats, check_finite_rows, check_squares
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._parallel import block_rows, map_blocks, one_blas_thread, row_blocks, telling
+from fishergraph._parallel import block_rows, map_blocks, one_blas_thread, progress_steps, row_blocks
 from fishergraph._validation import MOST_ANCHORS, MOST_ITERATIONS, check_integer
-from fishergraph.device import device_kind, random_stream
+from fishergraph.device import device_kind
 from fishergraph.em.anchors import fit_anchors
 from fishergraph.em.kmeans import kmeans
 from fishergraph.em.settings import EM
 from fishergraph.family import Family
 from fishergraph.family.base import log_softmax, map_arrays, repeated
+from fishergraph.ops.streams import random_stream
 
 # Rows of a block at most, and the numbers their statistics take.
 _BLOCK, _FLOATS = 4096, 2**22
@@ -27,10 +28,35 @@ _BLOCK, _FLOATS = 4096, 2**22
 def learn_family(
     family: Family, points: Any, n_anchors: int, *, n_iter: int = 20, rng: Any = None, n_jobs: int | None = None
 ) -> Any:
-    """θ_0 with `n_anchors` components: clusters of k-means, then `n_iter` EM iterations on all points.
+    """Learn θ_0 of a family: clusters of k-means, then EM iterations on all points.
 
     Variances and the like are bounded by those of all points together; a multinomial is smoothed. Fewer distinct points
     than anchors give fewer components, with a warning.
+
+    Parameters
+    ----------
+    family : Family
+        The family, such as ``DiagonalMixture()``.
+    points : array of shape (n_points, n_features)
+        The points, dense.
+    n_anchors : int
+        The number of components.
+    n_iter : int, default=20
+        EM iterations.
+    rng : int, Generator or None, default=None
+        Seed or NumPy generator.
+    n_jobs : int, optional
+        Threads; None uses every core.
+
+    Returns
+    -------
+    parameter record
+        θ_0, a named tuple of arrays.
+
+    See Also
+    --------
+    learn_anchors : The anchors of a Gaussian mixture.
+    em_estimate : EM from θ_0 on every multiset.
     """
     if not isinstance(family, Family):
         raise InputTypeError(
@@ -129,7 +155,7 @@ def _m_step(family: Family, points: Any, alpha: Callable[[slice], Any], bounds: 
     width = family.mean_statistics(known).shape[-1]
     size = block_rows(device_kind(points), 8 * width, min(_BLOCK, max(256, _FLOATS // width)))
     blocks, n_anchors = row_blocks(points.shape[0], size), family.mean_statistics(known).shape[0]
-    advance = telling(2 * points.shape[0] * width * n_anchors, len(blocks))
+    advance = progress_steps(2 * points.shape[0] * width * n_anchors, len(blocks))
     parts = map_blocks(block_sums, blocks, n_jobs=n_jobs, advance=advance)
     sums, mass = (xp.sum(xp.stack(part), axis=0) for part in zip(*parts, strict=True))
     filled = (mass > 0)[:, None]

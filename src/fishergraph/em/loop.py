@@ -136,27 +136,56 @@ def em_means(
     bias: Any = None,
     n_jobs: int | None = None,
 ) -> EMMeans:
-    """θ_ML(x_v) by `n_em_iter` EM iterations from the anchors, for every multiset v (Eq. 14, 17).
+    """Means of every multiset after EM that starts at the anchors (Eq. 14, 17).
 
     One iteration gives μ_vj = (κ w_j + Σ_u a_vu α_uj x_u) / (κ + Σ_u a_vu α_uj).
 
     Parameters
     ----------
-    points : (point, feature), float32 or float64.
-    multisets : the sets over these points.
-    anchors : (anchor, feature), the parameters θ_0.
-    variance : σ² of every component.
-    prior : κ, the weight of the anchor as one more member of every component; 0 is the paper.
-    n_em_iter : the number of iterations M.
-    e_step : "posterior"; "balanced", every anchor has the same mass in every set; "unbalanced", a penalty for it.
-    column_penalty : τ of the unbalanced E-step.
-    bias : (anchor,), log-weights of the components; tensors only.
+    points : array of shape (n_points, n_features)
+        NumPy array or tensor, float32 or float64.
+    multisets : Multisets
+        The sets over these points; `TensorSets` for tensors.
+    anchors : array of shape (n_anchors, n_features)
+        The parameters θ_0.
+    variance : float, default=1.0
+        σ² of every component.
+    prior : float, default=0.0
+        κ, the weight of the anchor as one more member of every component; 0 is the paper.
+    n_em_iter : int, default=1
+        The number of iterations.
+    e_step : {"posterior", "balanced", "unbalanced"}, default="posterior"
+        "balanced" gives every anchor the same mass in every set, "unbalanced" penalises deviations from that.
+    column_penalty : float, default=1.0
+        τ of the unbalanced E-step.
+    bias : tensor of shape (n_anchors,), optional
+        Log-weights of the components; for tensors only.
+    n_jobs : int, optional
+        Threads; None uses every core.
 
     Returns
     -------
-    means (set, anchor, feature) and mass (set, anchor). The layers never call this on all rows at once; they run
-    the same engine per row block. Tensors give tensors, differentiable in points, anchors, bias and the weights of the
-    multisets (`TensorSets`, or `Multisets` without a gradient).
+    EMMeans
+        `means` of shape (n_sets, n_anchors, n_features) and `mass` of shape (n_sets, n_anchors). Tensors give tensors,
+        differentiable in points, anchors, bias and the weights of `TensorSets`.
+
+    See Also
+    --------
+    em_estimate : The same for any family.
+    fisher_embedding : Tangent vectors of the means.
+
+    Notes
+    -----
+    Layers never call this on all rows at once; they run the same engine per row block. `config_context` names the
+    engine.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import em_means, neighbourhoods
+    >>> points, path = np.array([[0.0], [1.0], [4.0]]), np.array([[0, 1], [1, 2]])
+    >>> em_means(points, neighbourhoods(path), points[:1]).means.ravel()
+    array([0. , 0.5, 2.5])
     """
     variance = check_number(variance, "variance", strict=True)
     prior = check_number(prior, "prior")

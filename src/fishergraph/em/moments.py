@@ -121,11 +121,30 @@ def em_estimate(
     e_step: str = "posterior",
     column_penalty: float = 1.0,
 ) -> tuple[Any, Any]:
-    """(θ_ML of every multiset, their masses (set, anchor)) by EM from θ_0, for the family of the record (Eq. 11, 14).
+    """Maximum-likelihood parameters of every multiset by EM from θ_0, for any family (Eq. 11, 14).
 
-    `em_means` is the same for the mixture of Eq. 16. θ_0 is what `learn_family` gives, in the dtype of the points, and
-    the other parameters are those of `em_means`. The record has one θ per set along its first axis: `tangent_kernel`
-    compares them, and the family's `whitened` is φ. Everything is held at once; layers go by row blocks.
+    Parameters
+    ----------
+    points : array of shape (n_points, n_features)
+        The points, float32 or float64.
+    multisets : Multisets
+        The sets over these points.
+    theta : parameter record
+        θ_0, as `learn_family` returns it, in the dtype of the points; its type says which family it is.
+    prior, n_em_iter, e_step, column_penalty : options
+        See `em_means`.
+
+    Returns
+    -------
+    theta : parameter record
+        One θ per set along its first axis.
+    mass : array of shape (n_sets, n_anchors)
+        Σ_u a_vu α_uj of the last E-step.
+
+    See Also
+    --------
+    em_means : The same for the mixture of Eq. 16.
+    tangent_kernel : Compares the estimates.
     """
     family = check_theta(theta)
     prior, n_em_iter = (

@@ -15,7 +15,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fishergraph import _validation
-from fishergraph._errors import InputError
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._progress import progress_bar
 from fishergraph._repr import short_params
 from fishergraph._warn import each_warning_once
@@ -70,12 +70,16 @@ class NestedParams(BaseEstimator):
     _chosen: ClassVar[dict[str, Callable[[Any], Any]]] = {}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name, with the options of components as ``name__option`` if `deep`."""
+        """Return the parameters by name, with the options of components as ``name__option`` if `deep`.
+
+        A parameter with an invalid value has no options; `fit` raises for it.
+        """
         params = super().get_params(deep)
         for name, choose in self._chosen.items() if deep else ():
-            component = None if hasattr(params[name], "get_params") else choose(params[name])
-            if component is not None:
-                params |= {f"{name}__{option}": entry for option, entry in component.get_params().items()}
+            if not hasattr(params[name], "get_params"):
+                component = _chosen_or_none(choose, params[name])
+                options = {} if component is None else component.get_params()
+                params |= {f"{name}__{option}": entry for option, entry in options.items()}
         return params
 
     def set_params(self, **params: Any) -> Self:
@@ -100,8 +104,16 @@ class NestedParams(BaseEstimator):
                     parameter=parent,
                     value=value,
                 )
+            assert component is not None
             params[parent] = component.set_params(**options)
         return super().set_params(**params)
+
+
+def _chosen_or_none(choose: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return choose(value)
+    except (InputError, InputTypeError):
+        return None
 
 
 class FisherTransformer(TransformerMixin, NestedParams):

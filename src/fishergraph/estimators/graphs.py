@@ -410,12 +410,6 @@ class FisherGraphEmbedding(FisherTransformer):
             members: Any = moved_sets(members, X.device)
         beside = 2 * settings.readout.n_anchors * X.shape[0]
         check_memory(stack, X, sets, workspace, want_output=False, beside=beside)
-        if hasattr(self, "stack_") and getattr(self, "n_features_in_", X.shape[1]) != X.shape[1]:
-            raise InputError(
-                f"nodes.multiset gives {X.shape[1]} columns, but the model was fitted with {self.n_features_in_}. "
-                "Restore the parameter or call fit again.",
-                parameter="nodes.multiset",
-            )
         return _GraphInput(X, sets, members, workspace)
 
     def _state(self) -> dict[str, Any]:

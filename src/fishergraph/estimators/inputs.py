@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import scipy.sparse as sp
@@ -34,10 +34,10 @@ class InputSettings:
     check_columns : called with X before it is converted: compares or remembers the number and names of its columns.
     """
 
-    rule: Rule = Neighbourhood()
-    family: Family = GaussianMixture()
+    rule: Rule = field(default_factory=Neighbourhood)
+    family: Family = field(default_factory=GaussianMixture)
     normalize: bool = True
-    device: Device = Device()
+    device: Device = field(default_factory=Device)
     n_jobs: int | None = None
     progress: Progress = silent
     name_row: NameRow = _arrays.plain_row
@@ -123,7 +123,7 @@ def read_host(X: Any, graph: Any, settings: InputSettings, structural: Callable[
     if graph is not None:
         graph = _labelled_graph(X, graph, settings.rule.undirected)
     ids = getattr(X, "index", None) if hasattr(X, "iloc") else getattr(graph, "ids", None)
-    X = host_rows(structural(graph) if X is None else X, settings)
+    X = host_rows(X if X is not None else structural(graph), settings)  # type: ignore[arg-type]
     return *_host_sets(X, graph, settings), ids
 
 

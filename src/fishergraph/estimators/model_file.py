@@ -143,7 +143,7 @@ def _check_format(path: Path, metadata: dict[str, str], kind: Kind) -> None:
         )
     if int(version) < FORMAT_VERSION:
         raise FileFormatError(
-            f"{path} must have format {FORMAT_VERSION}, got format {version} of an earlier version; fit the model again.",
+            f"{path} must have format {FORMAT_VERSION}, got format {version}; fit the model again.",
             path=path,
         )
 

@@ -16,7 +16,7 @@ from fishergraph import _validation
 from fishergraph._parallel import one_blas_thread
 from fishergraph._progress import announce, progress_bar
 from fishergraph._warn import each_warning_once
-from fishergraph.costs import size_of, stack_costs
+from fishergraph.costs import size_of
 from fishergraph.device import Device, choose_device
 from fishergraph.em.settings import EM
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_same, check_unchanged, make_layer
@@ -37,7 +37,7 @@ from fishergraph.kernel_map import Kernel, choose_kernel
 from fishergraph.multiset import Rule, choose_multiset
 from fishergraph.presets import choose_preset
 from fishergraph.published import PublishedMixture, PublishedNystrom
-from fishergraph.stack import Most, Pass, Stack, Stage, Write
+from fishergraph.stack import Most, Pass, Stack, Stage, Write, stack_costs
 from fishergraph.structural import describe_structure
 from fishergraph.walk import Walk, choose_walk
 
@@ -49,7 +49,7 @@ STACK_PARAMETERS = {
     "layer.family": "family",
     "layer.em": "em",
     "layer.kernel": "kernel",
-    "layer.reading": "counts",
+    "layer.counts": "counts",
     "input_kernel": "kernel",
     "walk": "walk",
     "normalize": "normalize",
@@ -236,8 +236,8 @@ class FisherEmbedding(FisherTransformer):
         y : ignored
             Present for scikit-learn's API.
         graph : graph, optional
-            Anything that `as_graph` takes; None makes every row its own multiset. Beside a tensor X also a (2, E) tensor
-            (or a pair with weights), or `TensorSets`, which are the multisets themselves. If the nodes of an edge table
+            Anything that `as_graph` takes; None makes every row its own multiset. Beside a tensor X also a (2, E)
+            tensor (or a pair with weights), or `TensorSets`, the multisets themselves. If the nodes of an edge table
             have ids, the index of a DataFrame X names its rows; for ``X=None`` the rows are those of
             ``as_graph(table).ids``.
 

@@ -36,7 +36,7 @@ _PARAMETERS = {
     "layer.family": "family",
     "layer.em": "em",
     "layer.kernel": "kernel",
-    "layer.reading": "counts",
+    "layer.counts": "counts",
     "input_kernel": "input_map",
     "normalize": "normalize",
 }
@@ -46,8 +46,8 @@ class FisherSetEmbedding(FisherTransformer):
     """Embed sets of vectors with the geometry of a statistical manifold, without labels, in one pass.
 
     A set is a sample from a distribution. It is projected onto a mixture by EM that starts at anchors learned from the
-    members of all sets; the embedding is the whitened tangent vector φ there (Eq. 13, 18), or a kernel map ψ of it. Sets
-    may have any sizes; their members have no order.
+    members of all sets; the embedding is the whitened tangent vector φ there (Eq. 13, 18), or a kernel map ψ of it.
+    Sets may have any sizes; their members have no order.
 
     Parameters
     ----------
@@ -120,9 +120,9 @@ class FisherSetEmbedding(FisherTransformer):
         dim: int = 256,
         *,
         input_map: str | Kernel = "standardize",
-        family: str | Family = GaussianMixture(sharpness=0.5),  # noqa: B008
-        em: EM | None = EM(prior=1.0),  # noqa: B008
-        kernel: str | Kernel = Nystrom(bandwidth=0.8),  # noqa: B008
+        family: str | Family = GaussianMixture(sharpness=0.5),
+        em: EM | None = EM(prior=1.0),
+        kernel: str | Kernel = Nystrom(bandwidth=0.8),
         normalize: bool = False,
         counts: bool = False,
         device: str | Device = "cpu",
@@ -149,8 +149,8 @@ class FisherSetEmbedding(FisherTransformer):
         Parameters
         ----------
         X : list of matrices of shape (n_members, n_features)
-            The sets: NumPy, CSR, tensors or tables. Also an array (set, member, feature), or a pair (points, indptr), in
-            which set k has the points indptr[k] … indptr[k + 1] − 1. A matrix is a set of one point per row.
+            The sets: NumPy, CSR, tensors or tables. Also an array (set, member, feature), or a pair (points, indptr),
+            in which set k has the points indptr[k] … indptr[k + 1] − 1. A matrix is a set of one point per row.
         y : ignored
             Present for scikit-learn's API.
         weights : list of arrays, or array, optional
@@ -198,13 +198,14 @@ class FisherSetEmbedding(FisherTransformer):
         X, sets, workspace, name_row = self._read(X, weights, fitting=False)
         check_memory(_with_layer(self.stack_), X, sets, workspace, want_output=True)
         run = self._run(workspace, self.layer_.em)
+
+        def put(array: Any) -> Any:
+            return workspace.put(array, X.dtype)
+
         with one_blas_thread(), workspace.working(self.n_jobs):
-            stack, layer = (part.moved(lambda array: workspace.put(array, X.dtype)) for part in self._fitted())
+            stack, layer = self.stack_.moved(put), self.layer_.moved(put)
             points = _points(Pass(stack, X, sets, run, keep_last=True), name_row)
             return run_layer(layer, points, sets, run, X.dtype, title="sets")
-
-    def _fitted(self) -> tuple[Stack, Layer]:
-        return self.stack_, self.layer_
 
     @all_or_nothing
     def _fit(self, X: Any, weights: Any, *, want_output: bool) -> Any:
@@ -236,7 +237,7 @@ class FisherSetEmbedding(FisherTransformer):
                 kernel=self.kernel,
                 unit=normalize,
                 reading="both" if _validation.check_flag(self.counts, "counts") else "means",
-            ),  # fmt: skip
+            ),
             input_kernel=choose_kernel(self.input_map, INPUT_MAPS, "input_map"),
             walk=None,
             n_layers=0,

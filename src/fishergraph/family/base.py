@@ -70,11 +70,6 @@ class Family(Component):
     unit_points: ClassVar[bool] = True
 
     @property
-    def plain(self) -> bool:
-        """Whether φ is that of Eq. 18, a multiple of the differences of means."""
-        return False
-
-    @property
     def later(self) -> Family:
         """The family of the layers after the first."""
         return self
@@ -167,6 +162,10 @@ class Family(Component):
         """The θ of one component that all points together have, in float64: where learning starts, and its bounds."""
         raise NotImplementedError
 
+    def at_centres(self, centres: Any, members: Any) -> Any:
+        """θ_0 of a fused family with these means, for members that were clustered to find them."""
+        raise NotImplementedError
+
     def smoothed(self, theta: Any, means: Any, mass: Any) -> Any:
         """θ_0 in the place of the θ that `estimate` found from these means and masses, off the border by a prior."""
         return theta
@@ -197,6 +196,13 @@ class Family(Component):
         else:
             phi = self.whitened(self.estimate(means, mass, theta_0, prior), theta_0)
         return self.normalized(phi if root is None else phi @ root.T)
+
+    def block_phi(self, means: Any, mass: Any, theta_0: Any, *, root: Any, prior: float) -> Any:
+        """`phi` of a row block, whose means may be overwritten; an empty set has φ = 0."""
+        phi = self.phi(means, mass, theta_0, root=root, prior=prior)
+        xp = array_namespace(phi)
+        # Rounding leaves something of an empty set, which a power or a unit length would make large.
+        return xp.where(xp.sum(mass, axis=1, keepdims=True) > 0, phi, xp.zeros_like(phi))
 
     def normalized(self, phi: Any) -> Any:
         """φ after the power and the L2 normalisation, as far as they are asked for."""

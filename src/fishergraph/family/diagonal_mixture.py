@@ -52,7 +52,7 @@ class DiagonalMixture(Family):
 
     Parameters
     ----------
-    fisher, tangent, power, unit
+    fisher, tangent, power, unit : options
         See `Family`.
 
     Examples

@@ -29,9 +29,19 @@ class MonteCarlo(NamedTuple):
 
 
 def kl_divergence(p: Any, q: Any) -> Any:
-    """KL(p‖q) = ∫ p log(p/q): the closed form of single densities, Goldberger's approximation of mixtures.
+    """Kullback–Leibler divergence KL(p‖q) = ∫ p log(p/q), in that order.
 
-    p and q are parameters of one family (for multinomials: of one number of counts, that of p).
+    Single densities have a closed form, mixtures Goldberger's approximation.
+
+    Parameters
+    ----------
+    p, q : parameter records
+        Parameters of one family (for multinomials: of one number of counts, that of p).
+
+    Returns
+    -------
+    float
+        The divergence.
     """
     return goldberger(p, q)
 

@@ -46,7 +46,7 @@ class Gaussian(Family):
 
     Parameters
     ----------
-    fisher, tangent, power, unit
+    fisher, tangent, power, unit : options
         See `Family`.
 
     Examples

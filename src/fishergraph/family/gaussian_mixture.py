@@ -109,13 +109,17 @@ class CentreMixture(Family):
         """Whether φ is that of Eq. 18."""
         return self.fisher == "approximate" and self.tangent == "estimate" and self.power == 1 and not self.unit
 
-    def at_centres(self, centres: Any, members: Any) -> GaussianMixtureTheta:
-        """θ_0 with these means, for members that were clustered to find them."""
-        raise NotImplementedError
-
     def fisher_root(self, n_anchors: int) -> float:
         """I(θ_0)^{1/2}, the scalar of Eq. 18."""
         return fisher_root(n_anchors)
+
+    def block_phi(self, means: Any, mass: Any, theta_0: GaussianMixtureTheta, *, root: Any, prior: float) -> Any:
+        """φ of a row block; that of Eq. 18 is written over the means, which need not leave the cache."""
+        if not self.plain:
+            return super().block_phi(means, mass, theta_0, root=root, prior=prior)
+        means -= theta_0.anchors
+        means *= self.fisher_root(theta_0.anchors.shape[0])
+        return array_namespace(means).reshape(means, (means.shape[0], means.shape[1] * means.shape[2]))
 
     def width(self, n_anchors: int, n_features: int) -> int:
         """p · d."""
@@ -193,7 +197,7 @@ class GaussianMixture(CentreMixture):
 
     Parameters
     ----------
-    fisher, tangent, power, unit
+    fisher, tangent, power, unit : options
         See `Family`.
     variance : float or "auto", default="auto"
         σ² of every component. "auto" takes the value at which the mean entropy of the responsibilities is

@@ -54,7 +54,7 @@ class MultinomialMixture(Family):
 
     Parameters
     ----------
-    fisher, tangent, power, unit
+    fisher, tangent, power, unit : options
         See `Family`.
     smoothing : float, default=0.5
         The counts that every word has beforehand in every component of θ_0: a Dirichlet prior of 1 + smoothing.

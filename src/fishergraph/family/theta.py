@@ -180,10 +180,26 @@ def _check_spread(parts: dict[str, Any], name: str) -> None:
 
 @one_blas_thread()
 def retract(family: Family, phi: Any, theta_0: Any, *, root: Any = None) -> Any:
-    """θ = θ_0 + I(θ_0)^{-1/2} φ, or the nearest parameter: the way back from a tangent vector (Section 3.1).
+    """Parameters of a tangent vector: θ = θ_0 + I(θ_0)^{-1/2} φ, or the nearest that exist (Section 3.1).
 
-    It inverts φ of "estimate" without normalisations. Where the coordinates leave the family, a negative weight, a
-    variance below its bound, a mean outside the ball, they are brought back to its border.
+    It inverts φ of "estimate" without normalisations. Coordinates outside the family (a negative weight, a variance
+    below its bound, a mean outside the ball) are brought back to its border.
+
+    Parameters
+    ----------
+    family : Family
+        The family.
+    phi : array of shape (n_sets, width)
+        Tangent vectors.
+    theta_0 : parameter record
+        The parameters they are tangent at.
+    root : matrix, optional
+        The root of the exact Fisher matrix, if φ was whitened with it.
+
+    Returns
+    -------
+    parameter record
+        One θ per tangent vector.
     """
     known = check_theta(theta_0, "theta_0")
     if type(family) is not type(known):

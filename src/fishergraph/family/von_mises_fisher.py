@@ -59,7 +59,7 @@ class VonMisesFisherMixture(Family):
 
     Parameters
     ----------
-    fisher, tangent, power, unit
+    fisher, tangent, power, unit : options
         See `Family`.
 
     Examples

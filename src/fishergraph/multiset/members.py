@@ -124,9 +124,17 @@ def singletons(n_points: int) -> Multisets:
 
 
 def node_sets(graph_ptr: Any) -> Multisets:
-    """The multisets {x_v : v a node of graph g}: graph g has the nodes graph_ptr[g] … graph_ptr[g + 1] − 1.
+    """Multisets of the nodes of every graph: {x_v : v a node of graph g}.
 
-    A graph may have no node: its set is empty.
+    Parameters
+    ----------
+    graph_ptr : array of int
+        Graph g has the nodes graph_ptr[g] … graph_ptr[g + 1] − 1; a graph without nodes has an empty set.
+
+    Returns
+    -------
+    Multisets
+        One set per graph.
     """
     indptr = plain_array(graph_ptr, "graph_ptr")
     rises = indptr.ndim == 1 and len(indptr) > 0 and indptr.dtype.kind in "iu"
@@ -146,11 +154,28 @@ def node_sets(graph_ptr: Any) -> Multisets:
 def neighbourhoods(
     graph: Any, *, closed: bool = True, weights: str | None = None, dtype: Any = np.float32
 ) -> Multisets:
-    """S_G(v) = N(v), with v itself when `closed` (added once, with weight one, where the graph has no self-loop).
+    """Multisets of the neighbours of every node: S_G(v) = N(v), or N(v) ∪ {v} if `closed`.
 
-    `graph` is anything that `as_graph` takes. `weights` None keeps the graph's own weights; "uniform" makes every
-    member weigh one; "symmetric" divides them by the square roots of both ends' degrees, in the precision of the
-    graph's weights or of `dtype`, that of the points, whichever is higher.
+    Parameters
+    ----------
+    graph : graph
+        Anything that `as_graph` takes.
+    closed : bool, default=True
+        Make every node a member of its own multiset, once, with weight one if the graph has no self-loop there.
+    weights : {None, "uniform", "symmetric"}, default=None
+        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
+        the degrees of both ends.
+    dtype : dtype, default=float32
+        The precision of computed weights, at least; that of the points.
+
+    Returns
+    -------
+    Multisets
+        One set per node.
+
+    See Also
+    --------
+    Neighbourhood : The same as a component of the estimators.
     """
     reweigh = look_up(WEIGHTS, weights if weights is not None else "edge", "weights")
     closed = check_flag(closed, "closed")

@@ -54,7 +54,7 @@ class Rule(Component):
         look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights (or None)")
         check_flag(self.undirected, "undirected")
 
-    def __call__(self, graph: Any, n_jobs: int | None = None, dtype: Any = np.float32) -> Any:
+    def __call__(self, graph: Any, *, n_jobs: int | None = None, dtype: Any = np.float32) -> Any:
         """Return the multisets of a graph, `Multisets` or `LiftedSets`, with weights in `dtype` at least."""
         return self.sets(as_graph(graph, undirected=self.undirected), n_jobs, dtype)
 

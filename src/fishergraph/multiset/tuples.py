@@ -84,14 +84,33 @@ def node_tuples(
     max_tuples: int = 200_000,
     dtype: Any = np.float32,
 ) -> NodeTuples:
-    """All (v_1, …, v_k) whose subgraph has at most s parts, with their types, multisets, and the sets that pool them.
+    """Tuples of nodes whose subgraph has at most s connected parts, with their types and multisets.
 
     Parameters
     ----------
-    k, s : k from 1 to 3, and s from 1 to k (k by default).
-    weights, dtype : of the neighbours, as in `neighbourhoods`; a tuple itself weighs one.
-    graph_ptr : graph g has the nodes graph_ptr[g] … graph_ptr[g + 1] − 1, and tuples stay within it; None is one graph.
-    max_tuples : more tuples are an error before they fill the memory.
+    graph : graph
+        Anything that `as_graph` takes.
+    k : int, default=2
+        Nodes of a tuple, 1 to 3.
+    s : int, optional
+        The most connected parts, 1 to k; None is k, all tuples.
+    weights : {None, "uniform", "symmetric"}, default=None
+        Of the neighbours, as in `neighbourhoods`; a tuple itself weighs one.
+    graph_ptr : array of int, optional
+        Graph g has the nodes graph_ptr[g] … graph_ptr[g + 1] − 1, and tuples stay within it; None is one graph.
+    max_tuples : int, default=200_000
+        More tuples are an error before they fill the memory.
+    dtype : dtype, default=float32
+        The precision of computed weights, at least.
+
+    Returns
+    -------
+    NodeTuples
+        The tuples, their isomorphism types, their multisets, and those of nodes and graphs over them.
+
+    See Also
+    --------
+    Tuples : The same as a component of the estimators.
     """
     rule = Tuples(k, s, max_tuples)
     graph = as_graph(graph)

@@ -7,13 +7,13 @@ from typing import Any, Self
 from torch import Tensor
 from torch_geometric.nn.aggr import Aggregation
 
-from fishergraph.device import random_stream
 from fishergraph.em.settings import EM
 from fishergraph.family import Family
 from fishergraph.nn.edges import group_sets
 from fishergraph.nn.families import make_mixture
 from fishergraph.nn.heads import LinearHead
 from fishergraph.nn.rows import check_rows, match_dtype
+from fishergraph.ops.streams import random_stream
 
 
 class FisherAggregation(Aggregation):

@@ -12,7 +12,6 @@ from torch_geometric.nn.dense.linear import Linear
 
 from fishergraph._errors import InputError
 from fishergraph._validation import MOST_COLUMNS, check_flag, check_integer, check_number
-from fishergraph.device import random_stream
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.settings import EM
 from fishergraph.family import Family
@@ -25,15 +24,11 @@ from fishergraph.nn.families import make_mixture
 from fishergraph.nn.heads import NystromHead, choose_head, make_head
 from fishergraph.nn.lifted import by_blocks, check_plain, lifted_sets, thinned
 from fishergraph.nn.rows import check_rows, match_dtype
+from fishergraph.ops.streams import random_stream
 from fishergraph.ops.tensor_sets import TensorSets
 from fishergraph.ops.unit_rows.torch import unit_rows
 
 Pair = tuple[Tensor, Tensor | None]
-
-# The hooks of `MessagePassing` that read or change messages.
-_HOOKS = [
-    f"_{what}_forward_{when}" for what in ("propagate", "message", "aggregate") for when in ("hooks", "pre_hooks")
-]
 
 
 class FisherConv(MessagePassing):
@@ -218,7 +213,9 @@ class FisherConv(MessagePassing):
         """
         source, target = x if isinstance(x, (tuple, list)) else (x, x)
         self._expect(source)
-        size, sets = graph_size(source, target, edge_index, size), None
+        known = size is None and target is not None
+        size = (len(source), len(target)) if known else graph_size(source, target, edge_index, size)
+        sets = None
         if self.is_explained():
             z = self._explained(source, edge_index, edge_weight, size)
         else:
@@ -250,7 +247,8 @@ class FisherConv(MessagePassing):
                 got=str(width),
                 advice="pass in_channels=-1 to take the width of the first input",
             )
-        self.mixture.expect(slots * width)
+        if self.mixture.in_channels != slots * width:
+            self.mixture.expect(slots * width)
         if self.head is not None and self.head.in_channels < 0:
             self.head.expect(self.mixture.out_channels)
 
@@ -275,7 +273,7 @@ class FisherConv(MessagePassing):
             z = self._over(lambda points, sets: mixture.linear(points, sets, weight), source, sets)
         else:
             z = mixture.linear(source, sets, weight)
-        return match_dtype(head.finish(match_dtype(z, source)), source)
+        return head.finish(match_dtype(z, source))
 
     def _to_lift(self, source: Tensor) -> Tensor:
         """The rows that are lifted."""
@@ -290,7 +288,9 @@ class FisherConv(MessagePassing):
 
     def is_explained(self) -> bool:
         """Whether an explainer or a hook reads the messages, so that they have to exist."""
-        return bool(self.explain) or any(getattr(self, hooks) for hooks in _HOOKS)
+        before = (self._propagate_forward_pre_hooks, self._message_forward_pre_hooks, self._aggregate_forward_pre_hooks)
+        after = (self._propagate_forward_hooks, self._message_forward_hooks, self._aggregate_forward_hooks)
+        return bool(self.explain) or any(before) or any(after)
 
     def _explained(self, source: Tensor, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> Tensor:
         """The same by messages of size edge × anchor × feature, which explainers can read and mask."""
@@ -316,8 +316,7 @@ class FisherConv(MessagePassing):
         phi = self.mixture.embedded(steps + self.mixture.centres(steps.dtype), self.mixture.mass(source, sets))
         if self.head is None or self.head.projection is None:
             return match_dtype(phi if self.head is None else self.head.finish(phi), source)
-        z = match_dtype(F.linear(phi, self.head.projection.to(phi.dtype)), source)
-        return match_dtype(self.head.finish(z), source)
+        return self.head.finish(match_dtype(F.linear(phi, self.head.projection.to(phi.dtype)), source))
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         """α_e (t_e − E t_j), (edge, anchor, statistic), with t_e − E t_j = x_e − w_j for the Gaussian mixture.

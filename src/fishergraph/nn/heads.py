@@ -80,7 +80,7 @@ class NystromHead(LazyChannels):
         sample : Tensor of shape (n_rows, in_channels)
             Rows, dense or sparse CSR.
         rng : random stream
-            See `fishergraph.device.random_stream`.
+            See `fishergraph.ops.streams.random_stream`.
         """
         self.expect(sample.shape[1])
         rows: Any = sample

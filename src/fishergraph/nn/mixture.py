@@ -145,13 +145,16 @@ class Mixture(LazyChannels):
             return F.linear(phi, weight.to(phi.dtype))
         engine, points = self.points(x)
         # One M-step serves all heads: it takes the columns of α one by one.
-        logs = [self._logs(engine, points, h) for h in range(self.heads)]
+        logs = posterior(engine, points, *self._head(0, points))
+        if self.heads > 1:
+            others = [posterior(engine, points, *self._head(h, points)) for h in range(1, self.heads)]
+            logs = torch.cat([logs, *others], dim=1)
         return fisher_linear(
             engine,
             points,
-            logs[0] if self.heads == 1 else torch.cat(logs, dim=1),
+            logs,
             sets,
-            self.anchors.flatten(0, 1).to(logs[0].dtype),
+            self.anchors.flatten(0, 1).to(logs.dtype),
             weight.to(points.dtype),
             fisher_root=self.num_anchors**-0.5,
             prior=self.em.prior,
@@ -165,8 +168,8 @@ class Mixture(LazyChannels):
         points = self.points(x)[1]
         sets, parts = sets.cut(0, sets.n_sets), []
         for h in range(self.heads):
-            anchors, bias = self._head(h, points)
-            logs = self._logs("torch", points, h)
+            anchors, _, bias = self._head(h, points)
+            logs = posterior("torch", points, anchors, self.variance, bias)
             iterations = iterate(OPERATIONS, points, logs, sets, anchors, self._steps(), bias)
             parts.append(self._entry_attention(points, sets, iterations))
         return torch.cat(parts, dim=1)
@@ -205,22 +208,17 @@ class Mixture(LazyChannels):
         engine, points = self.points(x)
         moments = []
         for h in range(self.heads):
-            anchors, bias = self._head(h, points)
+            anchors, _, bias = self._head(h, points)
             moments.append(em_means(points, sets, anchors, self._steps(), bias=bias, engine=engine))
         if self.heads == 1:
             return moments[0]
         means, mass = zip(*moments, strict=True)
         return torch.cat(means, dim=1), torch.cat(mass, dim=1)
 
-    def _logs(self, engine: str, points: Tensor, h: int) -> Tensor:
-        """log α of every point at the anchors of one head, (point, anchor)."""
-        anchors, bias = self._head(h, points)
-        return posterior(engine, points, anchors, self.variance, bias)
-
-    def _head(self, h: int, points: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The anchors and the log-weights of one head, in the dtype of sums over the points."""
+    def _head(self, h: int, points: Tensor) -> tuple[Tensor, float, Tensor | None]:
+        """The anchors, the variance and the log-weights of one head, in the dtype of sums over the points."""
         dtype = torch.promote_types(points.dtype, torch.float32)
-        return self.anchors[h].to(dtype), None if self.bias is None else self.bias[h].to(dtype)
+        return self.anchors[h].to(dtype), self.variance, None if self.bias is None else self.bias[h].to(dtype)
 
     def _steps(self) -> Steps:
         return Steps(self.variance, self.em.prior, self.em.n_iter, self.slack)

@@ -13,7 +13,6 @@ from torch_geometric.nn.resolver import aggregation_resolver
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._validation import MOST_COLUMNS, MOST_LAYERS, check_flag, check_integer, check_number, look_up
 from fishergraph._warn import each_warning_once
-from fishergraph.device import random_stream
 from fishergraph.em.anchors import sample_size
 from fishergraph.em.settings import choose_em
 from fishergraph.family import choose_family
@@ -26,6 +25,7 @@ from fishergraph.nn.heads import NystromHead, choose_head, make_head
 from fishergraph.nn.inference import run_by_layer
 from fishergraph.nn.lifted import check_plain, pooled
 from fishergraph.nn.rows import check_rows, dropped, take_rows, unit_rows
+from fishergraph.ops.streams import random_stream
 from fishergraph.ops.tensor_sets import TensorSets
 
 JK = {"cat": True, "last": False}

@@ -20,7 +20,7 @@ import numpy as np
 from fishergraph._errors import InputError, MissingExtra
 from fishergraph._repr import short_repr
 from fishergraph._validation import look_up
-from fishergraph.config import get_config
+from fishergraph.config import engine_setting
 
 if TYPE_CHECKING:
     from fishergraph.ops.tensor_ops import TensorOps
@@ -132,7 +132,7 @@ ENGINES = {
 
 def named_engine(name: str | None = None) -> str | None:
     """The name, or else that of `set_config` or `config_context`; None leaves the choice open."""
-    return get_config()["engine"] if name is None else name
+    return engine_setting.get() if name is None else name
 
 
 def find_engine(name: str) -> Engine:

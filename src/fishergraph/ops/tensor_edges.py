@@ -26,15 +26,29 @@ _MOST_SETS = 2**28  # whose offsets take 2 GiB
 def tensor_sets(
     edges: Any, *, n_sets: int | None = None, n_points: int | None = None, weights: Tensor | None = None
 ) -> Any:
-    """Multisets on tensors from what people have; nothing is copied that already is in compressed rows.
+    """Multisets on tensors; nothing is copied that already is in compressed rows.
 
     Parameters
     ----------
-    edges : `TensorSets`; `Multisets`, or `LiftedSets`, which stay lifted; a (2, edge) tensor or PyG `EdgeIndex`, from
-        points (sources) to sets (targets); a sparse COO, CSR or CSC tensor whose rows are the sets and whose values are
-        the weights.
-    n_sets, n_points : where the edges do not say; the largest index plus one otherwise.
-    weights : (edge,), in the order of the edges.
+    edges : TensorSets, Multisets, LiftedSets or tensor
+        A tensor is a (2, n_edges) edge index or PyG `EdgeIndex`, from points (sources) to sets (targets), or a sparse
+        COO, CSR or CSC matrix whose rows are the sets and whose values are the weights. `LiftedSets` stay lifted.
+    n_sets, n_points : int, optional
+        Their numbers, if the edges do not say; None is the largest index plus one.
+    weights : tensor of shape (n_edges,), optional
+        Weights in the order of the edges.
+
+    Returns
+    -------
+    TensorSets or LiftedSets
+        The multisets, on the device of the edges.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from fishergraph.nn import tensor_sets
+    >>> tensor_sets(torch.tensor([[0, 1], [1, 0]])).n_sets
+    2
     """
     if weights is not None and not isinstance(weights, Tensor):
         raise InputTypeError(

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fishergraph.config import engine_setting
 from fishergraph.ops.engine import choose_operations, find_engine
 
 
@@ -45,19 +46,34 @@ class TensorOps:
     keeps_phi: Callable[[int, Tensor], bool] = lambda n_sets, weight: False
 
 
+_loaded: dict[str, TensorOps] = {}
+# The engines that were chosen, by (name, device, dtype), and those that are no fallback.
+_choices: dict[tuple[str | None, str, torch.dtype], str] = {}
+_PREFERRED = {"cpu": "numba", "cuda": "triton"}
+
+
 def tensor_ops(engine: str) -> TensorOps:
     """The operations of the engine of that name."""
-    return find_engine(engine).tensor_ops
+    operations = _loaded.get(engine)
+    if operations is None:
+        operations = _loaded[engine] = find_engine(engine).tensor_ops
+    return operations
 
 
 def tensor_engine(name: str | None, tensor: Tensor) -> str:
     """The name of the engine for such a tensor: the named or configured one, or the first; see `choose_operations`."""
-    return _constant_choice(name, tensor.device.type, str(tensor.dtype).removeprefix("torch."))
+    return _constant_choice(name, tensor.device.type, tensor.dtype)
 
 
 @torch.compiler.assume_constant_result
-def _constant_choice(name: str | None, device: str, dtype: str) -> str:
-    return choose_operations(name, device, dtype).name
+def _constant_choice(name: str | None, device: str, dtype: torch.dtype) -> str:
+    key = (engine_setting.get() if name is None else name, device, dtype)
+    chosen = _choices.get(key)
+    if chosen is None:
+        chosen = choose_operations(key[0], device, str(dtype).removeprefix("torch.")).name
+        if chosen in (key[0], _PREFERRED.get(device)):  # a fallback is logged every time
+            _choices[key] = chosen
+    return chosen
 
 
 def work_type(dtype: torch.dtype) -> torch.dtype:

@@ -39,19 +39,32 @@ STAGE = 200  # quasi-Newton steps after which the curvature is taken anew
 class LogisticProbe(ClassifierMixin, BaseEstimator):
     """Multinomial logistic regression whose C is chosen on validation accuracy.
 
-    Cs          candidate values of C; None means the 19 values 10^-4, 10^-3.5, …, 10^5
-    max_iter    most quasi-Newton steps for one value of C
-    tol         largest entry of the curvature-scaled gradient of the mean loss at which a solve ends
-    fit_on      "train": the model is the one fitted on the training rows with the chosen C;
-                "train+val": it is fitted once more, on training and validation rows
-    patience    end the path of Cs, which ascends, where so many in a row were no better than the best one before; None
-                solves for all of them. Large values of C take longest where labels are many.
-    verbose     show a progress bar over the Cs; a callable is used as in `FisherEmbedding`
-
-    Fitted: `C_` (the smallest of equally good ones), `val_score_`, `Cs_` (ascending, those that were solved for),
-    `val_scores_` (for each C); `coef_`, `intercept_` and `classes_` as in scikit-learn's LogisticRegression, whose
-    minimiser this is.
     The result does not depend on the number of threads: BLAS is held to one.
+
+    Parameters
+    ----------
+    Cs : sequence of float, optional
+        Candidate values of C; None is the 19 values 10^-4, 10^-3.5, …, 10^5.
+    max_iter : int, default=2000
+        The most quasi-Newton steps for one value of C.
+    tol : float, default=1e-7
+        Largest entry of the curvature-scaled gradient of the mean loss at which a solve ends.
+    fit_on : {"train", "train+val"}, default="train"
+        Keep the model of the training rows with the chosen C, or fit it once more on training and validation rows.
+    patience : int, optional
+        End the ascending path of Cs after so many that were no better than the best before; None solves for all of
+        them.
+    verbose : bool or callable, default=False
+        Show a progress bar; see `FisherEmbedding`.
+
+    Attributes
+    ----------
+    C_ : float
+        The chosen C, the smallest of equally good ones; `val_score_` is its validation accuracy.
+    Cs_, val_scores_ : ndarray
+        The values that were solved for, ascending, and their validation accuracies.
+    coef_, intercept_, classes_ : ndarray
+        As in scikit-learn's `LogisticRegression`, whose minimiser this is.
     """
 
     def __init__(

@@ -102,7 +102,7 @@ def test_a_row_that_json_cannot_hold_leaves_the_file_as_it_was(tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_told_before_any_work(tmp_path):
-    with pytest.raises(FileNotFoundError, match="create it first"):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
         run_cells(tmp_path / "no" / "rows.jsonl", CELLS, lambda cell: pytest.fail("the work began"))
 
 

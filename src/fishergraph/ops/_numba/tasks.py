@@ -73,13 +73,11 @@ def fill_tasks(
 
 def exponential(logs: np.ndarray, n_jobs: int | None) -> np.ndarray:
     """exp(logs), by row blocks."""
-    plain = np.empty_like(logs)
-
-    def fill(rows: slice) -> None:
-        with np.errstate(over="ignore"):  # a sum that is not finite is taken in logs
-            np.exp(logs[rows], out=plain[rows])
-
-    map_blocks(fill, row_blocks(logs.shape[0], TASK_ENTRIES), n_jobs=n_jobs)
+    plain, blocks = np.empty_like(logs), row_blocks(logs.shape[0], TASK_ENTRIES)
+    with np.errstate(over="ignore"):  # a sum that is not finite is taken in logs
+        if len(blocks) <= 1:
+            return np.exp(logs, out=plain)
+        map_blocks(lambda rows: np.exp(logs[rows], out=plain[rows]), blocks, n_jobs=n_jobs)
     return plain
 
 

@@ -34,17 +34,17 @@ def _tensors(*arrays: np.ndarray | None) -> tuple:
     return tuple(None if array is None else torch.from_numpy(array) for array in arrays)
 
 
-def _room(like: Tensor) -> Tensor:
-    """An empty tensor of that shape and type. NumPy asks for large pages, which are there in a quarter of the time."""
-    return torch.from_numpy(np.empty(tuple(like.shape), _view(like[:0]).dtype))
-
-
 def _shape(sets: TensorSets) -> tuple[np.ndarray, np.ndarray]:
     return _view(sets.indptr), _view(sets.indices)
 
 
 def _weights(sets: TensorSets, points: Tensor) -> Any:
     return None if sets.weights is None else _view(sets.weights.to(points.dtype))
+
+
+def _multisets(sets: TensorSets, points: Tensor) -> Multisets:
+    weights = None if sets.weights is None else _view(sets.weights.to(points.dtype))
+    return unchecked(Multisets, _view(sets.indptr), _view(sets.indices), weights, sets.n_points)
 
 
 def _transpose(sets: TensorSets) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -56,7 +56,8 @@ def _posterior(points: Tensor, anchors: Tensor, variance: float, bias: Tensor | 
     """In one pass over the points; log-weights of the components are rare and take the plain way."""
     if bias is not None:
         return plain_posterior(points, anchors, variance, bias)
-    logs, plain = (points.new_empty((points.shape[0], anchors.shape[0])) for _ in range(2))
+    logs = points.new_empty((points.shape[0], anchors.shape[0]))
+    plain = torch.empty_like(logs)
     rows, centres = _view(points), _view(anchors.to(points.dtype))
 
     def fill(part: slice) -> None:
@@ -67,8 +68,10 @@ def _posterior(points: Tensor, anchors: Tensor, variance: float, bias: Tensor | 
 
 
 def _unit_rows(x: Tensor) -> tuple[Tensor, Tensor]:
-    units, scales = _room(x), x.new_empty(x.shape[0])
-    given, found, factors = _view(x), units.numpy(), scales.numpy()
+    given, scales = _view(x), x.new_empty(x.shape[0])
+    # NumPy asks for large pages, which are ready in a quarter of the time.
+    units = torch.from_numpy(np.empty(given.shape, given.dtype))
+    found, factors = units.numpy(), scales.numpy()
     most = float(np.finfo(given.dtype).max)
     map_blocks(
         lambda rows: unit_rows_and_scales(given[rows], most, found[rows], factors[rows]), row_blocks(len(x), _ROWS)
@@ -77,8 +80,8 @@ def _unit_rows(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _unit_rows_backward(units: Tensor, scales: Tensor, grad: Tensor) -> Tensor:
-    out = _room(units)
     given = [_view(tensor) for tensor in (units, scales, grad)]
+    out = torch.from_numpy(np.empty(given[0].shape, given[0].dtype))
     map_blocks(
         lambda rows: unit_rows_gradient(*(part[rows] for part in given), out.numpy()[rows]),
         row_blocks(len(units), _ROWS),
@@ -133,7 +136,7 @@ def _head(
     points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, weight: Tensor, prior: float, fisher_root: float,
     keep: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    arrays = unchecked(Multisets, *_shape(sets), _weights(sets, points), sets.n_points)
+    arrays = _multisets(sets, points)
     z, log_total = linear_head.head(
         _view(points), _view(logs), arrays, _view(anchors), _view(weight), prior=prior, fisher_root=fisher_root
     )
@@ -145,7 +148,7 @@ def _head_backward(
     log_total: Tensor, phi: Tensor, grad: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Through G = c W_jᵀ g and the means, which are computed again."""
-    arrays = unchecked(Multisets, *_shape(sets), _weights(sets, points), sets.n_points)
+    arrays = _multisets(sets, points)
     return _tensors(
         *linear_head.head_backward(
             _view(points), _view(logs), arrays, _view(anchors), _view(weight), _view(log_total), _view(grad),

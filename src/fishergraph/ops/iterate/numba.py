@@ -122,7 +122,7 @@ def fill_rows(
     logs, shares = np.empty((largest, n_anchors), dtype), np.empty((largest, n_anchors), dtype)
     totals, shift = np.empty_like(mass), np.empty_like(mass)
     least_mass = dtype(np.finfo(dtype).tiny * 1e8)  # below it the plain sums would lose digits
-    tolerance = default_tolerance(points.itemsize)
+    tolerance = 0.0 if slack == np.inf else default_tolerance(points.itemsize)
     unmet = em_rows(
         readonly(points), readonly(responsibilities.log), readonly(responsibilities.plain), by_entry,
         readonly(indptr), readonly(indices), readonly(weights), step, readonly(anchors),

@@ -27,8 +27,8 @@ def fisher_linear(
     """
     plain = sets.weights is None or not sets.weights.requires_grad
     if engine != "torch" and plain and points.dtype == logs.dtype == torch.float32:
-        wanted = (points, logs, anchors, weight)
-        keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in wanted)
+        wanted = points.requires_grad or logs.requires_grad or anchors.requires_grad or weight.requires_grad
+        keep = torch.is_grad_enabled() and wanted
         sets = sets.cut(0, sets.n_sets)
         fixed = (points, logs, sets.weights, anchors, weight, sets.pack(transpose=keep), prior, fisher_root, engine)
         return torch.ops.fishergraph.head(*fixed, keep)[0]

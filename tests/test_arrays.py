@@ -14,6 +14,7 @@ from fishergraph import FisherEmbedding, FisherSetEmbedding, LogisticProbe
 from fishergraph._arrays import as_floats
 from fishergraph.em.loop import as_points
 from fishergraph.lab import nested_scores
+from models import graph_model
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(12, 3))
@@ -206,7 +207,7 @@ def test_unix_times_stay_apart_as_features_of_graphs():
     A = sp.csr_array(np.roll(np.eye(12), 1, axis=1))
 
     def embed(features):
-        model = fg.FisherGraphEmbedding(n_layers=0, inputs="features", random_state=0, n_jobs=1, graph_anchors=12)
+        model = graph_model(nodes__n_layers=0, inputs="features", random_state=0, n_jobs=1, readout__n_anchors=12)
         return model.fit_transform([(features[k : k + 4], A[:4][:, :4]) for k in (0, 4, 8)])
 
     assert len(np.unique(embed(TIMES), axis=0)) == 3

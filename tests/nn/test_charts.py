@@ -10,7 +10,7 @@ pytest.importorskip("torch_geometric")
 
 from fishergraph import kernel_map  # noqa: E402
 from fishergraph.family import Gaussian  # noqa: E402
-from fishergraph.nn.spectral import TrainedGaussian, floor, inverse_sqrt  # noqa: E402
+from fishergraph.nn.charts import TrainedGaussian, floor, inverse_sqrt  # noqa: E402
 
 FUNCTIONS = {
     "inverse root": (inverse_sqrt, lambda v: v**-0.5),
