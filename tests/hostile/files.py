@@ -140,13 +140,13 @@ def with_model(rng: Rng) -> Case:
 
 
 CONFIGS: dict[str, bytes] = {
-    "deep lists": b"layers = " + b"[" * 5000 + b"]" * 5000,
+    "deep lists": b"n_layers = " + b"[" * 5000 + b"]" * 5000,
     "deep keys": b".".join([b"a"] * 5000) + b" = 1",
-    "deep tables": b"layers = " + b"{a = " * 3000 + b"1" + b"}" * 3000,
-    "a list": b"layers = [1, 2, 3]",
-    "lists in a list": b"layers = [[1], [2]]",
-    "a table": b"[layers]\na = 1",
-    "a large number": b"layers = 99999999999999999999999999",
+    "deep tables": b"n_layers = " + b"{a = " * 3000 + b"1" + b"}" * 3000,
+    "a list": b"n_layers = [1, 2, 3]",
+    "lists in a list": b"n_layers = [[1], [2]]",
+    "a table": b"[n_layers]\na = 1",
+    "a large number": b"n_layers = 99999999999999999999999999",
     "many digits": b"seed = " + b"9" * 5000,
     "many hexadecimal digits": b"seed = 0x" + b"f" * 5000,
     "NaN": b'family = "variance=nan"',
