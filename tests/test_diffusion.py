@@ -52,7 +52,7 @@ def dense(sets):
 def test_a_diffusion_is_its_closed_form(record, form, directed, weights):
     A = adjacency(17, directed=directed)
     operator = ref.walk_operator((A > 0) * 1.0 if weights == "uniform" else A, symmetric=weights == "symmetric")
-    sets = record(as_graph(sp.csr_array(A)), weights)
+    sets = record.set_params(weights=weights)(as_graph(sp.csr_array(A)))
     # "uniform" drops the float64 weights of the graph, and what is left is kept in float32.
     assert_allclose(dense(sets), form(operator), rtol=0, atol=6e-8 if weights == "uniform" else 1e-10)
 
@@ -63,7 +63,7 @@ def test_any_small_graph(n, density, directed, weighted, symmetric, seed):
     A = adjacency(n, density=density, directed=directed, weighted=weighted, seed=seed)
     graph, operator = as_graph(sp.csr_array(A)), ref.walk_operator(A, symmetric)
     for record, form in FORMS:
-        sets = record(graph, "symmetric" if symmetric else None)
+        sets = record.set_params(weights="symmetric" if symmetric else None)(graph)
         assert_allclose(dense(sets), form(operator), rtol=0, atol=1e-6)
         assert [members[0][0] for members in members_of(sets)] == list(range(n))  # the root comes first
         assert sets.indptr.dtype == np.int64
@@ -154,8 +154,8 @@ def test_the_cut_keeps_the_root_and_the_largest(n, members, weighted, symmetric,
     graph = as_graph(sp.csr_array(adjacency(n, weighted=weighted, seed=seed)))
     weights = "symmetric" if symmetric else None
     for kind in (PageRank, HeatKernel, StepAverage):
-        whole = members_of(kind(members=None, tolerance=1e-3)(graph, weights))
-        cut = members_of(kind(members=members, tolerance=1e-3)(graph, weights))
+        whole = members_of(kind(members=None, tolerance=1e-3, weights=weights)(graph))
+        cut = members_of(kind(members=members, tolerance=1e-3, weights=weights)(graph))
         for v in range(n):
             (root, weight), *others = whole[v]
             assert root == v
@@ -176,9 +176,10 @@ def test_of_equals_the_first_are_kept():
 @pytest.mark.parametrize("weights", [None, "symmetric"])
 def test_the_same_bits_at_any_number_of_threads(name, weights):
     graph = as_graph(sp.csr_array(adjacency(1300, density=0.003)))
-    one = MULTISETS[name](graph, weights, 1)
+    rule = MULTISETS[name]().set_params(weights=weights)
+    one = rule(graph, n_jobs=1)
     for n_jobs in (2, 3):
-        other = MULTISETS[name](graph, weights, n_jobs)
+        other = rule(graph, n_jobs=n_jobs)
         for part in ("indptr", "indices", "weights"):
             assert_array_equal(getattr(one, part), getattr(other, part))
 

@@ -193,7 +193,7 @@ def check_edges(edge_index: Tensor, weights: Tensor | None, n_nodes: int) -> Ten
     """The edges, or the sentence that says what is wrong with them."""
     if edge_index.ndim != 2 or edge_index.shape[0] != 2 or edge_index.is_floating_point() or edge_index.is_complex():
         raise ValueError(
-            f"edge_index must be whole numbers of shape (2, E), got {tuple(edge_index.shape)} of {edge_index.dtype}; "
+            f"edge_index must be integers of shape (2, E), got {tuple(edge_index.shape)} of {edge_index.dtype}; "
             "stack sources and targets."
         )
     if edge_index.shape[1]:
