@@ -527,7 +527,7 @@ BAD = {
         {"train": DATA["train"][DATA["y"][DATA["train"]] != 1]},
         r"class 1 must have a training node, got 20 labelled nodes of it and none in train; add one",
     ),
-    "edges of floats": ({"edge_index": DATA["edge_index"].float()}, r"must be whole numbers.*got .* torch.float32"),
+    "edges of floats": ({"edge_index": DATA["edge_index"].float()}, r"must be integers.*got .* torch.float32"),
     "edge to nowhere": (changed("edge_index", (0, 5), 60), r"edge endpoints must be nodes 0 to 59.*got 60"),
     "transposed edges": ({"edge_index": DATA["edge_index"].T}, r"of shape \(2, E\), got \(360, 2\)"),
     "sets of other nodes": (
