@@ -63,7 +63,7 @@ def test_any_small_graph(n, density, directed, weighted, symmetric, seed):
     A = adjacency(n, density=density, directed=directed, weighted=weighted, seed=seed)
     graph, operator = as_graph(sp.csr_array(A)), ref.walk_operator(A, symmetric)
     for record, form in FORMS:
-        sets = record(graph, "symmetric" if symmetric else None)
+        sets = record.set_params(weights="symmetric" if symmetric else None)(graph)
         assert_allclose(dense(sets), form(operator), rtol=0, atol=1e-6)
         assert [members[0][0] for members in members_of(sets)] == list(range(n))  # the root comes first
         assert sets.indptr.dtype == np.int64
@@ -176,9 +176,10 @@ def test_of_equals_the_first_are_kept():
 @pytest.mark.parametrize("weights", [None, "symmetric"])
 def test_the_same_bits_at_any_number_of_threads(name, weights):
     graph = as_graph(sp.csr_array(adjacency(1300, density=0.003)))
-    one = MULTISETS[name]().set_params(weights=weights)(graph, n_jobs=1)
+    rule = MULTISETS[name]().set_params(weights=weights)
+    one = rule(graph, n_jobs=1)
     for n_jobs in (2, 3):
-        other = MULTISETS[name]().set_params(weights=weights)(graph, n_jobs=n_jobs)
+        other = rule(graph, n_jobs=n_jobs)
         for part in ("indptr", "indices", "weights"):
             assert_array_equal(getattr(one, part), getattr(other, part))
 

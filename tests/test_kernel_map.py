@@ -110,7 +110,7 @@ def test_psi_is_exact_on_the_landmarks(dtype, tolerance):
 
 
 def test_psi_is_exact_on_every_row_whose_direction_is_a_landmark():
-    psi = fitted(len(X))  # as many landmarks as rows: each row is one
+    psi = fitted(len(X))
     assert_allclose(psi(X) @ psi(X).T, exponential_kernel(X, X), rtol=0, atol=1e-9)
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from fishergraph.ops._triton.members import load_row, store_row
 
-# Members of one product. Triton's interpreter multiplies the bits of bf16 as whole numbers, hence its factors.
+# Members of one product. Triton's interpreter multiplies the bits of bf16 as integers, hence its factors.
 _MEMBERS = 16
 _FACTORS = tl.float32 if os.environ.get("TRITON_INTERPRET") == "1" else tl.bfloat16
 OPTIONS: dict[str, Any] = {"MEMBERS": _MEMBERS, "FACTORS": _FACTORS, "num_warps": 4}
