@@ -78,6 +78,7 @@ REFUSED = {
         "unknown state",
     ),
     "too few bytes": (file_of(array(b"A" * 7)), "7 bytes for an array of shape"),
+    "too many bytes": (file_of(array(b"A" * 12)), "12 bytes for an array of shape"),
     "a huge shape": (file_of(array(b"A" * 8, shape=b"J\xff\xff\xff\x7f\x85")), "8 bytes for an array of shape"),
     "a negative shape": (file_of(array(b"A" * 8, shape=b"J\xff\xff\xff\xff\x85")), "one or two counts"),
     "three axes": (file_of(array(b"A" * 8, shape=b"K\x01K\x01K\x02\x87")), "one or two counts"),
