@@ -321,6 +321,16 @@ def test_large_rows_are_cut_and_put_together(small_tasks, scale, prior, by_entry
     assert_gradients(case.backward(), gradients)
 
 
+def test_a_part_without_weight_does_not_hide_tiny_responsibilities(small_tasks):
+    rng = np.random.default_rng(0)
+    points, anchors = rng.standard_normal((14, 3)), rng.standard_normal((2, 3))
+    weights = np.r_[np.zeros(7), np.ones(7)]  # the first part of the set has no member that counts
+    ends, members = np.array([0, 14], np.int64), np.arange(14, dtype=np.int32)
+    means, _, logs = attend(points, np.full((14, 2), -1000.0), ends, members, weights, anchors, 0.0, False)
+    assert_allclose(means[0], np.tile(points[7:].mean(axis=0), (2, 1)), rtol=1e-12)
+    assert_allclose(logs[0], np.log(7) - 1000)
+
+
 @WAYS
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_same_bits_at_any_number_of_threads(small_tasks, dtype, by_entry):

@@ -118,7 +118,7 @@ def fill_rows(
     indptr, indices = sets.indptr - first, sets.indices[first:last]
     weights = np.ones(1, dtype) if sets.weights is None else sets.weights[first:last].astype(dtype, copy=False)
     step = 0 if sets.weights is None else 1
-    largest, n_anchors = int(np.diff(sets.indptr).max(initial=0)), anchors.shape[0]
+    largest, n_anchors = int((indptr[1:] - indptr[:-1]).max(initial=0)), anchors.shape[0]
     logs, shares = np.empty((largest, n_anchors), dtype), np.empty((largest, n_anchors), dtype)
     totals, shift = np.empty_like(mass), np.empty_like(mass)
     least_mass = dtype(np.finfo(dtype).tiny * 1e8)  # below it the plain sums would lose digits
