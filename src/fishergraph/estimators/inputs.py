@@ -41,7 +41,7 @@ class InputSettings:
     n_jobs: int | None = None
     progress: Progress = silent
     name_row: NameRow = _arrays.plain_row
-    check_columns: Callable[[Any], None] = lambda X: None
+    check_columns: Callable[[Any], Any] = lambda X: None
 
     @property
     def unit_rows(self) -> bool:

@@ -125,6 +125,8 @@ class FisherClassifier(ClassifierMixin, NestedParams):
     (2708,)
     """
 
+    n_features_in_: int
+
     _chosen: ClassVar[dict[str, Any]] = {
         "multiset": choose_multiset,
         "family": choose_family,

@@ -213,8 +213,10 @@ class FisherConv(MessagePassing):
         """
         source, target = x if isinstance(x, (tuple, list)) else (x, x)
         self._expect(source)
-        known = size is None and target is not None
-        size = (len(source), len(target)) if known else graph_size(source, target, edge_index, size)
+        if size is None and target is not None:
+            size = (len(source), len(target))
+        else:
+            size = graph_size(source, target, edge_index, size)
         sets = None
         if self.is_explained():
             z = self._explained(source, edge_index, edge_weight, size)
