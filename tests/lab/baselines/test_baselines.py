@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from fishergraph import FisherEmbedding
 from fishergraph.datasets.records import undirected_graph
 from fishergraph.lab.baselines import BASELINES, baseline
 
@@ -213,5 +214,8 @@ def test_a_network_without_a_hidden_layer_says_so():
 
 
 def test_fie_is_the_paper_s_and_walks_on_request():
-    assert baseline("fie").embedding(0).teleport is None
-    assert baseline("fie", options={"teleport": 0.2}).embedding(0).teleport == 0.2
+    assert baseline("fie").embedding(0).walk is None
+    assert baseline("fie", options={"walk": 0.2}).embedding(0).walk == 0.2
+    assert baseline("fie-reference").embedding(0).get_params() == (
+        FisherEmbedding.published_code(n_layers=3, random_state=0).set_params(kernel__bandwidth=1.0).get_params()
+    )
