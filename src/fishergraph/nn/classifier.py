@@ -126,7 +126,6 @@ class FisherClassifier(ClassifierMixin, NestedParams):
     """
 
     n_features_in_: int
-
     _chosen: ClassVar[dict[str, Any]] = {
         "multiset": choose_multiset,
         "family": choose_family,
