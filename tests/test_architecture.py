@@ -19,7 +19,18 @@ MODULES = sorted(ROOT.rglob("*.py"))
 
 # A module or package imports itself and what comes before it; the package's __init__ lists all of them.
 ORDER = [
-    *("_version", "_errors", "_optional", "_repr", "_warn", "_compile", "_parallel", "_progress", "_validation"),
+    *(
+        "_version",
+        "_typing",
+        "_errors",
+        "_optional",
+        "_repr",
+        "_warn",
+        "_compile",
+        "_parallel",
+        "_progress",
+        "_validation",
+    ),
     *("_arrays", "_component", "config", "device", "_records", "_edges", "io", "_alignment", "graph", "graphs"),
     *("counters", "cores", "structural", "diffusion", "multiset", "family", "ops", "em", "embedding", "bounds"),
     *("kernel_map", "published", "walk", "layer", "costs", "stack", "presets", "estimators", "kernels", "nn", "probes"),
