@@ -33,7 +33,7 @@ ORDER = [
     ),
     *("_arrays", "_component", "config", "device", "_records", "_edges", "io", "_alignment", "graph", "graphs"),
     *("counters", "cores", "structural", "diffusion", "multiset", "family", "ops", "em", "embedding", "bounds"),
-    *("kernel_map", "published", "walk", "layer", "costs", "stack", "presets", "estimators", "kernels", "nn", "probes"),
+    *("kernel_map", "published", "walk", "layer", "stack", "costs", "presets", "estimators", "kernels", "nn", "probes"),
     *("scale", "datasets", "plots", "explore", "cli", "lab", "__main__"),
 ]
 

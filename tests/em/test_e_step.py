@@ -8,8 +8,8 @@ from sklearn.mixture import GaussianMixture
 
 import reference as ref
 from contracts import members_of, random_problem
-from fishergraph.em.e_step import posterior
-from fishergraph.em.loop import block_means, first_responsibilities
+from fishergraph.em.means import block_means, first_responsibilities
+from fishergraph.em.settings import posterior
 from fishergraph.family.base import entropy, log_softmax
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
 from fishergraph.ops import choose_engine

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from fishergraph.config import config_context  # noqa: E402
-from fishergraph.em.loop import em_means  # noqa: E402
+from fishergraph.em.means import em_means  # noqa: E402
 from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
 from fishergraph.ops.tensor_sets import TensorSets  # noqa: E402
 

@@ -9,12 +9,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import reference as ref
-from fishergraph.em.transport import transport as plain_transport
 from fishergraph.multiset import Multisets
 from fishergraph.ops import Responsibilities
 from fishergraph.ops.iterate.numba import fill_rows
 from fishergraph.ops.transport.numba import scratch, transport_row
 from fishergraph.ops.transport.rules import MAX_ITER, default_tolerance
+from plain_transport import transport as plain_transport
 
 torch = pytest.importorskip("torch")
 tensors = pytest.importorskip("fishergraph.ops.transport.torch")

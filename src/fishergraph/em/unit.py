@@ -10,12 +10,15 @@ from array_api_compat import array_namespace, is_torch_array
 
 from fishergraph._parallel import map_blocks, row_blocks
 
+# What rounding leaves of a φ that is zero, beside points of length one, in units of the last place.
+NOISE = 16
 
-def unit_rows(points: Any, *, least: float = 0.0) -> Any:
+
+def unit_rows(points: Any, *, noise: float = 0.0) -> Any:
     """The rows divided by their lengths; a zero row stays zero. Dense, canonical CSR, or a tensor.
 
     A row is divided by its largest entry first, so that no square can overflow or vanish. Dense rows whose largest
-    entry is at most `least` are zero.
+    entry is at most `noise` units of the last place of 1 become zero: rounding must not become a direction.
     """
     if sp.issparse(points):
         counts = np.diff(points.indptr)
@@ -25,21 +28,17 @@ def unit_rows(points: Any, *, least: float = 0.0) -> Any:
         lengths = row_lengths(scaled)
         data /= np.repeat(np.where(lengths > 0, lengths, 1), counts)
         return scaled
+    xp = array_namespace(points)
+    least = noise * float(xp.finfo(points.dtype).eps) if noise else 0.0
     if not is_torch_array(points):
         from fishergraph.ops.unit_rows.numba import unit_rows as compiled
 
         return compiled(points, least)
-    xp = array_namespace(points)
     largest = xp.linalg.vector_norm(points, ord=float("inf"), axis=1, keepdims=True)
     scaled = points / xp.where(largest > least, largest, xp.full_like(largest, float("inf")))
     lengths = xp.linalg.vector_norm(scaled, axis=1, keepdims=True)
     scaled /= xp.where(lengths > 0, lengths, xp.ones_like(lengths))
     return scaled
-
-
-def noise_of(block: Any) -> float:
-    """What rounding leaves of a φ that is zero, beside points of length one: it must not become a direction."""
-    return 16 * float(array_namespace(block).finfo(block.dtype).eps)
 
 
 def row_lengths(points: Any) -> Any:

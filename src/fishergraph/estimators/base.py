@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fishergraph import _validation
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._progress import progress_bar
+from fishergraph._progress import progress_bar, silent
 from fishergraph._repr import short_params
 from fishergraph._warn import each_warning_once
 from fishergraph.device import Device, Workspace, choose_device
@@ -148,14 +148,17 @@ class FisherTransformer(TransformerMixin, NestedParams):
         generator = check_random_state(_validation.check_random_seed(self.random_state))
         return [int(word) for word in generator.randint(0, 2**32, size=4, dtype=np.uint32)]
 
-    def _run(self, workspace: Workspace, em: EM) -> Run:
+    def _run(self, workspace: Workspace, em: EM, costs: Callable[[], dict[str, float]]) -> Run:
         """How the work of a call is run; raises before the work if the configured engine cannot do it.
 
-        A device is fed by one thread.
+        A device is fed by one thread. Costs are counted if somebody looks at the progress.
         """
         n_jobs = 1 if workspace.tensors else _validation.check_n_jobs(self.n_jobs)
-        run = Run(workspace, n_jobs, progress_bar(self.verbose))
+        progress = progress_bar(self.verbose)
+        run = Run(workspace, n_jobs, progress, {} if progress is silent else costs())
         run.engine(em)
+        if hasattr(self.verbose, "expect"):
+            self.verbose.expect(run.costs)
         return run
 
     def _check_columns(self, X: Any, fitting: bool) -> None:
@@ -227,9 +230,16 @@ class FisherTransformer(TransformerMixin, NestedParams):
 
 
 def make_layer(
-    n_anchors: Any, dim: Any, *, family: str | Family, em: EM | None, kernel: str | Kernel, reading: str, unit: bool,
+    n_anchors: int,
+    dim: int,
+    *,
+    family: str | Family,
+    em: EM | None,
+    kernel: str | Kernel,
+    reading: str,
+    unit: bool,
     rule: Rule | None = None,
-) -> Layer:  # fmt: skip
+) -> Layer:
     """The settings of a layer from the parameters of an estimator, validated together.
 
     `unit` says whether points are unit vectors, `rule` makes the multisets.

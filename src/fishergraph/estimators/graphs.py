@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -21,15 +22,15 @@ from fishergraph._errors import FewPointsWarning, InputError, InputTypeError
 from fishergraph._parallel import one_blas_thread
 from fishergraph._progress import progress_bar
 from fishergraph._warn import each_warning_once
+from fishergraph.costs import check_memory, layer_costs, stack_costs
 from fishergraph.device import Device, Workspace, choose_device
 from fishergraph.em.settings import EM, choose_em
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_same, check_unchanged, make_layer
 from fishergraph.estimators.graph_input import NodeCode, fit_code, name_node, part_names
 from fishergraph.estimators.inputs import InputSettings, build_sets, in_host_workspace
-from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.model_checks import check_layer, check_stack, check_unit_spread, code_width
 from fishergraph.estimators.node import STACK_PARAMETERS, FisherEmbedding
-from fishergraph.estimators.sets import check_standard, fit_layer, run_layer
+from fishergraph.estimators.sets import check_standard, fit_layer, written
 from fishergraph.estimators.state import ModelState
 from fishergraph.family import Family, GaussianMixture, choose_family
 from fishergraph.family.base import unit_normalize
@@ -303,7 +304,7 @@ class FisherGraphEmbedding(FisherTransformer):
         settings = self._settings()
         self._check_unchanged(settings)
         X, sets, members, workspace = self._read(graphs, settings, self.code_)
-        run = self._run(workspace, settings.readout.em)
+        run = self._run(workspace, settings.readout.em, partial(_costs, settings, X, sets, members, fitting=False))
 
         def put(array: Any) -> Any:
             return workspace.put(array, X.dtype)
@@ -314,8 +315,8 @@ class FisherGraphEmbedding(FisherTransformer):
             for stage, layer in zip(stages, self.readouts_, strict=True):
                 if layer is not None:
                     stage.run()
-                    title = _title(stage.name)
-                    blocks.append(run_layer(layer.moved(put), stage.points, members, run, X.dtype, title=title))
+                    readout = layer.moved(put).over(stage.points, members, run)
+                    blocks.append(written(readout, members.n_sets, run, X.dtype, title=_title(stage.name)))
             return _joined(settings, blocks)
 
     @all_or_nothing
@@ -326,7 +327,7 @@ class FisherGraphEmbedding(FisherTransformer):
         self.code_ = fit_code(found, self.inputs)
         X, sets, members, workspace = self._read(found, settings, self.code_)
         self.n_features_in_ = X.shape[1]
-        run = self._run(workspace, settings.readout.em)
+        run = self._run(workspace, settings.readout.em, partial(_costs, settings, X, sets, members, fitting=True))
         streams = [workspace.stream(child) for child in seed.spawn(2 * len(settings.stack.names))]
         # Nodes with only tags and degrees have few distinct vectors: fewer centres than asked for are normal.
         quiet = each_warning_once(silence=(FewPointsWarning,))
@@ -340,10 +341,8 @@ class FisherGraphEmbedding(FisherTransformer):
                     readouts.append(None)
                     continue
                 stage.run()
-                layer, block = fit_layer(
-                    settings.readout, stage.points, members, run, rng, X.dtype, title=_title(stage.name),
-                    want_output=want_output,
-                )  # fmt: skip
+                options: dict[str, Any] = {"title": _title(stage.name), "want_output": want_output}
+                layer, block = fit_layer(settings.readout, stage.points, members, run, rng, X.dtype, **options)
                 readouts.append(layer.moved(workspace.fetch))
                 blocks.append(block)
             self.stack_, self.readouts_ = inner.stack.moved(workspace.fetch), tuple(readouts)
@@ -408,8 +407,8 @@ class FisherGraphEmbedding(FisherTransformer):
             from fishergraph.ops.tensor_edges import moved_sets
 
             members: Any = moved_sets(members, X.device)
-        beside = 2 * settings.readout.n_anchors * X.shape[0]
-        check_memory(stack, X, sets, workspace, want_output=False, beside=beside)
+        more = 2 * settings.readout.n_anchors * X.shape[0]
+        check_memory(stack, X, sets, workspace, want_output=False, more=more)
         return _GraphInput(X, sets, members, workspace)
 
     def _state(self) -> dict[str, Any]:
@@ -451,6 +450,17 @@ class FisherGraphEmbedding(FisherTransformer):
         names = zip(self.stack_.names, self.readouts_, strict=True)
         kept = [(name, layer) for name, layer in names if layer is not None]
         return np.array([f"{_block(name, layer)}_{k}" for name, layer in kept for k in range(layer.n_outputs)], object)
+
+
+def _costs(settings: _Settings, X: Any, sets: Any, members: Any, *, fitting: bool) -> dict[str, float]:
+    """The cost of every part of a call, by its title."""
+    stack, costs = settings.stack, stack_costs(settings.stack, X, sets, fitting=fitting)
+    stages = zip(stack.names, stack.asked_widths(X.shape[1], sets), stack.block_weights, strict=True)
+    for name, width, weight in stages:
+        if weight > 0:
+            width = X.shape[1] if stack.reads_counts and name == "psi0" else width
+            costs |= layer_costs(settings.readout, members, width, _title(name), fitting=fitting)
+    return costs
 
 
 def _title(stage: str) -> str:

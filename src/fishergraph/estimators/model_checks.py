@@ -17,7 +17,7 @@ from fishergraph.family.gaussian import GaussianTheta
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
 from fishergraph.family.multinomial import MultinomialTheta
 from fishergraph.family.von_mises_fisher import MOST_LENGTH, VonMisesFisherMixture, VonMisesFisherTheta
-from fishergraph.kernel_map import Identity, Kernel, KernelMap, NystromMap, ProjectionMap, Standardize, StandardMap
+from fishergraph.kernel_map import Kernel, KernelMap, NystromMap, ProjectionMap, Standardize, StandardMap
 from fishergraph.layer import Layer
 from fishergraph.stack import Stack
 from fishergraph.walk import WalkMap
@@ -141,14 +141,14 @@ def check_stack(stack: Stack, width: int, slots: int) -> None:
         points = walk.n_outputs
     unit = stack.unit_points or isinstance(input_map, StandardMap)
     for t, layer in enumerate(stack.layers, 1):
-        check_layer(layer, points * slots, f"layer{t}", mapped=stack.maps_layer(t))
+        check_layer(layer, points * slots, f"layer{t}")
         if unit:
             check_unit_spread(layer.theta, f"layer{t}")
         points = layer.n_outputs
 
 
-def check_layer(layer: Layer, width: int, name: str, *, mapped: bool = True) -> None:
-    """Raise unless a layer is over points of that width and fits its settings, with a kernel map if `mapped`."""
+def check_layer(layer: Layer, width: int, name: str) -> None:
+    """Raise unless a layer is over points of that width and fits its settings."""
     family, kernel_map = layer.family, layer.kernel_map
     assert kernel_map is not None
     if not isinstance(layer.theta, family.theta):
@@ -156,13 +156,13 @@ def check_layer(layer: Layer, width: int, name: str, *, mapped: bool = True) -> 
     found = family.n_features(family.mean_statistics(layer.theta).shape[1])
     if found != width:
         raise ValueError(f"{name} must be over points of {width} columns, got {found}; get the file again.")
-    kernel = layer.kernel if mapped else Identity()
-    _check_kind(kernel.accepts(kernel_map), kernel, kernel_map, name)
-    _check_inputs(kernel_map, name, layer.phi_width(layer.theta))
+    _check_kind(layer.kernel.accepts(kernel_map), layer.kernel, kernel_map, name)
+    n_anchors = family.mean_statistics(layer.theta).shape[0]
+    _check_inputs(kernel_map, name, layer.phi_width(n_anchors, width))
     if (layer.root is None) != (family.fisher != "exact"):
         raise ValueError(f"{name} must have a Fisher matrix exactly if fisher='exact'; get the file again.")
     if layer.root is not None:
-        size = family.width(family.mean_statistics(layer.theta).shape[0], width)
+        size = family.width(n_anchors, width)
         _shaped(layer.root, f"{name}.fisher_root", size, size)
         _check_size(layer.root, f"{name}.fisher_root", _MOST_FISHER_ROOT)
     if family.tangent == "score" and isinstance(layer.theta, MultinomialTheta) and layer.theta.probabilities.min() == 0:

@@ -14,20 +14,20 @@ from sklearn.utils.validation import check_is_fitted
 from fishergraph import _arrays, _validation
 from fishergraph._parallel import one_blas_thread
 from fishergraph._progress import costing
+from fishergraph._typing import Array, DType, Rng, Sets
 from fishergraph._warn import each_warning_once
-from fishergraph.costs import layer_learning, size_of
+from fishergraph.costs import check_memory, layer_costs, stack_costs
 from fishergraph.device import Device, choose_device
 from fishergraph.em.settings import EM
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_unchanged, make_layer
 from fishergraph.estimators.given import check_no_long_table
 from fishergraph.estimators.inputs import InputSettings
-from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.model_checks import check_layer, check_stack, check_unit_spread
 from fishergraph.estimators.set_input import SetInput, read_sets
 from fishergraph.estimators.state import ModelState
 from fishergraph.family import Family, GaussianMixture
 from fishergraph.kernel_map import INPUT_MAPS, Identity, Kernel, Nystrom, Standardize, StandardMap, choose_kernel
-from fishergraph.layer import Cached, Layer, Run
+from fishergraph.layer import Blocks, Layer, Run
 from fishergraph.stack import Pass, Stack
 
 _PARAMETERS = {
@@ -197,7 +197,7 @@ class FisherSetEmbedding(FisherTransformer):
         check_unchanged(self.stack_, self._settings(), _PARAMETERS)
         X, sets, workspace, name_row = self._read(X, weights, fitting=False)
         check_memory(_with_layer(self.stack_), X, sets, workspace, want_output=True)
-        run = self._run(workspace, self.layer_.em)
+        run = self._run(workspace, self.layer_.em, partial(_costs, self.stack_, X, sets, fitting=False))
 
         def put(array: Any) -> Any:
             return workspace.put(array, X.dtype)
@@ -205,7 +205,7 @@ class FisherSetEmbedding(FisherTransformer):
         with one_blas_thread(), workspace.working(self.n_jobs):
             stack, layer = self.stack_.moved(put), self.layer_.moved(put)
             points = _points(Pass(stack, X, sets, run, keep_last=True), name_row)
-            return run_layer(layer, points, sets, run, X.dtype, title="sets")
+            return written(layer.over(points, sets, run), sets.n_sets, run, X.dtype, title="sets")
 
     @all_or_nothing
     def _fit(self, X: Any, weights: Any, *, want_output: bool) -> Any:
@@ -213,7 +213,7 @@ class FisherSetEmbedding(FisherTransformer):
         seed = np.random.SeedSequence(self._seed_words())
         X, sets, workspace, name_row = self._read(X, weights, fitting=True)
         check_memory(_with_layer(settings), X, sets, workspace, want_output=want_output)
-        run = self._run(workspace, settings.layer.em)
+        run = self._run(workspace, settings.layer.em, partial(_costs, settings, X, sets, fitting=True))
         with one_blas_thread(), workspace.working(self.n_jobs):
             first, second = (workspace.stream(child) for child in seed.spawn(2))
             inputs = Pass(settings, X, sets, run, streams=[first], keep_last=True)
@@ -312,22 +312,27 @@ def check_standard(layer: Layer, points: Any, name_row: Callable[[int], str], *,
 
 
 def fit_layer(
-    layer: Layer, points: Any, sets: Any, run: Run, rng: Any, dtype: Any, *, title: str, want_output: bool
+    layer: Layer, points: Array, sets: Sets, run: Run, rng: Rng, dtype: DType, *, title: str, want_output: bool
 ) -> tuple[Layer, Any]:
     """A layer learned from points and the sets over them, and its output, (set, ψ), if it is wanted."""
-    with costing(run.progress, f"learning {title}", layer_learning(layer, size_of(sets), points.shape[1])):
-        fitted, cached = layer.fit(points, sets, run, rng)
-    return fitted, run_layer(fitted, points, sets, run, dtype, title=title, cached=cached) if want_output else None
+    with costing(run.progress, f"learning {title}", run.costs.get(f"learning {title}", 1.0)):
+        fitted, blocks = layer.fit(points, sets, run, rng)
+    return fitted, written(blocks, sets.n_sets, run, dtype, title=title) if want_output else None
 
 
-def run_layer(
-    layer: Layer, points: Any, sets: Any, run: Run, dtype: Any, *, title: str, cached: Cached | None = None
-) -> Any:
-    """ψ(φ) of every set by a fitted layer, (set, ψ), filled block by block."""
-    output = run.workspace.empty_output((sets.n_sets, layer.n_outputs), dtype)
+def written(blocks: Blocks, n_sets: int, run: Run, dtype: DType, *, title: str) -> Any:
+    """ψ of every set, (set, ψ), filled block by block."""
+    output = run.workspace.empty_output((n_sets, blocks.kernel_map.n_outputs), dtype)
 
     def write(rows: slice, block: Any) -> None:
         output[rows] = block
 
-    layer.run(points, sets, run, write, cached=cached or Cached(), title=title)
+    blocks.write(write, run, title)
     return run.workspace.result(output)
+
+
+def _costs(stack: Stack, X: Any, sets: Sets, *, fitting: bool) -> dict[str, float]:
+    """The cost of every part of a call, by its title."""
+    points = X.shape[1] if stack.reads_counts else stack.asked_widths(X.shape[1], sets)[0]
+    inputs = stack_costs(stack, X, sets, fitting=fitting)
+    return {**inputs, **layer_costs(stack.layer, sets, points, "sets", fitting=fitting)}

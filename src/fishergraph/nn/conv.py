@@ -12,7 +12,7 @@ from torch_geometric.nn.dense.linear import Linear
 
 from fishergraph._errors import InputError
 from fishergraph._validation import MOST_COLUMNS, check_flag, check_integer, check_number
-from fishergraph.em.anchors import sample_size
+from fishergraph.em.learn import sample_size
 from fishergraph.em.settings import EM
 from fishergraph.family import Family
 from fishergraph.kernel_map import Identity, Nystrom

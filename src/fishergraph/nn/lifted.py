@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._parallel import cut_blocks, row_blocks
 from fishergraph._records import changed, unchecked
-from fishergraph.estimators.memory import check_largest
+from fishergraph.costs import check_largest
 from fishergraph.multiset import LiftedSets, Rule
 from fishergraph.ops.tensor_edges import tensor_sets
 from fishergraph.ops.tensor_sets import TensorSets

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from fishergraph._errors import InputError
 from fishergraph._validation import MOST_COLUMNS, check_flag, check_integer
-from fishergraph.em.anchors import fit_anchors
+from fishergraph.em.learn import fit_anchors
 from fishergraph.em.settings import EM
 from fishergraph.family import GaussianMixture
 from fishergraph.family.base import Family

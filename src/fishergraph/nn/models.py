@@ -13,7 +13,7 @@ from torch_geometric.nn.resolver import aggregation_resolver
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._validation import MOST_COLUMNS, MOST_LAYERS, check_flag, check_integer, check_number, look_up
 from fishergraph._warn import each_warning_once
-from fishergraph.em.anchors import sample_size
+from fishergraph.em.learn import sample_size
 from fishergraph.em.settings import choose_em
 from fishergraph.family import choose_family
 from fishergraph.kernel_map import Nystrom

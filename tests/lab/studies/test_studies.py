@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import reference
 from fishergraph import Multisets, em_means, fisher_embedding, learn_anchors
-from fishergraph.em.e_step import posterior
+from fishergraph.em.settings import posterior
 from fishergraph.family import GaussianMixture, kl_bound
 from fishergraph.lab.experiments.rows import Cell, new_row
 from fishergraph.lab.studies import STUDIES, choose_study
