@@ -57,7 +57,7 @@ def nystrom(products: Array, norms: Array, root: Array, bandwidth: float = 1.0) 
 def _kernels(products: Array, norms: Array, bandwidth: float) -> Any:
     """‖x‖ κ(W x/‖x‖): the kernel of each row with each landmark."""
     xp = array_namespace(products, norms)
-    cosines = products / _one_if_zero(norms)
+    cosines = products / xp.where(norms > 0, norms, xp.ones_like(norms))
     return norms * xp.exp((cosines - 1) / bandwidth**2)
 
 

@@ -134,7 +134,7 @@ class Layer:
         """The columns of φ for so many anchors of so many features."""
         if self.reading in MASS_READINGS:
             return n_anchors
-        return self.family.width(n_anchors, n_features) + (n_anchors if self.counts else 0)
+        return self.family.width(n_anchors, n_features) + (n_anchors if self.reading == "both" else 0)
 
     def phi(self, points: Array, scored: Scored | None, sets: Sets, engine: Engine) -> Any:
         """φ of the multisets of one row block (Eq. 13, 18), (set, coordinate [+ anchor])."""
@@ -146,7 +146,7 @@ class Layer:
             return MASS_READINGS[self.reading](block_mass(engine, self.family, scored, sets, self.theta, **steps))
         means, mass = block_moments(engine, self.family, scored, sets, self.theta, **steps)
         phi = self.family.block_phi(means, mass, self.theta, root=self.root, prior=self.em.prior)
-        return append_counts(phi, mass) if self.counts else phi
+        return append_counts(phi, mass) if self.reading == "both" else phi
 
     def over(self, points: Array, sets: Sets, run: Run) -> Blocks:
         """φ and ψ of multisets over points, by row blocks."""

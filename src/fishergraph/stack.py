@@ -25,6 +25,8 @@ from fishergraph.walk import Walk, WalkMap, fit_centre, walk_means
 # A block of rows that the input map sees at once: bag-of-words rows are never dense beyond it.
 _INPUT_ROWS = 1024
 
+_ONE_STEP = EM()  # how averaged features are iterated
+
 T = TypeVar("T")
 
 
@@ -109,22 +111,36 @@ class Stack:
         return replace(self, input_map=self.input_map.moved(move), walk_map=walk_map, layers=layers)
 
 
+@dataclass
 class Stage:
-    """One stage of a pass: its name and width, and the points it leaves for the next one, if that takes them.
+    """One stage of a pass.
 
-    Its values become the points, as unit vectors unless `noise` is None (see `unit_rows`).
+    name : "psi0", "walk", "psi1", …
+    title : its name in progress bars.
+    blocks : its values, by row blocks.
+    points : the points it leaves for the next stage, if that takes them.
+    noise : of `unit_rows`, by which its values become the points; None if they stay as they are.
+    fills : whether its values become the points.
     """
 
-    def __init__(self, name: str, title: str, blocks: Blocks, run: Run, points: Array | None, noise: float | None):
-        self.name, self.n_outputs, self.points = name, blocks.kernel_map.n_outputs, points
-        self._title, self._blocks, self._run, self._memory, self._noise = title, blocks, run, points, noise
-        self._done = False
+    name: str
+    title: str
+    blocks: Blocks
+    points: Array | None
+    noise: float | None = None
+    fills: bool = True
+    is_written: bool = False
 
-    def run(self, write: Write | None = None) -> None:
+    @property
+    def n_outputs(self) -> int:
+        """The columns of its values."""
+        return self.blocks.kernel_map.n_outputs
+
+    def run(self, run: Run, write: Write | None = None) -> None:
         """Compute the stage once; `write(rows, block)` gets its values while a block is in cache."""
-        if self._done:
+        if self.is_written:
             return
-        points, noise = self._memory, self._noise
+        points, noise = self.points if self.fills else None, self.noise
 
         def take(rows: slice, block: Any) -> None:
             if points is not None:
@@ -132,8 +148,8 @@ class Stage:
             if write is not None:
                 write(rows, block)
 
-        self._blocks.write(take, self._run, self._title)
-        self._done = True
+        self.blocks.write(take, run, self.title)
+        self.is_written = True
 
 
 class Pass:
@@ -180,46 +196,40 @@ class Pass:
             stage = self._walk_stage(self.stack.walk)
             yield stage
         for t in range(1, self.stack.n_layers + 1):
-            stage.run()
+            stage.run(self.run)
             assert stage.points is not None
             stage = self._layer_stage(t, stage.points)
             yield stage
         if self.keep_last:
-            stage.run()
+            stage.run(self.run)
 
     def _stage(self, name: str, title: str, blocks: Blocks, *, last: bool, noise: float = NOISE) -> Stage:
         """A stage, with memory for its points unless it is the last that has any."""
-        run, points = self.run, None
+        workspace, points = self.run.workspace, None
         if self.keep_last or not last:
             shape = (blocks.rows[-1].stop if blocks.rows else 0, blocks.kernel_map.n_outputs)
-            points = run.workspace.empty(shape, run.workspace.storage(self.X.dtype))
-        return Stage(name, title, blocks, run, points, noise if self.stack.unit_points else None)
+            points = workspace.empty(shape, workspace.storage(self.X.dtype))
+        return Stage(name, title, blocks, points, noise if self.stack.unit_points else None)
 
     # --- ψ_0 ---------------------------------------------------------------------------------------------
 
     def _input_stage(self) -> Stage:
-        stack, run, psi = self.stack, self.run, None
+        stack, rows, psi, title = self.stack, self._row_blocks(), None, "learning input map"
         if self.streams is not None:
-            title = "learning input map"
-            with costing(run.progress, title, run.costs.get(title, 1.0)):
-                input_map, psi = self._fit_input(self.streams[0])
+            kernel, rng, n_jobs = stack.input_kernel, self.streams[0], self.run.n_jobs
+            with costing(self.run.progress, title, self.run.costs.get(title, 1.0)):
+                sample = self._sample(rng)
+                if sample.shape[0] < self.X.shape[0] or self.keep_last:
+                    input_map = kernel.fit(sample, stack.layer.dim, rng=rng, n_jobs=n_jobs)
+                else:
+                    input_map, psi = kernel.fit_and_map(sample, stack.layer.dim, rows, rng=rng, n_jobs=n_jobs)
             self.stack = stack = replace(stack, input_map=input_map)
         assert stack.input_map is not None
-        blocks = Blocks(self._row_blocks(), self._rows, stack.input_map, all_psi=psi)
+        blocks = Blocks(rows, self._rows, stack.input_map, all_psi=psi)
         last = stack.n_layers == 0 or stack.walk is not None
         if not stack.reads_counts or (last and not self.keep_last):
             return self._stage("psi0", "input map", blocks, last=last, noise=0.0)
-        stage = Stage("psi0", "input map", blocks, run, None, None)
-        stage.points = self._dense(IdentityMap(self.X.shape[1]), unit=False)  # X itself
-        return stage
-
-    def _fit_input(self, rng: Rng) -> tuple[KernelMap, Array | None]:
-        """ψ_0 learned from a sample of rows, and its values if the sample was all rows and they came with it."""
-        kernel, dim, n_jobs = self.stack.input_kernel, self.stack.layer.dim, self.run.n_jobs
-        sample = self._sample(rng)
-        if sample.shape[0] < self.X.shape[0] or self.keep_last:
-            return kernel.fit(sample, dim, rng=rng, n_jobs=n_jobs), None
-        return kernel.fit_and_map(sample, dim, self._row_blocks(), rng=rng, n_jobs=n_jobs)
+        return Stage("psi0", "input map", blocks, self._dense(IdentityMap(self.X.shape[1]), unit=False), fills=False)
 
     def _sample(self, rng: Rng) -> Any:
         """Rows of X that maps of X are learned from."""
@@ -251,7 +261,7 @@ class Pass:
         directions = self._directions(walk) if walk_map is None else walk_map.directions
         means = self._dense(directions, unit=stack.normalize)
         with run.progress("walking", walk.n_passes(means.shape[1])) as bar:
-            walk_means(means, self.sets, walk, engine=run.engine(EM()), n_jobs=run.n_jobs, advance=bar.update)
+            walk_means(means, self.sets, walk, engine=run.engine(_ONE_STEP), n_jobs=run.n_jobs, advance=bar.update)
         if walk_map is not None:
             blocks = self._walk_blocks(walk_map, means)
         else:

@@ -134,7 +134,7 @@ def tuple_blocks(adjacency, labels, k, s, n_layers):
         out = []
         for stage in Pass(model._settings(), points, tuples.sets, Run(n_jobs=1), streams=streams).stages():
             block = np.empty((tuples.sets.n_sets, stage.n_outputs))
-            stage.run(block.__setitem__)
+            stage.run(Run(n_jobs=1), block.__setitem__)
             out.append(block)
     return out
 

@@ -314,7 +314,7 @@ class FisherGraphEmbedding(FisherTransformer):
             stages = Pass(self.stack_.moved(put), X, sets, run, keep_last=True).stages()
             for stage, layer in zip(stages, self.readouts_, strict=True):
                 if layer is not None:
-                    stage.run()
+                    stage.run(run)
                     readout = layer.moved(put).over(stage.points, members, run)
                     blocks.append(written(readout, members.n_sets, run, X.dtype, title=_title(stage.name)))
             return _joined(settings, blocks)
@@ -340,7 +340,7 @@ class FisherGraphEmbedding(FisherTransformer):
                 if weight == 0:
                     readouts.append(None)
                     continue
-                stage.run()
+                stage.run(run)
                 options: dict[str, Any] = {"title": _title(stage.name), "want_output": want_output}
                 layer, block = fit_layer(settings.readout, stage.points, members, run, rng, X.dtype, **options)
                 readouts.append(layer.moved(workspace.fetch))

@@ -296,7 +296,7 @@ class FisherEmbedding(FisherTransformer):
         X, sets, workspace, ids = self._read(X, graph, settings, fitting=True)
         check_memory(settings, X, sets, workspace, want_output=want_output)
         run = self._run(workspace, settings.layer.em, partial(stack_costs, settings, X, sets, fitting=True))
-        seeds = np.random.SeedSequence(words).spawn(len(settings.names))
+        seeds = np.random.SeedSequence(words).spawn(len(settings.block_weights))
         with one_blas_thread(), workspace.working(self.n_jobs):
             streams = [workspace.stream(seed) for seed in seeds]
             fitting = Pass(settings, X, sets, run, streams=streams, want_last=want_output)
@@ -411,7 +411,7 @@ def _embedding(stages: Pass, widths: list[int]) -> Any:
         if output is None:
             output = workspace.empty_output((stages.sets.n_sets, sum(stack.kept(widths))), stages.X.dtype)
         columns, scale, used = output[:, used : used + stage.n_outputs], math.sqrt(weight), used + stage.n_outputs
-        stage.run(partial(_write, columns, scale))
+        stage.run(stages.run, partial(_write, columns, scale))
     result = workspace.result(output)
     if used == result.shape[1]:
         return result

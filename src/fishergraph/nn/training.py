@@ -17,7 +17,6 @@ from fishergraph._errors import InputError
 from fishergraph._progress import progress_bar
 from fishergraph._validation import (
     MOST_COLUMNS,
-    check_device,
     check_flag,
     check_integer,
     check_n_jobs,
@@ -26,6 +25,7 @@ from fishergraph._validation import (
     look_up,
 )
 from fishergraph._warn import each_warning_once
+from fishergraph.device import choose_device
 from fishergraph.io.files import check_folder
 from fishergraph.nn.batches import FullBatch, NearBatch, Sampled, loader_batches, near_batch, sampled
 from fishergraph.nn.checkpoint import Run, checksum, describe_model, read_snapshot, restore
@@ -217,7 +217,7 @@ def _resume(run: Run, checkpoint: Path | None) -> None:
 def _device(model: nn.Module, device: Any) -> torch.device:
     if device is None:
         return next(iter(model.parameters())).device
-    check_device(str(device), "float32")
+    choose_device(str(device))
     return find_device(str(device))
 
 
