@@ -112,7 +112,7 @@ def fit_family(
     family: Family, points: Any, n_anchors: int, *, rng: Any, n_iter: int = 20, n_jobs: int | None = None
 ) -> Any:
     """`learn_family` of checked points."""
-    bounds = family.whole(points)
+    bounds = family.single(points)
     n_anchors = family.n_components(n_anchors)
     if n_anchors == 1:
         return _cast(bounds, points)

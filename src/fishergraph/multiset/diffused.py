@@ -48,7 +48,6 @@ class Diffusion(Rule):
         """Return θ_0, θ_1, …, up to a tail that the tolerance does not see."""
 
     def check(self) -> None:
-        """Raise unless every option is valid."""
         super().check()
         if self.members is not None:
             check_integer(self.members, "members (or None)", least=1)
@@ -96,7 +95,6 @@ class PageRank(Diffusion):
         return self.teleport * (1.0 - self.teleport) ** np.arange(max(n_terms, 1))
 
     def check(self) -> None:
-        """Raise unless every option is valid."""
         super().check()
         check_number(self.teleport, "teleport", strict=True, most=1.0)
         # The smallest α whose series has no more than MOST_TERMS terms: (1 − α)^(MOST_TERMS − 1) = tolerance.
@@ -139,7 +137,6 @@ class HeatKernel(Diffusion):
         return np.array(terms)
 
     def check(self) -> None:
-        """Raise unless every option is valid."""
         super().check()
         check_number(self.time, "time", most=100.0)
 
@@ -172,7 +169,6 @@ class StepAverage(Diffusion):
         return np.concatenate([[self.root], np.full(self.steps, (1.0 - self.root) / self.steps)])
 
     def check(self) -> None:
-        """Raise unless every option is valid."""
         super().check()
         check_integer(self.steps, "steps", least=1, most=MOST_TERMS)
         check_number(self.root, "root", strict=True, most=1.0)

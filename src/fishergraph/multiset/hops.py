@@ -99,7 +99,6 @@ class Hops(Rule):
     seed: int = 0
 
     def check(self) -> None:
-        """Raise unless every option is valid."""
         super().check()
         check_integer(self.k, "k", least=0)
         check_number(self.decay, "decay", strict=True, most=1.0)

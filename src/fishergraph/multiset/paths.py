@@ -96,7 +96,6 @@ class Paths(Rule):
         return self.length + 1
 
     def check(self) -> None:
-        """Raise unless every option is valid."""
         super().check()
         check_integer(self.length, "length", least=1, most=MOST_EDGES)
         if self.max_paths is not None:

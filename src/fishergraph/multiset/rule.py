@@ -108,7 +108,6 @@ class Neighbourhood(Rule):
     reads_edges: ClassVar[bool] = True
 
     def check(self) -> None:
-        """Raise unless every option is valid."""
         super().check()
         check_flag(self.closed, "closed")
 

@@ -210,7 +210,6 @@ class Tuples(Rule):
         return self.k if self.s is None else self.s
 
     def check(self) -> None:
-        """Raise unless every option is valid."""
         super().check()
         check_integer(self.k, "k", least=1)
         check_integer(self.parts, "s (or None)", least=1)
