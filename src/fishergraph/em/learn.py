@@ -232,7 +232,7 @@ def fit_family(
     family: Family, points: Array, n_anchors: int, *, rng: Rng, n_iter: int = 20, n_jobs: int | None = None
 ) -> Any:
     """`learn_family` of validated points."""
-    bounds = family.whole(points)
+    bounds = family.single(points)
     n_anchors = family.n_components(n_anchors)
     if n_anchors == 1:
         return _cast(bounds, points)

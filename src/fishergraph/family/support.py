@@ -7,8 +7,10 @@ from typing import Any
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
+from fishergraph._typing import Rows
 
-def stored_entries(points: Any) -> tuple[Any, Any]:
+
+def stored_entries(points: Rows) -> tuple[Any, Any]:
     """(the entries that are stored, the offsets of the rows in them, or None where the rows are dense)."""
     if sp.issparse(points):
         return points.data, points.indptr
@@ -17,7 +19,7 @@ def stored_entries(points: Any) -> tuple[Any, Any]:
     return points, None
 
 
-def first_negative(points: Any) -> tuple[int, float] | None:
+def first_negative(points: Rows) -> tuple[int, float] | None:
     """(row, entry) of the first entry below zero."""
     entries, indptr = stored_entries(points)
     xp = array_namespace(entries)
@@ -29,7 +31,7 @@ def first_negative(points: Any) -> tuple[int, float] | None:
     return row, float(entries[tuple(position)])
 
 
-def first_zero_row(points: Any) -> int | None:
+def first_zero_row(points: Rows) -> int | None:
     """The first row that has no entry but zeros."""
     entries, indptr = stored_entries(points)
     xp = array_namespace(entries)

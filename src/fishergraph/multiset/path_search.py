@@ -1,3 +1,5 @@
+# numba infers the types of the arguments of a kernel.
+# pyright: reportMissingParameterType=false, reportUnknownParameterType=false
 """Simple paths from a node, found one by one, or drawn where they are too many.
 
 A path of length k from v is (v, u_1, …, u_k), each node a member of the one before it, no node twice; it weighs the
