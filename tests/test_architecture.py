@@ -31,7 +31,7 @@ ORDER = [
         "_progress",
         "_validation",
     ),
-    *("_arrays", "_component", "config", "device", "_records", "_edges", "io", "_alignment", "graph", "graphs"),
+    *("_arrays", "_component", "config", "device", "_records", "io", "graph", "graphs"),
     *("counters", "cores", "structural", "diffusion", "multiset", "family", "ops", "em", "embedding", "bounds"),
     *("kernel_map", "published", "walk", "layer", "stack", "costs", "presets", "estimators", "kernels", "nn", "probes"),
     *("scale", "datasets", "plots", "explore", "cli", "lab", "__main__"),

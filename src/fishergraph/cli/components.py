@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fishergraph.cli.choices import wrong_call
-from fishergraph.cli.options import COMPONENTS, flag_of, read_parameters
+from fishergraph.cli.options import COMPONENTS, flag_of, read_parameters, wrong_call
 
 if TYPE_CHECKING:
     from fishergraph._component import Component

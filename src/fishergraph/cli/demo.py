@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fishergraph.cli.console import explained, printer
+from fishergraph.cli.jobs import Debug, Jobs
 from fishergraph.cli.record import Clock
 
 PICTURE, EMBEDDING = "cora.png", "cora_embedding.parquet"
@@ -31,13 +32,8 @@ def demo(
         "demo"
     ),
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed.")] = 0,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs", "-j", min=1, show_default="all cores", help="Threads; any number gives the same result."
-        ),
-    ] = None,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")] = False,
+    jobs: Jobs = None,
+    debug: Debug = False,
 ) -> None:
     """Embed the bundled Cora graph, score it and draw it: half a minute, no network.
 

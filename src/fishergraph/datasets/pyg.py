@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._arrays import check_compressed, check_finite_rows
-from fishergraph._edges import check_edge_index, check_endpoints
 from fishergraph._errors import InputError
 from fishergraph._optional import require
+from fishergraph._records import check_edge_index, check_endpoints
 from fishergraph._validation import check_integer
 from fishergraph.datasets.records import GraphData, Split, undirected_graph
 from fishergraph.io.npz import single

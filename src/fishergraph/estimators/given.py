@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._edges import type_name
 from fishergraph._errors import InputError, InputTypeError
+from fishergraph._records import type_name
 from fishergraph._warn import warn
 from fishergraph.graph import Graph
 from fishergraph.graphs.entries import numeric_attributes

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from array_api_compat import is_torch_array
 from sklearn.utils.validation import check_array
 
-from fishergraph import _alignment, _arrays
+from fishergraph import _arrays, _records
 from fishergraph._arrays import as_floats, check_column_names
 from fishergraph._errors import EndpointError, InputError, InputTypeError, UnknownNodeError
 from fishergraph._optional import require
@@ -148,7 +148,7 @@ def read_nodes(X: Any, graph: Any, settings: InputSettings, structural: Callable
 
 def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Graph:
     """The graph with its nodes in the order of X, if X and the graph name them."""
-    labels, rows = _alignment.row_labels(X), _length(X)
+    labels, rows = _records.row_labels(X), _length(X)
     graph = edge_table(graph) if isinstance(graph, list) else graph
     order: dict[str, Any] = {"node_ids": labels} if labels is not None and names_nodes(graph) else {}
     if rows and lists_edges(graph):
@@ -167,9 +167,10 @@ def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Graph:
         raise InputError(said, parameter="graph") from error
     if rows and table is not None and (graph.ids is not None or graph.n_nodes < rows):
         if graph.ids is not None:  # some rows have no edge, or the ids are not row numbers
-            _alignment.check_counted(graph.ids, rows)
+            _records.check_counted(graph.ids, rows)
         graph = as_graph(table, undirected=undirected, n_nodes=rows)
-    _alignment.check_same_order(labels, graph.ids)
+    if labels is not None:
+        _records.check_same_order(labels, graph.ids)
     return graph
 
 
@@ -215,7 +216,7 @@ def _host_sets(X: Any, graph: Graph | None, settings: InputSettings) -> tuple[An
         return X, singletons(X.shape[0])
     if graph is None:
         graph = as_graph(sp.csr_array((X.shape[0], X.shape[0])))
-    _alignment.check_same_rows(X.shape[0], graph.n_nodes)
+    _records.check_same_rows(X.shape[0], graph.n_nodes)
     _arrays.check_weight_scale(graph.weights, X.dtype)
     return build_sets(X, graph, settings)[:2]
 

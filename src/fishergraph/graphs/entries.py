@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._alignment import row_labels
 from fishergraph._arrays import check_compressed, real_array, unmasked
 from fishergraph._errors import EndpointError, InputError
-from fishergraph._records import changed
+from fishergraph._records import changed, row_labels
 from fishergraph._warn import warn
 from fishergraph.graph import as_graph, lists_edges, names_nodes
 from fishergraph.graphs.record import EdgeTags, Graphs

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._edges import type_name
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._records import unchecked
+from fishergraph._records import type_name, unchecked
 from fishergraph._warn import each_warning_once
 from fishergraph.graph import Graph
 from fishergraph.graphs.entries import Entry, read_entry, undirected_graphs

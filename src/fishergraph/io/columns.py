@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fishergraph._edges import check_endpoints
 from fishergraph._errors import InputError, InputTypeError, UnknownNodeError, shown
+from fishergraph._records import check_endpoints
 from fishergraph._warn import warn
 
 if TYPE_CHECKING:

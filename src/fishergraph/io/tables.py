@@ -25,8 +25,8 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from fishergraph._arrays import check_finite_rows
-from fishergraph._edges import check_edge_index, check_endpoints
 from fishergraph._errors import FileFormatError, FishergraphWarning, InputError
+from fishergraph._records import check_edge_index, check_endpoints
 from fishergraph._warn import warn
 from fishergraph.io.arrow import (
     Advance,

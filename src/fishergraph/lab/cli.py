@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fishergraph.cli.choices import device as check_device
-from fishergraph.cli.choices import wrong_call
 from fishergraph.cli.console import Bar, explained, printer, say
+from fishergraph.cli.options import check_device, wrong_call
 from fishergraph.lab.figures import FIGURES
 from fishergraph.lab.terminal import ExperimentGroup, ListCommand, LiveTable
 

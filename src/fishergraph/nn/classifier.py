@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from fishergraph import _arrays, _validation
-from fishergraph._alignment import check_row_order
 from fishergraph._errors import InputError
 from fishergraph._progress import costing, progress_bar
+from fishergraph._records import check_row_order
 from fishergraph._repr import short_params
 from fishergraph._warn import each_warning_once
 from fishergraph.costs import network_learning

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph._alignment import check_row_order
 from fishergraph._arrays import as_floats, check_finite_rows, plain_array
 from fishergraph._errors import InputError
+from fishergraph._records import check_row_order
 
 _LARGEST = 1e100  # entries whose squares a model can add up
 

@@ -11,9 +11,9 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph._alignment import check_same_rows
 from fishergraph._arrays import as_floats, check_finite_rows
 from fishergraph._errors import InputError
+from fishergraph._records import check_same_rows
 from fishergraph._repr import short_params
 from fishergraph._validation import check_seed, look_up
 from fishergraph.graph import as_graph
