@@ -31,7 +31,7 @@ def options(tmp_path):
     return ["--datasets", DATASET, "--data", home, "--jobs", 1, "--quick", "-o", tmp_path / "results"]
 
 
-def test_words_of_an_option_arerepeat_options():
+def test_an_option_is_repeated_for_each_of_its_words():
     many = {"--datasets"}
     assert list(repeat_options(["--datasets", "a", "b,c", "--quick", "d"], many)) == [
         "--datasets",
@@ -147,7 +147,7 @@ def test_a_folder_without_rights_or_that_is_a_file(options, tmp_path):
     fails(tmp_path, "must be a folder", "lab", "run", "table1", *CHEAP, *options, "-o", tmp_path / "file")
 
 
-def test_a_device_that_is_none(options, tmp_path):
+def test_a_wrong_device(options, tmp_path):
     (tmp_path / "results").mkdir()
     wrong("device must be", "lab", "run", "table1", *CHEAP, *options, "--device", "gpu")
 
@@ -179,10 +179,10 @@ def test_ctrl_c_leaves_a_state_to_resume_from(options, tmp_path):
         assert time.monotonic() < end
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert told.splitlines()[-1].startswith("interrupted; the rows so far are in")
-    assert "Traceback" not in told
+    assert output.splitlines()[-1].startswith("interrupted; the rows so far are in")
+    assert "Traceback" not in output
     kept = read_rows(path)
     assert kept
     ok(*command)

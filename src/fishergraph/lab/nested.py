@@ -23,7 +23,7 @@ from fishergraph._arrays import check_in_range, plain_array
 from fishergraph._errors import InputError
 from fishergraph._parallel import one_blas_thread
 from fishergraph._validation import check_integer, check_number, look_up
-from fishergraph.probes.door import check_embedding, check_split, encode
+from fishergraph.probes.validation import encode, validate_embedding, validate_split
 
 # Steps of a support vector machine's solver. If it needs more, C is far too large for its kernel.
 _MAX_STEPS = 300_000
@@ -325,7 +325,7 @@ def _validate_rows(named: dict[str, Any], y: Any) -> tuple[np.ndarray, dict[str,
     y = plain_array(y, "y")
     embeddings = {}
     for name, Z in named.items():
-        rows = check_embedding(Z, name)
+        rows = validate_embedding(Z, name)
         if y.shape != rows.shape[:1]:
             raise InputError(
                 f"{name} must have one row for each label, got {rows.shape[0]} rows and labels of shape {y.shape}."
@@ -343,7 +343,7 @@ def _validate_folds(folds: Any, y: np.ndarray, inner: int) -> list[tuple[np.ndar
         if not isinstance(fold, (tuple, list)) or len(fold) != 2:
             raise InputError(f"fold {number} must be a pair (train, test) of row numbers, got {fold!r}.")
         try:
-            _, train, test = check_split(y, fold[0], fold[1], len(y), names=("train", "test"), what="row")
+            _, train, test = validate_split(y, *fold, len(y), names=("train", "test"))
             largest = np.bincount(encode(y[train])[1]).max()
         except ValueError as error:
             raise InputError(f"in fold {number} {error}") from None

@@ -161,5 +161,5 @@ def test_the_stamp():
     assert package_versions()["fishergraph"] == __version__
     assert package_versions()["numpy"] == np.__version__
     checkout = (Path(__file__).parents[3] / ".git").exists()
-    found = git_hash()
-    assert found is None or (checkout and len(found.rstrip("+")) == 12)
+    result = git_hash()
+    assert result is None or (checkout and len(result.rstrip("+")) == 12)
