@@ -7,22 +7,12 @@ from collections.abc import Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from fishergraph.cli.console import say
 
 if TYPE_CHECKING:
     from fishergraph.lab.experiments.plan import Status
-
-
-class ExperimentGroup(TyperGroup):
-    """A group of commands; an unknown name lists the known ones."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] not in self.commands:
-            known = ", ".join(self.commands)
-            ctx.fail(f"an experiment must be one of {known}, got '{args[0]}'; choose one of these names.")
-        return super().resolve_command(ctx, args)
 
 
 class ListCommand(TyperCommand):

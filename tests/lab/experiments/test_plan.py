@@ -8,8 +8,8 @@ import pytest
 
 from fishergraph.lab.experiments.plan import COMPONENTS, FINAL, Column, by_key, status
 from fishergraph.lab.experiments.report import COLUMNS
-from fishergraph.lab.experiments.rows import new_row
 from fishergraph.lab.experiments.specs import SEARCH_SEED, SPECS, Protocol, Rung, choose_datasets, choose_specs
+from fishergraph.lab.rows import new_row
 from small_table import DATASET, FIE, SPREAD, WWL
 
 

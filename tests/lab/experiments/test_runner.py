@@ -16,7 +16,6 @@ import pytest
 from fishergraph.lab.baselines.base import HIDDEN
 from fishergraph.lab.experiments import runner
 from fishergraph.lab.experiments.plan import FINAL, Column, columns_of
-from fishergraph.lab.experiments.rows import read_rows, row_key
 from fishergraph.lab.experiments.runner import (
     Job,
     fit_each,
@@ -29,6 +28,7 @@ from fishergraph.lab.experiments.runner import (
     visible_data,
 )
 from fishergraph.lab.experiments.specs import SPECS
+from fishergraph.lab.rows import read_rows, row_key
 from small_table import ALL, DATASET, FIE, SPREAD, WWL, data_home, small_graph
 
 TESTS = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fishergraph.lab.experiments.rows import read_rows, remaining, row_key
+from fishergraph.lab.rows import read_rows, remaining, row_key
 from fishergraph.lab.studies import STUDIES
 
 ROOT = Path(__file__).parents[3]

@@ -12,7 +12,7 @@ import reference
 from fishergraph import Multisets, em_means, fisher_embedding, learn_anchors
 from fishergraph.em.e_step import posterior
 from fishergraph.family import GaussianMixture, kl_bound
-from fishergraph.lab.experiments.rows import Cell, new_row
+from fishergraph.lab.rows import Cell, new_row
 from fishergraph.lab.studies import STUDIES, choose_study
 from fishergraph.lab.studies.attention import concentration
 from fishergraph.lab.studies.simulations import distances, distributions, divergences, theta_of
