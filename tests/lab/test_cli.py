@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from commands import call, fails, ok, wrong
+from fishergraph.lab.cli import repeat_options
 from fishergraph.lab.experiments.plan import by_key, status
 from fishergraph.lab.figures import FIGURES
 from fishergraph.lab.rows import read_rows, row_key
 from fishergraph.lab.studies import STUDIES
-from fishergraph.lab.terminal import repeat_options
 from small_table import DATASET, data_home
 
 PNG, PDF = b"\x89PNG\r\n\x1a\n", b"%PDF"

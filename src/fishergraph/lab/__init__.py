@@ -6,7 +6,7 @@
     studies        simulations and studies of close densities and of attention; the maps of Figure 5
     nested         nested cross-validation of classifiers of whole graphs
     figures        the figures of the paper
-    cli            fishergraph lab run | report | simulate; commands, what they do; terminal, how a run is shown
+    cli            fishergraph lab run | report | simulate; commands, what they do
 
 Names are imported when they are first used.
 """

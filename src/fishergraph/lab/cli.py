@@ -9,14 +9,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from fishergraph.cli.choices import device as check_device
 from fishergraph.cli.console import explained
-from fishergraph.lab.terminal import ListCommand
 
 Name = Annotated[
     str,
@@ -50,6 +51,35 @@ Device = Annotated[
     str | None, typer.Option("--device", callback=check_device, show_default="cpu", help="cpu, cuda or cuda:1.")
 ]
 Data = Annotated[Path | None, typer.Option("--data", help="Folder of graphs.", show_default="$FISHERGRAPH_DATA")]
+
+
+class ListCommand(TyperCommand):
+    """A command whose repeatable options take all words up to the next option: `--datasets cora citeseer,pubmed`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        options = {name for param in self.params if getattr(param, "multiple", False) for name in param.opts}
+        return super().parse_args(ctx, list(repeat_options(args, options)))
+
+
+def repeat_options(args: Iterable[str], options: set[str]) -> Iterable[str]:
+    """The arguments with such an option before each of its words."""
+    option, has_word = None, False
+    for word in args:
+        if word.startswith("-"):
+            if option and not has_word:
+                yield option  # the parser reports the missing word
+            option, has_word = (word, False) if word in options else (None, False)
+            if option is None:
+                yield word
+        elif option:
+            for part in filter(None, word.split(",")):
+                yield from (option, part)
+                has_word = True
+        else:
+            yield word
+    if option and not has_word:
+        yield option
+
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Reproduce the experiments of the paper.")
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import typer
+from rich.console import Console
+from rich.live import Live
 from rich.table import Table
 
 from fishergraph._optional import require
@@ -18,7 +22,7 @@ from fishergraph.cli.choices import wrong_call
 from fishergraph.cli.console import Bar, printer, say
 from fishergraph.datasets import load_graph
 from fishergraph.io.files import check_folder, replacing
-from fishergraph.lab.experiments.plan import Column, by_key, columns_of
+from fishergraph.lab.experiments.plan import Column, Status, by_key, columns_of
 from fishergraph.lab.experiments.report import (
     COMPONENT_METHODS,
     FORMATS,
@@ -32,7 +36,6 @@ from fishergraph.lab.experiments.specs import DATASETS, PLANETOID, SPECS, choose
 from fishergraph.lab.figures import FIGURES, draw_components, draw_figure, draw_maps
 from fishergraph.lab.rows import Cell, read_rows, remaining, row_key, run_cells
 from fishergraph.lab.studies import STUDIES, Study, choose_study, maps
-from fishergraph.lab.terminal import LiveTable
 
 STUDY_ROWS, TABLE_ROWS, MAP_ROWS = "simulations.jsonl", "table1.jsonl", "figure5.jsonl"
 
@@ -216,6 +219,50 @@ def _entries(request: Request) -> list[Entry]:
 
 def _table_rows(folder: Path) -> dict[str, Any]:
     return by_key(read_rows(folder / TABLE_ROWS))
+
+
+class LiveTable:
+    """A live table of the columns on stderr; if stderr is not a terminal, a line per finished column."""
+
+    def __init__(self, *, quiet: bool):
+        self.quiet, self.start, self.reported = quiet, perf_counter(), set()
+
+    def __enter__(self) -> LiveTable:
+        self.live = None
+        if not self.quiet and sys.stderr.isatty():
+            self.live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
+            self.live.start()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self.live:
+            self.live.stop()
+
+    def __call__(self, statuses: list[Status]) -> None:
+        """Show the progress of the columns."""
+        if self.live:
+            self.live.update(self._table(statuses), refresh=True)
+        for status in statuses:
+            name = status.column.name
+            if status.finished and name not in self.reported and not self.quiet:
+                self.reported.add(name)
+                if self.live is None:
+                    say(f"{perf_counter() - self.start:6.0f} s: {name}: validation {_percent(status.val)}")
+
+    def _table(self, statuses: list[Status]) -> Any:
+        done = sum(status.finished for status in statuses)
+        table = Table("method", "graph", "stage", "runs", "validation", "test", box=None, pad_edge=False)
+        table.title = f"{done} of {len(statuses)} columns, {perf_counter() - self.start:.0f} s"
+        for status in statuses:
+            style = "green" if status.finished else "dim" if not status.done else None
+            column, runs = status.column, f"{status.done}/{status.total}"
+            numbers = _percent(status.val), _percent(status.test)
+            table.add_row(column.spec.title, column.dataset, status.stage, runs, *numbers, style=style)
+        return table
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.2f}"
 
 
 # --- Figures 4 and 5 --------------------------------------------------------------------------------------
