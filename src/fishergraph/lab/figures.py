@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fishergraph.io.files import check_folder
-from fishergraph.plots.points import check_points, draw_points, legend_handles, legend_names
-from fishergraph.plots.style import INK, PALETTE, new_figure, save
+from fishergraph.plots import INK, PALETTE, check_points, draw_points, legend_handles, legend_names, new_figure, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -31,7 +31,7 @@ from fishergraph.io.files import check_folder
 from fishergraph.lab.baselines import baseline
 from fishergraph.lab.baselines.base import HIDDEN
 from fishergraph.lab.experiments.plan import FINAL, Column, Status, by_key, status
-from fishergraph.lab.experiments.rows import Cell, append_rows, locked, new_row, peak_memory, read_rows, reset_peak
+from fishergraph.lab.rows import Cell, append_rows, locked, new_row, peak_memory, read_rows, reset_peak
 from fishergraph.probes import LogisticProbe
 
 # One thread per process, so that results do not depend on the number of processes.

@@ -206,7 +206,7 @@ def git_hash() -> str | None:
 
     None for an installed package.
     """
-    root = Path(__file__).resolve().parents[4]
+    root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None
     try:
