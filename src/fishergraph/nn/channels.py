@@ -19,7 +19,7 @@ _ADVICE = "lower the channels, anchors or heads"
 def check_widths(in_channels: Any) -> tuple[Any, Any]:
     """The widths of sources and targets, passed as one or as a pair."""
     pair = tuple(in_channels) if isinstance(in_channels, (tuple, list)) else (in_channels, in_channels)
-    if len(pair) != 2 or not isinstance(pair[0], (int, np.integer)):
+    if len(pair) != 2 or not all(isinstance(width, (int, np.integer)) for width in pair):
         raise InputError(
             parameter="in_channels",
             value=in_channels,

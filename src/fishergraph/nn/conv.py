@@ -23,7 +23,7 @@ from fishergraph.nn.edges import edge_sets, graph_size, listed_edges
 from fishergraph.nn.families import make_mixture
 from fishergraph.nn.heads import NystromHead, choose_head, make_head
 from fishergraph.nn.lifted import by_blocks, check_plain, lifted_sets, thinned
-from fishergraph.nn.rows import check_rows, match_dtype
+from fishergraph.nn.rows import check_dense_rows, match_dtype
 from fishergraph.ops.streams import random_stream
 from fishergraph.ops.tensor_sets import TensorSets
 from fishergraph.ops.unit_rows.torch import unit_rows
@@ -171,10 +171,10 @@ class FisherConv(MessagePassing):
         FisherConv
             The layer itself.
         """
-        source, target = x if isinstance(x, tuple) else (x, x)
-        self._expect(source)
+        source, target = self._pair(x)
         rng, most = random_stream(seed, source), self.mixture.em.max_samples
-        sets = self.sets(edge_index, edge_weight, graph_size(source, target, edge_index, None))
+        size = graph_size(source, target, edge_index, None, self.mixture.out_channels)
+        sets = self.sets(edge_index, edge_weight, size)
         points = self._to_lift(source) if self.lifts else source
         self.mixture.init_from_data(sampled_points(points, sets, self.num_anchors, most, rng), rng)
         if isinstance(self.head, NystromHead):
@@ -211,12 +211,11 @@ class FisherConv(MessagePassing):
         Tensor or tuple
             The output (target, out); with `return_attention_weights` also (edges, attention).
         """
-        source, target = x if isinstance(x, (tuple, list)) else (x, x)
-        self._expect(source)
-        if size is None and target is not None:
-            size = (len(source), len(target))
+        source, target = self._pair(x)
+        if size is None and target is source:
+            size = (len(source), len(source))
         else:
-            size = graph_size(source, target, edge_index, size)
+            size = graph_size(source, target, edge_index, size, self.mixture.out_channels)
         sets = None
         if self.is_explained():
             z = self._explained(source, edge_index, edge_weight, size)
@@ -231,16 +230,14 @@ class FisherConv(MessagePassing):
         sets = self.sets(edge_index, edge_weight, size) if sets is None else sets
         return z, (torch.stack([sets.indices.long(), sets.rows]), self.mixture.attention(source, sets))
 
-    def _expect(self, source: Any) -> None:
-        """Raise unless x is a dense float matrix of the right width; an unknown width becomes known."""
-        check_rows(source)
-        if source.layout != torch.strided:
-            raise InputError(
-                parameter="x",
-                expected="be dense in a layer",
-                got="a sparse tensor",
-                advice="use x.to_dense(), or a FisherNet with an input map",
-            )
+    def _pair(self, x: Any) -> tuple[Tensor, Tensor | None]:
+        """Sources and targets. Raises unless x has the right width; an unknown width becomes known."""
+        pair = x if isinstance(x, (tuple, list)) else (x, x)
+        if len(pair) != 2:
+            expected = "be a tensor or a pair (x_source, x_target)"
+            raise InputError(parameter="x", expected=expected, got=f"{len(pair)} of them")
+        source, target = pair
+        check_dense_rows(source)
         width, slots = source.shape[1], self.multiset.slots if self.lifts else 1
         if slots > 1 and self.mixture.in_channels not in (-1, slots * width):
             raise InputError(
@@ -253,6 +250,7 @@ class FisherConv(MessagePassing):
             self.mixture.expect(slots * width)
         if self.head is not None and self.head.in_channels < 0:
             self.head.expect(self.mixture.out_channels)
+        return source, target
 
     def sets(self, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> Any:
         """The multisets of `size` = (points, sets) that this layer makes of the edges; lifted ones stay lifted."""
@@ -340,4 +338,5 @@ def _target_rows(target: Tensor | None) -> Tensor:
             expected="hold the features of the targets with residual=True",
             advice="pass x as (x_source, x_target)",
         )
+    check_dense_rows(target)
     return target

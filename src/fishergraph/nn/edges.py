@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.utils import add_remaining_self_loops
 
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._validation import check_integer
+from fishergraph._validation import MOST_COLUMNS, check_host_memory, check_integer
 from fishergraph.multiset import LiftedSets, Neighbourhood, Rule
 from fishergraph.ops.tensor_edges import WEIGH, edge_neighbourhoods, tensor_sets
 from fishergraph.ops.tensor_sets import TensorSets, check_range, check_sets, check_values, outside_inference, unpack
@@ -122,19 +122,25 @@ def _undirected(
     return edge_neighbourhoods(edges, edge_weight, n_points, **options)
 
 
-def graph_size(source: Tensor, target: Tensor | None, edge_index: Any, size: Any) -> tuple[int, int]:
+def graph_size(source: Tensor, target: Any, edge_index: Any, size: Any, width: int) -> tuple[int, int]:
     """The numbers of points and sets: the rows of x, or for targets without rows what `size` or the edges say."""
-    n_points, n_sets = source.shape[0], None if target is None else target.shape[0]
+    n_points, n_sets = source.shape[0], None
+    if target is not None:
+        if not isinstance(target, Tensor) or target.ndim == 0:
+            got = "a number" if isinstance(target, Tensor) else type(target).__name__
+            expected = "hold a tensor with a row for each target, or None"
+            raise InputTypeError(parameter="x", expected=expected, got=got, advice="pass x as (x_source, x_target)")
+        n_sets = len(target)
     if size is not None:
         n_sets = _asked_targets(size, n_points, n_sets)
-    if n_sets is not None:
-        return n_points, n_sets
-    if isinstance(edge_index, (TensorSets, LiftedSets)):
-        return n_points, edge_index.n_sets
-    if getattr(edge_index, "layout", torch.strided) != torch.strided:
-        return n_points, edge_index.shape[0]
-    known = getattr(edge_index, "sparse_size", lambda: (None, None))()[1]
-    return n_points, n_points if known is None else int(known)
+    if n_sets is None:
+        if isinstance(edge_index, (TensorSets, LiftedSets)):
+            n_sets = edge_index.n_sets
+        elif getattr(edge_index, "layout", torch.strided) != torch.strided:
+            n_sets = edge_index.shape[0]
+        else:
+            n_sets = getattr(edge_index, "sparse_size", lambda: (None, None))()[1]
+    return n_points, n_points if n_sets is None else check_set_count(n_sets, "size", width)
 
 
 def _asked_targets(size: Any, n_points: int, n_sets: int | None) -> int | None:
@@ -188,6 +194,23 @@ def check_groups(index: Any, n_rows: int, name: str) -> None:
         got = f"{index.dtype} of {tuple(index.shape)}" if isinstance(index, Tensor) else type(index).__name__
         expected = f"hold one integer for each of the {n_rows} rows"
         raise InputError(parameter=name, expected=expected, got=got, advice="pass the group of every row")
+
+
+def check_offsets(ptr: Any) -> None:
+    """Raise unless `ptr` is a vector of integers that begins somewhere; `group_sets` reads its entries."""
+    integers = isinstance(ptr, Tensor) and ptr.dtype in (torch.int32, torch.int64)
+    if not integers or ptr.ndim != 1 or len(ptr) == 0:
+        got = f"{ptr.dtype} of {tuple(ptr.shape)}" if isinstance(ptr, Tensor) else type(ptr).__name__
+        raise InputError(parameter="ptr", expected="be integers of shape (group + 1,)", got=got)
+
+
+def check_set_count(n_sets: Any, name: str, width: int) -> int:
+    """A number of sets that somebody asks for; their offsets and rows of `width` floats must fit into memory."""
+    n_sets = check_integer(n_sets, name, least=0, most=MOST_COLUMNS)
+    if not torch.compiler.is_compiling():
+        n_bytes = 4 * n_sets * (8 + max(width, 0))
+        check_host_memory(n_bytes, f"{n_sets} sets need", "for their rows", f"lower {name}")
+    return n_sets
 
 
 def narrow(sets: TensorSets, n_sets: int, n_points: int) -> TensorSets:

@@ -16,7 +16,7 @@ from fishergraph.em.kmeans import kmeans
 from fishergraph.kernel_map import Identity, Nystrom
 from fishergraph.nn.channels import LazyChannels, check_size
 from fishergraph.nn.charts import inverse_sqrt
-from fishergraph.nn.rows import as_scipy, is_sparse, row_norms, rows_times
+from fishergraph.nn.rows import as_scipy, check_rows, is_sparse, row_norms, rows_times
 
 # What head="nystrom" stands for in a layer.
 _NYSTROM = Nystrom()
@@ -82,6 +82,7 @@ class NystromHead(LazyChannels):
         rng : random stream
             See `fishergraph.ops.streams.random_stream`.
         """
+        check_rows(sample)
         self.expect(sample.shape[1])
         rows: Any = sample
         if is_sparse(sample):  # k-means reads the sparse rows of SciPy
@@ -118,6 +119,7 @@ class NystromHead(LazyChannels):
         Tensor of shape (n_rows, out_channels)
             ψ of every row.
         """
+        check_rows(x)
         self.expect(x.shape[1])
         products = rows_times(x, self.landmarks)
         norms = row_norms(x).to(products.dtype)

@@ -113,6 +113,18 @@ def check_rows(x: Any) -> None:
         raise InputError(parameter="x", value=x, expected=expected, got=str(x.layout), advice=advice)
 
 
+def check_dense_rows(x: Any) -> None:
+    """Raise unless x is a dense float matrix, as layers read it."""
+    check_rows(x)
+    if x.layout != torch.strided:
+        raise InputError(
+            parameter="x",
+            expected="be dense in a layer",
+            got="a sparse tensor",
+            advice="use x.to_dense(), or a FisherNet with an input map",
+        )
+
+
 def match_dtype(z: Tensor, x: Tensor) -> Tensor:
     """z in the dtype of x, as PyG's layers return it; under autocast z itself."""
     return z if torch.is_autocast_enabled(x.device.type) else z.to(x.dtype)
