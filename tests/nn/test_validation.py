@@ -1,5 +1,7 @@
 """Input that modules refuse, NaN that they propagate, and the multisets of edges that they keep."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -138,6 +140,7 @@ WRONG = {
     "three kinds of nodes": (lambda: FisherConv(D, 3)((X, X, X), EDGES), "x"),
     "more targets than memory": (lambda: FisherConv(D, 3)((X, None), EDGES, size=(N, 2**70)), "size"),
     "integers as targets": (lambda: FisherConv(D, 3, residual=True)((X, X.long()), EDGES), "x"),
+    "targets of another width": (lambda: FisherConv((D, 3), 3, residual=True)((X, X), EDGES), "3 features"),
     "a class as batch_size": (lambda: FisherNet(D, 4, 1, 2)(X, EDGES, batch_size=int), "batch_size"),
     "more seeds than nodes": (lambda: FisherNet(D, 4, 1, 2)(X, EDGES, batch_size=N + 1), "batch_size"),
     "a class as number of graphs": (lambda: FisherNet(D, 4, 1, pooling="mean")(X, EDGES, batch_size=int), "batch_size"),
@@ -246,6 +249,26 @@ def test_the_result_has_the_type_of_x(kind, head):
         near = {"rtol": 0.05, "atol": 0.02} if kind.itemsize == 2 else {}
         torch.testing.assert_close(model.eval().inference(given, EDGES), model(given, EDGES), **near)
         model.train()
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("stored", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("head", ["linear", "relu", "nystrom"])
+def test_x_may_have_another_type_than_the_weights(kind, stored, head):
+    conv = FisherConv(D, 3, head=head, residual=True).to(stored)
+    exact = copy.deepcopy(conv).double()(X.double(), EDGES).to(kind)
+    z = conv(X.to(kind), EDGES)
+    assert z.dtype == kind
+    near = {"rtol": 0.1, "atol": 0.1} if torch.bfloat16 in (kind, stored) or kind.itemsize == 2 else {}
+    torch.testing.assert_close(z, exact, **near, check_dtype=False)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.float64])
+def test_targets_may_have_another_type_than_sources(kind):
+    torch.manual_seed(0)
+    conv = FisherConv((-1, -1), 3, residual=True)
+    expected = conv((X, X), EDGES)
+    torch.testing.assert_close(conv((X, X.to(kind)), EDGES), expected, rtol=1e-2, atol=1e-2)
 
 
 @pytest.mark.parametrize("head", ["linear", "relu", "nystrom"])

@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
-from torch_geometric.nn.dense.linear import Linear
 
 from fishergraph._errors import InputError
 from fishergraph._validation import MOST_COLUMNS, check_flag, check_integer, check_number
@@ -18,10 +17,10 @@ from fishergraph.family import Family
 from fishergraph.kernel_map import Identity, Nystrom
 from fishergraph.layer import sampled_points
 from fishergraph.multiset import LiftedSets, Neighbourhood, Rule, choose_multiset
-from fishergraph.nn.channels import check_size, check_widths
+from fishergraph.nn.channels import check_widths
 from fishergraph.nn.edges import edge_sets, graph_size, listed_edges
 from fishergraph.nn.families import make_mixture
-from fishergraph.nn.heads import NystromHead, choose_head, make_head
+from fishergraph.nn.heads import NystromHead, Residual, choose_head, make_head
 from fishergraph.nn.lifted import by_blocks, check_plain, lifted_sets, thinned
 from fishergraph.nn.rows import check_dense_rows, match_dtype
 from fishergraph.ops.streams import random_stream
@@ -135,9 +134,7 @@ class FisherConv(MessagePassing):
         chosen = choose_head(head)
         has_head = not isinstance(chosen, Identity)
         self.head = make_head(chosen, self.mixture.out_channels, self._width(), bias=bias) if has_head else None
-        if check_flag(residual, "residual"):
-            check_size((self._width(), max(targets, 1)))
-        self.residual = Linear(targets, self._width(), bias=False) if residual else None
+        self.residual = Residual(targets, self._width()) if check_flag(residual, "residual") else None
 
     def _width(self) -> int:
         """The columns of the output of a head."""
@@ -223,7 +220,7 @@ class FisherConv(MessagePassing):
             sets = self.sets(edge_index, edge_weight, size)
             z = self._output(source, thinned(sets, self.dropout) if self.training and self.dropout > 0 else sets)
         if self.residual is not None:
-            z = z + self.residual(_target_rows(target))
+            z = z + match_dtype(self.residual(_target_rows(target)), source)
         if not return_attention_weights:
             return z
         check_plain(edge_index, "return_attention_weights")

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch_geometric.nn.inits import kaiming_uniform
 
 from fishergraph import kernel_map
 from fishergraph._errors import InputError
@@ -172,6 +173,17 @@ class LinearHead(LazyChannels):
         return f"{self.in_channels}, {self.out_channels}"
 
 
+class Residual(LinearHead):
+    """W x of the targets, with the random weights of `torch.nn.Linear`."""
+
+    def __init__(self, in_channels: int, out_channels: int):
+        super().__init__(in_channels, out_channels, bias=False)
+
+    def reset_parameters(self) -> None:
+        if self.in_channels > 0:
+            kaiming_uniform(self.weight, fan=self.in_channels, a=5**0.5)
+
+
 class ReluHead(LinearHead):
     """ReLU(BatchNorm(W φ)), the paper's variant for large graphs."""
 
@@ -191,7 +203,7 @@ class ReluHead(LinearHead):
                 "call eval().",
                 parameter="x",
             )
-        return F.relu(self.norm(z))
+        return F.relu(self.norm(z.to(self.norm.weight.dtype)).to(z.dtype))
 
 
 Head = NystromHead | LinearHead | ReluHead
