@@ -137,7 +137,7 @@ def test_bad_input(call, message):
         call(make(), rows())
 
 
-@pytest.mark.parametrize("value", [int, EM(), 1e300, 2.5, "3", True, [1], -1, 2**40, 2**70], ids=repr)
+@pytest.mark.parametrize("value", [int, EM(), 1e300, 2.5, "3", True, [1], np.ones(2), -1, 2**40, 2**70], ids=repr)
 @pytest.mark.parametrize("name", ["dim_size", "dim", "index", "ptr", "x"])
 def test_an_argument_of_another_kind_is_named(name, value):
     arguments = {"x": rows(), "index": INDEX, name: value}

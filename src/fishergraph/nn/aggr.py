@@ -98,7 +98,7 @@ class FisherAggregation(Aggregation):
     ) -> Tensor:
         """Validate what the base class reads, and call `forward`."""
         check_dense_rows(x)
-        if isinstance(dim, bool) or dim not in (-2, 0):
+        if not isinstance(dim, int) or isinstance(dim, bool) or dim not in (-2, 0):
             raise InputError(parameter="dim", value=dim, expected="be -2 or 0, the axis of the rows")
         if index is not None:
             check_groups(index, x.shape[0], "index")

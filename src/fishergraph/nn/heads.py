@@ -15,7 +15,7 @@ from fishergraph._errors import InputError
 from fishergraph._validation import check_flag, check_integer, check_number, look_up
 from fishergraph.em.kmeans import kmeans
 from fishergraph.kernel_map import Identity, Nystrom
-from fishergraph.nn.channels import LazyChannels, check_size
+from fishergraph.nn.channels import LazyChannels, allocating, check_size
 from fishergraph.nn.charts import inverse_sqrt
 from fishergraph.nn.rows import as_scipy, check_rows, is_sparse, row_norms, rows_times
 
@@ -144,7 +144,8 @@ class LinearHead(LazyChannels):
         super().__init__()
         self.out_channels = check_integer(out_channels, "out_channels", least=1)
         check_size((out_channels,))
-        self.bias = nn.Parameter(torch.empty(out_channels)) if check_flag(bias, "bias") else None
+        with allocating((out_channels,)):
+            self.bias = nn.Parameter(torch.empty(out_channels)) if check_flag(bias, "bias") else None
         self.hold("weight", (out_channels,), in_channels)
         self.reset_parameters()
 
@@ -189,7 +190,8 @@ class ReluHead(LinearHead):
 
     def __init__(self, in_channels: int, out_channels: int):
         super().__init__(in_channels, out_channels, bias=False)
-        self.norm = nn.BatchNorm1d(out_channels)
+        with allocating((4, out_channels)):
+            self.norm = nn.BatchNorm1d(out_channels)
 
     def reset_parameters(self) -> None:
         super().reset_parameters()

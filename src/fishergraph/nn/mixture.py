@@ -17,7 +17,7 @@ from fishergraph.em.settings import EM
 from fishergraph.family import GaussianMixture
 from fishergraph.family.base import Family
 from fishergraph.family.gaussian_mixture import calibrate_variance
-from fishergraph.nn.channels import LazyChannels, check_size
+from fishergraph.nn.channels import LazyChannels, allocating, check_size
 from fishergraph.ops.iterate.torch import OPERATIONS, Iteration, Steps, em_means, iterate
 from fishergraph.ops.linear_head.torch import fisher_linear
 from fishergraph.ops.posterior.torch import posterior
@@ -89,7 +89,8 @@ class Mixture(LazyChannels):
         self.counts = check_flag(counts, "counts")
         check_size((heads, num_anchors))
         has_weights = self.weighted or getattr(family, "weighted", False)
-        self.bias = nn.Parameter(torch.zeros(heads, num_anchors)) if has_weights else None
+        with allocating((heads, num_anchors)):
+            self.bias = nn.Parameter(torch.zeros(heads, num_anchors)) if has_weights else None
         self._prepare()
         self.hold("anchors", (heads, num_anchors), in_channels)
         self.reset_parameters()

@@ -18,7 +18,7 @@ from fishergraph.em.settings import choose_em
 from fishergraph.family import choose_family
 from fishergraph.kernel_map import Nystrom
 from fishergraph.nn.aggr import FisherAggregation
-from fishergraph.nn.channels import check_size
+from fishergraph.nn.channels import allocating, check_size
 from fishergraph.nn.conv import FisherConv
 from fishergraph.nn.edges import check_groups, check_set_count, narrow
 from fishergraph.nn.heads import NystromHead, choose_head, make_head
@@ -143,7 +143,10 @@ class FisherNet(nn.Module):
         width = self.pooling.mixture.out_channels if isinstance(pooling, str) and pooling == "fisher" else width
         if out_channels is not None:
             check_size((max(width, 1), out_channels))
-        self.classifier = None if out_channels is None else Linear(width, out_channels)
+            with allocating((width, out_channels)):
+                self.classifier = Linear(width, out_channels)
+        else:
+            self.classifier = None
 
     def _width(self) -> int:
         """The columns of the embedding of a node."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
-from fishergraph._errors import InputError
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._progress import progress_bar
 from fishergraph._validation import (
     MOST_COLUMNS,
@@ -240,6 +240,8 @@ def _source(
             "near=True takes all training nodes in one step, got batches too; leave one of them out.", parameter="near"
         )
     if loader is not None:
+        if not isinstance(loader, Iterable):
+            raise InputTypeError(parameter="loader", value=loader, expected="be an iterable of batches")
         if batch_size is not None or num_neighbors is not None:
             text = "a loader has its own batches, got batch_size or num_neighbors too; leave them out."
             raise InputError(text, parameter="loader")
