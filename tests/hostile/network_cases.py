@@ -17,8 +17,8 @@ from hostile.ingredients import Rng, made, pick
 from hostile.parameters import absurd, nested, options_of, parameters, value
 
 torch.set_num_threads(1)
-_TRAIN = "lr weight_decay patience schedule batch_size num_neighbors near amp seed val edge_weight loader".split()
-_TRAIN += "checkpoint_every resume log checkpoint device".split()
+_TRAIN = ("lr", "weight_decay", "patience", "schedule", "batch_size", "num_neighbors", "near", "amp", "seed", "val")
+_TRAIN += ("edge_weight", "loader", "checkpoint_every", "resume", "log", "checkpoint", "device")
 _CALLS = {  # arguments of a call, beside features and edges
     "conv": ("size", "edge_weight", "return_attention_weights"),
     "net": ("batch", "batch_size", "num_sampled_nodes_per_hop", "edge_weight"),
