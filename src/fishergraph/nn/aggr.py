@@ -13,7 +13,7 @@ from fishergraph.family import Family
 from fishergraph.nn.edges import check_groups, check_offsets, check_set_count, group_sets
 from fishergraph.nn.families import make_mixture
 from fishergraph.nn.heads import LinearHead
-from fishergraph.nn.rows import check_dense_rows, match_dtype
+from fishergraph.nn.rows import check_rows, match_dtype
 from fishergraph.ops.streams import random_stream
 
 
@@ -97,7 +97,7 @@ class FisherAggregation(Aggregation):
         **options: Any,
     ) -> Tensor:
         """Validate what the base class reads, and call `forward`."""
-        check_dense_rows(x)
+        check_rows(x, sparse=False)
         if not isinstance(dim, int) or isinstance(dim, bool) or dim not in (-2, 0):
             raise InputError(parameter="dim", value=dim, expected="be -2 or 0, the axis of the rows")
         if index is not None:
@@ -123,7 +123,7 @@ class FisherAggregation(Aggregation):
         FisherAggregation
             The module itself.
         """
-        check_dense_rows(x)
+        check_rows(x, sparse=False)
         self.mixture.init_from_data(x, random_stream(seed, x))
         return self
 

@@ -20,9 +20,9 @@ from fishergraph.multiset import LiftedSets, Neighbourhood, Rule, choose_multise
 from fishergraph.nn.channels import check_widths
 from fishergraph.nn.edges import edge_sets, graph_size, listed_edges
 from fishergraph.nn.families import make_mixture
-from fishergraph.nn.heads import NystromHead, Residual, choose_head, make_head
+from fishergraph.nn.heads import LinearHead, NystromHead, Residual, choose_head, make_head
 from fishergraph.nn.lifted import by_blocks, check_plain, lifted_sets, thinned
-from fishergraph.nn.rows import check_dense_rows, match_dtype
+from fishergraph.nn.rows import check_rows, match_dtype
 from fishergraph.ops.streams import random_stream
 from fishergraph.ops.tensor_sets import TensorSets
 from fishergraph.ops.unit_rows.torch import unit_rows
@@ -218,9 +218,18 @@ class FisherConv(MessagePassing):
             z = self._explained(source, edge_index, edge_weight, size)
         else:
             sets = self.sets(edge_index, edge_weight, size)
-            z = self._output(source, thinned(sets, self.dropout) if self.training and self.dropout > 0 else sets)
+            members = thinned(sets, self.dropout) if self.training and self.dropout > 0 else sets
+            if isinstance(self.head, LinearHead) and not members.lifted:
+                z = self.mixture.linear(source, members, self.head.weight)
+                z = self.head.finish(match_dtype(z, source))
+            else:
+                z = self._output(source, members)
         if self.residual is not None:
-            z = z + match_dtype(self.residual(_target_rows(target)), source)
+            if target is None:
+                expected = "be a pair (x_source, x_target) with residual=True"
+                raise InputError(parameter="x", expected=expected, got="no targets")
+            check_rows(target, sparse=False)
+            z = z + match_dtype(self.residual(target), source)
         if not return_attention_weights:
             return z
         check_plain(edge_index, "return_attention_weights")
@@ -234,15 +243,12 @@ class FisherConv(MessagePassing):
             expected = "be a tensor or a pair (x_source, x_target)"
             raise InputError(parameter="x", expected=expected, got=f"{len(pair)} of them")
         source, target = pair
-        check_dense_rows(source)
+        check_rows(source, sparse=False)
         width, slots = source.shape[1], self.multiset.slots if self.lifts else 1
         if slots > 1 and self.mixture.in_channels not in (-1, slots * width):
-            raise InputError(
-                parameter="x",
-                expected=f"have {self.mixture.in_channels // slots} features, {slots} rows of which are a member",
-                got=str(width),
-                advice="pass in_channels=-1 to take the width of the first input",
-            )
+            expected = f"have {self.mixture.in_channels // slots} features, {slots} rows of which are a member"
+            advice = "pass in_channels=-1 to take the width of the first input"
+            raise InputError(parameter="x", expected=expected, got=str(width), advice=advice)
         if self.mixture.in_channels != slots * width:
             self.mixture.expect(slots * width)
         if self.head is not None and self.head.in_channels < 0:
@@ -257,7 +263,7 @@ class FisherConv(MessagePassing):
         return edge_sets(edge_index, edge_weight, n_points=size[0], n_sets=size[1], rule=self.multiset, dtype=dtype)
 
     def _output(self, source: Tensor, sets: Any) -> Tensor:
-        """The head of φ, without messages."""
+        """The head of φ, without messages, if it is not linear or members are lifted."""
         head, mixture = self.head, self.mixture
         if head is None:
             return match_dtype(self._over(mixture, source, sets), source)
@@ -265,11 +271,7 @@ class FisherConv(MessagePassing):
             root = head.root()  # once for all row blocks
             z = self._over(lambda points, sets: head(mixture(points, sets), root), source, sets)
             return match_dtype(z, source)
-        weight = head.weight
-        if sets.lifted:
-            z = self._over(lambda points, sets: mixture.linear(points, sets, weight), source, sets)
-        else:
-            z = mixture.linear(source, sets, weight)
+        z = self._over(lambda points, sets: mixture.linear(points, sets, head.weight), source, sets)
         return head.finish(match_dtype(z, source))
 
     def _to_lift(self, source: Tensor) -> Tensor:
@@ -294,12 +296,8 @@ class FisherConv(MessagePassing):
         check_plain(edge_index, "an explanation")
         rule = Neighbourhood() if isinstance(edge_index, TensorSets) else self.multiset
         if rule.undirected:
-            raise InputError(
-                parameter="multiset",
-                value=rule,
-                expected="have undirected=False in an explanation",
-                advice="pass edge_index with both directions",
-            )
+            expected, advice = "have undirected=False in an explanation", "pass edge_index with both directions"
+            raise InputError(parameter="multiset", value=rule, expected=expected, advice=advice)
         edges, weights = listed_edges(edge_index, edge_weight, size, loops=self.add_self_loops)
         order = torch.sort(edges[1], stable=True).indices
         weights = None if weights is None else weights[order]
@@ -325,15 +323,3 @@ class FisherConv(MessagePassing):
     def __repr__(self) -> str:
         sizes = f"{self.in_channels}, {self.out_channels}, num_anchors={self.num_anchors}, heads={self.heads}"
         return f"{type(self).__name__}({sizes})"
-
-
-def _target_rows(target: Tensor | None) -> Tensor:
-    """The features of the targets, which a residual needs."""
-    if target is None:
-        raise InputError(
-            parameter="x",
-            expected="hold the features of the targets with residual=True",
-            advice="pass x as (x_source, x_target)",
-        )
-    check_dense_rows(target)
-    return target
