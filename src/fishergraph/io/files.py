@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from fishergraph._errors import FileFormatError, InputError
+from fishergraph._errors import FileFormatError, InputError, InputTypeError
 
 _KINDS: dict[Callable[[int], bool], str] = {
     stat.S_ISREG: "a file",
@@ -80,6 +80,13 @@ def _kind(path: Path) -> str:
 
 def _same_kind(error: OSError) -> type[OSError]:
     return PermissionError if isinstance(error, PermissionError) else OSError
+
+
+def as_path(path: Any, name: str) -> Path:
+    """`path` as a path; `name` is the parameter that holds it."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputTypeError(parameter=name, value=path, expected="be a path")
+    return Path(path)
 
 
 def check_folder(path: Path) -> None:

@@ -18,8 +18,8 @@ from rich.table import Table
 
 from fishergraph._optional import require
 from fishergraph._validation import look_up
-from fishergraph.cli.choices import wrong_call
 from fishergraph.cli.console import Bar, printer, say
+from fishergraph.cli.options import wrong_call
 from fishergraph.datasets import load_graph
 from fishergraph.io.files import check_folder, replacing
 from fishergraph.lab.experiments.plan import Column, Status, by_key, columns_of

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
 from fishergraph._errors import InputError, NotEnoughMemory
@@ -19,7 +21,7 @@ _ADVICE = "lower the channels, anchors or heads"
 def check_widths(in_channels: Any) -> tuple[Any, Any]:
     """The widths of sources and targets, passed as one or as a pair."""
     pair = tuple(in_channels) if isinstance(in_channels, (tuple, list)) else (in_channels, in_channels)
-    if len(pair) != 2 or not isinstance(pair[0], (int, np.integer)):
+    if len(pair) != 2 or not all(isinstance(width, (int, np.integer)) for width in pair):
         raise InputError(
             parameter="in_channels",
             value=in_channels,
@@ -34,10 +36,11 @@ def check_size(shape: tuple[int, ...]) -> None:
     check_host_memory(4 * math.prod(shape), f"a parameter of shape {shape} needs", "in float32", _ADVICE)
 
 
-def _allocate(shape: tuple[int, ...]) -> Tensor:
-    """An empty tensor of a shape that was checked."""
+@contextmanager
+def allocating(shape: tuple[int, ...]) -> Iterator[None]:
+    """A block that makes parameters of a shape that was checked; a failed allocation is a `NotEnoughMemory`."""
     try:
-        return torch.empty(shape)
+        yield
     except RuntimeError:
         raise NotEnoughMemory(
             f"a parameter of shape {shape} needs {4 * math.prod(shape) / 1e9:.1f} GB, got less memory; {_ADVICE}.",
@@ -58,7 +61,8 @@ class LazyChannels(nn.Module):
         self._waiting = (name, shape)
         check_size((*shape, max(in_channels, 1)))
         known = in_channels > 0
-        held: Any = nn.Parameter(_allocate(self.shape(in_channels))) if known else UninitializedParameter()
+        with allocating((*shape, in_channels)):
+            held: Any = nn.Parameter(torch.empty(self.shape(in_channels))) if known else UninitializedParameter()
         self.register_parameter(name, held)
 
     def shape(self, in_channels: int) -> tuple[int, ...]:
@@ -79,7 +83,8 @@ class LazyChannels(nn.Module):
         shape = self.shape(in_channels)
         check_size(shape)
         self.in_channels = in_channels
-        getattr(self, self._waiting[0]).materialize(shape)
+        with allocating(shape):
+            getattr(self, self._waiting[0]).materialize(shape)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -33,7 +33,7 @@ from fishergraph.family import Family, choose_family
 from fishergraph.multiset import Rule, choose_multiset
 from fishergraph.nn.classifier_file import read_classes, read_network, write_classifier
 from fishergraph.nn.history import History, read_history
-from fishergraph.nn.labels import UNLABELLED, check_split, hold_out, read_labels, read_rows
+from fishergraph.nn.labels import UNLABELLED, check_split, hold_out, read_labels, read_rows, read_weights
 from fishergraph.nn.lifted import n_outputs
 from fishergraph.nn.models import FisherNet
 from fishergraph.nn.rows import as_tensor
@@ -298,7 +298,7 @@ class FisherClassifier(ClassifierMixin, NestedParams):
         predicted = self.classes_[to_numpy(logits.argmax(1))]
         classes, codes = read_labels(y, len(predicted), self.classes_)
         rows = np.flatnonzero(codes != UNLABELLED)
-        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        weight = None if sample_weight is None else read_weights(sample_weight, len(predicted))[rows]
         return float(accuracy_score(classes[codes[rows]], predicted[rows], sample_weight=weight))
 
     @each_warning_once()

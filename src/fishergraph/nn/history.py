@@ -14,7 +14,7 @@ from typing import Any
 from fishergraph._repr import short_repr
 from fishergraph._validation import check_flag, check_integer
 from fishergraph.estimators.model_file import only
-from fishergraph.io.files import check_folder, check_suffix, naming
+from fishergraph.io.files import as_path, check_folder, check_suffix, naming
 
 # The columns of a row. Accuracies are of the model without dropout; without validation nodes their two are None.
 COLUMNS = ("epoch", "loss", "train_accuracy", "val_accuracy", "val_loss", "lr", "seconds")
@@ -100,9 +100,10 @@ def check_log(path: str | Path | None) -> Path | None:
     """The path of a log that can be written."""
     if path is None:
         return None
-    check_suffix(Path(path), SUFFIXES)
-    check_folder(Path(path))
-    return Path(path)
+    path = as_path(path, "log")
+    check_suffix(path, SUFFIXES)
+    check_folder(path)
+    return path
 
 
 class _Log:

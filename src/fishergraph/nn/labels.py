@@ -14,6 +14,7 @@ from fishergraph._errors import InputError, InputTypeError
 from fishergraph._warn import warn
 
 UNLABELLED = -1
+_LABELS = (str, int, float, np.bool_, np.integer, np.floating)
 
 
 def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -28,7 +29,7 @@ def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndar
     if isinstance(y, Mapping):
         advice = "pass pd.Series(y).reindex(ids) with the ids of the rows"
         raise InputTypeError(parameter="y", expected="be one label per row", got="a dict", advice=advice)
-    y = column_or_1d(unmasked(y, "y"), warn=True)
+    y = _column(y, "y")
     if len(y) != n_rows:
         expected = f"have one label for each of the {n_rows} rows of X"
         raise InputError(parameter="y", expected=expected, got=str(len(y)), advice="pass as many")
@@ -40,6 +41,8 @@ def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndar
             "Unknown label type: y must hold classes that are all numbers or all strings, got both; "
             "convert the numbers to strings."
         )
+    if known.dtype.kind not in "biufOUT" or not all(isinstance(value, _LABELS) for value in known.tolist()):
+        raise InputError(f"Unknown label type: y must hold integers or strings, got {known.dtype}.", parameter="y")
     if texts == {False}:
         known = np.array(known.tolist())  # numbers with None among them
     if len(known) and (kind := type_of_target(known)) not in ("binary", "multiclass"):
@@ -61,6 +64,27 @@ def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndar
     codes = np.full(n_rows, UNLABELLED, dtype=np.int64)
     codes[labelled] = numbers
     return classes, codes
+
+
+def read_weights(weights: Any, n_rows: int) -> np.ndarray:
+    """One finite number for each row."""
+    weights = _column(weights, "sample_weight")
+    if len(weights) != n_rows or weights.dtype.kind not in "biuf" or not np.isfinite(weights).all():
+        got = f"{weights.dtype} of shape {weights.shape}"
+        expected = f"hold one finite number for each of the {n_rows} rows"
+        raise InputError(parameter="sample_weight", expected=expected, got=got)
+    return weights
+
+
+def _column(values: Any, name: str) -> np.ndarray:
+    """The values as a vector, from a list, an array, a series or one column."""
+    values = unmasked(values, name)
+    try:
+        return column_or_1d(values, warn=True)
+    except (TypeError, ValueError) as error:
+        shape = f" of shape {values.shape}" if hasattr(values, "shape") else ""
+        got, advice = f"{type(values).__name__}{shape}", "pass a list or a vector"
+        raise InputError(parameter=name, expected="hold one value per row", got=got, advice=advice) from error
 
 
 def _missing(y: np.ndarray) -> np.ndarray:
@@ -113,7 +137,10 @@ def hold_out(codes: np.ndarray, fraction: float, seed: int) -> np.ndarray:
 
 def read_rows(val: Any, n_rows: int) -> np.ndarray:
     """Row numbers, from a mask or from numbers."""
-    val = np.asarray(val)
+    try:
+        val = np.asarray(val)
+    except ValueError:  # nested lists of several lengths
+        val = np.array(val, dtype=object)
     val = val if val.size else np.zeros(0, dtype=np.int64)  # no row is held out
     mask = val.dtype == bool
     if val.ndim != 1 or val.dtype.kind not in "biu" or (mask and len(val) != n_rows):

@@ -101,15 +101,22 @@ def dropped(x: Tensor, rate: float, training: bool) -> Tensor:
     return (x * kept).mul_(2**16 / (2**16 - bound))
 
 
-def check_rows(x: Any) -> None:
-    """Raise unless x is a float matrix; a loader without features passes None."""
+def described(value: Any) -> str:
+    """The dtype and shape of a tensor or array in words, or the type of anything else."""
+    if not hasattr(value, "dtype") or not hasattr(value, "shape"):
+        return type(value).__name__
+    return f"{value.dtype} of {tuple(value.shape)}"
+
+
+def check_rows(x: Any, *, sparse: bool = True) -> None:
+    """Raise unless x is a float matrix, dense or, if `sparse`, CSR; a loader without features passes None."""
     if not isinstance(x, Tensor) or x.ndim != 2 or not x.is_floating_point():
-        got = f"{x.dtype} of {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
         advice = "pass the features of the nodes, or structural_features(graph) if there are none"
         expected = "be a float tensor of shape (node, feature)"
-        raise InputError(parameter="x", value=x, expected=expected, got=got, advice=advice)
-    if x.layout not in (torch.strided, torch.sparse_csr):
-        expected, advice = "be dense or sparse CSR", "convert it with x.to_sparse_csr()"
+        raise InputError(parameter="x", value=x, expected=expected, got=described(x), advice=advice)
+    if x.layout != torch.strided and not (sparse and is_sparse(x)):
+        expected = "be dense or sparse CSR" if sparse else "be dense in a layer"
+        advice = "use x.to_dense(), or a FisherNet with an input map"
         raise InputError(parameter="x", value=x, expected=expected, got=str(x.layout), advice=advice)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
-from fishergraph._errors import InputError
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._progress import progress_bar
 from fishergraph._validation import (
     MOST_COLUMNS,
@@ -25,16 +25,15 @@ from fishergraph._validation import (
     look_up,
 )
 from fishergraph._warn import each_warning_once
-from fishergraph.device import choose_device
-from fishergraph.io.files import check_folder
+from fishergraph.io.files import as_path, check_folder
 from fishergraph.nn.batches import FullBatch, NearBatch, Sampled, loader_batches, near_batch, sampled
 from fishergraph.nn.checkpoint import Run, checksum, describe_model, read_snapshot, restore
 from fishergraph.nn.history import History, check_log
+from fishergraph.nn.inference import model_device
 from fishergraph.nn.lifted import check_plain
 from fishergraph.nn.loader_source import check_fan_outs
 from fishergraph.nn.loop import AMP, Loop, Plan
 from fishergraph.nn.task import Task, make_task, model_option
-from fishergraph.ops.torch_device import find_device
 from fishergraph.ops.torch_threads import torch_threads
 
 MOST_EPOCHS = 10**7
@@ -162,7 +161,7 @@ def train(
     with torch_threads(check_n_jobs(n_jobs)):
         task = make_task(model, x, y, edge_index, edge_weight, train, val)
         plan = _plan(epochs, patience, checkpoint, checkpoint_every, log, progress)
-        target = _device(model, device)
+        target = model_device(model, device)
         model.to(target)
         source = _source(model, task, batch_size, num_neighbors, loader, check_flag(near, "near"), target, seed)
         settings = {
@@ -192,11 +191,12 @@ def train(
 
 def _plan(epochs: Any, patience: Any, checkpoint: Any, every: Any, log: Any, progress: Any) -> Plan:
     if checkpoint is not None:
-        check_folder(Path(checkpoint))
+        checkpoint = as_path(checkpoint, "checkpoint")
+        check_folder(checkpoint)
     return Plan(
         check_integer(epochs, "epochs", least=1, most=MOST_EPOCHS),
         None if patience is None else check_integer(patience, "patience (or None)", least=1),
-        None if checkpoint is None else Path(checkpoint),
+        checkpoint,
         check_integer(every, "checkpoint_every", least=1),
         check_log(log),
         progress_bar(progress, unit="epoch"),
@@ -212,13 +212,6 @@ def _resume(run: Run, checkpoint: Path | None) -> None:
         restore(run, read_snapshot(checkpoint, run))
     else:
         _log.warning("no checkpoint at '%s' yet; the run starts with the first epoch", checkpoint)
-
-
-def _device(model: nn.Module, device: Any) -> torch.device:
-    if device is None:
-        return next(iter(model.parameters())).device
-    choose_device(str(device))
-    return find_device(str(device))
 
 
 def _amp(amp: Any) -> str | None:
@@ -247,6 +240,8 @@ def _source(
             "near=True takes all training nodes in one step, got batches too; leave one of them out.", parameter="near"
         )
     if loader is not None:
+        if not isinstance(loader, Iterable):
+            raise InputTypeError(parameter="loader", value=loader, expected="be an iterable of batches")
         if batch_size is not None or num_neighbors is not None:
             text = "a loader has its own batches, got batch_size or num_neighbors too; leave them out."
             raise InputError(text, parameter="loader")
