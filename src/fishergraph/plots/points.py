@@ -38,6 +38,17 @@ def tsne_map(Z: Any, seed: int) -> np.ndarray:
     -------
     array of shape (n, 2)
         The coordinates.
+
+    See Also
+    --------
+    scatter : Draw the coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph.plots import tsne_map
+    >>> tsne_map(np.random.default_rng(0).normal(size=(60, 50)), seed=0).shape
+    (60, 2)
     """
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
@@ -58,15 +69,37 @@ def scatter(
     ax: Any = None,
     path: str | Path | None = None,
 ) -> Figure:
-    """The figure of points in the plane, coloured by label.
+    """Draw points in the plane, coloured by label.
 
-    Args:
-        coordinates: (n, 2), of an embedding projected by t-SNE or PCA for example.
-        labels: (n,), the class of each point: numbers or strings.
-        title: a line above the points.
-        names: what the legend calls the classes: a sequence, `names[label]`, or a mapping from label to name.
-        ax: Matplotlib axes to draw on; None makes a new figure.
-        path: where to save the figure; its suffix gives the format, and the file appears whole or not at all.
+    Parameters
+    ----------
+    coordinates : array of shape (n, 2)
+        The points, such as an embedding projected by t-SNE or PCA.
+    labels : array of shape (n,)
+        The class of each point: numbers or strings.
+    title : str, default=""
+        A line above the points.
+    names : sequence or mapping, default=None
+        The names of the classes in the legend: ``names[label]``.
+    ax : Axes of Matplotlib, default=None
+        Axes to draw on; None makes a new figure.
+    path : str or path, default=None
+        A file to write; its suffix decides the format. The file appears complete or not at all.
+
+    Returns
+    -------
+    Figure
+        The figure of Matplotlib.
+
+    See Also
+    --------
+    tsne_map : Project an embedding to the plane.
+
+    Examples
+    --------
+    >>> from fishergraph.plots import scatter
+    >>> len(scatter([[0, 0], [1, 1]], ["a", "b"]).axes)
+    1
     """
     points, classes, codes = check_points(coordinates, labels)
     legend = legend_names(classes, names)

@@ -17,12 +17,32 @@ if TYPE_CHECKING:
 
 
 def training_curves(history: Any, *, title: str = "", path: str | Path | None = None) -> Figure:
-    """The figure of a training: its losses, its accuracies, and a line at the epoch whose weights were kept.
+    """Draw the losses and accuracies of a training, and its best epoch.
 
-    Args:
-        history: what `fishergraph.nn.train` returns, its rows, or the path of its log (.csv or .jsonl).
-        title: a line above the curves.
-        path: where to save the figure, as in `scatter`.
+    Parameters
+    ----------
+    history : History, list of dict, str or path
+        The result of `fishergraph.nn.train`, its rows, or the path of its log (.csv or .jsonl).
+    title : str, default=""
+        A line above the curves.
+    path : str or path, default=None
+        A file to write, as in `scatter`.
+
+    Returns
+    -------
+    Figure
+        The figure of Matplotlib.
+
+    See Also
+    --------
+    fishergraph.nn.train : Train a network.
+
+    Examples
+    --------
+    >>> from fishergraph.plots import training_curves
+    >>> row = {"epoch": 1, "loss": 0.7, "train_accuracy": 0.9, "val_accuracy": 0.8, "val_loss": 0.6}
+    >>> len(training_curves([row]).axes)
+    2
     """
     rows = _training_rows(history)
     if path is not None:
