@@ -69,21 +69,28 @@ class Diffusion(Rule):
 
 @dataclass(frozen=True, repr=False)
 class PageRank(Diffusion):
-    """Nodes weighted by personalised PageRank: Π = α (I − (1 − α) M)^-1 with α = `teleport`.
+    """Nodes weighted by personalised PageRank, Π = α (I − (1 − α) M)^-1.
+
+    The probability α is `teleport`.
 
     Parameters
     ----------
-    teleport : float in (0, 1], default=0.2
-        The probability that a walk ends at each step; a small one reaches far.
     members : int or None, default=64
         The most members of a multiset, the node itself among them; None keeps all that the diffusion reaches.
     tolerance : float in [1e-15, 1], default=1e-4
         The mass, per member, below which a node passes nothing on.
+    teleport : float in (0, 1], default=0.2
+        The probability that a walk ends at each step; a small one reaches far.
     weights : {None, "uniform", "symmetric"}, default=None
         None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
         the degrees of both ends.
     undirected : bool, default=False
         Add the reverse of every edge first.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `multiset`.
+    fishergraph.Walk : PageRank means of the features, over the whole graph.
 
     Examples
     --------
@@ -118,17 +125,22 @@ class HeatKernel(Diffusion):
 
     Parameters
     ----------
-    time : float in [0, 100], default=5.0
-        The mean number of steps from the node.
     members : int or None, default=64
         The most members of a multiset, the node itself among them; None keeps all that the diffusion reaches.
     tolerance : float in [1e-15, 1], default=1e-4
         The mass, per member, below which a node passes nothing on.
+    time : float in [0, 100], default=5.0
+        The mean number of steps from the node.
     weights : {None, "uniform", "symmetric"}, default=None
         None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
         the degrees of both ends.
     undirected : bool, default=False
         Add the reverse of every edge first.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `multiset`.
+    PageRank : Another diffusion.
 
     Examples
     --------
@@ -151,23 +163,30 @@ class HeatKernel(Diffusion):
 
 @dataclass(frozen=True, repr=False)
 class StepAverage(Diffusion):
-    """Nodes weighted by the average of S²GC: Π = r I + (1 − r) / K · Σ_{k=1}^K M^k, with K = `steps`, r = `root`.
+    """Nodes weighted by the average of random-walk steps, as in S²GC.
+
+    Π = r I + (1 − r) / K · Σ_{k=1}^K M^k, with K = `steps` and r = `root`.
 
     Parameters
     ----------
-    steps : int, default=16
-        The number of steps K that are averaged.
-    root : float in (0, 1], default=0.05
-        The weight r of the node itself.
     members : int or None, default=64
         The most members of a multiset, the node itself among them; None keeps all that the diffusion reaches.
     tolerance : float in [1e-15, 1], default=1e-4
         The mass, per member, below which a node passes nothing on.
+    steps : int, default=16
+        The number of steps K that are averaged.
+    root : float in (0, 1], default=0.05
+        The weight r of the node itself.
     weights : {None, "uniform", "symmetric"}, default=None
         None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
         the degrees of both ends.
     undirected : bool, default=False
         Add the reverse of every edge first.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `multiset`.
+    PageRank : Another diffusion.
 
     Examples
     --------

@@ -27,16 +27,36 @@ from fishergraph.multiset.members import Multisets
 
 @dataclass(frozen=True)
 class LiftedSets:
-    """Multisets of subgraphs, NumPy arrays or tensors.
+    """Multisets of subgraphs, on NumPy arrays or tensors.
 
-    sets : `Multisets` (or `TensorSets`) over the subgraphs.
-    subgraphs : int32 or int64, (subgraph, slot), the points of every subgraph; −1 is an empty slot.
-    n_points : the number of points that subgraphs are made of.
-    lift : "mean" or "concatenation".
-    totals : (set,), how many subgraphs a set stands for, or None; more than its members where these are a sample.
-    pool : the sets of consecutive rows that are one row in the end, their mean; None: every row stays.
+    The arrays are validated once, when the record is made.
 
-    The arrays are checked once, when the record is made.
+    Parameters
+    ----------
+    sets : Multisets or TensorSets
+        The sets over the subgraphs.
+    subgraphs : array of shape (n_subgraphs, n_slots), int32 or int64
+        The points of every subgraph; −1 is an empty slot.
+    n_points : int
+        The number of points that subgraphs consist of.
+    lift : {"concatenation", "mean"}, default="concatenation"
+        The point of a subgraph: its points side by side, or their mean.
+    totals : array of shape (n_sets,), default=None
+        The number of subgraphs of every set, if its members are a sample of them.
+    pool : Multisets, default=None
+        Sets of consecutive rows whose mean is one row of the result; None keeps every row.
+
+    See Also
+    --------
+    Multisets : Multisets of points.
+    Paths : Multisets of paths.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import Paths
+    >>> Paths(length=1)(np.array([[0, 1], [1, 0]])).n_points
+    2
     """
 
     sets: Any
@@ -87,14 +107,17 @@ class LiftedSets:
 
     @property
     def n_sets(self) -> int:
+        """Number of sets."""
         return self.sets.n_sets
 
     @property
     def n_entries(self) -> int:
+        """Number of members of all sets together."""
         return self.sets.n_entries
 
     @property
     def weights(self) -> Any:
+        """Weights of the members, or None."""
         return self.sets.weights
 
     def pooled(self, rows: Any) -> Any:
@@ -124,10 +147,12 @@ class LiftedSets:
 
     @property
     def indptr(self) -> Any:
+        """Offsets of the sets into `indices`."""
         return self.sets.indptr
 
     @property
     def indices(self) -> Any:
+        """Subgraphs of every set."""
         return self.sets.indices
 
     def members(self, points: Any, chosen: Any) -> Any:

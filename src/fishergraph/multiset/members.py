@@ -28,6 +28,7 @@ class SetsOfPoints:
 
     @property
     def n_sets(self) -> int:
+        """Number of sets."""
         return self.indptr.shape[0] - 1
 
     @property
@@ -58,13 +59,32 @@ class SetsOfPoints:
 
 @dataclass(frozen=True)
 class Multisets(SetsOfPoints):
-    """`n_sets` weighted multisets over `n_points` points, in CSR form.
+    """Weighted multisets over points, in compressed sparse rows.
 
-    indptr : int64, (set + 1,), offsets into `indices`; it need not start at zero, so a row block is a view.
-    indices : int32 or int64, (entry,), the points.
-    weights : float32 or float64, (entry,), finite and not negative, or None if every entry weighs one.
+    The arrays are validated once, when the record is made; compiled loops trust them. Smaller integers become int32.
 
-    The arrays are checked once, when the record is made: compiled loops trust them. Smaller integers become int32.
+    Parameters
+    ----------
+    indptr : array of shape (n_sets + 1,), int64
+        Offsets into `indices`. They need not start at zero, so a row block is a view.
+    indices : array of shape (n_entries,), int32 or int64
+        The points of every set.
+    weights : array of shape (n_entries,), float32 or float64, or None
+        Finite and not negative; None if every entry has weight one.
+    n_points : int
+        The number of points.
+
+    See Also
+    --------
+    neighbourhoods : Multisets of the neighbours of nodes.
+    node_sets : Multisets of the nodes of graphs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import Multisets
+    >>> Multisets(np.array([0, 2, 3]), np.array([0, 1, 1]), None, n_points=2)
+    Multisets(2 sets over 2 points, 3 members)
     """
 
     indptr: np.ndarray
@@ -88,6 +108,7 @@ class Multisets(SetsOfPoints):
 
     @property
     def n_entries(self) -> int:
+        """Number of members of all sets together."""
         return int(self.indptr[-1] - self.indptr[0])
 
     def __repr__(self) -> str:
@@ -135,6 +156,16 @@ def node_sets(graph_ptr: Any) -> Multisets:
     -------
     Multisets
         One set per graph.
+
+    See Also
+    --------
+    fishergraph.FisherGraphEmbedding : Embeds these sets.
+
+    Examples
+    --------
+    >>> from fishergraph import node_sets
+    >>> node_sets([0, 2, 5])
+    Multisets(2 sets over 5 points, 5 members)
     """
     indptr = plain_array(graph_ptr, "graph_ptr")
     rises = indptr.ndim == 1 and len(indptr) > 0 and indptr.dtype.kind in "iu"
@@ -154,7 +185,9 @@ def node_sets(graph_ptr: Any) -> Multisets:
 def neighbourhoods(
     graph: Any, *, closed: bool = True, weights: str | None = None, dtype: Any = np.float32
 ) -> Multisets:
-    """Multisets of the neighbours of every node: S_G(v) = N(v), or N(v) ∪ {v} if `closed`.
+    """Multisets of the neighbours of every node.
+
+    S_G(v) = N(v), or N(v) ∪ {v} if `closed`.
 
     Parameters
     ----------
@@ -176,6 +209,13 @@ def neighbourhoods(
     See Also
     --------
     Neighbourhood : The same as a component of the estimators.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import neighbourhoods
+    >>> neighbourhoods(np.array([[0, 1], [1, 2]]))
+    Multisets(3 sets over 3 points, 5 members)
     """
     reweigh = look_up(WEIGHTS, weights if weights is not None else "edge", "weights")
     closed = check_flag(closed, "closed")

@@ -27,6 +27,11 @@ class Neighbourhood(Rule):
     undirected : bool, default=False
         Add the reverse of every edge first.
 
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `multiset`.
+    neighbourhoods : The same as a function.
+
     Examples
     --------
     >>> import numpy as np

@@ -16,7 +16,9 @@ from fishergraph.multiset.rule import Rule
 
 @dataclass(frozen=True, repr=False)
 class Pairs(Rule):
-    """The pairs of a node and a neighbour, as their mean: S_G(v) = {(v, u) : u ∈ N(v)}, h(v, u) = ½ (ψ(v) + ψ(u)).
+    """Pairs of a node and a neighbour, each represented by its mean.
+
+    S_G(v) = {(v, u) : u ∈ N(v)} and h(v, u) = ½ (ψ(v) + ψ(u)).
 
     A pair has the weight of its edge.
 
@@ -27,6 +29,11 @@ class Pairs(Rule):
         the degrees of both ends.
     undirected : bool, default=False
         Add the reverse of every edge first.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `multiset`.
+    Paths : Paths from a node.
 
     Examples
     --------

@@ -27,7 +27,9 @@ MOST_EDGES, MOST_PATHS = 64, 10**12
 
 @dataclass(frozen=True, repr=False)
 class Paths(Rule):
-    """The simple paths from a node, their points side by side: h(v, u_1, …, u_k) = (ψ(v), ψ(u_1), …, ψ(u_k)).
+    """Simple paths from a node, with the points of their nodes side by side.
+
+    h(v, u_1, …, u_k) = (ψ(v), ψ(u_1), …, ψ(u_k)).
 
     Every node of a path is a member of the one before it, and none appears twice. A path has the product of the weights
     of its edges. A node without a path of this length has an empty multiset.
@@ -48,6 +50,11 @@ class Paths(Rule):
         the degrees of both ends.
     undirected : bool, default=False
         Add the reverse of every edge first.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `multiset`.
+    Pairs : Pairs of neighbours.
 
     Examples
     --------

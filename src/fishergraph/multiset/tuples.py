@@ -84,7 +84,7 @@ def node_tuples(
     max_tuples: int = 200_000,
     dtype: Any = np.float32,
 ) -> NodeTuples:
-    """Tuples of nodes whose subgraph has at most s connected parts, with their types and multisets.
+    """Tuples of nodes whose subgraph has at most s connected parts.
 
     Parameters
     ----------
@@ -111,6 +111,13 @@ def node_tuples(
     See Also
     --------
     Tuples : The same as a component of the estimators.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import node_tuples
+    >>> node_tuples(np.array([[0, 1], [1, 0]]), k=2).sets.n_sets
+    4
     """
     rule = Tuples(k, s, max_tuples)
     graph = as_graph(graph)
@@ -148,7 +155,9 @@ def _neighbours(near: Multisets, members: np.ndarray, nodes: Multisets) -> Lifte
 
 @dataclass(frozen=True, repr=False)
 class Tuples(Rule):
-    """k-tuples of nodes as points, for small graphs; a node is the mean of the tuples that begin with it.
+    """Tuples of k nodes as points, for small graphs.
+
+    A node is represented by the mean of the tuples that begin with it.
 
     The points of the first layer are the features of the k nodes side by side and the isomorphism type of the tuple.
 
@@ -165,6 +174,11 @@ class Tuples(Rule):
         the degrees of both ends.
     undirected : bool, default=False
         Add the reverse of every edge first.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `multiset`.
+    node_tuples : The same as a function.
 
     Examples
     --------
