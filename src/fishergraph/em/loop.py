@@ -157,15 +157,15 @@ def em_means(
     anchors : array of shape (n_anchors, n_features)
         The parameters θ_0.
     variance : float, default=1.0
-        σ² of every component.
+        The variance σ² of every component.
     prior : float, default=0.0
-        κ, the weight of the anchor as one more member of every component; 0 is the paper.
+        The weight κ of the anchor as one more member of every component; 0 is the paper.
     n_em_iter : int, default=1
         The number of iterations.
     e_step : {"posterior", "balanced", "unbalanced"}, default="posterior"
         "balanced" gives every anchor the same mass in every set, "unbalanced" penalises deviations from that.
     column_penalty : float, default=1.0
-        τ of the unbalanced E-step.
+        The weight τ of the penalty of the unbalanced E-step.
     bias : tensor of shape (n_anchors,), optional
         Log-weights of the components; for tensors only.
     n_jobs : int, optional

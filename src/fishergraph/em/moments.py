@@ -121,7 +121,9 @@ def em_estimate(
     e_step: str = "posterior",
     column_penalty: float = 1.0,
 ) -> tuple[Any, Any]:
-    """Maximum-likelihood parameters of every multiset by EM from θ_0, for any family (Eq. 11, 14).
+    """Maximum-likelihood parameters of every multiset by EM from θ_0.
+
+    This is Eq. 11 and 14, for any family.
 
     Parameters
     ----------
@@ -130,7 +132,7 @@ def em_estimate(
     multisets : Multisets
         The sets over these points.
     theta : parameter record
-        θ_0, as `learn_family` returns it, in the dtype of the points; its type says which family it is.
+        The parameters θ_0, as `learn_family` returns it, in the dtype of the points; its type says which family it is.
     prior, n_em_iter, e_step, column_penalty : options
         See `em_means`.
 
@@ -145,6 +147,16 @@ def em_estimate(
     --------
     em_means : The same for the mixture of Eq. 16.
     tangent_kernel : Compares the estimates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import DiagonalMixture, em_estimate, learn_family, neighbourhoods
+    >>> points = np.random.default_rng(0).normal(size=(6, 2))
+    >>> sets = neighbourhoods(np.array([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]]))
+    >>> theta, mass = em_estimate(points, sets, learn_family(DiagonalMixture(), points, 2, rng=0))
+    >>> theta.means.shape, mass.shape
+    ((6, 2, 2), (6, 2))
     """
     family = check_theta(theta)
     prior, n_em_iter = (

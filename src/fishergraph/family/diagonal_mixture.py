@@ -46,7 +46,9 @@ class DiagonalMixtureTheta(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class DiagonalMixture(Family):
-    """Gaussian mixtures with weights and diagonal covariances: p_θ(x) = Σ_j π_j N(x; μ_j, diag v_j).
+    """Gaussian mixtures with weights and diagonal covariances.
+
+    p_θ(x) = Σ_j π_j N(x; μ_j, diag v_j).
 
     t(x) = (x, x²) and φ = (weights ‖ means ‖ variances), p (2d + 1) numbers.
 
@@ -54,6 +56,11 @@ class DiagonalMixture(Family):
     ----------
     fisher, tangent, power, unit : options
         See `Family`.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `family`.
+    GaussianMixture : One variance.
 
     Examples
     --------

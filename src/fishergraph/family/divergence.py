@@ -42,6 +42,19 @@ def kl_divergence(p: Any, q: Any) -> Any:
     -------
     float
         The divergence.
+
+    See Also
+    --------
+    fishergraph.em_estimate : Parameters of multisets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import Gaussian, kl_divergence, learn_family
+    >>> points = np.random.default_rng(0).normal(size=(100, 2))
+    >>> p, q = (learn_family(Gaussian(), half, 1) for half in (points, 2 * points))
+    >>> round(float(kl_divergence(p, q)), 2), float(kl_divergence(p, p))
+    (0.64, 0.0)
     """
     return goldberger(p, q)
 

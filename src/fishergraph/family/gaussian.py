@@ -49,6 +49,11 @@ class Gaussian(Family):
     fisher, tangent, power, unit : options
         See `Family`.
 
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `family`.
+    DiagonalMixture : Several components.
+
     Examples
     --------
     >>> from fishergraph import FisherEmbedding, Gaussian

@@ -191,7 +191,9 @@ class CentreMixture(Family):
 
 @dataclass(frozen=True, repr=False)
 class GaussianMixture(CentreMixture):
-    """Gaussian mixtures with one variance: p_θ(x) = (1/p) Σ_j N(x; μ_j, σ² Id) (Eq. 16), φ = p^{-1/2} (μ − w) (Eq. 18).
+    """Gaussian mixtures with one variance (Eq. 16).
+
+    p_θ(x) = (1/p) Σ_j N(x; μ_j, σ² Id) and φ = p^{-1/2} (μ − w) (Eq. 18).
 
     φ is measured in units of σ, in both readings.
 
@@ -200,10 +202,15 @@ class GaussianMixture(CentreMixture):
     fisher, tangent, power, unit : options
         See `Family`.
     variance : float or "auto", default="auto"
-        σ² of every component. "auto" takes the value at which the mean entropy of the responsibilities is
+        The variance σ² of every component. "auto" takes the value at which the mean entropy of the responsibilities is
         ``sharpness * log(n_anchors)``, layer by layer.
     sharpness : float in (0, 1], default=0.9
         Near 0 every member has one anchor; 1 is mean pooling. Used if the variance is "auto".
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `family`.
+    DiagonalMixture : Weights and variances too.
 
     Examples
     --------

@@ -60,6 +60,17 @@ class MultinomialMixture(Family):
         The counts that every word has beforehand in every component of θ_0: a Dirichlet prior of 1 + smoothing.
     following : Family, default=GaussianMixture()
         The family of the later layers, whose points are no counts.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `family`.
+    GaussianMixture : For points that are not counts.
+
+    Examples
+    --------
+    >>> from fishergraph import FisherEmbedding, MultinomialMixture
+    >>> FisherEmbedding(family=MultinomialMixture(smoothing=1.0))
+    FisherEmbedding(family=MultinomialMixture(smoothing=1.0))
     """
 
     smoothing: float = 0.5

@@ -180,7 +180,7 @@ def _check_spread(parts: dict[str, Any], name: str) -> None:
 
 @one_blas_thread()
 def retract(family: Family, phi: Any, theta_0: Any, *, root: Any = None) -> Any:
-    """Parameters of a tangent vector: θ = θ_0 + I(θ_0)^{-1/2} φ, or the nearest that exist (Section 3.1).
+    """Parameters of a tangent vector, θ = θ_0 + I(θ_0)^{-1/2} φ (Section 3.1).
 
     It inverts φ of "estimate" without normalisations. Coordinates outside the family (a negative weight, a variance
     below its bound, a mean outside the ball) are brought back to its border.
@@ -200,6 +200,19 @@ def retract(family: Family, phi: Any, theta_0: Any, *, root: Any = None) -> Any:
     -------
     parameter record
         One θ per tangent vector.
+
+    See Also
+    --------
+    fishergraph.fisher_embedding : Tangent vectors of estimated means.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import DiagonalMixture, learn_family, retract
+    >>> points = np.random.default_rng(0).normal(size=(100, 2))
+    >>> theta = learn_family(DiagonalMixture(), points, 3, rng=0)
+    >>> retract(DiagonalMixture(), np.zeros((1, 15)), theta).means.shape
+    (1, 3, 2)
     """
     known = check_theta(theta_0, "theta_0")
     if type(family) is not type(known):

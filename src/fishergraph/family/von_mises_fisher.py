@@ -53,7 +53,9 @@ class VonMisesFisherTheta(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class VonMisesFisherMixture(Family):
-    """Von Mises–Fisher mixtures for directions: p_θ(x) = Σ_j π_j C_d(κ_j) exp(κ_j ⟨u_j, x⟩).
+    """Von Mises–Fisher mixtures for directions.
+
+    p_θ(x) = Σ_j π_j C_d(κ_j) exp(κ_j ⟨u_j, x⟩).
 
     t(x) = x / ‖x‖ and φ = (weights ‖ means), p (d + 1) numbers.
 
@@ -61,6 +63,11 @@ class VonMisesFisherMixture(Family):
     ----------
     fisher, tangent, power, unit : options
         See `Family`.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `family`.
+    GaussianMixture : For points of any length.
 
     Examples
     --------
