@@ -65,6 +65,19 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
         The values that were solved for, ascending, and their validation accuracies.
     coef_, intercept_, classes_ : ndarray
         As in scikit-learn's `LogisticRegression`, whose minimiser this is.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Embeddings to probe.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import LogisticProbe
+    >>> Z, y = np.arange(20.0)[:, None], np.arange(20) // 10
+    >>> probe = LogisticProbe().fit(Z, y, train=np.arange(0, 20, 2), val=np.arange(1, 20, 2))
+    >>> probe.predict([[3.0], [16.0]])
+    array([0, 1])
     """
 
     def __init__(
@@ -82,7 +95,22 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
 
     @each_warning_once()
     def fit(self, Z: Any, y: Any, train: Any, val: Any) -> LogisticProbe:
-        """self, fitted on rows `train` of Z with the C that is best on rows `val` (index arrays or masks)."""
+        """Fit on some rows of Z, with the C that is best on other rows.
+
+        Parameters
+        ----------
+        Z : array of shape (n_rows, n_features)
+            The embedding.
+        y : array of shape (n_rows,)
+            Labels.
+        train, val : mask or row numbers
+            The rows to fit on, and the rows that choose C.
+
+        Returns
+        -------
+        LogisticProbe
+            The fitted probe.
+        """
         Cs = _check_Cs(self.Cs)
         solver = {
             "max_iter": check_integer(self.max_iter, "max_iter", least=1, most=1_000_000),
@@ -126,7 +154,18 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
         return path
 
     def decision_function(self, Z: Any) -> np.ndarray:
-        """The logits, (row, class); for two classes one column's worth, positive for `classes_[1]`."""
+        """Return the logits.
+
+        Parameters
+        ----------
+        Z : array of shape (n_rows, n_features)
+            The embedding.
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes) or (n_rows,)
+            For two classes one number per row, positive for ``classes_[1]``.
+        """
         check_is_fitted(self)
         Z = check_same_columns(check_embedding(Z), self.n_features_in_)
         with one_blas_thread():
@@ -134,12 +173,34 @@ class LogisticProbe(ClassifierMixin, BaseEstimator):
         return logits[:, 0] if logits.shape[1] == 1 else logits
 
     def predict(self, Z: Any) -> np.ndarray:
-        """The most probable class of each row."""
+        """Return the most likely class of every row.
+
+        Parameters
+        ----------
+        Z : array of shape (n_rows, n_features)
+            The embedding.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            One class per row.
+        """
         logits = self.decision_function(Z)
         return self.classes_[_choose(logits[:, None] if logits.ndim == 1 else logits)]
 
     def predict_proba(self, Z: Any) -> np.ndarray:
-        """The class probabilities, (row, class); rows sum to 1."""
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        Z : array of shape (n_rows, n_features)
+            The embedding.
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes)
+            Columns in the order of `classes_`.
+        """
         logits = self.decision_function(Z)
         return softmax(np.stack([0 * logits, logits], axis=1) if logits.ndim == 1 else logits, axis=1)
 
