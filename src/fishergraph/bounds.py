@@ -33,7 +33,7 @@ class MarginBound(NamedTuple):
 def margin_bound(
     scores: Any, y: Any, *, norm: float, diagonal: Any, margin: float = 1.0, delta: float = 0.05, chosen: bool = True
 ) -> MarginBound:
-    """Bound on the error of a margin classifier on new samples (Lemma 3.2, corrected).
+    """Bound on the error of a margin classifier on new samples (Lemma 3.2).
 
     L(f) ≤ L_N^γ(f) + 2 R B̄ / √N + 3 √(log(2/δ') / 2N) with probability at least 1 − δ. L(f) is the probability of y f
     < 0 on a new sample, L_N^γ(f) the fraction of the N training samples with y f < γ, and B̄ = √(1/N Σ_i K(v_i, v_i)).
@@ -42,7 +42,7 @@ def margin_bound(
     Parameters
     ----------
     scores : array of shape (n_samples,)
-        f(v_i) of the training samples.
+        The values f(v_i) of the training samples.
     y : array of shape (n_samples,)
         Their labels, −1 or 1.
     norm : float
@@ -51,9 +51,9 @@ def margin_bound(
     diagonal : array of shape (n_samples,)
         K(v_i, v_i), the squared lengths of the embeddings of the training samples.
     margin : float, default=1.0
-        γ > 0.
+        The margin γ > 0.
     delta : float, default=0.05
-        δ, the probability that the bound fails.
+        The probability δ that the bound fails.
     chosen : bool, default=True
         True: the bound holds for all f and γ at once, so both may be chosen on the training samples. R is the next
         power of two from ‖f‖/γ, or a larger one if that is better, and δ' = δ · (2/3) / ((k + 1)(k + 2)) for R = 2^±k.
@@ -64,6 +64,10 @@ def margin_bound(
     -------
     MarginBound
         The bound and its three terms.
+
+    See Also
+    --------
+    fishergraph.tangent_kernel : The kernel K of Fisher embeddings.
 
     Notes
     -----
@@ -161,7 +165,7 @@ def lipschitz_constant(anchors: Any, *, fisher_root: Any = None) -> float:
     Parameters
     ----------
     anchors : array of shape (n_anchors, n_features)
-        θ_0.
+        The anchor distribution θ_0.
     fisher_root : float or matrix, optional
         See `fisher_embedding`.
 
@@ -173,6 +177,13 @@ def lipschitz_constant(anchors: Any, *, fisher_root: Any = None) -> float:
     See Also
     --------
     set_lipschitz_constant : The constant in the members of a multiset.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import lipschitz_constant
+    >>> float(lipschitz_constant(np.eye(4)))
+    0.5
     """
     points = _check_anchors(anchors)
     root = mixture_root(len(points)) if fisher_root is None else fisher_root
@@ -194,7 +205,9 @@ def _finite(constant: float) -> float:
 
 
 def set_lipschitz_constant(anchors: Any, *, variance: float, radius: float) -> float:
-    """Lipschitz constant of φ in the members of a multiset, √(1/p Σ_j (1 + R D_j / σ²)²).
+    """Lipschitz constant of φ in the members of a multiset.
+
+    L = √(1/p Σ_j (1 + R D_j / σ²)²).
 
     Theorem 4.5 is about parameters; here the estimate moves with the members, too. For two multisets with matched
     members of equal weights, ‖φ(x) − φ(x')‖ ≤ L max_i ‖x_i − x'_i‖, after one EM iteration with the posterior E-step.
@@ -202,9 +215,9 @@ def set_lipschitz_constant(anchors: Any, *, variance: float, radius: float) -> f
     Parameters
     ----------
     anchors : array of shape (n_anchors, n_features)
-        θ_0; D_j is the largest distance from anchor j to another one.
+        The anchor distribution θ_0; D_j is the largest distance from anchor j to another one.
     variance : float
-        σ² of the components.
+        The variance σ² of the components.
     radius : float
         R of a ball that holds the members of both sets, and the anchors if there is a prior.
 
@@ -222,6 +235,13 @@ def set_lipschitz_constant(anchors: Any, *, variance: float, radius: float) -> f
     The average of the M-step moves with its members (the 1), and so does the attention: ‖∇ log α_ij‖ ≤ D_j / σ², and
     the members lie at most R from their mean on average. A small variance makes the attention sharp and the constant
     large: L grows like 1/σ², and two members halfway between two anchors attain half of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import set_lipschitz_constant
+    >>> float(set_lipschitz_constant(np.array([[0.0], [1.0]]), variance=1.0, radius=1.0))
+    2.0
     """
     variance = check_number(variance, "variance", strict=True)
     radius = check_number(radius, "radius")

@@ -46,6 +46,16 @@ def fisher_embedding(
     --------
     em_means : The means.
     tangent_kernel : Inner products of φ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import em_means, fisher_embedding, neighbourhoods
+    >>> points, path = np.array([[0.0], [1.0], [4.0]]), np.array([[0, 1], [1, 2]])
+    >>> fisher_embedding(em_means(points, neighbourhoods(path), points[:1]).means, points[:1])
+    array([[0. ],
+           [0.5],
+           [2.5]])
     """
     means, anchors, root, mass = _checked_means(means, anchors, fisher_root, mass)
     overwrite = overwrite and getattr(getattr(means, "flags", None), "writeable", True)
@@ -154,7 +164,7 @@ def tangent_kernel(means: Any, other_means: Any, anchors: Any, *, fisher_root: A
     means, other_means : array of shape (n_sets, n_anchors, n_features), or parameter records
         Estimated means from `em_means`, or the records θ of two blocks of sets from `em_estimate`.
     anchors : array of shape (n_anchors, n_features), or parameter record
-        θ_0.
+        The anchor distribution θ_0.
     fisher_root : float or matrix, optional
         See `fisher_embedding`. For records a matrix over φ that is applied after the closed form's, as `exact_root`
         gives.
@@ -167,6 +177,16 @@ def tangent_kernel(means: Any, other_means: Any, anchors: Any, *, fisher_root: A
     See Also
     --------
     fisher_embedding : The tangent vectors themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import em_means, neighbourhoods, tangent_kernel
+    >>> points, path = np.array([[0.0], [1.0], [4.0]]), np.array([[0, 1], [1, 2]])
+    >>> means = em_means(points, neighbourhoods(path), points[:1]).means
+    >>> tangent_kernel(means[1:], means[2:], points[:1])
+    array([[1.25],
+           [6.25]])
     """
     if isinstance(anchors, tuple) and hasattr(anchors, "_fields"):
         family = check_theta(anchors, "anchors")

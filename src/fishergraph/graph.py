@@ -125,7 +125,7 @@ class Graph:
 
     @property
     def adjacency(self) -> sp.csr_array:
-        """The (n_nodes, n_nodes) operator; edges without weights have weight 1 in float32."""
+        """The (n_nodes, n_nodes) operator; edges without weights have weight 1, float32."""
         weights = np.ones(self.n_edges, dtype=np.float32) if self.weights is None else self.weights
         # SciPy widens the indices to the type of indptr, so the short array is narrowed if it fits.
         indptr = self.indptr.astype(self.indices.dtype) if self.n_edges < 2**31 else self.indptr

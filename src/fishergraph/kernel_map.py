@@ -265,14 +265,21 @@ class Kernel(Component):
 
 @dataclass(frozen=True, repr=False)
 class Nystrom(Kernel):
-    """The Nyström map of the exponential dot-product kernel: ψ(x) = ‖x‖ κ(W x/‖x‖) κ(W Wᵀ)^{-1/2}.
+    """Nyström map of the exponential dot-product kernel.
+
+    ψ(x) = ‖x‖ κ(W x/‖x‖) κ(W Wᵀ)^{-1/2}.
 
     The landmarks W are found by spherical k-means.
 
     Parameters
     ----------
     bandwidth : float, default=1.5
-        σ of κ(u) = exp((u − 1)/σ²).
+        The bandwidth σ of κ(u) = exp((u − 1)/σ²).
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `kernel`.
+    fishergraph.nn.NystromHead : The map with trained landmarks.
 
     Examples
     --------

@@ -55,6 +55,13 @@ def structural_features(graph: Any, kind: str = "projection", dim: int = 128, se
     See Also
     --------
     FisherEmbedding : Uses them for ``X=None``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import structural_features
+    >>> structural_features(np.array([[0, 1], [1, 2]]), "degree", dim=4).shape
+    (3, 4)
     """
     build = look_up(_KINDS, kind, "a structure")
     width = describe_structure(kind, dim, seed)["width"]

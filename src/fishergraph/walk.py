@@ -47,15 +47,20 @@ _MOST_NUMBERS = 2**26
 
 @dataclass(frozen=True, repr=False)
 class Walk(Component):
-    """Features averaged over the whole graph by personalised PageRank, as a block of the output.
+    """Features averaged over the whole graph by personalised PageRank.
 
-    The first layer takes the averaged features as input. If neighbours differ more than they agree (heterophily),
-    ``walk=None`` may serve better.
+    They are a block of the output, and the input of the first layer. If neighbours differ more than they agree
+    (heterophily), ``walk=None`` may serve better.
 
     Parameters
     ----------
     teleport : float in [0.01, 1], default=0.1
         The probability that a walk ends at each step.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `walk`.
+    fishergraph.PageRank : PageRank as weights of multisets.
 
     Examples
     --------

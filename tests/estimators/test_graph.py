@@ -133,8 +133,8 @@ def test_widths_weights_and_unit_blocks():
 def test_a_graph_has_its_row_in_any_company_and_order():
     model = small().fit(LIST)
     Z = model.transform(LIST)
-    np.testing.assert_allclose(model.transform([LIST[7]]), Z[[7]], atol=1e-5)
-    np.testing.assert_allclose(model.transform(GRAPHS[[5, 2, 5]]), Z[[5, 2, 5]], atol=1e-5)
+    np.testing.assert_allclose(model.transform([LIST[7]]), Z[[7]], atol=3e-5)
+    np.testing.assert_allclose(model.transform(GRAPHS[[5, 2, 5]]), Z[[5, 2, 5]], atol=3e-5)
 
 
 def test_names_of_nodes_do_not_matter():

@@ -47,9 +47,6 @@ __all__ = [
     "equal_mean_graph",
     "equal_mean_sets",
     "fetch",
-    "find_graph",
-    "find_graphs",
-    "is_graph_set",
     "known_graphs",
     "load_graph",
     "load_graphs",
@@ -122,12 +119,35 @@ def load_graph(name: Any, *, data_home: str | Path | None = None, verbose: Any =
 
 
 def known_graphs(data_home: str | Path | None = None) -> list[str]:
-    """The names that `load_graph` can load: published ones, and `.npz` files in the data folders."""
+    """List the names that `load_graph` can load.
+
+    Parameters
+    ----------
+    data_home : str or path, default=None
+        The only folder to search; see `load_graph`.
+
+    Returns
+    -------
+    list of str
+        Published graphs, then the `.npz` files in the data folders.
+
+    See Also
+    --------
+    load_graph : Load one of them.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import known_graphs
+    >>> known_graphs()[:3]
+    ['cora', 'citeseer', 'pubmed']
+    """
     return list(dict.fromkeys([*SOURCES, *sorted(npz_files(data_home))]))
 
 
 def load_graphs(name: str | Path, *, data_home: str | Path | None = None, verbose: Any = False) -> GraphSet:
-    """Load a set of labelled graphs by name or path; published sets are downloaded once.
+    """Load a set of labelled graphs by name or path.
+
+    A published set is downloaded once.
 
     Parameters
     ----------
@@ -209,10 +229,34 @@ def find_graph(source: Source, data_home: str | Path | None = None) -> Path | No
 
 
 def fetch(name: str, *, data_home: str | Path | None = None, verbose: Any = False) -> list[Path]:
-    """The files of a published graph or set of graphs, downloaded if they do not exist, and verified.
+    """Download a published graph or set of graphs, unless it is there.
 
-    They go into `data_home`, or into the cache folder. The next call continues a broken download. A file with a wrong
-    checksum is renamed to a name that ends in .old.
+    Files are verified. The next call continues a broken download. A file with a wrong checksum is renamed to a name
+    that ends in .old.
+
+    Parameters
+    ----------
+    name : str
+        The name of a published graph or set of graphs.
+    data_home : str or path, default=None
+        The folder of the files; None is the cache folder.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Returns
+    -------
+    list of path
+        The files.
+
+    See Also
+    --------
+    load_graph : Download and read a graph.
+    known_graphs : The names of graphs.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import fetch
+    >>> fetch("ogbn-arxiv", verbose=True)  # doctest: +SKIP
     """
     (files,) = check_names([name])
     folder = data_folders(data_home)[-1]

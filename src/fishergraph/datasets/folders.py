@@ -10,7 +10,28 @@ from fishergraph.datasets.sources import Source
 
 
 def data_folders(data_home: str | Path | None = None) -> list[Path]:
-    """The folders to search, in order; downloads go into the last one."""
+    """List the folders that are searched for graphs.
+
+    Parameters
+    ----------
+    data_home : str or path, default=None
+        The only folder; None is that of the environment variable FISHERGRAPH_DATA, if it is set, and the cache folder.
+
+    Returns
+    -------
+    list of path
+        The folders in the order of the search. Downloads go into the last one.
+
+    See Also
+    --------
+    cache_folder : The folder for downloads.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import data_folders
+    >>> [str(folder) for folder in data_folders("data")]
+    ['data']
+    """
     if data_home is not None:
         return [Path(data_home).expanduser()]
     named = os.environ.get("FISHERGRAPH_DATA")
@@ -18,7 +39,23 @@ def data_folders(data_home: str | Path | None = None) -> list[Path]:
 
 
 def cache_folder() -> Path:
-    """The folder for downloads: `fishergraph` in $XDG_CACHE_HOME, else in ~/.cache."""
+    """Return the folder for downloads: `fishergraph` in $XDG_CACHE_HOME or ~/.cache.
+
+    Returns
+    -------
+    path
+        The folder; it need not exist.
+
+    See Also
+    --------
+    data_folders : All folders that are searched.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import cache_folder
+    >>> cache_folder().name
+    'fishergraph'
+    """
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "fishergraph"
 

@@ -54,7 +54,35 @@ FORMATS = {
 
 
 def read_graph(source: Any, name: str | None = None) -> GraphData:
-    """Read a graph from a file or folder in any layout of `FORMATS`, or from PyTorch Geometric `Data` or a dataset."""
+    """Read a graph from a file or folder, in any layout that the library knows.
+
+    Parameters
+    ----------
+    source : str, path, or PyTorch Geometric Data or dataset
+        An `.npz` file, a folder of Planetoid, Reddit or OGB files, one of two tables of nodes and edges, a processed
+        file of PyTorch Geometric, or one of its objects.
+    name : str, default=None
+        The name of the graph; None takes that of the file.
+
+    Returns
+    -------
+    GraphData
+        Features, adjacency, labels and splits, as far as the source has them.
+
+    See Also
+    --------
+    load_graph : Load a graph by name.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fishergraph import load_graph
+    >>> from fishergraph.datasets import read_graph, write_npz
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_npz(load_graph("cora"), f"{folder}/copy.npz")
+    ...     read_graph(f"{folder}/copy.npz").n_nodes
+    2708
+    """
     if is_pyg(source):
         return from_pyg(source, name)
     path = Path(source).expanduser()

@@ -51,7 +51,31 @@ _SMALL = 1 << 28  # bytes; larger files are not compressed, which would take min
 
 
 def read_npz(path: str | Path, name: str | None = None) -> GraphData:
-    """The graph of one `.npz` file, symmetrised; pickled objects are refused."""
+    """Read a graph from an `.npz` file; edges are made undirected.
+
+    Pickled objects are refused.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; `write_npz` writes one.
+    name : str, default=None
+        The name of the graph; None takes that of the file.
+
+    Returns
+    -------
+    GraphData
+        Features, adjacency, labels and splits.
+
+    See Also
+    --------
+    read_graph : Read a graph in any layout.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import read_npz
+    >>> read_npz("graph.npz")  # doctest: +SKIP
+    """
     path = Path(path)
     return _graph(npz.read_npz(path), name or path.stem, str(path))
 
@@ -117,7 +141,32 @@ def _split(path: str, arrays: Arrays, key: str, n_nodes: int) -> Split:
 
 
 def write_npz(data: GraphData, path: str | Path) -> None:
-    """Write a graph, every edge once; the file appears complete or not at all."""
+    """Write a graph to an `.npz` file, every edge once.
+
+    The file appears complete or not at all.
+
+    Parameters
+    ----------
+    data : GraphData
+        The graph.
+    path : str or path
+        The file.
+
+    See Also
+    --------
+    read_npz : Read it.
+    write_tables : Write tables of nodes and edges.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fishergraph import load_graph
+    >>> from fishergraph.datasets import read_npz, write_npz
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_npz(load_graph("cora"), f"{folder}/copy.npz")
+    ...     read_npz(f"{folder}/copy.npz").name
+    'copy'
+    """
     path = Path(path)
     upper = sp.triu(data.graph, format="coo")
     ends = np.stack([upper.row, upper.col])
@@ -149,7 +198,31 @@ def _mask(part: np.ndarray | list[np.ndarray], n_nodes: int) -> np.ndarray:
 
 
 def read_graph_npz(path: str | Path, name: str | None = None) -> GraphSet:
-    """The graphs of one `.npz` file, symmetrised; a tag that all nodes share carries no information and is dropped."""
+    """Read a set of graphs from an `.npz` file; edges are made undirected.
+
+    A tag that all nodes share carries no information and is dropped.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; `write_graph_npz` writes one.
+    name : str, default=None
+        The name of the set; None takes that of the file.
+
+    Returns
+    -------
+    GraphSet
+        Graphs, labels and folds.
+
+    See Also
+    --------
+    load_graphs : Load a set of graphs by name or path.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import read_graph_npz
+    >>> read_graph_npz("graphs.npz")  # doctest: +SKIP
+    """
     path = Path(path)
     arrays, where = npz.read_npz(path), str(path)
     graph_ptr = integers(where, arrays, "graph_ptr")
@@ -244,7 +317,33 @@ def _folds(arrays: Arrays, n_graphs: int, path: str) -> tuple[Fold, ...]:
 
 
 def write_graph_npz(data: GraphSet, path: str | Path) -> None:
-    """Write a set of graphs, every edge once; the file appears complete or not at all."""
+    """Write a set of graphs to an `.npz` file, every edge once.
+
+    The file appears complete or not at all.
+
+    Parameters
+    ----------
+    data : GraphSet
+        The graphs.
+    path : str or path
+        The file.
+
+    See Also
+    --------
+    read_graph_npz : Read it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from fishergraph import as_graphs
+    >>> from fishergraph.datasets import GraphSet, read_graph_npz, write_graph_npz
+    >>> pair = as_graphs([[(0, 1)], [(0, 1), (1, 2)]], undirected=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_graph_npz(GraphSet("pair", pair, np.array([0, 1])), f"{folder}/pair.npz")
+    ...     len(read_graph_npz(f"{folder}/pair.npz"))
+    2
+    """
     path, graphs = Path(path), data.graphs
     upper = sp.triu(graphs.graph.adjacency, format="coo")
     numeric = all(name.removeprefix("-").isdecimal() for name in data.classes)

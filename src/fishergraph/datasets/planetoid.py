@@ -52,10 +52,31 @@ def planetoid_names(folder: Path) -> list[str]:
 
 
 def read_planetoid(folder: str | Path, name: str | None = None) -> GraphData:
-    """The graph of the eight files of `name` in `folder` (by default of the only graph there), with the public split.
+    """Read a graph from Planetoid's eight files, with the public split.
 
     Nodes that the test index skips (15 in Citeseer) become isolated nodes with zero features and class 0, as in other
-    readers; self-loops and repeated edges are dropped; features are not normalised.
+    readers. Self-loops and repeated edges are dropped. Features are not normalised.
+
+    Parameters
+    ----------
+    folder : str or path
+        The folder of the files ``ind.<name>.*``.
+    name : str, default=None
+        The name of the graph; None takes the only one in the folder.
+
+    Returns
+    -------
+    GraphData
+        Features, adjacency, labels and split.
+
+    See Also
+    --------
+    load_graph : Download and read a graph.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import read_planetoid
+    >>> read_planetoid("planetoid/data", "citeseer")  # doctest: +SKIP
     """
     folder = Path(folder)
     name = _only(folder) if name is None else name

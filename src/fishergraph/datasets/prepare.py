@@ -31,6 +31,16 @@ class Preparation:
         Scale rows to Σ_j x_ij² = 1 or Σ_j |x_ij| = 1, or keep them; a row of zeros stays.
     loops : {"add", "drop", "keep"}, default="add"
         Self-loops: one at each node, none, or as published.
+
+    See Also
+    --------
+    prepare : Apply the steps to a graph.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import Preparation
+    >>> print(Preparation(rows="raw"))
+    both directions of an edge, rows as published, a self-loop at each node
     """
 
     binary: bool = False
@@ -46,10 +56,34 @@ METHOD = Preparation()
 
 
 def prepare(data: GraphData, preparation: Preparation | None = None) -> GraphData:
-    """The data as the method takes it: x_i / ‖x_i‖ for every row of X, and A with a diagonal of ones.
+    """Scale the features and set the self-loops of a graph.
 
-    The default `preparation` is that of the dataset of this name in `sources.SOURCES`, else `METHOD`. A second call
-    changes nothing.
+    The default is x_i / ‖x_i‖ for every row of X, and an adjacency with a diagonal of ones. A second call changes
+    nothing.
+
+    Parameters
+    ----------
+    data : GraphData
+        The graph as it was read.
+    preparation : Preparation, default=None
+        The steps; None is those of the published dataset of this name, else ``Preparation()``.
+
+    Returns
+    -------
+    GraphData
+        A copy with other features and another graph.
+
+    See Also
+    --------
+    load_graph : Load a graph as published.
+
+    Examples
+    --------
+    >>> from fishergraph import load_graph
+    >>> from fishergraph.datasets import prepare
+    >>> cora = prepare(load_graph("cora"))
+    >>> float(cora.graph.diagonal().min())
+    1.0
     """
     preparation = preparation_of(data.name) if preparation is None else preparation
     check_flag(preparation.binary, "binary")

@@ -14,9 +14,41 @@ _MOST = 10_000_000
 def equal_mean_sets(
     n_sets: int = 400, n_members: int = 16, n_classes: int = 2, *, noise: float = 0.3, seed: int = 0
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """(sets, y): sets of class c have half of their members near e_c and half near −e_c, (member, class) float64.
+    """Draw sets that have the same mean and differ in their modes.
 
-    Members come in pairs x, −x, so the mean of every set is zero, and mean pooling cannot tell the classes apart.
+    Half of the members of a set of class c lie near e_c, half near −e_c. They come in pairs x, −x, so the mean of every
+    set is zero, and mean pooling cannot tell the classes apart.
+
+    Parameters
+    ----------
+    n_sets : int, default=400
+        Number of sets.
+    n_members : int, default=16
+        Members of a set, an even number.
+    n_classes : int, default=2
+        Number of classes, and of features.
+    noise : float, default=0.3
+        Standard deviation of a member around its mode.
+    seed : int, default=0
+        Seed of the draws.
+
+    Returns
+    -------
+    sets : list of arrays of shape (n_members, n_classes)
+        The sets, float64.
+    y : array of shape (n_sets,)
+        Their classes.
+
+    See Also
+    --------
+    equal_mean_graph : The same with neighbourhoods in place of sets.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import equal_mean_sets
+    >>> sets, y = equal_mean_sets(10, n_members=4)
+    >>> len(sets), sets[0].shape
+    (10, (4, 2))
     """
     pairs = _pairs(n_sets, n_members, noise)
     n_classes = check_integer(n_classes, "n_classes", least=2, most=1000)
@@ -29,11 +61,39 @@ def equal_mean_sets(
 def equal_mean_graph(
     n_nodes: int = 400, n_members: int = 16, n_classes: int = 2, *, noise: float = 0.3, seed: int = 0
 ) -> GraphData:
-    """A graph of `n_nodes` labelled nodes whose neighbourhoods have the same mean and differ in their modes.
+    """Draw a graph whose neighbourhoods have the same mean and differ in their modes.
 
     The features of labelled nodes are zero. Each is linked to pairs of unlabelled nodes (−1) with features x and −x, x
     near e_c for class c, drawn from `n_nodes` pairs that all nodes share. A quarter of the labelled nodes is for
     training, a quarter for validation, half for testing.
+
+    Parameters
+    ----------
+    n_nodes : int, default=400
+        Number of labelled nodes.
+    n_members : int, default=16
+        Members of a neighbourhood, an even number.
+    n_classes : int, default=2
+        Number of classes, and of features.
+    noise : float, default=0.3
+        Standard deviation of a member around its mode.
+    seed : int, default=0
+        Seed of the draws.
+
+    Returns
+    -------
+    GraphData
+        The graph with `n_nodes` labelled and 2 `n_nodes` unlabelled nodes.
+
+    See Also
+    --------
+    equal_mean_sets : The same with sets in place of neighbourhoods.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import equal_mean_graph
+    >>> equal_mean_graph(10, n_members=4).n_nodes
+    30
     """
     pairs = _pairs(n_nodes, n_members, noise)
     n_classes = check_integer(n_classes, "n_classes", least=2, most=1000)

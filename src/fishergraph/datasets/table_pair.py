@@ -38,9 +38,35 @@ def table_paths(path: str | Path) -> tuple[Path, Path]:
 
 
 def write_tables(data: GraphData, path: str | Path) -> tuple[Path, Path]:
-    """Write tables of edges (both directions) and nodes, both or neither; returns their paths.
+    """Write a graph as a table of nodes and a table of edges, in both directions.
 
-    Labels are the names of classes, if they have names, and empty if a node has none; features are x0, x1, ….
+    Both files appear complete or not at all. Labels are the names of classes, if they have names, and empty if a node
+    has none; features are x0, x1, ….
+
+    Parameters
+    ----------
+    data : GraphData
+        The graph.
+    path : str or path
+        The path of the tables without ``.nodes`` and ``.edges``; its suffix (.csv, .tsv, .parquet) decides the format.
+
+    Returns
+    -------
+    tuple of two paths
+        The tables of edges and of nodes.
+
+    See Also
+    --------
+    read_tables : Read them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fishergraph.datasets import equal_mean_graph, read_tables, write_tables
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     edges, nodes = write_tables(equal_mean_graph(10), f"{folder}/graph.csv")
+    ...     read_tables(nodes).n_nodes
+    30
     """
     edges, nodes = table_paths(path)
     for target in (edges, nodes):
@@ -72,9 +98,30 @@ def _pair(path: Path) -> tuple[Path, Path] | None:
 
 
 def read_tables(path: str | Path, name: str | None = None) -> GraphData:
-    """The graph of two tables, by the path of one of them; edges go both ways.
+    """Read a graph from tables of nodes and edges; edges are made undirected.
 
     Labels that are non-negative integers are kept, others are numbered in the order of their text; empty ones are −1.
+
+    Parameters
+    ----------
+    path : str or path
+        The path of one of the tables, ``<name>.nodes.csv`` or ``<name>.edges.csv`` (or .tsv, .parquet).
+    name : str, default=None
+        The name of the graph; None takes that of the files.
+
+    Returns
+    -------
+    GraphData
+        Features, adjacency, labels and splits.
+
+    See Also
+    --------
+    write_tables : Write such tables.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import read_tables
+    >>> read_tables("graph.nodes.csv")  # doctest: +SKIP
     """
     from fishergraph.io.tables import read_columns, read_edges, read_nodes
 

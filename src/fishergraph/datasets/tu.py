@@ -35,9 +35,30 @@ _OPTIONAL = ("node_labels", "node_attributes", "edge_labels", "edge_attributes")
 
 
 def read_tu(path: str | Path, name: str | None = None) -> GraphSet:
-    """The graph set in a folder or a zip file; `name` is the prefix of its files, by default the name of the folder.
+    """Read a set of graphs in the text format of the TU collection.
 
     Edges are made undirected; repeated lines are one edge. Features are float32.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder or zip file.
+    name : str, default=None
+        The prefix of the files; None takes the name of the folder.
+
+    Returns
+    -------
+    GraphSet
+        Graphs and labels.
+
+    See Also
+    --------
+    load_graphs : Download and read a set of graphs.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import read_tu
+    >>> read_tu("MUTAG.zip")  # doctest: +SKIP
     """
     path = Path(path)
     name = name or path.name.removesuffix(".zip")

@@ -196,12 +196,20 @@ def learn_family(
     Returns
     -------
     parameter record
-        θ_0, a named tuple of arrays.
+        The parameters θ_0, a named tuple of arrays.
 
     See Also
     --------
     learn_anchors : The anchors of a Gaussian mixture.
     em_estimate : EM from θ_0 on every multiset.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import DiagonalMixture, learn_family
+    >>> points = np.random.default_rng(0).normal(size=(100, 2))
+    >>> learn_family(DiagonalMixture(), points, 3, rng=0).means.shape
+    (3, 2)
     """
     if not isinstance(family, Family):
         raise InputTypeError(

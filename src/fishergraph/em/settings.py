@@ -34,7 +34,7 @@ def e_step_slack(e_step: str, column_penalty: float) -> float:
 
 @dataclass(frozen=True, repr=False)
 class EM(Component):
-    """Expectation-maximisation from the anchors (Eq. 14, 17), and how the anchors are found (Section 4.5).
+    """Expectation-maximisation from the anchors (Eq. 14, 17).
 
     Parameters
     ----------
@@ -45,12 +45,17 @@ class EM(Component):
     column_penalty : float, default=1.0
         The weight τ of the penalty of "unbalanced": 0 is the posterior, a large one is balanced.
     prior : float, default=0.0
-        κ, the weight of an anchor as one more member of its component; 0 is the paper.
+        The weight κ of an anchor as one more member of its component; 0 is the paper.
     init : {"kmeans", "spherical", "em", "random"}, default="kmeans"
         How the anchors of a Gaussian mixture are learned; "spherical" is for unit vectors. Other families start from
         k-means and then learn all of their parameters.
     max_samples : int, default=300_000
         The most points that k-means reads.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `em`.
+    fishergraph.em_means : EM as a function.
 
     Examples
     --------

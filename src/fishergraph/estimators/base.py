@@ -70,9 +70,19 @@ class NestedParams(BaseEstimator):
     _chosen: ClassVar[dict[str, Callable[[Any], Any]]] = {}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name, with the options of components as ``name__option`` if `deep`.
+        """Return the parameters by name.
 
         A parameter with an invalid value has no options; `fit` raises for it.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Include the options of components, as ``name__option``.
+
+        Returns
+        -------
+        dict
+            The parameters.
         """
         params = super().get_params(deep)
         for name, choose in self._chosen.items() if deep else ():
@@ -83,7 +93,18 @@ class NestedParams(BaseEstimator):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``name__option`` replaces the component `name` by a changed copy."""
+        """Set parameters.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by name; ``name__option`` replaces the component `name` by a changed copy.
+
+        Returns
+        -------
+        estimator
+            The estimator itself.
+        """
         known = self.get_params(deep=False)
         nested: dict[str, dict[str, Any]] = {}
         for name in list(params):
@@ -177,7 +198,9 @@ class FisherTransformer(TransformerMixin, NestedParams):
         return DataFrame(Z, index=ids)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to one safetensors file: arrays, and parameters as JSON in its header.
+        """Write the fitted model to one safetensors file.
+
+        The file has the arrays, and the parameters as JSON in its header.
 
         Parameters
         ----------

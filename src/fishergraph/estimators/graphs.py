@@ -67,6 +67,10 @@ class Readout(Component):
     unit : bool, default=False
         Divide every block of a graph by its length, which hides the graph's size.
 
+    See Also
+    --------
+    fishergraph.FisherGraphEmbedding : Takes it as `readout`.
+
     Examples
     --------
     >>> from fishergraph import FisherGraphEmbedding, Readout
@@ -170,7 +174,7 @@ class _GraphInput(NamedTuple):
 
 
 class FisherGraphEmbedding(FisherTransformer):
-    """Embed graphs with the geometry of a statistical manifold, without labels, in one pass.
+    """Embed graphs, without labels, in one pass.
 
     The nodes of all graphs go through the stages of a `FisherEmbedding` as one disjoint union. After each stage a graph
     is the multiset of its nodes' points, projected onto a mixture with many sharp components (`Readout`), and gives one
@@ -245,7 +249,7 @@ class FisherGraphEmbedding(FisherTransformer):
         self.verbose = verbose
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``nodes__name`` and ``readout__name`` reach those of the parts."""
+        # ``nodes__name`` needs an estimator to set it on.
         if self.nodes is None and "nodes" not in params and any(name.startswith("nodes__") for name in params):
             params = {"nodes": default_nodes(), **params}
         elif any(name.startswith("nodes__") for name in params):
@@ -272,11 +276,11 @@ class FisherGraphEmbedding(FisherTransformer):
         return self
 
     def fit_transform(self, graphs: Any, y: Any = None) -> Any:
-        """Fit, and return the embedding of the same graphs in one pass, with the bits of `fit` and `transform`.
+        """Fit, and return the embedding of the same graphs, in one pass.
 
         Parameters
         ----------
-        graphs, y
+        graphs, y : list of graphs, ignored
             See `fit`.
 
         Returns
@@ -288,11 +292,11 @@ class FisherGraphEmbedding(FisherTransformer):
 
     @each_warning_once()
     def transform(self, graphs: Any) -> Any:
-        """Return the embedding of the graphs. Nothing is learned.
+        """Return the embedding of the graphs; nothing is learned.
 
         Parameters
         ----------
-        graphs
+        graphs : list of graphs
             See `fit`.
 
         Returns
@@ -434,7 +438,9 @@ class FisherGraphEmbedding(FisherTransformer):
                     check_unit_spread(layer.theta, f"readout{t}")
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the columns: phi0_0, phi0_1, …, phi1_0, …: stage and position; psi with a kernel map.
+        """Return the names of the columns: phi0_0, phi0_1, …, phi1_0, ….
+
+        A name has the stage and the position in it; psi stands for phi with a kernel map.
 
         Parameters
         ----------

@@ -43,7 +43,7 @@ _PARAMETERS = {
 
 
 class FisherSetEmbedding(FisherTransformer):
-    """Embed sets of vectors with the geometry of a statistical manifold, without labels, in one pass.
+    """Embed sets of vectors, without labels, in one pass.
 
     A set is a sample from a distribution. It is projected onto a mixture by EM that starts at anchors learned from the
     members of all sets; the embedding is the whitened tangent vector φ there (Eq. 13, 18), or a kernel map ψ of it.
@@ -165,11 +165,11 @@ class FisherSetEmbedding(FisherTransformer):
         return self
 
     def fit_transform(self, X: Any, y: Any = None, *, weights: Any = None) -> Any:
-        """Fit, and return the embedding of the same sets in one pass, with the bits of `fit` and `transform`.
+        """Fit, and return the embedding of the same sets, in one pass.
 
         Parameters
         ----------
-        X, y, weights
+        X, y, weights : list of matrices, ignored, list of arrays
             See `fit`.
 
         Returns
@@ -181,11 +181,13 @@ class FisherSetEmbedding(FisherTransformer):
 
     @each_warning_once()
     def transform(self, X: Any, *, weights: Any = None) -> Any:
-        """Return the embedding of the sets. Nothing is learned; an empty set is a row of zeros.
+        """Return the embedding of the sets; nothing is learned.
+
+        An empty set is a row of zeros.
 
         Parameters
         ----------
-        X, weights
+        X, weights : list of matrices, list of arrays
             See `fit`.
 
         Returns
@@ -272,7 +274,9 @@ class FisherSetEmbedding(FisherTransformer):
             check_unit_spread(self.layer_.theta, "layer")
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the columns: phi_0, phi_1, …, or psi_0, psi_1, … with a kernel map.
+        """Return the names of the columns: phi_0, phi_1, ….
+
+        With a kernel map they are psi_0, psi_1, ….
 
         Parameters
         ----------

@@ -93,7 +93,7 @@ class Graphs:
 
     @property
     def shape(self) -> tuple[int]:
-        """(number of graphs,), which scikit-learn needs to take graphs[rows] in cross-validation."""
+        """(number of graphs,), which scikit-learn needs for graphs[rows]."""
         return (len(self),)
 
     @property

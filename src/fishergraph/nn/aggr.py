@@ -18,7 +18,9 @@ from fishergraph.ops.streams import random_stream
 
 
 class FisherAggregation(Aggregation):
-    """The Fisher embedding of every group of rows: φ = p^{-1/2} (μ − w), or W φ + b (Eq. 18).
+    """Fisher embedding of every group of rows, φ = p^{-1/2} (μ − w) (Eq. 18).
+
+    With `out_channels` it is W φ + b.
 
     An empty group has φ = 0.
 

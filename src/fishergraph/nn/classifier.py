@@ -55,7 +55,7 @@ _PARAMETERS = {
 
 
 class FisherClassifier(ClassifierMixin, NestedParams):
-    """Classify the nodes of a graph, from the labels of some of them, by Fisher layers trained end to end.
+    """Classify the nodes of a graph by Fisher layers that are trained end to end.
 
     The network is `FisherNet`: an input map, layers of Fisher embeddings of every node's multiset, and a linear
     classifier on all of them (Eq. 2). Its anchors start where k-means finds them without labels, as in Section 4.5 of
@@ -183,7 +183,7 @@ class FisherClassifier(ClassifierMixin, NestedParams):
         resume: bool = False,
         log: str | Path | None = None,
     ) -> Self:
-        """Train on the labelled rows; rows without a label belong to the graph all the same.
+        """Train on the labelled rows; the others belong to the graph all the same.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ class FisherClassifier(ClassifierMixin, NestedParams):
             Anything that `as_graph` takes; None makes every row its own multiset.
         val : mask or row numbers, optional
             Labelled rows that decide when to stop.
-        checkpoint, resume, log
+        checkpoint, resume, log : path, bool, path
             See `fishergraph.nn.train`.
 
         Returns
@@ -250,7 +250,7 @@ class FisherClassifier(ClassifierMixin, NestedParams):
 
         Parameters
         ----------
-        X, graph
+        X, graph : matrix and graph
             See `fit`. The same graph, a larger one, or another one.
 
         Returns
@@ -267,7 +267,7 @@ class FisherClassifier(ClassifierMixin, NestedParams):
 
         Parameters
         ----------
-        X, graph
+        X, graph : matrix and graph
             See `fit`.
 
         Returns
@@ -283,10 +283,8 @@ class FisherClassifier(ClassifierMixin, NestedParams):
 
         Parameters
         ----------
-        X, y, graph
-            See `fit`.
-        sample_weight : array of shape (n_nodes,), optional
-            Weights of the rows.
+        X, y, sample_weight, graph : matrix, labels, weights, graph
+            See `fit`; `sample_weight` has a weight for every row.
 
         Returns
         -------
@@ -362,7 +360,7 @@ class FisherClassifier(ClassifierMixin, NestedParams):
         }
 
     def check(self) -> None:
-        """Raise an `InputError` unless every parameter is valid; `fit` does the same first."""
+        """Raise an `InputError` unless every parameter is valid."""
         rule, device = choose_multiset(self.multiset), choose_device(self.device)
         network, training = choose_network(self.network), choose_training(self.training)
         network.check()
@@ -400,7 +398,7 @@ class FisherClassifier(ClassifierMixin, NestedParams):
                 )
 
     def save(self, path: str | Path) -> None:
-        """Write the trained model to one safetensors file: arrays, and parameters as JSON in its header.
+        """Write the trained model to one safetensors file.
 
         Parameters
         ----------

@@ -31,7 +31,9 @@ Pair = tuple[Tensor, Tensor | None]
 
 
 class FisherConv(MessagePassing):
-    """The Fisher embedding of the multiset of every node's neighbours, with a trained head: z_v = head(φ_v).
+    """Fisher embedding of every node's neighbours, with a trained head.
+
+    The result is z_v = head(φ_v).
 
     φ_v = p^{-1/2} (μ_v − w), where μ_vj = Σ_u a_vu α_uj x_u / Σ_u a_vu α_uj are the means of the neighbours after one
     EM step from the anchors w_j, which are parameters (Eq. 17, 18). No tensor has the size edges × features: the graph
@@ -152,13 +154,15 @@ class FisherConv(MessagePassing):
     def init_from_data(
         self, x: Tensor | Pair, edge_index: Any, edge_weight: Tensor | None = None, *, seed: Any = 0
     ) -> Self:
-        """Set anchors to centres of a sample of members, and landmarks to those of a sample of φ.
+        """Set anchors and landmarks to the centres of clusters of a sample.
+
+        Anchors are centres of members, landmarks those of φ.
 
         A linear or ReLU head keeps its random weights.
 
         Parameters
         ----------
-        x, edge_index, edge_weight
+        x, edge_index, edge_weight : tensors
             See `forward`.
         seed : int or random stream, default=0
             Decides the samples and the start of k-means.

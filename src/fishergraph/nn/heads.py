@@ -24,7 +24,9 @@ _NYSTROM = Nystrom()
 
 
 class NystromHead(LazyChannels):
-    """The Nyström map of the exponential kernel with trained landmarks: ψ(x) = ‖x‖ κ(W x/‖x‖) κ(W Wᵀ)^{-1/2}.
+    """Nyström map of the exponential kernel, with trained landmarks.
+
+    ψ(x) = ‖x‖ κ(W x/‖x‖) κ(W Wᵀ)^{-1/2}.
 
     κ(u) = exp((u − 1)/σ²). The landmarks W are the unit vectors of the rows of `weight`, which is free: a forward pass
     writes nothing to it, and its gradient is orthogonal to the rows.
@@ -36,7 +38,7 @@ class NystromHead(LazyChannels):
     out_channels : int
         Number of landmarks.
     bandwidth : float, default=1.0
-        σ of the kernel.
+        The bandwidth σ of the kernel.
 
     See Also
     --------
@@ -118,7 +120,7 @@ class NystromHead(LazyChannels):
         Returns
         -------
         Tensor of shape (n_rows, out_channels)
-            ψ of every row.
+            The map ψ of every row.
         """
         check_rows(x)
         self.expect(x.shape[1])

@@ -23,7 +23,7 @@ SUFFIXES = (".csv", ".jsonl")
 
 @dataclass
 class History:
-    """The rows of a training, and how it ended; `fishergraph.plots.training_curves` draws it.
+    """The rows of a training, and how it ended.
 
     Parameters
     ----------
@@ -36,6 +36,11 @@ class History:
         Whether the validation accuracy had not risen for `patience` epochs.
     interrupted : bool, default=False
         Whether Ctrl-C ended the training; the model has the best weights so far.
+
+    See Also
+    --------
+    train : Returns it.
+    fishergraph.plots.training_curves : Draws it.
 
     Examples
     --------
@@ -76,7 +81,9 @@ class History:
         return [row[name] for row in self.rows]
 
     def beats(self, row: dict[str, Any]) -> bool:
-        """Return whether a row is better than the best one: by validation accuracy, then by validation loss.
+        """Return whether a row is better than the best one.
+
+        The higher validation accuracy is better, then the lower validation loss.
 
         Without validation nodes the last epoch is the best.
 

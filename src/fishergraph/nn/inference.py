@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._parallel import row_blocks
-from fishergraph._validation import MOST_COLUMNS, check_device, check_integer
+from fishergraph._validation import MOST_COLUMNS, check_integer
+from fishergraph.device import choose_device
 from fishergraph.nn.lifted import block_sets, pooled
 from fishergraph.nn.rows import check_rows, take_rows
 from fishergraph.ops.torch_device import find_device
@@ -22,7 +23,7 @@ def model_device(model: nn.Module, device: Any) -> torch.device:
     """The device of that name; None is that of the parameters."""
     if device is None:
         return next(iter(model.parameters())).device
-    check_device(str(device), "float32")
+    choose_device(str(device))
     return find_device(str(device))
 
 

@@ -28,11 +28,11 @@ from fishergraph.ops.unit_rows.torch import unit_rows
 
 @dataclass(frozen=True, repr=False)
 class WeightedMixture(GaussianMixture):
-    """The Gaussian mixture of Eq. 16 with trained log-weights of the components, for networks.
+    """The Gaussian mixture of Eq. 16 with trained log-weights, for networks.
 
     Parameters
     ----------
-    fisher, tangent, power, unit, variance, sharpness
+    fisher, tangent, power, unit, variance, sharpness : options
         See `GaussianMixture`.
 
     See Also

@@ -36,7 +36,9 @@ NETWORK_NYSTROM = Nystrom(bandwidth=0.7)
 
 
 class FisherNet(nn.Module):
-    """Fisher layers on an input map, concatenated as in Eq. 2, and a linear classifier: C [ψ_0, ψ_1, …, ψ_T].
+    """Fisher layers on an input map, and a linear classifier.
+
+    The layers are concatenated as in Eq. 2: C [ψ_0, ψ_1, …, ψ_T].
 
     Parameters
     ----------
@@ -66,7 +68,7 @@ class FisherNet(nn.Module):
         first layer in any case, and the layers after it have the family ``following``.
     pooling : str, Aggregation or None, default=None
         A readout of graphs: the name of an aggregation of PyG, one of its modules, or "fisher".
-    **options
+    **options : dict
         ``heads``, ``family``, ``em``, ``multiset``, ``counts``, ``normalize``, ``residual`` and ``bias`` of
         `FisherConv`.
 
@@ -172,11 +174,11 @@ class FisherNet(nn.Module):
     @torch.no_grad()
     @each_warning_once()
     def init_from_data(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None, *, seed: int = 0) -> Self:
-        """Learn anchors and landmarks layer by layer without labels, in one pass (Section 4.5).
+        """Learn anchors and landmarks layer by layer without labels (Section 4.5).
 
         Parameters
         ----------
-        x, edge_index, edge_weight
+        x, edge_index, edge_weight : tensors
             See `forward`.
         seed : int, default=0
             Decides the samples and the start of k-means.
@@ -215,13 +217,15 @@ class FisherNet(nn.Module):
         num_sampled_nodes_per_hop: list[int] | None = None,
         num_sampled_edges_per_hop: list[int] | None = None,
     ) -> Tensor:
-        """Compute the logits, or the embedding, of every node; in a sampled batch of the first `batch_size`, the seeds.
+        """Compute the logits, or the embedding, of every node.
+
+        In a sampled batch these are the nodes of the first `batch_size` rows, the seeds.
 
         Parameters
         ----------
         x : Tensor of shape (n_nodes, in_channels)
             Features, dense or sparse CSR.
-        edge_index, edge_weight
+        edge_index, edge_weight : tensors
             See `FisherConv.forward`.
         batch : Tensor of shape (n_nodes,), optional
             The graph of every node, with pooling.
@@ -320,20 +324,22 @@ class FisherNet(nn.Module):
         device: Any = None,
         progress: Any = None,
     ) -> Tensor:
-        """Compute `forward` of all nodes without gradients or dropout, layer by layer, in blocks of rows.
+        """Compute `forward` of all nodes, layer by layer, in blocks of rows.
+
+        There are no gradients and no dropout.
 
         All neighbours are used. x and the result stay on the device of x.
 
         Parameters
         ----------
-        x, edge_index, edge_weight
+        x, edge_index, edge_weight : tensors
             See `forward`.
         batch_size : int, optional
             Rows of a block; None chooses.
         device : str or torch.device, optional
             The device that computes a block; None is that of the parameters.
         progress : callable, optional
-            progress(n) is called after every n rows of a layer.
+            Function that is called as ``progress(n)`` after every n rows of a layer.
 
         Returns
         -------

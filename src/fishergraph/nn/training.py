@@ -70,7 +70,9 @@ def train(
     log: str | Path | None = None,
     progress: Any = False,
 ) -> History:
-    """Train a model on the labelled nodes of a graph; it then has the weights of its best epoch, in evaluation mode.
+    """Train a model on the labelled nodes of a graph.
+
+    In the end it has the weights of its best epoch, and is in evaluation mode.
 
     The best epoch has the highest validation accuracy, and among equal ones the lowest validation loss; without
     validation nodes it is the last one. Accuracies are exact: all neighbours, no dropout, full precision.

@@ -43,6 +43,10 @@ def tensor_sets(
     TensorSets or LiftedSets
         The multisets, on the device of the edges.
 
+    See Also
+    --------
+    fishergraph.neighbourhoods : Multisets of NumPy arrays.
+
     Examples
     --------
     >>> import torch
