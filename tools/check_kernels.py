@@ -10,9 +10,9 @@ import math
 
 import torch
 
-from fishergraph.ops.attend.torch import posterior
 from fishergraph.ops.iterate.torch import Steps, em_means
 from fishergraph.ops.linear_head.torch import fisher_linear
+from fishergraph.ops.posterior.torch import posterior
 from fishergraph.ops.tensor_sets import TensorSets
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

@@ -42,7 +42,7 @@ FAULTS = (
         "value = load(pointer)",
         "ops/test_numba_backward.py",
     ),
-    Fault("ops/attend/numba_coefficients.py", "total += part", "total = part", "ops/test_backends.py"),
+    Fault("ops/_numba/members.py", "total += chunk", "total = chunk", "ops/test_backends.py"),
     Fault(
         "ops/iterate/numba.py",
         "in_logs = in_logs or not least_mass <= totals[v, j] < np.inf",
@@ -50,9 +50,9 @@ FAULTS = (
         "ops/test_backends.py",
     ),
     Fault(
-        "ops/attend/numba_coefficients.py",
-        "row[k] += anchor_share / total * anchor[k]",
-        "row[k] += anchor_share * anchor[k]",
+        "ops/_numba/members.py",
+        "row[k] += coefficient / total * anchor[k]",
+        "row[k] += coefficient * anchor[k]",
         "ops/test_backends.py",
     ),
     Fault(
@@ -70,7 +70,7 @@ FAULTS = (
     Fault(
         "ops/unit_rows/numba.py", "divisor = largest if largest > 0 else 1.0", "divisor = 1.0", "ops/test_unit_rows.py"
     ),
-    Fault("ops/attend/numba_gradients.py", "offsets[j] *= own[j]", "offsets[j] *= 1", "ops/test_numba_backward.py"),
+    Fault("ops/attend/numba.py", "offsets[j] *= alpha[j]", "offsets[j] *= 1", "ops/test_numba_backward.py"),
     Fault(
         "ops/attend/numba.py",
         "shift = np.where(totals > 0, shift, -np.inf)",

@@ -191,7 +191,7 @@ def block_mass(engine: Engine, family: Family, scored: Scored, sets: Sets, theta
 def _entry_scores(members: Array, sets: Sets, natural: Array, offsets: Array) -> Any:
     """⟨t_e, η_vj⟩ + c_vj of every entry e of every set v, (entry, anchor)."""
     if isinstance(members, np.ndarray):
-        from fishergraph.ops.iterate.numba_scores import entry_scores
+        from fishergraph.ops.iterate.numba import entry_scores
 
         return entry_scores(members, sets.indptr, np.ascontiguousarray(natural), np.ascontiguousarray(offsets))
     xp = array_namespace(members)
