@@ -24,8 +24,8 @@ from fishergraph._warn import each_warning_once
 from fishergraph.costs import network_learning
 from fishergraph.device import Device, choose_device
 from fishergraph.em.settings import EM, choose_em
+from fishergraph.estimators.arguments import features_and_graph
 from fishergraph.estimators.base import NestedParams, all_or_nothing
-from fishergraph.estimators.given import features_and_graph
 from fishergraph.estimators.inputs import InputSettings, check_same_source, read_host, structure_of
 from fishergraph.estimators.model_file import reading_model
 from fishergraph.estimators.state import ModelState
