@@ -17,6 +17,7 @@ lint: $(VENV)/installed-test  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+	$(BIN)/pyright --project pyright-core.json
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .
