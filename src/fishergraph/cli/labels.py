@@ -183,24 +183,18 @@ def _parts_of_masks(names: list[str], masks: list[Any], n_rows: int, path: Path)
 def write_predictions(path: Path, ids: np.ndarray, predicted: np.ndarray, classes: np.ndarray, proba: Any) -> None:
     """Write a row per node: id, prediction and, if they are passed, the probabilities p_CLASS."""
     import numpy as np
-    import pyarrow as pa
 
-    from fishergraph.io.arrow import write_blocks
+    from fishergraph.io.arrow import write_table
     from fishergraph.io.files import check_suffix, replacing
     from fishergraph.io.npz import SUFFIXES
 
     suffix = check_suffix(path, SUFFIXES)
-    chances = {} if proba is None else {f"p_{label}": proba[:, k] for k, label in enumerate(classes)}
+    ids, predicted, classes = (a.astype(str) if a.dtype == object else a for a in (ids, predicted, classes))
     with replacing(path) as part, part.open("wb") as file:
         if suffix == ".npz":
-            extra = {} if proba is None else {"classes": _plain(classes), "proba": proba}
-            np.savez(file, ids=_plain(ids), prediction=_plain(predicted), **extra)
+            extra = {} if proba is None else {"classes": classes, "proba": proba}
+            np.savez(file, ids=ids, prediction=predicted, **extra)
             return
-        columns = {"id": _plain(ids), "prediction": _plain(predicted), **chances}
-        table = pa.table({name: pa.array(column) for name, column in columns.items()})
-        write_blocks(file, suffix, table.schema, [table])
-
-
-def _plain(values: np.ndarray) -> np.ndarray:
-    """Objects as strings."""
-    return values.astype(str) if values.dtype == object else values
+        columns = {"id": ids.__getitem__, "prediction": predicted.__getitem__}
+        names = [] if proba is None else [f"p_{label}" for label in classes]
+        write_table(file, suffix, columns, len(ids), proba, names)
