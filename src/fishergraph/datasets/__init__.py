@@ -6,9 +6,7 @@ published ones are downloaded once.
     records     GraphData and GraphSet, which loaders return
     sources     the table of published data: licences, addresses, checksums
     prepare     scaled rows and self-loops, before an embedding
-    folders     where data is searched
-    download    resumed and verified downloads
-    archive     a folder or a zip file behind one interface
+    download    data folders; resumed and verified downloads
     formats     read_graph: recognises the layouts below
     npz, planetoid, reddit, ogb, shchur, pyg, tu    one layout each; pickled parses Planetoid's files
     table_pair  tables of nodes and edges, in and out
@@ -23,8 +21,15 @@ from typing import Any
 
 from fishergraph._errors import InputError
 from fishergraph._validation import look_up
-from fishergraph.datasets.download import check_file, fetch_file
-from fishergraph.datasets.folders import cache_folder, data_folders, existing_folders, npz_files, source_paths
+from fishergraph.datasets.download import (
+    cache_folder,
+    check_file,
+    data_folders,
+    existing_folders,
+    fetch_file,
+    npz_files,
+    source_paths,
+)
 from fishergraph.datasets.formats import FORMATS, described, read_graph
 from fishergraph.datasets.npz import BUNDLED, read_bundled, read_graph_npz, read_npz, write_graph_npz, write_npz
 from fishergraph.datasets.planetoid import read_planetoid
