@@ -127,7 +127,24 @@ def load_graph(name: Any, *, data_home: str | Path | None = None, verbose: Any =
 
 
 def known_graphs(data_home: str | Path | None = None) -> list[str]:
-    """The names that `load_graph` can load: published ones, and `.npz` files in the data folders."""
+    """List the names that `load_graph` can load.
+
+    Parameters
+    ----------
+    data_home : str or path, default=None
+        The only folder to search, as in `load_graph`.
+
+    Returns
+    -------
+    list of str
+        Published graphs, and `.npz` files in the data folders.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import known_graphs
+    >>> known_graphs()[:3]
+    ['cora', 'citeseer', 'pubmed']
+    """
     return list(dict.fromkeys([*SOURCES, *sorted(npz_files(data_home))]))
 
 
@@ -214,10 +231,34 @@ def find_graph(source: Source, data_home: str | Path | None = None) -> Path | No
 
 
 def fetch(name: str, *, data_home: str | Path | None = None, verbose: Any = False) -> list[Path]:
-    """The files of a published graph or set of graphs, downloaded if they do not exist, and verified.
+    """Download the files of a published graph or set of graphs.
 
-    They go into `data_home`, or into the cache folder. The next call continues a broken download. A file with a wrong
-    checksum is renamed to a name that ends in .old.
+    Files that exist are verified. The next call continues a broken download. A file with a wrong checksum is renamed
+    to a name that ends in .old.
+
+    Parameters
+    ----------
+    name : str
+        The name of a graph or set of graphs.
+    data_home : str or path, default=None
+        The folder of downloads; by default the cache folder.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Returns
+    -------
+    list of paths
+        The files.
+
+    See Also
+    --------
+    load_graph : Download and read a graph.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import fetch
+    >>> fetch("ogbn-arxiv", data_home="data")  # doctest: +SKIP
+    [PosixPath('data/ogbn-arxiv/arxiv.zip')]
     """
     (files,) = check_names([name])
     folder = data_folders(data_home)[-1]

@@ -52,10 +52,26 @@ def planetoid_names(folder: Path) -> list[str]:
 
 
 def read_planetoid(folder: str | Path, name: str | None = None) -> GraphData:
-    """The graph of the eight files of `name` in `folder` (by default of the only graph there), with the public split.
+    """Read a graph from the eight files of Planetoid, with the public split.
 
     Nodes that the test index skips (15 in Citeseer) become isolated nodes with zero features and class 0, as in other
-    readers; self-loops and repeated edges are dropped; features are not normalised.
+    readers. Self-loops and repeated edges are dropped. Features are not normalised.
+
+    Parameters
+    ----------
+    folder : str or path
+        The folder of the files ``ind.<name>.<part>``.
+    name : str, default=None
+        The name of the graph; by default that of the only one in the folder.
+
+    Returns
+    -------
+    GraphData
+        Features, adjacency, labels and split.
+
+    See Also
+    --------
+    read_graph : Read a graph in any layout.
     """
     folder = Path(folder)
     name = _only(folder) if name is None else name

@@ -31,6 +31,16 @@ class Preparation:
         Scale rows to Σ_j x_ij² = 1 or Σ_j |x_ij| = 1, or keep them; a row of zeros stays.
     loops : {"add", "drop", "keep"}, default="add"
         Self-loops: one at each node, none, or as published.
+
+    See Also
+    --------
+    prepare : Apply the steps.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import Preparation
+    >>> print(Preparation(rows="sum", loops="keep"))
+    both directions of an edge, rows of sum one, self-loops as published
     """
 
     binary: bool = False
@@ -46,10 +56,27 @@ METHOD = Preparation()
 
 
 def prepare(data: GraphData, preparation: Preparation | None = None) -> GraphData:
-    """The data as the method takes it: x_i / ‖x_i‖ for every row of X, and A with a diagonal of ones.
+    """Return the data as the method takes it.
 
-    The default `preparation` is that of the dataset of this name in `sources.SOURCES`, else `METHOD`. A second call
-    changes nothing.
+    By default rows are x_i / ‖x_i‖, and A has a diagonal of ones. A second call changes nothing.
+
+    Parameters
+    ----------
+    data : GraphData
+        The graph as published.
+    preparation : Preparation, default=None
+        The steps. By default those of the published dataset of this name, else `Preparation()`.
+
+    Returns
+    -------
+    GraphData
+        The graph with other features and self-loops.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import load_graph, prepare
+    >>> prepare(load_graph("cora")).graph.diagonal().min()
+    np.float32(1.0)
     """
     preparation = preparation_of(data.name) if preparation is None else preparation
     check_flag(preparation.binary, "binary")

@@ -32,9 +32,35 @@ def table_paths(path: str | Path) -> tuple[Path, Path]:
 
 
 def write_tables(data: GraphData, path: str | Path) -> tuple[Path, Path]:
-    """Write tables of edges (both directions) and nodes, both or neither; returns their paths.
+    """Write a table of edges and one of nodes, both or neither.
 
-    Labels are the names of classes, if they have names, and empty if a node has none; features are x0, x1, ….
+    Edges go both ways. Labels are the names of classes, if they have names, and empty if a node has none. Features are
+    x0, x1, ….
+
+    Parameters
+    ----------
+    data : GraphData
+        The graph.
+    path : str or path
+        `graph.csv` stands for the files `graph.edges.csv` and `graph.nodes.csv`; or .tsv, either with .gz, or .parquet.
+
+    Returns
+    -------
+    edges, nodes : path
+        The files that were written.
+
+    See Also
+    --------
+    read_graph : Read them back.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fishergraph.datasets import equal_mean_graph, write_tables
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     edges, nodes = write_tables(equal_mean_graph(8, 2), f"{folder}/graph.csv")
+    ...     nodes.read_text().splitlines()[0]
+    '"id","label","split","x0","x1"'
     """
     from fishergraph.io.arrow import write_table
 
@@ -74,9 +100,26 @@ def _pair(path: Path) -> tuple[Path, Path] | None:
 
 
 def read_tables(path: str | Path, name: str | None = None) -> GraphData:
-    """The graph of two tables, by the path of one of them; edges go both ways.
+    """Read a graph from a table of nodes and one of edges.
 
-    Labels that are non-negative integers are kept, others are numbered in the order of their text; empty ones are −1.
+    Edges go both ways. Labels that are non-negative integers are kept, others are numbered in the order of their text;
+    empty ones are −1.
+
+    Parameters
+    ----------
+    path : str or path
+        One of the two files that `write_tables` makes.
+    name : str, default=None
+        The name of the graph; by default that of the files.
+
+    Returns
+    -------
+    GraphData
+        Features, adjacency, labels and split.
+
+    See Also
+    --------
+    read_graph : Read a graph in any layout.
     """
     from fishergraph.io.arrow import column_names, node_header
     from fishergraph.io.tables import read_columns, read_edges, read_nodes

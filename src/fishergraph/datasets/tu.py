@@ -32,9 +32,25 @@ _OPTIONAL = ("node_labels", "node_attributes", "edge_labels", "edge_attributes")
 
 
 def read_tu(path: str | Path, name: str | None = None) -> GraphSet:
-    """The graph set in a folder or a zip file; `name` is the prefix of its files, by default the name of the folder.
+    """Read a set of graphs in the text format of the TU collection.
 
     Edges are made undirected; repeated lines are one edge. Features are float32.
+
+    Parameters
+    ----------
+    path : str or path
+        A folder or a zip file.
+    name : str, default=None
+        The prefix of the files; by default the name of the folder.
+
+    Returns
+    -------
+    GraphSet
+        Graphs, labels and folds.
+
+    See Also
+    --------
+    fishergraph.load_graphs : Load a set by name or path.
     """
     path = Path(path)
     name = name or path.name.removesuffix(".zip")
