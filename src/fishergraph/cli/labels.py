@@ -54,9 +54,13 @@ class Labels:
 
 def read_labels(path: Path, label: str, split: str | None) -> Labels:
     """Return the labels of a node file; with a split, a column or the masks of an npz, rows outside it have none."""
+    from fishergraph.io.npz import npz_keys
     from fishergraph.io.tables import read_columns
 
-    keys = _masks(path) if split is None else [split]
+    keys = [] if split is None else [split]
+    if split is None and path.suffix.lower() == ".npz":
+        masks = npz_keys(path)
+        keys = [name for name in _MASKS if name in masks and "train_mask" in masks]
     cells, *parts = read_columns(path, [label, *keys])
     if any(isinstance(cell, (list, dict)) for cell in cells):
         raise InputError(f"{label!r} in '{path}' must hold one class per row, got several; name another column.")
@@ -151,16 +155,6 @@ def _parts_of_cells(cells: list[Any], source: str) -> np.ndarray:
         got = f"{cells[wrong]!r} in row {wrong}"
         raise InputError(f"{source} must say train, val, test or nothing, got {got}; repair it.")
     return np.array([_PARTS[word] for word in words])
-
-
-def _masks(path: Path) -> list[str]:
-    """The masks that an npz file holds."""
-    if path.suffix.lower() != ".npz":
-        return []
-    from fishergraph.io.npz import npz_keys
-
-    keys = npz_keys(path)
-    return [name for name in _MASKS if name in keys and "train_mask" in keys]
 
 
 def _parts_of_masks(names: list[str], masks: list[Any], n_rows: int, path: Path) -> np.ndarray:

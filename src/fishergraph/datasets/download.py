@@ -32,7 +32,19 @@ Progress = Callable[[str, int | None], Any]  # (title, bytes) → a context mana
 
 
 def data_folders(data_home: str | Path | None = None) -> list[Path]:
-    """The folders to search, in order; downloads go into the last one."""
+    """Return the folders to search, in order.
+
+    Parameters
+    ----------
+    data_home : str or path, default=None
+        The only folder, if it is given. By default that of the environment variable FISHERGRAPH_DATA, if it is set, and
+        the cache folder.
+
+    Returns
+    -------
+    list of paths
+        The folders; downloads go into the last one.
+    """
     if data_home is not None:
         return [Path(data_home).expanduser()]
     named = os.environ.get("FISHERGRAPH_DATA")
@@ -40,7 +52,13 @@ def data_folders(data_home: str | Path | None = None) -> list[Path]:
 
 
 def cache_folder() -> Path:
-    """The folder for downloads: `fishergraph` in $XDG_CACHE_HOME, else in ~/.cache."""
+    """Return the folder for downloads.
+
+    Returns
+    -------
+    path
+        `fishergraph` in $XDG_CACHE_HOME, else in ~/.cache.
+    """
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "fishergraph"
 
@@ -125,17 +143,12 @@ def check_file(path: Path, file: File | None = None, *, again: bool = False) -> 
     expected = known or _noted(path)
     got = _sha256(path)
     if got != expected:
+        names = (f"{path.name}.old{'' if k == 1 else f'-{k}'}" for k in count(1))
+        free = next(target for name in names if not os.path.lexists(target := path.with_name(name)))
+        os.rename(path, free)
         reason = f"its SHA-256 checksum must be {expected}, got {got}, so it was changed or cut"
-        advice = f"it was renamed to '{_rename(path)}': download it again"
+        advice = f"it was renamed to '{free}': download it again"
         raise FileFormatError(path=path, reason=reason, advice=advice)
-
-
-def _rename(path: Path) -> Path:
-    """Rename a file to the first free one of name.old, name.old-2, …; returns its new path."""
-    names = (f"{path.name}.old{'' if k == 1 else f'-{k}'}" for k in count(1))
-    aside = next(target for name in names if not os.path.lexists(target := path.with_name(name)))
-    os.rename(path, aside)
-    return aside
 
 
 def _note(path: Path) -> Path:

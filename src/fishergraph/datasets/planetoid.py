@@ -74,7 +74,13 @@ def read_planetoid(folder: str | Path, name: str | None = None) -> GraphData:
     read_graph : Read a graph in any layout.
     """
     folder = Path(folder)
-    name = _only(folder) if name is None else name
+    if name is None:
+        names = planetoid_names(folder)
+        if len(names) != 1:
+            reason = f"it must hold the files of one Planetoid graph, got {', '.join(names) or 'none'}"
+            advice = "pass its name, load_graph(name, data_home=folder)"
+            raise FileFormatError(path=folder, reason=reason, advice=advice)
+        name = names[0]
     parts = _read_parts(folder, name)
     try:
         return _assemble(name, parts, folder / file_name(name, "graph"))
@@ -85,15 +91,6 @@ def read_planetoid(folder: str | Path, name: str | None = None) -> GraphData:
         reason = f"the eight files do not fit together ({problem})"
         advice = "replace them with the published files"
         raise FileFormatError(path=folder / file_name(name, "*"), reason=reason, advice=advice) from error
-
-
-def _only(folder: Path) -> str:
-    """The name of the one graph in the folder."""
-    names = planetoid_names(folder)
-    if len(names) != 1:
-        reason = f"it must hold the files of one Planetoid graph, got {', '.join(names) or 'none'}"
-        raise FileFormatError(path=folder, reason=reason, advice="pass its name, load_graph(name, data_home=folder)")
-    return names[0]
 
 
 def _read_parts(folder: Path, name: str) -> SimpleNamespace:

@@ -86,7 +86,10 @@ def prepare(data: GraphData, preparation: Preparation | None = None) -> GraphDat
     if X.ndim != 2:
         raise InputError(parameter="X", value=X.shape, expected="be a matrix of shape (node, feature)")
     check_finite_rows(X, "X")
-    X = _present(X) if preparation.binary else X
+    if preparation.binary and sp.issparse(X):
+        X = sp.csr_array(((X.data != 0).astype(np.float32), X.indices, X.indptr), shape=X.shape)
+    elif preparation.binary:
+        X = (X != 0).astype(np.float32)
     if preparation.rows != "raw":
         check_squares(X, "X")
     return replace(data, X=scale(X), graph=set_loops(check_compressed(data.graph, "graph")))
@@ -98,15 +101,6 @@ def preparation_of(name: str) -> Preparation:
 
     source = published(name)
     return METHOD if source is None else source.preparation
-
-
-def _present(X: Any) -> Any:
-    """1 for every entry that is not zero."""
-    if not sp.issparse(X):
-        return (X != 0).astype(np.float32)
-    X = sp.csr_array(X, copy=True)
-    X.data = (X.data != 0).astype(np.float32)
-    return X
 
 
 def _scaled(norm: Callable[[np.ndarray], np.ndarray]) -> Callable[[Any], Any]:

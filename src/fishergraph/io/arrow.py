@@ -101,8 +101,11 @@ def _read_text(file: TextFile, ids: Choice) -> pa.Table:
         table = file.read().rename_columns(file.names)
     except pa.ArrowInvalid:  # a type that changes after the first chunk, or a line end in quotes
         table = None
-    # Few files need the second, slower reading.
-    if table is None or not _are_exact([table.column(k) for k in columns], file):
+    # Arrow keeps ids as written if all are text, or integers written as they are printed. Few files are read again.
+    ids_read = [] if table is None else [table.column(k) for k in columns]
+    kinds = {str(column.type) for column in ids_read}
+    exact = kinds <= {"int64", "string"} and not any(column.null_count for column in ids_read)
+    if table is None or not (kinds <= {"string"} or (exact and not loses_zeros(file))):
         table, repair = file.read_words(columns), _integers
     else:
         repair = _trimmed
@@ -110,14 +113,6 @@ def _read_text(file: TextFile, ids: Choice) -> pa.Table:
         if str(table.column(k).type) == "string":
             table = table.set_column(k, file.names[k], cast(Any, repair(table.column(k))))
     return _without_hex(table, columns, file)
-
-
-def _are_exact(columns: list[pa.ChunkedArray], file: TextFile) -> bool:
-    """Whether Arrow kept the ids as written: all are text, or integers written as they are printed."""
-    kinds = {str(column.type) for column in columns}
-    if kinds <= {"string"}:
-        return True
-    return kinds <= {"int64", "string"} and not any(c.null_count for c in columns) and not loses_zeros(file)
 
 
 def _without_hex(table: pa.Table, ids: list[int], file: TextFile) -> pa.Table:

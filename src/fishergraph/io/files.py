@@ -90,18 +90,6 @@ def check_folder(path: Path) -> None:
         raise OSError(f"the output '{path}' is {_kind(path)}; choose another path.")
     if not os.path.isdir(path.parent):
         raise FileNotFoundError(f"the folder of '{path}' does not exist; create '{path.parent}' first.")
-    _check_name(path)
-    try:
-        writable = os.access(path.parent, os.W_OK)
-        tempfile.TemporaryFile(dir=path.parent).close()  # some file systems answer yes and then refuse
-    except OSError:
-        writable = False
-    if not writable:
-        raise PermissionError(f"the folder '{path.parent}' is not writable; choose another.")
-
-
-def _check_name(path: Path) -> None:
-    """Raise for a name that the file system does not accept, such as one that is too long."""
     try:
         path.lstat()
     except FileNotFoundError:
@@ -110,6 +98,13 @@ def _check_name(path: Path) -> None:
         raise OSError(
             f"the file name '{path.name}' cannot be written ({error.strerror}); choose a shorter one."
         ) from None
+    try:
+        writable = os.access(path.parent, os.W_OK)
+        tempfile.TemporaryFile(dir=path.parent).close()  # some file systems answer yes and then refuse
+    except OSError:
+        writable = False
+    if not writable:
+        raise PermissionError(f"the folder '{path.parent}' is not writable; choose another.")
 
 
 def check_text(path: Path, head: bytes, *, zipped: bool) -> None:

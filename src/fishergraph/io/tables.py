@@ -161,8 +161,13 @@ def read_nodes(
     pandas_index = [name for name in table.column_names if name.startswith("__index_level_")]
     aside, wanted = {*drop, *pandas_index, *keys}, set(table.column_names if only is None else only)
     names = [name for name in table.column_names if name in wanted and name not in aside]
-    if not keys and names:
-        _warn_of_ids(path, names[0], table.column(names[0]))
+    first = table.column(names[0]) if names and not keys else None
+    if first is not None and str(first.type).startswith(("int", "uint")) and 1 < len(first) == len(first.unique()):
+        text = (
+            f"'{path}' has no column id, node or node_id: its rows are the nodes 0, 1, …, and {names[0]!r}, which "
+            f"holds distinct integers, is a feature. If it holds the ids, pass id_column={names[0]!r} (--id-column)."
+        )
+        warn(FishergraphWarning(text, kind=f"ids of {path}"))
     return ids, _features(path, table.select(names), named=bool(keys)), names
 
 
@@ -191,16 +196,6 @@ def _check_columns(path: Path, columns: list[str], wanted: Sequence[str]) -> Non
             more = f", … ({len(columns)} columns)" if len(columns) > 10 else ""
             reason = f"it has no column {name!r}, but {shown}{more}"
             raise FileFormatError(path=path, reason=reason, advice="name one of these")
-
-
-def _warn_of_ids(path: Path, name: str, column: pa.ChunkedArray) -> None:
-    """Warn if the rows are numbered and the first column could hold their ids."""
-    if str(column.type).startswith(("int", "uint")) and 1 < len(column) == len(column.unique()):
-        text = (
-            f"'{path}' has no column id, node or node_id: its rows are the nodes 0, 1, …, and {name!r}, which holds "
-            f"distinct integers, is a feature. If it holds the ids, pass id_column={name!r} (--id-column)."
-        )
-        warn(FishergraphWarning(text, kind=f"ids of {path}"))
 
 
 def _features(path: Path, table: pa.Table, *, named: bool) -> np.ndarray:
@@ -330,14 +325,9 @@ def check_written_ids(path: PathLike, ids: Any) -> pa.Array:
     """Ids as int64 or text; raises if `read_nodes` could not read them back from a file of this name."""
     values = ids if isinstance(ids, np.ndarray) else list(ids)
     if not isinstance(values, np.ndarray) or values.dtype == object:
-        values = [value if isinstance(value, str) else _plain_id(value) for value in values]
-        values = values if len({type(value) for value in values}) < 2 else [str(value) for value in values]
+        integers = [isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values]
+        plain = all(integers) and all(-(2**63) <= value < 2**63 for value in values)
+        values = [int(value) if plain else str(value) for value in values]
     keys = distinct_ids(values, "ids")
     check_kept(check_suffix(Path(path), SUFFIXES), pa.table({"id": keys}))
     return keys
-
-
-def _plain_id(value: Any) -> int | str:
-    """An integer of 64 bits unchanged, anything else as its text."""
-    integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    return int(value) if integer and -(2**63) <= value < 2**63 else str(value)
