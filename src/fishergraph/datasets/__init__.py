@@ -180,17 +180,18 @@ def load_graphs(name: str | Path, *, data_home: str | Path | None = None, verbos
     GraphSet('pair': Graphs(2 graphs: 5 nodes, 6 directed edges), 2 classes, no folds)
     """
     path = Path(name).expanduser()
-    if path.exists():
-        return read_graph_npz(path) if path.suffix == ".npz" else read_tu(path)
-    if (found := find_graphs(str(name), data_home)) is None:
-        if name not in TU_FILES:
-            raise FileNotFoundError(
-                f"there is no graph set at {path}, nor as {name}/{name}_A.txt, {name}.zip or {name}.npz in "
-                f"{data_folders(data_home)[0]}; put it there, pass data_home, or choose one that can be downloaded: "
-                f"{', '.join(TU_FILES)}."
-            )
-        (found,) = fetch(str(name), data_home=data_home, verbose=verbose)
-    return read_graph_npz(found) if found.suffix == ".npz" else read_tu(found, str(name))
+    prefix = None if path.exists() else str(name)  # of the files of a set in the format of the TU collection
+    if prefix is not None and (local := find_graphs(prefix, data_home)) is not None:
+        path = local
+    elif prefix in TU_FILES:
+        (path,) = fetch(prefix, data_home=data_home, verbose=verbose)
+    elif prefix is not None:
+        raise FileNotFoundError(
+            f"there is no graph set at {path}, nor as {name}/{name}_A.txt, {name}.zip or {name}.npz in "
+            f"{data_folders(data_home)[0]}; put it there, pass data_home, or choose one that can be downloaded: "
+            f"{', '.join(TU_FILES)}."
+        )
+    return read_graph_npz(path) if path.suffix == ".npz" else read_tu(path, prefix)
 
 
 def find_graphs(name: str, data_home: str | Path | None = None) -> Path | None:

@@ -135,13 +135,12 @@ def check_file(path: Path, file: File | None = None, *, again: bool = False) -> 
     """
     check_regular(path)
     note = _note(path)
-    known = file.sha256 if file is not None and again else None
-    if not note.is_file() and known is None:
+    published = file.sha256 if file is not None and again else None
+    if not note.is_file() and published is None:
         return
     if not again and note.is_file() and path.stat().st_mtime_ns <= note.stat().st_mtime_ns:
         return
-    expected = known or _noted(path)
-    got = _sha256(path)
+    expected, got = published or _noted(path), _sha256(path)
     if got != expected:
         names = (f"{path.name}.old{'' if k == 1 else f'-{k}'}" for k in count(1))
         free = next(target for name in names if not os.path.lexists(target := path.with_name(name)))

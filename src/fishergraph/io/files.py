@@ -29,11 +29,11 @@ MAGIC = {b"PAR1": "parquet", b"PK\x03\x04": "npz or zip", b"\x1f\x8b": "gz", b"<
 
 def check_suffix(path: Path, suffixes: Iterable[str]) -> str:
     """The suffix of a file name, in lower case, one of `suffixes`."""
-    known = list(suffixes)
-    for suffix in sorted(known, key=len, reverse=True):
+    suffixes = list(suffixes)
+    for suffix in sorted(suffixes, key=len, reverse=True):
         if path.name.lower().endswith(suffix):
             return suffix
-    expected, advice = f"end in {', '.join(known)}", "rename or convert the file"
+    expected, advice = f"end in {', '.join(suffixes)}", "rename or convert the file"
     raise InputError(parameter="a file name", value=path.name, expected=expected, advice=advice)
 
 
