@@ -34,7 +34,7 @@ ORDER = [
     *("_arrays", "_component", "config", "device", "_records", "_edges", "io", "_alignment", "graph", "graphs"),
     *("counters", "cores", "structural", "diffusion", "multiset", "family", "ops", "em", "embedding", "bounds"),
     *("kernel_map", "published", "walk", "layer", "costs", "stack", "presets", "estimators", "kernels", "nn", "probes"),
-    *("scale", "datasets", "plots", "explore", "cli", "lab", "__main__"),
+    *("datasets", "plots", "cli", "lab", "__main__"),
 ]
 
 # torch appears here and nowhere else.
