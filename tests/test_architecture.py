@@ -34,8 +34,8 @@ ORDER = [
     ),
     *("_arrays", "_component", "config", "device", "_records", "io", "graph", "graphs"),
     *("counters", "cores", "structural", "diffusion", "multiset", "family", "ops", "em", "embedding", "bounds"),
-    *("kernel_map", "published", "walk", "layer", "stack", "costs", "presets", "estimators", "kernels", "nn", "probes"),
-    *("scale", "datasets", "plots", "explore", "cli", "lab", "__main__"),
+    *("kernel_map", "published", "walk", "layer", "costs", "stack", "presets", "estimators", "kernels", "nn", "probes"),
+    *("datasets", "plots", "cli", "lab", "__main__"),
 ]
 
 # torch appears here and nowhere else.
