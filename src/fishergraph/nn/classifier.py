@@ -31,11 +31,12 @@ from fishergraph.family import Family, choose_family
 from fishergraph.multiset import Rule, choose_multiset
 from fishergraph.nn.classifier_file import read_classes, read_network
 from fishergraph.nn.history import History, read_history
-from fishergraph.nn.labels import UNLABELLED, check_split, hold_out, read_labels, read_rows, read_weights
+from fishergraph.nn.labels import hold_out, read_labels, read_weights
 from fishergraph.nn.lifted import n_outputs
 from fishergraph.nn.models import FisherNet
-from fishergraph.nn.rows import as_tensor
+from fishergraph.nn.rows import as_tensor, node_numbers
 from fishergraph.nn.settings import Network, Training, choose_network, choose_training
+from fishergraph.nn.task import UNLABELLED, check_split
 from fishergraph.nn.training import own_randomness, train
 from fishergraph.ops.tensor_edges import tensor_sets
 from fishergraph.ops.torch_device import find_device, to_numpy
@@ -207,8 +208,12 @@ class FisherClassifier(ClassifierMixin, FisherEstimator):
         check_row_order(y, ids, _IN_ORDER)
         network, training, n_nodes = choose_network(self.network), choose_training(self.training), n_outputs(sets)
         self.classes_, codes = read_labels(y, n_nodes)
-        held = hold_out(codes, training.validation_fraction, split_seed) if val is None else read_rows(val, n_nodes)
-        rows = check_split(self.classes_, codes, held)
+        if val is None:
+            held = hold_out(codes, training.validation_fraction, split_seed)
+        else:
+            held = node_numbers(val, n_nodes, "val").unique().numpy()
+        rows = np.setdiff1d(np.flatnonzero(codes != UNLABELLED), held)
+        check_split(*map(torch.from_numpy, (codes, rows, held)), names=self.classes_.tolist())
         if len(codes) == 1 and network.head == "relu":
             raise InputError("head='relu' has a batch norm, which needs two rows, got n_samples=1; use 'linear'.")
         device = find_device(choose_device(self.device).name)

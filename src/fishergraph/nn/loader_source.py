@@ -14,7 +14,7 @@ from fishergraph._errors import InputError, InputTypeError
 from fishergraph._validation import MOST_COLUMNS, check_integer
 from fishergraph.multiset import Multisets
 from fishergraph.nn.edges import checked_edges
-from fishergraph.nn.rows import is_sparse, take_rows
+from fishergraph.nn.rows import is_sparse, node_numbers, take_rows
 from fishergraph.nn.sampling import MemberRows, rows_of_edges, rows_of_sets
 from fishergraph.ops.tensor_edges import tensor_sets
 from fishergraph.ops.tensor_sets import TensorSets, check_range, check_sets
@@ -172,30 +172,10 @@ def check_input_nodes(input_nodes: Any, n_nodes: int) -> tuple[np.ndarray, np.nd
     """
     if input_nodes is None:
         return np.arange(n_nodes), np.arange(n_nodes)
-    try:
-        nodes = torch.as_tensor(input_nodes).cpu()
-    except (TypeError, ValueError, RuntimeError):
-        nodes = None
-    if nodes is None or nodes.ndim != 1 or nodes.is_floating_point() or nodes.is_complex():
-        raise InputError(
-            parameter="input_nodes",
-            expected="be None, a mask or a list of integers",
-            got=type(input_nodes).__name__ if nodes is None else f"{nodes.dtype} of {tuple(nodes.shape)}",
-            advice="pass for instance data.train_mask",
-        )
-    masked = nodes.dtype == torch.bool
-    if masked and len(nodes) != n_nodes:
-        raise InputError(
-            parameter="input_nodes",
-            expected=f"have one entry for each of the {n_nodes} nodes as a mask",
-            got=str(len(nodes)),
-            advice="pass a mask of all nodes, or the numbers of the nodes",
-        )
-    seeds = (torch.nonzero(nodes).ravel() if masked else nodes.long()).numpy()
-    if len(seeds) == 0 or seeds.min() < 0 or seeds.max() >= n_nodes:
-        got = f"{seeds.min()} … {seeds.max()}" if len(seeds) else "none"
-        expected = f"be nodes 0 … {n_nodes - 1}, at least one"
-        raise InputError(parameter="input_nodes", expected=expected, got=got, advice="number nodes by rows")
+    seeds = node_numbers(input_nodes, n_nodes, "input_nodes").numpy()
+    if not len(seeds):
+        raise InputError(parameter="input_nodes", expected="hold at least one node", got="none")
+    masked = torch.as_tensor(input_nodes if isinstance(input_nodes, Tensor) else np.asarray(input_nodes)).dtype == torch.bool
     return seeds, seeds if masked else np.arange(len(seeds))
 
 
