@@ -45,12 +45,8 @@ def make_mixture(
     """
     chosen, steps, normalize = choose_family(family), choose_em(em), check_flag(normalize, "normalize")
     if steps.init == "spherical" and (lifted or not normalize):
-        raise InputError(
-            parameter="em",
-            value=steps,
-            expected="have another init than 'spherical' if points are not unit vectors",
-            advice="set normalize=True and a multiset of nodes, or use init='kmeans'",
-        )
+        expected = "have another init than 'spherical' if points are not unit vectors"
+        raise InputError(parameter="em", value=steps, expected=expected, advice="use init='kmeans'")
     options: dict[str, Any] = {"heads": heads, "counts": counts, "em": steps}
     if isinstance(chosen, GaussianMixture) and chosen.plain:
         return Mixture(in_channels, num_anchors, family=chosen, normalize=normalize and not lifted, **options)
@@ -78,19 +74,10 @@ class FamilyMixture(Mixture):
 
     def __init__(self, in_channels: int, num_anchors: int, *, family: Family, em: EM, heads: int = 1, **options: Any):
         if family.fisher != "approximate":
-            raise InputError(
-                parameter="fisher",
-                value=family.fisher,
-                expected="be 'approximate' in a network, which has the Fisher matrix in closed form",
-                advice="leave it",
-            )
+            raise InputError(parameter="fisher", value=family.fisher, expected="be 'approximate' in a network")
         if family.tangent == "score" and em.n_iter > 1:
-            raise InputError(
-                parameter="em",
-                value=em,
-                expected="have n_iter=1 with tangent='score', which is a gradient at θ_0",
-                advice="leave n_iter=1",
-            )
+            expected = "have n_iter=1 with tangent='score', which is a gradient at θ_0"
+            raise InputError(parameter="em", value=em, expected=expected)
         chart = look_up(CHARTS, family.name, "family of a network (or 'gaussian-mixture' with tangent='estimate')")
         self.weighted = "log_weights" in family.theta._fields  # type: ignore[attr-defined]
         components = family.n_components(check_integer(num_anchors, "num_anchors", least=1))

@@ -50,12 +50,8 @@ class WeightedMixture(GaussianMixture):
 
     def at_centres(self, centres: Any, members: Any) -> Any:
         """Raise: estimators have no trained weights."""
-        raise InputError(
-            parameter="family",
-            value=self,
-            expected="be a family of estimators, which do not train weights",
-            advice="use GaussianMixture, or DiagonalMixture, which learns its weights",
-        )
+        expected, advice = "be a family of estimators, which do not train weights", "use DiagonalMixture"
+        raise InputError(parameter="family", value=self, expected=expected, advice=advice)
 
 
 class Mixture(LazyChannels):

@@ -103,10 +103,10 @@ def dropped(x: Tensor, rate: float, training: bool) -> Tensor:
 
 
 def described(value: Any) -> str:
-    """The dtype and shape of a tensor or array in words, or the type of anything else."""
-    if not hasattr(value, "dtype") or not hasattr(value, "shape"):
+    """The dtype, shape and layout of a tensor in words, or the type of anything else."""
+    if not isinstance(value, Tensor):
         return type(value).__name__
-    return f"{value.dtype} of {tuple(value.shape)}"
+    return f"{value.dtype} of {tuple(value.shape)}" + (f" ({value.layout})" if value.layout != torch.strided else "")
 
 
 def check_rows(x: Any, *, sparse: bool = True) -> None:
