@@ -412,7 +412,7 @@ BAD = {
     "bytes": ({"y": np.where(Y > 0, b"a", b"b")}, "y"),
     "dates": ({"y": Y.astype("M8[D]")}, "y"),
     "val of several lengths": ({"val": [[1, 2], [3]]}, "val"),
-    "val without labels": ({"val": TEST}, "row 36"),
+    "val without labels": ({"val": TEST}, "36"),
     "val out of range": ({"val": [3, 60]}, "val"),
     "short mask": ({"val": np.ones(9, dtype=bool)}, "mask"),
     "val of floats": ({"val": [0.5]}, "float64"),

@@ -62,13 +62,19 @@ def _named_first(method: F) -> F:
     return call  # type: ignore[return-value]
 
 
-class NestedParams(BaseEstimator):
-    """An estimator whose parameters may be components, which a search reaches by ``name__option``.
+class FisherEstimator(BaseEstimator):
+    """The base of the estimators: model files, and components as parameters.
 
-    `_chosen` says how a parameter becomes its component: a name, a number or None stands for one.
+    A search reaches the options of a component by ``name__option``. `_chosen` says how a parameter becomes its
+    component: a name, a number or None stands for one.
     """
 
     _chosen: ClassVar[dict[str, Callable[[Any], Any]]] = {}
+
+    # The fitted attributes that every model file has, beside the records of `_state`.
+    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_",)
+
+    __repr__ = short_params
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name.
@@ -130,6 +136,63 @@ class NestedParams(BaseEstimator):
             params[parent] = component.set_params(**options)
         return super().set_params(**params)
 
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one safetensors file.
+
+        The file has the arrays, and the parameters as JSON in its header.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; it appears complete or not at all.
+        """
+        check_is_fitted(self)
+        write_model(path, type(self).__name__, self.get_params(deep=False), vars(self), self._state(), self._weights())
+
+    @classmethod
+    def load(cls, path: str | Path, *, device: str | Device | None = None) -> Self:
+        """Read a model that `save` wrote; it gives the same bits.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        device : str or Device, optional
+            Replaces the device the model was fitted on.
+
+        Returns
+        -------
+        estimator
+            The fitted model.
+        """
+        with reading_model(path):
+            state = ModelState.read(path, cls.__name__)
+            model = cls(**state.params)
+            vars(model).update(state.fitted(cls._remembered))
+            model._restore(state)
+            state.finish()
+        return model if device is None else model.set_params(device=device)
+
+    def _state(self) -> dict[str, Any]:
+        """The fitted records by name, for a model file."""
+        raise NotImplementedError
+
+    def _weights(self) -> dict[str, np.ndarray]:
+        """Arrays of a model file beside those of the records."""
+        return {}
+
+    def _restore(self, state: ModelState) -> None:
+        """Take the fitted records of a model file, and raise unless they fit the parameters."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        family = getattr(self, "family", "gaussian-mixture")
+        support = getattr(family, "support", family)
+        tags.input_tags.positive_only = isinstance(support, str) and support in ("multinomial", "counts")
+        return tags
+
 
 def _chosen_or_none(choose: Callable[[Any], Any], value: Any) -> Any:
     try:
@@ -138,7 +201,7 @@ def _chosen_or_none(choose: Callable[[Any], Any], value: Any) -> Any:
         return None
 
 
-class FisherTransformer(TransformerMixin, NestedParams):
+class FisherTransformer(TransformerMixin, FisherEstimator):
     """The base of the embeddings."""
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -159,11 +222,6 @@ class FisherTransformer(TransformerMixin, NestedParams):
         "kernel": choose_kernel,
         "device": choose_device,
     }
-
-    # The fitted attributes that every model file has, beside the records of `_state`.
-    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_",)
-
-    __repr__ = short_params
 
     def _seed_words(self) -> list[int]:
         """Four words drawn from `random_state`: every stream of a fit comes from them."""
@@ -207,57 +265,8 @@ class FisherTransformer(TransformerMixin, NestedParams):
 
         return DataFrame(Z, index=ids)
 
-    def save(self, path: str | Path) -> None:
-        """Write the fitted model to one safetensors file.
-
-        The file has the arrays, and the parameters as JSON in its header.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; it appears complete or not at all.
-        """
-        check_is_fitted(self)
-        write_model(path, type(self).__name__, self.get_params(deep=False), vars(self), self._state())
-
-    @classmethod
-    def load(cls, path: str | Path, *, device: str | Device | None = None) -> Self:
-        """Read a model that `save` wrote; its `transform` gives the same bits.
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-        device : str or Device, optional
-            Replaces the device the model was fitted on.
-
-        Returns
-        -------
-        estimator
-            The fitted model.
-        """
-        with reading_model(path):
-            state = ModelState.read(path, cls.__name__)
-            model = cls(**state.params)
-            vars(model).update(state.fitted(cls._remembered))
-            model._restore(state)
-            state.finish()
-        return model if device is None else model.set_params(device=device)
-
-    def _state(self) -> dict[str, Any]:
-        """The fitted records by name, for a model file."""
-        raise NotImplementedError
-
-    def _restore(self, state: ModelState) -> None:
-        """Take the fitted records of a model file, and raise unless they fit the parameters."""
-        raise NotImplementedError
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        family = getattr(self, "family", "gaussian-mixture")
-        support = getattr(family, "support", family)
-        tags.input_tags.positive_only = isinstance(support, str) and support in ("multinomial", "counts")
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

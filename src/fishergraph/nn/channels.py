@@ -22,12 +22,8 @@ def check_widths(in_channels: Any) -> tuple[Any, Any]:
     """The widths of sources and targets, passed as one or as a pair."""
     pair = tuple(in_channels) if isinstance(in_channels, (tuple, list)) else (in_channels, in_channels)
     if len(pair) != 2 or not all(isinstance(width, (int, np.integer)) for width in pair):
-        raise InputError(
-            parameter="in_channels",
-            value=in_channels,
-            expected="be a width (-1 takes that of the first input) or a pair of them",
-            advice="pass the number of features of x",
-        )
+        expected = "be a number of features (-1 takes that of the first input) or a pair of them"
+        raise InputError(parameter="in_channels", value=in_channels, expected=expected)
     return pair
 
 
@@ -74,12 +70,9 @@ class LazyChannels(nn.Module):
         if self.in_channels == in_channels:
             return
         if self.in_channels > 0:
-            raise InputError(
-                parameter="x",
-                expected=f"have {self.in_channels} features, as {type(self).__name__} was made for",
-                got=str(in_channels),
-                advice="pass in_channels=-1 to take the width of the first input",
-            )
+            expected = f"have {self.in_channels} features, as {type(self).__name__} was made for"
+            advice = "pass in_channels=-1 to take the width of the first input"
+            raise InputError(parameter="x", expected=expected, got=str(in_channels), advice=advice)
         shape = self.shape(in_channels)
         check_size(shape)
         self.in_channels = in_channels

@@ -1,4 +1,4 @@
-"""Labels of scikit-learn users: any classes, some rows without one, and some held out for validation."""
+"""Labels of scikit-learn users: any classes, and some rows without one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sklearn.utils.validation import column_or_1d
 from fishergraph._arrays import unmasked
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._warn import warn
+from fishergraph.nn.task import UNLABELLED
 
-UNLABELLED = -1
 _LABELS = (str, int, float, np.bool_, np.integer, np.floating)
 
 
@@ -133,39 +133,3 @@ def hold_out(codes: np.ndarray, fraction: float, seed: int) -> np.ndarray:
         rows = np.flatnonzero(codes == label)
         chosen.append(rng.permutation(rows)[: int(fraction * len(rows))])
     return np.sort(np.concatenate(chosen))
-
-
-def read_rows(val: Any, n_rows: int) -> np.ndarray:
-    """Row numbers, from a mask or from numbers."""
-    try:
-        val = np.asarray(val)
-    except ValueError:  # nested lists of several lengths
-        val = np.array(val, dtype=object)
-    val = val if val.size else np.zeros(0, dtype=np.int64)  # no row is held out
-    mask = val.dtype == bool
-    if val.ndim != 1 or val.dtype.kind not in "biu" or (mask and len(val) != n_rows):
-        expected = f"be a mask with an entry for each of the {n_rows} rows, or row numbers"
-        got = f"{val.dtype} of shape {val.shape}"
-        raise InputError(parameter="val", expected=expected, got=got, advice="pass one of these")
-    rows = np.flatnonzero(val) if mask else np.unique(val)
-    if len(rows) and not 0 <= rows[0] <= rows[-1] < n_rows:
-        got = f"{rows[0]} to {rows[-1]}"
-        raise InputError(parameter="val", expected=f"hold rows 0 to {n_rows - 1}", got=got, advice="leave others out")
-    return rows
-
-
-def check_split(classes: np.ndarray, codes: np.ndarray, val: np.ndarray) -> np.ndarray:
-    """The rows to train on: labelled and not held out, some of every class."""
-    bare = val[codes[val] == UNLABELLED]
-    if len(bare):
-        got = f"row {bare[0]} without (the first of {len(bare)})"
-        raise InputError(parameter="val", expected="hold rows with a label", got=got, advice="leave these out")
-    train = np.setdiff1d(np.flatnonzero(codes != UNLABELLED), val)
-    absent = np.setdiff1d(codes[val], codes[train])
-    if len(absent):
-        label, count = classes[absent[:1]].tolist()[0], int((codes == absent[0]).sum())
-        raise InputError(
-            f"class {label!r} must have a row to train on, got {count} labelled rows of it, all in val; "
-            "take one out of val, or remove its labels."
-        )
-    return train

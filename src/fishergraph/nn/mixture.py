@@ -50,12 +50,8 @@ class WeightedMixture(GaussianMixture):
 
     def at_centres(self, centres: Any, members: Any) -> Any:
         """Raise: estimators have no trained weights."""
-        raise InputError(
-            parameter="family",
-            value=self,
-            expected="be a family of estimators, which do not train weights",
-            advice="use GaussianMixture, or DiagonalMixture, which learns its weights",
-        )
+        expected, advice = "be a family of estimators, which do not train weights", "use DiagonalMixture"
+        raise InputError(parameter="family", value=self, expected=expected, advice=advice)
 
 
 class Mixture(LazyChannels):
@@ -68,6 +64,7 @@ class Mixture(LazyChannels):
     anchors: nn.Parameter
     bias: nn.Parameter | None
     weighted = False  # whether components have log-weights
+    learned = "variance"  # the attribute that is learned from data but not trained
 
     def __init__(
         self,
@@ -218,11 +215,11 @@ class Mixture(LazyChannels):
         return Steps(self.variance, self.em.prior, self.em.n_iter, self.slack)
 
     def get_extra_state(self) -> Tensor:
-        """The variance as a tensor, so that files of tensors can hold it."""
-        return torch.tensor(self.variance, dtype=torch.float64)
+        """What is learned but not trained as a tensor, so that files of tensors can hold it."""
+        return torch.tensor(getattr(self, self.learned), dtype=torch.float64)
 
     def set_extra_state(self, state: Tensor) -> None:
-        self.variance = float(state)
+        setattr(self, self.learned, float(state))
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, num_anchors={self.num_anchors}, heads={self.heads}"

@@ -365,9 +365,5 @@ def _readout(pooling: str | Aggregation | None, width: int) -> Any:
     try:
         return aggregation_resolver(pooling if isinstance(pooling, str) and pooling else "no name")
     except ValueError as error:
-        raise InputError(
-            parameter="pooling",
-            value=pooling,
-            expected="be 'fisher', an aggregation of PyTorch Geometric or its name",
-            advice="use 'mean', for example",
-        ) from error
+        expected = "be 'fisher', an aggregation of PyTorch Geometric or its name, such as 'mean'"
+        raise InputError(parameter="pooling", value=pooling, expected=expected) from error

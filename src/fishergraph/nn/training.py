@@ -262,22 +262,13 @@ def _fan_outs(num_neighbors: Any, n_layers: int | None) -> list[int]:
     """The neighbours to sample at each distance, one number per layer."""
     if num_neighbors is None or isinstance(num_neighbors, (int, np.integer)):
         if n_layers is None:
-            raise InputError(
-                parameter="num_neighbors",
-                value=num_neighbors,
-                expected="list a number per layer if the model does not say how many it has",
-                advice="pass for instance [10, 10]",
-            )
+            expected = "list a number per layer, such as [10, 10], if the model does not say how many it has"
+            raise InputError(parameter="num_neighbors", value=num_neighbors, expected=expected)
         num_neighbors = [10 if num_neighbors is None else num_neighbors] * n_layers
     hops = check_fan_outs(num_neighbors)
     if n_layers is not None and len(hops) != n_layers:
-        raise InputError(
-            parameter="num_neighbors",
-            value=num_neighbors,
-            expected=f"have a number for each of the {n_layers} layers",
-            got=str(len(hops)),
-            advice="pass that many",
-        )
+        expected = f"have a number for each of the {n_layers} layers"
+        raise InputError(parameter="num_neighbors", value=num_neighbors, expected=expected, got=str(len(hops)))
     return hops
 
 
@@ -299,12 +290,8 @@ def _start(model: nn.Module, settings: dict[str, Any], plan: Plan, device: torch
     schedule = settings["schedule"]
     make = look_up(SCHEDULES, "none" if schedule is None else schedule, "schedule (or None)")
     if schedule == "plateau" and not settings["n_val"]:
-        raise InputError(
-            parameter="schedule",
-            value=schedule,
-            expected="be another without val, whose accuracy 'plateau' follows",
-            advice="pass val, or use 'cosine'",
-        )
+        expected = "be another than 'plateau' without val, whose accuracy it follows"
+        raise InputError(parameter="schedule", value=schedule, expected=expected)
     if schedule == "cosine":
         settings["epochs"] = plan.epochs  # it decides every learning rate
     scaler = torch.amp.GradScaler(device.type, enabled=settings["amp"] == "fp16")
