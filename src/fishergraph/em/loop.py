@@ -200,7 +200,7 @@ def em_means(
     n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0, most=MOST_ITERATIONS)
     slack = e_step_slack(e_step, column_penalty)
     if is_torch_array(points):
-        from fishergraph.ops.iterate.torch_inputs import checked_em_means
+        from fishergraph.ops.iterate.torch import checked_em_means
 
         found = checked_em_means(
             points, multisets, anchors,
