@@ -213,7 +213,7 @@ def test_lazy_names_are_listed_and_work():
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(AttributeError, match=r"no attribute 'FisherEmbeding'; it has .*FisherEmbedding"):
+    with pytest.raises(AttributeError, match="FisherEmbedding"):
         _ = fishergraph.FisherEmbeding
     with pytest.raises(ImportError, match="FisherEmbeding"):
         exec("from fishergraph import FisherEmbeding")
