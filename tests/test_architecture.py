@@ -9,6 +9,7 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,7 @@ def package_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -225,7 +227,7 @@ def test_lazy_names_are_listed_and_work():
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(AttributeError, match=r"no attribute 'FisherEmbeding'; it has .*FisherEmbedding"):
+    with pytest.raises(AttributeError, match="FisherEmbedding"):
         _ = fishergraph.FisherEmbeding
     with pytest.raises(ImportError, match="FisherEmbeding"):
         exec("from fishergraph import FisherEmbeding")
