@@ -1,6 +1,6 @@
 """The share of parameters that are typed Any, in the core of the library.
 
-    python tools/count_any.py [file or folder of src/fishergraph …]
+python tools/count_any.py [file or folder of src/fishergraph …]
 """
 
 from __future__ import annotations
