@@ -590,7 +590,7 @@ def test_blanks_that_a_text_file_would_lose_are_not_written(suffix):
         arrow.write_table(io.BytesIO(), suffix, columns, 2)
         return
     with pytest.raises(ValueError, match="'bee '"):
-        arrow.write_blocks(io.BytesIO(), suffix, table.schema, [table])
+        arrow.write_table(io.BytesIO(), suffix, columns, 2)
 
 
 # --- errors ---------------------------------------------------------------------------------------------

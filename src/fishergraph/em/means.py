@@ -273,7 +273,7 @@ def em_means(
     n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0, most=MOST_ITERATIONS)
     steps: dict[str, Any] = {"prior": prior, "n_em_iter": n_em_iter, "slack": e_step_slack(e_step, column_penalty)}
     if is_torch_array(points):
-        from fishergraph.ops.iterate.torch_inputs import checked_em_means
+        from fishergraph.ops.iterate.torch import checked_em_means
 
         return EMMeans(*checked_em_means(points, multisets, anchors, variance=variance, bias=bias, **steps))
     if bias is not None:
