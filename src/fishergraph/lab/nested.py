@@ -364,7 +364,7 @@ def _validate_folds(folds: Any, y: np.ndarray, inner: int) -> list[tuple[np.ndar
         if not isinstance(fold, (tuple, list)) or len(fold) != 2:
             raise InputError(parameter=f"fold {number}", value=fold, expected="be a pair (train, test) of row numbers")
         try:
-            _, train, test = validate_split(y, *fold, len(y), names=("train", "test"))
+            _, train, test = validate_split(y, fold[0], fold[1], len(y), names=("train", "test"))
             largest = np.bincount(encode(y[train])[1]).max()
         except InputError as error:
             raise error.revised(parameter=f"in fold {number} {error.parameter}") from None
