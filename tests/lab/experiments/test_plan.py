@@ -131,9 +131,9 @@ def test_a_quick_run_gives_trees_one_trial():
 
 
 def test_unknown_names_list_the_known_ones():
-    with pytest.raises(ValueError, match="'wwl', .*'fei'"):
+    with pytest.raises(ValueError, match=r"'wwl', .*'fei'"):
         choose_specs(["fei"])
-    with pytest.raises(ValueError, match="'cora', .*'core'"):
+    with pytest.raises(ValueError, match=r"'cora', .*'core'"):
         choose_datasets(["cora", "core"])
 
 
