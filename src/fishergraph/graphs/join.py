@@ -145,7 +145,7 @@ def _joined_features(blocks: list[Any] | None) -> Any:
     return sp.vstack([block.astype(np.float32) if block.dtype == np.float16 else block for block in blocks], "csr")
 
 
-def _joined_tags(blocks: list[Any] | None) -> np.ndarray | None:
+def _joined_tags(blocks: list[np.ndarray] | None) -> np.ndarray | None:
     if blocks is None:
         return None
     if len({block.dtype.kind for block in blocks}) > 1:
@@ -154,7 +154,7 @@ def _joined_tags(blocks: list[Any] | None) -> np.ndarray | None:
     return np.concatenate(blocks)
 
 
-def _joined_edge_tags(blocks: list[Any] | None, graph_ptr: np.ndarray) -> EdgeTags | None:
+def _joined_edge_tags(blocks: list[EdgeTags] | None, graph_ptr: np.ndarray) -> EdgeTags | None:
     if blocks is None:
         return None
     filled = [

@@ -171,7 +171,7 @@ def read_nodes(
     return ids, _features(path, table.select(names), named=bool(keys)), names
 
 
-def _npz_nodes(path: Path, arrays: Arrays) -> tuple[np.ndarray, Any, list[str]]:
+def _npz_nodes(path: Path, arrays: Arrays) -> tuple[np.ndarray, np.ndarray | sp.csr_array, list[str]]:
     """The ids, the features and their names in an npz file."""
     ids = _npz_ids(path, arrays) if "ids" in arrays else None
     if ids is not None and not has_features(arrays):  # only ids, as in a table of ids
@@ -321,7 +321,7 @@ def write_embedding(
             write_table(file, suffix, {"id": plain.__getitem__}, len(Z), Z, names)
 
 
-def check_written_ids(path: PathLike, ids: Any) -> pa.Array:
+def check_written_ids(path: PathLike, ids: Iterable) -> pa.Array:
     """Ids as int64 or text; raises if `read_nodes` could not read them back from a file of this name."""
     values = ids if isinstance(ids, np.ndarray) else list(ids)
     if not isinstance(values, np.ndarray) or values.dtype == object:
