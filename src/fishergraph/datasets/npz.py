@@ -89,6 +89,9 @@ def _graph(arrays: Arrays, name: str, path: str) -> GraphData:
     n_nodes = len(y)
     train, val, test = (_split(path, arrays, mask, n_nodes) for mask in MASKS)
     sources, targets = _edge_index(path, arrays, n_nodes)
+    ids = entry(path, arrays, "ids", (n_nodes,)) if "ids" in arrays else None
+    if ids is not None and ids.dtype.kind not in "biufU":
+        raise misfit(path, "numbers or text in 'ids'", str(ids.dtype))
     return GraphData(
         name=name,
         X=npz.read_features(path, arrays, n_rows=n_nodes),
@@ -97,7 +100,7 @@ def _graph(arrays: Arrays, name: str, path: str) -> GraphData:
         train=train,
         val=val,
         test=test,
-        ids=entry(path, arrays, "ids", (n_nodes,)) if "ids" in arrays else None,
+        ids=ids,
         licence=str(arrays.get("licence", "")),
         source=str(arrays.get("source", path)),
         class_names=tuple(map(str, arrays["class_names"])) if "class_names" in arrays else None,

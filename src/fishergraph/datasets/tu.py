@@ -105,7 +105,7 @@ def _texts(path: Path, name: str) -> Texts:
     with Members(path) as members:
         for part in (*_NEEDED, *_OPTIONAL):
             if (member := members.find(f"{name}_{part}.txt")) is not None:
-                with members.open(member) as stream:
+                with members.open(member, seekable=True) as stream:
                     texts[part] = (f"{name}_{part}.txt", stream.read())
     missing = [f"{name}_{part}.txt" for part in _NEEDED if part not in texts]
     if missing:
