@@ -239,7 +239,12 @@ def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
     suffix = check_suffix(path, SUFFIXES)
     if suffix == ".npz":
         arrays = read_npz(path)
-        return [_npz_cells(path, arrays, name) for name in names]
+        for name in names:
+            array = entry(path, arrays, name)
+            if array.ndim == 0 or array.dtype.kind not in "biufU":
+                got = f"{array.dtype} of shape {array.shape}"
+                raise misfit(path, f"a number or a text per row in {name!r}", got)
+        return [arrays[name].tolist() for name in names]
 
     def wanted(columns: list[str]) -> list[str]:
         _check_columns(path, columns, names)
@@ -258,14 +263,6 @@ def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
             )
             warn(FishergraphWarning(text, kind=f"marks in {name} of {path}"))
     return [[None if value == "" else value for value in cells[name][0]] for name in names]
-
-
-def _npz_cells(path: Path, arrays: Arrays, name: str) -> list[Any]:
-    """The values of an array with one per row."""
-    array = entry(path, arrays, name)
-    if array.ndim == 0 or array.dtype.kind not in "biufU":
-        raise misfit(path, f"a number or a text per row in {name!r}", f"{array.dtype} of shape {array.shape}")
-    return array.tolist()
 
 
 # --- writing --------------------------------------------------------------------------------------------
