@@ -231,7 +231,6 @@ def check_weights(weights: Any, n_edges: int, name_edge: Callable[[int], str]) -
 
 
 def _reads_as_number(value: Any) -> bool:
-    """Whether a value is the text of a number."""
     try:
         return isinstance(value, str) and math.isfinite(float(value))
     except ValueError:

@@ -108,7 +108,6 @@ def _listed(graphs: Any) -> Any:
 
 
 def _union(graphs: list[Graph], graph_ptr: np.ndarray) -> Graph:
-    """The disjoint union."""
     kind = np.int32 if graph_ptr[-1] < 2**31 else np.int64
     indptr = offsets(np.concatenate([np.diff(graph.indptr) for graph in graphs]))
     indices = [graph.indices.astype(kind) + kind(start) for graph, start in zip(graphs, graph_ptr, strict=False)]

@@ -106,7 +106,6 @@ def _npz_edges(path: Path, arrays: Arrays) -> pa.Table:
 
 
 def _npz_ids(path: Path, arrays: Arrays) -> pa.Array:
-    """The node ids of an npz file, int64 or text."""
     ids = arrays["ids"]
     if ids.ndim != 1:
         raise misfit(path, "one id per node in 'ids'", f"shape {ids.shape}")
