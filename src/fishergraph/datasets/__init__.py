@@ -138,6 +138,10 @@ def known_graphs(data_home: str | Path | None = None) -> list[str]:
     list of str
         Published graphs, and `.npz` files in the data folders.
 
+    See Also
+    --------
+    load_graph : Load one of them.
+
     Examples
     --------
     >>> from fishergraph.datasets import known_graphs
@@ -148,7 +152,9 @@ def known_graphs(data_home: str | Path | None = None) -> list[str]:
 
 
 def load_graphs(name: str | Path, *, data_home: str | Path | None = None, verbose: Any = False) -> GraphSet:
-    """Load a set of labelled graphs by name or path; published sets are downloaded once.
+    """Load a set of labelled graphs by name or path.
+
+    Published sets are downloaded once.
 
     Parameters
     ----------

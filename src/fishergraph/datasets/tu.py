@@ -52,6 +52,18 @@ def read_tu(path: str | Path, name: str | None = None) -> GraphSet:
     See Also
     --------
     fishergraph.load_graphs : Load a set by name or path.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from fishergraph.datasets import read_tu
+    >>> lines = {"A": "1, 2\\n3, 4", "graph_indicator": "1\\n1\\n2\\n2", "graph_labels": "0\\n1"}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for part, text in lines.items():
+    ...         _ = Path(folder, f"TWO_{part}.txt").write_text(text)
+    ...     read_tu(folder, "TWO")
+    GraphSet('TWO': Graphs(2 graphs: 4 nodes, 4 directed edges), 2 classes, no folds)
     """
     path = Path(path)
     name = name or path.name.removesuffix(".zip")
