@@ -188,7 +188,7 @@ def _record_phi(theta_0: NamedTuple, theta: object, other_theta: object, root: o
     family = check_theta(theta_0, "anchors")
     check_same_theta(theta_0, theta, "means")
     check_same_theta(theta_0, other_theta, "other_means")
-    phi, other_phi = family.whitened(theta, theta_0), family.whitened(other_theta, theta_0)
+    phi, other_phi = (family.whitened(cast(NamedTuple, record), theta_0) for record in (theta, other_theta))
     if root is None:
         return phi, other_phi
     matrix, width = _array(root, "fisher_root"), phi.shape[1]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fishergraph._typing import Array
 from fishergraph._validation import check_number
 from fishergraph.estimators.graph_input import PARTS, NodeCode
 from fishergraph.family.diagonal_mixture import DiagonalMixtureTheta
@@ -227,7 +228,7 @@ def _shaped(array: Any, name: str, *shape: int | None) -> np.ndarray:
     return array
 
 
-def _most(array: np.ndarray) -> float:
+def _most(array: Array) -> float:
     """A number whose square, and whose products with features, stay in the type."""
     return 1e16 if array.dtype == np.float32 else 1e150
 
@@ -246,7 +247,7 @@ def _check_unit(rows: np.ndarray, name: str) -> None:
         raise ValueError(f"{name} must be unit vectors, got longer ones; get the file again.")
 
 
-def _check_positive(array: np.ndarray, name: str) -> None:
+def _check_positive(array: Array, name: str) -> None:
     if not array.min() > 0:
         raise ValueError(f"{name} must be positive, got {array.min():g}; get the file again.")
 

@@ -112,7 +112,7 @@ def _check_spread(fields: dict[str, Any], name: str) -> None:
         check_squares(fields["means"], f"{name}.means", over=float(eigenvalues.min()))
 
 
-def check_same_theta(theta_0: NamedTuple, theta: NamedTuple, name: str) -> None:
+def check_same_theta(theta_0: NamedTuple, theta: object, name: str) -> None:
     """Raise unless a record is valid and of the family, the components and the features of another one."""
     if type(theta) is not type(theta_0):
         expected, got = f"be a {type(theta_0).__name__} like the other parameters", type(theta).__name__

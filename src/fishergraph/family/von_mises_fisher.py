@@ -46,7 +46,7 @@ class VonMisesFisherTheta(NamedTuple):
 
     log_weights: Array
     means: Array
-    concentrations: Array | None = None
+    concentrations: Any = None  # an array, or None
 
     __repr__ = short_repr
 
