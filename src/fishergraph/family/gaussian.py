@@ -82,6 +82,10 @@ class Gaussian(Family[GaussianTheta]):
         """d with d (d + 3) / 2 = s."""
         return (math.isqrt(9 + 8 * n_statistics) - 3) // 2
 
+    def width(self, n_anchors: int, n_features: int) -> int:
+        """d (d + 3) / 2, however many anchors are asked for."""
+        return self.n_statistics(n_features)
+
     def statistics(self, points: Array, theta: GaussianTheta) -> Any:
         """t(x) = (x − o, (x − o)(x − o)ᵀ packed), (point, feature · (feature + 3)/2)."""
         shifted = points - theta.origin

@@ -100,12 +100,9 @@ class PageRank(Diffusion):
         # The smallest α whose series has no more than MOST_TERMS terms: (1 − α)^(MOST_TERMS − 1) = tolerance.
         least = -math.expm1(math.log(self.tolerance) / (MOST_TERMS - 1))
         if self.teleport < least:
-            raise InputError(
-                parameter="teleport",
-                expected=f"be at least {1.001 * least:.3g} with tolerance={self.tolerance:g}",
-                got=f"{self.teleport:g}, for which walks take more than {MOST_TERMS} steps",
-                advice="raise one of the two",
-            )
+            expected = f"be at least {1.001 * least:.3g} with tolerance={self.tolerance:g}"
+            got = f"{self.teleport:g}, for which walks take more than {MOST_TERMS} steps"
+            raise InputError(parameter="teleport", expected=expected, got=got, advice="raise one of the two")
 
 
 @dataclass(frozen=True, repr=False)

@@ -124,4 +124,5 @@ class Hops(Rule):
         sizes, out, out_weights = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
         indptr = np.append(0, np.cumsum(sizes))
         weights = None if bool((out_weights == 1).all()) else out_weights
-        return unchecked(Multisets, indptr, out, weigh_members(self.weights, indptr, out, weights, kind), n)
+        weights = weigh_members(self.weights or "edge", indptr, out, weights, kind)
+        return unchecked(Multisets, indptr, out, weights, n)

@@ -135,12 +135,8 @@ def node_tuples(
     graph = as_graph(graph)
     borders = node_sets([0, graph.n_nodes] if graph_ptr is None else graph_ptr).indptr
     if borders[-1] != graph.n_nodes:
-        raise InputError(
-            parameter="graph_ptr",
-            expected=f"end at the {graph.n_nodes} nodes of the graph",
-            got=f"{borders[-1]}",
-            advice="count all nodes",
-        )
+        expected = f"end at the {graph.n_nodes} nodes of the graph"
+        raise InputError(parameter="graph_ptr", expected=expected, got=f"{borders[-1]}", advice="count all nodes")
     members = rule.find(graph, borders)
     begins = np.searchsorted(members[:, 0], np.arange(graph.n_nodes + 1))
     types = np.zeros((len(members), N_RELATIONS * k * (k - 1) // 2 + k), np.float32)
@@ -215,12 +211,8 @@ class Tuples(Rule):
         check_integer(self.parts, "s (or None)", least=1)
         check_integer(self.max_tuples, "max_tuples", least=1, most=MOST_TUPLES)
         if self.k > 3 or self.parts > self.k:
-            raise InputError(
-                parameter="tuples",
-                expected="have k from 1 to 3 and s from 1 to k",
-                got=f"k={self.k} and s={self.s}",
-                advice="choose smaller ones",
-            )
+            expected, got = "have k from 1 to 3 and s from 1 to k", f"k={self.k} and s={self.s}"
+            raise InputError(parameter="tuples", expected=expected, got=got, advice="choose smaller ones")
 
     def sets(self, graph: Graph, n_jobs: int | None = None, dtype: DTypeLike = np.float32) -> LiftedSets:
         """Return the multisets of the tuples, over the tuples; `build` gives the points that go with them."""
@@ -256,12 +248,8 @@ class Tuples(Rule):
         arrays = (pattern.indptr, pattern.indices, borders, self.k, self.parts)
         every = int((np.diff(borders).astype(object) ** self.k).sum())
         if 1 < self.parts < self.k and every > _MOST_TRIED:
-            raise InputError(
-                parameter="tuples with k=3 and s=2",
-                expected=f"be found among at most {_MOST_TRIED} triples of nodes",
-                got=f"{every}",
-                advice="take s=1 or k=2",
-            )
+            expected, advice = f"be found among at most {_MOST_TRIED} triples of nodes", "take s=1 or k=2"
+            raise InputError(parameter="tuples with k=3 and s=2", expected=expected, got=f"{every}", advice=advice)
         empty = np.empty((0, self.k), graph.indices.dtype)
         count = every if self.parts == self.k else find_tuples(*arrays, self.max_tuples, empty)
         if count > self.max_tuples:
