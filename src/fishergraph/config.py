@@ -82,6 +82,11 @@ def config_context(*, engine: str | None = None) -> Iterator[None]:
     engine : {'numba', 'scipy', 'triton', 'torch'} or None, default=None
         What computes EM, as in `set_config`.
 
+    Yields
+    ------
+    None
+        Nothing; the settings before the block are restored after it.
+
     See Also
     --------
     set_config : Settings from here on.

@@ -53,6 +53,15 @@ def node_kernel(
     --------
     set_kernel : The kernel of sets of vectors.
     graph_kernel : The kernel of graphs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import FisherEmbedding, node_kernel
+    >>> X, ring = np.eye(4), np.array([[0, 1, 2, 3], [1, 2, 3, 0]])
+    >>> K = node_kernel(X, ring, embedding=FisherEmbedding(1, 2, 4, random_state=0))
+    >>> K.shape
+    (4, 4)
     """
     model = _chosen(FisherEmbedding, embedding)
     second = None if other is None and other_graph is None else (other, {"graph": other_graph})
@@ -69,7 +78,9 @@ def set_kernel(
     cosine: bool = False,
     n_jobs: int | None = None,
 ) -> Any:
-    """Kernel of sets of vectors, K(x, x') = ⟨φ(x), φ(x')⟩ (Eq. 12), or of ψ with a kernel map.
+    """Kernel of sets of vectors, K(x, x') = ⟨φ(x), φ(x')⟩ (Eq. 12).
+
+    With a kernel map it is that of ψ.
 
     Parameters
     ----------
@@ -88,6 +99,11 @@ def set_kernel(
     -------
     array of shape (n_sets, n_sets) or (n_sets, n_other_sets)
         The kernel, float64.
+
+    See Also
+    --------
+    node_kernel : The kernel of the nodes of a graph.
+    graph_kernel : The kernel of graphs.
 
     Examples
     --------
@@ -122,7 +138,9 @@ def graph_kernel(
     cosine: bool = False,
     n_jobs: int | None = None,
 ) -> Any:
-    """Kernel of graphs, K(G, G') = Σ_t b_t ⟨φ_t(G), φ_t(G')⟩ over the stages of `FisherGraphEmbedding`.
+    """Kernel of graphs, K(G, G') = Σ_t b_t ⟨φ_t(G), φ_t(G')⟩.
+
+    The sum is over the stages of `FisherGraphEmbedding`.
 
     Parameters
     ----------
@@ -139,6 +157,17 @@ def graph_kernel(
     -------
     array of shape (n_graphs, n_graphs) or (n_graphs, n_other_graphs)
         The kernel, float64.
+
+    See Also
+    --------
+    node_kernel : The kernel of the nodes of a graph.
+    set_kernel : The kernel of sets of vectors.
+
+    Examples
+    --------
+    >>> from fishergraph import graph_kernel
+    >>> graph_kernel([[(0, 1)], [(0, 1), (1, 2)], [(0, 1), (1, 2), (2, 0)]]).shape
+    (3, 3)
     """
     model = _chosen(FisherGraphEmbedding, embedding)
     return _kernel(model, (graphs, {}), None if other is None else (other, {}), cosine, n_jobs)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from contracts import EMContract, TensorContract, members_of, random_problem
 from fishergraph.config import config_context
-from fishergraph.em.loop import em_means
+from fishergraph.em.means import em_means
 from fishergraph.ops import ENGINES, choose_engine
 
 # With a card the kernels run on it, and the interpreter is off.
@@ -143,7 +143,7 @@ def test_the_door_names_what_is_wrong():
         ({"points": problem.points[:, 0]}, "matrix"),
         ({"anchors": problem.anchors[:, :2]}, r"\(anchor, 3\)"),
         ({"anchors": problem.anchors[:0]}, "at least one anchor"),
-        ({"points": problem.points[:30]}, "over 40 points, got 30 rows"),
+        ({"points": problem.points[:30]}, "30 rows"),
         ({"variance": 0.0}, "variance"),
         ({"prior": -1.0}, "prior"),
         ({"n_em_iter": -1}, "n_em_iter"),
@@ -163,8 +163,8 @@ def test_members_that_are_no_points_never_reach_a_compiled_loop():
     negative = sets.weights.copy()
     negative[2] = -1.0
     cases = [
-        ({"indices": wrong}, "must be points 0 to 39"),
-        ({"indices": wrong - 5}, "must be points 0 to 39"),
+        ({"indices": wrong}, "0 to 39"),
+        ({"indices": wrong - 5}, "0 to 39"),
         ({"indices": sets.indices[:-1]}, "indptr"),
         ({"indptr": sets.indptr[::-1].copy()}, "indptr"),
         ({"weights": negative}, "weights"),

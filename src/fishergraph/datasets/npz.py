@@ -51,7 +51,26 @@ _SMALL = 1 << 28  # bytes; larger files are not compressed, which would take min
 
 
 def read_npz(path: str | Path, name: str | None = None) -> GraphData:
-    """The graph of one `.npz` file, symmetrised; pickled objects are refused."""
+    """Read a graph from an npz file.
+
+    Edges go both ways; pickled objects are refused.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    name : str, default=None
+        The name of the graph; by default that of the file.
+
+    Returns
+    -------
+    GraphData
+        Features, adjacency, labels and split.
+
+    See Also
+    --------
+    read_graph : Read a graph in any layout.
+    """
     path = Path(path)
     return _graph(npz.read_npz(path), name or path.stem, str(path))
 
@@ -117,7 +136,22 @@ def _split(path: str, arrays: Arrays, key: str, n_nodes: int) -> Split:
 
 
 def write_npz(data: GraphData, path: str | Path) -> None:
-    """Write a graph, every edge once; the file appears complete or not at all."""
+    """Write a graph to an npz file.
+
+    The file appears complete or not at all, and lists every edge once.
+
+    Parameters
+    ----------
+    data : GraphData
+        The graph.
+    path : str or path
+        The file to write.
+
+    See Also
+    --------
+    read_graph : Read it back, with an example.
+    write_tables : Tables for other programs.
+    """
     path = Path(path)
     upper = sp.triu(data.graph, format="coo")
     ends = np.stack([upper.row, upper.col])
@@ -149,7 +183,26 @@ def _mask(part: np.ndarray | list[np.ndarray], n_nodes: int) -> np.ndarray:
 
 
 def read_graph_npz(path: str | Path, name: str | None = None) -> GraphSet:
-    """The graphs of one `.npz` file, symmetrised; a tag that all nodes share carries no information and is dropped."""
+    """Read a set of graphs from an npz file.
+
+    Edges go both ways. A tag that all nodes share carries no information and is dropped.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    name : str, default=None
+        The name of the set; by default that of the file.
+
+    Returns
+    -------
+    GraphSet
+        Graphs, labels and folds.
+
+    See Also
+    --------
+    fishergraph.load_graphs : Load a set by name or path.
+    """
     path = Path(path)
     arrays, where = npz.read_npz(path), str(path)
     graph_ptr = integers(where, arrays, "graph_ptr")
@@ -244,7 +297,21 @@ def _folds(arrays: Arrays, n_graphs: int, path: str) -> tuple[Fold, ...]:
 
 
 def write_graph_npz(data: GraphSet, path: str | Path) -> None:
-    """Write a set of graphs, every edge once; the file appears complete or not at all."""
+    """Write a set of graphs to an npz file.
+
+    The file appears complete or not at all, and lists every edge once.
+
+    Parameters
+    ----------
+    data : GraphSet
+        The graphs, their labels and folds.
+    path : str or path
+        The file to write.
+
+    See Also
+    --------
+    fishergraph.load_graphs : Read it back, with an example.
+    """
     path, graphs = Path(path), data.graphs
     upper = sp.triu(graphs.graph.adjacency, format="coo")
     numeric = all(name.removeprefix("-").isdecimal() for name in data.classes)

@@ -93,7 +93,18 @@ class GraphData:
         return len(self.train) if isinstance(self.train, list) else 1
 
     def split(self, k: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The node numbers (train, val, test) of fixed split `k`."""
+        """Return the node numbers of one of the fixed splits.
+
+        Parameters
+        ----------
+        k : int, default=0
+            The number of the split.
+
+        Returns
+        -------
+        tuple of three arrays
+            The nodes for training, validation and testing.
+        """
         if not 0 <= k < self.n_splits:
             expected = f"be one of the {self.n_splits} fixed splits of {self.name}"
             raise InputError(parameter="k", value=k, expected=expected, advice="draw a split yourself")

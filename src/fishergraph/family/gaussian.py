@@ -50,6 +50,11 @@ class Gaussian(Family[GaussianTheta]):
     fisher, tangent, power, unit : options
         See `Family`.
 
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `family`.
+    DiagonalMixture : Several components.
+
     Examples
     --------
     >>> from fishergraph import FisherEmbedding, Gaussian

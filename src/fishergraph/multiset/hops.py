@@ -68,9 +68,10 @@ def _reach_block(start, stop, indptr, indices, k, decay, members, key, stamp, qu
 
 @dataclass(frozen=True, repr=False)
 class Hops(Rule):
-    """The nodes within k hops of a node, itself among them; a node that is h hops away weighs `decay` ** h.
+    """Nodes within k hops of a node, which is one of them.
 
-    Hops follow edges of any weight; ``weights="symmetric"`` divides by the degrees of the multisets themselves.
+    A node that is h hops away has the weight `decay` ** h. Hops follow edges of any weight; ``weights="symmetric"``
+    divides by the degrees of the multisets themselves.
 
     Parameters
     ----------
@@ -85,6 +86,11 @@ class Hops(Rule):
         The seed of the draws.
     weights, undirected : options
         See `Rule`.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `multiset`.
+    PageRank : Nodes weighted by a diffusion.
 
     Examples
     --------

@@ -21,10 +21,9 @@ import scipy.sparse as sp
 from array_api_compat import is_torch_array
 from numpy.typing import ArrayLike, DTypeLike
 
-from fishergraph._alignment import check_same_rows
 from fishergraph._arrays import check_compressed
 from fishergraph._errors import InputError, InputTypeError, NotEnoughMemory
-from fishergraph._records import unchecked
+from fishergraph._records import check_same_rows, unchecked
 from fishergraph._repr import short_repr
 from fishergraph._typing import GraphLike, Rows
 from fishergraph._validation import check_integer

@@ -13,14 +13,14 @@ from torch_geometric.nn.resolver import aggregation_resolver
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._validation import MOST_COLUMNS, MOST_LAYERS, check_flag, check_integer, check_number, look_up
 from fishergraph._warn import each_warning_once
-from fishergraph.em.anchors import sample_size
+from fishergraph.em.learn import sample_size
 from fishergraph.em.settings import choose_em
 from fishergraph.family import choose_family
 from fishergraph.kernel_map import Nystrom
 from fishergraph.nn.aggr import FisherAggregation
-from fishergraph.nn.channels import check_size
+from fishergraph.nn.channels import allocating, check_size
 from fishergraph.nn.conv import FisherConv
-from fishergraph.nn.edges import check_groups, narrow
+from fishergraph.nn.edges import check_groups, check_set_count, narrow
 from fishergraph.nn.heads import NystromHead, choose_head, make_head
 from fishergraph.nn.inference import run_by_layer
 from fishergraph.nn.lifted import check_plain, pooled
@@ -36,7 +36,9 @@ NETWORK_NYSTROM = Nystrom(bandwidth=0.7)
 
 
 class FisherNet(nn.Module):
-    """Fisher layers on an input map, concatenated as in Eq. 2, and a linear classifier: C [ψ_0, ψ_1, …, ψ_T].
+    """Fisher layers on an input map, and a linear classifier.
+
+    The layers are concatenated as in Eq. 2: C [ψ_0, ψ_1, …, ψ_T].
 
     Parameters
     ----------
@@ -66,7 +68,7 @@ class FisherNet(nn.Module):
         first layer in any case, and the layers after it have the family ``following``.
     pooling : str, Aggregation or None, default=None
         A readout of graphs: the name of an aggregation of PyG, one of its modules, or "fisher".
-    **options
+    **options : dict
         ``heads``, ``family``, ``em``, ``multiset``, ``counts``, ``normalize``, ``residual`` and ``bias`` of
         `FisherConv`.
 
@@ -143,7 +145,10 @@ class FisherNet(nn.Module):
         width = self.pooling.mixture.out_channels if isinstance(pooling, str) and pooling == "fisher" else width
         if out_channels is not None:
             check_size((max(width, 1), out_channels))
-        self.classifier = None if out_channels is None else Linear(width, out_channels)
+            with allocating((width, out_channels)):
+                self.classifier = Linear(width, out_channels)
+        else:
+            self.classifier = None
 
     def _width(self) -> int:
         """The columns of the embedding of a node."""
@@ -169,11 +174,11 @@ class FisherNet(nn.Module):
     @torch.no_grad()
     @each_warning_once()
     def init_from_data(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None, *, seed: int = 0) -> Self:
-        """Learn anchors and landmarks layer by layer without labels, in one pass (Section 4.5).
+        """Learn anchors and landmarks layer by layer without labels (Section 4.5).
 
         Parameters
         ----------
-        x, edge_index, edge_weight
+        x, edge_index, edge_weight : tensors
             See `forward`.
         seed : int, default=0
             Decides the samples and the start of k-means.
@@ -212,13 +217,15 @@ class FisherNet(nn.Module):
         num_sampled_nodes_per_hop: list[int] | None = None,
         num_sampled_edges_per_hop: list[int] | None = None,
     ) -> Tensor:
-        """Compute the logits, or the embedding, of every node; in a sampled batch of the first `batch_size`, the seeds.
+        """Compute the logits, or the embedding, of every node.
+
+        In a sampled batch these are the nodes of the first `batch_size` rows, the seeds.
 
         Parameters
         ----------
         x : Tensor of shape (n_nodes, in_channels)
             Features, dense or sparse CSR.
-        edge_index, edge_weight
+        edge_index, edge_weight : tensors
             See `FisherConv.forward`.
         batch : Tensor of shape (n_nodes,), optional
             The graph of every node, with pooling.
@@ -257,6 +264,8 @@ class FisherNet(nn.Module):
         if self.pooling is not None:
             index = torch.zeros(z.shape[0], dtype=torch.int64, device=z.device) if batch is None else batch
             check_groups(index, z.shape[0], "batch")
+            if batch_size is not None:
+                batch_size = check_set_count(batch_size, "batch_size", z.shape[1])
             z = self.pooling(z, index, dim_size=batch_size)
         return z if self.classifier is None else self.classifier(dropped(z, self.dropout, self.training))
 
@@ -289,17 +298,21 @@ class FisherNet(nn.Module):
     def _targets(self, seeds: int | None, n_nodes: int, per_hop: list[int] | None) -> list[int]:
         """How many nodes, from the first on, each layer is computed for."""
         n_layers = len(self.convs)
+        if seeds is not None:
+            check_integer(seeds, "batch_size", least=0, most=n_nodes)
         if per_hop is None:
             return [n_nodes] * (n_layers - 1) + [n_nodes if seeds is None else seeds] * bool(n_layers)
-        if len(per_hop) <= n_layers:
+        name = "num_sampled_nodes_per_hop"
+        listed = per_hop if isinstance(per_hop, (list, tuple)) else ()
+        counts = [check_integer(count, name, least=0) for count in listed]
+        if len(counts) <= n_layers or sum(counts) > n_nodes:
             raise InputError(
-                parameter="num_sampled_nodes_per_hop",
+                parameter=name,
                 value=per_hop,
-                expected=f"have {n_layers} hops after the seeds, one for each layer",
-                got=f"{len(per_hop) - 1}",
+                expected=f"list the seeds and the new nodes of {n_layers} hops, at most {n_nodes} together",
                 advice="give num_neighbors one number per layer",
             )
-        return [sum(per_hop[: n_layers - t]) for t in range(n_layers)]
+        return [sum(counts[: n_layers - t]) for t in range(n_layers)]
 
     def inference(
         self,
@@ -311,20 +324,22 @@ class FisherNet(nn.Module):
         device: Any = None,
         progress: Any = None,
     ) -> Tensor:
-        """Compute `forward` of all nodes without gradients or dropout, layer by layer, in blocks of rows.
+        """Compute `forward` of all nodes, layer by layer, in blocks of rows.
+
+        There are no gradients and no dropout.
 
         All neighbours are used. x and the result stay on the device of x.
 
         Parameters
         ----------
-        x, edge_index, edge_weight
+        x, edge_index, edge_weight : tensors
             See `forward`.
         batch_size : int, optional
             Rows of a block; None chooses.
         device : str or torch.device, optional
             The device that computes a block; None is that of the parameters.
         progress : callable, optional
-            progress(n) is called after every n rows of a layer.
+            Function that is called as ``progress(n)`` after every n rows of a layer.
 
         Returns
         -------
@@ -350,9 +365,5 @@ def _readout(pooling: str | Aggregation | None, width: int) -> Any:
     try:
         return aggregation_resolver(pooling if isinstance(pooling, str) and pooling else "no name")
     except ValueError as error:
-        raise InputError(
-            parameter="pooling",
-            value=pooling,
-            expected="be 'fisher', an aggregation of PyTorch Geometric or its name",
-            advice="use 'mean', for example",
-        ) from error
+        expected = "be 'fisher', an aggregation of PyTorch Geometric or its name, such as 'mean'"
+        raise InputError(parameter="pooling", value=pooling, expected=expected) from error

@@ -39,6 +39,11 @@ class Network(Component):
     init : {"data", "random"}, default="data"
         Start from anchors and landmarks that k-means finds without labels, or from random ones.
 
+    See Also
+    --------
+    fishergraph.FisherClassifier : Takes it as `network`.
+    FisherNet : The network itself.
+
     Examples
     --------
     >>> from fishergraph import FisherClassifier
@@ -95,6 +100,11 @@ class Training(Component):
         Neighbours sampled at each distance with `batch_size`, one number or one per layer; None is 10.
     amp : {False, True, "bf16", "fp16"}, default=False
         The precision of products in training, as in `train`.
+
+    See Also
+    --------
+    fishergraph.FisherClassifier : Takes it as `training`.
+    train : Train a network.
 
     Examples
     --------
