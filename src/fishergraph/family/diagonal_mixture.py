@@ -56,6 +56,11 @@ class DiagonalMixture(Family[DiagonalMixtureTheta]):
     fisher, tangent, power, unit : options
         See `Family`.
 
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `family`.
+    GaussianMixture : One variance for all components.
+
     Examples
     --------
     >>> from fishergraph import FisherEmbedding, DiagonalMixture

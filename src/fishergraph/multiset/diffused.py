@@ -69,14 +69,23 @@ class Diffusion(Rule):
 
 @dataclass(frozen=True, repr=False)
 class PageRank(Diffusion):
-    """Nodes weighted by personalised PageRank: Π = α (I − (1 − α) M)^-1 with α = `teleport`.
+    """Nodes weighted by personalised PageRank.
+
+    Π = α (I − (1 − α) M)^-1 with α = `teleport`.
 
     Parameters
     ----------
+    members, tolerance : options
+        See `Diffusion`.
     teleport : float in (0, 1], default=0.2
         The probability that a walk ends at each step; a small one reaches far.
-    members, tolerance, weights, undirected : options
-        See `Diffusion`.
+    weights, undirected : options
+        See `Rule`.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `multiset`.
+    HeatKernel : Another diffusion.
 
     Examples
     --------
@@ -111,10 +120,17 @@ class HeatKernel(Diffusion):
 
     Parameters
     ----------
+    members, tolerance : options
+        See `Diffusion`.
     time : float in [0, 100], default=5.0
         The mean number of steps from the node.
-    members, tolerance, weights, undirected : options
-        See `Diffusion`.
+    weights, undirected : options
+        See `Rule`.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `multiset`.
+    PageRank : Another diffusion.
 
     Examples
     --------
@@ -140,16 +156,25 @@ class HeatKernel(Diffusion):
 
 @dataclass(frozen=True, repr=False)
 class StepAverage(Diffusion):
-    """Nodes weighted by the average of S²GC: Π = r I + (1 − r) / K · Σ_{k=1}^K M^k, with K = `steps`, r = `root`.
+    """Nodes weighted by the average of S²GC.
+
+    Π = r I + (1 − r) / K · Σ_{k=1}^K M^k, with K = `steps`, r = `root`.
 
     Parameters
     ----------
+    members, tolerance : options
+        See `Diffusion`.
     steps : int, default=16
         The number of steps K that are averaged.
     root : float in (0, 1], default=0.05
         The weight r of the node itself.
-    members, tolerance, weights, undirected : options
-        See `Diffusion`.
+    weights, undirected : options
+        See `Rule`.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `multiset`.
+    PageRank : Another diffusion.
 
     Examples
     --------
