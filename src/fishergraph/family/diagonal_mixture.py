@@ -75,10 +75,6 @@ class DiagonalMixture(Family[DiagonalMixtureTheta]):
         """2d."""
         return 2 * n_features
 
-    def n_features(self, n_statistics: int) -> int:
-        """s / 2."""
-        return n_statistics // 2
-
     def statistics(self, points: Array, theta: DiagonalMixtureTheta) -> Any:
         """t(x) = (x − o, (x − o)²), (point, 2 · feature)."""
         shifted = points - theta.origin

@@ -83,10 +83,6 @@ class Gaussian(Family[GaussianTheta]):
         """d (d + 3) / 2."""
         return n_features * (n_features + 3) // 2
 
-    def n_features(self, n_statistics: int) -> int:
-        """d with d (d + 3) / 2 = s."""
-        return (math.isqrt(9 + 8 * n_statistics) - 3) // 2
-
     def width(self, n_anchors: int, n_features: int) -> int:
         """d (d + 3) / 2, however many anchors are asked for."""
         return self.n_statistics(n_features)
