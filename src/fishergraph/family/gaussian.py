@@ -2,7 +2,7 @@
 
     p_θ(x) = N(x; μ, Σ)
 
-The single Gaussian of known covariance is the Gaussian mixture of one anchor, that of diagonal covariance the diagonal
+The single Gaussian of fixed covariance is the Gaussian mixture of one anchor, that of diagonal covariance the diagonal
 mixture of one.
 """
 
@@ -64,7 +64,7 @@ class Gaussian(Family[GaussianTheta]):
 
     name: ClassVar[str] = "gaussian"
     theta: ClassVar[type[Any]] = GaussianTheta
-    # Where eigenvalues are found; a module has gradients for them.
+    # Functions of eigenvalues; networks replace them by functions that have gradients.
     spectral: ClassVar[Spectral] = Spectral(symmetric_power, symmetric_floor)
 
     def check_width(self, n_features: int) -> None:

@@ -1,13 +1,13 @@
 """k-tuples of nodes with the neighbours of the local k-dimensional Weisfeiler–Lehman algorithm.
 
-A tuple t = (v_1, …, v_k) is a point. Its neighbours at place j are the tuples with v_j replaced by a member u of v_j,
+A tuple t = (v_1, …, v_k) is a point. Its neighbours at position j have a member u of v_j in place of v_j,
 
     N_j(t) = {θ_j(t, u) : u ∈ N(v_j)},     c_{i+1}(t) = (c_i(t), N_1, …, N_k as multisets of c_i)
 
 and its multiset has t itself and all of them, each in a slot of its own: h(t) = (ψ(t), 0, …, 0), and
-h(t, θ_j(t, u)) = (ψ(t), 0, …, ψ(θ_j(t, u)), …, 0) with the neighbour at place j. So places are never mixed up, and a
-mean of the set has the means of every place side by side. Only tuples whose subgraph has at most s parts are there: the
-(k, s)-SpeqNets of Morris et al. (2022); s = k is the local k-WL on all n^k tuples.
+h(t, θ_j(t, u)) = (ψ(t), 0, …, ψ(θ_j(t, u)), …, 0) with the neighbour at position j. So positions are never mixed up:
+a mean of the set has the means of all positions side by side. Only tuples whose subgraph has at most s parts exist:
+the (k, s)-SpeqNets of Morris et al. (2022). s = k is the local k-WL on all n^k tuples.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class Tuples(Rule):
 
     @property
     def slots(self) -> int:
-        """A tuple, and a neighbour of it at each place."""
+        """A tuple, and a neighbour of it at each position."""
         return self.k + 1
 
     def n_columns(self, n_features: int) -> int:
