@@ -56,6 +56,11 @@ class DiagonalMixture(Family[DiagonalMixtureTheta]):
     fisher, tangent, power, unit : options
         See `Family`.
 
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `family`.
+    GaussianMixture : One variance for all components.
+
     Examples
     --------
     >>> from fishergraph import FisherEmbedding, DiagonalMixture
@@ -69,10 +74,6 @@ class DiagonalMixture(Family[DiagonalMixtureTheta]):
     def n_statistics(self, n_features: int) -> int:
         """2d."""
         return 2 * n_features
-
-    def n_features(self, n_statistics: int) -> int:
-        """s / 2."""
-        return n_statistics // 2
 
     def statistics(self, points: Array, theta: DiagonalMixtureTheta) -> Any:
         """t(x) = (x − o, (x − o)²), (point, 2 · feature)."""

@@ -196,10 +196,15 @@ class GaussianMixture(CentreMixture):
     fisher, tangent, power, unit : options
         See `Family`.
     variance : float or "auto", default="auto"
-        σ² of every component. "auto" takes the value at which the mean entropy of the responsibilities is
+        The variance σ² of every component. "auto" takes the value at which the mean entropy of the responsibilities is
         ``sharpness * log(n_anchors)``, layer by layer.
     sharpness : float in (0, 1], default=0.9
         Near 0 every member has one anchor; 1 is mean pooling. Used if the variance is "auto".
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `family`.
+    DiagonalMixture : Weights and variances are parameters, too.
 
     Examples
     --------

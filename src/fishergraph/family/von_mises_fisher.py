@@ -46,7 +46,7 @@ class VonMisesFisherTheta(NamedTuple):
 
     log_weights: Array
     means: Array
-    concentrations: Array | None = None
+    concentrations: Any = None  # an array, or None
 
     __repr__ = short_repr
 
@@ -61,6 +61,11 @@ class VonMisesFisherMixture(Family[VonMisesFisherTheta]):
     ----------
     fisher, tangent, power, unit : options
         See `Family`.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `family`.
+    MultinomialMixture : For counts.
 
     Examples
     --------

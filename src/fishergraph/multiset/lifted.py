@@ -166,12 +166,8 @@ def _check_pool(pool: Multisets, n_sets: int) -> None:
     """Raise unless every row belongs to one group of consecutive rows, and no group is empty."""
     valid = isinstance(pool, Multisets) and pool.indptr[0] == 0 and pool.indptr[-1] == n_sets
     if not valid or (np.diff(pool.indptr) == 0).any():
-        raise InputError(
-            parameter="pool",
-            expected=f"be Multisets of consecutive rows that hold each of the {n_sets} sets once",
-            got="others",
-            advice="make it of the sizes of the groups with node_sets",
-        )
+        expected = f"be Multisets of consecutive rows that hold each of the {n_sets} sets once"
+        raise InputError(parameter="pool", expected=expected, got="others", advice="make it with node_sets")
 
 
 def _mean(points: Rows, subgraphs: Array) -> Any:

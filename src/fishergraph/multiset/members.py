@@ -230,8 +230,9 @@ def neighbourhoods(
     indptr, indices, edge_weights = graph.indptr, graph.indices, graph.weights
     if closed:
         indptr, indices, edge_weights = _add_missing_loops(indptr, indices, edge_weights)
-    member_weights = weigh_members(weights, indptr, indices, edge_weights, dtype)
-    return unchecked(Multisets, indptr, indices, member_weights, graph.n_nodes)
+    if weights is not None:
+        edge_weights = weigh_members(weights, indptr, indices, edge_weights, dtype)
+    return unchecked(Multisets, indptr, indices, edge_weights, graph.n_nodes)
 
 
 def _add_missing_loops(
@@ -259,7 +260,7 @@ def _add_missing_loops(
 
 
 def weigh_members(
-    kind: str | None, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, dtype: DTypeLike
+    kind: str, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, dtype: DTypeLike
 ) -> np.ndarray | None:
     """The weights of the members, of a kind of `WEIGHTS`, for points of `dtype`; None if all are one."""
     if kind != "symmetric":
