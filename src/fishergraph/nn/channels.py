@@ -56,9 +56,9 @@ class LazyChannels(nn.Module):
         self.in_channels = in_channels if in_channels == -1 else check_integer(in_channels, "in_channels", least=1)
         self._waiting = (name, shape)
         check_size((*shape, max(in_channels, 1)))
-        known = in_channels > 0
+        has_width = in_channels > 0
         with allocating((*shape, in_channels)):
-            held: Any = nn.Parameter(torch.empty(self.shape(in_channels))) if known else UninitializedParameter()
+            held: Any = nn.Parameter(torch.empty(self.shape(in_channels))) if has_width else UninitializedParameter()
         self.register_parameter(name, held)
 
     def shape(self, in_channels: int) -> tuple[int, ...]:

@@ -313,9 +313,9 @@ class FisherConv(MessagePassing):
         steps = self.propagate(edges, x=(self.mixture.statistics(source), None), alpha=alpha, size=size)
         # A mask of messages moves the means; the masses are those of all members.
         phi = self.mixture.embedded(steps + self.mixture.centres(steps.dtype), self.mixture.mass(source, sets))
-        if self.head is None or self.head.projection is None:
-            return match_dtype(phi if self.head is None else self.head.finish(phi), source)
-        return self.head.finish(match_dtype(F.linear(phi, self.head.projection.to(phi.dtype)), source))
+        if not isinstance(self.head, LinearHead):
+            return match_dtype(phi if self.head is None else self.head(phi), source)
+        return self.head.finish(match_dtype(F.linear(phi, self.head.weight.to(phi.dtype)), source))
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         """α_e (t_e − E t_j), (edge, anchor, statistic), with t_e − E t_j = x_e − w_j for the Gaussian mixture.

@@ -60,7 +60,6 @@ class NystromHead(LazyChannels):
     """
 
     weight: nn.Parameter
-    projection = None  # nothing linear comes first
 
     def __init__(self, in_channels: int, out_channels: int, *, bandwidth: float = 1.0):
         super().__init__()
@@ -129,10 +128,6 @@ class NystromHead(LazyChannels):
         root = self.root() if root is None else root
         return kernel_map.nystrom(products, norms, root.to(products.dtype), self.bandwidth)
 
-    def finish(self, phi: Tensor) -> Tensor:
-        """ψ of φ."""
-        return self(phi)
-
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, bandwidth={self.bandwidth:g}"
 
@@ -157,11 +152,6 @@ class LinearHead(LazyChannels):
             nn.init.xavier_uniform_(self.weight)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
-
-    @property
-    def projection(self) -> Tensor:
-        """W, (out, feature)."""
-        return self.weight
 
     def finish(self, z: Tensor) -> Tensor:
         """What comes after the product."""

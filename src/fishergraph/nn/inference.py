@@ -23,8 +23,7 @@ def model_device(model: nn.Module, device: Any) -> torch.device:
     """The device of that name; None is that of the parameters."""
     if device is None:
         return next(iter(model.parameters())).device
-    choose_device(str(device))
-    return find_device(str(device))
+    return find_device(choose_device(str(device)).name)
 
 
 @torch.no_grad()

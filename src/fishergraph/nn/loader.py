@@ -19,12 +19,14 @@ from torch_geometric.loader import NeighborLoader
 
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._validation import MOST_COLUMNS, check_flag, check_integer, check_seed
+from fishergraph.device import choose_device
 from fishergraph.multiset import Multisets
 from fishergraph.nn.edges import checked_edges
 from fishergraph.nn.rows import described, is_sparse, node_numbers, take_rows
 from fishergraph.nn.sampling import MemberRows, rows_of_edges, rows_of_sets, sample_neighbourhood
 from fishergraph.ops.tensor_edges import tensor_sets
 from fishergraph.ops.tensor_sets import TensorSets, check_range, check_sets
+from fishergraph.ops.torch_device import find_device
 
 _log = logging.getLogger(__name__)
 
@@ -153,7 +155,7 @@ class CSRNeighborLoader:
         source = read_source(data, x, y, check_flag(keep_loops, "keep_loops"))
         self._rows, self._template = source.rows, source.template
         features = next(column.values for column in source.columns if column.name == "x")
-        self.device = features.device if device is None else torch.device(device)
+        self.device = features.device if device is None else find_device(choose_device(str(device)).name)
         # Tensors on a GPU are sliced by the thread that uses the batch, on its stream.
         self._near = [column for column in source.columns if column.values.device.type == "cpu"]
         self._far = [column for column in source.columns if column.values.device.type != "cpu"]
@@ -175,10 +177,8 @@ class CSRNeighborLoader:
         return full + (rest > 0 and not self.drop_last)
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(num_neighbors={self.num_neighbors}, input_nodes={len(self._seeds)}, "
-            f"batch_size={self.batch_size})"
-        )
+        sizes = f"input_nodes={len(self._seeds)}, batch_size={self.batch_size}"
+        return f"{type(self).__name__}(num_neighbors={self.num_neighbors}, {sizes})"
 
     def __iter__(self) -> Iterator[Data]:
         """The batches of the next epoch, in order."""

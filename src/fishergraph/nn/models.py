@@ -352,8 +352,8 @@ class FisherNet(nn.Module):
 def _check_options(options: dict[str, Any]) -> None:
     for name in options:
         if name not in _LAYER_OPTIONS:
-            known = ", ".join(_LAYER_OPTIONS)
-            raise InputTypeError(f"FisherNet takes the options {known} of FisherConv, got {name!r}; choose one.")
+            names = ", ".join(_LAYER_OPTIONS)
+            raise InputTypeError(f"FisherNet takes the options {names} of FisherConv, got {name!r}; choose one.")
 
 
 def _readout(pooling: str | Aggregation | None, width: int) -> Any:
