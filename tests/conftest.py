@@ -2,12 +2,17 @@
 
 import contextlib
 import os
+import signal
 
 import pytest
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Tests run side by side, one for each core: threads in them would wait for each other.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A job in the background ignores Ctrl-C, and so would the commands that tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 try:
     import torch

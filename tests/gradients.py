@@ -316,7 +316,7 @@ class GradientContract:
             return
         means, _ = case.means(self.engine, **leaves)
         first = torch.autograd.grad(means.sum(), leaves["points"], create_graph=True)[0]
-        with pytest.raises(NotImplementedError, match="cannot be differentiated again"):
+        with pytest.raises(NotImplementedError, match="differentiated"):
             torch.autograd.grad((first**2).sum(), leaves["points"])
 
     @pytest.mark.parametrize("n_em_iter", [1, 2])

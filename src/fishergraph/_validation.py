@@ -97,21 +97,6 @@ def _host_bytes() -> float:
     return total if limit in (-1, resource.RLIM_INFINITY) else min(total, limit)
 
 
-def check_feature_count(model: Any, n_features: int, fitting: bool) -> None:
-    """Store the number of features when fitting; later calls must have the same number."""
-    if fitting:
-        model.n_features_in_ = n_features
-        if hasattr(model, "feature_names_in_"):
-            del model.feature_names_in_
-    elif n_features != model.n_features_in_:
-        raise InputError(
-            f"X has {n_features} features, but {type(model).__name__} is expecting {model.n_features_in_} features as "
-            "input; pass the features it was fitted with.",
-            parameter="X",
-            value=n_features,
-        )
-
-
 def check_block_weights(weights: Any, n_blocks: int) -> tuple[float, ...]:
     """One non-negative weight per block of the output, at least one of them positive; None is all ones."""
     if weights is None:

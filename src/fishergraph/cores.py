@@ -20,7 +20,7 @@ def core_numbers(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
 
 @compiled
 def _peel(indptr, indices, degrees, order, starts):
-    """Turn the degrees into core numbers, in place; `order` sorts the nodes by degree, `starts` has the bucket borders."""
+    """Turn degrees into core numbers, in place; `order` sorts the nodes by degree, `starts` has the bucket borders."""
     position = np.empty_like(order)
     for k in range(len(order)):
         position[order[k]] = k

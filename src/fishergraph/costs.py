@@ -36,7 +36,9 @@ _LARGEST_SET = 4 * 2**30
 def stack_costs(stack: Stack, X: Rows, sets: Sets, *, fitting: bool) -> dict[str, float]:
     """The cost of every part that a pass reports, by its title, in order."""
     (n_rows, n_features), layer = X.shape, stack.layer
-    row = _SPARSE_ROW + SPARSE * X.nnz / max(n_rows, 1) if sp.issparse(X) else n_features
+    row: float = n_features
+    if isinstance(X, sp.csr_array):
+        row = _SPARSE_ROW + SPARSE * X.nnz / max(n_rows, 1)
     costs = {"learning input map": _map_learning(layer, n_rows, n_features)} if fitting else {}
     costs["input map"] = n_rows * layer.dim * (row + layer.dim + _KERNEL)
     widths = stack.asked_widths(n_features, sets)

@@ -123,7 +123,8 @@ def landmark_kernels(x: Any, landmarks: Array, bandwidth: float) -> Any:
         norms = array_namespace(x).linalg.vector_norm(x, axis=1, keepdims=True)
     else:
         norms = row_norms(x).astype(landmarks.dtype) if sp.issparse(x) else row_norms(x)
-    return _kernels(x @ landmarks.T, norms, bandwidth)
+    products: Any = x @ landmarks.T  # type: ignore[operator]
+    return _kernels(products, norms, bandwidth)
 
 
 @dataclass(frozen=True)

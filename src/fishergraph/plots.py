@@ -57,7 +57,7 @@ def tsne_map(Z: np.ndarray, seed: int) -> np.ndarray:
 
     See Also
     --------
-    scatter : draws them.
+    scatter : Draws them.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def scatter(
 
     See Also
     --------
-    tsne_map : coordinates of an embedding.
+    tsne_map : Coordinates of an embedding.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def training_curves(history: Any, *, title: str = "", path: str | Path | None = 
 
     See Also
     --------
-    fishergraph.nn.train : trains a network.
+    fishergraph.nn.train : Trains a network.
 
     Examples
     --------

@@ -142,7 +142,7 @@ class Stage:
             return
         points, noise = self.points if self.fills else None, self.noise
 
-        def take(rows: slice, block: Any) -> None:
+        def take(rows: slice, block: Array) -> None:
             if points is not None:
                 points[rows] = block if noise is None else unit_rows(block, noise=noise)
             if write is not None:

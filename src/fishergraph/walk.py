@@ -156,7 +156,7 @@ def walk_means(
     return points
 
 
-def _member_weights(sets: Sets) -> Any:
+def _member_weights(sets: Any) -> Any:
     """d_u^-½, (point,); of the mean d where u is nobody's member."""
     if isinstance(sets, Multisets):
         sent: Any = degrees(sets.indptr, sets.indices, sets.weights)[1]
@@ -180,7 +180,9 @@ def _iterate(
     one_anchor = Responsibilities(xp.zeros((n_points, 1), **like), xp.ones((n_points, 1), **like))
     origin = xp.zeros((1, width), **like)
     blocks = row_blocks(n_points, block_rows(device_kind(start), 4 * width, _ROWS))
-    before, after, spare = start, None, None
+    before: Any = start
+    after: Any = None
+    spare: Any = None
 
     def step(rows: slice) -> None:
         means = after[rows]

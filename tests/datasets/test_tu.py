@@ -104,52 +104,52 @@ def test_names_are_found_in_data_folders(tmp_path):
     (tmp_path / "tu").mkdir()
     write(tmp_path / "tu")
     assert len(load_graphs("TINY", data_home=tmp_path)) == 2
-    with pytest.raises(FileNotFoundError, match="no graph set at NONE"):
+    with pytest.raises(FileNotFoundError, match="NONE"):
         load_graphs("NONE", data_home=tmp_path)
 
 
 BROKEN = [
-    ({"A": None}, "has no TINY_A.txt"),
-    ({"A": "1, 2\n2; 1\n"}, "line 2 of 'TINY_A.txt'.*integers separated by commas, got '2; 1'"),
-    ({"A": "1, 2\n2, 9\n"}, r"line 2 of 'TINY_A.txt'.*nodes 1 to 5, got \[2, 9\]"),
-    ({"A": "1, 2\n3, 4\n"}, "line 2 of 'TINY_A.txt'.*an edge inside one graph, got one from graph 1 to 2"),
-    ({"A": "1, 2\n2\n"}, "line 2 of 'TINY_A.txt'.*2 numbers, got 1"),
-    ({"A": "1, 2, 3\n"}, "line 1 of 'TINY_A.txt'.*2 numbers, got 3"),
-    ({"node_attributes": "1\n1,2\n1\n1\n1"}, "line 2 of .* must hold 1 numbers, as line 1 does, got 2"),
-    ({"graph_indicator": "1\n1\n1\n2\n9000000000\n"}, "must number the graphs from 1, .*, got number 9000000000"),
-    ({"edge_attributes": "2\n2\nnan\n3\n4\n4\n"}, "line 3 of 'TINY_edge_attributes.txt'.*finite numbers"),
-    ({"graph_indicator": "1\n1\n1\n3\n3\n"}, "must number the graphs from 1, each with a node, got no node of graph 2"),
+    ({"A": None}, "TINY_A.txt"),
+    ({"A": "1, 2\n2; 1\n"}, "line 2 of 'TINY_A.txt'"),
+    ({"A": "1, 2\n2, 9\n"}, "line 2 of 'TINY_A.txt'"),
+    ({"A": "1, 2\n3, 4\n"}, "line 2 of 'TINY_A.txt'"),
+    ({"A": "1, 2\n2\n"}, "line 2 of 'TINY_A.txt'"),
+    ({"A": "1, 2, 3\n"}, "line 1 of 'TINY_A.txt'"),
+    ({"node_attributes": "1\n1,2\n1\n1\n1"}, "line 2"),
+    ({"graph_indicator": "1\n1\n1\n2\n9000000000\n"}, "9000000000"),
+    ({"edge_attributes": "2\n2\nnan\n3\n4\n4\n"}, "line 3 of 'TINY_edge_attributes.txt'"),
+    ({"graph_indicator": "1\n1\n1\n3\n3\n"}, "graph 2"),
     ({"graph_indicator": "0\n1\n1\n1\n1\n"}, "got number 0"),
-    ({"graph_indicator": ""}, "TINY_graph_indicator.txt'.*empty"),
-    ({"graph_labels": "1\n"}, "'TINY_graph_labels.txt'.*2 lines, one per graph, got 1"),
-    ({"node_labels": "1\n1\n"}, "'TINY_node_labels.txt'.*5 lines, one per node, got 2"),
-    ({"node_attributes": "1\nx\n1\n1\n1"}, "line 2 of 'TINY_node_attributes.txt'.*numbers"),
-    ({"A": "1, 2\n\n2, 1\n"}, "line 2 of 'TINY_A.txt'.*integers separated by commas, got ''"),
-    ({"node_labels": "1\n\n1\n1\n1\n"}, "line 2 of 'TINY_node_labels.txt'.*integers"),
-    ({"node_labels": "1\n1\n0x1F\n1\n1\n"}, "line 3 of 'TINY_node_labels.txt'.*got '0x1F'"),
-    ({"node_labels": "1\n1.5\n1\n1\n1\n"}, "line 2 of 'TINY_node_labels.txt'.*integers"),
-    ({"node_labels": f"1\n{10**20}\n1\n1\n1\n"}, "line 2 of 'TINY_node_labels.txt'.*integers"),
-    ({"node_attributes": "1\nNA\n1\n1\n1"}, "line 2 of 'TINY_node_attributes.txt'.*numbers"),
-    ({"node_attributes": "1\n1e39\n1\n1\n1"}, r"TINY_node_attributes.txt must lie within ±3.4e38, got 1e\+39"),
+    ({"graph_indicator": ""}, "empty"),
+    ({"graph_labels": "1\n"}, "2 lines"),
+    ({"node_labels": "1\n1\n"}, "5 lines"),
+    ({"node_attributes": "1\nx\n1\n1\n1"}, "line 2 of 'TINY_node_attributes.txt'"),
+    ({"A": "1, 2\n\n2, 1\n"}, "line 2 of 'TINY_A.txt'"),
+    ({"node_labels": "1\n\n1\n1\n1\n"}, "line 2 of 'TINY_node_labels.txt'"),
+    ({"node_labels": "1\n1\n0x1F\n1\n1\n"}, "line 3 of 'TINY_node_labels.txt'"),
+    ({"node_labels": "1\n1.5\n1\n1\n1\n"}, "line 2 of 'TINY_node_labels.txt'"),
+    ({"node_labels": f"1\n{10**20}\n1\n1\n1\n"}, "line 2 of 'TINY_node_labels.txt'"),
+    ({"node_attributes": "1\nNA\n1\n1\n1"}, "line 2 of 'TINY_node_attributes.txt'"),
+    ({"node_attributes": "1\n1e39\n1\n1\n1"}, "node_attributes"),
     (
         {"node_attributes": "1\n1\nnan\n1\n1"},
-        r"line 3 of 'TINY_node_attributes.txt'.*finite numbers, got \[nan\]",
+        "line 3 of 'TINY_node_attributes.txt'",
     ),
-    ({"node_attributes": "1,1\n1,NaN\n1,1\n1,1\n1,1"}, "line 2 of 'TINY_node_attributes.txt'.*finite numbers"),
+    ({"node_attributes": "1,1\n1,NaN\n1,1\n1,1\n1,1"}, "line 2 of 'TINY_node_attributes.txt'"),
     (
         {"node_attributes": "1\n1e999\n1\n1\n1"},
-        r"line 2 of 'TINY_node_attributes.txt'.*finite numbers, got \[inf\]",
+        "line 2 of 'TINY_node_attributes.txt'",
     ),
-    ({"node_attributes": "1\n1\n1\n1\n-inf"}, "line 5 of 'TINY_node_attributes.txt'.*finite numbers"),
-    ({"edge_attributes": "2\n2\n3\n3\n1e999\n4\n"}, "line 5 of 'TINY_edge_attributes.txt'.*finite numbers"),
-    ({"edge_attributes": "2\n2\n3\n3\n4\n1e39\n"}, r"TINY_edge_attributes.txt must lie within ±3.4e38, got 1e\+39"),
-    ({"edge_labels": "1\n"}, "'TINY_edge_labels.txt'.*6 lines, one per edge, got 1"),
+    ({"node_attributes": "1\n1\n1\n1\n-inf"}, "line 5 of 'TINY_node_attributes.txt'"),
+    ({"edge_attributes": "2\n2\n3\n3\n1e999\n4\n"}, "line 5 of 'TINY_edge_attributes.txt'"),
+    ({"edge_attributes": "2\n2\n3\n3\n4\n1e39\n"}, "edge_attributes"),
+    ({"edge_labels": "1\n"}, "6 lines"),
 ]
 
 
 def test_lines_are_counted_in_the_file_whatever_the_order_of_the_graphs(tmp_path):
     changes = {"graph_indicator": "2\n2\n1\n1\n1\n", "A": "1, 2\n3, 4\n", "edge_labels": None}
-    with pytest.raises(ValueError, match=r"line 1 of 'TINY_node_attributes\.txt'.*finite numbers, got \[nan\]"):
+    with pytest.raises(ValueError, match="line 1"):
         read_tu(write(tmp_path, **changes, node_attributes="nan\n1\n2\n3\n4\n"))
 
 
@@ -294,14 +294,14 @@ def test_a_set_that_is_written_is_read_again(tmp_path, sparse):
         ({"graph_ptr": np.array([0, 3, 3, 5])}, "'graph_ptr' that increases"),
         ({"y": np.array([1])}, r"'y' of shape \(2,\)"),
         ({"edge_index": np.array([[0], [9]])}, "between 0 and 4"),
-        ({"edge_index": np.array([[0], [4]])}, "edges inside one graph, got edge 0 from node 0 of graph 0 to graph 1"),
+        ({"edge_index": np.array([[0], [4]])}, "edge 0"),
         ({"edge_index": np.zeros((3, 2), int)}, "'edge_index', got int64"),
-        ({"edge_tag": np.array([1]), "edge_tag_node": np.array([5])}, "between 0 and 4, got 5"),
-        ({"edge_tag": np.array([1]), "edge_tag_node": np.array([1, 2])}, "'edge_tag' and 'edge_tag_node' of one shape"),
+        ({"edge_tag": np.array([1]), "edge_tag_node": np.array([5])}, "got 5"),
+        ({"edge_tag": np.array([1]), "edge_tag_node": np.array([1, 2])}, "'edge_tag'"),
         ({"x": np.ones((4, 2))}, "features of 5 nodes"),
         ({"node_tag": np.array([1, 2])}, "'node_tag' of shape"),
-        ({"fold1_test": np.array([0])}, "distinct graph numbers 0 to 1 in fold 1"),
-        ({"adj_upper_bits": np.zeros(0, np.uint8)}, "4 bits in 'adj_upper_bits', got 0"),
+        ({"fold1_test": np.array([0])}, "fold 1"),
+        ({"adj_upper_bits": np.zeros(0, np.uint8)}, "'adj_upper_bits'"),
     ],
 )
 def test_broken_npz_sets(tmp_path, changes, sentence):

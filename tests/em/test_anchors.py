@@ -119,7 +119,7 @@ def test_fewer_distinct_points_than_anchors():
 
 
 def test_an_unknown_method_lists_the_known_ones():
-    with pytest.raises(ValueError, match="'kmeans', 'spherical', 'em', 'random'"):
+    with pytest.raises(ValueError, match="'kmeans'"):
         learn_anchors(blobs(), 2, method="k-means")
 
 
@@ -198,13 +198,13 @@ def test_a_large_sample_is_calibrated_on_a_part_of_it():
 @pytest.mark.parametrize(
     ("points", "options", "sentence"),
     [
-        (np.ones((4, 2)), {"n_anchors": 0}, "n_anchors must be an integer of at least 1, got 0"),
-        (np.ones((4, 2)), {"method": "em", "variance": -1.0}, "variance must be a finite number greater than 0"),
-        (np.ones((4, 2)), {"method": "means"}, "method must be one of 'kmeans', .* got 'means'"),
-        (np.ones(4), {}, "shape"),
-        (np.ones((0, 2)), {}, "shape"),
-        (np.full((4, 2), np.nan), {}, "points must hold finite numbers, got NaN in row 0"),
-        (sp.csr_array(np.eye(4)), {"method": "em"}, "dense"),
+        (np.ones((4, 2)), {"n_anchors": 0}, "n_anchors"),
+        (np.ones((4, 2)), {"method": "em", "variance": -1.0}, "variance"),
+        (np.ones((4, 2)), {"method": "means"}, "'means'"),
+        (np.ones(4), {}, r"shape \(4,\)"),
+        (np.ones((0, 2)), {}, r"shape \(0, 2\)"),
+        (np.full((4, 2), np.nan), {}, "NaN in row 0"),
+        (sp.csr_array(np.eye(4)), {"method": "em"}, "toarray"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:asked for")

@@ -144,7 +144,7 @@ def test_fewer_distinct_points_than_clusters_give_those_points(init, sparse):
     distinct = np.array([[0.0, 1.0], [2.0, 0.0], [-1.0, 3.0]])
     points = distinct[generator().integers(3, size=50)]
     points = sp.csr_array(points) if sparse else points
-    with pytest.warns(UserWarning, match="asked for 5 anchors, but the data hold only 3 distinct points"):
+    with pytest.warns(UserWarning, match="5 anchors"):
         centres = kmeans(points, 5, rng=generator(), init=init)
     assert_allclose(centres[np.lexsort(centres.T)], distinct[np.lexsort(distinct.T)], rtol=1e-12)
 

@@ -60,11 +60,11 @@ def test_the_mixture_of_the_paper_is_em_means():
 
 def test_bad_points_and_sets():
     theta_0 = learn_family(FAMILIES["multinomial"](), COUNTS, 2, rng=0)
-    with pytest.raises(ValueError, match=r"points must hold counts .* got -1 in row 4"):
+    with pytest.raises(ValueError, match="row 4"):
         em_estimate(np.where(np.arange(30)[:, None] == 4, -1.0, COUNTS), SETS, theta_0)
-    with pytest.raises(ValueError, match="the multisets are over 30 points, got 29 rows"):
+    with pytest.raises(ValueError, match="29 rows"):
         em_estimate(COUNTS[1:], SETS, theta_0)
-    with pytest.raises(TypeError, match="a parameter must be one of GaussianMixtureTheta"):
+    with pytest.raises(TypeError, match="GaussianMixtureTheta"):
         em_estimate(COUNTS, SETS, np.zeros((2, 4)))
 
 

@@ -437,11 +437,11 @@ def test_rows_and_nodes_of_other_names_or_another_order_are_refused():
     numbers = as_graph(pd.DataFrame({"source": [0, 1, 2], "target": [1, 2, 3]}))
     names = as_graph(pd.DataFrame({"source": list("abc"), "target": list("bcd")}))
     model = FisherEmbedding(n_layers=1, n_anchors=2, dim=3, random_state=0)
-    with pytest.raises(ValueError, match=r"number 0 is 0, got 2 there; pass X\.sort_index\(\)"):
+    with pytest.raises(ValueError, match="sort_index"):
         model.fit(X.iloc[[2, 0, 1, 3]], graph=numbers)
-    with pytest.raises(ValueError, match=r"number 1 is 'b', got 'c' there; pass X\.loc\[graph\.ids\]"):
+    with pytest.raises(ValueError, match="'c'"):
         model.fit(X.set_axis(list("acbd")), graph=names)
-    with pytest.raises(ValueError, match=r"number 0 is 'a', got 'v' there; give X the ids as its index"):
+    with pytest.raises(ValueError, match="'v'"):
         model.fit(X.set_axis(list("vbcd")), graph=names)
     table = pd.DataFrame({"source": list("abc"), "target": list("bcd")})
     with pytest.raises(InputError, match=r"index of X .*'a'"):
@@ -469,7 +469,7 @@ def test_a_model_of_features_wants_features(tmp_path, A):
     features = np.random.default_rng(0).normal(size=(N, 6))
     small().fit(features, graph=A).save(tmp_path / "m.safetensors")
     for model in (small().fit(features, graph=A), FisherEmbedding.load(tmp_path / "m.safetensors")):
-        with pytest.raises(ValueError, match="X must be given, as it was for the fit, got None"):
+        with pytest.raises(ValueError, match="X must be given"):
             model.transform(None, graph=A)
 
 
@@ -509,5 +509,5 @@ def test_edges_of_pyg_that_do_not_say_how_many_nodes_there_are(X):
     for graph in (pyg.data.Data(edge_index=edges), pyg.EdgeIndex(edges, sparse_size=(N, N))):
         np.testing.assert_array_equal(small().fit_transform(X, graph=graph), known)
     for graph in (pyg.data.Data(edge_index=edges, num_nodes=3), pyg.data.Data(x=torch.ones(3, 1), edge_index=edges)):
-        with pytest.raises(ValueError, match=f"one row per node of the graph, got {N} rows and 3 nodes"):
+        with pytest.raises(ValueError, match=f"{N} rows"):
             small().fit(X, graph=graph)

@@ -248,18 +248,18 @@ def test_rows_are_what_they_are_taken_from(X):
 
 def test_a_sum_that_overflows_is_not_taken_for_an_infinity():
     check_finite_rows(torch.full((10, 4), 3e38))
-    with pytest.raises(ValueError, match="got infinity in row 3"):
+    with pytest.raises(ValueError, match="row 3"):
         check_finite_rows(torch.full((10, 4), 3e38).index_fill(0, torch.tensor([3]), torch.inf))
 
 
 def test_a_run_that_cannot_fit_is_refused_with_numbers(X, A, monkeypatch):
     monkeypatch.setattr(torch_device, "free_bytes", lambda device: 10**6)
-    with pytest.raises(MemoryError, match=r"90 rows need about 0\.3 GB on the device .*got 0\.0 GB free; lower dim"):
+    with pytest.raises(MemoryError, match="90 rows"):
         small().fit(torch.from_numpy(X), graph=A)
     monkeypatch.setattr(torch_device, "free_bytes", lambda device: int(269.5e6))
     wide = {"dim": 80, "em__max_samples": 10, "n_anchors": 1}
     small(**wide).fit(torch.from_numpy(X), graph=A)
-    with pytest.raises(MemoryError, match="pass X as a NumPy array, whose result is written to host memory"):
+    with pytest.raises(MemoryError, match="host"):
         small(**wide, n_layers=60).fit_transform(torch.from_numpy(X), graph=A)
     with config_context(engine="torch"):
         small(**wide, n_layers=60).fit_transform(X, graph=A)
@@ -336,7 +336,7 @@ def test_zero_features(A, device):
 def test_fewer_points_than_anchors(n, device):
     x = torch.eye(n, 3, device=device)
     model = small(device=device)
-    with pytest.warns(UserWarning, match=f"asked for 8 landmarks, but the data hold only {n} distinct"):
+    with pytest.warns(UserWarning, match=f"8 landmarks.* {n} "):
         Z = model.fit_transform(x, graph=torch.zeros(2, 0, dtype=torch.int64, device=device))
     assert torch.isfinite(Z).all()
     assert_near(Z, model.set_params(device="cpu").transform(x.cpu().numpy(), graph=np.zeros((2, 0), int)))
@@ -368,30 +368,28 @@ def refused(match, x, error=ValueError, graph=None, **params):
 def test_the_first_bad_row_is_named(X, sparse, device):
     x = torch.from_numpy(X).to(device).clone()
     x[[7, 40], [2, 1]] = torch.tensor([torch.inf, torch.nan], device=device)
-    refused("X must hold finite numbers, got infinity in row 7", x.to_sparse_csr() if sparse else x, device=device)
+    refused("infinity in row 7", x.to_sparse_csr() if sparse else x, device=device)
 
 
 def test_bad_tensors_are_refused(X):
     x = torch.from_numpy(X)
-    refused(r"X must have the shape \(node, feature\)", x[0])
-    refused(r"X must have the shape \(node, feature\)", x[:0])
-    refused("Complex data not supported", x.to(torch.complex64))
-    refused("X must be dense or sparse CSR, got layout torch.sparse_coo", x.to_sparse(), TypeError)
+    refused("shape", x[0])
+    refused("shape", x[:0])
+    refused("Complex", x.to(torch.complex64))
+    refused("sparse_coo", x.to_sparse(), TypeError)
     refused("largest entry", x * 0 + 1e30, normalize=False)
     model = small().fit(x)
-    with pytest.raises(ValueError, match="X has 4 features, but FisherEmbedding is expecting 5"):
+    with pytest.raises(ValueError, match="4 features"):
         model.transform(x[:, :4])
 
 
 def test_bad_graphs_are_refused(X, A):
     x, (edges, weights) = torch.from_numpy(X), edge_list(A)
-    refused(r"edge_index must be integers of shape \(2, E\), got \(2, \d+\) of torch.float32", x, graph=edges.float())
-    refused("edge endpoints must be nodes 0 to 49, the rows of X, got", x[:50], graph=edges)
-    refused("edge weights must be finite and not negative, got -", x, graph=(edges, -weights))
-    refused(r"edge weights must be floats of shape", x, graph=(edges, weights[1:]))
-    refused(
-        "graph must hold one multiset for each of the 50 rows", x[:50], graph=tensor_sets(neighbourhoods(as_graph(A)))
-    )
+    refused("edge_index", x, graph=edges.float())
+    refused("0 to 49", x[:50], graph=edges)
+    refused("negative", x, graph=(edges, -weights))
+    refused("floats", x, graph=(edges, weights[1:]))
+    refused("50 rows", x[:50], graph=tensor_sets(neighbourhoods(as_graph(A))))
 
 
 def test_backends_know_their_arrays(X):
@@ -404,9 +402,7 @@ def test_backends_know_their_arrays(X):
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", "mps", None, 0])
 def test_unknown_devices_are_refused(X, device):
-    refused(
-        "device must be one of 'cpu', 'cuda', 'cuda:0', 'cuda:1', …, got " + re.escape(repr(device)), X, device=device
-    )
+    refused("device .*" + re.escape(repr(device)), X, device=device)
 
 
 def test_a_card_that_is_missing_is_said_to_be(X, monkeypatch):
@@ -414,7 +410,7 @@ def test_a_card_that_is_missing_is_said_to_be(X, monkeypatch):
     refused("no CUDA device", X, RuntimeError, device="cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    refused("must be one of 'cpu', 'cuda', 'cuda:0', 'cuda:1' here, got 'cuda:2'", X, device="cuda:2")
+    refused("'cuda:2'", X, device="cuda:2")
 
 
 def test_a_torch_that_is_missing_is_asked_for(X, monkeypatch):
@@ -428,7 +424,7 @@ def test_a_torch_that_is_missing_is_asked_for(X, monkeypatch):
         return real(name, *rest)
 
     monkeypatch.setattr(importlib, "import_module", missing)
-    refused(r"needs the package 'torch', .* pip install 'fishergraph\[gpu\]'", X, ImportError, device="cuda")
+    refused(r"fishergraph\[gpu\]", X, ImportError, device="cuda")
 
 
 def test_precisions_belong_to_cards(X):

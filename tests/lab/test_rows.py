@@ -87,7 +87,7 @@ def test_a_bad_line_inside_is_an_error_that_says_where(tmp_path):
     lines = path.read_text().splitlines()
     for bad in ('{"study": "sq', "[1, 2]", '{"study": "squares"}'):
         path.write_text("\n".join([lines[0], bad, lines[2], ""]))
-        with pytest.raises(ValueError, match=r"in line 2 of .*rows\.jsonl'; delete the line"):
+        with pytest.raises(ValueError, match="line 2"):
             read_rows(path)
 
 

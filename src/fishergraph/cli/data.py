@@ -68,7 +68,7 @@ def fetch_data(
         with wrong_call():
             check_names(names)
         for name in names:
-            paths = [] if name in BUNDLED else fetch(name, data_home=data, verbose=_bar if _shown(quiet) else False)
+            paths = [] if name in BUNDLED else fetch(name, data_home=data, verbose=_progress(quiet))
             if not quiet:
                 for line in [str(path) for path in paths] or [f"{name} comes with the package"]:
                     typer.echo(line)
@@ -93,7 +93,7 @@ def convert(
     graph.csv becomes graph.nodes.csv (id, label, split, features) and graph.edges.csv (source, target).
     """
     with explained(debug=debug):
-        lines = run_convert(source, target, data, prepared=prepared, verbose=_bar if _shown(quiet) else False)
+        lines = run_convert(source, target, data, prepared=prepared, verbose=_progress(quiet))
         if not quiet:
             for line in lines:
                 typer.echo(line)
@@ -134,8 +134,8 @@ def run_convert(source: str, target: Path, home: Path | None, *, prepared: bool,
     return [f"{edges}: {graph.graph.nnz:,} edges, both directions", f"{nodes}: {graph!r}"]
 
 
-def _shown(quiet: bool) -> bool:
-    return not quiet and sys.stderr.isatty()
+def _progress(quiet: bool) -> Any:
+    return _bar if not quiet and sys.stderr.isatty() else False
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import typer
 
 from fishergraph.cli.console import explained, printer
 from fishergraph.cli.jobs import Debug, Jobs
-from fishergraph.cli.record import Clock
+from fishergraph.cli.record import Run
 
 PICTURE, EMBEDDING = "cora.png", "cora_embedding.parquet"
 NEXT = """\
@@ -48,7 +48,7 @@ class Steps:
     """The lines of the demo: what was done and the seconds it took, with a spinner meanwhile."""
 
     def __init__(self):
-        self.console, self.clock = printer(), Clock()
+        self.console, self.clock = printer(), Run(quiet=True)
 
     @contextmanager
     def step(self, doing: str) -> Iterator[list[str]]:

@@ -44,12 +44,6 @@ class Parameter:
     default: str
     text: str
 
-    @property
-    def choices(self) -> list[str]:
-        """The names of a type such as ``{"data", "random"}``."""
-        names = re.match(r"\{(.*?)\}", self.kind)
-        return [] if names is None else [name.strip(" \"'") for name in names[1].split(",")]
-
 
 def read_parameters(docstring: str) -> dict[str, Parameter]:
     """Return the entries of the section "Parameters" of a numpydoc docstring, by name."""
@@ -107,9 +101,11 @@ class Setting:
         """The first sentence of the description, the choices unless it names them, and the default."""
         parameter, flag = self.parameter, flag_of(self.path)
         text = re.split(r"(?<=\.) (?=[A-Z\"`])", parameter.text)[0].replace("`", "")
-        names = [] if parameter.name in COMPONENTS else parameter.choices
-        if not all(name in text for name in names if name != "None"):
-            text += f" One of {', '.join(name for name in names if name != 'None')}."
+        choices = re.match(r"\{(.*?)\}", parameter.kind)  # of a type such as {"data", "random"}
+        if choices is not None and parameter.name not in COMPONENTS:
+            names = [name.strip(" \"'") for name in choices[1].split(",")]
+            names = [name for name in names if name != "None"]
+            text += "" if all(name in text for name in names) else f" One of {', '.join(names)}."
         default = parameter.default
         if parameter.kind.startswith("bool"):
             default = (flag if default == "True" else negated(flag))[2:]

@@ -30,13 +30,15 @@ def record_path(output: Path) -> Path:
     return output.with_name(output.name + ".run.json")
 
 
-class Clock:
-    """When the work started, and the seconds of each stage."""
+class Run:
+    """A run: its start, the seconds of its stages, its progress bar, and the facts that the command records."""
 
-    def __init__(self):
+    def __init__(self, *, quiet: bool):
         self.started = datetime.now(UTC)
         self.begin = perf_counter()
         self.seconds: dict[str, Any] = {}
+        self.bar = Bar(quiet=quiet)
+        self.facts: dict[str, Any] = {}
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -48,15 +50,6 @@ class Clock:
     def total(self) -> float:
         """Return the seconds since the start."""
         return round(perf_counter() - self.begin, 4)
-
-
-class Run(Clock):
-    """A run with a progress bar; the command fills in the facts of its record."""
-
-    def __init__(self, *, quiet: bool):
-        super().__init__()
-        self.bar = Bar(quiet=quiet)
-        self.facts: dict[str, Any] = {}
 
 
 @contextmanager

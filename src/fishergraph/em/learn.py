@@ -6,7 +6,7 @@ Both begin with k-means; a family then learns all of its parameters by its own E
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
@@ -260,7 +260,7 @@ def fit_family(
     return _cast(theta, points)
 
 
-def em_step(family: Family, points: Array, theta: Any, bounds: Any, *, n_jobs: int | None = None) -> Any:
+def em_step(family: Family, points: Array, theta: NamedTuple, bounds: NamedTuple, *, n_jobs: int | None = None) -> Any:
     """θ after one EM iteration on all points (Eq. 14); the likelihood, with the smoothing's prior, does not fall."""
     start = _cast(theta, points)
 
@@ -271,7 +271,9 @@ def em_step(family: Family, points: Array, theta: Any, bounds: Any, *, n_jobs: i
     return _m_step(family, points, responsibilities, bounds, n_jobs)
 
 
-def _m_step(family: Family, points: Array, alpha: Callable[[slice], Any], bounds: Any, n_jobs: int | None) -> Any:
+def _m_step(
+    family: Family, points: Array, alpha: Callable[[slice], Any], bounds: NamedTuple, n_jobs: int | None
+) -> Any:
     """θ of the weighted means of t with responsibilities (point, anchor), summed block by block in order."""
     xp, like = array_namespace(points), _cast(bounds, points)
 
@@ -292,7 +294,7 @@ def _m_step(family: Family, points: Array, alpha: Callable[[slice], Any], bounds
     return family.smoothed(family.estimate(means, mass, bounds), means, mass)
 
 
-def _cast(theta: Any, points: Array) -> Any:
+def _cast(theta: NamedTuple, points: Array) -> Any:
     """θ in the dtype of the points (of at least 32 bits)."""
     xp = array_namespace(points)
     dtype = points.dtype if xp.finfo(points.dtype).bits >= 32 else xp.float32

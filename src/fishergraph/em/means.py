@@ -193,7 +193,8 @@ def _entry_scores(members: Array, sets: Sets, natural: Array, offsets: Array) ->
     if isinstance(members, np.ndarray):
         from fishergraph.ops.iterate.numba import entry_scores
 
-        return entry_scores(members, sets.indptr, np.ascontiguousarray(natural), np.ascontiguousarray(offsets))
+        indptr = np.asarray(sets.indptr)
+        return entry_scores(members, indptr, np.ascontiguousarray(natural), np.ascontiguousarray(offsets))
     xp = array_namespace(members)
     rows = xp.repeat(xp.arange(sets.n_sets, device=device_of(members)), sets.indptr[1:] - sets.indptr[:-1])
     columns = [xp.vecdot(members, natural[rows, j, :]) for j in range(natural.shape[1])]
@@ -206,7 +207,7 @@ def _entry_scores(members: Array, sets: Sets, natural: Array, offsets: Array) ->
 def em_means(
     points: MatrixLike,
     multisets: Multisets,
-    anchors: MatrixLike,
+    anchors: Any,
     *,
     variance: float = 1.0,
     prior: float = 0.0,
@@ -272,7 +273,7 @@ def em_means(
     n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0, most=MOST_ITERATIONS)
     steps: dict[str, Any] = {"prior": prior, "n_em_iter": n_em_iter, "slack": e_step_slack(e_step, column_penalty)}
     if is_torch_array(points):
-        from fishergraph.ops.iterate.torch_inputs import checked_em_means
+        from fishergraph.ops.iterate.torch import checked_em_means
 
         return EMMeans(*checked_em_means(points, multisets, anchors, variance=variance, bias=bias, **steps))
     if bias is not None:

@@ -14,8 +14,8 @@ from fishergraph.family import relative_log_joint
 from fishergraph.family.base import log_softmax
 
 # Where the anchors of a Gaussian mixture come from.
-METHODS = dict.fromkeys(("kmeans", "spherical", "em", "random"))
-E_STEPS = dict.fromkeys(("posterior", "balanced", "unbalanced"))
+METHODS: dict[str, None] = dict.fromkeys(("kmeans", "spherical", "em", "random"))
+E_STEPS: dict[str, None] = dict.fromkeys(("posterior", "balanced", "unbalanced"))
 
 
 def posterior(points: Array, anchors: Array, variance: float = 1.0) -> Any:

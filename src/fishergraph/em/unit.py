@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 
 from fishergraph._parallel import map_blocks, row_blocks
+from fishergraph._typing import Rows
 
 # What rounding leaves of a φ that is zero, beside points of length one, in units of the last place.
 NOISE = 16
@@ -72,13 +73,13 @@ def directions(points: Any, n_jobs: int | None) -> Any:
         scales = np.empty(len(points), points.dtype)
         parts = row_blocks(len(points), 512)
         if all(map_blocks(lambda rows: row_scales_into(points[rows], scales[rows]), parts, n_jobs=n_jobs)):
-            live = scales > 0
-            return UnitRows(points, scales) if live.all() else UnitRows(points[live], scales[live])
+            nonzero = scales > 0
+            return UnitRows(points, scales) if nonzero.all() else UnitRows(points[nonzero], scales[nonzero])
     points = unit_rows(points)
-    live = row_lengths(points) > 0
-    return points if live.all() else points[live]
+    nonzero = row_lengths(points) > 0
+    return points if nonzero.all() else points[nonzero]
 
 
-def stored(points: Any) -> tuple[Any, Any]:
-    """(rows as they are in memory, the scales that make them what they stand for, or None)."""
+def stored(points: Rows) -> tuple[Any, Any]:
+    """(rows as they are in memory, the scales that make them unit vectors, or None)."""
     return (points.points, points.scales) if isinstance(points, UnitRows) else (points, None)

@@ -11,13 +11,14 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._set_output import _get_output_config
+from sklearn.utils._set_output import _get_output_config  # pyright: ignore[reportPrivateUsage]
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fishergraph import _validation
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._progress import progress_bar, silent
+from fishergraph._progress import Verbose, progress_bar, silent
 from fishergraph._repr import short_params
+from fishergraph._typing import RandomState
 from fishergraph._warn import each_warning_once
 from fishergraph.device import Device, Workspace, choose_device
 from fishergraph.em.settings import EM, choose_em
@@ -210,9 +211,9 @@ class FisherTransformer(TransformerMixin, FisherEstimator):
                 setattr(cls, name, _named_first(vars(cls)[name]))
 
     device: str | Device
-    random_state: Any
+    random_state: RandomState
     n_jobs: int | None
-    verbose: Any
+    verbose: Verbose
     n_features_in_: int
 
     _chosen: ClassVar[dict[str, Callable[[Any], Any]]] = {
@@ -236,16 +237,25 @@ class FisherTransformer(TransformerMixin, FisherEstimator):
         progress = progress_bar(self.verbose)
         run = Run(workspace, n_jobs, progress, {} if progress is silent else costs())
         run.engine(em)
-        if hasattr(self.verbose, "expect"):
-            self.verbose.expect(run.costs)
+        expect = getattr(self.verbose, "expect", None)
+        if expect is not None:
+            expect(run.costs)
         return run
 
     def _check_columns(self, X: Any, fitting: bool) -> None:
         """Remember the number and names of the columns of X when fitting, compare them later."""
-        if hasattr(X, "layout"):  # a tensor
-            _validation.check_feature_count(self, X.shape[1], fitting)
-        else:
+        if not hasattr(X, "layout"):
             validate_data(self, X, reset=fitting, skip_check_array=True)
+        elif fitting:  # a tensor, which scikit-learn does not count
+            self.n_features_in_ = X.shape[1]
+            vars(self).pop("feature_names_in_", None)
+        elif X.shape[1] != self.n_features_in_:
+            raise InputError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
+                "as input; pass the features it was fitted with.",
+                parameter="X",
+                value=X.shape[1],
+            )
 
     def _named(self, Z: Any, ids: Any) -> Any:
         """Z as a table with these ids as its index, if the output is set to pandas; scikit-learn names the columns."""

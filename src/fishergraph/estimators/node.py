@@ -14,14 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _validation
 from fishergraph._parallel import one_blas_thread
-from fishergraph._progress import progress_bar
+from fishergraph._progress import Verbose, progress_bar
 from fishergraph._typing import Array, GraphLike, MatrixLike, RandomState
 from fishergraph._warn import each_warning_once
 from fishergraph.costs import check_memory, stack_costs
 from fishergraph.device import Device, choose_device
 from fishergraph.em.settings import EM
+from fishergraph.estimators.arguments import features_and_graph
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_same, check_unchanged, make_layer
-from fishergraph.estimators.given import features_and_graph
 from fishergraph.estimators.inputs import (
     InputSettings,
     NodeInput,
@@ -160,7 +160,7 @@ class FisherEmbedding(FisherTransformer):
         device: str | Device = "cpu",
         random_state: RandomState = None,
         n_jobs: int | None = None,
-        verbose: Any = False,
+        verbose: Verbose = False,
     ):
         self.n_layers = n_layers
         self.n_anchors = n_anchors
@@ -222,7 +222,8 @@ class FisherEmbedding(FisherTransformer):
         >>> FisherEmbedding.published_code(n_layers=3)
         FisherEmbedding(n_layers=3, family=PublishedMixture(), kernel=PublishedNystrom(), walk=None)
         """
-        return cls(**{"family": PublishedMixture(), "kernel": PublishedNystrom(), "walk": None, **changes})
+        rule: dict[str, Any] = {"family": PublishedMixture(), "kernel": PublishedNystrom(), "walk": None}
+        return cls(**{**rule, **changes})
 
     def fit(self, X: MatrixLike = None, y: object = None, *, graph: GraphLike = None) -> Self:
         """Learn the input map, anchors and landmarks from the rows of X and the graph on them.
@@ -250,7 +251,9 @@ class FisherEmbedding(FisherTransformer):
         self._fit(X, graph, want_output=False)
         return self
 
-    def fit_transform(self, X: MatrixLike = None, y: object = None, *, graph: GraphLike = None) -> Any:
+    def fit_transform(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, X: MatrixLike = None, y: object = None, *, graph: GraphLike = None
+    ) -> Any:
         """Fit, and return the embedding of the same rows in one pass, with the bits of `fit` and `transform`.
 
         Parameters
@@ -282,25 +285,25 @@ class FisherEmbedding(FisherTransformer):
         """
         check_is_fitted(self)
         fitted = self._unchanged()
-        X, sets, workspace, ids = self._read(X, graph, fitted, fitting=False)
-        check_memory(fitted, X, sets, workspace, want_output=True)
-        run = self._run(workspace, fitted.layer.em, partial(stack_costs, fitted, X, sets, fitting=False))
+        rows, sets, workspace, ids = self._read(X, graph, fitted, fitting=False)
+        check_memory(fitted, rows, sets, workspace, want_output=True)
+        run = self._run(workspace, fitted.layer.em, partial(stack_costs, fitted, rows, sets, fitting=False))
         with one_blas_thread(), workspace.working(self.n_jobs):
-            stack = fitted.moved(lambda array: workspace.put(array, X.dtype))
-            return self._named(sets.pooled(_embedding(Pass(stack, X, sets, run), stack.widths)), ids)
+            stack = fitted.moved(lambda array: workspace.put(array, rows.dtype))
+            return self._named(sets.pooled(_embedding(Pass(stack, rows, sets, run), stack.widths)), ids)
 
     @all_or_nothing
     def _fit(self, X: MatrixLike, graph: GraphLike, *, want_output: bool) -> Any:
-        settings, words = self._settings(), self._seed_words()
+        settings, words = self.settings(), self._seed_words()
         self.structure_seed_ = words[0]
-        X, sets, workspace, ids = self._read(X, graph, settings, fitting=True)
-        check_memory(settings, X, sets, workspace, want_output=want_output)
-        run = self._run(workspace, settings.layer.em, partial(stack_costs, settings, X, sets, fitting=True))
+        rows, sets, workspace, ids = self._read(X, graph, settings, fitting=True)
+        check_memory(settings, rows, sets, workspace, want_output=want_output)
+        run = self._run(workspace, settings.layer.em, partial(stack_costs, settings, rows, sets, fitting=True))
         seeds = np.random.SeedSequence(words).spawn(len(settings.block_weights))
         with one_blas_thread(), workspace.working(self.n_jobs):
             streams = [workspace.stream(seed) for seed in seeds]
-            fitting = Pass(settings, X, sets, run, streams=streams, want_last=want_output)
-            Z = _embedding(fitting, settings.asked_widths(X.shape[1], sets)) if want_output else None
+            fitting = Pass(settings, rows, sets, run, streams=streams, want_last=want_output)
+            Z = _embedding(fitting, settings.asked_widths(rows.shape[1], sets)) if want_output else None
             for _ in () if want_output else fitting.stages():
                 pass  # every stage is learned, and run if the next one needs it
             self.stack_ = fitting.stack.moved(workspace.fetch)
@@ -309,7 +312,7 @@ class FisherEmbedding(FisherTransformer):
 
     def _unchanged(self) -> Stack:
         """The fitted stack with the weights of today; raises if another parameter was changed after the fit."""
-        settings = self._settings()
+        settings = self.settings()
         check_unchanged(self.stack_, settings, STACK_PARAMETERS)
         today = {"multiset": choose_multiset(self.multiset), "structure": self.structure}
         check_same({"multiset": self.multiset_, "structure": self._structure}, today)
@@ -317,10 +320,16 @@ class FisherEmbedding(FisherTransformer):
 
     def check(self) -> None:
         """Raise an `InputError` unless every parameter is valid; `fit` does the same first."""
-        self._settings()
+        self.settings()
 
-    def _settings(self) -> Stack:
-        """The parameters as the settings of a stack, validated."""
+    def settings(self) -> Stack:
+        """Return the parameters as the settings of a stack, validated.
+
+        Returns
+        -------
+        Stack
+            The settings, with nothing learned.
+        """
         choose_device(self.device)
         describe_structure(self.structure)  # an unknown kind is refused even if X is given
         rule = choose_multiset(self.multiset)
@@ -377,10 +386,10 @@ class FisherEmbedding(FisherTransformer):
     def _restore(self, state: ModelState) -> None:
         rule = choose_multiset(self.multiset)
         self.multiset_, self._structure = rule, self.structure
-        self.stack_ = state.stack("stack", self._settings())
+        self.stack_ = state.stack("stack", self.settings())
         check_stack(self.stack_, rule.n_columns(self.n_features_in_), rule.slots)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Return the names of the columns: psi0_0, …, walk_0, …, psi1_0, …: stage and position in it.
 
         Parameters

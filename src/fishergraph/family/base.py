@@ -20,7 +20,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
@@ -63,7 +63,7 @@ class Family(Component, ABC, Generic[ThetaT]):
     unit: bool = False
 
     name: ClassVar[str]
-    theta: ClassVar[type[NamedTuple]]  # the record of the parameters
+    theta: ClassVar[type[Any]]  # the record of the parameters
     # What the points of a layer have to be: "reals", "directions" (a zero row has none), or "counts" (of X itself).
     support: ClassVar[str] = "reals"
     # Whether k-means that starts EM compares directions.
@@ -263,8 +263,9 @@ def map_arrays(theta: ThetaT, function: Callable[[Any], Any]) -> ThetaT:
 
 def repeated(theta: ThetaT, n_anchors: int) -> ThetaT:
     """A θ of one component as one of so many equal ones; an origin has no components."""
-    arrays = {name: array for name, array in theta._asdict().items() if is_array_api_obj(array) and name != "origin"}
-    return theta._replace(**{name: array[[0] * n_anchors] for name, array in arrays.items()})
+    fields: dict[str, Any] = theta._asdict()
+    arrays = [name for name, value in fields.items() if is_array_api_obj(value) and name != "origin"]
+    return theta._replace(**{name: fields[name][[0] * n_anchors] for name in arrays})
 
 
 def mixture_weights(mass: Array, log_weights: Array, prior: float) -> Any:

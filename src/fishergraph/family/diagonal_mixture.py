@@ -64,7 +64,7 @@ class DiagonalMixture(Family[DiagonalMixtureTheta]):
     """
 
     name: ClassVar[str] = "diagonal-mixture"
-    theta: ClassVar[type[NamedTuple]] = DiagonalMixtureTheta
+    theta: ClassVar[type[Any]] = DiagonalMixtureTheta
 
     def n_statistics(self, n_features: int) -> int:
         """2d."""

@@ -46,7 +46,7 @@ def exact_root(family: Family[ThetaT], theta: ThetaT, rng: Generator) -> np.ndar
 def fisher_ratio(family: Family[ThetaT], theta: ThetaT, rng: Generator, n_samples: int | None = None) -> np.ndarray:
     """J = E[s sᵀ] of the whitened scores s of single points at θ, (width, width), float64 (Eq. 7)."""
     theta = map_arrays(theta, lambda array: np.asarray(array, dtype=np.float64))
-    if family.fused:
+    if isinstance(theta, GaussianMixtureTheta):
         return _mixture_ratio(theta, rng, n_samples or _LEAST_SAMPLES)
     width = _point_scores(family, theta, family.sample(theta, 1, rng)).shape[1]
     check_width(width)
@@ -79,9 +79,10 @@ def _point_scores(family: Family[ThetaT], theta: ThetaT, points: np.ndarray) -> 
 
 def _mixture_ratio(theta: GaussianMixtureTheta, rng: Generator, n_samples: int) -> np.ndarray:
     """J of Eq. 16: p E[α_j α_k (x − w_j)(x − w_k)ᵀ]/σ² in the span of the anchors, p E[α_j α_k] Id across it."""
-    p, d = theta.anchors.shape
+    anchors = np.asarray(theta.anchors)
+    p, d = anchors.shape
     check_width(p * d)
-    centred = (theta.anchors - theta.anchors.mean(axis=0)) / math.sqrt(theta.variance)
+    centred = (anchors - anchors.mean(axis=0)) / math.sqrt(theta.variance)
     _, values, basis = np.linalg.svd(centred, full_matrices=False)
     basis = basis[values > 1e-12 * max(values[0], 1e-300)] if p > 1 else basis[:0]  # (span, feature)
     inside = centred @ basis.T  # (anchor, span)

@@ -63,7 +63,7 @@ class Gaussian(Family[GaussianTheta]):
     """
 
     name: ClassVar[str] = "gaussian"
-    theta: ClassVar[type[NamedTuple]] = GaussianTheta
+    theta: ClassVar[type[Any]] = GaussianTheta
     # Where eigenvalues are found; a module has gradients for them.
     spectral: ClassVar[Spectral] = Spectral(symmetric_power, symmetric_floor)
 

@@ -99,7 +99,7 @@ class GaussianMixtureTheta(NamedTuple):
 class CentreMixture(Family[GaussianMixtureTheta]):
     """Mixtures of equal weights and variances, whose only parameters are the means: t(x) = x, p · d coordinates."""
 
-    theta: ClassVar[type[NamedTuple]] = GaussianMixtureTheta
+    theta: ClassVar[type[Any]] = GaussianMixtureTheta
     fused: ClassVar[bool] = True
 
     @property

@@ -73,7 +73,7 @@ class MultinomialMixture(Family[MultinomialTheta]):
     following: Family = GaussianMixture()
 
     name: ClassVar[str] = "multinomial"
-    theta: ClassVar[type[NamedTuple]] = MultinomialTheta
+    theta: ClassVar[type[Any]] = MultinomialTheta
     support: ClassVar[str] = "counts"
 
     def check(self) -> None:

@@ -11,12 +11,13 @@ from fishergraph._typing import Rows
 
 
 def stored_entries(points: Rows) -> tuple[Any, Any]:
-    """(the entries that are stored, the offsets of the rows in them, or None where the rows are dense)."""
+    """(the entries that are stored, the offsets of the rows in them, or None if the rows are dense)."""
+    rows: Any = points
     if sp.issparse(points):
-        return points.data, points.indptr
+        return rows.data, rows.indptr
     if str(getattr(points, "layout", "torch.strided")) != "torch.strided":
-        return points.values(), points.crow_indices()
-    return points, None
+        return rows.values(), rows.crow_indices()
+    return rows, None
 
 
 def first_negative(points: Rows) -> tuple[int, float] | None:

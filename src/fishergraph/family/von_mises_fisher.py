@@ -70,7 +70,7 @@ class VonMisesFisherMixture(Family[VonMisesFisherTheta]):
     """
 
     name: ClassVar[str] = "von-mises-fisher"
-    theta: ClassVar[type[NamedTuple]] = VonMisesFisherTheta
+    theta: ClassVar[type[Any]] = VonMisesFisherTheta
     support: ClassVar[str] = "directions"
     spherical: ClassVar[bool] = True
 
@@ -110,7 +110,7 @@ class VonMisesFisherMixture(Family[VonMisesFisherTheta]):
         if theta.means.shape[-1] == 1:  # two directions, which SciPy does not support
             return np.where(rng.random((n, 1)) < 0.5 * (1 + theta.means[labels]), 1.0, -1.0)
         points, kappas = np.empty((n, theta.means.shape[-1])), self.concentrations(theta)
-        for j, mean in enumerate(theta.means):
+        for j, mean in enumerate(np.asarray(theta.means)):
             rows, length = np.flatnonzero(labels == j), float(np.linalg.norm(mean))
             if len(rows) and kappas[j] > 0:
                 density: Any = vonmises_fisher

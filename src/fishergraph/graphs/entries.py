@@ -27,8 +27,8 @@ class Entry(NamedTuple):
 
 def read_entry(entry: Any, names: dict[str, str], undirected: bool) -> Entry:
     """One graph of the list, validated on its own."""
-    read = next((reader for matches, reader in _READERS if matches(entry)), _read_plain)
-    graph, X, tags, edge_tags = read(entry, names, undirected)
+    read = next((reader for matches, reader in _READERS if matches(entry)), None)
+    graph, X, tags, edge_tags = Entry(entry) if read is None else read(entry, names, undirected)
     try:
         graph = as_graph(graph, undirected=undirected, n_nodes=_n_nodes(graph, X, tags))
     except EndpointError as error:
@@ -50,10 +50,6 @@ def _n_nodes(graph: Any, X: Any, tags: Any) -> int | None:
     if X is not None:
         return X.shape[0]
     return len(tags) if np.ndim(tags) > 0 and len(tags) and lists_edges(graph) else None
-
-
-def _read_plain(entry: Any, names: dict[str, str], undirected: bool) -> Entry:
-    return Entry(entry)
 
 
 def _read_graphs(entry: Graphs, names: dict[str, str], undirected: bool) -> Entry:

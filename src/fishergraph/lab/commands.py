@@ -33,7 +33,7 @@ from fishergraph.lab.experiments.report import (
 )
 from fishergraph.lab.experiments.runner import processes, run_columns
 from fishergraph.lab.experiments.specs import DATASETS, PLANETOID, SPECS, choose_datasets, choose_specs, on_request
-from fishergraph.lab.figures import FIGURES, draw_components, draw_figure, draw_maps
+from fishergraph.lab.figures import FIGURES, draw_components, draw_figure, draw_maps, studies_of
 from fishergraph.lab.rows import Cell, read_rows, remaining, row_key, run_cells
 from fishergraph.lab.studies import STUDIES, Study, choose_study, maps
 
@@ -112,7 +112,7 @@ def _make_folder(folder: Path) -> None:
 
 def _studies_of(name: str, request: Request) -> list[Study]:
     require("matplotlib", extra="plots")
-    return [choose_study(study, quick=request.quick) for study in FIGURES[name].studies]
+    return [choose_study(study, quick=request.quick) for study in studies_of(FIGURES[name])]
 
 
 def _run_studies(studies: Sequence[Study], request: Request) -> None:

@@ -49,7 +49,23 @@ class Choice:
 
 @dataclass(frozen=True)
 class NestedScores:
-    """The choices of all folds in their order."""
+    """The result of nested cross-validation.
+
+    Parameters
+    ----------
+    choices : tuple of Choice
+        What each fold chose, in the order of the folds.
+
+    See Also
+    --------
+    nested_scores : Computes them.
+
+    Examples
+    --------
+    >>> from fishergraph.lab.nested import Choice, NestedScores
+    >>> NestedScores((Choice("ring", "rbf-svm", 1.0, 3.0, inner=0.9, test=0.8),))
+    NestedScores(80.0 ± 0.0 over 1 folds)
+    """
 
     choices: tuple[Choice, ...]
 
@@ -115,7 +131,7 @@ def nested_scores(
 
     See Also
     --------
-    inner_scores : compares embeddings without the test parts.
+    inner_scores : Compares embeddings without the test parts.
 
     Examples
     --------
@@ -161,7 +177,7 @@ def inner_scores(Z: MatrixLike, y: ArrayLike, folds: Sequence[tuple[Any, Any]], 
 
     See Also
     --------
-    nested_scores : scores the choices on the test parts.
+    nested_scores : Scores the choices on the test parts.
 
     Examples
     --------

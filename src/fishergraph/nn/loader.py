@@ -19,14 +19,12 @@ from torch_geometric.loader import NeighborLoader
 
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._validation import MOST_COLUMNS, check_flag, check_integer, check_seed
-from fishergraph.device import choose_device
 from fishergraph.multiset import Multisets
 from fishergraph.nn.edges import checked_edges
-from fishergraph.nn.rows import described, is_sparse, node_numbers, take_rows
+from fishergraph.nn.rows import described, is_sparse, named_device, node_numbers, take_rows
 from fishergraph.nn.sampling import MemberRows, rows_of_edges, rows_of_sets, sample_neighbourhood
 from fishergraph.ops.tensor_edges import tensor_sets
 from fishergraph.ops.tensor_sets import TensorSets, check_range, check_sets
-from fishergraph.ops.torch_device import find_device
 
 _log = logging.getLogger(__name__)
 
@@ -155,7 +153,7 @@ class CSRNeighborLoader:
         source = read_source(data, x, y, check_flag(keep_loops, "keep_loops"))
         self._rows, self._template = source.rows, source.template
         features = next(column.values for column in source.columns if column.name == "x")
-        self.device = features.device if device is None else find_device(choose_device(str(device)).name)
+        self.device = features.device if device is None else named_device(device)
         # Tensors on a GPU are sliced by the thread that uses the batch, on its stream.
         self._near = [column for column in source.columns if column.values.device.type == "cpu"]
         self._far = [column for column in source.columns if column.values.device.type != "cpu"]
@@ -208,7 +206,7 @@ class CSRNeighborLoader:
     def _prepare(self, epoch: int, number: int, chosen: np.ndarray) -> Prepared:
         """A batch without the work of the thread that uses it."""
         key = np.random.SeedSequence([self.seed, epoch], spawn_key=(number,)).generate_state(1, np.uint64)[0]
-        try:
+        try:  # another thread may take the last one
             local = self._maps.pop()
         except IndexError:
             local = self._rows.new_map()
@@ -320,8 +318,7 @@ def _check_features(x: Any, n_nodes: int | None, name: str) -> int:
     if x is None:
         raise InputError(parameter=name, expected="hold features, one row for each node")
     if not isinstance(x, Tensor) or x.layout not in (torch.strided, torch.sparse_csr) or x.ndim == 0:
-        expected = "be a tensor, dense or sparse CSR, with a row for each node"
-        raise InputTypeError(parameter=name, expected=expected, got=described(x))
+        raise InputTypeError(parameter=name, expected="be a tensor, dense or sparse CSR", got=described(x))
     if len(x) != n_nodes:
         raise InputError(parameter=name, expected=f"have one row for each of the {n_nodes} nodes", got=str(len(x)))
     return len(x)

@@ -141,6 +141,14 @@ def node_numbers(nodes: Any, n_nodes: int, name: str) -> Tensor:
     return numbers
 
 
+def named_device(device: Any) -> torch.device:
+    """Any device of PyTorch, by its name."""
+    try:
+        return torch.device(device)
+    except (RuntimeError, TypeError, ValueError):
+        raise InputError(parameter="device", value=device, expected="be a device of PyTorch or its name") from None
+
+
 def match_dtype(z: Tensor, x: Tensor) -> Tensor:
     """z in the dtype of x, as PyG's layers return it; under autocast z itself."""
     return z if torch.is_autocast_enabled(x.device.type) else z.to(x.dtype)

@@ -125,7 +125,7 @@ def choose_engine(
     tensors: bool | None = None,
     dtype: str | None = None,
 ) -> Engine:
-    """The engine for row blocks, or for operations on tensors: the named one, the configured one, or the first able one.
+    """The engine for row blocks, or for operations on tensors: the named or configured one, or the first able.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def choose_engine(
                 return engine
             except ImportError as error:
                 if name is not None:
-                    text = f"engine {name!r} needs a package that is missing ({error}); run: pip install 'fishergraph[gpu]'."
+                    text = f"engine {name!r} needs a missing package ({error}); run: pip install 'fishergraph[gpu]'."
                     raise MissingExtra(text, package=error.name or "", extra="gpu") from error
                 reason = str(error)
         if name is not None:

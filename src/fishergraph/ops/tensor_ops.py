@@ -86,6 +86,11 @@ def wide_type(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
+def needs_gradient(*tensors: Tensor | None) -> bool:
+    """Whether autograd will ask for the gradient of one of these tensors."""
+    return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+
+
 def once_only(name: str, advice: str = "use config_context(engine='torch') for second derivatives") -> Any:
     """A backward function that raises: the gradient of a compiled operator has no derivative."""
 

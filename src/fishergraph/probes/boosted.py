@@ -69,7 +69,7 @@ class BoostedProbe(Probe):
 
     See Also
     --------
-    LogisticProbe : a linear model, faster and deterministic.
+    LogisticProbe : A linear model, faster and deterministic.
 
     Examples
     --------

@@ -72,7 +72,7 @@ class LogisticProbe(Probe):
 
     See Also
     --------
-    fishergraph.probes.BoostedProbe : gradient-boosted trees.
+    fishergraph.probes.BoostedProbe : Gradient-boosted trees.
 
     Examples
     --------

@@ -97,6 +97,10 @@ def baseline(name: str, **settings: Any) -> Baseline:
     Baseline
         Not fitted yet.
 
+    See Also
+    --------
+    fishergraph.FisherClassifier : A trained classifier of nodes with scikit-learn's interface.
+
     Examples
     --------
     >>> from fishergraph.lab import baseline

@@ -67,6 +67,20 @@ class Baseline(ABC, BaseEstimator):
         Class probabilities of all nodes.
     val_score_ : float
         Accuracy on the validation nodes.
+
+    See Also
+    --------
+    baseline : Makes a baseline by name.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import load_graph
+    >>> from fishergraph.lab import baseline
+    >>> cora = load_graph("cora")
+    >>> model = baseline("label-propagation")
+    >>> model = model.fit(None, cora.y, graph=cora.graph, train=cora.train, val=cora.val)
+    >>> model.score(cora.y, cora.test)
+    0.734
     """
 
     needs_features = True
@@ -116,16 +130,51 @@ class Baseline(ABC, BaseEstimator):
         """The class probabilities of all nodes, (node, class)."""
 
     def predict_proba(self, nodes: Any = None) -> np.ndarray:
-        """The class probabilities of some nodes (numbers or a mask), or of all, (node, class)."""
+        """Predict class probabilities.
+
+        Parameters
+        ----------
+        nodes : array of int or bool, default=None
+            Nodes, as numbers or as a mask; None is all.
+
+        Returns
+        -------
+        array of shape (n, n_classes)
+            Probabilities in the order of `classes_`.
+        """
         check_is_fitted(self)
         return self.proba_ if nodes is None else self.proba_[np.asarray(nodes)]
 
     def predict(self, nodes: Any = None) -> np.ndarray:
-        """The most probable class of some nodes (numbers or a mask), or of all."""
+        """Predict the most probable class.
+
+        Parameters
+        ----------
+        nodes : array of int or bool, default=None
+            Nodes, as numbers or as a mask; None is all.
+
+        Returns
+        -------
+        array of shape (n,)
+            A label for each node.
+        """
         return self.classes_[np.argmax(self.predict_proba(nodes), axis=1)]
 
     def score(self, y: Any, nodes: Any) -> float:
-        """The accuracy on some nodes (numbers or a mask); y has a label for every node."""
+        """Compute the accuracy on some nodes.
+
+        Parameters
+        ----------
+        y : array of shape (n_nodes,)
+            Labels of all nodes.
+        nodes : array of int or bool
+            The nodes to score, as numbers or as a mask.
+
+        Returns
+        -------
+        float
+            The fraction of correct predictions.
+        """
         nodes = np.asarray(nodes)
         return float(np.mean(self.predict(nodes) == np.asarray(y)[nodes]))
 

@@ -202,6 +202,8 @@ class GraphNetwork(_Training, Baseline):
 class Network(GraphNetwork):
     """Layers of PyTorch Geometric. Only GCN uses edge weights.
 
+    Other parameters are those of `GraphNetwork`.
+
     Parameters
     ----------
     kind : {'mlp', 'gcn', 'sage', 'gat', 'gatv2'}, default='gcn'
@@ -210,8 +212,6 @@ class Network(GraphNetwork):
         Divide rows of X by their sums; None does so if X has no negative entry.
     norm : {'batch', 'layer'}, default=None
         Normalisation between the layers.
-
-    Other parameters are those of `GraphNetwork`.
     """
 
     _: KW_ONLY
@@ -241,7 +241,9 @@ class Network(GraphNetwork):
 
 @dataclass(eq=False, repr=False)
 class SupervisedFIE(GraphNetwork):
-    """`FisherNet`, trained end to end from anchors and landmarks of k-means: the supervised mode of the paper.
+    """`FisherNet`, trained end to end: the supervised mode of the paper.
+
+    Anchors and landmarks start from k-means. Other parameters are those of `GraphNetwork`.
 
     Parameters
     ----------
@@ -249,8 +251,6 @@ class SupervisedFIE(GraphNetwork):
         Mixture components of a layer, the paper's p.
     options : dict, default=None
         Other arguments of `FisherNet`.
-
-    Other parameters are those of `GraphNetwork`.
     """
 
     hidden: int = 64

@@ -136,7 +136,7 @@ def _newton_shift(slack, least, network):
 
 @inner
 def _first_stage(logs, weights, step, start, n_members):
-    """The power of `GROWTH` that divides the scores of the first stage, so that no two of a member differ by more than `GAP`."""
+    """The power of `GROWTH` that divides the scores at first: no two scores of a member differ by more than `GAP`."""
     reach = 0.0
     for i in range(n_members):
         if weights[(start + i) * step] > 0:

@@ -1,4 +1,4 @@
-"""Constants and a warning of the transport E-steps, for NumPy, compiled and on tensors; `em.transport` explains them."""
+"""Constants and a warning of the three versions of the transport E-steps; `em.transport` explains them."""
 
 from __future__ import annotations
 

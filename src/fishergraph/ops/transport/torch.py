@@ -192,7 +192,7 @@ def _(scores, indptr, weights, slack, tolerance, max_iter):
 
 
 def _centre(values: Tensor, alpha: Tensor) -> Tensor:
-    """values_j − α_j Σ_k values_k. Rows then sum to zero, which gives the entry of the largest α with all its digits."""
+    """values_j − α_j Σ_k values_k. Rows sum to zero: that gives the entry of the largest α with all digits."""
     top = alpha.argmax(dim=1, keepdim=True)
     values = (values - alpha * values.sum(dim=1, keepdim=True)).scatter(1, top, 0.0)
     return values.scatter(1, top, -values.sum(dim=1, keepdim=True))

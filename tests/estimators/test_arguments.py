@@ -103,14 +103,14 @@ def test_a_graph_is_asked_for_as_in_the_fit(tmp_path):
     model = small().fit(X, graph=graph)
     model.save(tmp_path / "model.safetensors")
     for known in (model, FisherEmbedding.load(tmp_path / "model.safetensors")):
-        with pytest.raises(ValueError, match="graph must be given, as it was for the fit, got None") as error:
+        with pytest.raises(ValueError, match="graph must be given") as error:
             known.transform(X)
         call = advised(str(error.value), r"or graph=(scipy.*) if they have no edges")
         alone = known.transform(X, graph=eval(call, {"scipy": __import__("scipy"), "X": X}))
         assert np.abs(alone - known.transform(X, graph=graph)).max() > 0.01
     without = small().fit(X)
     assert without.transform(X).shape == (34, 18)
-    with pytest.raises(ValueError, match="graph must be left out, as it was for the fit, got one"):
+    with pytest.raises(ValueError, match="left out"):
         without.transform(X, graph=graph)
 
 
@@ -118,7 +118,7 @@ def test_tensors_too():
     torch = pytest.importorskip("torch")
     x, edges = torch.from_numpy(FRAME.to_numpy()), torch.from_numpy(np.array(nx.karate_club_graph().edges).T)
     model = small().fit(x, graph=edges)
-    with pytest.raises(ValueError, match="graph must be given, as it was for the fit"):
+    with pytest.raises(ValueError, match="graph must be given"):
         model.transform(x)
 
 
@@ -146,7 +146,7 @@ def test_records_with_features_and_a_graph():
     cora = load_graph("cora")
     expected = small().fit_transform(cora.X, graph=cora.graph)
     np.testing.assert_array_equal(small().fit_transform(cora), expected)
-    with pytest.raises(TypeError, match=r"got fishergraph GraphData; pass its graph, graph=data\.graph"):
+    with pytest.raises(TypeError, match=r"data\.graph"):
         small().fit(cora.X, graph=cora)
 
 
@@ -159,24 +159,24 @@ def test_data_of_pytorch_geometric():
     torch.testing.assert_close(expected, small().fit_transform(x, graph=edges))
     assert torch.equal(small().fit_transform(data), expected)
     assert torch.equal(small().fit(data).transform(data), expected)
-    with pytest.warns(UserWarning, match=r"the attributes 'x', which are not used.*pass X=graph\.x"):
+    with pytest.warns(UserWarning, match=r"graph\.x"):
         structural = small().fit_transform(graph=data)
     np.testing.assert_array_equal(structural, small().fit_transform(graph=edges.numpy()))
 
 
 def test_two_graphs_or_nothing():
-    with pytest.raises(TypeError, match=r"got networkx Graph, a graph, beside graph=; pass one of the two"):
+    with pytest.raises(TypeError, match="networkx"):
         small().fit(CLUB, graph=CLUB)
     for call in (small().fit, small().fit_transform):
-        with pytest.raises(TypeError, match="X or graph must be given, got None for both"):
+        with pytest.raises(TypeError, match="X or graph"):
             call()
-    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+    with pytest.raises(TypeError, match="positional"):
         FisherSetEmbedding().fit_transform()
 
 
 @pytest.mark.parametrize("table", [EDGES, EDGES[["source", "target"]], pl.DataFrame(EDGES.to_dict("list"))], ids=repr)
 def test_an_edge_table_in_the_place_of_X(table):
-    with pytest.raises(TypeError, match=r"got an edge table.*pass it as graph=X, or X\.to_numpy\(\)"):
+    with pytest.raises(TypeError, match="edge table"):
         small().fit_transform(table)
     assert small().fit_transform(graph=table).shape == (34, 18)
     numbers = pd.DataFrame(RNG.normal(size=(9, 2)), columns=["from", "to"])
@@ -201,7 +201,7 @@ def test_lists_of_edges():
     named = small().fit_transform(pd.DataFrame(X, index=list("dcba")), graph=edges)
     np.testing.assert_array_equal(named, small().fit_transform(X, graph=as_graph(edges, node_ids=list("dcba"))))
     for wrong in (edges, numbered, [(0, 1, 0.5)]):
-        with pytest.raises(TypeError, match=r"which reads as edges; pass it as graph=X, or np\.asarray\(X\)"):
+        with pytest.raises(TypeError, match="graph=X"):
             small().fit(wrong)
     assert small().fit_transform(np.asarray([(0, 1), (1, 2), (5, 5)])).shape[0] == 3
     assert small().fit_transform([(0.5, 1.0), (1.0, 2.0), (3.0, 1.0)]).shape[0] == 3
@@ -218,7 +218,7 @@ def test_a_table_of_edges_and_a_last_row_without():
 def test_an_adjacency_matrix_in_the_place_of_X(dense):
     A = nx.to_scipy_sparse_array(nx.karate_club_graph())
     A = A.toarray() if dense else A
-    with pytest.warns(UserWarning, match="X is a square matrix.*pass it as graph=") as said:
+    with pytest.warns(UserWarning, match="square") as said:
         small().fit(A)
     call = advised(str(said[0].message), r"graph=(scipy.*?\)),")
     graph = eval(call, {"scipy": __import__("scipy"), "X": A})
@@ -247,7 +247,7 @@ def carrying() -> nx.Graph:
 
 def test_numbers_of_networkx_nodes_are_told_and_the_call_uses_them():
     graph = carrying()
-    with pytest.warns(UserWarning, match="attributes 'age', 'income', which are not used") as said:
+    with pytest.warns(UserWarning, match="'age', 'income'") as said:
         small().fit(graph=graph)
     X = eval(advised(str(said[0].message), r"pass X=(.*)\."), {"pd": pd, "graph": graph})
     in_order = pd.DataFrame({"age": range(8), "income": 2.0 * np.arange(8)})
@@ -260,7 +260,7 @@ def test_vectors_of_networkx_nodes():
     graph = nx.Graph()
     graph.add_nodes_from((name, {"where": [float(k), 1.0, 2.0]}) for k, name in enumerate("dbca"))
     nx.add_path(graph, "abcd")
-    with pytest.warns(UserWarning, match="attributes 'where', which are not used") as said:
+    with pytest.warns(UserWarning, match="'where'") as said:
         small().fit(graph=graph)
     X = eval(advised(str(said[0].message), r"pass X=(.*)\."), {"pd": pd, "graph": graph})
     assert X.loc["c"].tolist() == [2.0, 1.0, 2.0]
@@ -270,7 +270,7 @@ def test_vectors_of_networkx_nodes():
 def test_numbers_of_igraph_vertices():
     graph = igraph.Graph.Ring(12)
     graph.vs["name"], graph.vs["age"] = [f"v{k}" for k in range(12)], list(range(12))
-    with pytest.warns(UserWarning, match="attributes 'age', which are not used") as said:
+    with pytest.warns(UserWarning, match="'age'") as said:
         small().fit(graph=graph)
     X = eval(advised(str(said[0].message), r"pass X=(.*)\."), {"graph": graph})
     assert small(normalize=False).fit_transform(X, graph=graph).shape[0] == 12
@@ -288,7 +288,7 @@ def test_whole_graphs_tell_of_numbers_that_are_not_read():
     for graph in (one, two):
         for _, attributes in graph.nodes(data=True):
             del attributes["x"]
-    with pytest.warns(UserWarning, match="attributes 'age', 'income', which are not read") as said:
+    with pytest.warns(UserWarning, match="'age', 'income'") as said:
         as_graphs([one, two])
     assert len(said) == 1
     entries = eval(advised(str(said[0].message), r"pass (.*)\."), {"pd": pd, "graphs": [one, two]})
@@ -299,7 +299,7 @@ def test_whole_graphs_tell_of_numbers_that_are_not_read():
     for graph in (one, two):
         for _, attributes in graph.nodes(data=True):
             del attributes["income"]
-    with pytest.warns(UserWarning, match="'age', which are not read") as said:
+    with pytest.warns(UserWarning, match="'age'") as said:
         graph_model(nodes__n_layers=1, random_state=0).fit([one, two])
     graphs = eval(advised(str(said[0].message), r"pass (.*)\."), {"as_graphs": as_graphs, "graphs": [one, two]})
     assert graphs.X.shape == (16, 1)
@@ -317,13 +317,13 @@ def test_a_column_of_ids_beside_a_graph(kind):
     ids = np.array(NAMES) if kind == "texts" else np.arange(34)
     graph = EDGES if kind == "texts" else nx.to_pandas_edgelist(nx.karate_club_graph())
     X = pd.DataFrame(RNG.normal(size=(34, 3)), columns=list("abc")).assign(id=ids).iloc[order].reset_index(drop=True)
-    with pytest.raises(ValueError, match="got the column 'id', which reads as node ids") as error:
+    with pytest.raises(ValueError, match="'id'") as error:
         small().fit(X, graph=graph)
     rows = eval(advised(str(error.value), r"pass (.*), so that rows"), {"X": X})
     Z = framed().fit_transform(rows, graph=graph)
     assert list(Z.index) == X["id"].tolist()
     polars = pl.DataFrame(X.to_dict("list"))
-    with pytest.raises(ValueError, match="reads as node ids") as error:
+    with pytest.raises(ValueError, match="node ids") as error:
         small().fit(polars, graph=graph)
     first, second = advised(str(error.value), r"pass (.*), so that rows").split(" with graph=")
     context = {"X": polars, "edges": graph, "as_graph": as_graph}
@@ -345,7 +345,7 @@ def test_a_long_table_of_sets(ids, polars):
     table = members(ids)
     expected = FisherSetEmbedding(2, random_state=0).fit_transform(list(table[["a", "b"]].to_numpy().reshape(3, 4, 2)))
     table = pl.DataFrame(table.to_dict("list")) if polars else table
-    with pytest.raises(TypeError, match="the column 'bag' reads as the set that each row belongs to") as error:
+    with pytest.raises(TypeError, match="'bag'") as error:
         FisherSetEmbedding().fit_transform(table)
     call = advised(str(error.value), r"pass (\[.*\]), or")
     np.testing.assert_array_equal(
@@ -358,7 +358,7 @@ def test_a_long_table_of_sets(ids, polars):
 @pytest.mark.filterwarnings("ignore:asked for")
 def test_a_long_table_with_the_sets_as_its_index():
     table = members(["x", "y", "z"]).set_index("bag")
-    with pytest.raises(TypeError, match="the index reads as the set") as error:
+    with pytest.raises(TypeError, match="index") as error:
         FisherSetEmbedding().fit(table)
     call = advised(str(error.value), r"pass (\[.*\]), or")
     assert FisherSetEmbedding(2, random_state=0).fit_transform(eval(call, {"X": table})).shape[0] == 3
@@ -375,7 +375,7 @@ def test_tables_of_single_points_stay():
 
 def test_a_table_with_a_set_in_each_cell():
     table = pd.DataFrame({"id": range(6), "points": list(RNG.normal(size=(6, 4, 2)))})
-    with pytest.raises(TypeError, match=r"a table with sets in its column 'points'; pass X\['points'\]"):
+    with pytest.raises(TypeError, match="'points'"):
         FisherSetEmbedding().fit(table)
     with pytest.warns(UserWarning, match="asked for"):
         Z = FisherSetEmbedding(2, random_state=0).set_output(transform="pandas").fit_transform(table["points"])
@@ -394,9 +394,9 @@ def test_lists_of_graphs_in_other_containers():
     assert list(Z.index) == list("abc")
     np.testing.assert_array_equal(Z, expected)
     for wrong, words in (
-        (dict(zip("abc", graphs, strict=True)), r"got one builtins dict; pass list\(graphs\.values\(\)\)"),
+        (dict(zip("abc", graphs, strict=True)), "builtins dict"),
         (iter(graphs), r"pass list\(graphs\)"),
-        ([(0, 1), (1, 2)], r"got the edges of one, \(0, 1\) first; pass \[graphs\]"),
+        ([(0, 1), (1, 2)], "edges of one"),
     ):
         with pytest.raises(TypeError, match=words):
             model.fit(wrong)
@@ -404,7 +404,7 @@ def test_lists_of_graphs_in_other_containers():
 
 def test_weights_under_another_name():
     named = EDGES.rename(columns={"weight": "strength"})
-    with pytest.warns(UserWarning, match="the column 'strength' of the edge table is not read.*Rename it to 'weight'"):
+    with pytest.warns(UserWarning, match="'strength'"):
         bare = as_graph(named)
     assert bare.weights is None
     assert as_graph(named.rename(columns={"strength": "weight"})).weights is not None
@@ -418,10 +418,10 @@ def test_weights_under_another_name():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({0: [1, 2]}, r"got builtins dict; pass networkx\.Graph\(graph\)"),
-        ({(0, 1), (1, 2)}, r"got builtins set; pass list\(graph\)"),
-        (zip([0, 1], [1, 2], strict=True), r"got builtins zip; pass list\(graph\)"),
-        ("edges.csv", r"got builtins str; pass .*read_edges\(path\)"),
+        ({0: [1, 2]}, "builtins dict"),
+        ({(0, 1), (1, 2)}, "builtins set"),
+        (zip([0, 1], [1, 2], strict=True), "builtins zip"),
+        ("edges.csv", "read_edges"),
     ],
     ids=["dict", "set", "zip", "path"],
 )
@@ -431,12 +431,12 @@ def test_what_is_no_graph(wrong, words):
 
 
 def test_what_is_not_X_or_y():
-    with pytest.raises(TypeError, match=r"got the text 'nodes\.csv'; read the file first"):
+    with pytest.raises(TypeError, match=r"nodes\.csv"):
         small().fit("nodes.csv", graph=CLUB)
-    with pytest.raises(TypeError, match="pass a graph as graph="):
+    with pytest.raises(TypeError, match="graph="):
         small().fit(None, EDGES)
     assert small().fit(None, np.zeros(34), graph=CLUB).structural_
-    with pytest.raises(ValueError, match=r"got the id 7; pass a DataFrame .* or graph=as_graph\(edges, node_ids=…\)"):
+    with pytest.raises(ValueError, match="node_ids"):
         small().fit(np.ones((5, 2)), graph=[(0, 1), (1, 7)])
 
 
@@ -445,9 +445,7 @@ def test_a_probe_meets_labels_by_name_or_refuses():
     y = pd.Series([name[-1] > "4" for name in NAMES], index=NAMES)
     rows = np.arange(34)
     known = LogisticProbe().fit(Z, y, rows[:20], rows[20:])
-    with pytest.raises(
-        ValueError, match=r"in the order of the rows, got 'p33' for row 'p00'; pass y\.reindex\(Z\.index\)"
-    ):
+    with pytest.raises(ValueError, match="reindex"):
         LogisticProbe().fit(Z, y[::-1], rows[:20], rows[20:])
     again = LogisticProbe().fit(Z, y[::-1].reindex(Z.index), rows[:20], rows[20:])
     assert again.val_score_ == known.val_score_
