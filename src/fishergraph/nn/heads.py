@@ -65,7 +65,7 @@ class NystromHead(LazyChannels):
         super().__init__()
         self.out_channels = check_integer(out_channels, "out_channels", least=1)
         self.bandwidth = check_number(bandwidth, "bandwidth", least=0.01, most=1e6)
-        self.hold("weight", (out_channels,), in_channels)
+        self._hold("weight", (out_channels,), in_channels)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -100,7 +100,13 @@ class NystromHead(LazyChannels):
         return F.normalize(self.weight, dim=1)
 
     def root(self) -> Tensor:
-        """κ(W Wᵀ)^{-1/2} of the landmarks, (landmark, landmark), computed in float64."""
+        """Return κ(W Wᵀ)^{-1/2} of the landmarks, computed in float64.
+
+        Returns
+        -------
+        Tensor of shape (out_channels, out_channels)
+            The inverse root.
+        """
         with torch.autocast(self.weight.device.type, enabled=False):
             exact = F.normalize(self.weight.double(), dim=1)
             gram = torch.exp((exact @ exact.T - 1) / self.bandwidth**2)
@@ -143,7 +149,7 @@ class LinearHead(LazyChannels):
         check_size((out_channels,))
         with allocating((out_channels,)):
             self.bias = nn.Parameter(torch.empty(out_channels)) if check_flag(bias, "bias") else None
-        self.hold("weight", (out_channels,), in_channels)
+        self._hold("weight", (out_channels,), in_channels)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
