@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose
 
 import reference as ref
 from contracts import members_of
-from fishergraph.em.loop import block_means, first_responsibilities
+from fishergraph.em.means import block_means, first_responsibilities
 from fishergraph.multiset import Multisets
 from fishergraph.ops import ENGINES as RECORDS
 from fishergraph.ops import choose_engine
