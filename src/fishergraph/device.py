@@ -138,7 +138,8 @@ def moved(record: R, move: Callable[[Any], Any]) -> R:
         return type(record)(*values) if hasattr(record, "_fields") else tuple(values)  # type: ignore[return-value]
     if isinstance(record, type) or not is_dataclass(record) or isinstance(record, Component):
         return record
-    return replace(record, **{field.name: moved(getattr(record, field.name), move) for field in fields(record)})
+    values = {field.name: moved(getattr(record, field.name), move) for field in fields(record)}
+    return replace(record, **values)  # type: ignore[type-var]
 
 
 def device_kind(array: Any) -> str:

@@ -128,7 +128,7 @@ def log_counts(mass: Array) -> Any:
     return array_namespace(mass).log1p(mass)
 
 
-def root_shares(mass: Array) -> Any:
+def root_weights(mass: Array) -> Any:
     """√(mass_j / Σ_l mass_l), (set, anchor); zeros for an empty set.
 
     On the unit sphere of these roots the Fisher metric Σ_j dπ_j² / π_j of the weights π is 4 times the Euclidean one.

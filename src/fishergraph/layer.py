@@ -23,7 +23,7 @@ from fishergraph.device import NUMPY, Workspace
 from fishergraph.em.learn import learn_theta, sample_members, sample_size
 from fishergraph.em.means import Scored, block_mass, block_moments, held_statistics, score_points, sum_dtype
 from fishergraph.em.settings import EM
-from fishergraph.embedding import append_counts, log_counts, root_shares
+from fishergraph.embedding import append_counts, log_counts, root_weights
 from fishergraph.family import Family, GaussianMixture, exact_root
 from fishergraph.family.base import map_arrays
 from fishergraph.kernel_map import IdentityMap, Kernel, KernelMap, Nystrom
@@ -34,7 +34,7 @@ from fishergraph.ops.engine import named_engine
 _GATHERED_BYTES = 16 * 2**20
 
 # What a layer keeps of a multiset: φ of its means, with the soft counts or without, or a function of the masses alone.
-MASS_READINGS: dict[str, Callable[[Any], Any]] = {"counts": log_counts, "shares": root_shares}
+MASS_READINGS: dict[str, Callable[[Any], Any]] = {"counts": log_counts, "weights": root_weights}
 READINGS = {"means": None, "both": None, **MASS_READINGS}
 
 
@@ -98,7 +98,7 @@ class Layer:
 
     n_anchors : components p of the mixture.
     dim : the most outputs of the kernel map.
-    reading : "means", φ; "both", φ and the soft counts; "counts" or "shares", a function of the masses alone.
+    reading : "means", φ; "both", φ and the soft counts; "counts" or "weights", a function of the masses alone.
     """
 
     n_anchors: int
