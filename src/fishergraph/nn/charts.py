@@ -198,7 +198,7 @@ def _gaussian_theta(log_weights: None, blocks: Tensor, trials: float) -> Gaussia
     return GaussianTheta(blocks[0], covariance[None], torch.zeros_like(blocks[0, 0]))
 
 
-def _gaussian_blocks(theta: GaussianTheta) -> Tensor:
+def _gaussian_blocks(theta: Any) -> Tensor:
     values, vectors = torch.linalg.eigh(theta.covariances[0].double())
     logs = values.clamp(min=torch.finfo(theta.means.dtype).eps * values[-1]).log()
     return torch.cat([torch.as_tensor(theta.means), ((vectors * logs) @ vectors.T).to(theta.means.dtype)])[:, None]

@@ -207,7 +207,7 @@ def checked_edges(edge_index: Any) -> Tensor:
     return edge_index.as_tensor() if hasattr(edge_index, "as_tensor") else edge_index  # type: ignore[operator]
 
 
-def check_counts(sets: TensorSets, n_points: int, n_sets: int) -> None:
+def check_counts(sets: TensorSets | LiftedSets, n_points: int, n_sets: int) -> None:
     """Raise unless there are so many sets over so many points."""
     if (sets.n_sets, sets.n_points) != (n_sets, n_points):
         expected = f"hold {n_sets} sets over {n_points} points, the rows of x"

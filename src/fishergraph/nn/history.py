@@ -122,7 +122,7 @@ def open_log(path: Path | None, rows: list[dict[str, Any]]) -> Iterator[Callable
         yield lambda row: None
         return
     file = path.open("w", encoding="utf-8", newline="")
-    table = csv.DictWriter(file, COLUMNS) if path.suffix.lower() == ".csv" else None
+    table: Any = csv.DictWriter(file, COLUMNS) if path.suffix.lower() == ".csv" else None
 
     def write(row: dict[str, Any]) -> None:
         with naming(path):

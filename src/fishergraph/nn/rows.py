@@ -123,17 +123,17 @@ def check_rows(x: Any, *, sparse: bool = True) -> None:
 
 def node_numbers(nodes: Any, n_nodes: int, name: str) -> Tensor:
     """Row numbers in host memory, int64, from a mask or from integers, in their order."""
+    expected = f"be a mask with an entry for each of the {n_nodes} nodes, or a list of their numbers"
     try:
         numbers = torch.as_tensor(nodes if isinstance(nodes, Tensor) else np.asarray(nodes)).detach().cpu()
     except (TypeError, ValueError):
-        numbers = None
-    mask = numbers is not None and numbers.dtype == torch.bool
-    if numbers is not None and numbers.numel() == 0:
+        raise InputError(parameter=name, expected=expected, got=described(nodes)) from None
+    mask = numbers.dtype == torch.bool
+    if numbers.numel() == 0:
         numbers = numbers.new_zeros(0, dtype=torch.int64)  # an empty list has floats
-    integers = numbers is not None and not (numbers.is_floating_point() or numbers.is_complex())
+    integers = not (numbers.is_floating_point() or numbers.is_complex())
     if not integers or numbers.ndim != 1 or (mask and len(numbers) not in (0, n_nodes)):
-        expected = f"be a mask with an entry for each of the {n_nodes} nodes, or a list of their numbers"
-        raise InputError(parameter=name, expected=expected, got=described(nodes if numbers is None else numbers))
+        raise InputError(parameter=name, expected=expected, got=described(numbers))
     numbers = torch.nonzero(numbers).ravel() if mask else numbers.long()
     if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < n_nodes:
         got = f"{int(numbers.min())} to {int(numbers.max())}"
