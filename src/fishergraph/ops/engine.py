@@ -140,7 +140,7 @@ def choose_engine(
     tensors : bool or None, default=None
         Whether the row blocks are tensors or NumPy arrays; None is either.
     dtype : str or None, default=None
-        The dtype of tensors whose operations are to be computed; None asks for row blocks.
+        The dtype of tensors whose operations are to be computed; None is for row blocks.
 
     Raises
     ------
@@ -185,8 +185,8 @@ def _objection(
     if device not in engine.devices:
         return f"it runs on {' and '.join(sorted(engine.devices))}, and these are on {device}"
     if dtype is not None:
-        known = ", ".join(sorted(engine.dtypes))
-        return None if dtype in engine.dtypes else f"it takes {known}, and these are {dtype}"
+        dtypes = ", ".join(sorted(engine.dtypes))
+        return None if dtype in engine.dtypes else f"it takes {dtypes}, and these are {dtype}"
     if tensors is not None and tensors != engine.tensors:
         kinds = "NumPy arrays", "tensors"
         return f"its row blocks are {kinds[engine.tensors]}, and these are {kinds[tensors]}"

@@ -87,7 +87,7 @@ def wide_type(device: torch.device) -> torch.dtype:
 
 
 def needs_gradient(*tensors: Tensor | None) -> bool:
-    """Whether autograd will ask for the gradient of one of these tensors."""
+    """Whether autograd needs the gradient of one of these tensors."""
     return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
 
 

@@ -103,7 +103,7 @@ class TensorSets(SetsOfPoints):
         return self._share(other, "sound", "weighed")
 
     def take(self, rows: Tensor) -> TensorSets:
-        """The sets of the given rows, in that order (copied)."""
+        """The sets of these rows, in that order (copied)."""
         sizes = self.indptr[rows + 1] - self.indptr[rows]
         indptr = _offsets(sizes)
         shift = torch.repeat_interleave(self.indptr[rows] - indptr[:-1], sizes)
@@ -210,7 +210,7 @@ class TensorSets(SetsOfPoints):
 
     @cached_attribute
     def _hub_lists(self) -> tuple[list[int], list[int]]:
-        """The hubs' rows and offsets on the host, so that a block finds its own without waiting for the device."""
+        """The hubs' rows and offsets on the host, so that a block needs no device synchronisation."""
         return self.hubs.rows.tolist(), self.hubs.offsets.tolist()
 
     def _hubs_of_block(self, whole: TensorSets) -> Hubs:

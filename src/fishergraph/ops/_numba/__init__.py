@@ -1,1 +1,1 @@
-"""Compiled code for the CPU that several operations share: vectors, sums over members, tasks for threads."""
+"""Compiled code for the CPU that several operations use: vectors, sums over members, tasks for threads."""

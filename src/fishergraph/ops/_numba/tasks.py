@@ -46,7 +46,7 @@ def cut_rows(indptr: np.ndarray) -> tuple[list[slice], list[int]]:
     return [slice(start, stop) for start, stop in runs if start not in large], sorted(large)
 
 
-def add_parts(parts: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+def add_parts(parts: Sequence[Sequence[np.ndarray]]) -> list[Any]:
     """The sums of the outputs of a row's parts, in their order."""
     return [np.sum(np.stack(same), axis=0, dtype=np.float64) for same in zip(*parts, strict=True)]
 
@@ -56,7 +56,7 @@ def fill_tasks(
     fill: Callable[..., None],
     outputs: Sequence[np.ndarray] = (),
     *,
-    combine: Callable[[Any], list[np.ndarray]] = add_parts,
+    combine: Callable[[Any], list[Any]] = add_parts,
     n_jobs: int | None = None,
 ) -> None:
     """Fill the rows of the outputs on threads; `combine` makes the outputs of a large row from those of its parts.

@@ -29,8 +29,8 @@ def _on_arrays(function: Callable[..., Any], *, transpose: bool = False) -> Call
         inputs = []
         for value in (points, *rest):
             if isinstance(value, TensorSets):
-                weights = None if value.weights is None else value.weights.to(points.dtype)
-                arrays = (None if x is None else x.detach().numpy() for x in (value.indptr, value.indices, weights))
+                weights = None if value.weights is None else value.weights.detach().to(points.dtype).numpy()
+                arrays = value.indptr.numpy(), value.indices.numpy(), weights
                 inputs.append(unchecked(Multisets, *arrays, value.n_points))
                 if transpose:
                     back, entries = value.transpose
@@ -40,7 +40,10 @@ def _on_arrays(function: Callable[..., Any], *, transpose: bool = False) -> Call
         results = function(*inputs)
         if isinstance(results, np.ndarray):
             return torch.from_numpy(results)
-        return tuple(None if array is None else torch.from_numpy(array) for array in results)
+        outputs = list(results)
+        for k, array in enumerate(outputs):
+            outputs[k] = None if array is None else torch.from_numpy(array)
+        return tuple(outputs)
 
     return call
 

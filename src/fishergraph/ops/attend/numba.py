@@ -253,7 +253,7 @@ def _pull_points(points, logs, alphas, of_sets, bounds, sets, entries, weights, 
         if plain:
             for j in range(len(alpha)):
                 offsets[j] *= alpha[j]
-                for k in range(sums.shape[1]):
+                for k in range(points.shape[1]):
                     sums[j, k] *= alpha[j]
         add_over_anchors(sums, grad_points[u])
         for j in range(len(alpha)):

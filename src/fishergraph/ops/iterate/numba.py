@@ -125,7 +125,8 @@ def em_block(
     dtype = points.dtype
     # Only the entries of the block: a cast of all weights for every block would be quadratic in the blocks.
     first, last = int(sets.indptr[0]), int(sets.indptr[-1])
-    weights, step = as_weights(None if sets.weights is None else sets.weights[first:last], dtype)
+    step = 0 if sets.weights is None else 1
+    weights = np.ones(1, dtype) if sets.weights is None else sets.weights[first:last].astype(dtype, copy=False)
     totals, shift = np.empty_like(mass), np.empty_like(mass)
     least_mass = dtype.type(np.finfo(dtype).tiny * 1e8)  # below it the plain sums would lose digits
     tolerance = 0.0 if slack == np.inf else default_tolerance(points.itemsize)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fishergraph.ops.attend.torch import attend
-from fishergraph.ops.tensor_ops import needs_gradient, once_only, tensor_ops
+from fishergraph.ops.tensor_ops import once_only, tensor_ops
 from fishergraph.ops.tensor_sets import TensorSets, unpack
 
 
@@ -34,7 +34,8 @@ def fisher_linear(
     """
     plain = sets.weights is None or not sets.weights.requires_grad
     if engine != "torch" and plain and points.dtype == logs.dtype == torch.float32:
-        keep = needs_gradient(points, logs, anchors, weight)
+        trained = points.requires_grad or logs.requires_grad or anchors.requires_grad or weight.requires_grad
+        keep = torch.is_grad_enabled() and trained
         sets = sets.cut(0, sets.n_sets)
         inputs = (points, logs, sets.weights, anchors, weight, sets.pack(transpose=keep), prior, fisher_root, engine)
         return torch.ops.fishergraph.head(*inputs, keep)[0]
