@@ -46,8 +46,8 @@ def write_tables(data: GraphData, path: str | Path) -> tuple[Path, Path]:
 
     Returns
     -------
-    edges, nodes : path
-        The files that were written.
+    tuple of Path
+        The files of edges and of nodes that were written.
 
     See Also
     --------
