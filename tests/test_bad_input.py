@@ -139,7 +139,7 @@ def test_a_weight_beyond_the_features_precision():
                 assert np.isfinite(
                     small(multiset__weights=weights, multiset=multiset).fit_transform(X, graph=A * scale)
                 ).all()
-            assert np.isfinite(small(multiset__weights=weights).fit_transform(X.astype(float), graph=A * 1e290)).all()
+        assert np.isfinite(small(multiset__weights=weights).fit_transform(X.astype(float), graph=A * 1e290)).all()
 
 
 @pytest.mark.parametrize("n", [7, 9])
