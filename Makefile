@@ -26,6 +26,7 @@ lint: $(VENV)/installed-test  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+	$(BIN)/pyright --project pyright-core.json
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .

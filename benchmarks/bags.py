@@ -56,7 +56,7 @@ def docstrings() -> Bags:
     """The docstrings of scikit-learn's public names as bags of word vectors; the label is the subpackage.
 
     Subpackages of fewer than 18 names are left out. A word is a row of the 30 leading factors of its tf-idf over
-    the docstrings, found without labels; names that stand in the docstring as code are words like others.
+    the docstrings, computed without labels; names that stand in the docstring as code are words like others.
     """
     texts, packages = _public_docstrings()
     counter = CountVectorizer(token_pattern=r"[a-z]{3,}", stop_words="english", min_df=3)
@@ -69,7 +69,7 @@ def docstrings() -> Bags:
 
 
 def _public_docstrings() -> tuple[list[str], list[str]]:
-    found: dict[str, list[str]] = {}
+    docstrings: dict[str, list[str]] = {}
     for package in sorted(sklearn.__all__):
         try:
             module = importlib.import_module(f"sklearn.{package}")
@@ -79,8 +79,8 @@ def _public_docstrings() -> tuple[list[str], list[str]]:
             thing = module.__dict__.get(name)
             text = inspect.getdoc(thing) if inspect.isclass(thing) or inspect.isfunction(thing) else None
             if text and len(re.findall(r"[a-z]{3,}", text.lower())) >= 20:
-                found.setdefault(package, []).append(text.lower())
-    pairs = [(text, package) for package, texts in found.items() if len(texts) >= 18 for text in texts]
+                docstrings.setdefault(package, []).append(text.lower())
+    pairs = [(text, package) for package, texts in docstrings.items() if len(texts) >= 18 for text in texts]
     texts, packages = zip(*pairs, strict=True)
     return list(texts), list(packages)
 

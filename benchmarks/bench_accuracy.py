@@ -105,11 +105,11 @@ def summary(rows: list[dict[str, Any]], args: Namespace) -> None:
     print(f"\nsetting {args.setting!r}{', shape chosen on validation' if args.grid else ''}, {args.seeds} seeds")
     lines = []
     for name in dict.fromkeys(row["graph"] for row in rows):
-        own = [row for row in rows if row["graph"] == name]
-        shape = f"{own[0]['dim']}/{own[0]['anchors']}/{own[0]['layers']}"
-        accuracies = [mean_std([row[key] for row in own], 100) for key in ("val", "test")]
-        times = [f"{np.mean([row[key] for row in own]):.2f}" for key in ("embed_s", "probe_s")]
-        lines.append([name, shape, *accuracies, f"{np.median([row['C'] for row in own]):g}", *times])
+        runs = [row for row in rows if row["graph"] == name]
+        shape = f"{runs[0]['dim']}/{runs[0]['anchors']}/{runs[0]['layers']}"
+        accuracies = [mean_std([row[key] for row in runs], 100) for key in ("val", "test")]
+        times = [f"{np.mean([row[key] for row in runs]):.2f}" for key in ("embed_s", "probe_s")]
+        lines.append([name, shape, *accuracies, f"{np.median([row['C'] for row in runs]):g}", *times])
     print_table(["graph", "dim/anchors/layers", "val %", "test %", "median C", "embed s", "probe s"], lines)
 
 

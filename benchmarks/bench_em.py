@@ -43,14 +43,14 @@ SIZES = {"reddit": (232_965, 114_848_857), "products": (2_449_029, 126_167_309),
 
 @dataclass
 class Case:
-    """One layer: `run()` is its forward pass, `leaves` what its backward pass differentiates, `needed` bytes.
+    """One layer: `run()` is its forward pass, `inputs` what its backward pass differentiates, `needed` bytes.
 
     `products` says how a GPU rounds the operands of float32 products: to "tf32", or not at all ("float32").
     """
 
     name: str
     run: Callable[[], Any]
-    leaves: list[Any]
+    inputs: list[Any]
     needed: int
     backward: bool = True
     products: str = "tf32"
@@ -155,8 +155,13 @@ def our_cases(args: Namespace, sets: TensorSets, x: Any, w: Any) -> Iterator[Cas
     yield from (head, head.exact()) if args.device == "cuda" else (head,)
     three = Steps(VARIANCE, 0.0, 3)
     deep = args.device == "cuda" and args.graph in ("arxiv", "hubs")
-    yield Case("fishergraph em_means, 3 EM iterations", lambda: em_means(points, sets, anchors, three)[0],
-               [points, anchors], 3 * whole, deep)  # fmt: skip
+    yield Case(
+        "fishergraph em_means, 3 EM iterations",
+        lambda: em_means(points, sets, anchors, three)[0],
+        [points, anchors],
+        3 * whole,
+        deep,
+    )
     if args.device == "cuda":
         half = x.bfloat16()
         run = lambda: em_means(half, sets, anchors, one)[0]  # noqa: E731
@@ -170,8 +175,12 @@ def other_cases(args: Namespace, sets: TensorSets, x: Any, w: Any) -> Iterator[C
     points, anchors = x.clone().requires_grad_(), w.clone().requires_grad_()
     edges = torch.stack([sets.indices.long(), sets.rows])
     n_entries, width = sets.n_entries, 4 * sets.n_entries * args.dim
-    yield Case("messages (entry × feature × anchor)", lambda: message_layer(points, edges, anchors), [points, anchors],
-               4 * args.anchors * width)  # fmt: skip
+    yield Case(
+        "messages (entry × feature × anchor)",
+        lambda: message_layer(points, edges, anchors),
+        [points, anchors],
+        4 * args.anchors * width,
+    )
     ones = torch.ones(n_entries, device=args.device)
     matrix = torch.sparse_csr_tensor(sets.indptr, sets.indices.long(), ones, (sets.n_sets, sets.n_points))
     yield Case("sparse product N × d", lambda: matrix @ x, [], 2 * 4 * x.numel(), False)
@@ -187,9 +196,11 @@ def pyg_cases(args: Namespace, points: Any, edges: Any, width: int) -> Iterator[
         return
     share = args.dim // args.anchors
     for kind, out, said, factor in (
-        (GATConv, share, "out = d in total", 3), (GATv2Conv, share, "out = d in total", 5),
-        (GATConv, args.dim, "out = d each", 3 * args.anchors), (GATv2Conv, args.dim, "out = d each", 5 * args.anchors),
-    ):  # fmt: skip
+        (GATConv, share, "out = d in total", 3),
+        (GATv2Conv, share, "out = d in total", 5),
+        (GATConv, args.dim, "out = d each", 3 * args.anchors),
+        (GATv2Conv, args.dim, "out = d each", 5 * args.anchors),
+    ):
         torch.manual_seed(2)
         layer = kind(args.dim, out, heads=args.anchors, add_self_loops=False).to(args.device)
         name = f"PyG {kind.__name__}, heads = p, {said}"
@@ -215,7 +226,7 @@ def measure_all(cases: list[Case], args: Namespace) -> Iterator[tuple[Case, dict
     for group in groups:
         rounds = [[measure(case, args) for case in group] for _ in range(1 if args.quick else args.rounds)]
         for k, case in enumerate(group):
-            forward, both = (statistics.median(times) for times in zip(*(found[k] for found in rounds), strict=True))
+            forward, both = (statistics.median(times) for times in zip(*(each[k] for each in rounds), strict=True))
             peak = peak_gb(lambda case=case: run(case, backward=case.backward), args.device)
             yield case, {"forward_ms": forward, "both_ms": both, "peak_gb": peak}
 
@@ -231,7 +242,7 @@ def run(case: Case, *, backward: bool) -> None:
     torch.backends.cuda.matmul.allow_tf32 = case.products == "tf32"
     if backward:
         out = case.run()
-        torch.autograd.grad(out, case.leaves, torch.ones_like(out), allow_unused=True)
+        torch.autograd.grad(out, case.inputs, torch.ones_like(out), allow_unused=True)
     else:
         with torch.no_grad():
             case.run()

@@ -233,8 +233,8 @@ def make(settings: dict[str, Any], graphs: Any, threads: int) -> FeatureUnion:
     settings = dict(settings)
     seeds = settings.pop("seeds", 1)
     if settings.get("inputs") == "no degrees":
-        known = {"features": graphs.X, "tags": graphs.tags, "edge-tags": graphs.edge_tags}
-        settings["inputs"] = tuple(name for name, part in known.items() if part is not None)
+        inputs = {"features": graphs.X, "tags": graphs.tags, "edge-tags": graphs.edge_tags}
+        settings["inputs"] = tuple(name for name, part in inputs.items() if part is not None)
     return FeatureUnion(
         [
             (str(seed), FisherGraphEmbedding(random_state=seed, n_jobs=threads).set_params(**settings))
@@ -251,15 +251,15 @@ def nested(args: Namespace) -> None:
     rows = Rows("graphs", args)
     lines = []
     for name in args.sets[: 1 if args.quick else None]:
-        found, chosen, seconds = nested_set(name, args, rows)
-        lines.append([name, mean_std(found, 100), mean_std(chosen, 100), seconds])
+        scores, chosen, seconds = nested_set(name, args, rows)
+        lines.append([name, mean_std(scores, 100), mean_std(chosen, 100), seconds])
         rows.add(
             stage="nested, all folds",
             set=name,
             inductive=args.inductive,
             inner=float(np.mean(chosen)),
-            test=float(np.mean(found)),
-            std=float(np.std(found, ddof=1)),
+            test=float(np.mean(scores)),
+            std=float(np.std(scores, ddof=1)),
             seconds=seconds,
         )
     print_table(["", "test %", "inner %", "seconds"], lines)
@@ -318,13 +318,21 @@ def ablation(args: Namespace) -> None:
                 continue
             model = make({**BASE, **settings}, data.graphs, args.threads)
             seconds, Z = timed(lambda model=model, data=data: model.fit_transform(data.graphs))
-            found = inner_scores(Z, data.y, folds, inner=3, **ABLATION_GRID)
-            rows.add(set=data.name, change=change, columns=Z.shape[1], inner=float(found.mean()), seconds=seconds)
-            print(f"{data.name}: {change}: {100 * found.mean():.1f} ({seconds:.1f} s)", flush=True)
+            scores = inner_scores(Z, data.y, folds, inner=3, **ABLATION_GRID)
+            rows.add(set=data.name, change=change, columns=Z.shape[1], inner=float(scores.mean()), seconds=seconds)
+            print(f"{data.name}: {change}: {100 * scores.mean():.1f} ({seconds:.1f} s)", flush=True)
 
 
-SLOW = {"paths of length 2", "2-tuples, connected, one layer", "balanced E-step", "unbalanced E-step", "two hops",
-        "heat kernel", "pairs", "three EM iterations"}  # fmt: skip
+SLOW = {
+    "paths of length 2",
+    "2-tuples, connected, one layer",
+    "balanced E-step",
+    "unbalanced E-step",
+    "two hops",
+    "heat kernel",
+    "pairs",
+    "three EM iterations",
+}
 
 
 # Seconds.

@@ -19,7 +19,7 @@ from common import Rows, available_bytes, load, parser, print_table, timed, tiny
 from fishergraph import Multisets, as_graph, em_means, neighbourhoods
 from fishergraph._parallel import map_blocks, row_blocks
 from fishergraph.device import NUMPY
-from fishergraph.em.loop import block_means, first_responsibilities
+from fishergraph.em.means import block_means, first_responsibilities
 from fishergraph.ops import choose_engine
 
 OURS = "fishergraph, row blocks"

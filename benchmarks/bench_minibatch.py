@@ -56,23 +56,45 @@ def run(data: Any, args: Namespace, model: str, lr: float, seed: int, *, look_at
     parts = dict(zip(("train", "val", "test"), (torch.as_tensor(part) for part in data.split()), strict=True))
     torch.manual_seed(seed)
     net = build(model, x.shape[1], int(y.max()) + 1, args.hidden)
-    known = torch.full_like(y, -1)  # the loop is not shown the labels of the test nodes
+    labels = torch.full_like(y, -1)  # the loop is not shown the labels of the test nodes
     for part in ("train", "val"):
-        known[parts[part]] = y[parts[part]]
+        labels[parts[part]] = y[parts[part]]
     history = train(
-        net, x, known, edges, train=parts["train"], val=parts["val"], epochs=args.epochs, patience=args.patience, lr=lr,
-        weight_decay=0.0, batch_size=args.batch_size, num_neighbors=[args.fan_out] * LAYERS, seed=seed,
+        net,
+        x,
+        labels,
+        edges,
+        train=parts["train"],
+        val=parts["val"],
+        epochs=args.epochs,
+        patience=args.patience,
+        lr=lr,
+        weight_decay=0.0,
+        batch_size=args.batch_size,
+        num_neighbors=[args.fan_out] * LAYERS,
+        seed=seed,
         device=args.device,
-    )  # fmt: skip
+    )
     with torch.no_grad():
         right = (net(x.to(args.device), edges.to(args.device)).argmax(dim=1).cpu() == y).float()
     return {
-        "graph": data.name, "model": model, "hidden": args.hidden, "layers": LAYERS, "components": COMPONENTS,
-        "batch_size": args.batch_size, "fan_out": args.fan_out, "lr": lr, "seed": seed, "device": args.device,
-        "val": float(right[parts["val"]].mean()), "test": float(right[parts["test"]].mean()) if look_at_test else "",
-        "best_epoch": history.best_epoch, "epochs": len(history.rows),
-        "seconds": sum(row["seconds"] for row in history.rows), "parameters": parameters(net),
-    }  # fmt: skip
+        "graph": data.name,
+        "model": model,
+        "hidden": args.hidden,
+        "layers": LAYERS,
+        "components": COMPONENTS,
+        "batch_size": args.batch_size,
+        "fan_out": args.fan_out,
+        "lr": lr,
+        "seed": seed,
+        "device": args.device,
+        "val": float(right[parts["val"]].mean()),
+        "test": float(right[parts["test"]].mean()) if look_at_test else "",
+        "best_epoch": history.best_epoch,
+        "epochs": len(history.rows),
+        "seconds": sum(row["seconds"] for row in history.rows),
+        "parameters": parameters(net),
+    }
 
 
 def build(model: str, in_channels: int, n_classes: int, hidden: int) -> Any:

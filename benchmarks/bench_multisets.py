@@ -8,9 +8,17 @@ from fishergraph import FisherEmbedding, HeatKernel, Hops, PageRank, Pairs, Path
 from fishergraph.multiset import choose_multiset
 
 MULTISETS = [
-    "neighbourhood", Hops(2), Hops(3), PageRank(), HeatKernel(), StepAverage(), Pairs(),
-    Paths(2, max_paths=32), Paths(2), Paths(3, max_paths=32),
-]  # fmt: skip
+    "neighbourhood",
+    Hops(2),
+    Hops(3),
+    PageRank(),
+    HeatKernel(),
+    StepAverage(),
+    Pairs(),
+    Paths(2, max_paths=32),
+    Paths(2),
+    Paths(3, max_paths=32),
+]
 
 
 def main() -> None:

@@ -90,12 +90,12 @@ def power_law_graph(n_nodes: int, n_edges: int, seed: int, exponent: float = 2.5
     the cache nor the row blocks know where the hubs are.
     """
     rng = np.random.default_rng(seed)
-    shares = np.cumsum((np.arange(n_nodes) + 10.0) ** (-1 / (exponent - 1)))
+    cumulative = np.cumsum((np.arange(n_nodes) + 10.0) ** (-1 / (exponent - 1)))
     names = rng.permutation(n_nodes)
     wanted = n_edges // 2
     keys = np.empty(0, np.int64)
     while len(keys) < wanted:
-        ends = np.searchsorted(shares, rng.random((2, wanted // 2)) * shares[-1])
+        ends = np.searchsorted(cumulative, rng.random((2, wanted // 2)) * cumulative[-1])
         low, high = ends.min(axis=0), ends.max(axis=0)
         keys = np.unique(np.concatenate([keys, (low * n_nodes + high)[low < high]]))
     keys = rng.permutation(keys)[:wanted]

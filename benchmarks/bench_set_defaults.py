@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from bags import BAGS, Bags
-from bench_sets import known_half, score
+from bench_sets import score, selection_half
 from common import Rows, parser, print_table
 from sklearn.model_selection import StratifiedKFold
 
@@ -50,16 +50,16 @@ def main() -> None:
     warnings.filterwarnings("ignore", category=FewPointsWarning)  # few sets have fewer landmarks
     names, changes = (["equal means"], CHANGES[:2]) if args.quick else (NAMES, CHANGES)
     data = {name: BAGS[name]() for name in names}
-    data = {name: bags.take(known_half(bags)) for name, bags in data.items()}
+    data = {name: bags.take(selection_half(bags)) for name, bags in data.items()}
     rows, lines = Rows("set_defaults", args), []
     for change in changes:
         said = ", ".join(f"{key}={value!r}" for key, value in change.items()) or "defaults"
         if args.only not in said:
             continue
-        found = [accuracy(bags, change, args.repeats, args.threads) for bags in data.values()]
-        for name, value in zip(data, found, strict=True):
+        scores = [accuracy(bags, change, args.repeats, args.threads) for bags in data.values()]
+        for name, value in zip(data, scores, strict=True):
             rows.add(data=name, change=said, repeats=args.repeats, val=value)
-        lines.append([said, *(f"{100 * value:.2f}" for value in found), f"{100 * np.mean(found):.2f}"])
+        lines.append([said, *(f"{100 * value:.2f}" for value in scores), f"{100 * np.mean(scores):.2f}"])
         print(*lines[-1], flush=True)
     print()
     print_table(["change", *data, "mean"], lines)
@@ -67,15 +67,15 @@ def main() -> None:
 
 def accuracy(bags: Bags, change: dict[str, Any], repeats: int, threads: int) -> float:
     """The mean over the folds."""
-    found = []
+    scores = []
     for repeat in range(repeats):
         folds = StratifiedKFold(4, shuffle=True, random_state=repeat)
         for number, (fit, val) in enumerate(folds.split(bags.y, bags.y)):
             train, held = bags.take(fit), bags.take(val)
             model = FisherSetEmbedding(random_state=10 * repeat + number, n_jobs=threads).set_params(**change)
             Z = model.fit_transform(train.sets, weights=train.weights)
-            found.append(score(Z, model.transform(held.sets, weights=held.weights), train.y, held.y, "ridge"))
-    return float(np.mean(found))
+            scores.append(score(Z, model.transform(held.sets, weights=held.weights), train.y, held.y, "ridge"))
+    return float(np.mean(scores))
 
 
 if __name__ == "__main__":

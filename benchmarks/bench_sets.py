@@ -70,8 +70,8 @@ def main() -> None:
             print(f"{name}: {method} {mean_std(shown, 100)}", flush=True)
     for seed in range(args.seeds):
         for method, n_anchors in (("mean pooling, one anchor", 1), ("fishergraph, eight anchors", 8)):
-            found = neighbourhoods(n_anchors, seed, args.threads)
-            rows.add(data="equal means, neighbourhoods", method=method, seed=seed, **found)
+            row = neighbourhoods(n_anchors, seed, args.threads)
+            rows.add(data="equal means, neighbourhoods", method=method, seed=seed, **row)
     summary(rows.rows)
 
 
@@ -102,12 +102,18 @@ def one_run(bags: Bags, settings: dict[str, Embed], seed: int) -> dict[str, Any]
     seconds = time.perf_counter() - start
     accuracy = score(*Z, train.y, test.y, probe)
     return {
-        "setting": name, "probe": probe, "val": tried[name, probe], "test": accuracy, "columns": Z[0].shape[1],
-        "seconds": seconds, "train_sets": len(train.y), "test_sets": len(test.y),
-    }  # fmt: skip
+        "setting": name,
+        "probe": probe,
+        "val": tried[name, probe],
+        "test": accuracy,
+        "columns": Z[0].shape[1],
+        "seconds": seconds,
+        "train_sets": len(train.y),
+        "test_sets": len(test.y),
+    }
 
 
-def known_half(bags: Bags) -> np.ndarray:
+def selection_half(bags: Bags) -> np.ndarray:
     """The numbers of the bags that are not for testing."""
     rows = np.arange(len(bags.y))
     return np.sort(train_test_split(rows, test_size=0.5, stratify=bags.y, random_state=SPLIT_SEED)[0])
@@ -115,9 +121,9 @@ def known_half(bags: Bags) -> np.ndarray:
 
 def split(bags: Bags, seed: int) -> tuple[Bags, Bags]:
     """(train, test): the test half is the same for all seeds."""
-    known = known_half(bags)
-    test = np.setdiff1d(np.arange(len(bags.y)), known)
-    train, _ = train_test_split(known, test_size=0.2, stratify=bags.y[known], random_state=seed)
+    selection = selection_half(bags)
+    test = np.setdiff1d(np.arange(len(bags.y)), selection)
+    train, _ = train_test_split(selection, test_size=0.2, stratify=bags.y[selection], random_state=seed)
     return bags.take(np.sort(train)), bags.take(test)
 
 
@@ -250,10 +256,15 @@ def neighbourhoods(n_anchors: int, seed: int, threads: int) -> dict[str, Any]:
     train, val, test = data.split()
     probe = make_pipeline(StandardScaler(), LogisticRegression()).fit(Z[train], data.y[train])
     return {
-        "setting": f"{n_anchors} anchors, identity", "probe": "logistic", "val": probe.score(Z[val], data.y[val]),
-        "test": probe.score(Z[test], data.y[test]), "columns": Z.shape[1], "seconds": seconds,
-        "train_sets": len(train), "test_sets": len(test),
-    }  # fmt: skip
+        "setting": f"{n_anchors} anchors, identity",
+        "probe": "logistic",
+        "val": probe.score(Z[val], data.y[val]),
+        "test": probe.score(Z[test], data.y[test]),
+        "columns": Z.shape[1],
+        "seconds": seconds,
+        "train_sets": len(train),
+        "test_sets": len(test),
+    }
 
 
 if __name__ == "__main__":

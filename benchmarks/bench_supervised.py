@@ -122,17 +122,31 @@ def run(
     x, edges, y = tensors(data, args.device, dense=model != "fisher" or args.device != "cpu")
     net = build(model, x, edges, int(y.max()) + 1, point, seed).to(args.device)
     history = train(
-        net, x, y, edges, train=nodes["train"], val=nodes["val"], epochs=args.epochs, patience=args.patience,
-        lr=point["lr"], weight_decay=point["weight_decay"], seed=seed,
-    )  # fmt: skip
+        net,
+        x,
+        y,
+        edges,
+        train=nodes["train"],
+        val=nodes["val"],
+        epochs=args.epochs,
+        patience=args.patience,
+        lr=point["lr"],
+        weight_decay=point["weight_decay"],
+        seed=seed,
+    )
     with torch.no_grad():
         right = (net(x, edges).argmax(dim=1) == y).float().cpu()
     return {
-        "dataset": dataset, "model": model, **point, "seed": seed, "val": float(right[nodes["val"]].mean()),
+        "dataset": dataset,
+        "model": model,
+        **point,
+        "seed": seed,
+        "val": float(right[nodes["val"]].mean()),
         "test": float(right[nodes["test"]].mean()) if look_at_test else "",
-        "best_epoch": history.best_epoch, "seconds": sum(row["seconds"] for row in history.rows),
+        "best_epoch": history.best_epoch,
+        "seconds": sum(row["seconds"] for row in history.rows),
         "parameters": parameters(net),
-    }  # fmt: skip
+    }
 
 
 def tensors(data: Any, device: str, *, dense: bool) -> tuple[Any, Any, Any]:

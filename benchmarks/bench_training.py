@@ -39,26 +39,32 @@ def main() -> None:
         args.graphs, args.rounds, args.hidden = ["tiny"], 1, 16
     rows = Rows("training", args)
     for graph in args.graphs:
-        found = {model: [] for model in args.models}
+        results = {model: [] for model in args.models}
         for _ in range(args.rounds):
             for model in args.models:
-                found[model].append(in_own_process(graph, model, args))
-        for model, runs in found.items():
+                results[model].append(in_own_process(graph, model, args))
+        for model, runs in results.items():
             middle = {"epoch_s": float(np.median([run["epoch_s"] for run in runs]))}
             least = {"peak_gb": min(run["peak_gb"] for run in runs)}
             rows.add(
-                graph=graph, model=model, device=args.device, hidden=args.hidden, layers=LAYERS,
-                components=COMPONENTS, rounds=args.rounds, **{**runs[0], **middle, **least},
-            )  # fmt: skip
+                graph=graph,
+                model=model,
+                device=args.device,
+                hidden=args.hidden,
+                layers=LAYERS,
+                components=COMPONENTS,
+                rounds=args.rounds,
+                **{**runs[0], **middle, **least},
+            )
         table([row for row in rows.rows if row["graph"] == graph])
 
 
 def in_own_process(graph: str, model: str, args: Namespace) -> dict[str, Any]:
     """The measures of one model, by this script itself."""
     named = {"hidden": args.hidden, "device": args.device, "threads": args.threads, "data": args.data}
-    given = [part for key, value in named.items() if value is not None for part in (f"--{key}", str(value))]
+    options = [part for key, value in named.items() if value is not None for part in (f"--{key}", str(value))]
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", __file__, "--one", f"{graph}:{model}", *given],
+        [sys.executable, "-W", "ignore", __file__, "--one", f"{graph}:{model}", *options],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -89,9 +95,12 @@ def measure(args: Namespace, graph: str, model: str) -> dict[str, Any]:
     peak = peak_of(epoch, gpu)
     times = seconds(epoch, repeat=20 if gpu else 3, warm_up=3 if gpu else 1)
     return {
-        "nodes": x.shape[0], "edges": edges.shape[1], "parameters": parameters(net), "epoch_s": times,
+        "nodes": x.shape[0],
+        "edges": edges.shape[1],
+        "parameters": parameters(net),
+        "epoch_s": times,
         "peak_gb": peak / 1e9,
-    }  # fmt: skip
+    }
 
 
 def peak_of(epoch: Any, gpu: bool) -> int:
@@ -131,9 +140,16 @@ def build(model: str, in_channels: int, n_classes: int, hidden: int) -> Any:
 
     if model == "fisher":
         return FisherNet(
-            in_channels, hidden, LAYERS, n_classes, num_anchors=COMPONENTS, head="relu", jk="last",
-            input_map=in_channels > hidden, dropout=0.5,
-        )  # fmt: skip
+            in_channels,
+            hidden,
+            LAYERS,
+            n_classes,
+            num_anchors=COMPONENTS,
+            head="relu",
+            jk="last",
+            input_map=in_channels > hidden,
+            dropout=0.5,
+        )
     return PyGNetwork(model, in_channels, hidden, LAYERS, n_classes, heads=COMPONENTS, dropout=0.5, rows=False)
 
 

@@ -59,21 +59,21 @@ def require(name: str) -> Any:
         sys.exit(SKIPPED)
 
 
-def data_folder(given: Path | None) -> Path | None:
-    """The folder of larger graphs: the one given, $FISHERGRAPH_DATA, a shared/data beside the repository, or None."""
-    if given is not None:
-        return given.expanduser()
+def data_folder(folder: Path | None) -> Path | None:
+    """The folder of larger graphs: the argument, $FISHERGRAPH_DATA, a shared/data beside the repository, or None."""
+    if folder is not None:
+        return folder.expanduser()
     if named := os.environ.get("FISHERGRAPH_DATA"):
         return Path(named).expanduser()
     beside = HERE.parents[1] / "shared" / "data"
     return beside if beside.is_dir() else None
 
 
-def load(name: str, given: Path | None) -> GraphData:
+def load(name: str, data: Path | None) -> GraphData:
     """The graph called `name`; a folder that does not hold it ends the run with a message."""
     if name == "cora":
         return load_graph(name)
-    folder = data_folder(given)
+    folder = data_folder(data)
     if folder is None or not (folder / f"{name}.npz").is_file():
         where = "no folder was named" if folder is None else f"{folder} does not hold it"
         sys.exit(
@@ -89,8 +89,8 @@ def tiny_graph(n_nodes: int = 300, n_features: int = 60, n_classes: int = 3, see
     y = rng.integers(n_classes, size=n_nodes)
     same = y[:, None] == y[None, :]
     sources, targets = np.nonzero(np.triu(rng.random((n_nodes, n_nodes)) < np.where(same, 0.06, 0.01), 1))
-    own = np.arange(n_features) % n_classes == y[:, None]
-    words = (rng.random((n_nodes, n_features)) < np.where(own, 0.2, 0.08)).astype(np.float32)
+    typical = np.arange(n_features) % n_classes == y[:, None]
+    words = (rng.random((n_nodes, n_features)) < np.where(typical, 0.2, 0.08)).astype(np.float32)
     train, val, test = random_split(n_nodes, seed, fractions=(0.2, 0.3))
     graph = undirected_graph(sources, targets, n_nodes)
     return GraphData("tiny", sp.csr_array(words), graph, y.astype(np.int64), train, val, test)

@@ -72,7 +72,7 @@ def _kappa(cosine: Tensor, sigma: float) -> Tensor:
 
 
 def fit_nystrom(x: Tensor, dim: int, sigma: float, generator: torch.Generator) -> PlainNystrom:
-    """The map with `dim` landmarks found among the rows of x."""
+    """The map with `dim` landmarks from the rows of x."""
     rows = unit(x[sample_rows(len(x), generator)])
     landmarks = spherical_kmeans(rows, dim, generator)
     values, vectors = torch.linalg.eigh(_kappa(landmarks @ landmarks.T, sigma))
@@ -84,9 +84,9 @@ def neighbour_softmax(scores: Tensor, target: Tensor, n_nodes: int) -> Tensor:
     """softmax over the edges that share a target, per anchor, (edge, anchor)."""
     index = target[:, None].expand_as(scores)
     highest = scores.new_full((n_nodes, scores.shape[1]), -torch.inf).scatter_reduce(0, index, scores.detach(), "amax")
-    shares = torch.exp(scores - highest[target])
-    totals = scores.new_zeros(n_nodes, scores.shape[1]).index_add_(0, target, shares)
-    return shares / totals[target]
+    weights = torch.exp(scores - highest[target])
+    totals = scores.new_zeros(n_nodes, scores.shape[1]).index_add_(0, target, weights)
+    return weights / totals[target]
 
 
 def message_layer(z: Tensor, edges: Tensor, anchors: Tensor) -> Tensor:
@@ -130,7 +130,7 @@ class PlainFIE:
         return torch.cat(self._blocks(unit(x), with_loops(edges, len(x))), dim=1)
 
     def _blocks(self, x: Tensor, edges: Tensor) -> list[Tensor]:
-        """The output of the input map and of every layer known so far."""
+        """The output of the input map and of every layer so far."""
         blocks = [self.input_map(x)]
         for anchors, kernel_map in self.layers:
             phi = message_layer(blocks[-1], edges, anchors)
@@ -140,5 +140,5 @@ class PlainFIE:
 
 def with_loops(edges: Tensor, n_nodes: int) -> Tensor:
     """The edges with exactly one self-loop per node."""
-    own = torch.arange(n_nodes)
-    return torch.cat([edges[:, edges[0] != edges[1]], torch.stack([own, own])], dim=1)
+    nodes = torch.arange(n_nodes)
+    return torch.cat([edges[:, edges[0] != edges[1]], torch.stack([nodes, nodes])], dim=1)

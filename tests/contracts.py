@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import reference as ref
 from fishergraph.config import config_context
-from fishergraph.em.loop import EMMeans, block_means, em_means, first_responsibilities
+from fishergraph.em.means import EMMeans, block_means, em_means, first_responsibilities
 from fishergraph.multiset import Multisets
 from fishergraph.ops import choose_engine
 

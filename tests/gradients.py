@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from fishergraph.config import config_context
-from fishergraph.em.loop import em_means
+from fishergraph.em.means import em_means
 from fishergraph.ops.tensor_sets import TensorSets
 
 E_STEPS = ("posterior", "balanced", "unbalanced")

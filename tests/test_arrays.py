@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import fishergraph as fg
 from fishergraph import FisherEmbedding, FisherSetEmbedding, LogisticProbe
 from fishergraph._arrays import as_floats
-from fishergraph.em.loop import as_points
+from fishergraph.em.means import as_points
 from fishergraph.lab import nested_scores
 from models import graph_model
 

@@ -16,7 +16,7 @@ import fishergraph
 from fishergraph import _compile
 
 ROOT = Path(fishergraph.__file__).parent
-DECORATORS = {"compiled", "compiled_exactly", "compiled_sum", "inlined", "intrinsic", "leaf", "leaf_sum"}
+DECORATORS = {"compiled", "compiled_exactly", "compiled_sum", "inlined", "intrinsic", "inner", "inner_sum"}
 
 # A caller in another file than what it calls: its machine code contains that of `counters`.
 CALLER = """
@@ -124,7 +124,7 @@ def test_a_temporary_folder_that_is_not_ours_is_not_used(tmp_path, monkeypatch, 
         monkeypatch.setattr(_compile.os, "getuid", lambda: somebody)
     else:
         monkeypatch.setattr(_compile.tempfile, "gettempdir", lambda: str(tmp_path / "no" / "folder"))
-    assert _compile.own_temporary_folder() is None
+    assert _compile.private_temporary_folder() is None
 
 
 def test_a_full_disk_costs_the_cache_alone(tmp_path, monkeypatch):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fishergraph.counters import STEP, below, mix, row_state, share
+from fishergraph.counters import STEP, below, mix, row_state, uniform
 
 # The first outputs of SplitMix64 with the seed 1234567.
 PUBLISHED = (
@@ -25,7 +25,7 @@ def test_the_numbers_are_those_of_splitmix64():
 
 def test_draws_are_the_top_53_bits():
     for state, number in zip(states(1234567, len(PUBLISHED)), PUBLISHED, strict=True):
-        assert share(state) == (number >> 11) / 2**53
+        assert uniform(state) == (number >> 11) / 2**53
         assert below(state, 1000) == int((number >> 11) / 2**53 * 1000)
 
 

@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import reference as ref
 from contracts import members_of
 from fishergraph._errors import InputError
-from fishergraph.diffusion import average_series, heat_series, pagerank_series
 from fishergraph.graph import Graph, as_graph
 from fishergraph.multiset import MULTISETS, HeatKernel, PageRank, StepAverage, choose_multiset
 
@@ -94,7 +93,8 @@ def test_direction_is_kept():
 
 def test_the_series_sum_to_one_up_to_their_tail():
     for tolerance in (1e-2, 1e-6, 1e-12):
-        for series in (pagerank_series(0.05, tolerance), heat_series(30.0, tolerance), average_series(9, 0.2)):
+        rules = (PageRank(teleport=0.05), HeatKernel(time=30.0), StepAverage(steps=9, root=0.2))
+        for series in (rule.set_params(tolerance=tolerance).series() for rule in rules):
             assert 1 - tolerance - 1e-12 <= series.sum() <= 1 + 1e-12
             assert series.min() > 0
 
@@ -121,7 +121,7 @@ def test_the_error_of_a_node_is_bounded_by_its_degree(n, tolerance, seed):
     operator = ref.walk_operator(A)
     degrees = np.count_nonzero(operator, axis=1)
     found = dense(PageRank(teleport=0.1, members=None, tolerance=tolerance)(as_graph(sp.csr_array(A))))
-    n_levels = len(pagerank_series(0.1, tolerance))
+    n_levels = len(PageRank(teleport=0.1, tolerance=tolerance).series())
     bound = tolerance * (n_levels * degrees + 1)
     assert np.all(ref.pagerank(operator, 0.1) - found <= bound + 1e-6)
 

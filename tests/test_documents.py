@@ -16,6 +16,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOT_RUN = re.compile(r"<!-- not run: \S.* -->")
+CODE = re.compile(r"`([^`\n]+)`")
+FILE = re.compile(r"(?<![\w./<-])[\w-]+(?:/[\w-]+)*\.(?:py|md|csv|jsonl|toml)\b")
+TREES = ("src", "tests", "docs", "benchmarks", "tools", "examples", "results")
+FILES = [path.as_posix() for tree in TREES for path in (ROOT / tree).rglob("*")]
+FILES += [path.as_posix() for path in ROOT.iterdir()]
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 
 
@@ -61,6 +66,14 @@ def test_python_blocks_run(document: Path, tmp_path: Path, monkeypatch: pytest.M
 def test_a_block_is_left_out_by_its_comment_alone():
     text = "```python\na\n```\n<!-- not run: no data -->\n```python\nb\n```\n<!-- not run: -->\n```python\nc\n```\n"
     assert python_blocks(text) == [Block(2, "a", True), Block(6, "b", False), Block(10, "c", True)]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_files_that_are_named_exist(document: Path):
+    """A path in backticks is that of a file, or its end, such as `choice.py` or `em/e_step.py`."""
+    names = [name for code in CODE.findall(document.read_text(encoding="utf-8")) for name in FILE.findall(code)]
+    missing = [name for name in names if not any(path.endswith(f"/{name}") for path in FILES)]
+    assert not missing
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

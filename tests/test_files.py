@@ -115,7 +115,7 @@ from fishergraph import FisherEmbedding, datasets
 from fishergraph.io import tables
 from fishergraph.cli.data_pages import show_list
 from fishergraph.datasets import formats, npz, planetoid, reddit, shchur, table_pair, tu
-from fishergraph.datasets.archive import Members
+from fishergraph.io.archives import Members
 from fishergraph.lab.experiments.rows import append_rows, read_rows, run_cells
 from fishergraph.plots.training import _training_rows
 
@@ -411,7 +411,7 @@ def write_model(folder: Path) -> None:
 
 
 def write_figure(folder: Path) -> None:
-    from fishergraph.plots.style import new_figure, save
+    from fishergraph.plots import new_figure, save
 
     figure = new_figure()
     figure.add_subplot().imshow(np.random.default_rng(0).normal(size=(100, 100)))

@@ -1,4 +1,4 @@
-"""The logistic probe: scikit-learn's minimiser, found in the span of the training rows."""
+"""The logistic probe: scikit-learn's minimiser, computed in the span of the training rows."""
 
 import numpy as np
 import pandas as pd
@@ -199,7 +199,7 @@ TRAIN, VAL = np.arange(100), np.arange(100, 300)
         ({"tol": 0.0}, "tol must"),
     ],
 )
-def test_bad_input_is_one_clear_sentence(changes, message):
+def test_bad_input(changes, message):
     Z, y = problem()
     call = {"Z": Z, "y": y, "train": TRAIN, "val": VAL}
     call.update({key: value for key, value in changes.items() if key in call})

@@ -570,26 +570,27 @@ def test_an_embedding_holds_numbers(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [suffix for suffix in FORMATS if suffix != ".npz"])
-def test_blocks_of_rows_make_one_table(tmp_path, suffix):
-    table = pa.table({"a": [1, 2, 3], "b": ["x", "é", "z,y"]})
+def test_blocks_of_rows_make_one_table(tmp_path, monkeypatch, suffix):
+    a, b = np.array([1, 2, 3]), np.array(["x", "é", "z,y"])
     read = pd.read_parquet if suffix == ".parquet" else lambda path: pd.read_csv(path, sep=SUFFIXES[suffix])
     path = tmp_path / f"t{suffix}"
-    for blocks in ([table], [table[:1], table[1:]], []):
+    for cells, n_rows in ((1000, 3), (4, 3), (1, 3), (1000, 0)):
+        monkeypatch.setattr(arrow, "CELLS", cells)
         with path.open("wb") as file:
-            arrow.write_blocks(file, suffix, table.schema, iter(blocks))
+            arrow.write_table(file, suffix, {"a": a.__getitem__, "b": b.__getitem__}, n_rows)
         found = read(path)
         assert found.columns.tolist() == ["a", "b"]
-        assert found.to_numpy().tolist() == ([[1, "x"], [2, "é"], [3, "z,y"]] if blocks else [])
+        assert found.to_numpy().tolist() == ([[1, "x"], [2, "é"], [3, "z,y"]] if n_rows else [])
 
 
 @pytest.mark.parametrize("suffix", FORMATS[:-1])
 def test_blanks_that_a_text_file_would_lose_are_not_written(suffix):
-    table = pa.table({"id": [1, 2], "label": ["ape", "bee "]})
+    columns = {"id": np.array([1, 2]).__getitem__, "label": np.array(["ape", "bee "]).__getitem__}
     if suffix == ".parquet":
-        arrow.write_blocks(io.BytesIO(), suffix, table.schema, [table])
+        arrow.write_table(io.BytesIO(), suffix, columns, 2)
         return
     with pytest.raises(ValueError, match="'bee '"):
-        arrow.write_blocks(io.BytesIO(), suffix, table.schema, [table])
+        arrow.write_table(io.BytesIO(), suffix, columns, 2)
 
 
 # --- errors ---------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Every Triton kernel once, forward and backward, on small sets with a hub, an empty one and weights, short floats too.
 
 compute-sanitizer --tool memcheck python tools/check_kernels.py      # PYTORCH_NO_CUDA_MEMORY_CACHING=1 sees more
-TRITON_INTERPRET=1 python tools/check_kernels.py                     # without a card
+TRITON_INTERPRET=1 python tools/check_kernels.py                     # without a GPU
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import math
 
 import torch
 
-from fishergraph.ops.attend.torch import posterior
 from fishergraph.ops.iterate.torch import Steps, em_means
 from fishergraph.ops.linear_head.torch import fisher_linear
+from fishergraph.ops.posterior.torch import posterior
 from fishergraph.ops.tensor_sets import TensorSets
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -39,11 +39,11 @@ def check(x: torch.Tensor, p: int, sets: TensorSets, weights: torch.Tensor | Non
     d = x.shape[1]
     w = torch.randn(p, d, device=DEVICE, requires_grad=True)
     head = torch.randn(16, p * d, device=DEVICE, requires_grad=True)
-    own = None if weights is None else weights.clone().requires_grad_()
+    edge = None if weights is None else weights.clone().requires_grad_()
     for n_em_iter, slack in ((1, math.inf), (2, math.inf), (1, 0.5)):
         steps = Steps(float(d), 0.1, n_em_iter, slack)
-        means, mass = em_means(x, sets.weighted(own), w, steps, engine="triton")
-        torch.autograd.grad(means.sum() + mass.sum(), [x, w, *([] if own is None else [own])])
+        means, mass = em_means(x, sets.weighted(edge), w, steps, engine="triton")
+        torch.autograd.grad(means.sum() + mass.sum(), [x, w, *([] if edge is None else [edge])])
     logs = posterior("triton", x, w, float(d))
     z = fisher_linear("triton", x, logs, sets.weighted(weights), w, head.to(x.dtype), fisher_root=p**-0.5)
     torch.autograd.grad(z.sum(), (x, w, head))

@@ -42,7 +42,7 @@ FAULTS = (
         "value = load(pointer)",
         "ops/test_numba_backward.py",
     ),
-    Fault("ops/attend/numba_coefficients.py", "total += part", "total = part", "ops/test_backends.py"),
+    Fault("ops/_numba/members.py", "total += chunk", "total = chunk", "ops/test_backends.py"),
     Fault(
         "ops/iterate/numba.py",
         "in_logs = in_logs or not least_mass <= totals[v, j] < np.inf",
@@ -50,9 +50,9 @@ FAULTS = (
         "ops/test_backends.py",
     ),
     Fault(
-        "ops/attend/numba_coefficients.py",
-        "row[k] += anchor_share / total * anchor[k]",
-        "row[k] += anchor_share * anchor[k]",
+        "ops/_numba/members.py",
+        "row[k] += coefficient / total * anchor[k]",
+        "row[k] += coefficient * anchor[k]",
         "ops/test_backends.py",
     ),
     Fault(
@@ -70,7 +70,7 @@ FAULTS = (
     Fault(
         "ops/unit_rows/numba.py", "divisor = largest if largest > 0 else 1.0", "divisor = 1.0", "ops/test_unit_rows.py"
     ),
-    Fault("ops/attend/numba_gradients.py", "offsets[j] *= own[j]", "offsets[j] *= 1", "ops/test_numba_backward.py"),
+    Fault("ops/attend/numba.py", "offsets[j] *= alpha[j]", "offsets[j] *= 1", "ops/test_numba_backward.py"),
     Fault(
         "ops/attend/numba.py",
         "shift = np.where(totals > 0, shift, -np.inf)",
@@ -104,37 +104,37 @@ FAULTS = (
     Fault("multiset/members.py", "received, sent = degrees(", "sent, received = degrees(", "test_multiset.py"),
     Fault("family/multinomial.py", "means + self.smoothing", "means + 0.5", "family"),
     Fault("kernel_map.py", "1 / xp.sqrt(xp.where(kept, values", "1 / (xp.where(kept, values", "test_kernel_map.py"),
-    Fault("em/walks.py", "math.ceil(math.log(_UNDER_WAY)", "math.floor(math.log(_UNDER_WAY)", "em/test_walks.py"),
+    Fault("walk.py", "math.ceil(math.log(_UNDER_WAY)", "math.floor(math.log(_UNDER_WAY)", "test_walk.py"),
     # what is read and checked
     Fault("datasets/pickled.py", "if len(part) < count:", "if len(part) < 0:", "datasets/test_pickled.py"),
     Fault(
-        "datasets/pickled_values.py",
+        "datasets/pickled.py",
         "if math.prod(shape) * kind.dtype.itemsize != len(content):",
         "if math.prod(shape) * kind.dtype.itemsize > len(content):",
         "datasets/test_pickled.py",
     ),
-    Fault("_file_checks.py", 'if kind != "a file":', 'if kind == "a socket":', "test_file_checks.py"),
-    Fault("_archive_checks.py", "if declared != member.file_size:", "if declared < 0:", "test_archive_checks.py"),
+    Fault("io/files.py", 'if kind != "a file":', 'if kind == "a socket":', "test_files.py"),
+    Fault("io/archives.py", "if declared != member.file_size:", "if declared < 0:", "test_archives.py"),
     Fault(
-        "_record_checks.py",
+        "_records.py",
         "used.min() < 0 or used.max() >= n_points",
         "used.min() < 0 or used.max() > n_points",
         "test_records.py",
     ),
     Fault(
-        "_record_checks.py",
+        "_records.py",
         "array.astype(np.int32 if array.dtype.itemsize < 4 else np.int64)",
         "array.astype(array.dtype)",
         "test_records.py",
     ),
     Fault(
-        "_numbers.py",
+        "_arrays.py",
         "EXACT_IN_SINGLE, _EXACT_64 = 2**24, 2**53",
         "EXACT_IN_SINGLE, _EXACT_64 = 2**40, 2**53",
-        "test_numbers.py",
+        "test_arrays.py",
     ),
     Fault(
-        "_text_files.py",
+        "io/arrow.py",
         'before = b"\\n" if start == _BOM else b"\\n" + start',
         'before = b"\\n" + start',
         "test_tables.py",

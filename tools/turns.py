@@ -74,7 +74,7 @@ def run(src: Path, name: str, arguments: list[str], threads: int) -> dict[Key, f
         for measure in MEASURES:
             if row.get(measure):
                 values[label, measure].append(float(row[measure]))
-    return {key: statistics.median(found) for key, found in values.items()}
+    return {key: statistics.median(numbers) for key, numbers in values.items()}
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -115,14 +115,14 @@ def main() -> None:
             run(src, name, SIZES["quick"][name], options.threads)
     measured: dict[str, list[dict[Key, float]]] = {"old": [], "new": []}
     for turn in range(options.turns):
-        found: dict[str, dict[Key, float]] = {"old": {}, "new": {}}
+        results: dict[str, dict[Key, float]] = {"old": {}, "new": {}}
         for name in options.bench:
             start = time.perf_counter()
             for side in list(trees)[:: -1 if turn % 2 else 1]:
-                found[side] |= run(trees[side], name, SIZES[options.size][name], options.threads)
+                results[side] |= run(trees[side], name, SIZES[options.size][name], options.threads)
             print(f"turn {turn + 1}, {name}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
         for side, turns in measured.items():
-            turns.append(found[side])
+            turns.append(results[side])
     lines = table(measured["old"], measured["new"])
     widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
     for line in lines:

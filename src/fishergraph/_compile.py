@@ -74,7 +74,7 @@ class _TemporaryFolder(_CacheLocator):
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> _TemporaryFolder | None:
-        folder = own_temporary_folder()
+        folder = private_temporary_folder()
         if folder is None:
             return None
         locator = cls(py_func, py_file, folder)
@@ -85,7 +85,7 @@ class _TemporaryFolder(_CacheLocator):
         return locator
 
 
-def own_temporary_folder() -> Path | None:
+def private_temporary_folder() -> Path | None:
     """A temporary folder that only this user can write to, or None: cached code is executed."""
     if not hasattr(os, "getuid"):
         return None
@@ -176,7 +176,7 @@ def _kept(**rules: Any) -> Callable[[Any], Any]:
 
     def decorate(function: Any) -> Any:
         dispatcher: Any = compile_(function)
-        if hasattr(dispatcher, "enable_caching"):  # not where NUMBA_DISABLE_JIT is set
+        if hasattr(dispatcher, "enable_caching"):  # not if NUMBA_DISABLE_JIT is set
             dispatcher._cache = _cache_of(function)
         return dispatcher
 
@@ -202,8 +202,8 @@ _INNER_SUM: dict[str, Any] = {**_INNER, "fastmath": _LANES}
 compiled: Any = _kept(**_RULES)
 compiled_exactly: Any = _kept(nogil=True)
 compiled_sum: Any = _kept(nogil=True, fastmath=_LANES)
-leaf: Any = njit(**_INNER)
-leaf_sum: Any = njit(**_INNER_SUM)
+inner: Any = njit(**_INNER)
+inner_sum: Any = njit(**_INNER_SUM)
 # A small function that one or two loops call is inlined first; as a separate function it would be optimised twice.
 inlined: Any = njit(inline="always", **_INNER)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, replace
+from functools import cache
 from typing import Any, Self, TypeVar
 
 from fishergraph._errors import InputError
@@ -91,4 +92,10 @@ def choose(kinds: Mapping[str, Callable[[], C]], value: str | C, base: type[C], 
     """Return the component that `value` is or names; an unknown name lists the known ones."""
     if isinstance(value, base):
         return value
-    return look_up(kinds, value, f"{name} (or a component such as {example})")()
+    return _default(look_up(kinds, value, f"{name} (or a component such as {example})"))
+
+
+@cache
+def _default(kind: Callable[[], C]) -> C:
+    """The component with its default options, made and validated once."""
+    return kind()

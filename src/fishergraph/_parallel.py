@@ -238,29 +238,30 @@ class _Work:
     def __init__(self, function: Callable[[B], T], blocks: Sequence[B], advance: Callable[[int], Any] | None):
         self.function, self.advance = function, advance
         self.waiting = deque(enumerate(blocks))
-        self.results: dict[int, Any] = {}
-        self.failures: dict[int, BaseException] = {}
+        self.results: list[Any] = [None] * len(blocks)
+        self.done: list[int] = []  # the blocks that are done, in the order they ended in
         self.reported = 0
+        self.failures: dict[int, BaseException] = {}
 
     def run(self, threads: int) -> list[Any]:
         """The results in block order, or the error of the first block that failed."""
-        n_blocks, threads_started = len(self.waiting), []
+        helpers: list[Thread] = []
         try:
             for _ in range(threads - 1):
-                helper = Thread(target=copy_context().run, args=(self._take,))  # NumPy's error state is the caller's
-                helper.start()
-                threads_started.append(helper)
-            self._take(self._report)
+                helpers.append(Thread(target=copy_context().run, args=(self._take,)))  # NumPy's error state is kept
+                helpers[-1].start()
+            self._take(self.advance)
         finally:
             self.waiting.clear()  # empty already, unless the caller was interrupted
-            for helper in threads_started:
+            for helper in helpers:
                 helper.join()
         if self.failures:
             raise self.failures[min(self.failures)]
-        self._report()
-        return [self.results[k] for k in range(n_blocks)]
+        self._report(self.advance)
+        return self.results
 
-    def _take(self, report: Callable[[], Any] = lambda: None) -> None:
+    def _take(self, advance: Callable[[int], Any] | None = None) -> None:
+        """Run blocks until none is left; the caller's thread reports what all of them have done."""
         while True:
             try:
                 k, block = self.waiting.popleft()
@@ -268,14 +269,14 @@ class _Work:
                 return
             try:
                 self.results[k] = self.function(block)
+                self.done.append(k)
             except BaseException as error:
                 self.failures[k] = error
                 self.waiting.clear()
-            report()
+            self._report(advance)
 
-    def _report(self) -> None:
-        done = len(self.results)
-        if done > self.reported:
-            if self.advance is not None:
-                self.advance(done - self.reported)
+    def _report(self, advance: Callable[[int], Any] | None) -> None:
+        done = len(self.done)
+        if advance is not None and done > self.reported:
+            advance(done - self.reported)
             self.reported = done

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ from fishergraph._parallel import progress_to
 
 # progress(title, steps) → a context manager whose value has update(n)
 Progress = Callable[[str, int], Any]
+Verbose = bool | Progress  # what estimators take
 
 
 class _Silent:
@@ -21,10 +22,12 @@ class _Silent:
         pass
 
 
-@contextmanager
-def silent(title: str, steps: int) -> Iterator[_Silent]:
+_SILENT = _Silent()
+
+
+def silent(title: str, steps: int) -> AbstractContextManager[_Silent]:
     """Show nothing."""
-    yield _Silent()
+    return nullcontext(_SILENT)
 
 
 # Steps of a part that is known by its cost.
@@ -39,7 +42,7 @@ def _shown(title: str, steps: int, *, unit: str) -> Any:
     return tqdm(total=steps, desc=title, unit=unit, bar_format=form)
 
 
-def progress_bar(verbose: Any, unit: str = "block") -> Progress:
+def progress_bar(verbose: Verbose, unit: str = "block") -> Progress:
     """progress(title, steps) → a context manager with update(n): a tqdm bar when verbose, else nothing.
 
     In training it also has set_postfix(**values), which shows numbers beside the bar. A callable `verbose` is used as
@@ -50,22 +53,19 @@ def progress_bar(verbose: Any, unit: str = "block") -> Progress:
     return partial(_shown, unit=unit) if verbose else silent
 
 
-def announce(verbose: Any, costs: dict[str, float]) -> None:
-    """Tell a callable `verbose` that has a method `expect` how much work the parts are, by their titles."""
-    if callable(verbose) and hasattr(verbose, "expect"):
-        verbose.expect(costs)
-
-
 @contextmanager
 def costing(progress: Progress, title: str, cost: float) -> Iterator[None]:
     """A part of the work of about so many multiplications; the bar moves as the work inside reports what it has done.
 
     It stays short of the end until the work ends, and is at the end then.
     """
+    if progress is silent:
+        yield
+        return
     with progress(title, _STEPS) as bar:
         done, shown = 0.0, 0
 
-        def hear(more: float) -> None:
+        def advance(more: float) -> None:
             nonlocal done, shown
             done += more
             reached = min(int(_STEPS * done / max(cost, 1.0)), _STEPS - 1)
@@ -73,6 +73,6 @@ def costing(progress: Progress, title: str, cost: float) -> Iterator[None]:
                 bar.update(reached - shown)
                 shown = reached
 
-        with progress_to(hear):
+        with progress_to(advance):
             yield
         bar.update(_STEPS - shown)

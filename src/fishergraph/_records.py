@@ -1,22 +1,33 @@
-"""Frozen records of compressed rows (`Graph`, `Multisets`): their arrays are validated once, when a record is made.
+"""Validation of graphs: compressed rows, edges and weights, and the order of rows and nodes.
 
-Compiled loops index with these arrays without bounds checks. One NumPy pass over each array validates them: a few
-milliseconds for the 2.3 million edges of ogbn-arxiv.
+Frozen records of compressed rows (`Graph`, `Multisets`) are validated once, when they are made, because compiled loops
+index with their arrays without bounds checks. One NumPy pass over each array takes a few milliseconds for the 2.3
+million edges of ogbn-arxiv.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import fields
 from functools import cache
+from numbers import Real
+from os import PathLike
 from typing import Any, TypeVar
 
 import numpy as np
 
-from fishergraph._errors import InputError, InputTypeError
+from fishergraph._arrays import plain_array
+from fishergraph._errors import EndpointError, InputError, InputTypeError
 
 R = TypeVar("R")
 
 _ADVICE = {"indptr": "count the members of each row with np.cumsum", "indices": "number the points by their rows"}
+# More nodes must be asked for with n_nodes: their row offsets alone take 8 GiB.
+_MOST_NODES = 2**30
+
+
+# --- records --------------------------------------------------------------------------------------------
 
 
 def unchecked(kind: type[R], *values: Any, **named: Any) -> R:
@@ -47,15 +58,13 @@ def as_offsets(indptr: Any) -> np.ndarray:
     """Row offsets as int64: at least one entry, not negative, never decreasing."""
     array = _plain(indptr, "indptr", "iu").astype(np.int64, copy=False)
     if len(array) == 0 or array[0] < 0 or (array[1:] < array[:-1]).any():
-        got = "an empty array" if len(array) == 0 else _first_decrease(array)
+        got = "an empty array" if len(array) == 0 else f"{array[0]} first"
+        if len(array) and array[0] >= 0:
+            row = int(np.argmax(array[1:] < array[:-1]))
+            got = f"{array[row]} before {array[row + 1]}"
         expected = "start at 0 or more and never decrease"
         raise InputError(parameter="indptr", expected=expected, got=got, advice=_ADVICE["indptr"])
     return array
-
-
-def _first_decrease(indptr: np.ndarray) -> str:
-    decreases = np.flatnonzero(indptr[1:] < indptr[:-1])
-    return f"{indptr[0]} first" if indptr[0] < 0 else f"{indptr[decreases[0]]} before {indptr[decreases[0] + 1]}"
 
 
 def as_indices(indices: Any, rows: slice, n_points: int) -> np.ndarray:
@@ -135,3 +144,210 @@ def _plain(values: Any, name: str, kinds: str) -> np.ndarray:
         got = f"shape {values.shape} and dtype {values.dtype}"
         raise InputError(parameter=name, expected=f"be a flat array of {what}", got=got)
     return np.ascontiguousarray(values)
+
+
+# --- edges ----------------------------------------------------------------------------------------------
+
+
+def check_edge_index(edge_index: np.ndarray, name: str = "edge_index") -> np.ndarray:
+    """`edge_index` unchanged: a (2, E) array of integers."""
+    if edge_index.ndim != 2 or edge_index.shape[0] != 2:
+        transposed = edge_index.ndim == 2 and edge_index.shape[1] == 2
+        advice = "transpose it, edge_index.T" if transposed else "wrap an adjacency matrix as scipy.sparse.csr_array(A)"
+        raise InputError(parameter=name, value=edge_index.shape, expected="have shape (2, E)", advice=advice)
+    if edge_index.size == 0:  # np.array([[], []]) is float64
+        return edge_index.astype(np.int64)
+    if edge_index.dtype.kind not in "iu":
+        got, advice = str(edge_index.dtype), "convert it with astype(int)"
+        raise InputTypeError(parameter=name, expected="hold integers", got=got, advice=advice)
+    return edge_index
+
+
+def count_nodes(source: np.ndarray, target: np.ndarray) -> int:
+    """One more than the largest endpoint."""
+    if len(source) == 0:
+        return 0
+    largest = max(int(source.max()), int(target.max()), 0)
+    if largest >= _MOST_NODES:
+        raise InputError(
+            parameter="edge_index",
+            value=largest,
+            expected="count the nodes from 0",
+            got=f"node {largest} without n_nodes",
+            advice="pass ids as a table with columns source and target",
+        )
+    return largest + 1
+
+
+def check_endpoints(source: np.ndarray, target: np.ndarray, n_nodes: int) -> None:
+    """Raise an `EndpointError` for the first edge that ends outside 0 … n_nodes - 1."""
+    if len(source) == 0:
+        return
+    low, high = min(source.min(), target.min()), max(source.max(), target.max())
+    if low >= 0 and high < n_nodes:
+        return
+    bad = (source < 0) | (source >= n_nodes) | (target < 0) | (target >= n_nodes)
+    edge = int(np.flatnonzero(bad)[0])
+    ends = (int(source[edge]), int(target[edge]))
+    node = next(end for end in ends if not 0 <= end < n_nodes)
+    raise EndpointError(
+        parameter="edge endpoints",
+        value=node,
+        expected=f"be nodes 0 to {n_nodes - 1}",
+        got=f"{node} in edge {edge} ({ends[0]} -> {ends[1]}, the first bad one)",
+        advice="repair the edge or pass a larger n_nodes",
+        edge=edge,
+        n_nodes=n_nodes,
+    )
+
+
+def check_weights(weights: Any, n_edges: int, name_edge: Callable[[int], str]) -> np.ndarray:
+    """Edge weights as float32 or float64, finite and not negative; `name_edge(i)` is the i-th edge in a message."""
+    weights = plain_array(weights, "edge weights")
+    if weights.shape != (n_edges,):
+        raise InputError(parameter="edge weights", value=weights.shape, expected=f"have shape ({n_edges},)")
+    if weights.dtype.kind not in "biuf":
+        times = weights.dtype.kind in "mM"  # Python has some of them as integers
+        bad = [i for i, weight in enumerate(weights.tolist()) if times or not isinstance(weight, Real)]
+        if bad:
+            edge = next((i for i in bad if not _reads_as_number(weights[i])), bad[0])
+            value, got = weights[edge], f"{weights[edge]!r} on edge {name_edge(edge)}"
+            expected, advice = "be real numbers", "convert them"
+            raise InputTypeError(parameter="edge weights", value=value, expected=expected, got=got, advice=advice)
+        weights = weights.astype(np.float64)
+    single = weights.dtype.kind == "b" or weights.dtype in (np.float16, np.float32)
+    weights = weights.astype(np.float32 if single else np.float64, copy=False)
+    if n_edges and not (weights.min() >= 0 and weights.max() < np.inf):
+        edge = int(np.flatnonzero(~((weights >= 0) & (weights < np.inf)))[0])
+        raise InputError(
+            parameter="edge weights",
+            value=float(weights[edge]),
+            expected="be finite and not negative",
+            got=f"{weights[edge]:g} on edge {name_edge(edge)} (the first bad one)",
+            advice="repair or drop such edges",
+        )
+    return weights
+
+
+def _reads_as_number(value: Any) -> bool:
+    """Whether a value is the text of a number."""
+    try:
+        return isinstance(value, str) and math.isfinite(float(value))
+    except ValueError:
+        return False
+
+
+def check_sums(A: Any) -> None:
+    """Raise if the weights of parallel edges, added up in a CSR matrix, overflow."""
+    if A.nnz and not A.data.max() < np.inf:
+        entry = int(np.argmax(A.data))
+        row = int(np.searchsorted(A.indptr, entry, side="right")) - 1
+        raise InputError(
+            parameter="the weights of parallel edges",
+            expected="have a finite sum",
+            got=f"more than {A.dtype} holds on edge {A.indices[entry]} -> {row}",
+            advice="rescale the weights",
+        )
+
+
+def type_name(obj: Any) -> str:
+    """The package and the type of an object, for an error."""
+    return f"{type(obj).__module__.partition('.')[0]} {type(obj).__name__}"
+
+
+def not_a_graph(obj: Any) -> InputTypeError:
+    """The error for an object that is not a graph, with advice for what people often have."""
+    advice = "convert it to one of these"
+    if isinstance(obj, dict):
+        advice = "pass networkx.Graph(graph) if it lists the neighbours of every node"
+    elif isinstance(obj, (tuple, set, frozenset, Iterator)):
+        advice = "pass list(graph) if these are edges"
+    elif type(obj).__module__.startswith("networkx."):
+        advice = "pass the NetworkX graph itself"
+    elif isinstance(obj, (str, PathLike)):
+        advice = "pass the table in that file, fishergraph.io.tables.read_edges(path)"
+    elif hasattr(obj, "graph"):
+        advice = "pass its graph, graph=data.graph"
+    expected = (
+        "be a SciPy sparse matrix, a (2, E) integer array or tensor or (edge_index, weights), a list of edges "
+        "[(source, target), …], a NetworkX or igraph graph, PyTorch Geometric Data, a pandas, Polars or pyarrow table "
+        "or Graph"
+    )
+    return InputTypeError(parameter="graph", expected=expected, got=type_name(obj), advice=advice)
+
+
+# --- the order of rows and nodes ------------------------------------------------------------------------
+
+
+def check_same_rows(n_rows: int, n_nodes: int) -> None:
+    """Raise unless X has one row per node."""
+    if n_rows != n_nodes:
+        raise InputError(
+            parameter="X",
+            value=n_rows,
+            expected="have one row per node of the graph",
+            got=f"{n_rows} rows and {n_nodes} nodes",
+            advice="pass the features of all nodes, in the graph's order, or as_graph(edges, n_nodes=…) if the last "
+            "nodes have no edges",
+        )
+
+
+def row_labels(X: Any) -> np.ndarray | None:
+    """The index of a DataFrame, which holds node ids; None for 0 … n - 1 and for plain arrays."""
+    index: Any = X.index if hasattr(X, "iloc") else None
+    counts = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
+    return None if index is None or counts else np.asarray(index)
+
+
+def check_counted(ids: np.ndarray, n_rows: int) -> None:
+    """Raise unless the ids of nodes are row numbers, so that they tell which row of X belongs to which node."""
+    if ids.dtype.kind in "iu" and ids.min() >= 0 and ids.max() < n_rows:
+        return
+    other = next(name for name in ids.tolist() if not (isinstance(name, int) and 0 <= name < n_rows))
+    raise InputError(
+        parameter="X",
+        value=other,
+        expected=f"name its rows if the ids of an edge table are not the row numbers 0 to {n_rows - 1}",
+        got=f"the id {other!r}",
+        advice="pass a DataFrame with the ids as its index, or graph=as_graph(edges, node_ids=…) with the ids in the "
+        "order of the rows",
+    )
+
+
+def check_same_order(labels: np.ndarray, ids: np.ndarray | None) -> None:
+    """Raise if the rows of X have the ids of the graph's nodes in another order, or are named by other texts.
+
+    Nodes without ids are 0 … n - 1. Other numbers are accepted: a subgraph has those of its rows.
+    """
+    if ids is not None and len(labels) != len(ids):
+        return
+    rows, nodes = labels.tolist(), list(range(len(labels))) if ids is None else ids.tolist()
+    if not _in_another_order(rows, nodes):
+        return
+    at = next(k for k, (row, node) in enumerate(zip(rows, nodes, strict=True)) if row != node)
+    order = "X.sort_index()" if ids is None else "X.loc[graph.ids]"
+    advice = f"pass {order} or the edge table itself" if set(rows) == set(nodes) else "give X the ids as its index"
+    raise InputError(
+        parameter="X",
+        value=rows[at],
+        expected=f"have its rows in the order of the graph's nodes, of which number {at} is {nodes[at]!r}",
+        got=f"{rows[at]!r} there",
+        advice=f"{advice}, or X.reset_index(drop=True) if its rows are in that order",
+    )
+
+
+def check_row_order(y: Any, ids: Sequence[Hashable] | np.ndarray | None, call: str) -> None:
+    """Raise if a Series y names its labels by the ids of the rows, in another order or not all of them."""
+    if ids is None or not hasattr(y, "iloc"):
+        return
+    rows, labels = list(ids), y.index.tolist()
+    if list(range(len(labels))) != labels and _in_another_order(labels, rows):
+        at = next((k for k, (label, row) in enumerate(zip(labels, rows, strict=False)) if label != row), None)
+        got = f"{len(labels)} for {len(rows)} rows" if at is None else f"{labels[at]!r} for row {rows[at]!r}"
+        expected = "have one label per row, in the order of the rows"
+        raise InputError(parameter="y", expected=expected, got=got, advice=f"pass {call}")
+
+
+def _in_another_order(names: list[Hashable], others: list[Hashable]) -> bool:
+    """Whether two lists of ids differ and name the same rows, or are texts."""
+    return names != others and (set(names) == set(others) or all(isinstance(name, str) for name in (*names, *others)))

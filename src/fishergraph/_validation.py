@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -96,37 +95,6 @@ def _host_bytes() -> float:
     except (ImportError, ValueError, OSError, AttributeError):
         return math.inf
     return total if limit in (-1, resource.RLIM_INFINITY) else min(total, limit)
-
-
-def check_device(device: Any, precision: Any) -> None:
-    """Raise unless the device is "cpu", "cuda" or "cuda:1", and supports the precision."""
-    if not isinstance(device, str) or not re.fullmatch(r"cpu|cuda(:\d+)?", device):
-        expected = "be one of 'cpu', 'cuda', 'cuda:0', 'cuda:1', …"
-        raise InputError(parameter="device", value=device, expected=expected)
-    look_up({"float32": 0, "tf32": 0, "bf16": 0}, precision, "precision")
-    if device == "cpu" and precision != "float32":
-        raise InputError(
-            parameter="precision",
-            value=precision,
-            expected="be 'float32' on the CPU, which keeps the type of X",
-            advice="leave it out",
-            settings={"device": "cuda"},
-        )
-
-
-def check_feature_count(model: Any, n_features: int, fitting: bool) -> None:
-    """Store the number of features when fitting; later calls must have the same number."""
-    if fitting:
-        model.n_features_in_ = n_features
-        if hasattr(model, "feature_names_in_"):
-            del model.feature_names_in_
-    elif n_features != model.n_features_in_:
-        raise InputError(
-            f"X has {n_features} features, but {type(model).__name__} is expecting {model.n_features_in_} features as "
-            "input; pass the features it was fitted with.",
-            parameter="X",
-            value=n_features,
-        )
 
 
 def check_block_weights(weights: Any, n_blocks: int) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""Core numbers of nodes: the largest k such that a node is in a part of the graph where everyone has k neighbours."""
+"""Core numbers of nodes: the largest k such that a subgraph in which every node has k neighbours contains the node."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from fishergraph._compile import compiled, readonly
 def core_numbers(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """The core number of every node, int64, (node,), of symmetric rows without self-loops or repetitions.
 
-    Nodes are peeled off in the order of how many neighbours they have left, which is kept by buckets: the work is that
-    of reading every edge once.
+    Nodes are removed in the order of their remaining degrees, which are kept in buckets: every edge is read once.
     """
     degrees = np.diff(indptr).astype(np.int64)
     order = np.argsort(degrees, kind="stable").astype(np.int64)
@@ -20,21 +19,20 @@ def core_numbers(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def _peel(indptr, indices, left, order, starts):
-    """`left` counts the neighbours that are left and ends as the core numbers; `order` sorts the nodes by it, and
-    `starts[k]` is the first place of those with k left."""
-    place = np.empty_like(order)
+def _peel(indptr, indices, degrees, order, starts):
+    """Turn degrees into core numbers, in place; `order` sorts the nodes by degree, `starts` has the bucket borders."""
+    position = np.empty_like(order)
     for k in range(len(order)):
-        place[order[k]] = k
+        position[order[k]] = k
     for k in range(len(order)):
         v = order[k]
         for entry in range(indptr[v], indptr[v + 1]):
             u = indices[entry]
-            if left[u] > left[v]:  # u moves to the front of its bucket, and the bucket below grows by one
-                front = starts[left[u]]
+            if degrees[u] > degrees[v]:  # u moves to the front of its bucket, and the bucket below grows by one
+                front = starts[degrees[u]]
                 w = order[front]
-                order[place[u]], order[front] = w, u
-                place[w], place[u] = place[u], front
-                starts[left[u]] = front + 1
-                left[u] -= 1
-    return left
+                order[position[u]], order[front] = w, u
+                position[w], position[u] = position[u], front
+                starts[degrees[u]] = front + 1
+                degrees[u] -= 1
+    return degrees

@@ -1,77 +1,85 @@
-"""How much work the parts of an embedding are, in multiplications, roughly: what progress bars are divided by."""
+"""What a run costs, counted before it begins: multiplications, by which progress bars are divided, and memory."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import scipy.sparse as sp
 
+from fishergraph._errors import NotEnoughMemory
 from fishergraph._parallel import SPARSE
-from fishergraph.em.anchors import sample_size
-from fishergraph.kernel_map import Identity
+from fishergraph._typing import Rows, Sets
+from fishergraph._validation import check_host_memory
+from fishergraph.device import Workspace
+from fishergraph.em.learn import sample_size
+from fishergraph.em.means import held_statistics
 from fishergraph.layer import Layer
+from fishergraph.stack import Stack
+from fishergraph.walk import TILE
 
 # The cost of a kernel beside its products: an exponential, a division, and their memory.
-KERNEL = 256
+_KERNEL = 256
 _SPARSE_ROW = 1024  # a sparse row is sliced, measured and divided by its length
 _KMEANS, _ANCHOR_STEPS, _EM_STEPS = 4, 5, 21  # iterations of landmarks, of anchors, of other families
 # Writing one number to a file, in multiplications.
 _WRITING = {".npz": 50, ".parquet": 500}
 _WRITING_TEXT = 2000
+# Bytes of a block of φ and what is computed from it, and of what libraries take for themselves.
+_BLOCKS = 256 * 2**20
+# Bytes of the lifted members of one set.
+_LARGEST_SET = 4 * 2**30
 
 
-class Size(NamedTuple):
-    """The numbers of multisets, of their members, and of the points side by side in a member."""
-
-    n_sets: int
-    n_entries: int
-    slots: int = 1
+# --- multiplications -------------------------------------------------------------------------------------
 
 
-def size_of(sets: Any) -> Size:
-    """The numbers of some multisets."""
-    return Size(sets.n_sets, sets.n_entries, sets.slots)
+def stack_costs(stack: Stack, X: Rows, sets: Sets, *, fitting: bool) -> dict[str, float]:
+    """The cost of every part that a pass reports, by its title, in order."""
+    (n_rows, n_features), layer = X.shape, stack.layer
+    row: float = n_features
+    if isinstance(X, sp.csr_array):
+        row = _SPARSE_ROW + SPARSE * X.nnz / max(n_rows, 1)
+    costs = {"learning input map": _map_learning(layer, n_rows, n_features)} if fitting else {}
+    costs["input map"] = n_rows * layer.dim * (row + layer.dim + _KERNEL)
+    widths = stack.asked_widths(n_features, sets)
+    points = n_features if stack.reads_counts else widths[0]
+    if stack.walk is not None:
+        walked = stack.walk.width(layer.dim, n_features)
+        costs["walking"] = SPARSE * stack.walk.n_passes(walked) * sets.n_entries * min(TILE, walked)
+        if fitting:
+            costs["learning walks"] = _map_learning(layer, n_rows, walked)
+        costs["walks"] = float(n_rows * layer.dim * (_KERNEL if fitting else _KERNEL + walked + layer.dim))
+        points = widths[1]
+    for t in range(1, stack.n_layers + 1):
+        costs |= layer_costs(stack.layer_at(t), sets, points, f"layer {t}/{stack.n_layers}", fitting=fitting)
+        points = widths[t + (stack.walk is not None)]
+    return costs
 
 
-def layer_learning(layer: Layer, size: Size, width: int) -> float:
-    """The cost of `Layer.fit`: anchors, φ of a sample, landmarks of it, and ψ if the sample is all rows."""
-    lifted = width * size.slots
-    members = sample_size(layer.n_anchors, layer.em.max_samples, size.n_entries)
-    cost = float(_ANCHOR_STEPS * members * lifted * layer.n_anchors)
+def layer_costs(layer: Layer, sets: Sets, width: int, title: str, *, fitting: bool) -> dict[str, float]:
+    """The cost of learning a layer over points of that width, if `fitting`, and of running it, by their titles."""
+    lifted, n_sets, em = width * sets.slots, sets.n_sets, layer.em
+    phi_width, learns = layer.family.width(layer.n_anchors, lifted), layer.kernel.learns
+    phi = SPARSE * sets.n_entries * lifted * layer.n_anchors
+    rows = sample_size(layer.dim, em.max_samples, n_sets)
+    running = float(phi + n_sets * layer.dim * ((phi_width + layer.dim + _KERNEL) if learns else 0))
+    if learns and rows == n_sets:  # φ and ψ are left from learning
+        running = float(n_sets * layer.dim * _KERNEL)
+    if not fitting:
+        return {title: running}
+    members = sample_size(layer.n_anchors, em.max_samples, sets.n_entries)
+    learning = float(_ANCHOR_STEPS * members * lifted * layer.n_anchors)
     if not layer.family.fused:
-        cost += 2 * _EM_STEPS * members * layer.family.n_statistics(lifted) * layer.n_anchors
-    if isinstance(layer.kernel, Identity):
-        return cost
-    rows = sample_size(layer.dim, layer.em.max_samples, size.n_sets)
-    cost += SPARSE * size.n_entries * rows / max(size.n_sets, 1) * lifted * layer.n_anchors
-    width_of_phi = layer.family.width(layer.n_anchors, lifted)
-    return cost + map_learning(size.n_sets, width_of_phi, layer.dim, layer.em.max_samples)
+        learning += 2 * _EM_STEPS * members * layer.family.n_statistics(lifted) * layer.n_anchors
+    if learns:
+        learning += phi * rows / max(n_sets, 1) + _map_learning(layer, n_sets, phi_width)
+    return {f"learning {title}": learning, title: running}
 
 
-def input_learning(layer: Layer, X: Any) -> float:
-    """The cost of learning ψ_0."""
-    return map_learning(X.shape[0], X.shape[1], layer.dim, layer.em.max_samples)
-
-
-def map_learning(n_rows: int, width: float, dim: int, max_samples: int) -> float:
-    """The cost of a kernel map learned from rows of that width, and its values if the sample is all rows."""
-    rows = sample_size(dim, max_samples, n_rows)
-    return rows * dim * (_KMEANS * width + (rows == n_rows) * (width + dim))
-
-
-def layer_running(layer: Layer, size: Size, width: int) -> float:
-    """The cost of `Layer.run`: φ of every set, and ψ of it, unless they are known from learning."""
-    lifted, learned = width * size.slots, sample_size(layer.dim, layer.em.max_samples, size.n_sets) == size.n_sets
-    is_identity = isinstance(layer.kernel, Identity)
-    if learned and not is_identity:
-        return float(size.n_sets * layer.dim * KERNEL)
-    mapped = 0 if is_identity else layer.family.width(layer.n_anchors, lifted) + layer.dim + KERNEL
-    return float(SPARSE * size.n_entries * lifted * layer.n_anchors + size.n_sets * layer.dim * mapped)
-
-
-def row_width(X: Any) -> float:
-    """The cost of a row of X in a product: its features, or the stored ones of a sparse row."""
-    return _SPARSE_ROW + SPARSE * X.nnz / max(X.shape[0], 1) if sp.issparse(X) else X.shape[1]
+def _map_learning(layer: Layer, n_rows: int, width: float) -> float:
+    """The cost of a kernel map learned from rows of that width, and of its values if the sample is all rows."""
+    rows = sample_size(layer.dim, layer.em.max_samples, n_rows)
+    return rows * layer.dim * (_KMEANS * width + (rows == n_rows) * (width + layer.dim))
 
 
 def network_learning(shape: tuple[int, ...], dim: int, n_layers: int, n_anchors: int) -> float:
@@ -83,3 +91,89 @@ def network_learning(shape: tuple[int, ...], dim: int, n_layers: int, n_anchors:
 def writing_cost(suffix: str, n_numbers: int) -> float:
     """The cost of writing so many numbers to a file of that kind."""
     return float(n_numbers * _WRITING.get(suffix, _WRITING_TEXT))
+
+
+# --- memory ----------------------------------------------------------------------------------------------
+
+
+def check_memory(stack: Stack, X: Rows, sets: Sets, workspace: Workspace, *, want_output: bool, more: int = 0) -> None:
+    """Raise if the arrays of a run would not fit: X and the graph may come in blocks, points may not.
+
+    `more` are further numbers that a run holds.
+    """
+    widths, itemsize = stack.asked_widths(X.shape[1], sets), X.dtype.itemsize
+    if sets.lifted:
+        check_largest(sets, sets.slots * max(widths[:-1], default=0), itemsize)
+    free = workspace.free_bytes()
+    if free is not None:
+        _check_device(stack, X, sets, workspace, widths, free, want_output=want_output, more=more)
+        return
+    columns = sum(stack.kept(widths)) if want_output else 0
+    points, values = X.shape[0] * widths[0], sets.n_sets * max([columns, *widths[1:]])
+    advice = "lower dim, n_anchors or n_layers, or use kernel='exp'"
+    needed = itemsize * max(points, values)
+    check_host_memory(needed, f"{sets.n_sets} rows need", "for one layer or the result", advice)
+
+
+def _check_device(
+    stack: Stack,
+    X: Rows,
+    sets: Sets,
+    workspace: Workspace,
+    widths: list[int],
+    free: int,
+    *,
+    want_output: bool,
+    more: int,
+) -> None:
+    """Raise if the points, samples and blocks of a run, or its result, do not fit into the memory of the device."""
+    points, output = needed_bytes(stack, X, sets, workspace, widths)
+    points += more * X.dtype.itemsize
+    on_device = want_output and workspace.empty_output is workspace.empty
+    needed = points + (output if on_device else 0)
+    if needed <= free:
+        return
+    advice = "lower dim or max_samples, use Device('cuda', precision='bf16'), or use device='cpu'"
+    if on_device and points <= free:
+        advice = "pass X as a NumPy array, whose result is written to host memory, or lower dim"
+    raise NotEnoughMemory(
+        f"{X.shape[0]} rows need about {needed / 1e9:.1f} GB on the device ({output / 1e9:.1f} GB of it the result), "
+        f"got {free / 1e9:.1f} GB free; {advice}.",
+        needed=needed,
+        available=free,
+    )
+
+
+def needed_bytes(stack: Stack, X: Rows, sets: Sets, workspace: Workspace, all_widths: list[int]) -> tuple[int, int]:
+    """The bytes of the working arrays, and of the output.
+
+    Working arrays are the points of two layers, their responsibilities and statistics, the sample of k-means with a
+    copy, and blocks.
+    """
+    n_rows, layer = sets.n_sets, stack.layer
+    size, short = X.dtype.itemsize, workspace.storage(X.dtype).itemsize
+    widths = [*all_widths[:-1], 0]  # the values of the last stage are not points
+    pairs = [one + two for one, two in zip(widths, [*widths[1:], 0], strict=True)]
+    points = X.shape[0] * (max(pairs) * short + 2 * layer.n_anchors * size)
+    if stack.walk is not None:  # averaged features, with three tiles of them, beside the points of the first layer
+        walked = stack.walk.width(layer.dim, X.shape[1])
+        points = max(points, X.shape[0] * (widths[1] * short + (walked + 3 * TILE + 4) * size))
+        points += 2 * walked * X.shape[1] * size * (walked < X.shape[1])  # directions, and what they are made of
+    if not sets.lifted:
+        points += max(held_statistics(layer.family, X.shape[0], width) for width in widths) * size
+    phi = layer.phi_width(layer.n_anchors, sets.slots * max(widths))
+    sample = sample_size(layer.dim, layer.em.max_samples, n_rows) * max(phi, X.shape[1]) * size
+    return points + 3 * sample + _BLOCKS, n_rows * sum(stack.kept(all_widths)) * size
+
+
+def check_largest(sets: Any, width: int, itemsize: int) -> None:
+    """Raise if the lifted members of one set, which are never divided, would not fit."""
+    largest = sets.largest
+    needed = largest * width * itemsize
+    if needed > _LARGEST_SET:
+        raise NotEnoughMemory(
+            f"the lifted members of one multiset must take at most {_LARGEST_SET / 1e9:.1f} GB, got {largest} members "
+            f"of {width} features, {needed / 1e9:.1f} GB; lower dim, or bound the members (max_paths).",
+            needed=needed,
+            available=_LARGEST_SET,
+        )

@@ -31,11 +31,11 @@ def row_state(key, row):
 
 @compiled
 def below(state, bound):
-    """A number of 0 … bound − 1 from the state of a counter; 53 bits, so uniform up to bound / 2^53."""
+    """A uniform integer in [0, bound), from 53 bits: the bias is at most bound / 2^53."""
     return np.int64(np.float64(np.int64(mix(state) >> _11)) * (bound * 2.0**-53))
 
 
 @compiled
-def share(state):
-    """A number from 0 to 1, below 1, of 53 bits."""
+def uniform(state):
+    """A uniform number in [0, 1), of 53 bits."""
     return np.float64(np.int64(mix(state) >> _11)) * 2.0**-53

@@ -73,8 +73,13 @@ class Device(Component):
         return self.name.partition(":")[0]
 
 
+_CPU = Device()
+
+
 def choose_device(device: str | Device) -> Device:
     """Return the device of that name, or the component itself."""
+    if isinstance(device, str) and device == "cpu":
+        return _CPU
     return device if isinstance(device, Device) else Device(device)
 
 

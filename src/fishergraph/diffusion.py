@@ -1,3 +1,5 @@
+# numba infers the types of the arguments of a kernel.
+# pyright: reportMissingParameterType=false, reportUnknownParameterType=false
 """Diffusion on a graph: rows of a power series of an operator, by push with a cut.
 
     Π = Σ_k θ_k M^k,    M = diag(left) A diag(right),    θ_k ≥ 0, Σ_k θ_k = 1
@@ -14,52 +16,15 @@ are walked for a row, however large the graph is (the bound of Andersen, Chung a
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
+from numpy.typing import DTypeLike
 
 from fishergraph._parallel import BLOCK_ROWS, map_blocks, per_thread, row_blocks
 from fishergraph.counters import compiled
 
-# Terms of a series at most: every node takes as many steps.
-MOST_TERMS = 10_000
 # Edges that a block of rows walks at most, where a row does not walk more: a second or so, between two of which an
 # interruption is noticed.
 _BLOCK_EDGES = 2**28
-
-
-# --- series: θ_0, θ_1, … --------------------------------------------------------------------------------
-
-
-def least_teleport(tolerance: float) -> float:
-    """The smallest α whose series has no more than MOST_TERMS terms: (1 − α)^(MOST_TERMS − 1) = `tolerance`."""
-    return -math.expm1(math.log(tolerance) / (MOST_TERMS - 1))
-
-
-def pagerank_series(teleport: float, tolerance: float) -> np.ndarray:
-    """θ_k = α (1 − α)^k with α = `teleport`, up to a tail of `tolerance`: Π = α (I − (1 − α) M)^-1."""
-    if teleport == 1.0:
-        return np.ones(1)
-    n_terms = int(np.ceil(np.log(tolerance) / np.log1p(-teleport))) + 1
-    return teleport * (1.0 - teleport) ** np.arange(max(n_terms, 1))
-
-
-def heat_series(time: float, tolerance: float) -> np.ndarray:
-    """θ_k = e^-t t^k / k! with t = `time`, up to a tail of `tolerance`: Π = exp(−t (I − M))."""
-    terms, total = [np.exp(-time)], np.exp(-time)
-    while 1.0 - total > tolerance and len(terms) < MOST_TERMS:
-        terms.append(terms[-1] * time / len(terms))
-        total += terms[-1]
-    return np.array(terms)
-
-
-def average_series(steps: int, root: float) -> np.ndarray:
-    """θ_0 = `root`, θ_k = (1 − root) / K for k = 1 … K = `steps`: the average of S²GC."""
-    return np.concatenate([[root], np.full(steps, (1.0 - root) / steps)])
-
-
-# --- push -----------------------------------------------------------------------------------------------
 
 
 @compiled
@@ -100,18 +65,18 @@ def _push(v, indptr, indices, weights, scale, series, limits, scratch):
 
 
 @compiled
-def _sift(heap, size, weight, place):
-    """Let the node at `place` sink in heap[:size] until no child is worse: of smaller weight, or of equal and later."""
-    u = heap[place]
-    while 2 * place + 1 < size:
-        child = 2 * place + 1
+def _sift(heap, size, weight, position):
+    """Let a node of heap[:size] sink until no child is worse: of smaller weight, or of equal weight and later."""
+    u = heap[position]
+    while 2 * position + 1 < size:
+        child = 2 * position + 1
         if child + 1 < size and _worse(heap[child + 1], heap[child], weight):
             child += 1
         if not _worse(heap[child], u, weight):
             break
-        heap[place] = heap[child]
-        place = child
-    heap[place] = u
+        heap[position] = heap[child]
+        position = child
+    heap[position] = u
 
 
 @compiled
@@ -122,8 +87,8 @@ def _worse(u, w, weight):
 @compiled
 def _sort_largest(nodes, n_wanted, weight):
     """Put the `n_wanted` nodes of largest weight in front, in descending order; of equals the first comes first."""
-    for place in range(n_wanted // 2 - 1, -1, -1):
-        _sift(nodes, n_wanted, weight, place)
+    for position in range(n_wanted // 2 - 1, -1, -1):
+        _sift(nodes, n_wanted, weight, position)
     for i in range(n_wanted, len(nodes)):
         if n_wanted > 0 and _worse(nodes[0], nodes[i], weight):
             nodes[0], nodes[i] = nodes[i], nodes[0]
@@ -165,22 +130,34 @@ def diffuse(
     left: np.ndarray,
     right: np.ndarray,
     series: np.ndarray,
-    *,
     members: int | None,
     tolerance: float,
-    dtype: Any = np.float32,
+    dtype: DTypeLike = np.float32,
     n_jobs: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(indptr, indices, weights) of Π = Σ_k θ_k M^k by push, every row cut to its root and the largest others.
+    """Rows of Π = Σ_k θ_k M^k by push, every row cut to its root and the largest others.
 
-    The root comes first, then the others in descending order.
+    Parameters
+    ----------
+    adjacency : tuple of arrays
+        (indptr, indices, weights) of A in compressed sparse rows; weights None are ones.
+    left, right : array of shape (n_nodes,)
+        The positive scales of M = diag(left) A diag(right).
+    series : array
+        θ_0, θ_1, …, not negative, θ_0 positive.
+    members : int or None
+        The most entries of a row; None keeps all that the push reaches.
+    tolerance : float
+        The mass that a node may keep to itself, per member; see the text of the module.
+    dtype : dtype, default=float32
+        The dtype of the returned weights.
+    n_jobs : int, optional
+        The number of threads.
 
-    adjacency : (indptr, indices, weights) of A in compressed sparse rows; weights None are ones.
-    left, right : (node,) the scales of M = diag(left) A diag(right), positive.
-    series : θ_0, θ_1, …, not negative, θ_0 positive.
-    members : the most entries of a row; None keeps all that the push reaches.
-    tolerance : the mass that a node may keep to itself, per member; see the module's text.
-    dtype : of the weights that come back.
+    Returns
+    -------
+    tuple of arrays
+        (indptr, indices, weights) of the rows: the root first, then the others in descending order.
     """
     indptr, indices, weights = adjacency
     n = len(indptr) - 1
@@ -198,6 +175,6 @@ def diffuse(
         sizes, out, out_weights = _push_block(rows.start, rows.stop, *operator, scratch())
         return sizes, out, out_weights.astype(dtype)
 
-    parts = map_blocks(push, row_blocks(n, size), n_jobs=n_jobs)
-    sizes, out, out_weights = (np.concatenate(part) for part in zip(*parts, strict=True))
+    blocks = map_blocks(push, row_blocks(n, size), n_jobs=n_jobs)
+    sizes, out, out_weights = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
     return np.append(0, np.cumsum(sizes)), out, out_weights

@@ -12,7 +12,7 @@ Parallel edges add their weights, self-loops are kept, edges of weight zero are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,17 +20,23 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._arrays import check_compressed, plain_array
-from fishergraph._edges import (
+from fishergraph._errors import InputError, InputTypeError
+from fishergraph._records import (
+    as_indices,
+    as_offsets,
+    as_weights,
     check_edge_index,
     check_endpoints,
+    check_sorted,
     check_sums,
     check_weights,
     count_nodes,
+    normalise,
     not_a_graph,
     type_name,
+    unchecked,
 )
-from fishergraph._errors import InputError, InputTypeError
-from fishergraph._records import as_indices, as_offsets, as_weights, check_sorted, normalise, unchecked
+from fishergraph._typing import GraphLike
 from fishergraph._validation import check_flag, check_host_memory, check_integer
 from fishergraph.io.columns import check_edge_table, edge_table, factorise, positions, unknown_node
 
@@ -126,7 +132,13 @@ class Graph:
         return sp.csr_array((weights, self.indices, indptr), shape=(self.n_nodes, self.n_nodes))
 
 
-def as_graph(obj: Any, *, undirected: bool = False, n_nodes: int | None = None, node_ids: Any = None) -> Graph:
+def as_graph(
+    obj: GraphLike,
+    *,
+    undirected: bool = False,
+    n_nodes: int | None = None,
+    node_ids: Iterable[Hashable] | None = None,
+) -> Graph:
     """Convert a graph object to a `Graph`.
 
     Parameters
@@ -180,15 +192,21 @@ def as_graph(obj: Any, *, undirected: bool = False, n_nodes: int | None = None, 
         advice = "pass the number of nodes there are"
         check_host_memory(16 * n_nodes, f"{n_nodes} nodes need", "for their offsets", advice)
     undirected = check_flag(undirected, "undirected")
-    _check_node_ids(obj, node_ids)
+    if node_ids is not None:
+        _check_node_ids(obj, node_ids)
     graph = obj if isinstance(obj, Graph) else _READERS[_package(obj)](obj, n_nodes, node_ids)
-    _check_node_count(graph.n_nodes, n_nodes)
-    return _symmetrise(graph) if undirected else graph
+    if n_nodes not in (None, graph.n_nodes):
+        expected = f"be {graph.n_nodes}, the number of nodes in the graph"
+        raise InputError(parameter="n_nodes", value=n_nodes, expected=expected)
+    if graph.n_nodes == 0:
+        raise InputError(parameter="a graph", expected="have at least one node", got="none", advice="pass n_nodes")
+    if not undirected:
+        return graph
+    A = graph.adjacency
+    return _from_csr(sp.csr_array(A.maximum(A.T.tocsr())), graph.ids)
 
 
-def _check_node_ids(obj: Any, node_ids: Any) -> None:
-    if node_ids is None:
-        return
+def _check_node_ids(obj: GraphLike, node_ids: Any) -> None:
     if not names_nodes(obj):
         expected, got = "belong to an edge table or a NetworkX graph", type_name(obj)
         raise InputError(parameter="node_ids", expected=expected, got=got, advice="leave it out")
@@ -196,26 +214,19 @@ def _check_node_ids(obj: Any, node_ids: Any) -> None:
         raise InputTypeError(parameter="node_ids", value=node_ids, expected="be a list of ids in the order of the rows")
 
 
-def _check_node_count(count: int, n_nodes: int | None) -> None:
-    if n_nodes is not None and n_nodes != count:
-        raise InputError(parameter="n_nodes", value=n_nodes, expected=f"be {count}, the number of nodes in the graph")
-    if count == 0:
-        raise InputError(parameter="a graph", expected="have at least one node", got="none", advice="pass n_nodes")
-
-
-def names_nodes(obj: Any) -> bool:
+def names_nodes(obj: GraphLike) -> bool:
     """Whether a graph object names its nodes, so that `node_ids` can put them in order."""
     return not isinstance(obj, Graph) and _package(obj) in ("list", "networkx", "pandas", "polars", "pyarrow")
 
 
-def lists_edges(obj: Any) -> bool:
+def lists_edges(obj: GraphLike) -> bool:
     """Whether a graph object is a bare list of edges, which does not say how many nodes there are."""
     package = "" if isinstance(obj, Graph) else _package(obj)
     bare = package == "torch_geometric" and not {"x", "num_nodes"} & set(getattr(obj, "keys", list)())
     return bare or package in ("numpy", "torch", "pair")
 
 
-def _package(obj: Any) -> str:
+def _package(obj: GraphLike) -> str:
     """The package an object comes from, without importing it; a pair of arrays is a "pair"."""
     if isinstance(obj, tuple) and len(obj) == 2:
         return "pair"
@@ -235,46 +246,34 @@ def _package(obj: Any) -> str:
 
 def _assemble(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None, n: int, ids=None) -> Graph:
     """The graph of valid edges: `source` enters row `target`; parallel edges add."""
-    kind = _index_dtype(n)
     data = np.ones(len(source), dtype=np.float32) if weights is None else weights
+    kind = np.int32 if n < 2**31 else np.int64
     ends = (target.astype(kind, copy=False), source.astype(kind, copy=False))
     A = sp.csr_array(sp.coo_array((data, ends), shape=(n, n)))
     check_sums(A)
     return _from_csr(A, ids)
 
 
-def _from_csr(A: Any, ids: np.ndarray | None = None) -> Graph:
+def _from_csr(A: sp.csr_array, ids: np.ndarray | None = None) -> Graph:
     """The graph of a canonical CSR array with valid weights, without a copy if possible."""
     if A.nnz and A.data.min() == 0:
         A = A.copy()
         A.eliminate_zeros()
     weights = None if (A.data == 1).all() else A.data
-    indices = A.indices.astype(_index_dtype(A.shape[0]), copy=False)
+    indices = A.indices.astype(np.int32 if A.shape[0] < 2**31 else np.int64, copy=False)
     return unchecked(Graph, A.indptr.astype(np.int64, copy=False), indices, weights, ids)
-
-
-def _index_dtype(n_nodes: int) -> type:
-    return np.int32 if n_nodes < 2**31 else np.int64
-
-
-def _symmetrise(graph: Graph) -> Graph:
-    """The graph of max(A, Aᵀ): an edge listed both ways with equal weight stays one edge."""
-    A = graph.adjacency
-    return _from_csr(sp.csr_array(A.maximum(A.T.tocsr())), graph.ids)
 
 
 # --- readers: (object, n_nodes, node_ids) -> Graph ------------------------------------------------------
 
 
-def _read_scipy(A: Any, n_nodes: int | None, node_ids: None) -> Graph:
+def _read_scipy(A: sp.sparray | sp.spmatrix, n_nodes: int | None, node_ids: None) -> Graph:
     if not sp.issparse(A):
         raise not_a_graph(A)
     A = check_compressed(A, "graph")
     if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
         advice = "in cross-validation pass as_graph(matrix), which is cut to the nodes of a fold on both sides"
         raise InputError(parameter="a sparse adjacency matrix", value=A.shape, expected="be square", advice=advice)
-    n = int(A.shape[0])
-    _check_node_count(n, n_nodes)
     # A new matrix of these arrays has no cached flags from before somebody changed the rows.
     if A.format == "csr" and (B := sp.csr_array((A.data, A.indices, A.indptr), shape=A.shape)).has_canonical_format:
         rows = B.indptr.searchsorted
@@ -282,14 +281,13 @@ def _read_scipy(A: Any, n_nodes: int | None, node_ids: None) -> Graph:
         return _from_csr(sp.csr_array((data, B.indices, B.indptr), shape=B.shape))
     A = A.tocoo()
     data = check_weights(A.data, len(A.data), lambda i: f"({A.row[i]}, {A.col[i]})")
-    return _assemble(A.col, A.row, data, n)
+    return _assemble(A.col, A.row, data, A.shape[0])
 
 
 def _read_edge_index(edge_index: Any, n_nodes: int | None, node_ids: None, weights: Any = None) -> Graph:
     source, target = check_edge_index(_to_numpy(edge_index))
     if n_nodes is None:
         n_nodes = count_nodes(source, target)
-    _check_node_count(n_nodes, None)
     check_endpoints(source, target, n_nodes)
     if weights is not None:
         weights = check_weights(_to_numpy(weights), len(source), lambda i: f"{source[i]} -> {target[i]}")
@@ -379,7 +377,6 @@ def _read_table(table: Any, n_nodes: int | None, node_ids: Any) -> Graph:
     if weights is not None:
         weights = check_weights(weights, len(source), lambda i: f"{columns[0][i]} -> {columns[1][i]}")
     source, target, n, ids = factorise(source, target, node_ids=node_ids, n_nodes=n_nodes)
-    _check_node_count(n, None)
     return _assemble(source, target, weights, n, ids)
 
 

@@ -13,6 +13,7 @@ from array_api_compat import array_namespace, is_torch_array
 from fishergraph._component import Component, choose
 from fishergraph._parallel import map_blocks, progress_steps, row_blocks
 from fishergraph._repr import short_repr
+from fishergraph._typing import Array, Rng, Rows
 from fishergraph._validation import check_number
 from fishergraph.em.kmeans import kmeans
 
@@ -20,15 +21,15 @@ from fishergraph.em.kmeans import kmeans
 _CUTOFF = 1e-6
 
 
-def exponential_kernel(x: Any, y: Any, bandwidth: float = 1.0) -> Any:
+def exponential_kernel(x: Array, y: Array, bandwidth: float = 1.0) -> Any:
     """k(x, y) = ‖x‖ ‖y‖ exp((⟨x/‖x‖, y/‖y‖⟩ − 1) / σ²), (row of x, row of y); zero where x or y is zero."""
     xp = array_namespace(x, y)
     x_norms, y_norms = row_norms(x), row_norms(y)
-    cosines = (x / _one_where_zero(x_norms, xp)) @ (y / _one_where_zero(y_norms, xp)).T
+    cosines = (x / _one_if_zero(x_norms)) @ (y / _one_if_zero(y_norms)).T
     return x_norms * y_norms.T * xp.exp((cosines - 1) / bandwidth**2)
 
 
-def inverse_sqrt(matrix: Any, *, shrinkage: float = 0.0, cutoff: float = _CUTOFF) -> Any:
+def inverse_sqrt(matrix: Array, *, shrinkage: float = 0.0, cutoff: float = _CUTOFF) -> Any:
     """A^{-1/2} of a symmetric positive semidefinite matrix, on the span of its eigenvalues above cutoff · λ_max.
 
     With a shrinkage s every eigenvalue λ gives 1 / (√λ + s) instead: the rule of the authors' code.
@@ -44,7 +45,7 @@ def inverse_sqrt(matrix: Any, *, shrinkage: float = 0.0, cutoff: float = _CUTOFF
     return half @ half.T  # symmetric to the last bit, and half the work
 
 
-def nystrom(products: Any, norms: Any, root: Any, bandwidth: float = 1.0) -> Any:
+def nystrom(products: Array, norms: Array, root: Array, bandwidth: float = 1.0) -> Any:
     """ψ(x) = ‖x‖ κ(W x/‖x‖) κ(W Wᵀ)^{-1/2} with κ(u) = exp((u − 1)/σ²), (row, landmark).
 
     `products` are W x (row, landmark) with unit landmarks W; `norms` are ‖x‖ (row, 1); `root` is the inverse square
@@ -53,21 +54,24 @@ def nystrom(products: Any, norms: Any, root: Any, bandwidth: float = 1.0) -> Any
     return _kernels(products, norms, bandwidth) @ root
 
 
-def _kernels(products: Any, norms: Any, bandwidth: float) -> Any:
+def _kernels(products: Array, norms: Array, bandwidth: float) -> Any:
     """‖x‖ κ(W x/‖x‖): the kernel of each row with each landmark."""
     xp = array_namespace(products, norms)
-    cosines = products / _one_where_zero(norms, xp)
+    cosines = products / xp.where(norms > 0, norms, xp.ones_like(norms))
     return norms * xp.exp((cosines - 1) / bandwidth**2)
 
 
 def row_norms(x: Any) -> Any:
-    """‖x‖, (row, 1), with a gradient of zero where x is zero (an empty multiset), not NaN."""
+    """‖x‖ of dense or CSR rows, (row, 1), with a gradient of zero where x is zero (an empty multiset), not NaN."""
+    if sp.issparse(x):
+        return np.sqrt(np.asarray(x.multiply(x).sum(axis=1)).reshape(-1, 1))
     xp = array_namespace(x)
     squares = xp.vecdot(x, x)[:, None]
-    return xp.where(squares > 0, xp.sqrt(_one_where_zero(squares, xp)), xp.zeros_like(squares))
+    return xp.where(squares > 0, xp.sqrt(_one_if_zero(squares)), xp.zeros_like(squares))
 
 
-def _one_where_zero(norms: Any, xp: Any) -> Any:
+def _one_if_zero(norms: Array) -> Any:
+    xp = array_namespace(norms)
     return xp.where(norms > 0, norms, xp.ones_like(norms))
 
 
@@ -89,8 +93,8 @@ class KernelMap(Protocol):
 class NystromMap:
     """The fitted Nyström map: unit landmarks (landmark, feature), their inverse root, the bandwidth."""
 
-    landmarks: Any
-    root: Any
+    landmarks: Array
+    root: Array
     bandwidth: float
 
     __repr__ = short_repr
@@ -105,24 +109,22 @@ class NystromMap:
 
     def __call__(self, x: Any) -> Any:
         """ψ of the rows of a dense or CSR block, or of a tensor."""
-        return _landmark_kernels(x, self.landmarks, self.bandwidth) @ self.root
+        return landmark_kernels(x, self.landmarks, self.bandwidth) @ self.root
 
     def moved(self, move: Callable[[Any], Any]) -> NystromMap:
-        """The map with its arrays somewhere else."""
+        """The map with its arrays moved."""
         return NystromMap(move(self.landmarks), move(self.root), self.bandwidth)
 
 
-def _landmark_kernels(x: Any, landmarks: Any, bandwidth: float) -> Any:
-    """The kernel of each row of a block with each landmark, (row, landmark)."""
-    if sp.issparse(x):
-        squares = np.asarray(x.multiply(x).sum(axis=1)).reshape(-1, 1)
-        norms = np.sqrt(squares).astype(landmarks.dtype)
-    elif is_torch_array(x):
+def landmark_kernels(x: Any, landmarks: Array, bandwidth: float) -> Any:
+    """The kernel of each row of a dense or CSR block with each landmark, (row, landmark)."""
+    if is_torch_array(x):
         # One read of the block; a product with itself would write another one.
         norms = array_namespace(x).linalg.vector_norm(x, axis=1, keepdims=True)
     else:
-        norms = row_norms(x)
-    return _kernels(x @ landmarks.T, norms, bandwidth)
+        norms = row_norms(x).astype(landmarks.dtype) if sp.issparse(x) else row_norms(x)
+    products: Any = x @ landmarks.T  # type: ignore[operator]
+    return _kernels(products, norms, bandwidth)
 
 
 @dataclass(frozen=True)
@@ -147,8 +149,8 @@ class IdentityMap:
 class StandardMap:
     """ψ(x) = (x − centre) / scale, feature by feature: every one has mean 0 and variance 1 on what it was fitted to."""
 
-    centre: Any
-    scale: Any
+    centre: Array
+    scale: Array
 
     __repr__ = short_repr
 
@@ -165,7 +167,7 @@ class StandardMap:
             return ((x.toarray() if sp.issparse(x) else x) - self.centre) / self.scale
 
     def moved(self, move: Callable[[Any], Any]) -> StandardMap:
-        """The map with its arrays somewhere else."""
+        """The map with its arrays moved."""
         return StandardMap(move(self.centre), move(self.scale))
 
 
@@ -173,7 +175,7 @@ class StandardMap:
 class ProjectionMap:
     """ψ(x) = V x with orthonormal rows V, (direction, feature)."""
 
-    directions: Any
+    directions: Array
 
     __repr__ = short_repr
 
@@ -189,11 +191,11 @@ class ProjectionMap:
         return x @ self.directions.T
 
     def moved(self, move: Callable[[Any], Any]) -> ProjectionMap:
-        """The map with its directions somewhere else."""
+        """The map with its directions moved."""
         return ProjectionMap(move(self.directions))
 
 
-def fit_projection(sample: Any, n_directions: int, rng: Any) -> ProjectionMap:
+def fit_projection(sample: Any, n_directions: int, rng: Rng) -> ProjectionMap:
     """The map to about the leading principal directions of the sample; fewer where it has fewer, or fewer rows.
 
     The directions span Xᵀ Q with Q a randomised range of (X Xᵀ)², found on the side of the rows: a sample has few, and
@@ -212,15 +214,6 @@ def fit_projection(sample: Any, n_directions: int, rng: Any) -> ProjectionMap:
     kept = values > 16 * float(xp.finfo(sample.dtype).eps) * values[-1]
     whiten = vectors[:, kept] / xp.sqrt(values[kept])
     return ProjectionMap(xp.astype(whiten, sample.dtype).T @ span.T)
-
-
-def _landmark_root(landmarks: Any, bandwidth: float, shrinkage: float) -> Any:
-    """κ(W Wᵀ)^{-1/2} of the landmarks, found in float64."""
-    xp = array_namespace(landmarks)
-    # A GPU may round the factors of float32 products, and the root magnifies what that would leave.
-    exact = xp.astype(landmarks, xp.float64) if is_torch_array(landmarks) else landmarks
-    gram = xp.exp((xp.astype(exact @ exact.T, xp.float64) - 1) / bandwidth**2)
-    return xp.astype(inverse_sqrt(gram, shrinkage=shrinkage), landmarks.dtype)
 
 
 def fit_standard(sample: Any) -> StandardMap:
@@ -249,14 +242,15 @@ def fit_standard(sample: Any) -> StandardMap:
 class Kernel(Component):
     """The base of the maps that estimators take as `kernel` and `input_map`."""
 
+    learns: ClassVar[bool] = True  # whether the map depends on data
     maps_last: ClassVar[bool] = True  # whether the last layer of a stack is mapped too
 
-    def fit(self, sample: Any, dim: int, *, rng: Any, n_jobs: int | None = None) -> KernelMap:
+    def fit(self, sample: Rows, dim: int, *, rng: Rng, n_jobs: int | None = None) -> KernelMap:
         """Return the map with at most `dim` outputs, learned from the rows of a sample."""
         raise NotImplementedError
 
     def fit_and_map(
-        self, sample: Any, dim: int, blocks: list[slice], *, rng: Any, n_jobs: int | None = None
+        self, sample: Rows, dim: int, blocks: list[slice], *, rng: Rng, n_jobs: int | None = None
     ) -> tuple[KernelMap, Any]:
         """Return the map, and its values on these row blocks of the sample if they come cheaply, else None."""
         return self.fit(sample, dim, rng=rng, n_jobs=n_jobs), None
@@ -303,16 +297,21 @@ class Nystrom(Kernel):
         """Raise unless every option is valid."""
         check_number(self.bandwidth, "bandwidth", least=0.01, most=1e6)
 
-    def fit(self, sample: Any, dim: int, *, rng: Any, n_jobs: int | None = None) -> NystromMap:
+    def fit(self, sample: Rows, dim: int, *, rng: Rng, n_jobs: int | None = None) -> NystromMap:
         """Return the map with `dim` landmarks, found by spherical k-means on the sample's directions."""
         landmarks = kmeans(sample, dim, rng=rng, spherical=True, n_jobs=n_jobs, what="landmarks")
         return NystromMap(landmarks, self._root(landmarks), float(self.bandwidth))
 
-    def _root(self, landmarks: Any) -> Any:
-        return _landmark_root(landmarks, self.bandwidth, self.shrinkage)
+    def _root(self, landmarks: Array) -> Any:
+        """κ(W Wᵀ)^{-1/2} of the landmarks, found in float64."""
+        xp = array_namespace(landmarks)
+        # A GPU may round the factors of float32 products, and the root magnifies what that would leave.
+        exact = xp.astype(landmarks, xp.float64) if is_torch_array(landmarks) else landmarks
+        gram = xp.exp((xp.astype(exact @ exact.T, xp.float64) - 1) / self.bandwidth**2)
+        return xp.astype(inverse_sqrt(gram, shrinkage=self.shrinkage), landmarks.dtype)
 
     def fit_and_map(
-        self, sample: Any, dim: int, blocks: list[slice], *, rng: Any, n_jobs: int | None = None
+        self, sample: Rows, dim: int, blocks: list[slice], *, rng: Rng, n_jobs: int | None = None
     ) -> tuple[NystromMap, Any]:
         """Return the map and its values on the sample, with the bits of the map's own.
 
@@ -326,7 +325,7 @@ class Nystrom(Kernel):
         def compare(rows: slice | None) -> np.ndarray | None:
             if rows is None:
                 return self._root(landmarks)
-            mapped[rows] = _landmark_kernels(sample[rows], landmarks, self.bandwidth)
+            mapped[rows] = landmark_kernels(sample[rows], landmarks, self.bandwidth)
             return None
 
         n, width = sample.shape
@@ -352,7 +351,9 @@ class Nystrom(Kernel):
 class Identity(Kernel):
     """φ itself: ψ(x) = x. The widths of stacked layers then grow by a factor p."""
 
-    def fit(self, sample: Any, dim: int, *, rng: Any = None, n_jobs: int | None = None) -> IdentityMap:
+    learns: ClassVar[bool] = False
+
+    def fit(self, sample: Rows, dim: int, *, rng: Rng | None = None, n_jobs: int | None = None) -> IdentityMap:
         """Return the identity on the sample's features."""
         return IdentityMap(sample.shape[1])
 
@@ -365,7 +366,7 @@ class Identity(Kernel):
 class Standardize(Kernel):
     """Every feature with mean 0 and variance 1 on the data of the fit."""
 
-    def fit(self, sample: Any, dim: int, *, rng: Any = None, n_jobs: int | None = None) -> StandardMap:
+    def fit(self, sample: Rows, dim: int, *, rng: Rng | None = None, n_jobs: int | None = None) -> StandardMap:
         """Return the map that standardises the sample's features."""
         return fit_standard(sample)
 

@@ -1,14 +1,15 @@
 """One layer: a pure function of a row block that aggregates multisets, subtracts the anchors, and maps the result.
 
 A `Layer` holds its settings and what it learned. Fitting and running are the same pass over row blocks, so nothing of
-size sets × anchors × features exists beyond a block.
+size sets × anchors × features exists beyond a block. `Blocks` are the values of any stage, by row blocks: a layer's,
+the walk's, or the input map's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, to_device
@@ -17,16 +18,15 @@ from array_api_compat import device as device_of
 from fishergraph._parallel import SPARSE, block_rows, cut_blocks, map_blocks, progress_steps, row_blocks
 from fishergraph._progress import Progress, silent
 from fishergraph._repr import short_repr
+from fishergraph._typing import Array, Rng, Sets, Write
 from fishergraph.device import NUMPY, Workspace
-from fishergraph.em.anchors import sample_members, sample_size
-from fishergraph.em.learn import learn_theta
-from fishergraph.em.loop import sum_dtype
-from fishergraph.em.moments import Scored, block_mass, block_moments, held_statistics, score_points
+from fishergraph.em.learn import learn_theta, sample_members, sample_size
+from fishergraph.em.means import Scored, block_mass, block_moments, held_statistics, score_points, sum_dtype
 from fishergraph.em.settings import EM
 from fishergraph.embedding import append_counts, log_counts, root_shares
 from fishergraph.family import Family, GaussianMixture, exact_root
 from fishergraph.family.base import map_arrays
-from fishergraph.kernel_map import Identity, IdentityMap, Kernel, KernelMap, Nystrom
+from fishergraph.kernel_map import IdentityMap, Kernel, KernelMap, Nystrom
 from fishergraph.ops import Engine, choose_engine
 from fishergraph.ops.engine import named_engine
 
@@ -40,11 +40,15 @@ READINGS = {"means": None, "both": None, **MASS_READINGS}
 
 @dataclass(frozen=True)
 class Run:
-    """How work is run: where its arrays live, by how many threads, and how progress is shown."""
+    """How work is run: where its arrays live, by how many threads, and how progress is shown.
+
+    costs : title of a part → about how many multiplications it takes; for progress bars.
+    """
 
     workspace: Workspace = NUMPY
     n_jobs: int | None = None
     progress: Progress = silent
+    costs: Mapping[str, float] = field(default_factory=dict)
 
     def engine(self, em: EM) -> Engine:
         """The engine of a layer with these settings: the configured one, or the first that can do the work."""
@@ -53,15 +57,39 @@ class Run:
         return choose_engine(name, device=device, n_em_iter=em.n_iter, slack=em.slack, tensors=tensors)
 
 
-class Cached(NamedTuple):
-    """What fitting a layer leaves for running it on the same points; φ and ψ if the sample was all rows."""
+@dataclass(frozen=True)
+class Blocks:
+    """φ and ψ of rows, by row blocks.
 
-    scored: Scored | None = None
-    phi: Any = None
-    psi: Any = None
+    rows : the row blocks, which cover all rows.
+    phi : rows of a block → their φ.
+    kernel_map : the map ψ of φ.
+    all_phi, all_psi : φ and ψ of all rows, if learning the map left them.
+    """
+
+    rows: list[slice]
+    phi: Callable[[slice], Any]
+    kernel_map: KernelMap
+    all_phi: Array | None = None
+    all_psi: Array | None = None
+
+    def write(self, write: Write, run: Run, title: str) -> None:
+        """Hand ψ of every row block to `write(rows, block)`, which is called while the block is in cache."""
+
+        def block(rows: slice) -> None:
+            if self.all_psi is not None:
+                write(rows, self.all_psi[rows])
+            else:
+                write(rows, self.kernel_map(self.phi(rows) if self.all_phi is None else self.all_phi[rows]))
+
+        with run.progress(title, len(self.rows)) as bar:
+            map_blocks(block, self.rows, n_jobs=run.n_jobs, advance=bar.update)
 
 
-_NOTHING = Cached()
+def sampled_rows(n_rows: int, n_centres: int, max_samples: int, rng: Rng) -> tuple[Any, bool]:
+    """Return rows to learn so many centres from, in order, and whether they are all rows."""
+    rows = rng.permutation(n_rows)[: sample_size(n_centres, max_samples, n_rows)]
+    return array_namespace(rows).sort(rows), len(rows) == n_rows
 
 
 @dataclass(frozen=True)
@@ -80,7 +108,7 @@ class Layer:
     kernel: Kernel = field(default_factory=Nystrom)
     reading: str = "means"
     theta: Any = None
-    root: Any = None
+    root: Array | None = None
     kernel_map: KernelMap | None = None
 
     __repr__ = short_repr
@@ -93,16 +121,8 @@ class Layer:
 
     @property
     def counts(self) -> bool:
-        """Whether soft counts stand beside φ."""
+        """Whether soft counts are appended to φ."""
         return self.reading == "both"
-
-    def settings(self) -> Layer:
-        """The layer before it was fitted."""
-        return replace(self, theta=None, root=None, kernel_map=None)
-
-    def following(self) -> Layer:
-        """The settings of the layers after this one."""
-        return replace(self.settings(), family=self.family.later)
 
     def moved(self, move: Callable[[Any], Any]) -> Layer:
         """The layer with its arrays moved."""
@@ -110,37 +130,13 @@ class Layer:
         root = None if self.root is None else move(self.root)
         return replace(self, theta=map_arrays(self.theta, move), root=root, kernel_map=self.kernel_map.moved(move))
 
-    # --- sizes -------------------------------------------------------------------------------------------
-
-    def asked_width(self, n_anchors: int, n_features: int) -> int:
+    def phi_width(self, n_anchors: int, n_features: int) -> int:
         """The columns of φ for so many anchors of so many features."""
         if self.reading in MASS_READINGS:
             return n_anchors
         return self.family.width(n_anchors, n_features) + (n_anchors if self.reading == "both" else 0)
 
-    def phi_width(self, theta: Any) -> int:
-        """The columns of φ; θ may have fewer components than the layer has anchors."""
-        n_anchors, n_statistics = self.family.mean_statistics(theta).shape
-        return self.asked_width(n_anchors, self.family.n_features(n_statistics))
-
-    def gathers(self, sets: Any, n_features: int) -> bool:
-        """Whether a row block gathers its members and scores those alone: they are lifted, or have wide statistics."""
-        return sets.lifted or not (self.family.fused or held_statistics(self.family, sets.n_points, n_features))
-
-    def blocks(self, sets: Any, n_features: int, device: str) -> list[slice]:
-        """The row blocks for points of so many features; members that are gathered count too."""
-        lifted = n_features * sets.slots
-        width = 4 * self.family.n_statistics(lifted)
-        blocks = row_blocks(sets.n_sets, block_rows(device, 4 * self.family.width(self.n_anchors, lifted)))
-        iterates = self.em.n_iter > 1 and not self.family.fused
-        if not (iterates or self.gathers(sets, n_features)):
-            return blocks
-        indptr = np.asarray(to_device(sets.indptr, "cpu"))
-        return cut_blocks(indptr, blocks, block_rows(device, width, _GATHERED_BYTES // width))
-
-    # --- one row block -----------------------------------------------------------------------------------
-
-    def phi(self, points: Any, scored: Scored | None, sets: Any, engine: Engine) -> Any:
+    def phi(self, points: Array, scored: Scored | None, sets: Sets, engine: Engine) -> Any:
         """φ of the multisets of one row block (Eq. 13, 18), (set, coordinate [+ anchor])."""
         if scored is None:
             points, sets = sets.gather(points)
@@ -152,11 +148,43 @@ class Layer:
         phi = self.family.block_phi(means, mass, self.theta, root=self.root, prior=self.em.prior)
         return append_counts(phi, mass) if self.reading == "both" else phi
 
-    # --- fit and run -------------------------------------------------------------------------------------
+    def over(self, points: Array, sets: Sets, run: Run) -> Blocks:
+        """φ and ψ of multisets over points, by row blocks."""
+        return self._over(points, self._score(points, sets, run), sets, run)
+
+    def _score(self, points: Array, sets: Sets, run: Run) -> Scored | None:
+        """Statistics and responsibilities of all points; None if every block gathers its members."""
+        if self._gathers(sets, points.shape[1]):
+            return None
+        return score_points(self.family, points, self.theta, n_jobs=run.n_jobs)
+
+    def _over(self, points: Array, scored: Scored | None, sets: Sets, run: Run) -> Blocks:
+        engine, kernel_map = run.engine(self.em), self.kernel_map
+        assert kernel_map is not None
+
+        def phi(rows: slice) -> Any:
+            return self.phi(points, scored, sets.block(rows), engine)
+
+        return Blocks(self._row_blocks(sets, points.shape[1], run.workspace.device), phi, kernel_map)
+
+    def _gathers(self, sets: Sets, n_features: int) -> bool:
+        """Whether a row block gathers its members and scores those alone: they are lifted, or have wide statistics."""
+        return sets.lifted or not (self.family.fused or held_statistics(self.family, sets.n_points, n_features))
+
+    def _row_blocks(self, sets: Sets, n_features: int, device: str) -> list[slice]:
+        """The row blocks for points of so many features; members that are gathered count too."""
+        lifted = n_features * sets.slots
+        blocks = row_blocks(sets.n_sets, block_rows(device, 4 * self.family.width(self.n_anchors, lifted)))
+        iterates = self.em.n_iter > 1 and not self.family.fused
+        if not (iterates or self._gathers(sets, n_features)):
+            return blocks
+        width = 4 * self.family.n_statistics(lifted)
+        indptr = np.asarray(to_device(sets.indptr, "cpu"))
+        return cut_blocks(indptr, blocks, block_rows(device, width, _GATHERED_BYTES // width))
 
     def fit(
-        self, points: Any, sets: Any, run: Run, rng: Any, *, mapped: bool = True, runs: bool = False, reuse: Any = None
-    ) -> tuple[Layer, Cached]:
+        self, points: Array, sets: Sets, run: Run, rng: Rng, *, runs: bool = False, memory: Array | None = None
+    ) -> tuple[Layer, Blocks]:
         """Learn the layer from a sample of members and a sample of rows.
 
         Parameters
@@ -169,97 +197,105 @@ class Layer:
             Workspace, threads and progress.
         rng : Rng
             The random stream of this layer.
-        mapped : bool, default=True
-            Whether the layer has its kernel map; the last layer of some stacks has none.
         runs : bool, default=False
             Whether the layer is run next on the same points, so that ψ of the sample is worth keeping.
-        reuse : array, optional
+        memory : array, optional
             φ of an earlier layer, which is overwritten if it has the right shape.
 
         Returns
         -------
-        tuple of (Layer, Cached)
-            The fitted layer, and what running it on the same points can use.
+        tuple of (Layer, Blocks)
+            The fitted layer, and φ and ψ of the same multisets.
         """
-        self.family.check_width(points.shape[1] * sets.slots)
+        family, width = self.family, points.shape[1] * sets.slots
+        family.check_width(width)
         members = sampled_points(points, sets, self.n_anchors, self.em.max_samples, rng)
-        theta = learn_theta(self.family, self.em, members, self.n_anchors, rng=rng, n_jobs=run.n_jobs)
-        width = self.phi_width(theta)
-        layer = replace(self, theta=theta, root=_fit_root(self.family, theta, rng), kernel_map=IdentityMap(width))
-        scored = layer._score(points, sets, run.n_jobs)
-        if not mapped or isinstance(self.kernel, Identity):
-            return layer, Cached(scored)
-        rows, whole = sampled_rows(sets.n_sets, self.dim, self.em.max_samples, rng)
-        phi = layer._sample_phi(points, scored, sets if whole else sets.take(rows), run, reuse)
-        if not (runs and whole):
-            kernel_map = self.kernel.fit(phi, self.dim, rng=rng, n_jobs=run.n_jobs)
-            return replace(layer, kernel_map=kernel_map), Cached(scored, phi if whole else None)
-        blocks = self.blocks(sets, points.shape[1], run.workspace.device)
-        kernel_map, psi = self.kernel.fit_and_map(phi, self.dim, blocks, rng=rng, n_jobs=run.n_jobs)
-        return replace(layer, kernel_map=kernel_map), Cached(scored, phi, psi)
+        theta = learn_theta(family, self.em, members, self.n_anchors, rng=rng, n_jobs=run.n_jobs)
+        root = None if family.fisher != "exact" else _exact_root(family, theta, rng)
+        n_outputs = self.phi_width(family.mean_statistics(theta).shape[0], width)
+        layer = replace(self, theta=theta, root=root, kernel_map=IdentityMap(n_outputs))
+        scored = layer._score(points, sets, run)
+        whole = layer._over(points, scored, sets, run)
 
-    def run(
-        self, points: Any, sets: Any, run: Run, write: Callable[[slice, Any], None], *, cached: Cached = _NOTHING,
-        title: str = "layer",
-    ) -> None:  # fmt: skip
-        """Hand ψ(φ) of every row block to `write(rows, block)`, which is called while the block is in cache."""
-        scored, phi, psi = cached
-        scored = self._score(points, sets, run.n_jobs) if scored is None else scored
-        engine, kernel_map = run.engine(self.em), self.kernel_map
-        assert kernel_map is not None
+        def take(rows: Array) -> Blocks:
+            return layer._over(points, scored, sets.take(rows), run)
 
-        def block(rows: slice) -> None:
-            if psi is not None:
-                return write(rows, psi[rows])
-            found = self.phi(points, scored, sets.block(rows), engine) if phi is None else phi[rows]
-            return write(rows, kernel_map(found))
+        def empty(n_rows: int) -> Any:
+            shape = (n_rows, n_outputs)
+            if memory is not None and tuple(memory.shape) == shape:
+                return memory  # pages that exist already are filled in half the time of new ones
+            return array_namespace(theta[0]).empty(shape, dtype=sum_dtype(points, theta[0]), device=device_of(theta[0]))
 
-        blocks = self.blocks(sets, points.shape[1], run.workspace.device)
-        with run.progress(title, len(blocks)) as bar:
-            map_blocks(block, blocks, n_jobs=run.n_jobs, advance=bar.update)
+        cost = SPARSE * sets.n_entries * width * self.n_anchors
+        blocks = self.learn_map(whole, sets.n_sets, take, empty, run, rng, runs=runs, cost=cost)
+        return replace(layer, kernel_map=blocks.kernel_map), blocks
 
-    def _score(self, points: Any, sets: Any, n_jobs: int | None) -> Scored | None:
-        """Statistics and responsibilities of all points; None if every block gathers its members."""
-        if self.gathers(sets, points.shape[1]):
-            return None
-        return score_points(self.family, points, self.theta, n_jobs=n_jobs)
+    def learn_map(
+        self,
+        whole: Blocks,
+        n_rows: int,
+        take: Callable[[Array], Blocks],
+        empty: Callable[[int], Any],
+        run: Run,
+        rng: Rng,
+        *,
+        runs: bool,
+        cost: float = 1.0,
+    ) -> Blocks:
+        """Learn the kernel map of the layer from φ of all rows, or of a sample.
 
-    def _sample_phi(self, points: Any, scored: Scored | None, sets: Any, run: Run, reuse: Any) -> Any:
-        """φ of all the given sets, filled block by block."""
-        shape = (sets.n_sets, self.n_outputs)
-        # Pages that exist already are filled in half the time of new ones.
-        fits = reuse is not None and tuple(reuse.shape) == shape
-        like = self.theta[0]
-        xp, dtype = array_namespace(like), sum_dtype(points, like)
-        phi: Any = reuse if fits else xp.empty(shape, dtype=dtype, device=device_of(like))
-        engine = run.engine(self.em)
+        Parameters
+        ----------
+        whole : Blocks
+            φ of all rows.
+        n_rows : int
+            Their number.
+        take : callable
+            Some rows → their `Blocks`.
+        empty : callable
+            A number of rows → memory for their φ.
+        run : Run
+            Threads and progress.
+        rng : Rng
+            The random stream.
+        runs : bool
+            Whether the blocks are written next, so that ψ of the sample is worth keeping.
+        cost : float, default=1.0
+            About how many multiplications φ of all rows takes.
 
-        def fill(rows: slice) -> None:
-            phi[rows] = self.phi(points, scored, sets.block(rows), engine)
+        Returns
+        -------
+        Blocks
+            `whole` with its map.
+        """
+        if not self.kernel.learns:
+            return whole
+        rows, all_rows = sampled_rows(n_rows, self.dim, self.em.max_samples, rng)
+        sample, phi = whole if all_rows else take(rows), empty(len(rows))
 
-        blocks = self.blocks(sets, points.shape[1], run.workspace.device)
-        cost = SPARSE * sets.n_entries * sets.slots * points.shape[1] * self.n_anchors
-        map_blocks(fill, blocks, n_jobs=run.n_jobs, advance=progress_steps(cost, len(blocks)))
-        return phi
+        def fill(block: slice) -> None:
+            phi[block] = sample.phi(block)
+
+        advance = progress_steps(cost * len(rows) / max(n_rows, 1), len(sample.rows))
+        map_blocks(fill, sample.rows, n_jobs=run.n_jobs, advance=advance)
+        if not all_rows:
+            return replace(whole, kernel_map=self.kernel.fit(phi, self.dim, rng=rng, n_jobs=run.n_jobs))
+        if not runs:
+            kernel_map, psi = self.kernel.fit(phi, self.dim, rng=rng, n_jobs=run.n_jobs), None
+        else:
+            kernel_map, psi = self.kernel.fit_and_map(phi, self.dim, whole.rows, rng=rng, n_jobs=run.n_jobs)
+        return replace(whole, kernel_map=kernel_map, all_phi=phi, all_psi=psi)
 
 
-def sampled_rows(n_rows: int, n_centres: int, max_samples: int, rng: Any) -> tuple[Any, bool]:
-    """Return rows to learn so many centres from, in order, and whether they are all rows."""
-    rows = rng.permutation(n_rows)[: sample_size(n_centres, max_samples, n_rows)]
-    return array_namespace(rows).sort(rows), len(rows) == n_rows
-
-
-def sampled_points(points: Any, sets: Any, n_anchors: int, max_samples: int, rng: Any) -> Any:
+def sampled_points(points: Array, sets: Sets, n_anchors: int, max_samples: int, rng: Rng) -> Any:
     """Return the points of members drawn from all sets, to learn so many anchors from."""
     chosen = sample_members(sets, sample_size(n_anchors, max_samples, sets.n_entries), rng)
     # Without a single member φ is zero here, but another graph may have some: the points themselves serve.
     return sets.members(points, chosen) if len(chosen) else sets.alone(points[:max_samples])
 
 
-def _fit_root(family: Family, theta: Any, rng: Any) -> Any:
-    """The root of the exact Fisher matrix beside the arrays of θ_0; None if the closed form is used."""
-    if family.fisher != "exact":
-        return None
+def _exact_root(family: Family, theta: Any, rng: Rng) -> Any:
+    """The root of the exact Fisher matrix at θ_0, beside the arrays of θ_0."""
     host = map_arrays(theta, lambda array: np.asarray(to_device(array, "cpu")))
     root = exact_root(family, host, np.random.default_rng(int(rng.integers(2**31))))
     like = theta[0]

@@ -1,11 +1,11 @@
-"""Features for a graph that has none: what the edges alone say about a node.
+"""Features for a graph without any: what the edges alone say about a node.
 
 - "projection": three degree features and a random projection of the neighbourhoods of one to three steps, as
   in FastRP. Two nodes come close when they reach the same nodes.
 - "degree": a one-hot code of the degree. It names no node, so it carries over from one graph to another.
 - "spectral": leading eigenvectors of the normalised adjacency. They show the coarse communities.
 
-Every kind gives finite rows, zeros where a node without edges has nothing to say, and depends on nothing but
+Every kind gives finite rows, zeros for a node without edges, and depends on nothing but
 the graph, the dimension and the seed.
 """
 
@@ -21,6 +21,7 @@ from scipy.sparse.linalg import ArpackError, eigsh, lobpcg
 
 from fishergraph._arrays import check_weight_scale
 from fishergraph._parallel import one_blas_thread, progress_steps
+from fishergraph._typing import GraphLike
 from fishergraph._validation import MOST_COLUMNS, check_host_memory, check_integer, check_seed, look_up
 from fishergraph.counters import STEP, mix
 from fishergraph.graph import Graph, as_graph
@@ -33,7 +34,7 @@ DENSE_NODES = 512  # up to here the full eigendecomposition is quick, and exact 
 BLOCK = 1 << 14  # rows of the random matrix drawn at once
 
 
-def structural_features(graph: Any, kind: str = "projection", dim: int = 128, seed: int = 0) -> np.ndarray:
+def structural_features(graph: GraphLike, kind: str = "projection", dim: int = 128, seed: int = 0) -> np.ndarray:
     """Features of the nodes from the edges of a graph alone.
 
     Parameters
@@ -60,8 +61,10 @@ def structural_features(graph: Any, kind: str = "projection", dim: int = 128, se
     --------
     >>> import numpy as np
     >>> from fishergraph import structural_features
-    >>> structural_features(np.array([[0, 1], [1, 2]]), "degree", dim=4).shape
-    (3, 4)
+    >>> structural_features(np.array([[0, 1], [1, 2]]), "degree", dim=3)
+    array([[0., 1., 0.],
+           [0., 1., 0.],
+           [1., 0., 0.]], dtype=float32)
     """
     build = look_up(_KINDS, kind, "a structure")
     width = describe_structure(kind, dim, seed)["width"]
@@ -134,9 +137,9 @@ def _degrees(A: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
 
 def power_or_zero(values: np.ndarray, exponent: float) -> np.ndarray:
     """values^exponent, and 0 where a value is 0."""
-    found = np.zeros_like(values)
-    np.power(values, exponent, out=found, where=values > 0)
-    return found
+    powers = np.zeros_like(values)
+    np.power(values, exponent, out=powers, where=values > 0)
+    return powers
 
 
 def _unit_rows(X: np.ndarray) -> np.ndarray:
@@ -163,14 +166,14 @@ def _degree(graph: Graph, dim: int, seed: int) -> np.ndarray:
 def _spectral(graph: Graph, dim: int, seed: int) -> np.ndarray:
     """√(n/k) times the k leading eigenvectors of D^-1/2 (A + Aᵀ) D^-1/2, then zeros up to `dim`.
 
-    The rows have mean square length 1 where every node has an edge. A sign is fixed by the first entry of at least
+    The rows have mean square length 1 if every node has an edge. A sign is fixed by the first entry of at least
     half the largest size.
     """
     A = sp.csr_array(graph.adjacency, dtype=np.float64)
-    S = A + A.T
-    degrees = _degrees(S)[0]
+    both_ways = A + A.T
+    degrees = _degrees(both_ways)[0]
     scale = sp.diags_array(power_or_zero(degrees, -0.5))
-    S = sp.csr_array(scale @ S @ scale)
+    S = sp.csr_array(scale @ both_ways @ scale)
     n, k = graph.n_nodes, min(dim, graph.n_nodes)
     vectors = _dense_leading(S, k) if n <= max(DENSE_NODES, k + 1) else _sparse_leading(S, k, seed)
     size = np.abs(vectors)
@@ -178,7 +181,7 @@ def _spectral(graph: Graph, dim: int, seed: int) -> np.ndarray:
     vectors = vectors * np.sign(vectors[first, np.arange(k)])
     out = np.zeros((n, dim), dtype=np.float32)
     out[:, :k] = vectors * np.sqrt(n / k)
-    out[degrees == 0] = 0  # of a node without edges the vectors of the null space say nothing
+    out[degrees == 0] = 0  # the vectors of the null space say nothing about a node without edges
     return out
 
 
@@ -189,7 +192,7 @@ def _dense_leading(S: Any, k: int) -> np.ndarray:
 
 
 def _sparse_leading(S: Any, k: int, seed: int) -> np.ndarray:
-    """The same by Lanczos, or by LOBPCG where many equal eigenvalues keep Lanczos from converging."""
+    """The same by Lanczos, or by LOBPCG if many equal eigenvalues keep Lanczos from converging."""
     rng = np.random.default_rng(seed)
     # SciPy before 1.17 has no generator for the restarts of ARPACK.
     restart: dict[str, Any] = {"rng": rng} if "rng" in inspect.signature(eigsh).parameters else {}

@@ -23,12 +23,13 @@ from fishergraph._component import Component
 from fishergraph._errors import InputTypeError
 from fishergraph._parallel import block_rows, map_blocks, row_blocks
 from fishergraph._repr import short_repr
+from fishergraph._typing import Array, Rng, Sets
 from fishergraph._validation import check_number
 from fishergraph.device import device_kind
-from fishergraph.em.anchors import mean_anchor, sample_size
-from fishergraph.em.loop import EMMeans, block_means
-from fishergraph.em.unit import noise_of, unit_rows
-from fishergraph.kernel_map import IdentityMap, KernelMap
+from fishergraph.em.learn import mean_anchor, sample_size
+from fishergraph.em.means import EMMeans, block_means
+from fishergraph.em.unit import NOISE, unit_rows
+from fishergraph.kernel_map import KernelMap
 from fishergraph.multiset import Multisets
 from fishergraph.multiset.members import degrees
 from fishergraph.ops import Engine, Responsibilities
@@ -81,7 +82,7 @@ class Walk(Component):
 
     def n_passes(self, n_columns: int) -> int:
         """How often the edges are read: once per step for every tile of columns, and for the masses."""
-        return (1 + len(_tiles(n_columns))) * self.n_steps
+        return (1 + math.ceil(n_columns / TILE)) * self.n_steps
 
     def width(self, dim: int, n_features: int) -> int:
         """How many directions of so many features are averaged."""
@@ -104,7 +105,7 @@ class WalkMap:
     """What a walk learned: the directions of wide features, the mean of the averaged features, and ψ of the rest."""
 
     directions: KernelMap
-    centre: Any  # (1, direction)
+    centre: Array  # (1, direction)
     kernel_map: KernelMap
 
     __repr__ = short_repr
@@ -117,13 +118,13 @@ class WalkMap:
         """The map with its arrays moved."""
         return WalkMap(self.directions.moved(move), move(self.centre), self.kernel_map.moved(move))
 
-    def phi(self, means: Any, *, unit: bool) -> Any:
+    def phi(self, means: Array, *, unit: bool) -> Any:
         """Averaged features about their mean, as unit vectors if `unit`: φ of Eq. 18 with one component."""
         phi = means - self.centre
-        return unit_rows(phi, least=8 * noise_of(phi)) if unit else phi  # every step of a walk rounds
+        return unit_rows(phi, noise=8 * NOISE) if unit else phi  # every step of a walk rounds
 
 
-def fit_centre(means: Any, max_samples: int, rng: Any) -> Any:
+def fit_centre(means: Array, max_samples: int, rng: Rng) -> Any:
     """The mean of a sample of averaged features, (1, direction)."""
     n_rows, size = means.shape[0], sample_size(1, max_samples, means.shape[0])
     if n_rows <= size:
@@ -133,19 +134,9 @@ def fit_centre(means: Any, max_samples: int, rng: Any) -> Any:
     return mean_anchor(array_namespace(means).take(means, xp.sort(xp.unique_values(rows)), axis=0))
 
 
-def unfitted_map(directions: KernelMap, centre: Any) -> WalkMap:
-    """The map before its kernel map is learned."""
-    return WalkMap(directions, centre, IdentityMap(centre.shape[1]))
-
-
-def _tiles(n_columns: int) -> list[slice]:
-    """The columns that are iterated together."""
-    return [slice(start, min(start + TILE, n_columns)) for start in range(0, n_columns, TILE)]
-
-
 def walk_means(
-    points: Any,
-    sets: Any,
+    points: Array,
+    sets: Sets,
     walk: Walk,
     *,
     engine: Engine,
@@ -158,10 +149,10 @@ def walk_means(
     """
     xp = array_namespace(points)
     weights = xp.asarray(_member_weights(sets), dtype=points.dtype, device=device_of(points))[:, None]
-    iterate = _Iteration(sets, walk, engine, n_jobs, advance)
-    mass = iterate(weights)
-    for columns in _tiles(points.shape[1]):
-        points[:, columns] = iterate(points[:, columns] * weights) / mass
+    mass = _iterate(weights, sets, walk, engine, n_jobs, advance)
+    for start in range(0, points.shape[1], TILE):
+        columns = slice(start, start + TILE)
+        points[:, columns] = _iterate(points[:, columns] * weights, sets, walk, engine, n_jobs, advance) / mass
     return points
 
 
@@ -179,35 +170,30 @@ def _member_weights(sets: Any) -> Any:
     return 1 / xp.sqrt(xp.where(sent > 0, sent, xp.full_like(sent, usual)))
 
 
-class _Iteration:
+def _iterate(
+    start: Array, sets: Sets, walk: Walk, engine: Engine, n_jobs: int | None, advance: Callable[[int], Any]
+) -> Any:
     """h_K of h_0 = `start`, h_k+1 = (1 − α) P h_k + α `start`; an empty multiset ends its walk."""
+    xp, device = array_namespace(start), device_of(start)
+    n_points, width = start.shape
+    like: dict[str, Any] = {"dtype": start.dtype, "device": device}
+    one_anchor = Responsibilities(xp.zeros((n_points, 1), **like), xp.ones((n_points, 1), **like))
+    origin = xp.zeros((1, width), **like)
+    blocks = row_blocks(n_points, block_rows(device_kind(start), 4 * width, _ROWS))
+    before: Any = start
+    after: Any = None
+    spare: Any = None
 
-    def __init__(self, sets: Any, walk: Walk, engine: Engine, n_jobs: int | None, advance: Callable[[int], Any]):
-        self.sets, self.walk, self.engine, self.n_jobs, self.advance = sets, walk, engine, n_jobs, advance
+    def step(rows: slice) -> None:
+        means = after[rows]
+        mass = xp.empty((means.shape[0], 1), **like)
+        block_means(engine, before, one_anchor, sets.block(rows), origin, out=EMMeans(means[:, None, :], mass))
+        means *= 1 - walk.teleport
+        means += walk.teleport * start[rows]
 
-    def __call__(self, start: Any) -> Any:
-        here, there = start, None
-        for _ in range(self.walk.n_steps):
-            after = array_namespace(start).empty_like(start) if there is None else there
-            self._step(start, here, after)
-            self.advance(1)
-            here, there = after, None if here is start else here
-        return here
-
-    def _step(self, start: Any, here: Any, after: Any) -> None:
-        xp, device, teleport = array_namespace(start), device_of(start), self.walk.teleport
-        n_points, width = start.shape
-        alone = Responsibilities(
-            *(make((n_points, 1), dtype=start.dtype, device=device) for make in (xp.zeros, xp.ones))
-        )
-        nothing = xp.zeros((1, width), dtype=start.dtype, device=device)
-
-        def step(rows: slice) -> None:
-            means, block = after[rows], self.sets.block(rows)
-            mass = xp.empty((means.shape[0], 1), dtype=start.dtype, device=device)
-            block_means(self.engine, here, alone, block, nothing, out=EMMeans(means[:, None, :], mass))
-            means *= 1 - teleport
-            means += teleport * start[rows]
-
-        size = block_rows(device_kind(start), 4 * width, _ROWS)
-        map_blocks(step, row_blocks(n_points, size), n_jobs=self.n_jobs)
+    for _ in range(walk.n_steps):
+        after = xp.empty_like(start) if spare is None else spare
+        map_blocks(step, blocks, n_jobs=n_jobs)
+        advance(1)
+        before, spare = after, None if before is start else before
+    return before

@@ -108,7 +108,7 @@ def test_what_the_system_refuses_is_named(error, text):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_full_disk_names_the_log_and_the_rows(tmp_path):
     pytest.importorskip("torch")
-    from fishergraph.lab.experiments.rows import append_rows
+    from fishergraph.lab.rows import append_rows
     from fishergraph.nn.history import open_log
 
     path = tmp_path / "rows.jsonl"

@@ -14,9 +14,8 @@ import fishergraph
 from commands import ok
 from fishergraph import EM, FisherEmbedding, Neighbourhood, Nystrom, PageRank, Walk
 from fishergraph._errors import InputError
-from fishergraph.cli.choices import wrong_call
 from fishergraph.cli.components import configure, describe, read_setting, read_value
-from fishergraph.cli.options import _DEFAULTS, EMBEDDING, documented, in_options, read_parameters
+from fishergraph.cli.options import _DEFAULTS, EMBEDDING, documented, in_options, read_parameters, wrong_call
 from fishergraph.device import Device
 from fishergraph.family import FAMILIES
 from fishergraph.kernel_map import KERNELS

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 from fishergraph import as_graph
 from fishergraph.datasets import GraphData, load_graph, read_graph, table_pair, write_tables
+from fishergraph.io import arrow
 from fishergraph.io.tables import read_edges, read_nodes
 
 
@@ -20,7 +21,7 @@ def small(**changes):
 @pytest.mark.parametrize("suffix", table_pair.TABLES)
 @pytest.mark.parametrize("sparse", [False, True])
 def test_tables_of_a_graph(tmp_path, monkeypatch, suffix, sparse):
-    monkeypatch.setattr(table_pair, "CELLS", 8)  # a row or two at a time
+    monkeypatch.setattr(arrow, "CELLS", 8)  # a row or two at a time
     data = small(class_names=("no", "yes"), ids=np.array(["a", "b", "c"]))
     edges, nodes = write_tables(
         small(**{**vars(data), "X": sp.csr_array(data.X)}) if sparse else data, tmp_path / f"g{suffix}"
@@ -40,13 +41,13 @@ def test_both_tables_or_neither(tmp_path, monkeypatch):
     """The nodes cannot be written: the old tables stay, and nothing else is there."""
     paths = write_tables(small(), tmp_path / "g.csv")
     before = {path: path.read_bytes() for path in paths}
-    write, calls = table_pair._block, []
+    write, calls = arrow._block, []
 
-    def fill_the_disk(columns, rows, X):
+    def fill_the_disk(columns, rows, X, names):
         calls.append(X)
         if X is not None and len(calls) > 3:
             raise OSError(28, "No space left on device")
-        return write(columns, rows, X)
+        return write(columns, rows, X, names)
 
     monkeypatch.setattr(table_pair, "_block", fill_the_disk)
     with pytest.raises(OSError, match="No space"):

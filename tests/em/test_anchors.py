@@ -13,14 +13,14 @@ from sklearn.mixture import GaussianMixture
 
 import reference as ref
 from contracts import from_lists
-from fishergraph.em.anchors import (
+from fishergraph.em.learn import (
     METHODS,
     learn_anchors,
     mixture_em_step,
     sample_members,
     sample_size,
 )
-from fishergraph.em.e_step import posterior
+from fishergraph.em.settings import posterior
 from fishergraph.family.base import entropy
 from fishergraph.family.gaussian_mixture import calibrate_variance
 

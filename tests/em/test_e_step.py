@@ -8,8 +8,8 @@ from sklearn.mixture import GaussianMixture
 
 import reference as ref
 from contracts import members_of, random_problem
-from fishergraph.em.e_step import posterior
-from fishergraph.em.loop import block_means, first_responsibilities
+from fishergraph.em.means import block_means, first_responsibilities, score_points
+from fishergraph.em.settings import posterior
 from fishergraph.family.base import entropy, log_softmax
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
 from fishergraph.ops import choose_engine
@@ -68,9 +68,8 @@ def test_entropy_is_scipys_and_zero_where_the_assignment_is_hard():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_published_code_is_the_references(engine, weighted):
     problem = random_problem(d=6, p=3, weighted=weighted)
-    alpha = first_responsibilities(
-        problem.points, problem.anchors, 1.0, log_responsibilities=lambda rows: published_code(rows, problem.anchors)
-    )
+    theta = GaussianMixtureTheta(problem.anchors, 1.0)
+    alpha = score_points(PublishedMixture(), problem.points, theta).alpha
     means, _ = block_means(choose_engine(engine), problem.points, alpha, problem.sets, problem.anchors)
     expected = ref.reference_attention_means(problem.points, members_of(problem.sets), problem.anchors)
     assert_allclose(means, expected, rtol=0, atol=1e-12)

@@ -198,9 +198,7 @@ def test_sets_that_are_fewer_or_more_than_their_members():
 
 def test_memory_is_counted_for_members_and_for_sets(monkeypatch):
     counted = []
-    monkeypatch.setattr(
-        "fishergraph.estimators.memory.check_host_memory", lambda needed, *words: counted.append(needed)
-    )
+    monkeypatch.setattr("fishergraph.costs.check_host_memory", lambda needed, *words: counted.append(needed))
     n_members, width = sum(map(len, SETS)), 3
     Sets.model(n_anchors=10, kernel="identity").fit(SETS).transform(SETS)
     assert counted == [8 * len(SETS) * 10 * width] * 2  # φ of the sets

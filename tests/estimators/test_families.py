@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import reference_families as ref
 from fishergraph import FisherEmbedding, layer
 from fishergraph._errors import InputError
-from fishergraph.em import moments
+from fishergraph.em import means
 from fishergraph.em.learn import learn_family
 from fishergraph.em.unit import unit_rows
 from fishergraph.family import FAMILIES, DiagonalMixture, MultinomialMixture
@@ -195,10 +195,10 @@ def test_wide_statistics_are_those_of_each_blocks_members(engine, n_em_iter, mon
     X = np.random.default_rng(1).normal(size=(N, 6))
     options = {"kernel": "identity", "em__n_iter": n_em_iter}
     expected = model("gaussian", **options).fit_transform(X, graph=GRAPH)
-    assert moments.held_statistics(FAMILIES["gaussian"](), N, 6) == N * 27
-    monkeypatch.setattr(moments, "_MOST_HELD", 26 * N)
-    assert moments.held_statistics(FAMILIES["gaussian"](), N, 6) == 0
-    assert moments.held_statistics(FAMILIES["diagonal-mixture"](), N, 6) == N * 12  # hardly more than the points
+    assert means.held_statistics(FAMILIES["gaussian"](), N, 6) == N * 27
+    monkeypatch.setattr(means, "_MOST_HELD", 26 * N)
+    assert means.held_statistics(FAMILIES["gaussian"](), N, 6) == 0
+    assert means.held_statistics(FAMILIES["diagonal-mixture"](), N, 6) == N * 12  # hardly more than the points
     sizes, score_points = [], layer.score_points
 
     def counted(family, points, *rest, **options):

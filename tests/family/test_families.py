@@ -327,7 +327,7 @@ def test_em_is_monotone(example):
 
     for seed in range(4):
         theta = learn_family(family, points, 3, n_iter=0, rng=seed)
-        bounds, values = repeated(family.whole(points), len(theta[0])), [objective(theta)]
+        bounds, values = repeated(family.single(points), len(theta[0])), [objective(theta)]
         for _ in range(25):
             theta = em_step(family, points, theta, bounds)
             values.append(objective(theta))

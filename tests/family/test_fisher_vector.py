@@ -41,7 +41,7 @@ def test_an_em_step_is_scikit_learns():
     options = {"weights_init": np.exp(theta.log_weights), "means_init": theta.means, "reg_covar": 0.0, "max_iter": 1}
     with pytest.warns(UserWarning, match="did not converge"):
         model = GaussianMixture(3, covariance_type="diag", precisions_init=1 / theta.variances, **options).fit(POINTS)
-    found = em_step(family, POINTS, theta, repeated(family.whole(POINTS), 3))
+    found = em_step(family, POINTS, theta, repeated(family.single(POINTS), 3))
     assert_allclose(np.exp(found.log_weights), model.weights_, rtol=1e-9)
     assert_allclose(found.means, model.means_, rtol=1e-9, atol=1e-12)
     assert_allclose(found.variances, model.covariances_, rtol=1e-9)

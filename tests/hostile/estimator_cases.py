@@ -146,7 +146,7 @@ def named(rng: Rng) -> Case:
     name = pick(rng, ("default", "fast", "heterophily", "paper", "published", parameters.absurd(rng)))
 
     def action() -> Any:
-        make = fg.FisherEmbedding.published_code if name == "published" else _preset(name)
+        make = fg.FisherEmbedding.published_code if isinstance(name, str) and name == "published" else _preset(name)
         return make(**made(changes)).fit_transform(made(X), **made(options))
 
     return f"{name} {label} {changes}", action

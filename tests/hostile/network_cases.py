@@ -17,8 +17,13 @@ from hostile.ingredients import Rng, made, pick
 from hostile.parameters import absurd, nested, options_of, parameters, value
 
 torch.set_num_threads(1)
-_TRAIN = ("lr", "weight_decay", "patience", "schedule", "batch_size", "num_neighbors", "near", "amp", "seed", "val",
-          "edge_weight", "loader", "checkpoint_every", "resume")  # fmt: skip
+_TRAIN = ("lr", "weight_decay", "patience", "schedule", "batch_size", "num_neighbors", "near", "amp", "seed", "val")
+_TRAIN += ("edge_weight", "loader", "checkpoint_every", "resume", "log", "checkpoint", "device")
+_CALLS = {  # arguments of a call, beside features and edges
+    "conv": ("size", "edge_weight", "return_attention_weights"),
+    "net": ("batch", "batch_size", "num_sampled_nodes_per_hop", "edge_weight"),
+    "aggregation": ("dim_size", "dim", "index", "ptr"),
+}
 _SMALL = {"n_layers": 1, "n_anchors": 2, "dim": 4, "training": Training(max_epochs=2), "random_state": 0, "n_jobs": 1}
 
 
@@ -50,21 +55,23 @@ def tensors(rng: Rng) -> Case:
         x = torch.randn(n, d)  # modules of PyTorch pass NaN on, and what float32 cannot hold as infinity
     weights = None if rng.random() < 0.6 else torch.from_numpy(it.edge_weights(rng, edges.shape[-1]).astype("f8"))
     label = f"{which} {x.dtype} {tuple(x.shape)} {edges.dtype}"
+    beside = {key: absurd(rng) for key in _CALLS.get(which, ()) if rng.random() < 0.05}
     if which == "conv":
         settings = {"num_anchors": 2, **settings_of(FisherConv, rng)}
         settings = {"in_channels": d, "out_channels": 3, **settings}
-        return f"{label} {settings}", lambda: FisherConv(**made(settings))(x, edges, weights)
+        beside = {"edge_weight": weights, **beside}
+        return f"{label} {settings} {beside}", lambda: FisherConv(**made(settings))(x, edges, **beside)
     if which == "net":
         settings = {"in_channels": d, "hidden_channels": 3, "num_layers": 1, "out_channels": 2, "num_anchors": 2}
         settings |= settings_of(FisherNet, rng)
         extra = pick(rng, [name for name in options_of(FisherConv) if "channels" not in name])
         settings |= {extra: value(rng, extra)} if rng.random() < 0.4 else {}
-        return f"{label} {settings}", lambda: FisherNet(**made(settings))(x, edges, weights)
+        beside = {"edge_weight": weights, **beside}
+        return f"{label} {settings} {beside}", lambda: FisherNet(**made(settings))(x, edges, **beside)
     if which == "aggregation":
         settings = {"in_channels": d, "out_channels": 3, "num_anchors": 2, **settings_of(FisherAggregation, rng)}
-        index = torch.sort(torch.from_numpy(rng.integers(0, 4, size=n)))[0]
-        beside = {key: absurd(rng) for key in ("dim_size", "dim") if rng.random() < 0.1}
-        return f"{label} {settings} {beside}", lambda: FisherAggregation(**made(settings))(x, index, **beside)
+        beside = {"index": torch.sort(torch.from_numpy(rng.integers(0, 4, size=n)))[0], **beside}
+        return f"{label} {settings} {beside}", lambda: FisherAggregation(**made(settings))(x, **beside)
     if which == "train":
         options = {name: value(rng, name) for name in _TRAIN if rng.random() < 0.15}
         rows = pick(rng, (np.arange(n), np.arange(n) + 1, absurd(rng)))

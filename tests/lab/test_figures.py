@@ -12,29 +12,29 @@ from fishergraph.plots import PALETTE
 rng = np.random.default_rng(0)
 
 
-def records_of(spec):
+def records_of(panels):
     """Two records for every curve of a figure, and one for every mark, the last without a value."""
-    for panel in spec.panels:
+    for panel in panels:
         for study, curve in panel.curves:
             yield from (
                 {"study": study, "curve": curve, "value": v, "low": 0.4, "median": 0.5 * v, "high": 2.0} for v in (1, 2)
             )
-        for study, curve in panel.marks or {}:
+        for study, curve in panel.marks:
             yield {"study": study, "curve": curve, "value": None, "low": 0.4, "median": 0.7, "high": 2.0}
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_draws_each_record_as_it_is(tmp_path, name):
-    spec = FIGURES[name]
-    figure = draw_figure(spec, list(records_of(spec)), tmp_path / name)
+    panels = FIGURES[name]
+    figure = draw_figure(panels, list(records_of(panels)), tmp_path / name)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"{name}.pdf", f"{name}.png"]
     assert figure.get_size_inches()[0] == pytest.approx(3.4)
-    for ax, panel in zip(figure.axes, spec.panels, strict=True):
+    for ax, panel in zip(figure.axes, panels, strict=True):
         drawn = [line.get_ydata() for line in ax.get_lines() if list(line.get_xdata()) == [1, 2]]
         assert [list(y) for y in drawn] == [[0.5, 1.0]] * len(panel.curves)
         levels = [line.get_ydata() for line in ax.get_lines() if list(line.get_ydata()) == [0.7, 0.7]]
-        assert len(levels) == len(panel.marks or {})
-    curves = {curve for panel in spec.panels for curve in [*panel.curves.values(), *(panel.marks or {}).values()]}
+        assert len(levels) == len(panel.marks)
+    curves = {curve for panel in panels for curve in panel.looks().values()}
     assert sorted(text.get_text() for text in figure.legends[0].get_texts()) == sorted(c.label for c in curves)
     # No two curves differ by their colour alone.
     assert len({(curve.line, curve.marker) for curve in curves}) == len(curves)
@@ -42,8 +42,8 @@ def test_a_figure_draws_each_record_as_it_is(tmp_path, name):
 
 def test_a_figure_fits_its_legend(tmp_path):
     """The names of the curves stay inside the width of the column."""
-    for name, spec in FIGURES.items():
-        figure = draw_figure(spec, list(records_of(spec)), tmp_path / name)
+    for name, panels in FIGURES.items():
+        figure = draw_figure(panels, list(records_of(panels)), tmp_path / name)
         box = figure.legends[0].get_window_extent()
         assert box.x0 >= 0, name
         assert box.x1 <= figure.bbox.width, name

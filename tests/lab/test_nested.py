@@ -28,27 +28,27 @@ def test_what_is_easy_is_learned_and_noise_is_not(probe):
 
 
 def test_rings_need_the_rbf():
-    found = nested_scores(RING, Y, FOLDS, probes=("linear-svm", "rbf-svm"), inner=3)
-    assert {choice.probe for choice in found.choices} == {"rbf-svm"}
-    assert found.test.mean() > 0.95
-    assert "over 4 folds" in repr(found)
+    result = nested_scores(RING, Y, FOLDS, probes=("linear-svm", "rbf-svm"), inner=3)
+    assert {choice.probe for choice in result.choices} == {"rbf-svm"}
+    assert result.test.mean() > 0.95
+    assert "over 4 folds" in repr(result)
 
 
 def test_the_better_embedding_is_chosen():
-    found = nested_scores({"noise": NOISE, "ring": RING}, Y, FOLDS, inner=3)
-    assert [choice.embedding for choice in found.choices] == ["ring"] * 4
+    result = nested_scores({"noise": NOISE, "ring": RING}, Y, FOLDS, inner=3)
+    assert [choice.embedding for choice in result.choices] == ["ring"] * 4
 
 
 def test_the_score_is_that_of_scikit_learn_on_the_same_split():
     train, test = FOLDS[0]
-    found = nested_scores(RING, Y, [(train, test)], Cs=[3.0], gammas=[0.5], inner=3)
+    result = nested_scores(RING, Y, [(train, test)], Cs=[3.0], gammas=[0.5], inner=3)
     gamma = 0.5 / np.median(squared_distances(RING[train]))
-    assert found.choices[0].test == SVC(C=3.0, gamma=gamma).fit(RING[train], Y[train]).score(RING[test], Y[test])
+    assert result.choices[0].test == SVC(C=3.0, gamma=gamma).fit(RING[train], Y[train]).score(RING[test], Y[test])
     inner = StratifiedKFold(3, shuffle=True, random_state=np.random.RandomState(0))  # as RepeatedStratifiedKFold draws
     X, y, scores = RING[train], Y[train], []
     for a, b in inner.split(train, y):
         scores.append(SVC(C=3.0, gamma=gamma).fit(X[a], y[a]).score(X[b], y[b]))
-    assert found.choices[0].inner == pytest.approx(np.mean(scores), abs=0.03)
+    assert result.choices[0].inner == pytest.approx(np.mean(scores), abs=0.03)
     linear = nested_scores(LINE, Y, [(train, test)], probes=["linear-svm"], Cs=[1.0], inner=3)
     centred = LINE - LINE[train].mean(axis=0)
     scaled = centred / np.sqrt(np.mean(np.sum(centred[train] ** 2, axis=1)))
@@ -69,8 +69,8 @@ def test_labels_of_the_test_part_change_no_choice():
 
 
 def test_inner_scores_are_those_of_the_choice():
-    found = nested_scores(RING, Y, FOLDS, inner=3, repeats=2)
-    np.testing.assert_array_equal(inner_scores(RING, Y, FOLDS, inner=3, repeats=2), found.inner)
+    result = nested_scores(RING, Y, FOLDS, inner=3, repeats=2)
+    np.testing.assert_array_equal(inner_scores(RING, Y, FOLDS, inner=3, repeats=2), result.inner)
 
 
 def test_distances_are_those_of_loops():
@@ -79,12 +79,12 @@ def test_distances_are_those_of_loops():
     np.testing.assert_allclose(squared_distances(few), expected, atol=1e-12)
 
 
-def test_progress_is_told():
-    told = []
+def test_progress_is_reported():
+    calls = []
     nested_scores(
-        LINE, Y, FOLDS[:2], inner=2, Cs=[1.0], gammas=[1.0], progress=lambda k, choice: told.append((k, choice.C))
+        LINE, Y, FOLDS[:2], inner=2, Cs=[1.0], gammas=[1.0], progress=lambda k, choice: calls.append((k, choice.C))
     )
-    assert told == [(0, 1.0), (1, 1.0)]
+    assert calls == [(0, 1.0), (1, 1.0)]
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_progress_is_told():
     ],
 )
 def test_bad_input(changes, sentence):
-    given = {"embeddings": RING, "y": Y, "folds": FOLDS, **changes}
+    arguments = {"embeddings": RING, "y": Y, "folds": FOLDS, **changes}
     with pytest.raises(ValueError, match=sentence):
-        nested_scores(**given)
-    if isinstance(given["embeddings"], np.ndarray):
+        nested_scores(**arguments)
+    if isinstance(arguments["embeddings"], np.ndarray):
         with pytest.raises(ValueError, match=sentence):
-            inner_scores(given.pop("embeddings"), **given)
+            inner_scores(arguments.pop("embeddings"), **arguments)
 
 
 def test_sparse_rows_are_the_same_problem():

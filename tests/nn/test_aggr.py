@@ -13,6 +13,7 @@ from torch_geometric.nn.aggr import MultiAggregation  # noqa: E402
 
 import reference  # noqa: E402
 from fishergraph import EM  # noqa: E402
+from fishergraph._errors import InputError, NotEnoughMemory  # noqa: E402
 from fishergraph.nn import FisherAggregation  # noqa: E402
 
 ROWS, D = 9, 4
@@ -116,16 +117,29 @@ def test_a_module_among_modules():
     assert not torch.equal(before, aggr.mixture.anchors)
 
 
+@pytest.mark.filterwarnings("ignore:Sparse")
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda aggr, x: aggr(x, INDEX, dim_size=3), "targets"),
         (lambda aggr, x: aggr(x, -INDEX - 1, dim_size=7), "targets"),
         (lambda aggr, x: aggr(x[:, :2], INDEX), "4 features"),
-        (lambda aggr, x: aggr(x[None], INDEX), "two-dimensional"),
+        (lambda aggr, x: aggr(x[None], INDEX), "shape"),
         (lambda aggr, x: aggr(x, ptr=torch.tensor([0, 20])), "indptr"),
+        (lambda aggr, x: aggr(x.to_sparse_csr(), INDEX), "dense"),
+        (lambda aggr, x: aggr(x, ptr=torch.tensor(3)), "ptr"),
+        (lambda aggr, x: aggr(x, ptr=torch.zeros(0).long()), "ptr"),
+        (lambda aggr, x: aggr(x, ptr=torch.tensor([0.0, 9.0])), "ptr"),
     ],
 )
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call(make(), rows())
+
+
+@pytest.mark.parametrize("value", [int, EM(), 1e300, 2.5, "3", True, [1], np.ones(2), -1, 2**40, 2**70], ids=repr)
+@pytest.mark.parametrize("name", ["dim_size", "dim", "index", "ptr", "x"])
+def test_an_argument_of_another_kind_is_named(name, value):
+    arguments = {"x": rows(), "index": INDEX, name: value}
+    with pytest.raises((InputError, NotEnoughMemory), match=name):
+        make(out=2)(**arguments)

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fishergraph
 from fishergraph import EM, FisherEmbedding, GaussianMixture, PageRank, as_graph
-from fishergraph._errors import MissingDevice
+from fishergraph._errors import InputError, InputTypeError, MissingDevice
 from fishergraph.nn import FisherClassifier, Network, Training, WeightedMixture
 from fishergraph.nn.labels import hold_out, read_labels
 
@@ -392,6 +392,11 @@ def test_a_checkpoint_of_a_fit_is_resumed(tmp_path):
     assert len((tmp_path / "l.csv").read_text().splitlines()) == 9
 
 
+@pytest.fixture(scope="module")
+def fitted():
+    return small().fit(X, HIDDEN, graph=A, val=VAL)
+
+
 # --- bad input ------------------------------------------------------------------------------------------
 
 ONLY_VAL = np.where(np.isin(np.arange(60), np.r_[TRAIN[Y[TRAIN] == 2], TEST]), -1, Y)
@@ -399,8 +404,15 @@ BAD = {
     "no labels": ({"y": np.full(60, -1)}, "at least one row"),
     "length": ({"y": Y[:50]}, "60 rows"),
     "continuous": ({"y": np.linspace(0, 1, 60)}, "continuous"),
-    "two columns": ({"y": np.stack([Y, Y], 1)}, "1d array"),
-    "val without labels": ({"val": TEST}, "row 36"),
+    "two columns": ({"y": np.stack([Y, Y], 1)}, "60, 2"),
+    "lists of several lengths": ({"y": [[1, 2], [3]]}, "^y"),
+    "a number": ({"y": 3}, "^y"),
+    "nested objects": ({"y": np.array([[1, 2], [3]] * 30, dtype=object)}, "y"),
+    "complex numbers": ({"y": 1j * Y}, "^y"),
+    "bytes": ({"y": np.where(Y > 0, b"a", b"b")}, "y"),
+    "dates": ({"y": Y.astype("M8[D]")}, "y"),
+    "val of several lengths": ({"val": [[1, 2], [3]]}, "val"),
+    "val without labels": ({"val": TEST}, "36"),
     "val out of range": ({"val": [3, 60]}, "val"),
     "short mask": ({"val": np.ones(9, dtype=bool)}, "mask"),
     "val of floats": ({"val": [0.5]}, "float64"),
@@ -445,8 +457,20 @@ PARAMS = {
 def test_bad_input(case):
     changes, pattern = BAD[case]
     given = {"X": X, "y": HIDDEN, "graph": A, "val": VAL, **changes}
-    with pytest.raises((ValueError, TypeError), match=pattern):
+    with pytest.raises((InputError, InputTypeError), match=pattern):
         small().fit(given.pop("X"), given.pop("y"), **given)
+
+
+@pytest.mark.parametrize("weights", [[[1, 2], [3]], {1: 2}, 3, ["a"] * 60, [1.0] * 59, [np.nan] * 60, [object()] * 60])
+def test_weights_of_another_kind_in_a_score(weights, fitted):
+    with pytest.raises(InputError, match="sample_weight"):
+        fitted.score(X, Y, weights, graph=A)
+
+
+def test_labels_of_another_kind_in_a_score(fitted):
+    for y in ([[1, 2], [3]], 3, [object()] * 60):
+        with pytest.raises(InputError, match="y"):
+            fitted.score(X, y, graph=A)
 
 
 @pytest.mark.parametrize("name", PARAMS)

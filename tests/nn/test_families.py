@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
 from fishergraph import EM, FisherEmbedding, Neighbourhood, config_context  # noqa: E402
-from fishergraph.em.moments import block_moments, score_points  # noqa: E402
+from fishergraph.em.means import block_moments, score_points  # noqa: E402
 from fishergraph.family import (  # noqa: E402
     DiagonalMixture,
     Gaussian,

@@ -10,8 +10,9 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
 from fishergraph import FisherClassifier  # noqa: E402
+from fishergraph._errors import InputTypeError, NotEnoughMemory  # noqa: E402
 from fishergraph.lab.baselines import baseline  # noqa: E402
-from fishergraph.nn import FisherNet, Training, channels, train  # noqa: E402
+from fishergraph.nn import FisherConv, FisherNet, Training, WeightedMixture, channels, heads, mixture, models, train  # noqa: E402
 
 HUGE = 10**9
 X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
@@ -44,6 +45,20 @@ def test_a_parameter_that_memory_cannot_hold_is_a_memory_error(monkeypatch):
     def full(*shape):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
 
-    monkeypatch.setattr(channels.torch, "empty", full)
-    with pytest.raises(MemoryError, match="memory"):
-        channels._allocate((1000, 500000))
+    makers = {
+        "weight": (channels.torch, "empty", lambda: FisherConv(3, 4)),
+        "bias": (heads.torch, "empty", lambda: heads.LinearHead(-1, 4)),
+        "weights": (mixture.torch, "zeros", lambda: FisherConv(-1, 4, family=WeightedMixture())),
+        "norm": (heads.nn, "BatchNorm1d", lambda: FisherConv(-1, 4, head="relu")),
+        "classifier": (models, "Linear", lambda: FisherNet(-1, 4, 1, 2)),
+    }
+    for module, name, make in makers.values():
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, full)
+            with pytest.raises(NotEnoughMemory, match="memory"):
+                make()
+
+
+def test_a_loader_that_is_not_iterable():
+    with pytest.raises(InputTypeError, match="loader"):
+        fit(loader=3)

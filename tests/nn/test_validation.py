@@ -1,5 +1,7 @@
 """Input that modules refuse, NaN that they propagate, and the multisets of edges that they keep."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,8 @@ pytest.importorskip("torch_geometric")
 from torch_geometric import EdgeIndex  # noqa: E402
 
 from fishergraph import EM, Neighbourhood, config_context, em_means  # noqa: E402
-from fishergraph.nn import FisherAggregation, FisherConv, FisherNet  # noqa: E402
+from fishergraph._errors import InputError  # noqa: E402
+from fishergraph.nn import FisherAggregation, FisherConv, FisherNet, NystromHead, train  # noqa: E402
 from fishergraph.nn.edges import edge_sets  # noqa: E402
 from fishergraph.nn.rows import row_norms, unit_rows  # noqa: E402
 from fishergraph.ops._numba import tasks  # noqa: E402
@@ -103,6 +106,7 @@ def test_em_means_of_tensors_names_the_row():
 # --- groups, sizes, hops, sets --------------------------------------------------------------------------
 
 SETS = tensor_sets(EDGES, n_sets=N, n_points=N)
+LABELS = torch.arange(N) % 2
 WRONG = {
     "index too long": (lambda: FisherAggregation(D)(X, torch.zeros(12, dtype=torch.int64)), "index"),
     "index too short": (lambda: FisherAggregation(D)(X, torch.zeros(8, dtype=torch.int64)), "index"),
@@ -132,6 +136,27 @@ WRONG = {
         "weights",
     ),
     "a list of weights": (lambda: FisherConv(D, 3)(X, EDGES, [1.0] * 30), "edge_weight"),
+    "a list of targets": (lambda: FisherConv(D, 3)((X, [1, 2]), EDGES), "x"),
+    "three kinds of nodes": (lambda: FisherConv(D, 3)((X, X, X), EDGES), "x"),
+    "more targets than memory": (lambda: FisherConv(D, 3)((X, None), EDGES, size=(N, 2**70)), "size"),
+    "integers as targets": (lambda: FisherConv(D, 3, residual=True)((X, X.long()), EDGES), "x"),
+    "targets of another width": (lambda: FisherConv((D, 3), 3, residual=True)((X, X), EDGES), "3 features"),
+    "a class as batch_size": (lambda: FisherNet(D, 4, 1, 2)(X, EDGES, batch_size=int), "batch_size"),
+    "more seeds than nodes": (lambda: FisherNet(D, 4, 1, 2)(X, EDGES, batch_size=N + 1), "batch_size"),
+    "a class as number of graphs": (lambda: FisherNet(D, 4, 1, pooling="mean")(X, EDGES, batch_size=int), "batch_size"),
+    "a number as hops": (lambda: FisherNet(D, 4, 1, 2)(X, EDGES, num_sampled_nodes_per_hop=3), "hop"),
+    "texts as hops": (lambda: FisherNet(D, 4, 1, 2)(X, EDGES, num_sampled_nodes_per_hop=["1", 2]), "hop"),
+    "more hops than nodes": (lambda: FisherNet(D, 4, 1, 2)(X, EDGES, num_sampled_nodes_per_hop=[N, 1]), "hop"),
+    "a number as device": (lambda: FisherNet(D, 4, 1, 2).inference(X, EDGES, device=1.5), "device"),
+    "a number as progress": (lambda: FisherNet(D, 4, 1, 2).inference(X, EDGES, progress=3), "progress"),
+    "a list into a head": (lambda: NystromHead(D, 3)([1.0]), "x"),
+    "a list to start from": (lambda: FisherAggregation(D).init_from_data([1.0]), "x"),
+    "a pair with a text": (lambda: FisherConv((D, "5"), 3), "in_channels"),
+    "a number as log": (lambda: train(FisherNet(D, 4, 1, 2), X, LABELS, EDGES, train=[0, 1], log=3), "log"),
+    "a number as checkpoint": (
+        lambda: train(FisherNet(D, 4, 1, 2), X, LABELS, EDGES, train=[0, 1], checkpoint=3),
+        "checkpoint",
+    ),
     "no width": (lambda: FisherConv(None, 3), "in_channels"),
     "three widths": (lambda: FisherConv((5, 5, 5), 3), "in_channels"),
     "option of a layer": (lambda: FisherConv(D, 3, anchors=3), "anchors"),
@@ -139,13 +164,13 @@ WRONG = {
     "option of a network": (lambda: FisherNet(D, 3, 1, loops=3), "loops"),
     "sparse triples": (lambda: FisherNet(D, 3, 1)(X.to_sparse_coo(), EDGES), "dense"),
     "empty blocks": (lambda: FisherNet(D, 3, 1).inference(X, EDGES, batch_size=0), "batch_size"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_does_not_fit_is_one_sentence(case):
     work, pattern = WRONG[case]
-    with pytest.raises((ValueError, TypeError), match=pattern) as error:
+    with pytest.raises((InputError, TypeError), match=pattern) as error:
         work()
     assert str(error.value).count("\n") == 0
 
@@ -224,6 +249,27 @@ def test_the_result_has_the_type_of_x(kind, head):
         near = {"rtol": 0.05, "atol": 0.02} if kind.itemsize == 2 else {}
         torch.testing.assert_close(model.eval().inference(given, EDGES), model(given, EDGES), **near)
         model.train()
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("stored", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("head", ["linear", "relu", "nystrom"])
+def test_x_may_have_another_type_than_the_weights(kind, stored, head):
+    conv = FisherConv(D, 3, head=head, residual=True).to(stored)
+    exact = copy.deepcopy(conv).double()(X.double(), EDGES).to(kind)
+    z = conv(X.to(kind), EDGES)
+    assert z.dtype == kind
+    single = {"rtol": 1e-5, "atol": 1e-5}  # a batch norm is computed in the type of its weights
+    near = {"rtol": 0.1, "atol": 0.1} if 2 in (kind.itemsize, stored.itemsize) else single
+    torch.testing.assert_close(z, exact, **near, check_dtype=False)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.float64])
+def test_targets_may_have_another_type_than_sources(kind):
+    torch.manual_seed(0)
+    conv = FisherConv((-1, -1), 3, residual=True)
+    expected = conv((X, X), EDGES)
+    torch.testing.assert_close(conv((X, X.to(kind)), EDGES), expected, rtol=1e-2, atol=1e-2)
 
 
 @pytest.mark.parametrize("head", ["linear", "relu", "nystrom"])

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from contracts import EMContract, TensorContract, members_of, random_problem
 from fishergraph.config import config_context
-from fishergraph.em.loop import em_means
+from fishergraph.em.means import em_means
 from fishergraph.ops import ENGINES, choose_engine
 
 # With a card the kernels run on it, and the interpreter is off.

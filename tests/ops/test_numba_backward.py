@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from fishergraph.multiset import Multisets
 from fishergraph.ops._numba import tasks
-from fishergraph.ops._numba.tasks import cut_rows
-from fishergraph.ops.attend.numba import attend
-from fishergraph.ops.attend.numba_backward import attend_backward
-from fishergraph.ops.iterate.numba_scores import score, score_backward
+from fishergraph.ops._numba.tasks import Transpose, cut_rows
+from fishergraph.ops.attend.numba import attend, attend_backward
+from fishergraph.ops.iterate.numba import score, score_backward
 
 WAYS = pytest.mark.parametrize("by_entry", [False, True], ids=["by point", "by entry"])
 SIZES = (0, 1, 2, 3, 5, 8, 13, 40)
@@ -46,22 +46,21 @@ class Case:
         order = np.argsort(self.indices, kind="stable")
         indptr = np.zeros(len(self.x) + 1, np.int64)
         np.cumsum(np.bincount(self.indices, minlength=len(self.x)), out=indptr[1:])
-        return indptr, self.rows[order].astype(np.int32), order
+        return Transpose(indptr, self.rows[order].astype(np.int32), order)
+
+    @property
+    def sets(self):
+        return Multisets(self.indptr, self.indices, self.weights, len(self.x))
 
     def forward(self, n_jobs=1):
-        return attend(
-            self.x, self.logs, self.indptr, self.indices, self.weights, self.anchors, self.prior, self.by_entry,
-            n_jobs=n_jobs,
-        )  # fmt: skip
+        return attend(self.x, self.logs, self.sets, self.anchors, self.prior, self.by_entry, n_jobs=n_jobs)
 
     def backward(self, n_jobs=1, *, again=False):
         """(points, logs, weights, anchors); with `again` the means are not handed over."""
         means, _, log_total = self.forward(n_jobs)
-        return attend_backward(
-            self.x, self.logs, log_total, None if again else means, self.grad_means, self.grad_mass, self.indptr,
-            self.indices, self.weights, self.anchors, self.prior, self.by_entry, self.transpose(),
-            need_weights=self.weights is not None, n_jobs=n_jobs,
-        )  # fmt: skip
+        inputs = (self.x, self.logs, self.sets, self.transpose(), self.anchors, self.prior, self.by_entry)
+        gradients = (None if again else means, log_total, self.grad_means, self.grad_mass, self.weights is not None)
+        return attend_backward(*inputs, *gradients, n_jobs=n_jobs)
 
 
 def make(*, p=3, d=7, n=30, sizes=SIZES, weighted=True, prior=0.0, by_entry=False, scale=1.0, mass=True, seed=0):
@@ -325,8 +324,8 @@ def test_a_part_without_weight_does_not_hide_tiny_responsibilities(small_tasks):
     rng = np.random.default_rng(0)
     points, anchors = rng.standard_normal((14, 3)), rng.standard_normal((2, 3))
     weights = np.r_[np.zeros(7), np.ones(7)]  # the first part of the set has no member that counts
-    ends, members = np.array([0, 14], np.int64), np.arange(14, dtype=np.int32)
-    means, _, logs = attend(points, np.full((14, 2), -1000.0), ends, members, weights, anchors, 0.0, False)
+    sets = Multisets(np.array([0, 14]), np.arange(14, dtype=np.int32), weights, 14)
+    means, _, logs = attend(points, np.full((14, 2), -1000.0), sets, anchors, 0.0, False)
     assert_allclose(means[0], np.tile(points[7:].mean(axis=0), (2, 1)), rtol=1e-12)
     assert_allclose(logs[0], np.log(7) - 1000)
 
@@ -364,9 +363,8 @@ def score_reference(case, means, grad):
 
 
 def score_results(case, means, grad, n_jobs=1):
-    scores = score(case.x, means, case.indptr, case.indices, n_jobs=n_jobs)
-    gradients = score_backward(case.x, means, grad, case.indptr, case.indices, case.transpose(), n_jobs=n_jobs)
-    return scores, *gradients
+    scores = score(case.x, means, case.sets, n_jobs=n_jobs)
+    return scores, *score_backward(case.x, means, case.sets, case.transpose(), grad, n_jobs=n_jobs)
 
 
 @pytest.mark.parametrize(("p", "d"), SHAPES)

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from fishergraph.config import config_context  # noqa: E402
-from fishergraph.em.loop import em_means  # noqa: E402
+from fishergraph.em.means import em_means  # noqa: E402
 from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
 from fishergraph.ops.tensor_sets import TensorSets  # noqa: E402
 
@@ -127,7 +127,7 @@ def test_a_missing_package_is_the_reason(monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "fishergraph.ops._numba.tensors", None)
     for kept in ("_loaded", "_choices"):
         monkeypatch.setattr(f"fishergraph.ops.tensor_ops.{kept}", {})
-    with pytest.raises(ImportError, match="'numba' needs a package"):
+    with pytest.raises(ImportError, match="'numba' needs a missing package"):
         means_by("numba", **example())
     with caplog.at_level(logging.WARNING, "fishergraph"):
         ours = em_means(**example())

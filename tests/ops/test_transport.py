@@ -9,12 +9,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import reference as ref
-from fishergraph.em.transport import transport as plain_transport
 from fishergraph.multiset import Multisets
 from fishergraph.ops import Responsibilities
-from fishergraph.ops.iterate.numba import fill_rows
+from fishergraph.ops.iterate.numba import em_block
 from fishergraph.ops.transport.numba import scratch, transport_row
 from fishergraph.ops.transport.rules import MAX_ITER, default_tolerance
+from plain_transport import transport as plain_transport
 
 torch = pytest.importorskip("torch")
 tensors = pytest.importorskip("fishergraph.ops.transport.torch")
@@ -390,10 +390,8 @@ def rows_with_few_steps(scores, indptr, weights, slack):
     sets = Multisets(indptr, np.arange(n), weights, n)
     means, mass = np.empty((sets.n_sets, p, 2)), np.empty((sets.n_sets, p))
     points, logs = np.ones((n, 2)), scores - np.logaddexp.reduce(scores, axis=1)[:, None]
-    fill_rows(
-        points, Responsibilities(logs, np.exp(logs)), False, sets, np.zeros((p, 2)),
-        variance=1.0, prior=0.0, n_em_iter=1, means=means, mass=mass, slack=slack, max_iter=1,
-    )  # fmt: skip
+    options = {"prior": 0.0, "means": means, "mass": mass, "slack": slack, "max_iter": 1}
+    em_block(points, Responsibilities(logs, np.exp(logs)), sets, np.zeros((p, 2)), **options)
     return mass
 
 

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from fishergraph.ops.attend import triton, triton_bf16  # noqa: E402
+from fishergraph.ops.attend import triton  # noqa: E402
 from fishergraph.ops.attend.torch import plain_attend  # noqa: E402
 from fishergraph.ops.tensor_sets import TensorSets  # noqa: E402
 
@@ -43,7 +43,7 @@ def check(given, device, *, prior=0.0, by_entry=False, block=None):
     points, logs, sets, anchors = given
     on_device = sets.to(device) if block is None else sets.to(device).block(block)
     out = torch.full((on_device.n_sets, *anchors.shape), torch.nan, dtype=torch.bfloat16, device=device)
-    assert triton_bf16.takes(points, out, logs, None)
+    assert triton.uses_matrix_units(points, out, logs, None)
     found = triton.attend(
         points.to(device), logs.to(device), on_device, anchors.to(device), prior=prior, by_entry=by_entry, out=out
     )

@@ -3,10 +3,8 @@
     commands   all of them, under one name; `lab` is that of fishergraph.lab, imported when it is used
     options    options generated from the docstrings of estimators and components, and messages that name options
     components values and components from the texts of options
-    common     options of files and of the run
-    choices    wrong choices as wrong calls
     config     options from a TOML file
-    inputs     what a command was asked for, and the files it reads
+    jobs       what a command was asked for, and the files it reads
     labels     the labels it reads, the predictions it writes
     embed      fishergraph embed: files in, embedding and run record out
     train      fishergraph train: files with labels in, trained classifier and run record out

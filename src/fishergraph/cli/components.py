@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fishergraph.cli.choices import wrong_call
-from fishergraph.cli.options import COMPONENTS, flag_of, read_parameters
+from fishergraph.cli.options import COMPONENTS, flag_of, read_parameters, wrong_call
 
 if TYPE_CHECKING:
     from fishergraph._component import Component
@@ -35,14 +34,14 @@ def configure(estimator: Any, settings: Mapping[str, Any]) -> Any:
     nested = {path: value for path, value in params.items() if "__" in path}
     with wrong_call():
         estimator.set_params(**{path: value for path, value in params.items() if path not in nested})
-        known = estimator.get_params()
+        current = estimator.get_params()
         for path in nested:
-            if path not in known:
+            if path not in current:
                 owner, _, key = path.partition("__")
-                options = [name.partition("__")[2] for name in known if name.startswith(f"{owner}__")]
+                options = [name.partition("__")[2] for name in current if name.startswith(f"{owner}__")]
                 raise _no_option(flag_of(owner), key, options)
     for path, value in nested.items():
-        if known[path] == value:  # a component that is named keeps its name
+        if current[path] == value:  # a component that is named keeps its name
             continue
         with wrong_call(None if path.startswith(_FLAT) else flag_of(path.partition("__")[0])):
             estimator.set_params(**{path: value})
@@ -112,10 +111,9 @@ def _read_component(path: str, text: str) -> dict[str, Any]:
     options |= dict(zip(names, args, strict=False))
     if len(args) > len(names):
         raise _unreadable(flag, text)
-    known = component.get_params()
     for key in options:
-        if key not in known:
-            raise _no_option(name, key, list(known))
+        if key not in component.get_params():
+            raise _no_option(name, key, list(component.get_params()))
     with wrong_call(flag):
         return {path: component.set_params(**options)}
 
@@ -162,8 +160,8 @@ def _unreadable(flag: str, text: str) -> typer.BadParameter:
     )
 
 
-def _no_option(owner: str, key: str, known: list[str]) -> typer.BadParameter:
-    has = f"its options are {', '.join(known)}" if known else "it has no options"
+def _no_option(owner: str, key: str, options: list[str]) -> typer.BadParameter:
+    has = f"its options are {', '.join(options)}" if options else "it has no options"
     return typer.BadParameter(f"{owner} has no option {key!r}; {has}.")
 
 
@@ -183,36 +181,29 @@ def describe(parameter: str) -> str:
     components = {name: make() for name, make in _kinds(parameter).items()}
     pages = {name: _options(component) for name, component in components.items()}
     shared = set.intersection(*map(set, pages.values())) if len(pages) > 1 else set()
-    own = {name: {key: text for key, text in page.items() if key not in shared} for name, page in pages.items()}
-    name, page = next(((name, page) for name, page in own.items() if page))
+    others = {name: {key: text for key, text in page.items() if key not in shared} for name, page in pages.items()}
+    name, page = next(((name, page) for name, page in others.items() if page))
     example = next(iter(page)).split()[0]
     lines = [f"{flag_of(parameter)} takes a name, a name with options such as {name}({example}), or options alone,"]
     lines.append(f"such as {example}, which change the default.")
     for name, component in components.items():
         summary = (type(component).__doc__ or "").strip().partition("\n")[0].replace("`", "")
-        lines += ["", *textwrap.wrap(f"{name}: {summary}", _WIDTH, subsequent_indent="  "), *own[name].values()]
+        lines += ["", *textwrap.wrap(f"{name}: {summary}", _WIDTH, subsequent_indent="  "), *others[name].values()]
     if shared:
         lines += ["", "All of them have these options:", *(pages[name][key] for key in pages[name] if key in shared)]
     return "\n".join(lines)
 
 
 def _options(component: Component) -> dict[str, str]:
-    """The lines of a page about the options of a component, by option and default."""
-    texts = _option_texts(component)
-    entries = {
-        f"{key}={value}": texts.get(key, "") for key, value in component.get_params(deep=False).items() if key != "name"
-    }
-
-    def filled(entry: str, text: str) -> str:
-        return textwrap.fill(f"{entry:<24} {text}", _WIDTH, initial_indent="    ", subsequent_indent=" " * 29)
-
-    return {entry: filled(entry, text) for entry, text in entries.items()}
-
-
-def _option_texts(component: Component) -> dict[str, str]:
-    """The descriptions of the options of a component, by name, from its docstring and those of its bases."""
+    """The lines of a page about the options of a component, by option and default, from docstrings."""
     texts: dict[str, str] = {}
     for base in reversed(type(component).__mro__):
         parameters = read_parameters(inspect.cleandoc(base.__doc__ or "")).values()
         texts |= {entry.name: entry.text.replace("`", "") for entry in parameters if not entry.text.startswith("See ")}
-    return texts
+    lines = {}
+    for key, value in component.get_params(deep=False).items():
+        if key != "name":
+            line = f"{key + '=' + str(value):<24} {texts.get(key, '')}"
+            indents = {"initial_indent": "    ", "subsequent_indent": " " * 29}
+            lines[f"{key}={value}"] = textwrap.fill(line, _WIDTH, **indents)
+    return lines

@@ -86,20 +86,14 @@ def _message(error: Exception) -> str:
     if isinstance(error, FishergraphError):
         return text
     if isinstance(error, OSError) and error.strerror is not None:
-        return _system_message(error)
+        paths = " and ".join(f"'{name}'" for name in (error.filename, error.filename2) if name is not None) or "a file"
+        advice = _ADVICE.get(error.errno or 0, "check the path")
+        return f"{paths} could not be read or written ({error.strerror.rstrip('. ')}); {advice}."
     if isinstance(error, OSError) or (isinstance(error, _WORDED) and _raised_here(error)):
         return text
     if isinstance(error, MemoryError):
         return f"the work must fit into memory, got {text}; use a smaller --dim or a larger machine."
     return f"unexpected {type(error).__name__}: {text}; add --debug to see where it comes from."
-
-
-def _system_message(error: OSError) -> str:
-    """The message for what the operating system refused, such as to write to a full disk."""
-    names = [f"'{name}'" for name in (error.filename, error.filename2) if name is not None]
-    paths = " and ".join(names) or "a file"
-    reason = (error.strerror or "").rstrip(". ")
-    return f"{paths} could not be read or written ({reason}); {_ADVICE.get(error.errno or 0, 'check the path')}."
 
 
 def _raised_here(error: Exception) -> bool:

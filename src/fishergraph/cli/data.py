@@ -14,9 +14,9 @@ from typing import Annotated, Any
 import typer
 
 from fishergraph._errors import InputError
-from fishergraph.cli import common as opt
-from fishergraph.cli.choices import wrong_call
 from fishergraph.cli.console import explained
+from fishergraph.cli.jobs import Debug, Quiet
+from fishergraph.cli.options import wrong_call
 
 data_app = typer.Typer(
     no_args_is_help=True,
@@ -31,7 +31,7 @@ Home = Annotated[
 
 
 @data_app.command("list")
-def list_data(data: Home = None, debug: opt.Debug = False) -> None:
+def list_data(data: Home = None, debug: Debug = False) -> None:
     """List the graphs and sets of graphs that have a name, and whether they are on this machine."""
     with explained(debug=debug):
         from fishergraph.cli.data_pages import show_list
@@ -43,7 +43,7 @@ def list_data(data: Home = None, debug: opt.Debug = False) -> None:
 def info(
     name: Annotated[str, typer.Argument(help="A name of [bold]data list[/bold], or the path of a file or folder.")],
     data: Home = None,
-    debug: opt.Debug = False,
+    debug: Debug = False,
 ) -> None:
     """Describe one dataset: its size, licence, source, files and preparation."""
     with explained(debug=debug):
@@ -58,8 +58,8 @@ def fetch_data(
     data: Annotated[
         Path | None, typer.Option("--data", show_default="the cache", help="The folder to download to.")
     ] = None,
-    quiet: opt.Quiet = False,
-    debug: opt.Debug = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Download datasets; an interrupted download continues, and every file is checked."""
     with explained(debug=debug):
@@ -68,7 +68,7 @@ def fetch_data(
         with wrong_call():
             check_names(names)
         for name in names:
-            paths = [] if name in BUNDLED else fetch(name, data_home=data, verbose=_bar if _shown(quiet) else False)
+            paths = [] if name in BUNDLED else fetch(name, data_home=data, verbose=_progress(quiet))
             if not quiet:
                 for line in [str(path) for path in paths] or [f"{name} comes with the package"]:
                     typer.echo(line)
@@ -85,15 +85,15 @@ def convert(
         bool, typer.Option("--prepared", help="As the method takes it: rows of length one, self-loops.")
     ] = False,
     data: Home = None,
-    quiet: opt.Quiet = False,
-    debug: opt.Debug = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Turn a dataset of any format that can be read into one .npz file, or into tables for other programs.
 
     graph.csv becomes graph.nodes.csv (id, label, split, features) and graph.edges.csv (source, target).
     """
     with explained(debug=debug):
-        lines = run_convert(source, target, data, prepared=prepared, verbose=_bar if _shown(quiet) else False)
+        lines = run_convert(source, target, data, prepared=prepared, verbose=_progress(quiet))
         if not quiet:
             for line in lines:
                 typer.echo(line)
@@ -134,8 +134,8 @@ def run_convert(source: str, target: Path, home: Path | None, *, prepared: bool,
     return [f"{edges}: {graph.graph.nnz:,} edges, both directions", f"{nodes}: {graph!r}"]
 
 
-def _shown(quiet: bool) -> bool:
-    return not quiet and sys.stderr.isatty()
+def _progress(quiet: bool) -> Any:
+    return _bar if not quiet and sys.stderr.isatty() else False
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from fishergraph.cli.console import printer
 from fishergraph.datasets import BUNDLED, find_graph, find_graphs, is_graph_set, load_graph, load_graphs
-from fishergraph.datasets.folders import data_folders, existing_folders, npz_files
+from fishergraph.datasets.download import data_folders, existing_folders, npz_files
 from fishergraph.datasets.formats import FORMATS
 from fishergraph.datasets.prepare import preparation_of
 from fishergraph.datasets.records import GraphData

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from fishergraph.cli.console import explained, printer
-from fishergraph.cli.record import Clock
+from fishergraph.cli.jobs import Debug, Jobs
+from fishergraph.cli.record import Run
 
 PICTURE, EMBEDDING = "cora.png", "cora_embedding.parquet"
 NEXT = """\
@@ -31,13 +32,8 @@ def demo(
         "demo"
     ),
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed.")] = 0,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs", "-j", min=1, show_default="all cores", help="Threads; any number gives the same result."
-        ),
-    ] = None,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")] = False,
+    jobs: Jobs = None,
+    debug: Debug = False,
 ) -> None:
     """Embed the bundled Cora graph, score it and draw it: half a minute, no network.
 
@@ -52,7 +48,7 @@ class Steps:
     """The lines of the demo: what was done and the seconds it took, with a spinner meanwhile."""
 
     def __init__(self):
-        self.console, self.clock = printer(), Clock()
+        self.console, self.clock = printer(), Run(quiet=True)
 
     @contextmanager
     def step(self, doing: str) -> Iterator[list[str]]:

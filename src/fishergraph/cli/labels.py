@@ -54,9 +54,13 @@ class Labels:
 
 def read_labels(path: Path, label: str, split: str | None) -> Labels:
     """Return the labels of a node file; with a split, a column or the masks of an npz, rows outside it have none."""
+    from fishergraph.io.npz import npz_keys
     from fishergraph.io.tables import read_columns
 
-    keys = _masks(path) if split is None else [split]
+    keys = [] if split is None else [split]
+    if split is None and path.suffix.lower() == ".npz":
+        masks = npz_keys(path)
+        keys = [name for name in _MASKS if name in masks and "train_mask" in masks]
     cells, *parts = read_columns(path, [label, *keys])
     if any(isinstance(cell, (list, dict)) for cell in cells):
         raise InputError(f"{label!r} in '{path}' must hold one class per row, got several; name another column.")
@@ -153,16 +157,6 @@ def _parts_of_cells(cells: list[Any], source: str) -> np.ndarray:
     return np.array([_PARTS[word] for word in words])
 
 
-def _masks(path: Path) -> list[str]:
-    """The masks that an npz file holds."""
-    if path.suffix.lower() != ".npz":
-        return []
-    from fishergraph.io.npz import npz_keys
-
-    keys = npz_keys(path)
-    return [name for name in _MASKS if name in keys and "train_mask" in keys]
-
-
 def _parts_of_masks(names: list[str], masks: list[Any], n_rows: int, path: Path) -> np.ndarray:
     """The part of every row, from the masks of an npz; of several splits, the first."""
     import numpy as np
@@ -183,24 +177,18 @@ def _parts_of_masks(names: list[str], masks: list[Any], n_rows: int, path: Path)
 def write_predictions(path: Path, ids: np.ndarray, predicted: np.ndarray, classes: np.ndarray, proba: Any) -> None:
     """Write a row per node: id, prediction and, if they are passed, the probabilities p_CLASS."""
     import numpy as np
-    import pyarrow as pa
 
-    from fishergraph.io.arrow import write_blocks
+    from fishergraph.io.arrow import write_table
     from fishergraph.io.files import check_suffix, replacing
     from fishergraph.io.npz import SUFFIXES
 
     suffix = check_suffix(path, SUFFIXES)
-    chances = {} if proba is None else {f"p_{label}": proba[:, k] for k, label in enumerate(classes)}
+    ids, predicted, classes = (a.astype(str) if a.dtype == object else a for a in (ids, predicted, classes))
     with replacing(path) as part, part.open("wb") as file:
         if suffix == ".npz":
-            extra = {} if proba is None else {"classes": _plain(classes), "proba": proba}
-            np.savez(file, ids=_plain(ids), prediction=_plain(predicted), **extra)
+            extra = {} if proba is None else {"classes": classes, "proba": proba}
+            np.savez(file, ids=ids, prediction=predicted, **extra)
             return
-        columns = {"id": _plain(ids), "prediction": _plain(predicted), **chances}
-        table = pa.table({name: pa.array(column) for name, column in columns.items()})
-        write_blocks(file, suffix, table.schema, [table])
-
-
-def _plain(values: np.ndarray) -> np.ndarray:
-    """Objects as strings."""
-    return values.astype(str) if values.dtype == object else values
+        columns = {"id": ids.__getitem__, "prediction": predicted.__getitem__}
+        names = [] if proba is None else [f"p_{label}" for label in classes]
+        write_table(file, suffix, columns, len(ids), proba, names)

@@ -8,23 +8,23 @@ parameter to the estimator; the text of one that is given becomes a value in `co
 from __future__ import annotations
 
 import ast
-import inspect
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import MISSING, dataclass, fields, replace
-from functools import cache, wraps
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
 from importlib.resources import files
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
-from fishergraph._errors import FishergraphError
+from fishergraph._errors import FishergraphError, InputTypeError
+
+DATA, RUN = "Data", "Run"  # panels of the help
 
 # Parameters whose options have other names.
 _FLAGS = {"random_state": "--seed", "n_jobs": "--jobs", "multiset__undirected": "--undirected"}
 _NEGATED = {"--undirected": "--directed"}
-_PANELS = (None, "Data", "Method", "Network", "Training", "Run")
-_LAST = ("config", "quiet", "debug")  # fields of a job
 COMPONENTS = ("multiset", "family", "em", "kernel", "walk", "device")
 # The components of the defaults, whose options the help lists.
 _DEFAULTS = {
@@ -44,26 +44,20 @@ class Parameter:
     default: str
     text: str
 
-    @property
-    def choices(self) -> list[str]:
-        """The names of a type such as ``{"data", "random"}``."""
-        names = re.match(r"\{(.*?)\}", self.kind)
-        return [] if names is None else [name.strip(" \"'") for name in names[1].split(",")]
-
 
 def read_parameters(docstring: str) -> dict[str, Parameter]:
     """Return the entries of the section "Parameters" of a numpydoc docstring, by name."""
     section = docstring.partition("\nParameters\n----------\n")[2]
     section = re.split(r"(?m)^\S.*\n-{3,}$", section)[0]
     entries = re.findall(r"(?m)^(\S.*)\n((?:[ \t]+.*\n?|\n)*)", section)
-    found = {}
+    parameters = {}
     for head, text in entries:
         names, _, kind = head.partition(" : ")
         kind, _, default = kind.partition(", default=")
         kind = kind.removesuffix(", optional")
         for name in names.split(", "):
-            found[name] = Parameter(name, kind, default.strip("\"'"), " ".join(text.split()))
-    return found
+            parameters[name] = Parameter(name, kind, default.strip("\"'"), " ".join(text.split()))
+    return parameters
 
 
 @cache
@@ -95,27 +89,23 @@ class Setting:
         if parameter.kind.startswith("bool"):
             names = f"{flag}/{negated(flag)}"
             return Annotated[bool | None, option(names, panel=self.panel, help=self._help)]
-        component = parameter.name in COMPONENTS
-        eager: Any = {"callback": _describe, "is_eager": True} if component else {}
-        return Annotated[str | None, option(flag, metavar=self._metavar, panel=self.panel, help=self._help, **eager)]
-
-    @property
-    def _metavar(self) -> str:
-        kind = self.parameter.kind
-        if self.parameter.name in COMPONENTS:
-            return "COMPONENT"
-        if "sequence" in kind or "list" in kind:
-            return "N,N,…"
-        return "N" if kind.startswith("int") else "X" if kind.startswith("float") else "NAME"
+        metavar = "N" if parameter.kind.startswith("int") else "X" if parameter.kind.startswith("float") else "NAME"
+        metavar = "N,N,…" if "sequence" in parameter.kind or "list" in parameter.kind else metavar
+        more: dict[str, Any] = {"metavar": metavar}
+        if parameter.name in COMPONENTS:
+            more = {"metavar": "COMPONENT", "callback": _describe, "is_eager": True}
+        return Annotated[str | None, option(flag, panel=self.panel, help=self._help, **more)]
 
     @property
     def _help(self) -> str:
         """The first sentence of the description, the choices unless it names them, and the default."""
         parameter, flag = self.parameter, flag_of(self.path)
         text = re.split(r"(?<=\.) (?=[A-Z\"`])", parameter.text)[0].replace("`", "")
-        names = [] if parameter.name in COMPONENTS else parameter.choices
-        if not all(name in text for name in names if name != "None"):
-            text += f" One of {', '.join(name for name in names if name != 'None')}."
+        choices = re.match(r"\{(.*?)\}", parameter.kind)  # of a type such as {"data", "random"}
+        if choices is not None and parameter.name not in COMPONENTS:
+            names = [name.strip(" \"'") for name in choices[1].split(",")]
+            names = [name for name in names if name != "None"]
+            text += "" if all(name in text for name in names) else f" One of {', '.join(names)}."
         default = parameter.default
         if parameter.kind.startswith("bool"):
             default = (flag if default == "True" else negated(flag))[2:]
@@ -129,48 +119,6 @@ class Setting:
 def settings_of(parameters: Iterable[Parameter], panel: str, owner: str = "", **panels: str) -> list[Setting]:
     """Return options for parameters, in a panel of the help; `panels` names other ones for single parameters."""
     return [Setting(parameter, panels.get(parameter.name, panel), owner) for parameter in parameters]
-
-
-def with_options(settings: list[Setting]) -> Callable[[Callable[[Any], None]], Callable[..., None]]:
-    """Turn a function of a job, a dataclass, into a command whose options are the fields of the job.
-
-    The types of the fields are options, but for the field `settings`. That holds the generated options that were given,
-    as a dict from paths, such as "n_layers" or "training__lr", to texts and flags.
-    """
-
-    def decorate(function: Callable[[Any], None]) -> Callable[..., None]:
-        (job,) = inspect.signature(function, eval_str=True).parameters.values()
-        kind, types = job.annotation, get_type_hints(job.annotation, include_extras=True)
-        entries: list[tuple[str, Any, Any]] = []
-        for field in fields(kind):
-            default = inspect.Parameter.empty if field.default is MISSING else field.default
-            generated = [(setting.parameter.name, None, setting.annotation) for setting in settings]
-            entries += generated if field.name == "settings" else [(field.name, default, types[field.name])]
-
-        entries.sort(key=_order)
-
-        @wraps(function)
-        def command(**values: Any) -> None:
-            texts = {setting.path: values.pop(setting.parameter.name) for setting in settings}
-            function(kind(**values, settings={path: text for path, text in texts.items() if text is not None}))
-
-        command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [
-                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-                for name, default, annotation in entries
-            ]
-        )
-        command.__annotations__ = {name: annotation for name, _, annotation in entries}
-        return command
-
-    return decorate
-
-
-def _order(entry: tuple[str, Any, Any]) -> tuple[int, bool, bool]:
-    """The rank of an option in the help: by panel, required ones first, those of every command last."""
-    name, default, annotation = entry
-    panel = annotation.__metadata__[0].rich_help_panel
-    return _PANELS.index(panel), default is not inspect.Parameter.empty, name in _LAST
 
 
 def option(*names: str, panel: str, help: str, default: str = "", **more: Any) -> Any:
@@ -197,7 +145,7 @@ _BY_COMMAND = ("random_state", "n_jobs", "verbose")  # --seed and --jobs are tho
 
 def _estimator(parameters: dict[str, Parameter], *leave: str) -> list[Setting]:
     kept = [entry for entry in parameters.values() if entry.name not in (*_BY_COMMAND, *leave)]
-    return settings_of(kept, "Method", structure="Data", device="Run")
+    return settings_of(kept, "Method", structure=DATA, device=RUN)
 
 
 def _classifier() -> list[Setting]:
@@ -210,7 +158,7 @@ def _classifier() -> list[Setting]:
     return [
         *_estimator(parameters, "network", "training"),
         *settings_of(network, "Network", "network"),
-        *settings_of(training, "Training", "training", validation_fraction="Data"),
+        *settings_of(training, "Training", "training", validation_fraction=DATA),
     ]
 
 
@@ -257,3 +205,23 @@ def in_options(error: Exception, *, inside: bool = False) -> str:
         return f"{flag_of(parameter)} {'none' if value is None else value}"
 
     return error.text(str if inside else name, setting)
+
+
+@contextmanager
+def wrong_call(flag: str | None = None) -> Iterator[None]:
+    """Turn an error about a setting into a wrong call, of an option if it is named: exit code 2."""
+    try:
+        yield
+    except (ValueError, InputTypeError) as error:
+        hint = None if flag is None else f"'{flag}'"
+        raise typer.BadParameter(in_options(error, inside=flag is not None), param_hint=hint) from None
+
+
+def check_device(name: str | None) -> str | None:
+    """Return the name of a device, whether this machine has it or not; another name is a wrong call."""
+    if name is not None:
+        from fishergraph.device import choose_device
+
+        with wrong_call():
+            choose_device(name)
+    return name

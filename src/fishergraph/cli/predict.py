@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
 
 import typer
 
-from fishergraph.cli import common as opt
 from fishergraph.cli.components import configure
-from fishergraph.cli.console import explained
-from fishergraph.cli.inputs import Inputs, Job, check_outputs, check_tables, match_features, read_inputs
+from fishergraph.cli.jobs import Job, check_outputs, check_tables, match_features, read_inputs, with_options
 from fishergraph.cli.labels import write_predictions
-from fishergraph.cli.options import DEVICE, with_options
+from fishergraph.cli.options import DEVICE
 from fishergraph.cli.record import parameters_of, record_path, recorded
-
-if TYPE_CHECKING:
-    from fishergraph import FisherClassifier
 
 
 @dataclass(frozen=True, kw_only=True)
 class PredictJob(Job):
-    """What predict was asked for."""
+    """What predict was asked for.
 
-    output: opt.Predictions
-    model: opt.TrainedModel
-    proba: opt.Proba = False
+    Parameters
+    ----------
+    output : FILE
+        Predictions to write: .csv, .tsv (or .gz), .parquet or .npz.
+    model : FILE
+        The model that train wrote.
+    proba : bool
+        Write the probability of every class too.
+    """
+
+    model: Path
+    proba: bool = False
 
 
 @with_options(DEVICE)
@@ -38,20 +42,18 @@ def predict(job: PredictJob) -> None:
 
     fishergraph predict edges.csv --nodes nodes.csv --model model.safetensors --proba -o predictions.csv
     """
-    check_tables(job)
-    with explained(debug=job.debug):
-        run_predict(job)
-
-
-def run_predict(job: PredictJob) -> None:
-    """Check, read, predict, write."""
+    from fishergraph._optional import require
     from fishergraph.io.tables import check_writable, check_written_ids
 
+    check_tables(job)
     check_writable(job.output)
     check_outputs(job, model=job.model)
-    with recorded(job.output, engine=job.engine, quiet=job.quiet) as run:
+    with recorded(job) as run:
         with run.stage("import"):
-            estimator = load_estimator(job)
+            require("torch", extra="torch")
+            from fishergraph import FisherClassifier
+
+            estimator = configure(FisherClassifier.load(job.model).set_params(n_jobs=job.jobs), job.settings)
         run.bar.part("reading")
         with run.stage("read"):
             learned = getattr(estimator, "feature_names_in_", None)
@@ -64,29 +66,13 @@ def run_predict(job: PredictJob) -> None:
         with run.stage("write"):
             predicted = estimator.classes_[proba.argmax(1)]
             write_predictions(job.output, inputs.ids, predicted, estimator.classes_, proba if job.proba else None)
-        run.facts = _facts(job, estimator, inputs)
+        run.facts = {
+            "parameters": parameters_of(estimator),
+            "input": inputs.facts,
+            "model": {"used": job.model},
+            "classes": [str(label) for label in estimator.classes_],
+            "output": {"path": job.output, "rows": inputs.graph.n_nodes, "proba": job.proba},
+        }
     if not job.quiet:
         typer.echo(f"{job.output}: {len(proba):,} nodes in {run.total():.1f} s (model {job.model})")
         typer.echo(f"{record_path(job.output)}: how it was made")
-
-
-def load_estimator(job: PredictJob) -> FisherClassifier:
-    """Return the saved estimator."""
-    from fishergraph._optional import require
-
-    require("torch", extra="torch")
-    from fishergraph import FisherClassifier
-
-    return configure(FisherClassifier.load(job.model).set_params(n_jobs=job.jobs), job.settings)
-
-
-def _facts(job: PredictJob, estimator: FisherClassifier, inputs: Inputs) -> dict[str, Any]:
-    """The part of the record that is this command's own."""
-    return {
-        "parameters": parameters_of(estimator),
-        "config": job.config,
-        "input": inputs.facts | {"id_column": job.id_column},
-        "model": {"used": job.model},
-        "classes": [str(label) for label in estimator.classes_],
-        "output": {"path": job.output, "rows": inputs.graph.n_nodes, "proba": job.proba},
-    }

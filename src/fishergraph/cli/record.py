@@ -12,12 +12,15 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fishergraph._version import package_versions
-from fishergraph.cli.choices import wrong_call
 from fishergraph.cli.console import Bar, one_line_warnings
+from fishergraph.cli.options import wrong_call
 from fishergraph.io.files import replacing
+
+if TYPE_CHECKING:
+    from fishergraph.cli.jobs import Job
 
 FORMAT = 1
 
@@ -27,13 +30,15 @@ def record_path(output: Path) -> Path:
     return output.with_name(output.name + ".run.json")
 
 
-class Clock:
-    """When the work started, and the seconds of each stage."""
+class Run:
+    """A run: its start, the seconds of its stages, its progress bar, and the facts that the command records."""
 
-    def __init__(self):
+    def __init__(self, *, quiet: bool):
         self.started = datetime.now(UTC)
         self.begin = perf_counter()
         self.seconds: dict[str, Any] = {}
+        self.bar = Bar(quiet=quiet)
+        self.facts: dict[str, Any] = {}
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -47,58 +52,41 @@ class Clock:
         return round(perf_counter() - self.begin, 4)
 
 
-class Run(Clock):
-    """A run with a progress bar; the command fills in the facts of its record."""
-
-    def __init__(self, *, quiet: bool):
-        super().__init__()
-        self.bar = Bar(quiet=quiet)
-        self.facts: dict[str, Any] = {}
-
-
 @contextmanager
-def recorded(output: Path, *, engine: str | None, quiet: bool) -> Iterator[Run]:
-    """Run a command with an engine, if one is named, and write the record of its output at the end."""
-    run = Run(quiet=quiet)
+def recorded(job: Job) -> Iterator[Run]:
+    """Run a command with its engine, if one is named, and write the record of its output at the end."""
+    run = Run(quiet=job.quiet)
     with ExitStack() as stack:
         warned = stack.enter_context(one_line_warnings())
-        if engine is not None:
+        if job.engine is not None:
             from fishergraph.config import config_context
 
             with wrong_call("--engine"):
-                stack.enter_context(config_context(engine=engine))
+                stack.enter_context(config_context(engine=job.engine))
         with run.bar:
             yield run
         run.seconds["total"] = run.total()
-        record = {**_surroundings(run), **run.facts, "engine": engine, "warnings": warned, "seconds": run.seconds}
-        write_record(record_path(output), record)
-
-
-def _surroundings(clock: Clock) -> dict[str, Any]:
-    """The part of a record that every command has."""
-    return {
-        "record_format": FORMAT,
-        "command": shlex.join(["fishergraph", *sys.argv[1:]]),
-        "folder": os.getcwd(),
-        "started": clock.started.isoformat(timespec="seconds"),
-        "versions": package_versions(),
-        "machine": {"platform": platform.platform(), "cpus": os.cpu_count()},
-    }
+        record = {
+            "record_format": FORMAT,
+            "command": shlex.join(["fishergraph", *sys.argv[1:]]),
+            "folder": os.getcwd(),
+            "started": run.started.isoformat(timespec="seconds"),
+            "versions": package_versions(),
+            "machine": {"platform": platform.platform(), "cpus": os.cpu_count()},
+            "config": job.config,
+            **run.facts,
+            "engine": job.engine,
+            "warnings": warned,
+            "seconds": run.seconds,
+        }
+        # A NumPy number is written as a number, and anything else that JSON does not have as text.
+        plain = {"default": lambda value: value.item() if hasattr(value, "item") else str(value)}
+        text = json.dumps(record, indent=2, ensure_ascii=False, **plain)
+        with replacing(record_path(job.output)) as part:
+            # The name of a folder may hold bytes that are not text; their escapes are JSON's.
+            part.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
 
 
 def parameters_of(estimator: Any, *leave: str) -> dict[str, Any]:
     """Return the parameters of an estimator for a record, with the options of its components."""
     return {name: value for name, value in estimator.get_params().items() if name not in ("verbose", *leave)}
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it: a NumPy number as a number, anything else as text."""
-    return value.item() if hasattr(value, "item") else str(value)
-
-
-def write_record(path: Path, record: dict[str, Any]) -> None:
-    """Write the record; the file appears complete or not at all."""
-    text = json.dumps(record, indent=2, ensure_ascii=False, default=_plain)
-    with replacing(path) as part:
-        # The name of a folder may hold bytes that are not text; their escapes are JSON's.
-        part.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import secrets
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from fishergraph._errors import InputError
-from fishergraph.cli import common as opt
 from fishergraph.cli.components import configure
-from fishergraph.cli.console import Bar, explained, say
-from fishergraph.cli.inputs import (
+from fishergraph.cli.console import Bar, say
+from fishergraph.cli.jobs import (
     Inputs,
     LearningJob,
     check_outputs,
@@ -21,11 +21,13 @@ from fishergraph.cli.inputs import (
     node_file,
     one_way_hint,
     read_inputs,
+    save_with_names,
     structure_of,
+    with_options,
 )
 from fishergraph.cli.labels import Labels, read_labels
-from fishergraph.cli.options import CLASSIFIER, with_options
-from fishergraph.cli.record import Clock, parameters_of, record_path, recorded
+from fishergraph.cli.options import CLASSIFIER
+from fishergraph.cli.record import parameters_of, record_path, recorded
 
 if TYPE_CHECKING:
     from fishergraph import FisherClassifier
@@ -36,15 +38,32 @@ VALIDATION = "training__validation_fraction"
 
 @dataclass(frozen=True, kw_only=True)
 class TrainJob(LearningJob):
-    """What train was asked for."""
+    """What train was asked for.
 
-    output: opt.ModelOutput
-    label: opt.Label
-    split: opt.Split = None
-    checkpoint: opt.Checkpoint = None
-    resume: opt.Resume = False
-    log: opt.Log = None
-    plot: opt.Plot = None
+    Parameters
+    ----------
+    output : FILE
+        The trained model to write (safetensors).
+    label : NAME
+        Column of the classes. A cell that is empty, NA, NaN or null (in an .npz: -1) is a node without a label.
+    split : NAME, default=the train_mask, val_mask and test_mask of an .npz that has them
+        Column that says train, val or test; rows with an empty cell are not used.
+    checkpoint : FILE
+        Keep the state of the training here; needs --seed.
+    resume : bool
+        Continue from the checkpoint, if there is one.
+    log : FILE
+        Write a row per epoch here: .csv or .jsonl.
+    plot : FILE
+        Draw losses and accuracies here: .png, .svg or .pdf.
+    """
+
+    label: str
+    split: str | None = None
+    checkpoint: Path | None = None
+    resume: bool = False
+    log: Path | None = None
+    plot: Path | None = None
 
 
 @with_options(CLASSIFIER)
@@ -65,12 +84,14 @@ def train(job: TrainJob) -> None:
     the multisets and their options, and so do --family help and --em help.
     """
     _check_call(job)
-    with explained(debug=job.debug):
-        run_train(job)
+    run_train(job)
 
 
 def _check_call(job: TrainJob) -> None:
-    """Raise a usage error for options that contradict each other, or that need another one."""
+    """Raise for options that contradict each other or need another one, and for files that cannot be written."""
+    from fishergraph._optional import require
+    from fishergraph.io.files import check_suffix
+
     if job.split is not None and VALIDATION in job.settings:
         raise typer.BadParameter(
             "--validation-fraction chooses validation nodes, and --split names them: give one of the two."
@@ -80,12 +101,17 @@ def _check_call(job: TrainJob) -> None:
     if job.checkpoint is not None and job.seed is None:
         raise typer.BadParameter("--checkpoint needs --seed, without which a run cannot be continued.")
     check_tables(job, job.drop)
+    check_outputs(job, job.checkpoint, job.log, job.plot)
+    for path, suffixes in ((job.log, LOGS), (job.plot, PLOTS)):
+        if path is not None:
+            check_suffix(path, suffixes)
+    if job.plot is not None:
+        require("matplotlib", extra="plots")
 
 
 def run_train(job: TrainJob) -> None:
-    """Check, read, train, write."""
-    _check_outputs(job)
-    with recorded(job.output, engine=job.engine, quiet=job.quiet) as run:
+    """Read, train, write."""
+    with recorded(job) as run:
         with run.stage("import"):
             estimator = make_estimator(job, run.bar)
         run.bar.part("reading")
@@ -100,25 +126,21 @@ def run_train(job: TrainJob) -> None:
         run.bar.part("writing")
         with run.stage("write"):
             results = _write(job, estimator, inputs, labels)
-        run.facts = _facts(job, estimator, inputs, labels, results)
+        files = {"drop": job.drop or [], "label": job.label, "split": labels.split}
+        run.facts = {
+            "seed": estimator.random_state,
+            "parameters": parameters_of(estimator, "random_state"),
+            "input": inputs.facts | files,
+            "structural_features": structure_of(estimator, inputs),
+            "classes": [str(label) for label in estimator.classes_],
+            "results": results,
+            "output": {"path": job.output, "checkpoint": job.checkpoint, "log": job.log, "plot": job.plot},
+        }
     if not job.quiet:
-        _summary(job, estimator, results, run)
+        _summary(job, estimator, results, run.total())
     if results["interrupted"]:
         say(f"interrupted; the best model so far, of epoch {results['best_epoch']}, is in '{job.output}'.")
         raise SystemExit(130)
-
-
-def _check_outputs(job: TrainJob) -> None:
-    """Raise for a file that cannot be written, before there is anything to write."""
-    from fishergraph._optional import require
-    from fishergraph.io.files import check_suffix
-
-    check_outputs(job, job.checkpoint, job.log, job.plot)
-    for path, suffixes in ((job.log, LOGS), (job.plot, PLOTS)):
-        if path is not None:
-            check_suffix(path, suffixes)
-    if job.plot is not None:
-        require("matplotlib", extra="plots")
 
 
 def make_estimator(job: TrainJob, bar: Bar) -> FisherClassifier:
@@ -164,8 +186,6 @@ def _fit(job: TrainJob, estimator: FisherClassifier, inputs: Inputs, labels: Lab
 
 def _write(job: TrainJob, estimator: Any, inputs: Inputs, labels: Labels) -> dict[str, Any]:
     """Write the model and the curves; returns how good the model is."""
-    import numpy as np
-
     history = estimator.history_
     best: dict[str, Any] = history.best or {}
     results = {"epochs": len(history), "best_epoch": history.best_epoch, "interrupted": history.interrupted}
@@ -173,9 +193,7 @@ def _write(job: TrainJob, estimator: Any, inputs: Inputs, labels: Labels) -> dic
     if labels.test is not None and len(labels.test):
         results["test_accuracy"] = estimator.score(inputs.X, labels.tested, graph=inputs.graph)
     estimator.classes_ = labels.classes  # instead of their numbers
-    if inputs.X is not None:
-        estimator.feature_names_in_ = np.array(inputs.names, dtype=object)
-    estimator.save(job.output)
+    save_with_names(estimator, inputs, job.output)
     if job.plot is not None:
         from fishergraph.plots import training_curves
 
@@ -183,29 +201,12 @@ def _write(job: TrainJob, estimator: Any, inputs: Inputs, labels: Labels) -> dic
     return results
 
 
-def _facts(
-    job: TrainJob, estimator: FisherClassifier, inputs: Inputs, labels: Labels, results: dict[str, Any]
-) -> dict[str, Any]:
-    """The part of the record that is this command's own."""
-    files = {"id_column": job.id_column, "drop": job.drop or [], "label": job.label, "split": labels.split}
-    return {
-        "seed": estimator.random_state,
-        "parameters": parameters_of(estimator, "random_state"),
-        "config": job.config,
-        "input": inputs.facts | files,
-        "structural_features": structure_of(estimator, inputs),
-        "classes": [str(label) for label in estimator.classes_],
-        "results": results,
-        "output": {"path": job.output, "checkpoint": job.checkpoint, "log": job.log, "plot": job.plot},
-    }
-
-
-def _summary(job: TrainJob, estimator: FisherClassifier, results: dict[str, Any], clock: Clock) -> None:
+def _summary(job: TrainJob, estimator: FisherClassifier, results: dict[str, Any], seconds: float) -> None:
     names = {"train_accuracy": "training", "val_accuracy": "validation", "test_accuracy": "test"}
     right = ", ".join(f"{name} {results[key]:.1%}" for key, name in names.items() if results.get(key) is not None)
     typer.echo(
         f"{job.output}: {len(estimator.classes_)} classes, epoch {results['best_epoch']} of {results['epochs']}, "
-        f"{right} right, in {clock.total():.1f} s (seed {estimator.random_state})"
+        f"{right} right, in {seconds:.1f} s (seed {estimator.random_state})"
     )
     typer.echo(f"{record_path(job.output)}: how it was made")
     for path, what in ((job.log, "a row per epoch"), (job.plot, "the curves"), (job.checkpoint, "for --resume")):

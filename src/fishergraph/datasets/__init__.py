@@ -6,9 +6,7 @@ published ones are downloaded once.
     records     GraphData and GraphSet, which loaders return
     sources     the table of published data: licences, addresses, checksums
     prepare     scaled rows and self-loops, before an embedding
-    folders     where data is searched
-    download    resumed and verified downloads
-    archive     a folder or a zip file behind one interface
+    download    data folders; resumed and verified downloads
     formats     read_graph: recognises the layouts below
     npz, planetoid, reddit, ogb, shchur, pyg, tu    one layout each; pickled parses Planetoid's files
     table_pair  tables of nodes and edges, in and out
@@ -23,8 +21,15 @@ from typing import Any
 
 from fishergraph._errors import InputError
 from fishergraph._validation import look_up
-from fishergraph.datasets.download import check_file, fetch_file
-from fishergraph.datasets.folders import cache_folder, data_folders, existing_folders, npz_files, source_paths
+from fishergraph.datasets.download import (
+    cache_folder,
+    check_file,
+    data_folders,
+    existing_folders,
+    fetch_file,
+    npz_files,
+    source_paths,
+)
 from fishergraph.datasets.formats import FORMATS, described, read_graph
 from fishergraph.datasets.npz import BUNDLED, read_bundled, read_graph_npz, read_npz, write_graph_npz, write_npz
 from fishergraph.datasets.planetoid import read_planetoid
@@ -124,16 +129,12 @@ def known_graphs(data_home: str | Path | None = None) -> list[str]:
     Parameters
     ----------
     data_home : str or path, default=None
-        The only folder to search; see `load_graph`.
+        The only folder to search, as in `load_graph`.
 
     Returns
     -------
     list of str
-        Published graphs, then the `.npz` files in the data folders.
-
-    See Also
-    --------
-    load_graph : Load one of them.
+        Published graphs, and `.npz` files in the data folders.
 
     Examples
     --------
@@ -181,17 +182,18 @@ def load_graphs(name: str | Path, *, data_home: str | Path | None = None, verbos
     GraphSet('pair': Graphs(2 graphs: 5 nodes, 6 directed edges), 2 classes, no folds)
     """
     path = Path(name).expanduser()
-    if path.exists():
-        return read_graph_npz(path) if path.suffix == ".npz" else read_tu(path)
-    if (found := find_graphs(str(name), data_home)) is None:
-        if name not in TU_FILES:
-            raise FileNotFoundError(
-                f"there is no graph set at {path}, nor as {name}/{name}_A.txt, {name}.zip or {name}.npz in "
-                f"{data_folders(data_home)[0]}; put it there, pass data_home, or choose one that can be downloaded: "
-                f"{', '.join(TU_FILES)}."
-            )
-        (found,) = fetch(str(name), data_home=data_home, verbose=verbose)
-    return read_graph_npz(found) if found.suffix == ".npz" else read_tu(found, str(name))
+    prefix = None if path.exists() else str(name)  # of the files of a set in the format of the TU collection
+    if prefix is not None and (local := find_graphs(prefix, data_home)) is not None:
+        path = local
+    elif prefix in TU_FILES:
+        (path,) = fetch(prefix, data_home=data_home, verbose=verbose)
+    elif prefix is not None:
+        raise FileNotFoundError(
+            f"there is no graph set at {path}, nor as {name}/{name}_A.txt, {name}.zip or {name}.npz in "
+            f"{data_folders(data_home)[0]}; put it there, pass data_home, or choose one that can be downloaded: "
+            f"{', '.join(TU_FILES)}."
+        )
+    return read_graph_npz(path) if path.suffix == ".npz" else read_tu(path, prefix)
 
 
 def find_graphs(name: str, data_home: str | Path | None = None) -> Path | None:
@@ -229,34 +231,34 @@ def find_graph(source: Source, data_home: str | Path | None = None) -> Path | No
 
 
 def fetch(name: str, *, data_home: str | Path | None = None, verbose: Any = False) -> list[Path]:
-    """Download a published graph or set of graphs, unless it is there.
+    """Download the files of a published graph or set of graphs.
 
-    Files are verified. The next call continues a broken download. A file with a wrong checksum is renamed to a name
-    that ends in .old.
+    Files that exist are verified. The next call continues a broken download. A file with a wrong checksum is renamed
+    to a name that ends in .old.
 
     Parameters
     ----------
     name : str
-        The name of a published graph or set of graphs.
+        The name of a graph or set of graphs.
     data_home : str or path, default=None
-        The folder of the files; None is the cache folder.
+        The folder of downloads; by default the cache folder.
     verbose : bool, default=False
         Show a progress bar.
 
     Returns
     -------
-    list of path
+    list of paths
         The files.
 
     See Also
     --------
     load_graph : Download and read a graph.
-    known_graphs : The names of graphs.
 
     Examples
     --------
     >>> from fishergraph.datasets import fetch
-    >>> fetch("ogbn-arxiv", verbose=True)  # doctest: +SKIP
+    >>> fetch("ogbn-arxiv", data_home="data")  # doctest: +SKIP
+    [PosixPath('data/ogbn-arxiv/arxiv.zip')]
     """
     (files,) = check_names([name])
     folder = data_folders(data_home)[-1]

@@ -1,4 +1,4 @@
-"""Downloads: resumed after a broken connection, verified, and moved to their name only when complete.
+"""Data folders, and downloads into them: resumed after a broken connection, verified, and complete or absent.
 
 During a download there is `name.part`, and `name.part.tag` with the server's tag of this version of the file. A
 complete file has a `name.sha256`, in the format of `sha256sum`: the published checksum if the table has one, else that
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from fishergraph._errors import FileFormatError
-from fishergraph.datasets.sources import File
+from fishergraph.datasets.sources import File, Source
 from fishergraph.io.files import check_folder, check_regular, remove_dead, replacing
 
 CHUNK = 1 << 20
@@ -28,10 +28,85 @@ TIMEOUT = 60  # seconds without a byte
 Progress = Callable[[str, int | None], Any]  # (title, bytes) → a context manager with update(n)
 
 
+# --- data folders ---------------------------------------------------------------------------------------
+
+
+def data_folders(data_home: str | Path | None = None) -> list[Path]:
+    """Return the folders to search, in order.
+
+    Parameters
+    ----------
+    data_home : str or path, default=None
+        The only folder, if it is given. By default that of the environment variable FISHERGRAPH_DATA, if it is set, and
+        the cache folder.
+
+    Returns
+    -------
+    list of paths
+        The folders; downloads go into the last one.
+    """
+    if data_home is not None:
+        return [Path(data_home).expanduser()]
+    named = os.environ.get("FISHERGRAPH_DATA")
+    return [*([Path(named).expanduser()] if named else []), cache_folder()]
+
+
+def cache_folder() -> Path:
+    """Return the folder for downloads.
+
+    Returns
+    -------
+    path
+        `fishergraph` in $XDG_CACHE_HOME, else in ~/.cache.
+    """
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "fishergraph"
+
+
+def existing_folders(data_home: str | Path | None = None) -> list[Path]:
+    """The data folders that exist; one that is not readable is an error."""
+    folders = []
+    for folder in data_folders(data_home):
+        try:
+            exists = folder.exists()
+            readable = not exists or (folder.is_dir() and os.access(folder, os.R_OK | os.X_OK))
+        except OSError:  # a parent folder is not readable
+            exists, readable = True, False
+        if not readable:
+            raise PermissionError(
+                f"the data folder '{folder}' is not a readable folder; change its permissions, or name another with "
+                "FISHERGRAPH_DATA or data_home."
+            )
+        folders += [folder] if exists else []
+    return folders
+
+
+def npz_files(data_home: str | Path | None = None) -> dict[str, Path]:
+    """The `.npz` files in the data folders, by name; the first folder takes precedence."""
+    files = [path for folder in existing_folders(data_home) for path in sorted(folder.glob("*.npz"))]
+    return {path.stem: path for path in reversed(files)}
+
+
+def source_paths(source: Source, data_home: str | Path | None = None) -> Iterator[Path]:
+    """The existing paths at which the data folders may have a dataset."""
+    for folder in existing_folders(data_home):
+        yield from (folder / path for path in source.paths if (folder / path).exists())
+
+
+# --- one file -------------------------------------------------------------------------------------------
+
+
 def fetch_file(file: File, folder: Path, verbose: Any = False) -> Path:
     """The path of the file in a data folder, downloaded if it does not exist, with the checksum of the table."""
     target = folder / file.path
-    _make_folder(target.parent)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        check_folder(target.parent / "file")
+    except OSError as error:
+        raise PermissionError(
+            f"the data folder '{target.parent}' is not writable ({error.strerror or error}); name another as "
+            "data_home (--data on the command line)."
+        ) from error
     part = target.with_name(target.name + ".part")
     if os.path.lexists(target):
         check_file(target, file, again=True)
@@ -60,25 +135,19 @@ def check_file(path: Path, file: File | None = None, *, again: bool = False) -> 
     """
     check_regular(path)
     note = _note(path)
-    known = file.sha256 if file is not None and again else None
-    if not note.is_file() and known is None:
+    published = file.sha256 if file is not None and again else None
+    if not note.is_file() and published is None:
         return
     if not again and note.is_file() and path.stat().st_mtime_ns <= note.stat().st_mtime_ns:
         return
-    expected = known or _noted(path)
-    got = _sha256(path)
+    expected, got = published or _noted(path), _sha256(path)
     if got != expected:
+        names = (f"{path.name}.old{'' if k == 1 else f'-{k}'}" for k in count(1))
+        free = next(target for name in names if not os.path.lexists(target := path.with_name(name)))
+        os.rename(path, free)
         reason = f"its SHA-256 checksum must be {expected}, got {got}, so it was changed or cut"
-        advice = f"it was renamed to '{_rename(path)}': download it again"
+        advice = f"it was renamed to '{free}': download it again"
         raise FileFormatError(path=path, reason=reason, advice=advice)
-
-
-def _rename(path: Path) -> Path:
-    """Rename a file to the first free one of name.old, name.old-2, …; returns its new path."""
-    names = (f"{path.name}.old{'' if k == 1 else f'-{k}'}" for k in count(1))
-    aside = next(target for name in names if not os.path.lexists(target := path.with_name(name)))
-    os.rename(path, aside)
-    return aside
 
 
 def _note(path: Path) -> Path:
@@ -197,7 +266,9 @@ def _receive(file: File, part: Path, stream: IO[bytes], response: Any, verbose: 
     length = response.headers.get("Content-Length")
     total = stream.tell() + int(length) if length is not None else file.size
     if total is not None:
-        _check_space(part, total - stream.tell())
+        free, needed = shutil.disk_usage(part.parent).free, total - stream.tell()
+        if needed > free:
+            raise OSError(errno.ENOSPC, f"{free:,} bytes free, {needed:,} needed")
     with _bar(verbose)(Path(file.path).name, total) as bar:
         bar.update(stream.tell())
         while chunk := response.read(CHUNK):
@@ -207,25 +278,7 @@ def _receive(file: File, part: Path, stream: IO[bytes], response: Any, verbose: 
     return total is None or stream.tell() >= total
 
 
-def _check_space(part: Path, needed: int) -> None:
-    free = shutil.disk_usage(part.parent).free
-    if needed > free:
-        raise OSError(errno.ENOSPC, f"{free:,} bytes free, {needed:,} needed")
-
-
 # --- folders, locks and progress ------------------------------------------------------------------------
-
-
-def _make_folder(folder: Path) -> None:
-    """Make a folder for downloads."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        check_folder(folder / "file")
-    except OSError as error:
-        raise PermissionError(
-            f"the data folder '{folder}' is not writable ({error.strerror or error}); name another as data_home "
-            "(--data on the command line)."
-        ) from error
 
 
 @contextmanager

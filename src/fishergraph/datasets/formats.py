@@ -54,34 +54,33 @@ FORMATS = {
 
 
 def read_graph(source: Any, name: str | None = None) -> GraphData:
-    """Read a graph from a file or folder, in any layout that the library knows.
+    """Read a graph from a file or folder in any known layout.
 
     Parameters
     ----------
     source : str, path, or PyTorch Geometric Data or dataset
-        An `.npz` file, a folder of Planetoid, Reddit or OGB files, one of two tables of nodes and edges, a processed
-        file of PyTorch Geometric, or one of its objects.
+        An npz file of this library or of Shchur et al., a folder of Planetoid's files, the files of Reddit, a folder
+        or zip file of OGB, two tables of nodes and edges, or a processed file of PyTorch Geometric.
     name : str, default=None
-        The name of the graph; None takes that of the file.
+        The name of the graph; by default that of the file.
 
     Returns
     -------
     GraphData
-        Features, adjacency, labels and splits, as far as the source has them.
+        Features, adjacency, labels and split. Edges go both ways.
 
     See Also
     --------
-    load_graph : Load a graph by name.
+    fishergraph.load_graph : Load a graph by name or path.
 
     Examples
     --------
     >>> import tempfile
-    >>> from fishergraph import load_graph
-    >>> from fishergraph.datasets import read_graph, write_npz
+    >>> from fishergraph.datasets import load_graph, read_graph, write_npz
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_npz(load_graph("cora"), f"{folder}/copy.npz")
-    ...     read_graph(f"{folder}/copy.npz").n_nodes
-    2708
+    ...     write_npz(load_graph("cora"), f"{folder}/mine.npz")
+    ...     read_graph(f"{folder}/mine.npz")
+    GraphData('mine': 2,708 nodes, 10,556 directed edges, 1,433 sparse features, 7 classes, one split)
     """
     if is_pyg(source):
         return from_pyg(source, name)

@@ -51,30 +51,25 @@ _SMALL = 1 << 28  # bytes; larger files are not compressed, which would take min
 
 
 def read_npz(path: str | Path, name: str | None = None) -> GraphData:
-    """Read a graph from an `.npz` file; edges are made undirected.
+    """Read a graph from an npz file.
 
-    Pickled objects are refused.
+    Edges go both ways; pickled objects are refused.
 
     Parameters
     ----------
     path : str or path
-        The file; `write_npz` writes one.
+        The file.
     name : str, default=None
-        The name of the graph; None takes that of the file.
+        The name of the graph; by default that of the file.
 
     Returns
     -------
     GraphData
-        Features, adjacency, labels and splits.
+        Features, adjacency, labels and split.
 
     See Also
     --------
     read_graph : Read a graph in any layout.
-
-    Examples
-    --------
-    >>> from fishergraph.datasets import read_npz
-    >>> read_npz("graph.npz")  # doctest: +SKIP
     """
     path = Path(path)
     return _graph(npz.read_npz(path), name or path.stem, str(path))
@@ -141,31 +136,21 @@ def _split(path: str, arrays: Arrays, key: str, n_nodes: int) -> Split:
 
 
 def write_npz(data: GraphData, path: str | Path) -> None:
-    """Write a graph to an `.npz` file, every edge once.
+    """Write a graph to an npz file.
 
-    The file appears complete or not at all.
+    The file appears complete or not at all, and lists every edge once.
 
     Parameters
     ----------
     data : GraphData
         The graph.
     path : str or path
-        The file.
+        The file to write.
 
     See Also
     --------
-    read_npz : Read it.
-    write_tables : Write tables of nodes and edges.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from fishergraph import load_graph
-    >>> from fishergraph.datasets import read_npz, write_npz
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_npz(load_graph("cora"), f"{folder}/copy.npz")
-    ...     read_npz(f"{folder}/copy.npz").name
-    'copy'
+    read_graph : Read it back, with an example.
+    write_tables : Tables for other programs.
     """
     path = Path(path)
     upper = sp.triu(data.graph, format="coo")
@@ -198,16 +183,16 @@ def _mask(part: np.ndarray | list[np.ndarray], n_nodes: int) -> np.ndarray:
 
 
 def read_graph_npz(path: str | Path, name: str | None = None) -> GraphSet:
-    """Read a set of graphs from an `.npz` file; edges are made undirected.
+    """Read a set of graphs from an npz file.
 
-    A tag that all nodes share carries no information and is dropped.
+    Edges go both ways. A tag that all nodes share carries no information and is dropped.
 
     Parameters
     ----------
     path : str or path
-        The file; `write_graph_npz` writes one.
+        The file.
     name : str, default=None
-        The name of the set; None takes that of the file.
+        The name of the set; by default that of the file.
 
     Returns
     -------
@@ -216,12 +201,7 @@ def read_graph_npz(path: str | Path, name: str | None = None) -> GraphSet:
 
     See Also
     --------
-    load_graphs : Load a set of graphs by name or path.
-
-    Examples
-    --------
-    >>> from fishergraph.datasets import read_graph_npz
-    >>> read_graph_npz("graphs.npz")  # doctest: +SKIP
+    fishergraph.load_graphs : Load a set by name or path.
     """
     path = Path(path)
     arrays, where = npz.read_npz(path), str(path)
@@ -317,32 +297,20 @@ def _folds(arrays: Arrays, n_graphs: int, path: str) -> tuple[Fold, ...]:
 
 
 def write_graph_npz(data: GraphSet, path: str | Path) -> None:
-    """Write a set of graphs to an `.npz` file, every edge once.
+    """Write a set of graphs to an npz file.
 
-    The file appears complete or not at all.
+    The file appears complete or not at all, and lists every edge once.
 
     Parameters
     ----------
     data : GraphSet
-        The graphs.
+        The graphs, their labels and folds.
     path : str or path
-        The file.
+        The file to write.
 
     See Also
     --------
-    read_graph_npz : Read it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from fishergraph import as_graphs
-    >>> from fishergraph.datasets import GraphSet, read_graph_npz, write_graph_npz
-    >>> pair = as_graphs([[(0, 1)], [(0, 1), (1, 2)]], undirected=True)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_graph_npz(GraphSet("pair", pair, np.array([0, 1])), f"{folder}/pair.npz")
-    ...     len(read_graph_npz(f"{folder}/pair.npz"))
-    2
+    fishergraph.load_graphs : Read it back, with an example.
     """
     path, graphs = Path(path), data.graphs
     upper = sp.triu(graphs.graph.adjacency, format="coo")

@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 
 from fishergraph._errors import FileFormatError
-from fishergraph.datasets.archive import Members
 from fishergraph.datasets.records import GraphData, check_nodes, undirected_graph
-from fishergraph.io.archives import DEFLATE_RATIO, check_columns
+from fishergraph.io.archives import DEFLATE_RATIO, Members, check_columns
 
 BLOCK = 1 << 24  # bytes of text in memory at once
 KINDS = ("time", "sales_ranking", "species", "random")

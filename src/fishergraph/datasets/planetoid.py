@@ -52,7 +52,7 @@ def planetoid_names(folder: Path) -> list[str]:
 
 
 def read_planetoid(folder: str | Path, name: str | None = None) -> GraphData:
-    """Read a graph from Planetoid's eight files, with the public split.
+    """Read a graph from the eight files of Planetoid, with the public split.
 
     Nodes that the test index skips (15 in Citeseer) become isolated nodes with zero features and class 0, as in other
     readers. Self-loops and repeated edges are dropped. Features are not normalised.
@@ -60,9 +60,9 @@ def read_planetoid(folder: str | Path, name: str | None = None) -> GraphData:
     Parameters
     ----------
     folder : str or path
-        The folder of the files ``ind.<name>.*``.
+        The folder of the files ``ind.<name>.<part>``.
     name : str, default=None
-        The name of the graph; None takes the only one in the folder.
+        The name of the graph; by default that of the only one in the folder.
 
     Returns
     -------
@@ -71,15 +71,16 @@ def read_planetoid(folder: str | Path, name: str | None = None) -> GraphData:
 
     See Also
     --------
-    load_graph : Download and read a graph.
-
-    Examples
-    --------
-    >>> from fishergraph.datasets import read_planetoid
-    >>> read_planetoid("planetoid/data", "citeseer")  # doctest: +SKIP
+    read_graph : Read a graph in any layout.
     """
     folder = Path(folder)
-    name = _only(folder) if name is None else name
+    if name is None:
+        names = planetoid_names(folder)
+        if len(names) != 1:
+            reason = f"it must hold the files of one Planetoid graph, got {', '.join(names) or 'none'}"
+            advice = "pass its name, load_graph(name, data_home=folder)"
+            raise FileFormatError(path=folder, reason=reason, advice=advice)
+        name = names[0]
     parts = _read_parts(folder, name)
     try:
         return _assemble(name, parts, folder / file_name(name, "graph"))
@@ -90,15 +91,6 @@ def read_planetoid(folder: str | Path, name: str | None = None) -> GraphData:
         reason = f"the eight files do not fit together ({problem})"
         advice = "replace them with the published files"
         raise FileFormatError(path=folder / file_name(name, "*"), reason=reason, advice=advice) from error
-
-
-def _only(folder: Path) -> str:
-    """The name of the one graph in the folder."""
-    names = planetoid_names(folder)
-    if len(names) != 1:
-        reason = f"it must hold the files of one Planetoid graph, got {', '.join(names) or 'none'}"
-        raise FileFormatError(path=folder, reason=reason, advice="pass its name, load_graph(name, data_home=folder)")
-    return names[0]
 
 
 def _read_parts(folder: Path, name: str) -> SimpleNamespace:

@@ -34,13 +34,13 @@ class Preparation:
 
     See Also
     --------
-    prepare : Apply the steps to a graph.
+    prepare : Apply the steps.
 
     Examples
     --------
     >>> from fishergraph.datasets import Preparation
-    >>> print(Preparation(rows="raw"))
-    both directions of an edge, rows as published, a self-loop at each node
+    >>> print(Preparation(rows="sum", loops="keep"))
+    both directions of an edge, rows of sum one, self-loops as published
     """
 
     binary: bool = False
@@ -56,34 +56,27 @@ METHOD = Preparation()
 
 
 def prepare(data: GraphData, preparation: Preparation | None = None) -> GraphData:
-    """Scale the features and set the self-loops of a graph.
+    """Return the data as the method takes it.
 
-    The default is x_i / ‖x_i‖ for every row of X, and an adjacency with a diagonal of ones. A second call changes
-    nothing.
+    By default rows are x_i / ‖x_i‖, and A has a diagonal of ones. A second call changes nothing.
 
     Parameters
     ----------
     data : GraphData
-        The graph as it was read.
+        The graph as published.
     preparation : Preparation, default=None
-        The steps; None is those of the published dataset of this name, else ``Preparation()``.
+        The steps. By default those of the published dataset of this name, else `Preparation()`.
 
     Returns
     -------
     GraphData
-        A copy with other features and another graph.
-
-    See Also
-    --------
-    load_graph : Load a graph as published.
+        The graph with other features and self-loops.
 
     Examples
     --------
-    >>> from fishergraph import load_graph
-    >>> from fishergraph.datasets import prepare
-    >>> cora = prepare(load_graph("cora"))
-    >>> float(cora.graph.diagonal().min())
-    1.0
+    >>> from fishergraph.datasets import load_graph, prepare
+    >>> prepare(load_graph("cora")).graph.diagonal().min()
+    np.float32(1.0)
     """
     preparation = preparation_of(data.name) if preparation is None else preparation
     check_flag(preparation.binary, "binary")
@@ -93,7 +86,10 @@ def prepare(data: GraphData, preparation: Preparation | None = None) -> GraphDat
     if X.ndim != 2:
         raise InputError(parameter="X", value=X.shape, expected="be a matrix of shape (node, feature)")
     check_finite_rows(X, "X")
-    X = _present(X) if preparation.binary else X
+    if preparation.binary and sp.issparse(X):
+        X = sp.csr_array(((X.data != 0).astype(np.float32), X.indices, X.indptr), shape=X.shape)
+    elif preparation.binary:
+        X = (X != 0).astype(np.float32)
     if preparation.rows != "raw":
         check_squares(X, "X")
     return replace(data, X=scale(X), graph=set_loops(check_compressed(data.graph, "graph")))
@@ -105,15 +101,6 @@ def preparation_of(name: str) -> Preparation:
 
     source = published(name)
     return METHOD if source is None else source.preparation
-
-
-def _present(X: Any) -> Any:
-    """1 for every entry that is not zero."""
-    if not sp.issparse(X):
-        return (X != 0).astype(np.float32)
-    X = sp.csr_array(X, copy=True)
-    X.data = (X.data != 0).astype(np.float32)
-    return X
 
 
 def _scaled(norm: Callable[[np.ndarray], np.ndarray]) -> Callable[[Any], Any]:

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._arrays import check_compressed, check_finite_rows
-from fishergraph._edges import check_edge_index, check_endpoints
 from fishergraph._errors import InputError
 from fishergraph._optional import require
+from fishergraph._records import check_edge_index, check_endpoints
 from fishergraph._validation import check_integer
 from fishergraph.datasets.records import GraphData, Split, undirected_graph
 from fishergraph.io.npz import single
@@ -50,7 +50,8 @@ def from_pyg(obj: Any, name: str | None = None) -> GraphData:
     It needs `edge_index` and `y`; without `x` the nodes have no features. Edges go both ways. `train_mask`, `val_mask`
     and `test_mask`, (node,) or (node, split), are its splits, or `get_idx_split()` of OGB's datasets.
     """
-    data, name = _one(obj), name or _name(obj)
+    named = getattr(obj, "name", None)
+    data, name = _one(obj), name or (named if isinstance(named, str) else type(obj).__name__.lower())
     edges, y = (_numpy(getattr(data, key, None), key, name) for key in ("edge_index", "y"))
     n_nodes = _n_nodes(data, name)
     y = y.reshape(-1) if y.size == n_nodes else y
@@ -60,8 +61,12 @@ def from_pyg(obj: Any, name: str | None = None) -> GraphData:
     sources, targets = check_edge_index(edges, f"edge_index of {name}")
     check_endpoints(sources, targets, n_nodes)
     graph = undirected_graph(sources, targets, n_nodes)
-    train, val, test = _splits(obj, data, n_nodes, name)
-    return GraphData(name, _features(data, n_nodes, name), graph, _labels(y, name), train, val, test, source=name)
+    if hasattr(obj, "get_idx_split"):
+        split = obj.get_idx_split()
+        parts = [np.sort(split[part].numpy()).astype(np.int64) for part in ("train", "valid", "test")]
+    else:
+        parts = [_part(data, key, n_nodes, name) for key in ("train_mask", "val_mask", "test_mask")]
+    return GraphData(name, _features(data, n_nodes, name), graph, _labels(y, name), *parts, source=name)
 
 
 def _one(obj: Any) -> Any:
@@ -80,11 +85,6 @@ def _one(obj: Any) -> Any:
             advice="choose one of them, or pass all of them to FisherGraphEmbedding",
         )
     return obj[0]
-
-
-def _name(obj: Any) -> str:
-    name = getattr(obj, "name", None)
-    return name if isinstance(name, str) else type(obj).__name__.lower()
 
 
 def _numpy(tensor: Any, key: str, name: str) -> np.ndarray:
@@ -137,14 +137,6 @@ def _features(data: Any, n_nodes: int, name: str) -> Any:
         X = check_compressed(sp.csr_array(pieces, shape=shape), what)
     check_finite_rows(X, f"the features of {name}")
     return X
-
-
-def _splits(obj: Any, data: Any, n_nodes: int, name: str) -> list[Split]:
-    """The parts train, val and test, each None if there is none."""
-    if hasattr(obj, "get_idx_split"):
-        split = obj.get_idx_split()
-        return [np.sort(split[part].numpy()).astype(np.int64) for part in ("train", "valid", "test")]
-    return [_part(data, key, n_nodes, name) for key in ("train_mask", "val_mask", "test_mask")]
 
 
 def _part(data: Any, key: str, n_nodes: int, name: str) -> Split:

@@ -12,10 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._arrays import check_compressed
-from fishergraph.datasets.archive import Members
 from fishergraph.datasets.npz import node_labels
 from fishergraph.datasets.records import GraphData, check_nodes, undirected_graph
-from fishergraph.io.archives import check_npz
+from fishergraph.io.archives import Members, check_npz
 from fishergraph.io.files import unreadable
 from fishergraph.io.npz import integers, misfit, read_arrays, read_features
 

@@ -14,10 +14,9 @@ _MOST = 10_000_000
 def equal_mean_sets(
     n_sets: int = 400, n_members: int = 16, n_classes: int = 2, *, noise: float = 0.3, seed: int = 0
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Draw sets that have the same mean and differ in their modes.
+    """Make labelled sets that mean pooling cannot tell apart.
 
-    Half of the members of a set of class c lie near e_c, half near −e_c. They come in pairs x, −x, so the mean of every
-    set is zero, and mean pooling cannot tell the classes apart.
+    Members come in pairs x, −x, with x near e_c in a set of class c, so the mean of every set is zero.
 
     Parameters
     ----------
@@ -28,27 +27,27 @@ def equal_mean_sets(
     n_classes : int, default=2
         Number of classes, and of features.
     noise : float, default=0.3
-        Standard deviation of a member around its mode.
+        Standard deviation of the members.
     seed : int, default=0
-        Seed of the draws.
+        Random seed.
 
     Returns
     -------
     sets : list of arrays of shape (n_members, n_classes)
-        The sets, float64.
+        The sets.
     y : array of shape (n_sets,)
-        Their classes.
+        The class of every set.
 
     See Also
     --------
-    equal_mean_graph : The same with neighbourhoods in place of sets.
+    equal_mean_graph : The same for neighbourhoods.
 
     Examples
     --------
     >>> from fishergraph.datasets import equal_mean_sets
-    >>> sets, y = equal_mean_sets(10, n_members=4)
-    >>> len(sets), sets[0].shape
-    (10, (4, 2))
+    >>> sets, y = equal_mean_sets(100)
+    >>> len(sets), sets[0].shape, bool(abs(sets[0].mean()) < 1e-12)
+    (100, (16, 2), True)
     """
     pairs = _pairs(n_sets, n_members, noise)
     n_classes = check_integer(n_classes, "n_classes", least=2, most=1000)
@@ -61,7 +60,7 @@ def equal_mean_sets(
 def equal_mean_graph(
     n_nodes: int = 400, n_members: int = 16, n_classes: int = 2, *, noise: float = 0.3, seed: int = 0
 ) -> GraphData:
-    """Draw a graph whose neighbourhoods have the same mean and differ in their modes.
+    """Make a graph of labelled nodes whose neighbourhoods have the same mean.
 
     The features of labelled nodes are zero. Each is linked to pairs of unlabelled nodes (−1) with features x and −x, x
     near e_c for class c, drawn from `n_nodes` pairs that all nodes share. A quarter of the labelled nodes is for
@@ -72,28 +71,28 @@ def equal_mean_graph(
     n_nodes : int, default=400
         Number of labelled nodes.
     n_members : int, default=16
-        Members of a neighbourhood, an even number.
+        Members of a set, the neighbours of a labelled node, an even number.
     n_classes : int, default=2
         Number of classes, and of features.
     noise : float, default=0.3
-        Standard deviation of a member around its mode.
+        Standard deviation of the members.
     seed : int, default=0
-        Seed of the draws.
+        Random seed.
 
     Returns
     -------
     GraphData
-        The graph with `n_nodes` labelled and 2 `n_nodes` unlabelled nodes.
+        The graph.
 
     See Also
     --------
-    equal_mean_sets : The same with sets in place of neighbourhoods.
+    equal_mean_sets : The same for sets.
 
     Examples
     --------
     >>> from fishergraph.datasets import equal_mean_graph
-    >>> equal_mean_graph(10, n_members=4).n_nodes
-    30
+    >>> equal_mean_graph(100)
+    GraphData('equal-means': 300 nodes, 3,200 directed edges, 2 dense features, 3 classes, one split)
     """
     pairs = _pairs(n_nodes, n_members, noise)
     n_classes = check_integer(n_classes, "n_classes", least=2, most=1000)

@@ -6,27 +6,21 @@ are several), and the features in all other columns.
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import re
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from fishergraph._errors import FileFormatError
 from fishergraph.datasets.records import GraphData, Split, undirected_graph
 from fishergraph.graph import as_graph
-from fishergraph.io.archives import check_columns, check_gzip
+from fishergraph.io.archives import check_columns
 from fishergraph.io.files import check_folder, check_suffix, naming, replacing_all
 from fishergraph.io.npz import SUFFIXES
 
 TABLES = {suffix: separator for suffix, separator in SUFFIXES.items() if suffix != ".npz"}
 _WORDS = ("train", "val", "test")
-CELLS = 1 << 22  # cells of a block of rows in memory
 
 
 def table_paths(path: str | Path) -> tuple[Path, Path]:
@@ -38,36 +32,38 @@ def table_paths(path: str | Path) -> tuple[Path, Path]:
 
 
 def write_tables(data: GraphData, path: str | Path) -> tuple[Path, Path]:
-    """Write a graph as a table of nodes and a table of edges, in both directions.
+    """Write a table of edges and one of nodes, both or neither.
 
-    Both files appear complete or not at all. Labels are the names of classes, if they have names, and empty if a node
-    has none; features are x0, x1, ….
+    Edges go both ways. Labels are the names of classes, if they have names, and empty if a node has none. Features are
+    x0, x1, ….
 
     Parameters
     ----------
     data : GraphData
         The graph.
     path : str or path
-        The path of the tables without ``.nodes`` and ``.edges``; its suffix (.csv, .tsv, .parquet) decides the format.
+        `graph.csv` stands for the files `graph.edges.csv` and `graph.nodes.csv`; or .tsv, either with .gz, or .parquet.
 
     Returns
     -------
-    tuple of two paths
-        The tables of edges and of nodes.
+    edges, nodes : path
+        The files that were written.
 
     See Also
     --------
-    read_tables : Read them.
+    read_graph : Read them back.
 
     Examples
     --------
     >>> import tempfile
-    >>> from fishergraph.datasets import equal_mean_graph, read_tables, write_tables
+    >>> from fishergraph.datasets import equal_mean_graph, write_tables
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     edges, nodes = write_tables(equal_mean_graph(10), f"{folder}/graph.csv")
-    ...     read_tables(nodes).n_nodes
-    30
+    ...     edges, nodes = write_tables(equal_mean_graph(8, 2), f"{folder}/graph.csv")
+    ...     nodes.read_text().splitlines()[0]
+    '"id","label","split","x0","x1"'
     """
+    from fishergraph.io.arrow import write_table
+
     edges, nodes = table_paths(path)
     for target in (edges, nodes):
         check_folder(target)
@@ -76,10 +72,16 @@ def write_tables(data: GraphData, path: str | Path) -> tuple[Path, Path]:
     ids = ids.astype(str) if ids.dtype == object else ids
     ends = data.graph.tocoo()
     columns = {"source": lambda rows: ids[ends.row[rows]], "target": lambda rows: ids[ends.col[rows]]}
-    more = {"id": lambda rows: ids[rows], "label": _label_column(data)} | _split_columns(data)
+    classes = None if data.class_names is None else np.array([*data.class_names, ""])
+    labels = data.y if classes is None else classes[np.where(data.y < 0, len(classes) - 1, data.y)]
+    label = np.ma.masked_where(data.y < 0, labels)
+    more = {"id": ids.__getitem__, "label": label.__getitem__} | _split_columns(data)
+    names = [f"x{j}" for j in range(data.X.shape[1])]
     with replacing_all(edges, nodes) as (edges_part, nodes_part):
-        _write(edges, edges_part, columns, data.graph.nnz)
-        _write(nodes, nodes_part, more, data.n_nodes, data.X)
+        with naming(edges), edges_part.open("wb") as file:
+            write_table(file, check_suffix(edges, TABLES), columns, data.graph.nnz)
+        with naming(nodes), nodes_part.open("wb") as file:
+            write_table(file, check_suffix(nodes, TABLES), more, data.n_nodes, data.X, names)
     return edges, nodes
 
 
@@ -98,31 +100,28 @@ def _pair(path: Path) -> tuple[Path, Path] | None:
 
 
 def read_tables(path: str | Path, name: str | None = None) -> GraphData:
-    """Read a graph from tables of nodes and edges; edges are made undirected.
+    """Read a graph from a table of nodes and one of edges.
 
-    Labels that are non-negative integers are kept, others are numbered in the order of their text; empty ones are −1.
+    Edges go both ways. Labels that are non-negative integers are kept, others are numbered in the order of their text;
+    empty ones are −1.
 
     Parameters
     ----------
     path : str or path
-        The path of one of the tables, ``<name>.nodes.csv`` or ``<name>.edges.csv`` (or .tsv, .parquet).
+        One of the two files that `write_tables` makes.
     name : str, default=None
-        The name of the graph; None takes that of the files.
+        The name of the graph; by default that of the files.
 
     Returns
     -------
     GraphData
-        Features, adjacency, labels and splits.
+        Features, adjacency, labels and split.
 
     See Also
     --------
-    write_tables : Write such tables.
-
-    Examples
-    --------
-    >>> from fishergraph.datasets import read_tables
-    >>> read_tables("graph.nodes.csv")  # doctest: +SKIP
+    read_graph : Read a graph in any layout.
     """
+    from fishergraph.io.arrow import column_names, node_header
     from fishergraph.io.tables import read_columns, read_edges, read_nodes
 
     path = Path(path)
@@ -130,7 +129,9 @@ def read_tables(path: str | Path, name: str | None = None) -> GraphData:
     if pair is None:
         raise FileNotFoundError(f"'{path}' is not one of two tables of nodes and edges; see write_tables.")
     edges, nodes = pair
-    splits = _split_names(nodes)
+    columns = column_names(nodes, check_suffix(nodes, TABLES), node_header)
+    splits = [name for name in columns if re.fullmatch(r"split\d*", name)]
+    splits.sort(key=lambda name: int(name.removeprefix("split") or -1))
     ids, X, _ = read_nodes(nodes, drop=["label", *splits])
     graph = as_graph(read_edges(edges), node_ids=ids)
     if graph.weights is not None:
@@ -145,30 +146,6 @@ def read_tables(path: str | Path, name: str | None = None) -> GraphData:
     return GraphData(
         name, X, undirected_graph(sources, targets, len(ids)), y, *parts, ids=kept, class_names=names, source=str(path)
     )
-
-
-def _split_names(nodes: Path) -> list[str]:
-    """The columns of a node table that hold splits, in order."""
-    names = [name for name in _columns(nodes) if re.fullmatch(r"split\d*", name)]
-    return sorted(names, key=lambda name: int(name.removeprefix("split") or -1))
-
-
-def _columns(path: Path) -> list[str]:
-    """The names of a table's columns; none if it cannot be read, which `read_nodes` then explains."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    suffix = check_suffix(path, TABLES)
-    try:
-        if suffix.endswith(".gz"):
-            check_gzip(path)
-        if suffix == ".parquet":
-            return pq.read_schema(path).names
-        with gzip.open(path) if suffix.endswith(".gz") else path.open("rb") as file:
-            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-            return [name.strip() for name in next(csv.reader(text, delimiter=TABLES[suffix]), [])]
-    except (OSError, EOFError, ValueError, csv.Error, zlib.error, pa.ArrowException):
-        return []
 
 
 def _numbered(labels: list[Any]) -> tuple[np.ndarray, tuple[str, ...] | None]:
@@ -191,12 +168,6 @@ def _part(splits: list[list[Any]], word: str, nodes: Path) -> Split:
     return None if not parts else parts[0] if len(parts) == 1 else parts
 
 
-def _label_column(data: GraphData) -> Any:
-    names = None if data.class_names is None else np.array([*data.class_names, ""])
-    labels = data.y if names is None else names[np.where(data.y < 0, len(names) - 1, data.y)]
-    return lambda rows: np.ma.masked_where(data.y[rows] < 0, labels[rows])
-
-
 def _split_columns(data: GraphData) -> dict[str, Any]:
     columns = {}
     for k in range(data.n_splits):
@@ -206,34 +177,3 @@ def _split_columns(data: GraphData) -> dict[str, Any]:
                 column[part] = word
         columns["split" if data.n_splits == 1 else f"split{k}"] = column.__getitem__
     return columns
-
-
-def _write(path: Path, part: Path, columns: dict[str, Any], n_rows: int, X: Any = None) -> None:
-    """Write the table of `path` to `part` by blocks of rows; a column is a function of the rows."""
-    from fishergraph.io.arrow import write_blocks
-
-    width = 0 if X is None else X.shape[1]
-    step = max(CELLS // (width + len(columns)), 1)
-    schema = _block(columns, slice(0, 1), X).schema
-    blocks = (_block(columns, slice(start, min(start + step, n_rows)), X) for start in range(0, n_rows, step))
-    with naming(path), part.open("wb") as file:
-        write_blocks(file, check_suffix(path, TABLES), schema, blocks)
-
-
-def _block(columns: dict[str, Any], rows: slice, X: Any) -> Any:
-    """Some rows of the table."""
-    import pyarrow as pa
-
-    arrays = {name: _arrow(column(rows)) for name, column in columns.items()}
-    if X is not None:
-        block = X[rows].toarray() if sp.issparse(X) else X[rows]
-        arrays |= {f"x{j}": pa.array(np.ascontiguousarray(block[:, j])) for j in range(X.shape[1])}
-    return pa.table(arrays)
-
-
-def _arrow(values: Any) -> Any:
-    import pyarrow as pa
-
-    if isinstance(values, np.ma.MaskedArray):
-        return pa.array(np.asarray(values.data), mask=np.ma.getmaskarray(values))
-    return pa.array(values)

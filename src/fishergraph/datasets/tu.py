@@ -14,9 +14,7 @@ from 1:
 
 from __future__ import annotations
 
-import os
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +24,7 @@ from fishergraph._errors import FileFormatError
 from fishergraph.datasets.records import GraphSet
 from fishergraph.graph import as_graph
 from fishergraph.graphs import EdgeTags, Graphs
-from fishergraph.io.archives import check_zip
-from fishergraph.io.files import check_readable, check_regular, unreadable
+from fishergraph.io.archives import Members
 from fishergraph.io.npz import single
 
 _NEEDED = ("A", "graph_indicator", "graph_labels")
@@ -42,23 +39,18 @@ def read_tu(path: str | Path, name: str | None = None) -> GraphSet:
     Parameters
     ----------
     path : str or path
-        The folder or zip file.
+        A folder or a zip file.
     name : str, default=None
-        The prefix of the files; None takes the name of the folder.
+        The prefix of the files; by default the name of the folder.
 
     Returns
     -------
     GraphSet
-        Graphs and labels.
+        Graphs, labels and folds.
 
     See Also
     --------
-    load_graphs : Download and read a set of graphs.
-
-    Examples
-    --------
-    >>> from fishergraph.datasets import read_tu
-    >>> read_tu("MUTAG.zip")  # doctest: +SKIP
+    fishergraph.load_graphs : Load a set by name or path.
     """
     path = Path(path)
     name = name or path.name.removesuffix(".zip")
@@ -104,22 +96,12 @@ def holds_tu(path: Path) -> bool:
 
 def _texts(path: Path, name: str) -> dict[str, bytes]:
     """The contents of a set's files by the part of their name after NAME_."""
-    wanted = {f"{name}_{part}.txt": part for part in (*_NEEDED, *_OPTIONAL)}
     texts: dict[str, bytes] = {}
-    if path.is_dir():
-        files = {part: path / file for file, part in wanted.items() if os.path.lexists(path / file)}
-        for file in files.values():
-            check_regular(file)
-        texts = {part: file.read_bytes() for part, file in files.items()}
-    else:
-        head = check_readable(path)
-        try:
-            with zipfile.ZipFile(path) as archive:
-                check_zip(archive)
-                members = {Path(member).name: member for member in archive.namelist()}
-                texts = {wanted[f]: archive.read(members[f]) for f in wanted if f in members}
-        except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, zlib.error) as error:
-            raise unreadable(path, head, error) from error
+    with Members(path) as members:
+        for part in (*_NEEDED, *_OPTIONAL):
+            if (member := members.find(f"{name}_{part}.txt")) is not None:
+                with members.open(member) as stream:
+                    texts[part] = stream.read()
     missing = [f"{name}_{part}.txt" for part in _NEEDED if part not in texts]
     if missing:
         raise FileNotFoundError(

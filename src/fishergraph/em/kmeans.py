@@ -13,6 +13,7 @@ from array_api_compat import device as device_of
 from fishergraph._arrays import check_dense
 from fishergraph._errors import FewPointsWarning
 from fishergraph._parallel import block_rows, map_blocks, one_blas_thread, progress_steps, row_blocks
+from fishergraph._typing import Array, Rng, Rows
 from fishergraph._validation import look_up
 from fishergraph._warn import warn
 from fishergraph.device import device_kind
@@ -21,7 +22,7 @@ from fishergraph.em.unit import directions, row_lengths, stored, unit_rows
 # k-means++ over more points than this costs more than it brings (it reads all of them once per centre).
 _PLUSPLUS_POINTS = 16_384
 _CHUNKS = 8
-# Rows that are looked at together for more distinct ones.
+# Rows that are searched together for more distinct ones.
 _MORE = 64
 _BLOCK = 2048
 # Columns of the random projection in which many clusters of long vectors are told apart.
@@ -31,10 +32,10 @@ _SKETCH_WORK = 15_000_000_000
 
 
 def kmeans(
-    points: Any,
+    points: Rows,
     n_clusters: int,
     *,
-    rng: Any,
+    rng: Rng,
     spherical: bool = False,
     init: str = "random",
     n_iter: int = 4,
@@ -66,19 +67,19 @@ def kmeans(
 
 
 def _iterate_sketched(
-    points: Any, centres: Any, chosen: Any, spherical: bool, n_iter: int, rng: Any, n_jobs: int | None
+    points: Any, centres: Array, chosen: np.ndarray, spherical: bool, n_iter: int, rng: Any, n_jobs: int | None
 ) -> Any:
     """The centres after `n_iter` Lloyd iterations from the chosen rows.
 
     Many clusters of many long vectors are told apart in a random projection, which keeps distances; only the last
-    average is taken over the vectors themselves. Tensors are compared whole: a card multiplies fast.
+    average is taken over the vectors themselves. Tensors are compared as they are: a GPU multiplies fast.
     """
     bits = np.unpackbits(rng.integers(256, size=(points.shape[1], _SKETCH // 8), dtype=np.uint8), axis=1)
     projection = 2 * bits.astype(points.dtype) - 1
-    sketch, (whole, _) = np.empty((points.shape[0], _SKETCH), centres.dtype), stored(points)
+    sketch, (vectors, _) = np.empty((points.shape[0], _SKETCH), centres.dtype), stored(points)
 
     def fill(rows: slice) -> None:
-        sketch[rows] = unit_rows(whole[rows] @ projection) if spherical else whole[rows] @ projection
+        sketch[rows] = unit_rows(vectors[rows] @ projection) if spherical else vectors[rows] @ projection
 
     blocks = row_blocks(points.shape[0], _block_size(points, centres))
     map_blocks(
@@ -90,7 +91,7 @@ def _iterate_sketched(
     return _lloyd(sketch, seen, points, centres, spherical, n_jobs)
 
 
-def _squares_from(points: Any, origin: Any) -> Any:
+def _squares_from(points: Any, origin: Array) -> Any:
     """‖x_i − o‖² of every row."""
     if sp.issparse(points):
         return row_lengths(points) ** 2 - 2 * (points @ origin) + origin @ origin
@@ -106,17 +107,17 @@ def _dense(rows: Any) -> Any:
     return rows.toarray()
 
 
-def _distinct(points: Any, order: Any, n: int) -> Any:
-    """The first `n` row numbers along `order` whose rows differ from each other."""
+def _distinct(points: Rows, order: Array, n: int) -> Any:
+    """The first `n` row indices along `order` whose rows differ from each other."""
     if is_torch_array(points):
         return _distinct_on_device(points, order, n)
-    first: dict[bytes, Any] = {}  # the first row with these first entries: rows that differ early need no more looking
-    seen: set[bytes] = set()  # the rows that share theirs
+    first: dict[bytes, Any] = {}  # the first row with these first entries: most rows differ early
+    seen: set[bytes] = set()  # the rows that share their first entries
     kept: list[int] = []
-    looked_at = 0
-    while looked_at < len(order):
-        chunk = order[looked_at : looked_at + max(n - len(kept), _MORE)]
-        looked_at += len(chunk)
+    start = 0
+    while start < len(order):
+        chunk = order[start : start + max(n - len(kept), _MORE)]
+        start += len(chunk)
         rows = _dense(points[chunk])
         rows += 0.0  # −0.0 and 0.0 are one point
         for number, row in zip(chunk, rows, strict=True):
@@ -133,7 +134,7 @@ def _distinct(points: Any, order: Any, n: int) -> Any:
     return np.array(kept, dtype=np.int64)
 
 
-def _distinct_on_device(points: Any, order: Any, n: int) -> Any:
+def _distinct_on_device(points: Rows, order: Array, n: int) -> Any:
     """The same without a row leaving its device: four times as many rows nearly always hold enough that differ."""
     from fishergraph.ops.tensor_rows import first_distinct
 
@@ -143,13 +144,13 @@ def _distinct_on_device(points: Any, order: Any, n: int) -> Any:
     return order[kept[:n]]
 
 
-def _random_start(points: Any, n_clusters: int, rng: Any) -> Any:
-    """The numbers of distinct rows, at random."""
+def _random_start(points: Rows, n_clusters: int, rng: Rng) -> Any:
+    """The indices of distinct rows, at random."""
     return _distinct(points, rng.permutation(points.shape[0]), n_clusters)
 
 
-def _plusplus_start(points: Any, n_clusters: int, rng: Any) -> Any:
-    """The numbers of rows that k-means++ takes, of at most 16,384 of them."""
+def _plusplus_start(points: Rows, n_clusters: int, rng: Rng) -> Any:
+    """The indices of the rows that k-means++ takes, of at most 16,384 of them."""
     from sklearn.cluster import kmeans_plusplus
 
     rows = rng.permutation(points.shape[0])[: max(_PLUSPLUS_POINTS, n_clusters)]
@@ -157,21 +158,24 @@ def _plusplus_start(points: Any, n_clusters: int, rng: Any) -> Any:
     if len(distinct) < n_clusters:
         return distinct
     sample = points[rows]
-    # scikit-learn's takes NumPy arrays: a tensor's sample makes the one trip to the host.
+    # scikit-learn takes NumPy arrays: the sample of a tensor is copied to the host once.
     seen = np.asarray(sample.cpu()) if is_torch_array(sample) else sample
     with one_blas_thread():
         _, chosen = kmeans_plusplus(seen, n_clusters, random_state=int(rng.integers(2**31)))
     return rows[chosen]
 
 
-INITS: dict[str, Callable[[Any, int, Any], Any]] = {
+INITS: dict[str, Callable[[Rows, int, Rng], Any]] = {
     "random": _random_start,
     "k-means++": _plusplus_start,
 }
 
 
-def _lloyd(seen: Any, seen_centres: Any, points: Any, centres: Any, spherical: bool, n_jobs: int | None) -> Any:
-    """The centres after one assignment, of what is `seen` of the points, and one average, of the points themselves."""
+def _lloyd(seen: Rows, seen_centres: Array, points: Rows, centres: Array, spherical: bool, n_jobs: int | None) -> Any:
+    """The centres after one assignment and one average.
+
+    Assignment compares `seen`, the points or a projection of them; the average is taken over the points.
+    """
     xp, device = array_namespace(centres), device_of(centres)
     n, k = seen.shape[0], len(centres)
     origin, shifted, offset, coarse = _measured(seen_centres, spherical)
@@ -207,7 +211,7 @@ def _lloyd(seen: Any, seen_centres: Any, points: Any, centres: Any, spherical: b
     return new
 
 
-def _measured(centres: Any, spherical: bool) -> tuple[Any, Any, Any, Any]:
+def _measured(centres: Array, spherical: bool) -> tuple[Any, Any, Any, Any]:
     """(o, c − o, offset, grain): the score of a point is ⟨x, c − o⟩ − offset, rounded to 64 units in the last place of
     the largest ‖c − o‖². A zero point ties between unit centres; rounding must not decide for one of them."""
     xp = array_namespace(centres)
@@ -222,8 +226,8 @@ def _measured(centres: Any, spherical: bool) -> tuple[Any, Any, Any, Any]:
     return origin, shifted, xp.astype(offset, centres.dtype), 64 * xp.astype(xp.max(squares), centres.dtype)
 
 
-def _averages(centres: Any, sums: Any, counts: Any, spherical: bool) -> Any:
-    """The mean of each cluster, or its direction when spherical; the old centre where there is none. Eats the sums."""
+def _averages(centres: Array, sums: Array, counts: Array, spherical: bool) -> Any:
+    """The mean of each cluster, or its direction if spherical; the old centre if it has none. Overwrites the sums."""
     xp = array_namespace(centres)
     # Opposite vectors have no mean direction.
     sizes = row_lengths(sums) if spherical else xp.astype(counts, sums.dtype)
@@ -232,25 +236,25 @@ def _averages(centres: Any, sums: Any, counts: Any, spherical: bool) -> Any:
     return sums if bool(full.all()) else xp.where(full[:, None], sums, centres)
 
 
-def _block_size(points: Any, centres: Any) -> int:
-    """Rows whose scores fill a block on a card; on the CPU rows that take 4 MB, at least 256."""
+def _block_size(points: Rows, centres: Array) -> int:
+    """Rows whose scores fill a block on a GPU; on the CPU rows that take 4 MB, at least 256."""
     rows = 2**22 // max(1, points.shape[1] * centres.dtype.itemsize)
     return block_rows(device_kind(centres), 8 * len(centres), min(_BLOCK, max(256, rows)))
 
 
-def _restart(centres: Any, counts: Any, points: Any, loss: Any) -> None:
-    """The points of largest loss take the places of the empty clusters."""
+def _restart(centres: Array, counts: Any, points: Rows, loss: Array) -> None:
+    """The points of largest loss become the centres of the empty clusters."""
     xp = array_namespace(centres)
     (empty,) = xp.nonzero(counts == 0)
     worst = xp.argsort(-loss, stable=True)[: len(empty)]
     centres[empty[: len(worst)]] = _dense(points[worst])
 
 
-def _add_segments(rows: Any, labels: Any, sums: Any, scales: Any) -> Any:
+def _add_segments(rows: Any, labels: Any, sums: Any, scales: Array | None) -> Any:
     """sums[labels[i]] += [scales[i] ·] rows[i], in the order of the rows; returns how many rows each label has."""
     if is_torch_array(sums):
         xp = array_namespace(sums)
-        # A product with the indicators has one order of summation; scattered additions on a card have none.
+        # A product with the indicators has one order of summation; scattered additions on a GPU have none.
         picks = labels[None, :] == xp.arange(len(sums), device=device_of(sums))[:, None]  # (cluster, row)
         sums += xp.astype(picks, sums.dtype) @ rows
         return xp.sum(picks, axis=1)

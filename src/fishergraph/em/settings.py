@@ -1,15 +1,35 @@
-"""`EM`: how a multiset is projected onto the manifold, and how the anchors are learned."""
+"""`EM`: how a multiset is projected onto the manifold, and how the anchors are learned. The E-step by name."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from fishergraph._component import Component
 from fishergraph._errors import InputTypeError
+from fishergraph._typing import Array
 from fishergraph._validation import MOST_ITERATIONS, check_integer, check_number, look_up
-from fishergraph.em.anchors import METHODS
-from fishergraph.em.e_step import e_step_slack
+from fishergraph.family import relative_log_joint
+from fishergraph.family.base import log_softmax
+
+# Where the anchors of a Gaussian mixture come from.
+METHODS: dict[str, None] = dict.fromkeys(("kmeans", "spherical", "em", "random"))
+E_STEPS: dict[str, None] = dict.fromkeys(("posterior", "balanced", "unbalanced"))
+
+
+def posterior(points: Array, anchors: Array, variance: float = 1.0) -> Any:
+    """log α_ij = log p(z_i = j | x_i): the log-joint normalised over the anchors (Section 4.4), (point, anchor)."""
+    return log_softmax(relative_log_joint(points, anchors, variance))
+
+
+def e_step_slack(e_step: str, column_penalty: float) -> float:
+    """1/τ of the penalty on the anchors' masses in a set: ∞ is the posterior, 0 is balanced."""
+    look_up(E_STEPS, e_step, "e_step")
+    penalty = check_number(column_penalty, "column_penalty")
+    if e_step == "balanced":
+        return 0.0
+    return 1 / penalty if e_step == "unbalanced" and penalty > 1e-15 else math.inf
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,10 +90,13 @@ class EM(Component):
         return self.slack == math.inf
 
 
+_DEFAULT = EM()
+
+
 def choose_em(em: EM | None) -> EM:
     """Return the settings, the default ones for None."""
     if em is None:
-        return EM()
+        return _DEFAULT
     if not isinstance(em, EM):
         raise InputTypeError(parameter="em", value=em, expected="be an EM component or None", advice="pass EM(…)")
     return em

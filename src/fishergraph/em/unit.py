@@ -9,13 +9,17 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 
 from fishergraph._parallel import map_blocks, row_blocks
+from fishergraph._typing import Rows
+
+# What rounding leaves of a φ that is zero, beside points of length one, in units of the last place.
+NOISE = 16
 
 
-def unit_rows(points: Any, *, least: float = 0.0) -> Any:
+def unit_rows(points: Any, *, noise: float = 0.0) -> Any:
     """The rows divided by their lengths; a zero row stays zero. Dense, canonical CSR, or a tensor.
 
     A row is divided by its largest entry first, so that no square can overflow or vanish. Dense rows whose largest
-    entry is at most `least` are zero.
+    entry is at most `noise` units of the last place of 1 become zero: rounding must not become a direction.
     """
     if sp.issparse(points):
         counts = np.diff(points.indptr)
@@ -25,21 +29,17 @@ def unit_rows(points: Any, *, least: float = 0.0) -> Any:
         lengths = row_lengths(scaled)
         data /= np.repeat(np.where(lengths > 0, lengths, 1), counts)
         return scaled
+    xp = array_namespace(points)
+    least = noise * float(xp.finfo(points.dtype).eps) if noise else 0.0
     if not is_torch_array(points):
         from fishergraph.ops.unit_rows.numba import unit_rows as compiled
 
         return compiled(points, least)
-    xp = array_namespace(points)
     largest = xp.linalg.vector_norm(points, ord=float("inf"), axis=1, keepdims=True)
     scaled = points / xp.where(largest > least, largest, xp.full_like(largest, float("inf")))
     lengths = xp.linalg.vector_norm(scaled, axis=1, keepdims=True)
     scaled /= xp.where(lengths > 0, lengths, xp.ones_like(lengths))
     return scaled
-
-
-def noise_of(block: Any) -> float:
-    """What rounding leaves of a φ that is zero, beside points of length one: it must not become a direction."""
-    return 16 * float(array_namespace(block).finfo(block.dtype).eps)
 
 
 def row_lengths(points: Any) -> Any:
@@ -73,13 +73,13 @@ def directions(points: Any, n_jobs: int | None) -> Any:
         scales = np.empty(len(points), points.dtype)
         parts = row_blocks(len(points), 512)
         if all(map_blocks(lambda rows: row_scales_into(points[rows], scales[rows]), parts, n_jobs=n_jobs)):
-            live = scales > 0
-            return UnitRows(points, scales) if live.all() else UnitRows(points[live], scales[live])
+            nonzero = scales > 0
+            return UnitRows(points, scales) if nonzero.all() else UnitRows(points[nonzero], scales[nonzero])
     points = unit_rows(points)
-    live = row_lengths(points) > 0
-    return points if live.all() else points[live]
+    nonzero = row_lengths(points) > 0
+    return points if nonzero.all() else points[nonzero]
 
 
-def stored(points: Any) -> tuple[Any, Any]:
-    """(rows as they are in memory, the scales that make them what they stand for, or None)."""
+def stored(points: Rows) -> tuple[Any, Any]:
+    """(rows as they are in memory, the scales that make them unit vectors, or None)."""
     return (points.points, points.scales) if isinstance(points, UnitRows) else (points, None)

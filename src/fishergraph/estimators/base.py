@@ -11,13 +11,14 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._set_output import _get_output_config
+from sklearn.utils._set_output import _get_output_config  # pyright: ignore[reportPrivateUsage]
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fishergraph import _validation
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._progress import progress_bar
+from fishergraph._progress import Verbose, progress_bar, silent
 from fishergraph._repr import short_params
+from fishergraph._typing import RandomState
 from fishergraph._warn import each_warning_once
 from fishergraph.device import Device, Workspace, choose_device
 from fishergraph.em.settings import EM, choose_em
@@ -61,13 +62,19 @@ def _named_first(method: F) -> F:
     return call  # type: ignore[return-value]
 
 
-class NestedParams(BaseEstimator):
-    """An estimator whose parameters may be components, which a search reaches by ``name__option``.
+class FisherEstimator(BaseEstimator):
+    """The base of the estimators: model files, and components as parameters.
 
-    `_chosen` says how a parameter becomes its component: a name, a number or None stands for one.
+    A search reaches the options of a component by ``name__option``. `_chosen` says how a parameter becomes its
+    component: a name, a number or None stands for one.
     """
 
     _chosen: ClassVar[dict[str, Callable[[Any], Any]]] = {}
+
+    # The fitted attributes that every model file has, beside the records of `_state`.
+    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_",)
+
+    __repr__ = short_params
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name.
@@ -129,71 +136,6 @@ class NestedParams(BaseEstimator):
             params[parent] = component.set_params(**options)
         return super().set_params(**params)
 
-
-def _chosen_or_none(choose: Callable[[Any], Any], value: Any) -> Any:
-    try:
-        return choose(value)
-    except (InputError, InputTypeError):
-        return None
-
-
-class FisherTransformer(TransformerMixin, NestedParams):
-    """The base of the embeddings."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        for name in ("transform", "fit_transform"):
-            if name in vars(cls):
-                setattr(cls, name, _named_first(vars(cls)[name]))
-
-    device: str | Device
-    random_state: Any
-    n_jobs: int | None
-    verbose: Any
-    n_features_in_: int
-
-    _chosen: ClassVar[dict[str, Callable[[Any], Any]]] = {
-        "family": choose_family,
-        "em": choose_em,
-        "kernel": choose_kernel,
-        "device": choose_device,
-    }
-
-    # The fitted attributes that every model file has, beside the records of `_state`.
-    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_",)
-
-    __repr__ = short_params
-
-    def _seed_words(self) -> list[int]:
-        """Four words drawn from `random_state`: every stream of a fit comes from them."""
-        generator = check_random_state(_validation.check_random_seed(self.random_state))
-        return [int(word) for word in generator.randint(0, 2**32, size=4, dtype=np.uint32)]
-
-    def _run(self, workspace: Workspace, em: EM) -> Run:
-        """How the work of a call is run; raises before the work if the configured engine cannot do it.
-
-        A device is fed by one thread.
-        """
-        n_jobs = 1 if workspace.tensors else _validation.check_n_jobs(self.n_jobs)
-        run = Run(workspace, n_jobs, progress_bar(self.verbose))
-        run.engine(em)
-        return run
-
-    def _check_columns(self, X: Any, fitting: bool) -> None:
-        """Remember the number and names of the columns of X when fitting, compare them later."""
-        if hasattr(X, "layout"):  # a tensor
-            _validation.check_feature_count(self, X.shape[1], fitting)
-        else:
-            validate_data(self, X, reset=fitting, skip_check_array=True)
-
-    def _named(self, Z: Any, ids: Any) -> Any:
-        """Z as a table with these ids as its index, if the output is set to pandas; scikit-learn names the columns."""
-        if Z is None or ids is None or _get_output_config("transform", self)["dense"] != "pandas":
-            return Z
-        from pandas import DataFrame
-
-        return DataFrame(Z, index=ids)
-
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one safetensors file.
 
@@ -205,11 +147,11 @@ class FisherTransformer(TransformerMixin, NestedParams):
             The file; it appears complete or not at all.
         """
         check_is_fitted(self)
-        write_model(path, type(self).__name__, self.get_params(deep=False), vars(self), self._state())
+        write_model(path, type(self).__name__, self.get_params(deep=False), vars(self), self._state(), self._weights())
 
     @classmethod
     def load(cls, path: str | Path, *, device: str | Device | None = None) -> Self:
-        """Read a model that `save` wrote; its `transform` gives the same bits.
+        """Read a model that `save` wrote; it gives the same bits.
 
         Parameters
         ----------
@@ -235,6 +177,10 @@ class FisherTransformer(TransformerMixin, NestedParams):
         """The fitted records by name, for a model file."""
         raise NotImplementedError
 
+    def _weights(self) -> dict[str, np.ndarray]:
+        """Arrays of a model file beside those of the records."""
+        return {}
+
     def _restore(self, state: ModelState) -> None:
         """Take the fitted records of a model file, and raise unless they fit the parameters."""
         raise NotImplementedError
@@ -245,14 +191,97 @@ class FisherTransformer(TransformerMixin, NestedParams):
         family = getattr(self, "family", "gaussian-mixture")
         support = getattr(family, "support", family)
         tags.input_tags.positive_only = isinstance(support, str) and support in ("multinomial", "counts")
+        return tags
+
+
+def _chosen_or_none(choose: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return choose(value)
+    except (InputError, InputTypeError):
+        return None
+
+
+class FisherTransformer(TransformerMixin, FisherEstimator):
+    """The base of the embeddings."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in ("transform", "fit_transform"):
+            if name in vars(cls):
+                setattr(cls, name, _named_first(vars(cls)[name]))
+
+    device: str | Device
+    random_state: RandomState
+    n_jobs: int | None
+    verbose: Verbose
+    n_features_in_: int
+
+    _chosen: ClassVar[dict[str, Callable[[Any], Any]]] = {
+        "family": choose_family,
+        "em": choose_em,
+        "kernel": choose_kernel,
+        "device": choose_device,
+    }
+
+    def _seed_words(self) -> list[int]:
+        """Four words drawn from `random_state`: every stream of a fit comes from them."""
+        generator = check_random_state(_validation.check_random_seed(self.random_state))
+        return [int(word) for word in generator.randint(0, 2**32, size=4, dtype=np.uint32)]
+
+    def _run(self, workspace: Workspace, em: EM, costs: Callable[[], dict[str, float]]) -> Run:
+        """How the work of a call is run; raises before the work if the configured engine cannot do it.
+
+        A device is fed by one thread. Costs are counted if somebody looks at the progress.
+        """
+        n_jobs = 1 if workspace.tensors else _validation.check_n_jobs(self.n_jobs)
+        progress = progress_bar(self.verbose)
+        run = Run(workspace, n_jobs, progress, {} if progress is silent else costs())
+        run.engine(em)
+        expect = getattr(self.verbose, "expect", None)
+        if expect is not None:
+            expect(run.costs)
+        return run
+
+    def _check_columns(self, X: Any, fitting: bool) -> None:
+        """Remember the number and names of the columns of X when fitting, compare them later."""
+        if not hasattr(X, "layout"):
+            validate_data(self, X, reset=fitting, skip_check_array=True)
+        elif fitting:  # a tensor, which scikit-learn does not count
+            self.n_features_in_ = X.shape[1]
+            vars(self).pop("feature_names_in_", None)
+        elif X.shape[1] != self.n_features_in_:
+            raise InputError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
+                "as input; pass the features it was fitted with.",
+                parameter="X",
+                value=X.shape[1],
+            )
+
+    def _named(self, Z: Any, ids: Any) -> Any:
+        """Z as a table with these ids as its index, if the output is set to pandas; scikit-learn names the columns."""
+        if Z is None or ids is None or _get_output_config("transform", self)["dense"] != "pandas":
+            return Z
+        from pandas import DataFrame
+
+        return DataFrame(Z, index=ids)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
 def make_layer(
-    n_anchors: Any, dim: Any, *, family: str | Family, em: EM | None, kernel: str | Kernel, reading: str, unit: bool,
+    n_anchors: int,
+    dim: int,
+    *,
+    family: str | Family,
+    em: EM | None,
+    kernel: str | Kernel,
+    reading: str,
+    unit: bool,
     rule: Rule | None = None,
-) -> Layer:  # fmt: skip
+) -> Layer:
     """The settings of a layer from the parameters of an estimator, validated together.
 
     `unit` says whether points are unit vectors, `rule` makes the multisets.

@@ -9,7 +9,7 @@ unit vector of log(1 + number of edges with the tag) at the node.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +33,7 @@ class NodeCode:
     """The fitted code of nodes: which parts it has, and what each has learned.
 
     parts : the names of `PARTS`, in their order.
-    tags, degrees, cores, edge_tags : sorted arrays of what is known, or None.
+    tags, degrees, cores, edge_tags : sorted arrays of what fit has seen, or None.
     standard : the map that standardises features, or None.
     """
 
@@ -47,7 +47,7 @@ class NodeCode:
     __repr__ = short_repr
 
     def __call__(self, graphs: Graphs) -> Any:
-        """The coded nodes, (node, column) float32: CSR where no part is dense."""
+        """The coded nodes, (node, column) float32: CSR if no part is dense."""
         if graphs.edge_tags is None and graphs.graph.n_edges == 0:
             graphs = changed(graphs, edge_tags=NO_EDGE_TAGS)
         for part in self.parts:
@@ -58,12 +58,12 @@ class NodeCode:
         return np.concatenate([part.toarray() if sp.issparse(part) else part for part in coded], axis=1)
 
 
-def fit_code(graphs: Graphs, inputs: Any) -> NodeCode:
+def fit_code(graphs: Graphs, inputs: str | Sequence[str]) -> NodeCode:
     """The code of the nodes of these graphs; `inputs` is "auto", all there is and the degrees, or names of parts."""
     if graphs.edge_tags is not None and not len(graphs.edge_tags.tags):
         graphs = changed(graphs, edge_tags=None)
     if isinstance(inputs, str) and inputs == "auto":
-        parts = tuple(name for name, part in PARTS.items() if part.auto and part.known(graphs))
+        parts = tuple(name for name, part in PARTS.items() if part.auto and part.present(graphs))
     else:
         parts = part_names(inputs)
         for name in parts:
@@ -89,14 +89,14 @@ def fit_code(graphs: Graphs, inputs: Any) -> NodeCode:
     return NodeCode(parts, **learned)
 
 
-def part_names(inputs: Any) -> tuple[Any, ...]:
+def part_names(inputs: str | Sequence[str]) -> tuple[Any, ...]:
     """The names in `inputs`; a single one stands for itself."""
     several = isinstance(inputs, (list, tuple)) or (isinstance(inputs, np.ndarray) and inputs.ndim > 0)
     return tuple(inputs) if several else (inputs,)
 
 
 def degrees_of(graphs: Graphs) -> np.ndarray:
-    """The number of neighbours of every node; a self-loop is none."""
+    """The number of neighbours of every node, without self-loops."""
     graph = graphs.graph
     rows = np.repeat(np.arange(graph.n_nodes), np.diff(graph.indptr))
     return np.diff(graph.indptr) - np.bincount(rows[rows == graph.indices], minlength=graph.n_nodes)
@@ -116,16 +116,22 @@ def cores_of(graphs: Graphs) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Part:
-    """One part of the code: whether graphs have it, how its absence is worded, its matrix, and if "auto" takes it."""
+    """One part of the code.
 
-    known: Callable[[Graphs], bool]
+    present : whether graphs have it.
+    missing : what graphs without it lack, for an error.
+    code : its matrix.
+    auto : whether "auto" takes it.
+    """
+
+    present: Callable[[Graphs], bool]
     missing: str
     code: Callable[[NodeCode, Graphs], Any]
     auto: bool = True
 
     def check(self, graphs: Graphs) -> None:
-        """Raise where the graphs lack what this part codes."""
-        if not self.known(graphs):
+        """Raise if the graphs lack what this part codes."""
+        if not self.present(graphs):
             raise InputError(
                 parameter="graphs",
                 expected=f"have {self.missing}",
@@ -135,8 +141,8 @@ class _Part:
 
 
 def _features(code: NodeCode, graphs: Graphs) -> np.ndarray:
-    standard: Any = code.standard
-    X = _checked(graphs)
+    assert code.standard is not None
+    standard, X = code.standard, _checked(graphs)
     if X.shape[1] != standard.n_outputs:
         raise InputError(
             parameter="graphs",
@@ -151,7 +157,7 @@ def _features(code: NodeCode, graphs: Graphs) -> np.ndarray:
 
 
 def name_node(graphs: Graphs) -> Callable[[int], str]:
-    """row number → how an error calls it."""
+    """row index → its name in an error."""
 
     def name(row: int) -> str:
         number = int(np.searchsorted(graphs.graph_ptr, row, side="right")) - 1
@@ -161,8 +167,10 @@ def name_node(graphs: Graphs) -> Callable[[int], str]:
 
 
 def _checked(graphs: Graphs) -> Any:
-    """The features in float32, dense or CSR, all of them finite; in float64 where some are beyond 2²⁴, whose digits
-    float32 would lose before they are centred."""
+    """The finite features in float32, dense or CSR; in float64 if some are beyond 2²⁴.
+
+    float32 would lose digits of those before they are centred.
+    """
     X = as_floats(graphs.X, "features")
     _arrays.check_finite_rows(X, name_row=name_node(graphs))
     values, indptr = stored_entries(X)
@@ -172,28 +180,26 @@ def _checked(graphs: Graphs) -> Any:
     return X if largest > EXACT_IN_SINGLE else X.astype(np.float32, copy=False)
 
 
-def _one_hot(columns: np.ndarray, known: np.ndarray, n_columns: int) -> sp.csr_array:
-    """Rows with a one in the given column where it is known, else zeros."""
-    indptr = np.concatenate([[0], np.cumsum(known)])
-    return sp.csr_array((np.ones(indptr[-1], np.float32), columns[known], indptr), shape=(len(columns), n_columns))
+def _one_hot(columns: np.ndarray, present: np.ndarray, n_columns: int) -> sp.csr_array:
+    """Rows with a one in the column if it is present, else zeros."""
+    indptr = np.concatenate([[0], np.cumsum(present)])
+    return sp.csr_array((np.ones(indptr[-1], np.float32), columns[present], indptr), shape=(len(columns), n_columns))
 
 
-def _find(values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(place among the known, whether it is there) of every value; texts are compared with texts."""
-    if len(values) and values.dtype.kind != known.dtype.kind:
+def _find(values: np.ndarray, learned: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(index among the learned values, whether it is one of them) of every value; texts are compared with texts."""
+    if len(values) and values.dtype.kind != learned.dtype.kind:
+        kind = "texts" if learned.dtype.kind == "U" else "integers"
         raise InputError(
-            parameter="tags",
-            expected=f"be {('texts' if known.dtype.kind == 'U' else 'integers')}, as in fit",
-            got=f"{values.dtype}",
-            advice="convert them",
+            parameter="tags", expected=f"be {kind}, as in fit", got=f"{values.dtype}", advice="convert them"
         )
-    places = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    return places, known[places] == values
+    indices = np.minimum(np.searchsorted(learned, values), len(learned) - 1)
+    return indices, learned[indices] == values
 
 
 def _tags(code: NodeCode, graphs: Graphs) -> sp.csr_array:
-    known: Any = code.tags
-    return _one_hot(*_find(np.asarray(graphs.tags), known), len(known))
+    assert code.tags is not None
+    return _one_hot(*_find(np.asarray(graphs.tags), code.tags), len(code.tags))
 
 
 def _degrees(code: NodeCode, graphs: Graphs) -> sp.csr_array:
@@ -204,20 +210,22 @@ def _cores(code: NodeCode, graphs: Graphs) -> sp.csr_array:
     return _nearest(cores_of(graphs), code.cores)
 
 
-def _nearest(values: np.ndarray, known: Any) -> sp.csr_array:
-    """Rows with a one at the known value that is nearest, of two the smaller."""
-    right = np.clip(np.searchsorted(known, values), 1 if len(known) > 1 else 0, len(known) - 1)
+def _nearest(values: np.ndarray, learned: np.ndarray | None) -> sp.csr_array:
+    """Rows with a one at the learned value that is nearest, of two the smaller."""
+    assert learned is not None
+    right = np.clip(np.searchsorted(learned, values), 1 if len(learned) > 1 else 0, len(learned) - 1)
     left = np.maximum(right - 1, 0)
-    nearest = np.where(values - known[left] <= known[right] - values, left, right)
-    return _one_hot(nearest, np.ones(len(values), dtype=bool), len(known))
+    nearest = np.where(values - learned[left] <= learned[right] - values, left, right)
+    return _one_hot(nearest, np.ones(len(values), dtype=bool), len(learned))
 
 
 def _edge_tags(code: NodeCode, graphs: Graphs) -> sp.csr_array:
-    given: Any = graphs.edge_tags
-    known: Any = code.edge_tags
-    places, seen = _find(given.tags, known)
-    ends = (given.nodes[seen], places[seen])
-    counts = sp.csr_array(sp.coo_array((np.ones(len(ends[0]), np.float32), ends), shape=(graphs.n_nodes, len(known))))
+    assert code.edge_tags is not None
+    assert graphs.edge_tags is not None
+    indices, present = _find(graphs.edge_tags.tags, code.edge_tags)
+    ends = (graphs.edge_tags.nodes[present], indices[present])
+    shape = (graphs.n_nodes, len(code.edge_tags))
+    counts = sp.csr_array(sp.coo_array((np.ones(len(ends[0]), np.float32), ends), shape=shape))
     counts.data = np.log1p(counts.data)
     return sp.csr_array(unit_rows(counts))
 

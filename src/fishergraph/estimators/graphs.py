@@ -7,8 +7,10 @@ and after each of its stages one layer reads every graph as the multiset of its 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -19,17 +21,18 @@ from fishergraph import _arrays, _validation
 from fishergraph._component import Component
 from fishergraph._errors import FewPointsWarning, InputError, InputTypeError
 from fishergraph._parallel import one_blas_thread
-from fishergraph._progress import progress_bar
+from fishergraph._progress import Verbose, progress_bar
+from fishergraph._typing import RandomState, Rows, Sets
 from fishergraph._warn import each_warning_once
+from fishergraph.costs import check_memory, layer_costs, stack_costs
 from fishergraph.device import Device, Workspace, choose_device
 from fishergraph.em.settings import EM, choose_em
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_same, check_unchanged, make_layer
 from fishergraph.estimators.graph_input import NodeCode, fit_code, name_node, part_names
 from fishergraph.estimators.inputs import InputSettings, build_sets, in_host_workspace
-from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.model_checks import check_layer, check_stack, check_unit_spread, code_width
 from fishergraph.estimators.node import STACK_PARAMETERS, FisherEmbedding
-from fishergraph.estimators.sets import check_standard, fit_layer, run_layer
+from fishergraph.estimators.sets import check_standard, fit_layer, written
 from fishergraph.estimators.state import ModelState
 from fishergraph.family import Family, GaussianMixture, choose_family
 from fishergraph.family.base import unit_normalize
@@ -38,6 +41,8 @@ from fishergraph.kernel_map import Identity, Kernel, Nystrom, choose_kernel
 from fishergraph.layer import READINGS, Layer
 from fishergraph.multiset import choose_multiset
 from fishergraph.stack import Pass, Stack
+
+GraphsLike: TypeAlias = object  # anything that `as_graphs` takes
 
 # Parameters of the node embedding that the graph embedding has itself, or has no use for.
 _OWN = ("structure", "device", "random_state", "n_jobs", "verbose")
@@ -167,8 +172,8 @@ class _GraphInput(NamedTuple):
     """The nodes of all graphs as points, their multisets, those of the graphs, and the workspace."""
 
     X: Any
-    sets: Any
-    graphs: Any
+    sets: Sets
+    graphs: Sets
     workspace: Workspace
 
 
@@ -233,11 +238,11 @@ class FisherGraphEmbedding(FisherTransformer):
         nodes: FisherEmbedding | None = None,
         readout: Readout | str | None = None,
         *,
-        inputs: Any = "auto",
+        inputs: str | Sequence[str] = "auto",
         device: str | Device = "cpu",
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
-        verbose: Any = False,
+        verbose: Verbose = False,
     ):
         self.nodes = nodes
         self.readout = readout
@@ -255,7 +260,7 @@ class FisherGraphEmbedding(FisherTransformer):
             params = {"nodes": clone(params.get("nodes", self.nodes)), **params}
         return super().set_params(**params)
 
-    def fit(self, graphs: Any, y: Any = None) -> Self:
+    def fit(self, graphs: GraphsLike, y: object = None) -> Self:
         """Learn the code of the nodes, the node layers and the readouts from the graphs.
 
         Parameters
@@ -274,7 +279,9 @@ class FisherGraphEmbedding(FisherTransformer):
         self._fit(graphs, want_output=False)
         return self
 
-    def fit_transform(self, graphs: Any, y: Any = None) -> Any:
+    def fit_transform(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, graphs: GraphsLike, y: object = None
+    ) -> Any:
         """Fit, and return the embedding of the same graphs, in one pass.
 
         Parameters
@@ -290,7 +297,7 @@ class FisherGraphEmbedding(FisherTransformer):
         return self._fit(graphs, want_output=True)
 
     @each_warning_once()
-    def transform(self, graphs: Any) -> Any:
+    def transform(self, graphs: GraphsLike) -> Any:
         """Return the embedding of the graphs; nothing is learned.
 
         Parameters
@@ -307,7 +314,7 @@ class FisherGraphEmbedding(FisherTransformer):
         settings = self._settings()
         self._check_unchanged(settings)
         X, sets, members, workspace = self._read(graphs, settings, self.code_)
-        run = self._run(workspace, settings.readout.em)
+        run = self._run(workspace, settings.readout.em, partial(_costs, settings, X, sets, members, fitting=False))
 
         def put(array: Any) -> Any:
             return workspace.put(array, X.dtype)
@@ -317,20 +324,21 @@ class FisherGraphEmbedding(FisherTransformer):
             stages = Pass(self.stack_.moved(put), X, sets, run, keep_last=True).stages()
             for stage, layer in zip(stages, self.readouts_, strict=True):
                 if layer is not None:
-                    stage.run()
-                    title = _title(stage.name)
-                    blocks.append(run_layer(layer.moved(put), stage.points, members, run, X.dtype, title=title))
+                    stage.run(run)
+                    assert stage.points is not None
+                    readout = layer.moved(put).over(stage.points, members, run)
+                    blocks.append(written(readout, members.n_sets, run, X.dtype, title=_title(stage.name)))
             return _joined(settings, blocks)
 
     @all_or_nothing
-    def _fit(self, graphs: Any, *, want_output: bool) -> Any:
+    def _fit(self, graphs: GraphsLike, *, want_output: bool) -> Any:
         settings = self._settings()
         seed = np.random.SeedSequence(self._seed_words())
-        found = as_graphs(graphs, undirected=self._rule().undirected)
-        self.code_ = fit_code(found, self.inputs)
-        X, sets, members, workspace = self._read(found, settings, self.code_)
+        union = as_graphs(graphs, undirected=self._rule().undirected)
+        self.code_ = fit_code(union, self.inputs)
+        X, sets, members, workspace = self._read(union, settings, self.code_)
         self.n_features_in_ = X.shape[1]
-        run = self._run(workspace, settings.readout.em)
+        run = self._run(workspace, settings.readout.em, partial(_costs, settings, X, sets, members, fitting=True))
         streams = [workspace.stream(child) for child in seed.spawn(2 * len(settings.stack.names))]
         # Nodes with only tags and degrees have few distinct vectors: fewer centres than asked for are normal.
         quiet = each_warning_once(silence=(FewPointsWarning,))
@@ -343,11 +351,10 @@ class FisherGraphEmbedding(FisherTransformer):
                 if weight == 0:
                     readouts.append(None)
                     continue
-                stage.run()
-                layer, block = fit_layer(
-                    settings.readout, stage.points, members, run, rng, X.dtype, title=_title(stage.name),
-                    want_output=want_output,
-                )  # fmt: skip
+                stage.run(run)
+                assert stage.points is not None
+                options: dict[str, Any] = {"title": _title(stage.name), "want_output": want_output}
+                layer, block = fit_layer(settings.readout, stage.points, members, run, rng, X.dtype, **options)
                 readouts.append(layer.moved(workspace.fetch))
                 blocks.append(block)
             self.stack_, self.readouts_ = inner.stack.moved(workspace.fetch), tuple(readouts)
@@ -360,7 +367,7 @@ class FisherGraphEmbedding(FisherTransformer):
     def _settings(self) -> _Settings:
         """The parameters, validated."""
         choose_device(self.device)
-        stack = choose_nodes(self.nodes)._settings()
+        stack = choose_nodes(self.nodes).settings()
         kernel = stack.input_kernel if isinstance(stack.input_kernel, Nystrom) else Nystrom(bandwidth=1.0)
         stack = replace(stack, input_kernel=kernel)
         readout = choose_readout(self.readout)
@@ -389,7 +396,7 @@ class FisherGraphEmbedding(FisherTransformer):
         inputs = [name if isinstance(name, str) else repr(name) for name in part_names(self.inputs)]
         return {"nodes.multiset": self._rule(), "inputs": inputs, "readout.unit": settings.unit}
 
-    def _read(self, graphs: Any, settings: _Settings, code: NodeCode) -> _GraphInput:
+    def _read(self, graphs: GraphsLike, settings: _Settings, code: NodeCode) -> _GraphInput:
         """The nodes of the graphs and their multisets, validated, in the workspace of the run."""
         rule, stack = self._rule(), settings.stack
         graphs = graphs if isinstance(graphs, Graphs) else as_graphs(graphs, undirected=rule.undirected)
@@ -412,8 +419,8 @@ class FisherGraphEmbedding(FisherTransformer):
             from fishergraph.ops.tensor_edges import moved_sets
 
             members: Any = moved_sets(members, X.device)
-        beside = 2 * settings.readout.n_anchors * X.shape[0]
-        check_memory(stack, X, sets, workspace, want_output=False, beside=beside)
+        more = 2 * settings.readout.n_anchors * X.shape[0]
+        check_memory(stack, X, sets, workspace, want_output=False, more=more)
         return _GraphInput(X, sets, members, workspace)
 
     def _state(self) -> dict[str, Any]:
@@ -438,7 +445,7 @@ class FisherGraphEmbedding(FisherTransformer):
                 if stack.normalize:
                     check_unit_spread(layer.theta, f"readout{t}")
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Return the names of the columns: phi0_0, phi0_1, …, phi1_0, ….
 
         A name has the stage and the position in it; psi stands for phi with a kernel map.
@@ -457,6 +464,17 @@ class FisherGraphEmbedding(FisherTransformer):
         names = zip(self.stack_.names, self.readouts_, strict=True)
         kept = [(name, layer) for name, layer in names if layer is not None]
         return np.array([f"{_block(name, layer)}_{k}" for name, layer in kept for k in range(layer.n_outputs)], object)
+
+
+def _costs(settings: _Settings, X: Rows, sets: Sets, members: Sets, *, fitting: bool) -> dict[str, float]:
+    """The cost of every part of a call, by its title."""
+    stack, costs = settings.stack, stack_costs(settings.stack, X, sets, fitting=fitting)
+    stages = zip(stack.names, stack.asked_widths(X.shape[1], sets), stack.block_weights, strict=True)
+    for name, width, weight in stages:
+        if weight > 0:
+            width = X.shape[1] if stack.reads_counts and name == "psi0" else width
+            costs |= layer_costs(settings.readout, members, width, _title(name), fitting=fitting)
+    return costs
 
 
 def _title(stage: str) -> str:

@@ -10,16 +10,17 @@ import scipy.sparse as sp
 from array_api_compat import is_torch_array
 from sklearn.utils.validation import check_array
 
-from fishergraph import _alignment, _arrays
+from fishergraph import _arrays, _records
 from fishergraph._arrays import as_floats, check_column_names
 from fishergraph._errors import EndpointError, InputError, InputTypeError, UnknownNodeError
 from fishergraph._optional import require
 from fishergraph._progress import Progress, costing, silent
+from fishergraph._typing import GraphLike, MatrixLike, Rows, Sets
 from fishergraph.device import NUMPY, Device, Workspace
 from fishergraph.family import Family, GaussianMixture
 from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
 from fishergraph.io.columns import edge_table
-from fishergraph.multiset import Neighbourhood, Rule, singletons
+from fishergraph.multiset import LiftedSets, Multisets, Neighbourhood, Rule, singletons
 from fishergraph.ops import choose_engine
 from fishergraph.structural import structural_features
 
@@ -53,7 +54,7 @@ class NodeInput(NamedTuple):
     """X and its multisets in the workspace of a run, and the ids of the rows, if they have any."""
 
     X: Any
-    sets: Any
+    sets: Sets
     workspace: Workspace
     ids: Any
 
@@ -61,12 +62,13 @@ class NodeInput(NamedTuple):
 # --- X and graph -------------------------------------------------------------------------------------------
 
 
-def check_no_graph(y: Any, X: Any, graph: Any) -> None:
+def check_no_graph(y: object, X: MatrixLike, graph: GraphLike) -> None:
     """Raise if a graph was passed as y, which is ignored."""
     if y is None:
         return
     package, length = type(y).__module__.partition(".")[0], _length(y)
-    square = sp.issparse(y) and y.shape[0] == y.shape[1]
+    shape: Any = getattr(y, "shape", None)
+    square = sp.issparse(y) and shape[0] == shape[1]
     other = None not in (length, _length(X)) and length != _length(X) if X is not None else graph is None
     if isinstance(y, Graph) or package in ("networkx", "igraph", "torch_geometric") or square or other:
         raise InputTypeError(
@@ -84,7 +86,7 @@ def _length(values: Any) -> int | None:
     return shape[0] if shape else len(values) if isinstance(values, (list, tuple)) else None
 
 
-def check_same_source(X: Any, graph: Any, *, structural: bool, needs_graph: bool) -> None:
+def check_same_source(X: MatrixLike, graph: GraphLike, *, structural: bool, needs_graph: bool) -> None:
     """Raise if a fitted model gets features or a graph though it was fitted without, or the reverse.
 
     Features for a model that was fitted without are allowed: a user may have computed the structural ones.
@@ -112,7 +114,9 @@ def check_same_source(X: Any, graph: Any, *, structural: bool, needs_graph: bool
         )
 
 
-def read_host(X: Any, graph: Any, settings: InputSettings, structural: Callable[[Graph], Any]) -> tuple[Any, Any, Any]:
+def read_host(
+    X: MatrixLike, graph: GraphLike, settings: InputSettings, structural: Callable[[Graph], Any]
+) -> tuple[Any, Multisets | LiftedSets, Any]:
     """Return X as NumPy or CSR, the multisets of the graph, and the ids of the rows.
 
     The ids are the index of a DataFrame X, else the node ids of the graph, else None. `structural(graph)` makes the
@@ -120,11 +124,10 @@ def read_host(X: Any, graph: Any, settings: InputSettings, structural: Callable[
     """
     if X is None and graph is None:
         raise InputTypeError("X or graph must be given, got None for both; pass features, a graph, or both.")
-    if graph is not None:
-        graph = _labelled_graph(X, graph, settings.rule.undirected)
-    ids = getattr(X, "index", None) if hasattr(X, "iloc") else getattr(graph, "ids", None)
-    X = host_rows(X if X is not None else structural(graph), settings)  # type: ignore[arg-type]
-    return *_host_sets(X, graph, settings), ids
+    labelled = None if graph is None else _labelled_graph(X, graph, settings.rule.undirected)
+    ids = getattr(X, "index", None) if hasattr(X, "iloc") else getattr(labelled, "ids", None)
+    features: Any = structural(labelled) if X is None and labelled is not None else X
+    return *_host_sets(host_rows(features, settings), labelled, settings), ids
 
 
 def structure_of(graph: Graph, structure: str, *, dim: int, seed: int, progress: Progress) -> Any:
@@ -133,22 +136,23 @@ def structure_of(graph: Graph, structure: str, *, dim: int, seed: int, progress:
         return structural_features(graph, structure, dim=dim, seed=seed)
 
 
-def read_nodes(X: Any, graph: Any, settings: InputSettings, structural: Callable[[Graph], Any]) -> NodeInput:
+def read_nodes(
+    X: MatrixLike, graph: GraphLike, settings: InputSettings, structural: Callable[[Graph], Any]
+) -> NodeInput:
     """Return X, its multisets, the workspace and the row ids.
 
     Tensors stay tensors, on their device. NumPy and CSR matrices stay in host memory: a device reads them in blocks.
     """
     if is_torch_array(X):
-        X = tensor_rows(X, settings)
-        sets = _tensor_sets(X, graph, settings)
-        return NodeInput(*in_tensor_workspace(X, sets, settings), None)
-    X, sets, ids = read_host(X, graph, settings, structural)
-    return NodeInput(*in_host_workspace(X, sets, settings.device), ids)
+        tensor = tensor_rows(X, settings)
+        return NodeInput(*in_tensor_workspace(tensor, _tensor_sets(tensor, graph, settings), settings), None)
+    rows, sets, ids = read_host(X, graph, settings, structural)
+    return NodeInput(*in_host_workspace(rows, sets, settings.device), ids)
 
 
 def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Graph:
     """The graph with its nodes in the order of X, if X and the graph name them."""
-    labels, rows = _alignment.row_labels(X), _length(X)
+    labels, rows = _records.row_labels(X), _length(X)
     graph = edge_table(graph) if isinstance(graph, list) else graph
     order: dict[str, Any] = {"node_ids": labels} if labels is not None and names_nodes(graph) else {}
     if rows and lists_edges(graph):
@@ -160,25 +164,21 @@ def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Graph:
         raise error.revised(parameter="the index of X") from error
     except EndpointError as error:
         raise error.revised(advice="repair the edge or pass X with a row per node") from error
-    except ValueError as error:  # its wording is that of a call of as_graph
-        if isinstance(error, InputError):
-            raise
-        said = str(error).replace("node_ids", "the index of X").replace("a larger n_nodes", "X with a row per node")
-        raise InputError(said, parameter="graph") from error
     if rows and table is not None and (graph.ids is not None or graph.n_nodes < rows):
         if graph.ids is not None:  # some rows have no edge, or the ids are not row numbers
-            _alignment.check_counted(graph.ids, rows)
+            _records.check_counted(graph.ids, rows)
         graph = as_graph(table, undirected=undirected, n_nodes=rows)
-    _alignment.check_same_order(labels, graph.ids)
+    if labels is not None:
+        _records.check_same_order(labels, graph.ids)
     return graph
 
 
 # --- rows --------------------------------------------------------------------------------------------------
 
 
-def host_rows(X: Any, settings: InputSettings) -> Any:
+def host_rows(X: MatrixLike, settings: InputSettings) -> Any:
     """Return X as a C-ordered float matrix or CSR, with finite entries in the support of the family."""
-    rows = as_floats(X, "X")
+    rows: Any = as_floats(X, "X")
     options: Any = {"accept_sparse": "csr", "dtype": rows.dtype, "ensure_all_finite": False}
     rows = check_array(rows, input_name="X", **options)
     check_column_names(X)
@@ -208,14 +208,14 @@ def tensor_rows(X: Any, settings: InputSettings) -> Any:
 # --- multisets ---------------------------------------------------------------------------------------------
 
 
-def _host_sets(X: Any, graph: Graph | None, settings: InputSettings) -> tuple[Any, Any]:
+def _host_sets(X: Rows, graph: Graph | None, settings: InputSettings) -> tuple[Any, Multisets | LiftedSets]:
     """Return X and its multisets; without a graph every row is its own, or has no members if these are lifted."""
     rule = settings.rule
     if graph is None and not rule.lifts:
         return X, singletons(X.shape[0])
     if graph is None:
         graph = as_graph(sp.csr_array((X.shape[0], X.shape[0])))
-    _alignment.check_same_rows(X.shape[0], graph.n_nodes)
+    _records.check_same_rows(X.shape[0], graph.n_nodes)
     _arrays.check_weight_scale(graph.weights, X.dtype)
     return build_sets(X, graph, settings)[:2]
 
@@ -251,7 +251,12 @@ def _tensor_sets(X: Any, graph: Any, settings: InputSettings) -> Any:
     pair: tuple[Any, Any] = graph if isinstance(graph, tuple) and len(graph) == 2 else (graph, None)
     here = all(is_torch_array(part) and part.device == device for part in pair if part is not None)
     if graph is not None and here and isinstance(rule, Neighbourhood):
-        options = {"closed": rule.closed, "weights": rule.weights, "undirected": rule.undirected, "dtype": X.dtype}
+        options: dict[str, Any] = {
+            "closed": rule.closed,
+            "weights": rule.weights,
+            "undirected": rule.undirected,
+            "dtype": X.dtype,
+        }
         return edge_neighbourhoods(*pair, X.shape[0], **options)
     if graph is not None:
         graph = _labelled_graph(X, graph, rule.undirected)
@@ -269,20 +274,20 @@ def torch_device(device: Device) -> Any:
     return devices.find_device(device.name)
 
 
-def in_host_workspace(X: Any, sets: Any, device: Device) -> tuple[Any, Any, Workspace]:
+def in_host_workspace(X: Rows, sets: Multisets | LiftedSets, device: Device) -> tuple[Any, Sets, Workspace]:
     """Host arrays in their workspace: NumPy, or tensors of a device that reads X in blocks."""
     if device.name == "cpu" and not choose_engine(device="cpu").tensors:
         return X, sets, NUMPY
-    found = torch_device(device)
+    target = torch_device(device)
     from fishergraph.ops.tensor_edges import moved_sets
     from fishergraph.ops.tensor_rows import HostRows
     from fishergraph.ops.torch_device import tensor_workspace
 
-    workspace = tensor_workspace(found, precision=device.precision, host_output=True)
-    return HostRows(X, found), moved_sets(sets, found), workspace
+    workspace = tensor_workspace(target, precision=device.precision, host_output=True)
+    return HostRows(X, target), moved_sets(sets, target), workspace
 
 
-def in_tensor_workspace(X: Any, sets: Any, settings: InputSettings) -> tuple[Any, Any, Workspace]:
+def in_tensor_workspace(X: Any, sets: Sets, settings: InputSettings) -> tuple[Any, Sets, Workspace]:
     """Validated tensors, and the workspace of their device."""
     from fishergraph.ops.tensor_rows import SparseRows
     from fishergraph.ops.torch_device import tensor_workspace

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fishergraph._typing import Array
 from fishergraph._validation import check_number
 from fishergraph.estimators.graph_input import PARTS, NodeCode
 from fishergraph.family.diagonal_mixture import DiagonalMixtureTheta
@@ -17,7 +18,7 @@ from fishergraph.family.gaussian import GaussianTheta
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
 from fishergraph.family.multinomial import MultinomialTheta
 from fishergraph.family.von_mises_fisher import MOST_LENGTH, VonMisesFisherMixture, VonMisesFisherTheta
-from fishergraph.kernel_map import Identity, Kernel, KernelMap, NystromMap, ProjectionMap, Standardize, StandardMap
+from fishergraph.kernel_map import Kernel, KernelMap, NystromMap, ProjectionMap, Standardize, StandardMap
 from fishergraph.layer import Layer
 from fishergraph.stack import Stack
 from fishergraph.walk import WalkMap
@@ -49,7 +50,7 @@ def check_map(kernel_map: KernelMap, name: str) -> None:
         _check_unit(_matrix(kernel_map.directions, f"{name}.directions"), f"{name}.directions")
 
 
-def check_theta(theta: Any, name: str) -> None:
+def check_theta(theta: object, name: str) -> None:
     """Raise unless the parts of θ_0 fit each other and are parameters of their family."""
     _THETAS[type(theta)](theta, name)
 
@@ -91,7 +92,7 @@ def _check_von_mises_fisher(theta: VonMisesFisherTheta, name: str) -> None:
     if not np.linalg.norm(means, axis=1).max() <= MOST_LENGTH + 1e-5:
         raise ValueError(f"{name}.means must be shorter than one; get the file again.")
     expected = VonMisesFisherMixture().concentrations(theta._replace(concentrations=None))
-    if not np.allclose(theta.concentrations, expected, rtol=_SLACK, atol=_SLACK):
+    if not np.allclose(np.asarray(theta.concentrations), expected, rtol=_SLACK, atol=_SLACK):
         raise ValueError(f"{name}.concentrations must be those of the means; get the file again.")
 
 
@@ -141,38 +142,40 @@ def check_stack(stack: Stack, width: int, slots: int) -> None:
         points = walk.n_outputs
     unit = stack.unit_points or isinstance(input_map, StandardMap)
     for t, layer in enumerate(stack.layers, 1):
-        check_layer(layer, points * slots, f"layer{t}", mapped=stack.maps_layer(t))
+        check_layer(layer, points * slots, f"layer{t}")
         if unit:
             check_unit_spread(layer.theta, f"layer{t}")
         points = layer.n_outputs
 
 
-def check_layer(layer: Layer, width: int, name: str, *, mapped: bool = True) -> None:
-    """Raise unless a layer is over points of that width and fits its settings, with a kernel map if `mapped`."""
+def check_layer(layer: Layer, width: int, name: str) -> None:
+    """Raise unless a layer is over points of that width and fits its settings."""
     family, kernel_map = layer.family, layer.kernel_map
     assert kernel_map is not None
-    if not isinstance(layer.theta, family.theta):
+    kind: type = family.theta
+    if not isinstance(layer.theta, kind):
         raise ValueError(f"{name} must have the parameters of {family!r}, got others; get the file again.")
     found = family.n_features(family.mean_statistics(layer.theta).shape[1])
     if found != width:
         raise ValueError(f"{name} must be over points of {width} columns, got {found}; get the file again.")
-    kernel = layer.kernel if mapped else Identity()
-    _check_kind(kernel.accepts(kernel_map), kernel, kernel_map, name)
-    _check_inputs(kernel_map, name, layer.phi_width(layer.theta))
+    _check_kind(layer.kernel.accepts(kernel_map), layer.kernel, kernel_map, name)
+    n_anchors = family.mean_statistics(layer.theta).shape[0]
+    _check_inputs(kernel_map, name, layer.phi_width(n_anchors, width))
     if (layer.root is None) != (family.fisher != "exact"):
         raise ValueError(f"{name} must have a Fisher matrix exactly if fisher='exact'; get the file again.")
     if layer.root is not None:
-        size = family.width(family.mean_statistics(layer.theta).shape[0], width)
+        size = family.width(n_anchors, width)
         _shaped(layer.root, f"{name}.fisher_root", size, size)
         _check_size(layer.root, f"{name}.fisher_root", _MOST_FISHER_ROOT)
-    if family.tangent == "score" and isinstance(layer.theta, MultinomialTheta) and layer.theta.probabilities.min() == 0:
+    counts = isinstance(layer.theta, MultinomialTheta) and family.tangent == "score"
+    if counts and not np.asarray(layer.theta.probabilities).all():
         raise ValueError(f"{name}.probabilities must be positive for tangent='score', got 0; get the file again.")
 
 
-def check_unit_spread(theta: Any, name: str) -> None:
-    """Raise where variances are smaller than those of distinct points of length about one can be."""
+def check_unit_spread(theta: object, name: str) -> None:
+    """Raise if variances are smaller than those of distinct points of length about one can be."""
     if isinstance(theta, DiagonalMixtureTheta):
-        least, variances = theta.variances.min(), theta.variances
+        least, variances = np.asarray(theta.variances).min(), theta.variances
     elif isinstance(theta, GaussianTheta):
         least, variances = np.linalg.eigvalsh(theta.covariances[0].astype(np.float64))[0], theta.covariances
     else:
@@ -209,25 +212,26 @@ def code_width(code: NodeCode) -> int:
 # --- arrays ----------------------------------------------------------------------------------------------
 
 
-def _matrix(array: Any, name: str) -> np.ndarray:
+def _matrix(array: object, name: str) -> np.ndarray:
     return _shaped(array, name, None, None)
 
 
-def _flat(array: Any, name: str) -> np.ndarray:
+def _flat(array: object, name: str) -> np.ndarray:
     return _shaped(array, name, None)
 
 
-def _shaped(array: Any, name: str, *shape: int | None) -> np.ndarray:
+def _shaped(array: object, name: str, *shape: int | None) -> np.ndarray:
     """The array, if it holds floats in this shape; None is any length but zero."""
-    known = isinstance(array, np.ndarray) and array.dtype in (np.float32, np.float64) and array.ndim == len(shape)
-    if not known or not all(n == m if m is not None else n > 0 for n, m in zip(array.shape, shape, strict=True)):
-        asked = ", ".join("n" if m is None else str(m) for m in shape)
-        got = f"{array.dtype} of {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
-        raise ValueError(f"{name} must be floats of shape ({asked}), got {got}; get the file again.")
-    return array
+    if isinstance(array, np.ndarray):
+        fits = array.dtype in (np.float32, np.float64) and array.ndim == len(shape)
+        if fits and all(n == m if m is not None else n > 0 for n, m in zip(array.shape, shape, strict=True)):
+            return array
+    asked = ", ".join("n" if m is None else str(m) for m in shape)
+    got = f"{array.dtype} of {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+    raise ValueError(f"{name} must be floats of shape ({asked}), got {got}; get the file again.")
 
 
-def _most(array: np.ndarray) -> float:
+def _most(array: Array) -> float:
     """A number whose square, and whose products with features, stay in the type."""
     return 1e16 if array.dtype == np.float32 else 1e150
 
@@ -236,8 +240,8 @@ def _least_variance(array: np.ndarray) -> float:
     return 1e-36 if array.dtype == np.float32 else 1e-300
 
 
-def _check_size(array: np.ndarray, name: str, most: float) -> None:
-    if not np.abs(array).max() <= most:
+def _check_size(array: Array, name: str, most: float) -> None:
+    if not np.abs(np.asarray(array)).max() <= most:
         raise ValueError(f"{name} must lie between -{most:g} and {most:g}, got others; get the file again.")
 
 
@@ -246,12 +250,13 @@ def _check_unit(rows: np.ndarray, name: str) -> None:
         raise ValueError(f"{name} must be unit vectors, got longer ones; get the file again.")
 
 
-def _check_positive(array: np.ndarray, name: str) -> None:
-    if not array.min() > 0:
-        raise ValueError(f"{name} must be positive, got {array.min():g}; get the file again.")
+def _check_positive(array: Array, name: str) -> None:
+    least = float(np.min(np.asarray(array)))
+    if not least > 0:
+        raise ValueError(f"{name} must be positive, got {least:g}; get the file again.")
 
 
-def _check_weights(log_weights: Any, name: str, n_anchors: int) -> None:
+def _check_weights(log_weights: object, name: str, n_anchors: int) -> None:
     """Raise unless these are the logarithms of weights that sum to one."""
     logs = _shaped(log_weights, f"{name}.log_weights", n_anchors).astype(np.float64)
     if not logs.min() >= _LEAST_LOG or not logs.max() <= _SLACK or not abs(np.exp(logs).sum() - 1) <= _SLACK:
@@ -259,7 +264,7 @@ def _check_weights(log_weights: Any, name: str, n_anchors: int) -> None:
 
 
 def _check_spread(means: np.ndarray, variances: Any, name: str, most_squares: float = _MOST_SQUARES) -> None:
-    """Raise where the squares of means, in units of the variances, are more than these, or leave their type."""
+    """Raise if the squares of means, in units of the variances, are more than these, or leave their type."""
     most = _most(means)
     _check_size(means, name, most)
     with np.errstate(over="ignore"):
@@ -271,7 +276,7 @@ def _check_spread(means: np.ndarray, variances: Any, name: str, most_squares: fl
         )
 
 
-def _check_kind(accepted: bool, kernel: Kernel, kernel_map: Any, name: str) -> None:
+def _check_kind(accepted: bool, kernel: Kernel, kernel_map: object, name: str) -> None:
     if not accepted:
         raise ValueError(
             f"{name} must have a map of {kernel!r}, got a {type(kernel_map).__name__}; get the file again."

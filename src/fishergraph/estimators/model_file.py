@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -102,7 +102,7 @@ def _arrays(file: Any, path: Path, kind: Kind) -> dict[str, np.ndarray]:
 
 
 @contextmanager
-def reading_model(path: str | Path) -> Iterator[None]:
+def reading_model(path: str | Path) -> Generator[None]:
     """Turn whatever goes wrong while a model is made of a file into a `FileFormatError` of that file."""
     try:
         yield
@@ -114,7 +114,7 @@ def reading_model(path: str | Path) -> Iterator[None]:
         raise FileFormatError(f"{path} holds a model that cannot be used: {error}", path=path) from None
 
 
-def only(entry: Any, known: Iterable[str]) -> dict[str, Any]:
+def only(entry: object, known: Iterable[str]) -> dict[str, Any]:
     """An object of the header; raises KeyError for a name in it that is not known."""
     if not isinstance(entry, dict):
         raise TypeError(f"{entry!r} instead of an object")
@@ -206,7 +206,7 @@ def given_params(params: Any) -> dict[str, Any]:
     return {name: _from_plain(value) for name, value in params.items()}
 
 
-def _from_plain(value: Any) -> Any:
+def _from_plain(value: object) -> Any:
     if isinstance(value, list):
         return tuple(_from_plain(entry) for entry in value)
     if not isinstance(value, dict):
@@ -226,7 +226,7 @@ _ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not a name")
     return value
@@ -238,7 +238,7 @@ def pack_attributes(fitted: Mapping[str, Any]) -> dict[str, Any]:
     return {name: list(value) if name == "feature_names_in_" else _plain(value) for name, value in packed.items()}
 
 
-def unpack_attributes(entry: Any) -> dict[str, Any]:
+def unpack_attributes(entry: object) -> dict[str, Any]:
     """The attributes that `pack_attributes` wrote, validated."""
     attributes = {name: _ATTRIBUTES[name](value) for name, value in only(entry, _ATTRIBUTES).items()}
     names, n_features = attributes.get("feature_names_in_"), attributes["n_features_in_"]

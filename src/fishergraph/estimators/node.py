@@ -14,13 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _validation
 from fishergraph._parallel import one_blas_thread
-from fishergraph._progress import announce, progress_bar
+from fishergraph._progress import Verbose, progress_bar
+from fishergraph._typing import Array, GraphLike, MatrixLike, RandomState
 from fishergraph._warn import each_warning_once
-from fishergraph.costs import size_of
+from fishergraph.costs import check_memory, stack_costs
 from fishergraph.device import Device, choose_device
 from fishergraph.em.settings import EM
+from fishergraph.estimators.arguments import features_and_graph
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_same, check_unchanged, make_layer
-from fishergraph.estimators.given import features_and_graph
 from fishergraph.estimators.inputs import (
     InputSettings,
     NodeInput,
@@ -29,15 +30,14 @@ from fishergraph.estimators.inputs import (
     read_nodes,
     structure_of,
 )
-from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.model_checks import check_stack
 from fishergraph.estimators.state import ModelState
 from fishergraph.family import Family
-from fishergraph.kernel_map import Kernel, choose_kernel
+from fishergraph.kernel_map import Kernel
 from fishergraph.multiset import Rule, choose_multiset
 from fishergraph.presets import choose_preset
 from fishergraph.published import PublishedMixture, PublishedNystrom
-from fishergraph.stack import Most, Pass, Stack, Stage, Write, stack_costs
+from fishergraph.stack import Pass, Stack
 from fishergraph.structural import describe_structure
 from fishergraph.walk import Walk, choose_walk
 
@@ -57,7 +57,7 @@ STACK_PARAMETERS = {
 
 
 class FisherEmbedding(FisherTransformer):
-    """Embed the nodes of a graph, without labels, in one pass.
+    """Embed the nodes of a graph with the geometry of a statistical manifold, without labels, in one pass.
 
     Each layer takes the multiset of every node's neighbours, projects it onto a mixture by EM that starts at anchors
     learned from the data, and maps the whitened tangent vector by a kernel map. The output is the concatenation of the
@@ -158,9 +158,9 @@ class FisherEmbedding(FisherTransformer):
         counts: bool = False,
         block_weights: Sequence[float] | None = None,
         device: str | Device = "cpu",
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
-        verbose: Any = False,
+        verbose: Verbose = False,
     ):
         self.n_layers = n_layers
         self.n_anchors = n_anchors
@@ -205,9 +205,7 @@ class FisherEmbedding(FisherTransformer):
 
     @classmethod
     def published_code(cls, **changes: Any) -> Self:
-        """Return an estimator with the rule of the authors' published code.
-
-        That rule is not the published method.
+        """Return an estimator with the rule of the authors' published code, which is not the published method.
 
         Parameters
         ----------
@@ -224,10 +222,11 @@ class FisherEmbedding(FisherTransformer):
         >>> FisherEmbedding.published_code(n_layers=3)
         FisherEmbedding(n_layers=3, family=PublishedMixture(), kernel=PublishedNystrom(), walk=None)
         """
-        return cls(**{"family": PublishedMixture(), "kernel": PublishedNystrom(), "walk": None, **changes})
+        rule: dict[str, Any] = {"family": PublishedMixture(), "kernel": PublishedNystrom(), "walk": None}
+        return cls(**{**rule, **changes})
 
-    def fit(self, X: Any = None, y: Any = None, *, graph: Any = None) -> Self:
-        """Learn the input map, anchors and landmarks.
+    def fit(self, X: MatrixLike = None, y: object = None, *, graph: GraphLike = None) -> Self:
+        """Learn the input map, anchors and landmarks from the rows of X and the graph on them.
 
         Parameters
         ----------
@@ -252,12 +251,14 @@ class FisherEmbedding(FisherTransformer):
         self._fit(X, graph, want_output=False)
         return self
 
-    def fit_transform(self, X: Any = None, y: Any = None, *, graph: Any = None) -> Any:
-        """Fit, and return the embedding of the same rows, in one pass.
+    def fit_transform(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, X: MatrixLike = None, y: object = None, *, graph: GraphLike = None
+    ) -> Any:
+        """Fit, and return the embedding of the same rows in one pass, with the bits of `fit` and `transform`.
 
         Parameters
         ----------
-        X, y, graph : matrix, ignored, graph
+        X, y, graph
             See `fit`.
 
         Returns
@@ -269,12 +270,12 @@ class FisherEmbedding(FisherTransformer):
         return self._fit(X, graph, want_output=True)
 
     @each_warning_once()
-    def transform(self, X: Any = None, *, graph: Any = None) -> Any:
-        """Return the embedding of the rows of the same graph, or of another one.
+    def transform(self, X: MatrixLike = None, *, graph: GraphLike = None) -> Any:
+        """Return the embedding of the rows of X: the same graph, a larger one, or another one. Nothing is learned.
 
         Parameters
         ----------
-        X, graph : matrix and graph
+        X, graph
             See `fit`. A graph is needed if the fit had one, and must be left out if it had none.
 
         Returns
@@ -284,89 +285,86 @@ class FisherEmbedding(FisherTransformer):
         """
         check_is_fitted(self)
         fitted = self._unchanged()
-        X, sets, workspace, ids = self._read(X, graph, fitting=False)
-        check_memory(fitted, X, sets, workspace, want_output=True)
-        announce(self.verbose, stack_costs(fitted, X, size_of(sets), fitting=False))
-        run = self._run(workspace, fitted.layer.em)
+        rows, sets, workspace, ids = self._read(X, graph, fitted, fitting=False)
+        check_memory(fitted, rows, sets, workspace, want_output=True)
+        run = self._run(workspace, fitted.layer.em, partial(stack_costs, fitted, rows, sets, fitting=False))
         with one_blas_thread(), workspace.working(self.n_jobs):
-            stack = fitted.moved(lambda array: workspace.put(array, X.dtype))
-            output = _Output(stack, sets.n_sets, workspace, X.dtype, stack.widths)
-            for stage in Pass(stack, X, sets, run).stages():
-                output.take(stage)
-            return self._named(sets.pooled(output.joined()), ids)
+            stack = fitted.moved(lambda array: workspace.put(array, rows.dtype))
+            return self._named(sets.pooled(_embedding(Pass(stack, rows, sets, run), stack.widths)), ids)
 
     @all_or_nothing
-    def _fit(self, X: Any, graph: Any, *, want_output: bool) -> Any:
-        settings = self._settings()
-        words = self._seed_words()
+    def _fit(self, X: MatrixLike, graph: GraphLike, *, want_output: bool) -> Any:
+        settings, words = self.settings(), self._seed_words()
         self.structure_seed_ = words[0]
-        X, sets, workspace, ids = self._read(X, graph, fitting=True)
-        check_memory(settings, X, sets, workspace, want_output=want_output)
-        announce(self.verbose, stack_costs(settings, X, size_of(sets), fitting=True))
-        streams = np.random.SeedSequence(words).spawn(len(settings.names))
-        run = self._run(workspace, settings.layer.em)
+        rows, sets, workspace, ids = self._read(X, graph, settings, fitting=True)
+        check_memory(settings, rows, sets, workspace, want_output=want_output)
+        run = self._run(workspace, settings.layer.em, partial(stack_costs, settings, rows, sets, fitting=True))
+        seeds = np.random.SeedSequence(words).spawn(len(settings.block_weights))
         with one_blas_thread(), workspace.working(self.n_jobs):
-            inner = Pass(
-                settings,
-                X,
-                sets,
-                run,
-                streams=[workspace.stream(seed) for seed in streams],
-                want_last=want_output,
-            )
-            widths = settings.asked_widths(X.shape[1], sets.slots, Most.of(sets))
-            output = _Output(settings, sets.n_sets, workspace, X.dtype, widths)
-            for stage in inner.stages():
-                if want_output:
-                    output.take(stage)
-            self.stack_ = inner.stack.moved(workspace.fetch)
+            streams = [workspace.stream(seed) for seed in seeds]
+            fitting = Pass(settings, rows, sets, run, streams=streams, want_last=want_output)
+            Z = _embedding(fitting, settings.asked_widths(rows.shape[1], sets)) if want_output else None
+            for _ in () if want_output else fitting.stages():
+                pass  # every stage is learned, and run if the next one needs it
+            self.stack_ = fitting.stack.moved(workspace.fetch)
             self.multiset_, self._structure = choose_multiset(self.multiset), self.structure
-            return self._named(sets.pooled(output.joined()), ids) if want_output else None
+            return self._named(sets.pooled(Z), ids) if want_output else None
 
     def _unchanged(self) -> Stack:
         """The fitted stack with the weights of today; raises if another parameter was changed after the fit."""
-        settings = self._settings()
+        settings = self.settings()
         check_unchanged(self.stack_, settings, STACK_PARAMETERS)
         today = {"multiset": choose_multiset(self.multiset), "structure": self.structure}
         check_same({"multiset": self.multiset_, "structure": self._structure}, today)
         return replace(self.stack_, block_weights=settings.block_weights)
 
     def check(self) -> None:
-        """Raise an `InputError` unless every parameter is valid."""
-        self._settings()
+        """Raise an `InputError` unless every parameter is valid; `fit` does the same first."""
+        self.settings()
 
-    def _settings(self) -> Stack:
-        """The parameters as the settings of a stack, validated."""
+    def settings(self) -> Stack:
+        """Return the parameters as the settings of a stack, validated.
+
+        Returns
+        -------
+        Stack
+            The settings, with nothing learned.
+        """
         choose_device(self.device)
         describe_structure(self.structure)  # an unknown kind is refused even if X is given
         rule = choose_multiset(self.multiset)
         n_layers = _validation.check_integer(self.n_layers, "n_layers", least=0, most=_validation.MOST_LAYERS)
         normalize = _validation.check_flag(self.normalize, "normalize")
         layer = make_layer(
-            self.n_anchors, self.dim, family=self.family, em=self.em, kernel=self.kernel, unit=normalize, rule=rule,
+            self.n_anchors,
+            self.dim,
+            family=self.family,
+            em=self.em,
+            kernel=self.kernel,
             reading="both" if _validation.check_flag(self.counts, "counts") else "means",
-        )  # fmt: skip
+            unit=normalize,
+            rule=rule,
+        )
         walk = choose_walk(self.walk)
         if layer.family.support == "counts" or rule.lifts:
             walk = None
         n_stages = n_layers + 1 + (walk is not None)
         return Stack(
             layer=layer,
-            input_kernel=choose_kernel(self.kernel),
+            input_kernel=layer.kernel,
             walk=walk,
             n_layers=n_layers,
             normalize=normalize,
             block_weights=_validation.check_block_weights(self.block_weights, n_stages),
         )
 
-    def _read(self, X: Any, graph: Any, *, fitting: bool) -> NodeInput:
+    def _read(self, X: MatrixLike, graph: GraphLike, settings: Stack, *, fitting: bool) -> NodeInput:
         """X and the graph, validated, in the workspace of the run."""
         X, graph = features_and_graph(X, graph, fitting=fitting)
         if fitting:
             self.structural_, self.needs_graph_ = X is None, graph is not None
         else:
             check_same_source(X, graph, structural=self.structural_, needs_graph=self.needs_graph_)
-        settings = self._settings()
         progress = progress_bar(self.verbose)
         inputs = InputSettings(
             rule=choose_multiset(self.multiset),
@@ -388,13 +386,11 @@ class FisherEmbedding(FisherTransformer):
     def _restore(self, state: ModelState) -> None:
         rule = choose_multiset(self.multiset)
         self.multiset_, self._structure = rule, self.structure
-        self.stack_ = state.stack("stack", self._settings())
+        self.stack_ = state.stack("stack", self.settings())
         check_stack(self.stack_, rule.n_columns(self.n_features_in_), rule.slots)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the columns: psi0_0, …, walk_0, …, psi1_0, ….
-
-        A name has the stage and the position in it.
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """Return the names of the columns: psi0_0, …, walk_0, …, psi1_0, …: stage and position in it.
 
         Parameters
         ----------
@@ -412,38 +408,24 @@ class FisherEmbedding(FisherTransformer):
         return np.array([f"{name}_{k}" for name, width in stages for k in range(width)], dtype=object)
 
 
-class _Output:
-    """The concatenation of the kept stages, √weight · ψ, written while each block of rows is in cache (Eq. 2).
+def _embedding(stages: Pass, widths: list[int]) -> Any:
+    """√weight · ψ of the kept stages side by side (Eq. 2), written while each block of rows is in cache.
 
-    It is allocated at the largest widths; if the data gave fewer landmarks it is cut at the end.
+    The array is allocated at the largest widths; if the data gave fewer landmarks it is cut at the end.
     """
+    stack, workspace, output, used = stages.stack, stages.run.workspace, None, 0
+    for stage, weight in zip(stages.stages(), stack.block_weights, strict=True):
+        if weight == 0:
+            continue
+        if output is None:
+            output = workspace.empty_output((stages.sets.n_sets, sum(stack.kept(widths))), stages.X.dtype)
+        columns, scale, used = output[:, used : used + stage.n_outputs], math.sqrt(weight), used + stage.n_outputs
+        stage.run(stages.run, partial(_write, columns, scale))
+    result = workspace.result(output)
+    if used == result.shape[1]:
+        return result
+    return array_namespace(result).asarray(result[:, :used], copy=True)
 
-    def __init__(self, stack: Stack, n_rows: int, workspace: Any, dtype: Any, widths: list[int]):
-        self.weights = dict(zip(stack.names, stack.block_weights, strict=True))
-        self.shape, self.workspace, self.dtype = (n_rows, sum(stack.kept(widths))), workspace, dtype
-        self.array: Any = None
-        self.used = 0
 
-    def take(self, stage: Stage) -> None:
-        """Run a stage, and write its block if it has a weight."""
-        weight = self.weights[stage.name]
-        stage.run(self._writer(stage.n_outputs, math.sqrt(weight)) if weight > 0 else None)
-
-    def _writer(self, width: int, scale: float) -> Write:
-        if self.array is None:
-            self.array = self.workspace.empty_output(self.shape, self.dtype)
-        self.used += width
-        columns = self.array[:, self.used - width : self.used]
-
-        def write(rows: slice, block: Any) -> None:
-            columns[rows] = block if scale == 1 else block * scale
-
-        return write
-
-    def joined(self) -> Any:
-        """The output, without the columns that no stage has filled."""
-        result = self.workspace.result(self.array)
-        if self.used == result.shape[1]:
-            return result
-        cut = result[:, : self.used]
-        return array_namespace(cut).asarray(cut, copy=True)
+def _write(columns: Array, scale: float, rows: slice, block: Array) -> None:
+    columns[rows] = block if scale == 1 else block * scale

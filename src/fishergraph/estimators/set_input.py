@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, ValuesView
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +15,7 @@ from fishergraph import _arrays
 from fishergraph._arrays import real_array, unmasked
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._records import unchecked
+from fishergraph._typing import Rows, Sets
 from fishergraph.device import Workspace
 from fishergraph.estimators.inputs import (
     InputSettings,
@@ -25,17 +26,21 @@ from fishergraph.estimators.inputs import (
 )
 from fishergraph.multiset import Multisets
 
+# What users pass: a list of matrices, an array, (points, indptr), or a column of a table; validation names the rest.
+SetsLike: TypeAlias = object
+WeightsLike: TypeAlias = object  # one array per set, or one of all members
+
 
 class SetInput(NamedTuple):
-    """The points of all members, the multisets over them, the workspace, and row number → its name in an error."""
+    """The points of all members, the multisets over them, the workspace, and row index → its name in an error."""
 
     points: Any
-    sets: Any
+    sets: Sets
     workspace: Workspace
     name_row: Callable[[int], str]
 
 
-def read_sets(X: Any, weights: Any, settings: InputSettings, n_features: int | None) -> SetInput:
+def read_sets(X: SetsLike, weights: WeightsLike, settings: InputSettings, n_features: int | None) -> SetInput:
     """Validate the sets; `n_features` are those of the fit, or None while fitting."""
     points, indptr, columns = gather_sets(X)
     if indptr is not None and points.shape[0] == 0:
@@ -53,9 +58,9 @@ def read_sets(X: Any, weights: Any, settings: InputSettings, n_features: int | N
     return SetInput(*in_tensor_workspace(points, moved_sets(sets, points.device), settings), settings.name_row)
 
 
-def gather_sets(X: Any) -> tuple[Any, np.ndarray | None, list | None]:
-    """(points, indptr, columns): the members of all sets one below the other, where each set begins, and what the
-    columns of sets that are tables are called.
+def gather_sets(X: Any) -> tuple[Any, np.ndarray | None, list[Any] | None]:
+    """(points, indptr, columns): the members of all sets one below the other, where each set begins, and the column
+    names of sets that are tables.
 
     `indptr` is None for a matrix, whose rows are sets of one point each.
     """
@@ -76,7 +81,7 @@ def gather_sets(X: Any) -> tuple[Any, np.ndarray | None, list | None]:
 
 
 def _listed(X: Any) -> Any:
-    """X, of which something to go through once has become a list."""
+    """X, with an iterator or the values of a dictionary as a list."""
     X = list(X) if isinstance(X, (Iterator, ValuesView)) else X
     if isinstance(X, (list, tuple)) and len(X) == 0:
         raise InputError(
@@ -99,23 +104,23 @@ def _listed(X: Any) -> Any:
     return X
 
 
-def _check_columns(X: Any) -> list | None:
+def _check_columns(X: Sequence[Any]) -> list[Any] | None:
     """The columns of the tables among the sets, which must be the same, or None."""
     tables = [
         (k, list(e.columns)) for k, e in enumerate(X) if hasattr(e, "to_numpy") and len(getattr(e, "columns", ()))
     ]
-    for number, found in tables[1:]:
-        if found != tables[0][1]:
+    for number, columns in tables[1:]:
+        if columns != tables[0][1]:
             raise InputError(
                 parameter="all sets",
                 expected="have the same columns in the same order",
-                got=f"{tables[0][1]} in set {tables[0][0]} and {found} in set {number}",
+                got=f"{tables[0][1]} in set {tables[0][0]} and {columns} in set {number}",
                 advice="choose and order them, frame[columns]",
             )
     return tables[0][1] if tables else None
 
 
-def _with_columns(points: Any, names: list | None) -> Any:
+def _with_columns(points: Any, names: list[Any] | None) -> Any:
     """The members as a table, whose columns scikit-learn compares with those of fit; pandas keeps the type."""
     if names is None or not all(isinstance(name, str) for name in names):
         return points
@@ -185,7 +190,7 @@ def _as_set(entry: Any, number: int) -> Any:
     return _numbers(matrix, number, names) if isinstance(matrix, np.ndarray) else matrix
 
 
-def _numbers(matrix: np.ndarray, number: int, names: list) -> np.ndarray:
+def _numbers(matrix: np.ndarray, number: int, names: list[Any]) -> np.ndarray:
     """A set as numbers; a column of something else is named."""
     if matrix.dtype.kind in "fiub":
         return matrix
@@ -257,7 +262,7 @@ def _check_indptr(indptr: Any, n_points: int) -> np.ndarray:
 
 
 def _name_row(indptr: np.ndarray | None) -> Any:
-    """row number → how an error calls it."""
+    """row index → its name in an error."""
     if indptr is None:
         return _arrays.plain_row
 
@@ -268,21 +273,21 @@ def _name_row(indptr: np.ndarray | None) -> Any:
     return name
 
 
-def _member_sets(indptr: np.ndarray, weights: Any, points: Any) -> Multisets:
-    """The multisets of consecutive points; a member of weight zero is none."""
+def _member_sets(indptr: np.ndarray, weights: WeightsLike, points: Rows) -> Multisets:
+    """The multisets of consecutive points, without members of weight zero."""
     n_points = points.shape[0]
     members = np.arange(int(indptr[-1]), dtype=np.int32 if n_points < 2**31 else np.int64)
     if weights is None:
         return unchecked(Multisets, indptr, members, None, n_points)
     values = _check_weights(weights, indptr)
-    live = values > 0
-    counted = np.concatenate([[0], np.cumsum(live)])
-    kept = values[live].astype(np.float64 if "float64" in str(points.dtype) else np.float32)
+    positive = values > 0
+    counted = np.concatenate([[0], np.cumsum(positive)])
+    kept = values[positive].astype(np.float64 if "float64" in str(points.dtype) else np.float32)
     _arrays.check_weight_scale(kept, points.dtype, "member")
-    return unchecked(Multisets, counted[indptr], members[live], kept, n_points)
+    return unchecked(Multisets, counted[indptr], members[positive], kept, n_points)
 
 
-def _check_weights(weights: Any, indptr: np.ndarray) -> np.ndarray:
+def _check_weights(weights: WeightsLike, indptr: np.ndarray) -> np.ndarray:
     """One finite weight, not negative, per member: a flat array, or one array per set."""
     values = _flat_weights(weights, np.diff(indptr))
     if values.shape != (int(indptr[-1]),):
@@ -304,7 +309,7 @@ def _check_weights(weights: Any, indptr: np.ndarray) -> np.ndarray:
 
 
 def _flat_weights(weights: Any, sizes: np.ndarray) -> np.ndarray:
-    """The weights of all members, in a row: as they came, or of one array per set, each of its set's size."""
+    """The weights of all members as one array, from one array, or from one per set."""
     try:
         if getattr(weights, "ndim", 0) == 1 and str(weights.dtype) != "object":
             return _host(weights).astype(np.float64)

@@ -13,21 +13,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _arrays, _validation
 from fishergraph._parallel import one_blas_thread
-from fishergraph._progress import costing
+from fishergraph._progress import Verbose, costing
+from fishergraph._typing import Array, DType, RandomState, Rng, Rows, Sets
 from fishergraph._warn import each_warning_once
-from fishergraph.costs import layer_learning, size_of
+from fishergraph.costs import check_memory, layer_costs, stack_costs
 from fishergraph.device import Device, choose_device
 from fishergraph.em.settings import EM
+from fishergraph.estimators.arguments import check_no_long_table
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_unchanged, make_layer
-from fishergraph.estimators.given import check_no_long_table
 from fishergraph.estimators.inputs import InputSettings
-from fishergraph.estimators.memory import check_memory
 from fishergraph.estimators.model_checks import check_layer, check_stack, check_unit_spread
-from fishergraph.estimators.set_input import SetInput, read_sets
+from fishergraph.estimators.set_input import SetInput, SetsLike, WeightsLike, read_sets
 from fishergraph.estimators.state import ModelState
 from fishergraph.family import Family, GaussianMixture
 from fishergraph.kernel_map import INPUT_MAPS, Identity, Kernel, Nystrom, Standardize, StandardMap, choose_kernel
-from fishergraph.layer import Cached, Layer, Run
+from fishergraph.layer import Blocks, Layer, Run
 from fishergraph.stack import Pass, Stack
 
 _PARAMETERS = {
@@ -126,9 +126,9 @@ class FisherSetEmbedding(FisherTransformer):
         normalize: bool = False,
         counts: bool = False,
         device: str | Device = "cpu",
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
-        verbose: Any = False,
+        verbose: Verbose = False,
     ):
         self.n_anchors = n_anchors
         self.dim = dim
@@ -143,7 +143,7 @@ class FisherSetEmbedding(FisherTransformer):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, *, weights: Any = None) -> Self:
+    def fit(self, X: SetsLike, y: object = None, *, weights: WeightsLike = None) -> Self:
         """Learn the input map, the anchors and the kernel map from the sets.
 
         Parameters
@@ -164,7 +164,9 @@ class FisherSetEmbedding(FisherTransformer):
         self._fit(X, weights, want_output=False)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, *, weights: Any = None) -> Any:
+    def fit_transform(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, X: SetsLike, y: object = None, *, weights: WeightsLike = None
+    ) -> Any:
         """Fit, and return the embedding of the same sets, in one pass.
 
         Parameters
@@ -180,7 +182,7 @@ class FisherSetEmbedding(FisherTransformer):
         return self._fit(X, weights, want_output=True)
 
     @each_warning_once()
-    def transform(self, X: Any, *, weights: Any = None) -> Any:
+    def transform(self, X: SetsLike, *, weights: WeightsLike = None) -> Any:
         """Return the embedding of the sets; nothing is learned.
 
         An empty set is a row of zeros.
@@ -197,32 +199,31 @@ class FisherSetEmbedding(FisherTransformer):
         """
         check_is_fitted(self)
         check_unchanged(self.stack_, self._settings(), _PARAMETERS)
-        X, sets, workspace, name_row = self._read(X, weights, fitting=False)
-        check_memory(_with_layer(self.stack_), X, sets, workspace, want_output=True)
-        run = self._run(workspace, self.layer_.em)
+        rows, sets, workspace, name_row = self._read(X, weights, fitting=False)
+        check_memory(_with_layer(self.stack_), rows, sets, workspace, want_output=True)
+        run = self._run(workspace, self.layer_.em, partial(_costs, self.stack_, rows, sets, fitting=False))
 
-        def put(array: Any) -> Any:
-            return workspace.put(array, X.dtype)
+        def put(array: np.ndarray) -> Any:
+            return workspace.put(array, rows.dtype)
 
         with one_blas_thread(), workspace.working(self.n_jobs):
             stack, layer = self.stack_.moved(put), self.layer_.moved(put)
-            points = _points(Pass(stack, X, sets, run, keep_last=True), name_row)
-            return run_layer(layer, points, sets, run, X.dtype, title="sets")
+            points = _points(Pass(stack, rows, sets, run, keep_last=True), name_row)
+            return written(layer.over(points, sets, run), sets.n_sets, run, rows.dtype, title="sets")
 
     @all_or_nothing
-    def _fit(self, X: Any, weights: Any, *, want_output: bool) -> Any:
+    def _fit(self, X: SetsLike, weights: WeightsLike, *, want_output: bool) -> Any:
         settings = self._settings()
-        seed = np.random.SeedSequence(self._seed_words())
-        X, sets, workspace, name_row = self._read(X, weights, fitting=True)
-        check_memory(_with_layer(settings), X, sets, workspace, want_output=want_output)
-        run = self._run(workspace, settings.layer.em)
+        seeds = np.random.SeedSequence(self._seed_words()).spawn(2)
+        rows, sets, workspace, name_row = self._read(X, weights, fitting=True)
+        check_memory(_with_layer(settings), rows, sets, workspace, want_output=want_output)
+        run = self._run(workspace, settings.layer.em, partial(_costs, settings, rows, sets, fitting=True))
+        options: dict[str, Any] = {"title": "sets", "want_output": want_output}
         with one_blas_thread(), workspace.working(self.n_jobs):
-            first, second = (workspace.stream(child) for child in seed.spawn(2))
-            inputs = Pass(settings, X, sets, run, streams=[first], keep_last=True)
+            first, second = map(workspace.stream, seeds)
+            inputs = Pass(settings, rows, sets, run, streams=[first], keep_last=True)
             points = _points(inputs, name_row)
-            layer, output = fit_layer(
-                settings.layer, points, sets, run, second, X.dtype, title="sets", want_output=want_output
-            )
+            layer, output = fit_layer(settings.layer, points, sets, run, second, rows.dtype, **options)
             self.stack_, self.layer_ = inputs.stack.moved(workspace.fetch), layer.moved(workspace.fetch)
         return output
 
@@ -247,7 +248,7 @@ class FisherSetEmbedding(FisherTransformer):
             block_weights=(1.0,),
         )
 
-    def _read(self, X: Any, weights: Any, *, fitting: bool) -> SetInput:
+    def _read(self, X: SetsLike, weights: WeightsLike, *, fitting: bool) -> SetInput:
         """The sets, validated, in the workspace of the run."""
         check_no_long_table(X)
         settings = self._settings()
@@ -273,7 +274,7 @@ class FisherSetEmbedding(FisherTransformer):
         if settings.unit_points or isinstance(settings.input_kernel, Standardize):
             check_unit_spread(self.layer_.theta, "layer")
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Return the names of the columns: phi_0, phi_1, ….
 
         With a kernel map they are psi_0, psi_1, ….
@@ -301,13 +302,14 @@ def _with_layer(stack: Stack) -> Stack:
 def _points(inputs: Pass, name_row: Callable[[int], str]) -> Any:
     """The members as the points of the layer, which must lie in the range that fit has seen."""
     (stage,) = inputs.stages()
+    assert stage.points is not None
     stack = inputs.stack
     if isinstance(stack.input_map, StandardMap) and not stack.reads_counts and inputs.sets.n_entries:
         check_standard(stack.layer, stage.points, name_row, normalize=stack.normalize)
     return stage.points
 
 
-def check_standard(layer: Layer, points: Any, name_row: Callable[[int], str], *, normalize: bool) -> None:
+def check_standard(layer: Layer, points: Array, name_row: Callable[[int], str], *, normalize: bool) -> None:
     """Raise if standardised points leave the range of a layer: fit has seen numbers of another size."""
     squares = not normalize and layer.family.n_statistics(2) > 2
     digits = 140 if array_namespace(points).finfo(points.dtype).bits == 64 else 14
@@ -316,22 +318,27 @@ def check_standard(layer: Layer, points: Any, name_row: Callable[[int], str], *,
 
 
 def fit_layer(
-    layer: Layer, points: Any, sets: Any, run: Run, rng: Any, dtype: Any, *, title: str, want_output: bool
+    layer: Layer, points: Array, sets: Sets, run: Run, rng: Rng, dtype: DType, *, title: str, want_output: bool
 ) -> tuple[Layer, Any]:
     """A layer learned from points and the sets over them, and its output, (set, ψ), if it is wanted."""
-    with costing(run.progress, f"learning {title}", layer_learning(layer, size_of(sets), points.shape[1])):
-        fitted, cached = layer.fit(points, sets, run, rng)
-    return fitted, run_layer(fitted, points, sets, run, dtype, title=title, cached=cached) if want_output else None
+    with costing(run.progress, f"learning {title}", run.costs.get(f"learning {title}", 1.0)):
+        fitted, blocks = layer.fit(points, sets, run, rng)
+    return fitted, written(blocks, sets.n_sets, run, dtype, title=title) if want_output else None
 
 
-def run_layer(
-    layer: Layer, points: Any, sets: Any, run: Run, dtype: Any, *, title: str, cached: Cached | None = None
-) -> Any:
-    """ψ(φ) of every set by a fitted layer, (set, ψ), filled block by block."""
-    output = run.workspace.empty_output((sets.n_sets, layer.n_outputs), dtype)
+def written(blocks: Blocks, n_sets: int, run: Run, dtype: DType, *, title: str) -> Any:
+    """ψ of every set, (set, ψ), filled block by block."""
+    output = run.workspace.empty_output((n_sets, blocks.kernel_map.n_outputs), dtype)
 
-    def write(rows: slice, block: Any) -> None:
+    def write(rows: slice, block: Array) -> None:
         output[rows] = block
 
-    layer.run(points, sets, run, write, cached=cached or Cached(), title=title)
+    blocks.write(write, run, title)
     return run.workspace.result(output)
+
+
+def _costs(stack: Stack, X: Rows, sets: Sets, *, fitting: bool) -> dict[str, float]:
+    """The cost of every part of a call, by its title."""
+    points = X.shape[1] if stack.reads_counts else stack.asked_widths(X.shape[1], sets)[0]
+    inputs = stack_costs(stack, X, sets, fitting=fitting)
+    return {**inputs, **layer_costs(stack.layer, sets, points, "sets", fitting=fitting)}

@@ -33,15 +33,17 @@ from fishergraph.walk import WalkMap
 Arrays = dict[str, np.ndarray]
 
 
-def write_model(path: str | Path, name: str, params: Mapping[str, Any], fitted: Mapping[str, Any], state: Any) -> None:
-    """Write a model: the name of its class, its parameters, fitted attributes and records."""
-    arrays: Arrays = {}
+def write_model(
+    path: str | Path, name: str, params: Mapping[str, Any], fitted: Mapping[str, Any], state: Any, weights: Arrays
+) -> None:
+    """Write a model: the name of its class, its parameters, fitted attributes, records and other arrays."""
+    arrays = dict(weights)
     header = {
         "class": name,
         "fishergraph": __version__,
         "params": plain_params(params),
         "fitted": pack_attributes(fitted),
-        "state": {part: _PACK[type(record)](record, part, arrays) for part, record in state.items()},
+        "state": {part: _pack(record, part, arrays) for part, record in state.items()},
     }
     write_file(path, header, arrays)
 
@@ -234,6 +236,11 @@ def _listed(entries: Any, name: str) -> np.ndarray | None:
     if not texts and not all(isinstance(value, int) and not isinstance(value, bool) for value in entries):
         raise TypeError(f"{name} that are neither integers nor texts")
     return np.array(entries, dtype=np.str_ if texts else np.int64)
+
+
+def _pack(record: Any, name: str, arrays: Arrays) -> Any:
+    """The header's entry of a record; anything else is JSON already."""
+    return _PACK[type(record)](record, name, arrays) if type(record) in _PACK else record
 
 
 _PACK: dict[type, Any] = {Stack: _pack_stack, Layer: _pack_layer, tuple: _pack_layers, NodeCode: _pack_code}

@@ -1,7 +1,6 @@
-"""Room 2: the statistical manifolds (Section 4.4). A family says what a density is; it knows no multisets."""
+"""The statistical manifolds (Section 4.4). A family says what a density is; it does not know multisets."""
 
 from fishergraph.family.base import Family, power_normalize, unit_normalize
-from fishergraph.family.choice import FAMILIES, choose_family, family_of
 from fishergraph.family.diagonal_mixture import DiagonalMixture
 from fishergraph.family.divergence import goldberger, kl_bound, kl_divergence, monte_carlo_kl
 from fishergraph.family.exact import exact_root, fisher_ratio
@@ -14,7 +13,15 @@ from fishergraph.family.gaussian_mixture import (
     relative_log_joint,
 )
 from fishergraph.family.multinomial import MultinomialMixture
-from fishergraph.family.theta import check_same_theta, check_theta, retract, theta_sizes
+from fishergraph.family.theta import (
+    FAMILIES,
+    check_same_theta,
+    check_theta,
+    choose_family,
+    family_of,
+    retract,
+    theta_sizes,
+)
 from fishergraph.family.von_mises_fisher import VonMisesFisherMixture
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The protocol of the families: mixtures of exponential families, of which the single density is the mixture of one.
+"""The protocol of the families: mixtures of exponential families; a single density is a mixture of one.
 
 Each is log p(x, z = j) = ⟨t(x), η_j⟩ + c_j + h(x). h cancels in the responsibilities, and the weighted
 maximum-likelihood estimate is a function of the weighted means of the statistic t alone, so the one hot primitive of
@@ -16,17 +16,19 @@ of x itself ("exact", family/exact.py). They agree where the components are well
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Generic
 
+import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
 from fishergraph._arrays import plain_row
 from fishergraph._component import Component
+from fishergraph._typing import Array, Rows, ThetaT
 from fishergraph._validation import check_flag, check_number, look_up
-
-Theta = TypeVar("Theta", bound=tuple)
 
 FISHERS = {"approximate": None, "exact": None}
 TANGENTS = {"estimate": None, "score": None}
@@ -36,7 +38,7 @@ LEAST_WEIGHT = 2.0**-126
 
 
 @dataclass(frozen=True, repr=False)
-class Family(Component):
+class Family(Component, ABC, Generic[ThetaT]):
     """A statistical manifold, with its metric and the reading of φ.
 
     Parameters
@@ -49,6 +51,10 @@ class Family(Component):
         The exponent a of sign(φ) |φ|^a; 1/2 is usual for Fisher vectors.
     unit : bool, default=False
         Divide φ by its length.
+
+    See Also
+    --------
+    GaussianMixture, DiagonalMixture, Gaussian, VonMisesFisherMixture, MultinomialMixture : The families.
     """
 
     fisher: str = "approximate"
@@ -56,8 +62,8 @@ class Family(Component):
     power: float = 1.0
     unit: bool = False
 
-    name: ClassVar[str] = ""
-    theta: ClassVar[type] = tuple
+    name: ClassVar[str]
+    theta: ClassVar[type[Any]]  # the record of the parameters
     # What the points of a layer have to be: "reals", "directions" (a zero row has none), or "counts" (of X itself).
     support: ClassVar[str] = "reals"
     # Whether k-means that starts EM compares directions.
@@ -75,119 +81,119 @@ class Family(Component):
         return self
 
     def check(self) -> None:
-        """Raise unless every option is what it must be."""
+        """Raise unless every option is valid."""
         look_up(FISHERS, self.fisher, "fisher")
         look_up(TANGENTS, self.tangent, "tangent")
         check_number(self.power, "power", strict=True, most=1.0)
         check_flag(self.unit, "unit")
 
-    def check_points(self, points: Any, name: str = "X", name_row: Callable[[int], str] = plain_row) -> None:
-        """Raise, with the first bad row, where points lie outside the support of the family; dense or sparse rows."""
+    def check_points(self, points: Rows, name: str = "X", name_row: Callable[[int], str] = plain_row) -> None:
+        """Raise, with the first bad row, if points lie outside the support of the family; dense or sparse rows."""
 
-    def n_components(self, n_anchors: int) -> int:
-        """How many components θ has when so many anchors are asked for."""
-        return n_anchors
+    # --- sizes -------------------------------------------------------------------------------------------
 
     def check_width(self, n_features: int) -> None:
-        """Raise where points of so many features are too many for the family."""
+        """Raise if points of so many features are too wide for the family."""
+
+    def n_components(self, n_anchors: int) -> int:
+        """Return how many components θ has for so many anchors."""
+        return n_anchors
 
     def n_statistics(self, n_features: int) -> int:
-        """The number of statistics of points that have so many features."""
+        """Return the number of statistics of points that have so many features."""
         return n_features
 
     def n_features(self, n_statistics: int) -> int:
-        """The number of features of points that have so many statistics."""
+        """Return the number of features of points that have so many statistics."""
         return n_statistics
 
     def width(self, n_anchors: int, n_features: int) -> int:
-        """The number of coordinates of φ, when so many anchors of so many features are asked for."""
-        raise NotImplementedError
+        """Return the number of coordinates of φ: one per statistic, and the weight if it is a parameter, times p."""
+        n_weights = int("log_weights" in self.theta._fields)
+        return self.n_components(n_anchors) * (self.n_statistics(n_features) + n_weights)
 
     # --- the density -------------------------------------------------------------------------------------
 
-    def statistics(self, points: Any, theta: Any) -> Any:
-        """t(x), (point, statistic)."""
-        raise NotImplementedError
+    @abstractmethod
+    def statistics(self, points: Array, theta: ThetaT) -> Any:
+        """Return t(x), (point, statistic)."""
 
-    def base_measure(self, points: Any, theta: Any) -> Any:
-        """h(x), (point,)."""
-        raise NotImplementedError
+    def base_measure(self, points: Array, theta: ThetaT) -> Any:
+        """Return h(x), (point,): −(d/2) log 2π unless a family has another one."""
+        return array_namespace(points).full_like(points[:, 0], -0.5 * points.shape[1] * math.log(2 * math.pi))
 
-    def natural(self, theta: Any) -> tuple[Any, Any]:
-        """η, (…, anchor, statistic), and the offsets c, (…, anchor), with the log-weights in them."""
-        raise NotImplementedError
+    @abstractmethod
+    def natural(self, theta: ThetaT) -> tuple[Any, Any]:
+        """Return η, (…, anchor, statistic), and the offsets c, (…, anchor), with the log-weights in them."""
 
-    def mean_statistics(self, theta: Any) -> Any:
-        """E_θ[t(x) | z = j], (…, anchor, statistic)."""
-        raise NotImplementedError
+    @abstractmethod
+    def mean_statistics(self, theta: ThetaT) -> Any:
+        """Return E_θ[t(x) | z = j], (…, anchor, statistic)."""
 
-    def scores(self, statistics: Any, theta: Any) -> Any:
-        """log p(x_i, z_i = j) − h(x_i) = ⟨t(x_i), η_j⟩ + c_j, (point, anchor)."""
+    def scores(self, statistics: Array, theta: ThetaT) -> Any:
+        """Return log p(x_i, z_i = j) − h(x_i) = ⟨t(x_i), η_j⟩ + c_j, (point, anchor)."""
         natural, offsets = self.natural(theta)
         return statistics @ natural.T + offsets
 
-    def log_responsibilities(self, statistics: Any, theta: Any) -> Any:
-        """log α_ij, the scores normalised over the anchors, (point, anchor)."""
+    def log_responsibilities(self, statistics: Array, theta: ThetaT) -> Any:
+        """Return log α_ij, the scores normalised over the anchors, (point, anchor)."""
         return log_softmax(self.scores(statistics, theta))
 
-    def log_joint(self, points: Any, theta: Any) -> Any:
-        """log p(x_i, z_i = j), (point, anchor)."""
+    def log_joint(self, points: Array, theta: ThetaT) -> Any:
+        """Return log p(x_i, z_i = j), (point, anchor)."""
         return self.scores(self.statistics(points, theta), theta) + self.base_measure(points, theta)[:, None]
 
-    def log_likelihood(self, points: Any, theta: Any) -> Any:
-        """log p_θ(x_i) = log Σ_j p(x_i, z_i = j), (point,)."""
-        joint = self.log_joint(points, theta)
-        xp = array_namespace(joint)
-        highest = xp.max(joint, axis=1, keepdims=True)
-        return xp.log(xp.sum(xp.exp(joint - highest), axis=1)) + highest[:, 0]
+    def log_likelihood(self, points: Array, theta: ThetaT) -> Any:
+        """Return log p_θ(x_i) = log Σ_j p(x_i, z_i = j), (point,)."""
+        return log_sum_exp(self.log_joint(points, theta))
 
-    def sample(self, theta: Any, n: int, rng: Any) -> Any:
-        """n points of p_θ, drawn by a NumPy generator, (point, feature)."""
-        raise NotImplementedError
+    @abstractmethod
+    def sample(self, theta: ThetaT, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Return n points of p_θ, (point, feature)."""
 
     # --- the manifold ------------------------------------------------------------------------------------
 
-    def clustered(self, points: Any) -> Any:
-        """The points as k-means sees them when it starts EM."""
+    def clustered(self, points: Array) -> Any:
+        """Return the points as k-means sees them when it starts EM."""
         return points
 
-    def estimate(self, means: Any, mass: Any, theta_0: Any, prior: float = 0.0) -> Any:
-        """θ_ML from the means of t, (…, anchor, statistic), and the masses of the components, (…, anchor) (Eq. 11).
+    @abstractmethod
+    def estimate(self, means: Array, mass: Array, theta_0: ThetaT, prior: float = 0.0) -> ThetaT:
+        """Return θ_ML from the means of t, (…, anchor, statistic), and the masses, (…, anchor) (Eq. 11).
 
         A component without mass stays that of θ_0, whose mean statistics are then in `means`.
         """
-        raise NotImplementedError
 
-    def whole(self, points: Any) -> Any:
-        """The θ of one component that all points together have, in float64: where learning starts, and its bounds."""
-        raise NotImplementedError
+    @abstractmethod
+    def single(self, points: Array) -> ThetaT:
+        """Return the θ of one component for all points together, in float64: the start of learning, and its bounds."""
 
-    def at_centres(self, centres: Any, members: Any) -> Any:
-        """θ_0 of a fused family with these means, for members that were clustered to find them."""
-        raise NotImplementedError
+    def at_centres(self, centres: Array, members: Array) -> ThetaT:
+        """Return θ_0 of a fused family with these means, for members that were clustered to find them."""
+        raise TypeError(f"{type(self).__name__} is not a family of centres")
 
-    def smoothed(self, theta: Any, means: Any, mass: Any) -> Any:
-        """θ_0 in the place of the θ that `estimate` found from these means and masses, off the border by a prior."""
+    def smoothed(self, theta: ThetaT, means: Array, mass: Array) -> ThetaT:
+        """Return θ_0 for the θ that `estimate` made of these means and masses, kept off the border by a prior."""
         return theta
 
-    def whitened(self, theta: Any, theta_0: Any) -> Any:
-        """I(θ_0)^{1/2} (θ − θ_0) with the closed form of I, (set, width) (Eq. 13)."""
-        raise NotImplementedError
+    @abstractmethod
+    def whitened(self, theta: ThetaT, theta_0: ThetaT) -> Any:
+        """Return I(θ_0)^{1/2} (θ − θ_0) with the closed form of I, (set, width) (Eq. 13)."""
 
-    def unwhitened(self, phi: Any, theta_0: Any) -> Any:
-        """The θ whose `whitened` is φ, (set, width), or the nearest that is a parameter."""
-        raise NotImplementedError
+    @abstractmethod
+    def unwhitened(self, phi: Array, theta_0: ThetaT) -> ThetaT:
+        """Return the θ whose `whitened` is φ, (set, width), or the nearest that is a parameter."""
 
-    def score(self, means: Any, mass: Any, theta_0: Any, prior: float = 0.0) -> Any:
-        """I(θ_0)^{-1/2} ∇_θ (Σ_i a_i log p_θ(x_i) / Σ_i a_i) at θ_0 with the closed form of I, (set, width)."""
-        raise NotImplementedError
+    @abstractmethod
+    def score(self, means: Array, mass: Array, theta_0: ThetaT, prior: float = 0.0) -> Any:
+        """Return I(θ_0)^{-1/2} ∇_θ (Σ_i a_i log p_θ(x_i) / Σ_i a_i) at θ_0 with the closed form of I, (set, width)."""
 
-    def component_divergences(self, p: Any, q: Any) -> Any:
-        """KL(p_a ‖ q_b) of all pairs of components, in closed form, (component of p, component of q)."""
-        raise NotImplementedError
+    @abstractmethod
+    def component_divergences(self, p: ThetaT, q: ThetaT) -> Any:
+        """Return KL(p_a ‖ q_b) of all pairs of components, in closed form, (component of p, component of q)."""
 
-    def phi(self, means: Any, mass: Any, theta_0: Any, *, root: Any = None, prior: float = 0.0) -> Any:
-        """φ of every set, (set, width), from the means of the statistic and the masses (Eq. 13).
+    def phi(self, means: Array, mass: Array, theta_0: ThetaT, *, root: Array | None = None, prior: float = 0.0) -> Any:
+        """Return φ of every set, (set, width), from the means of the statistic and the masses (Eq. 13).
 
         `root` is the matrix of `exact_root` for fisher="exact".
         """
@@ -195,29 +201,33 @@ class Family(Component):
             phi = self.score(means, mass, theta_0, prior)
         else:
             phi = self.whitened(self.estimate(means, mass, theta_0, prior), theta_0)
-        return self.normalized(phi if root is None else phi @ root.T)
+        phi = phi if root is None else phi @ root.T
+        phi = phi if self.power == 1 else power_normalize(phi, self.power)
+        return unit_normalize(phi) if self.unit else phi
 
-    def block_phi(self, means: Any, mass: Any, theta_0: Any, *, root: Any, prior: float) -> Any:
-        """`phi` of a row block, whose means may be overwritten; an empty set has φ = 0."""
+    def block_phi(self, means: Array, mass: Array, theta_0: ThetaT, *, root: Array | None, prior: float) -> Any:
+        """Return `phi` of a row block, whose means may be overwritten; an empty set has φ = 0."""
         phi = self.phi(means, mass, theta_0, root=root, prior=prior)
         xp = array_namespace(phi)
         # Rounding leaves something of an empty set, which a power or a unit length would make large.
         return xp.where(xp.sum(mass, axis=1, keepdims=True) > 0, phi, xp.zeros_like(phi))
 
-    def normalized(self, phi: Any) -> Any:
-        """φ after the power and the L2 normalisation, as far as they are asked for."""
-        phi = phi if self.power == 1 else power_normalize(phi, self.power)
-        return unit_normalize(phi) if self.unit else phi
 
-
-def log_softmax(scores: Any) -> Any:
+def log_softmax(scores: Array) -> Any:
     """log softmax over the last axis, shifted by its maximum."""
     xp = array_namespace(scores)
     shifted = scores - xp.max(scores, axis=-1, keepdims=True)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=-1, keepdims=True))
 
 
-def entropy(log_responsibilities: Any) -> Any:
+def log_sum_exp(joint: Array) -> Any:
+    """log Σ_j exp(joint_ij), (point,), shifted by the maximum of the row."""
+    xp = array_namespace(joint)
+    highest = xp.max(joint, axis=1, keepdims=True)
+    return xp.log(xp.sum(xp.exp(joint - highest), axis=1)) + highest[:, 0]
+
+
+def entropy(log_responsibilities: Array) -> Any:
     """H(α_i) = −Σ_j α_ij log α_ij of each point, in nats, (point,)."""
     xp = array_namespace(log_responsibilities)
     alpha = xp.exp(log_responsibilities)
@@ -225,7 +235,7 @@ def entropy(log_responsibilities: Any) -> Any:
     return -xp.sum(alpha * log_responsibilities, axis=-1)
 
 
-def power_normalize(phi: Any, exponent: float = 0.5) -> Any:
+def power_normalize(phi: Array, exponent: float = 0.5) -> Any:
     """sign(φ) |φ|^a, entry by entry."""
     xp = array_namespace(phi)
     size = xp.abs(phi)
@@ -235,7 +245,7 @@ def power_normalize(phi: Any, exponent: float = 0.5) -> Any:
     return xp.where(live, xp.sign(phi) * grown, xp.zeros_like(phi))
 
 
-def unit_normalize(phi: Any) -> Any:
+def unit_normalize(phi: Array) -> Any:
     """φ / ‖φ‖, row by row; a zero row stays zero."""
     xp = array_namespace(phi)
     squares = xp.vecdot(phi, phi)[:, None]
@@ -243,48 +253,48 @@ def unit_normalize(phi: Any) -> Any:
     return xp.where(live, phi / xp.sqrt(xp.where(live, squares, xp.ones_like(squares))), xp.zeros_like(phi))
 
 
-# --- what the families share ------------------------------------------------------------------------------
+# --- functions of several families ------------------------------------------------------------------------
 
 
-def map_arrays(theta: Theta, function: Callable[[Any], Any]) -> Theta:
+def map_arrays(theta: ThetaT, function: Callable[[Any], Any]) -> ThetaT:
     """θ with the function applied to each of its arrays; numbers stay."""
-    return type(theta)(*(function(part) if is_array_api_obj(part) else part for part in theta))
+    return theta._make([function(value) if is_array_api_obj(value) else value for value in theta])
 
 
-def repeated(theta: Theta, n_anchors: int) -> Theta:
+def repeated(theta: ThetaT, n_anchors: int) -> ThetaT:
     """A θ of one component as one of so many equal ones; an origin has no components."""
-    rows, parts = [0] * n_anchors, theta._asdict()  # type: ignore[attr-defined]
-    components = [name for name, part in parts.items() if is_array_api_obj(part) and name != "origin"]
-    return theta._replace(**{name: parts[name][rows] for name in components})  # type: ignore[attr-defined]
+    fields: dict[str, Any] = theta._asdict()
+    arrays = [name for name, value in fields.items() if is_array_api_obj(value) and name != "origin"]
+    return theta._replace(**{name: fields[name][[0] * n_anchors] for name in arrays})
 
 
-def shares(mass: Any, log_weights: Any, prior: float) -> Any:
-    """π_j = (p κ π_0j + mass_j) / (p κ + Σ_l mass_l), (…, anchor): the weights of a set; π_0 where it is empty."""
+def mixture_weights(mass: Array, log_weights: Array, prior: float) -> Any:
+    """π_j = (p κ π_0j + mass_j) / (p κ + Σ_l mass_l), (…, anchor): the weights of a set; π_0 if it is empty."""
     xp = array_namespace(mass)
-    known = xp.exp(log_weights)
+    weights_0 = xp.exp(log_weights)
     pull = prior * mass.shape[-1]
     total = xp.sum(mass, axis=-1, keepdims=True) + pull
     full = total > 0
-    return xp.where(full, (mass + pull * known) / xp.where(full, total, xp.ones_like(total)), known)
+    return xp.where(full, (mass + pull * weights_0) / xp.where(full, total, xp.ones_like(total)), weights_0)
 
 
-def log_shares(mass: Any, log_weights: Any, prior: float) -> Any:
-    """log π_j of `shares`; a component without any mass keeps the least weight."""
-    found = shares(mass, log_weights, prior)
-    xp = array_namespace(found)
-    return xp.log(xp.clip(found, min=LEAST_WEIGHT))
+def log_mixture_weights(mass: Array, log_weights: Array, prior: float) -> Any:
+    """log π_j of `mixture_weights`; a component without any mass keeps the least weight."""
+    weights = mixture_weights(mass, log_weights, prior)
+    xp = array_namespace(weights)
+    return xp.log(xp.clip(weights, min=LEAST_WEIGHT))
 
 
-def score_weights(mass: Any, log_weights: Any, prior: float) -> Any:
-    """(κ + mass_j) / ((p κ + Σ_l mass_l) √π_0j), (…, anchor, 1): how far a component's own score counts; 0 if empty."""
+def score_weights(mass: Array, log_weights: Array, prior: float) -> Any:
+    """(κ + mass_j) / ((p κ + Σ_l mass_l) √π_0j), (…, anchor, 1): the factor of a component's score; 0 if empty."""
     xp = array_namespace(mass)
     total = xp.sum(mass, axis=-1, keepdims=True) + prior * mass.shape[-1]
     full = total > 0
-    part = xp.where(full, (mass + prior) / xp.where(full, total, xp.ones_like(total)), xp.zeros_like(mass))
-    return (part * xp.exp(-0.5 * log_weights))[..., None]
+    fraction = xp.where(full, (mass + prior) / xp.where(full, total, xp.ones_like(total)), xp.zeros_like(mass))
+    return (fraction * xp.exp(-0.5 * log_weights))[..., None]
 
 
-def weight_block(weights: Any, log_weights: Any) -> Any:
+def whitened_weights(weights: Array, log_weights: Array) -> Any:
     """(π − π_0) / √π_0, (…, anchor, 1): the tangent vector of the weights, whose Fisher matrix is diag(1/π_0).
 
     The weights sum to one, so it is orthogonal to √π_0. Both readings of φ agree on it.
@@ -293,12 +303,12 @@ def weight_block(weights: Any, log_weights: Any) -> Any:
     return ((weights - xp.exp(log_weights)) * xp.exp(-0.5 * log_weights))[..., None]
 
 
-def weights_of(block: Any, log_weights: Any) -> Any:
-    """log π of a block (…, anchor) that `weight_block` gives; negative weights become the least one."""
+def unwhitened_weights(block: Array, log_weights: Array) -> Any:
+    """log π of a block (…, anchor) that `whitened_weights` returns; negative weights become the least one."""
     xp = array_namespace(block)
-    known = xp.exp(log_weights)
-    found = xp.clip(known + block * xp.sqrt(known), min=LEAST_WEIGHT)
-    return xp.log(found / xp.sum(found, axis=-1, keepdims=True))
+    weights_0 = xp.exp(log_weights)
+    weights = xp.clip(weights_0 + block * xp.sqrt(weights_0), min=LEAST_WEIGHT)
+    return xp.log(weights / xp.sum(weights, axis=-1, keepdims=True))
 
 
 def join(blocks: list[Any]) -> Any:
@@ -308,9 +318,10 @@ def join(blocks: list[Any]) -> Any:
     return flat[0] if len(flat) == 1 else xp.concat(flat, axis=1)
 
 
-def split(phi: Any, n_anchors: int, *sizes: int) -> list[Any]:
+def split(phi: Array, n_anchors: int, *sizes: int) -> list[Any]:
     """The blocks (set, anchor, size) that `join` put side by side."""
-    xp, blocks, start = array_namespace(phi), [], 0
+    xp, start = array_namespace(phi), 0
+    blocks: list[Any] = []
     for size in sizes:
         stop = start + n_anchors * size
         blocks.append(xp.reshape(phi[:, start:stop], (phi.shape[0], n_anchors, size)))
@@ -318,7 +329,7 @@ def split(phi: Any, n_anchors: int, *sizes: int) -> list[Any]:
     return blocks
 
 
-def pick_components(log_weights: Any, n: int, rng: Any) -> Any:
+def pick_components(log_weights: Array, n: int, rng: np.random.Generator) -> np.ndarray:
     """The components of n points, drawn by their weights, (point,)."""
     weights = array_namespace(log_weights).exp(log_weights)
     return rng.choice(len(weights), size=n, p=weights / weights.sum())

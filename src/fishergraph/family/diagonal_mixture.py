@@ -16,16 +16,17 @@ from array_api_compat import array_namespace
 
 from fishergraph._arrays import least_factor
 from fishergraph._repr import short_repr
+from fishergraph._typing import Array
 from fishergraph.family.base import (
     Family,
     join,
-    log_shares,
+    log_mixture_weights,
+    mixture_weights,
     pick_components,
     score_weights,
-    shares,
     split,
-    weight_block,
-    weights_of,
+    unwhitened_weights,
+    whitened_weights,
 )
 
 # A variance is estimated as this part of that of θ_0 at least: one member has none, and its likelihood no bound.
@@ -36,31 +37,24 @@ class DiagonalMixtureTheta(NamedTuple):
     """log π (…, anchor); means and variances (…, anchor, feature); and the origin (feature,) that moments are taken
     from, which is no parameter: near the data it keeps the digits of a variance."""
 
-    log_weights: Any
-    means: Any
-    variances: Any
-    origin: Any
+    log_weights: Array
+    means: Array
+    variances: Array
+    origin: Array
 
     __repr__ = short_repr
 
 
 @dataclass(frozen=True, repr=False)
-class DiagonalMixture(Family):
+class DiagonalMixture(Family[DiagonalMixtureTheta]):
     """Gaussian mixtures with weights and diagonal covariances.
 
-    p_θ(x) = Σ_j π_j N(x; μ_j, diag v_j).
-
-    t(x) = (x, x²) and φ = (weights ‖ means ‖ variances), p (2d + 1) numbers.
+    p_θ(x) = Σ_j π_j N(x; μ_j, diag v_j), t(x) = (x, x²) and φ = (weights ‖ means ‖ variances), p (2d + 1) numbers.
 
     Parameters
     ----------
     fisher, tangent, power, unit : options
         See `Family`.
-
-    See Also
-    --------
-    fishergraph.FisherEmbedding : Takes it as `family`.
-    GaussianMixture : One variance.
 
     Examples
     --------
@@ -70,7 +64,7 @@ class DiagonalMixture(Family):
     """
 
     name: ClassVar[str] = "diagonal-mixture"
-    theta: ClassVar[type] = DiagonalMixtureTheta
+    theta: ClassVar[type[Any]] = DiagonalMixtureTheta
 
     def n_statistics(self, n_features: int) -> int:
         """2d."""
@@ -80,19 +74,10 @@ class DiagonalMixture(Family):
         """s / 2."""
         return n_statistics // 2
 
-    def width(self, n_anchors: int, n_features: int) -> int:
-        """p (2d + 1)."""
-        return n_anchors * (2 * n_features + 1)
-
-    def statistics(self, points: Any, theta: DiagonalMixtureTheta) -> Any:
+    def statistics(self, points: Array, theta: DiagonalMixtureTheta) -> Any:
         """t(x) = (x − o, (x − o)²), (point, 2 · feature)."""
         shifted = points - theta.origin
         return array_namespace(shifted).concat([shifted, shifted * shifted], axis=1)
-
-    def base_measure(self, points: Any, theta: DiagonalMixtureTheta) -> Any:
-        """h(x) = −(d/2) log 2π, (point,)."""
-        xp = array_namespace(points)
-        return xp.full_like(points[:, 0], -0.5 * points.shape[1] * math.log(2 * math.pi))
 
     def natural(self, theta: DiagonalMixtureTheta) -> tuple[Any, Any]:
         """η = (μ/v, −1/2v) and c = log π − Σ (μ²/v + log v)/2, with μ measured from the origin."""
@@ -106,21 +91,22 @@ class DiagonalMixture(Family):
         means = theta.means - theta.origin
         return array_namespace(means).concat([means, means * means + theta.variances], axis=-1)
 
-    def sample(self, theta: DiagonalMixtureTheta, n: int, rng: Any) -> Any:
-        """n points of p_θ, (point, feature)."""
+    def sample(self, theta: DiagonalMixtureTheta, n: int, rng: np.random.Generator) -> np.ndarray:
         labels = pick_components(theta.log_weights, n, rng)
         noise = rng.standard_normal((n, theta.means.shape[-1]))
         return theta.means[labels] + np.sqrt(theta.variances[labels]) * noise
 
-    def estimate(self, means: Any, mass: Any, theta_0: DiagonalMixtureTheta, prior: float = 0.0) -> Any:
-        """μ = E x, v = E x² − μ² (at least a thousandth of θ_0's), π = the shares of the mass (Eq. 11)."""
+    def estimate(
+        self, means: Array, mass: Array, theta_0: DiagonalMixtureTheta, prior: float = 0.0
+    ) -> DiagonalMixtureTheta:
+        """μ = E x, v = E x² − μ² (at least a thousandth of θ_0's), π = the fractions of the mass (Eq. 11)."""
         xp = array_namespace(means)
         first, second = _moments(means)
         variances = xp.maximum(second - first * first, LEAST_VARIANCE * theta_0.variances)
-        weights = log_shares(mass, theta_0.log_weights, prior)
+        weights = log_mixture_weights(mass, theta_0.log_weights, prior)
         return DiagonalMixtureTheta(weights, first + theta_0.origin, variances, theta_0.origin)
 
-    def whole(self, points: Any) -> DiagonalMixtureTheta:
+    def single(self, points: Array) -> DiagonalMixtureTheta:
         """The mean and the variances of all points; a constant feature has a thousandth of their mean, or one."""
         xp = array_namespace(points)
         wide = xp.astype(points, xp.float64)
@@ -136,26 +122,27 @@ class DiagonalMixture(Family):
         roots = xp.exp(0.5 * theta_0.log_weights)[:, None]
         means = roots * (theta.means - theta_0.means) / xp.sqrt(theta_0.variances)
         variances = roots * math.sqrt(0.5) * (theta.variances / theta_0.variances - 1)
-        return join([weight_block(xp.exp(theta.log_weights), theta_0.log_weights), means, variances])
+        return join([whitened_weights(xp.exp(theta.log_weights), theta_0.log_weights), means, variances])
 
-    def unwhitened(self, phi: Any, theta_0: DiagonalMixtureTheta) -> Any:
-        """The θ whose `whitened` is φ."""
+    def unwhitened(self, phi: Array, theta_0: DiagonalMixtureTheta) -> DiagonalMixtureTheta:
         xp = array_namespace(phi)
         p, d = theta_0.means.shape
         weights, means, variances = split(phi, p, 1, d, d)
         roots = xp.exp(0.5 * theta_0.log_weights)[:, None]
         variances = theta_0.variances * xp.clip(1 + math.sqrt(2.0) * variances / roots, min=LEAST_VARIANCE)
         means = theta_0.means + means * xp.sqrt(theta_0.variances) / roots
-        return DiagonalMixtureTheta(weights_of(weights[..., 0], theta_0.log_weights), means, variances, theta_0.origin)
+        return DiagonalMixtureTheta(
+            unwhitened_weights(weights[..., 0], theta_0.log_weights), means, variances, theta_0.origin
+        )
 
-    def score(self, means: Any, mass: Any, theta_0: DiagonalMixtureTheta, prior: float = 0.0) -> Any:
+    def score(self, means: Array, mass: Array, theta_0: DiagonalMixtureTheta, prior: float = 0.0) -> Any:
         """((π − π_0)/√π_0 ‖ Σ α (x − μ_0)/(√v_0 √π_0) ‖ Σ α ((x − μ_0)²/v_0 − 1)/√(2π_0)) over the sum of weights."""
         xp = array_namespace(means)
         first, second = _moments(means)
         centres = theta_0.means - theta_0.origin
         scale = score_weights(mass, theta_0.log_weights, prior)
         spread = second - 2 * centres * first + centres * centres  # about μ_0
-        weights = weight_block(shares(mass, theta_0.log_weights, prior), theta_0.log_weights)
+        weights = whitened_weights(mixture_weights(mass, theta_0.log_weights, prior), theta_0.log_weights)
         ahead = scale * (first - centres) / xp.sqrt(theta_0.variances)
         return join([weights, ahead, math.sqrt(0.5) * scale * (spread / theta_0.variances - 1)])
 
@@ -167,7 +154,7 @@ class DiagonalMixture(Family):
         return 0.5 * xp.sum(ratio - 1 - xp.log(ratio) + gap * gap / q.variances[None, :, :], axis=-1)
 
 
-def _moments(means: Any) -> tuple[Any, Any]:
+def _moments(means: Array) -> tuple[Any, Any]:
     """The means of x and of x², both from the origin."""
     d = means.shape[-1] // 2
     return means[..., :d], means[..., d:]

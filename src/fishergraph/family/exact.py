@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from fishergraph._errors import InputError
 from fishergraph._parallel import one_blas_thread, row_blocks
+from fishergraph._typing import ThetaT
 from fishergraph.family.base import Family, map_arrays
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
 from fishergraph.family.special import symmetric_power
@@ -35,17 +36,17 @@ _CUTOFF = 1e-9
 
 
 @one_blas_thread()
-def exact_root(family: Family, theta: Any, rng: Any) -> np.ndarray:
+def exact_root(family: Family[ThetaT], theta: ThetaT, rng: Generator) -> np.ndarray:
     """J^{1/2}, or J^{-1/2} for the score, (width, width), float64: what φ of the closed form is multiplied by."""
     exponent = -0.5 if family.tangent == "score" else 0.5
     return symmetric_power(fisher_ratio(family, theta, rng), exponent, least=_CUTOFF)
 
 
 @one_blas_thread()
-def fisher_ratio(family: Family, theta: Any, rng: Any, n_samples: int | None = None) -> np.ndarray:
+def fisher_ratio(family: Family[ThetaT], theta: ThetaT, rng: Generator, n_samples: int | None = None) -> np.ndarray:
     """J = E[s sᵀ] of the whitened scores s of single points at θ, (width, width), float64 (Eq. 7)."""
     theta = map_arrays(theta, lambda array: np.asarray(array, dtype=np.float64))
-    if family.fused:
+    if isinstance(theta, GaussianMixtureTheta):
         return _mixture_ratio(theta, rng, n_samples or _LEAST_SAMPLES)
     width = _point_scores(family, theta, family.sample(theta, 1, rng)).shape[1]
     check_width(width)
@@ -58,7 +59,7 @@ def fisher_ratio(family: Family, theta: Any, rng: Any, n_samples: int | None = N
 
 
 def check_width(width: int) -> None:
-    """Raise where φ is too wide for a matrix over it."""
+    """Raise if φ is too wide for a matrix over it."""
     if width > MOST_WIDTH:
         raise InputError(
             f"fisher='exact' is a matrix over φ, at most {MOST_WIDTH} wide, got {width}; lower dim or n_anchors, "
@@ -66,7 +67,7 @@ def check_width(width: int) -> None:
         )
 
 
-def _point_scores(family: Family, theta: Any, points: np.ndarray) -> np.ndarray:
+def _point_scores(family: Family[ThetaT], theta: ThetaT, points: np.ndarray) -> np.ndarray:
     """The whitened score of every point as a set of its own, (point, width)."""
     statistics = family.statistics(points, theta)
     joint = family.scores(statistics, theta)
@@ -76,11 +77,12 @@ def _point_scores(family: Family, theta: Any, points: np.ndarray) -> np.ndarray:
     return family.score(means, alpha, theta)
 
 
-def _mixture_ratio(theta: GaussianMixtureTheta, rng: Any, n_samples: int) -> np.ndarray:
+def _mixture_ratio(theta: GaussianMixtureTheta, rng: Generator, n_samples: int) -> np.ndarray:
     """J of Eq. 16: p E[α_j α_k (x − w_j)(x − w_k)ᵀ]/σ² in the span of the anchors, p E[α_j α_k] Id across it."""
-    p, d = theta.anchors.shape
+    anchors = np.asarray(theta.anchors)
+    p, d = anchors.shape
     check_width(p * d)
-    centred = (theta.anchors - theta.anchors.mean(axis=0)) / math.sqrt(theta.variance)
+    centred = (anchors - anchors.mean(axis=0)) / math.sqrt(theta.variance)
     _, values, basis = np.linalg.svd(centred, full_matrices=False)
     basis = basis[values > 1e-12 * max(values[0], 1e-300)] if p > 1 else basis[:0]  # (span, feature)
     inside = centred @ basis.T  # (anchor, span)
@@ -98,7 +100,7 @@ def _mixture_ratio(theta: GaussianMixtureTheta, rng: Any, n_samples: int) -> np.
     return full.reshape(p * d, p * d)  # p from the whitening, 1/p from the component
 
 
-def _mixture_rule(means: np.ndarray, rng: Any, n: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _mixture_rule(means: np.ndarray, rng: Generator, n: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Points and their chances for p times expectations under the mixture of N(mean_j, Id).
 
     Up to two dimensions a trapezoid grid: one over all components where they lie close, else one per component. Beyond,

@@ -19,6 +19,7 @@ from array_api_compat import device as device_of
 from fishergraph._arrays import least_factor
 from fishergraph._errors import InputError
 from fishergraph._repr import short_repr
+from fishergraph._typing import Array
 from fishergraph.family.base import Family, join, split
 from fishergraph.family.special import Spectral, pack, pack_products, symmetric_floor, symmetric_power, unpack
 
@@ -31,15 +32,15 @@ MOST_FEATURES = 128
 class GaussianTheta(NamedTuple):
     """means (…, 1, feature), covariances (…, 1, feature, feature), and the origin (feature,) of the moments."""
 
-    means: Any
-    covariances: Any
-    origin: Any
+    means: Array
+    covariances: Array
+    origin: Array
 
     __repr__ = short_repr
 
 
 @dataclass(frozen=True, repr=False)
-class Gaussian(Family):
+class Gaussian(Family[GaussianTheta]):
     """One Gaussian with a full covariance: p_θ(x) = N(x; μ, Σ).
 
     t(x) = (x, xxᵀ) and φ = (Σ_0^{-1/2} (μ − μ_0) ‖ Σ_0^{-1/2} (Σ − Σ_0) Σ_0^{-1/2} / √2), d (d + 3) / 2 numbers.
@@ -62,12 +63,12 @@ class Gaussian(Family):
     """
 
     name: ClassVar[str] = "gaussian"
-    theta: ClassVar[type] = GaussianTheta
+    theta: ClassVar[type[Any]] = GaussianTheta
     # Where eigenvalues are found; a module has gradients for them.
     spectral: ClassVar[Spectral] = Spectral(symmetric_power, symmetric_floor)
 
     def check_width(self, n_features: int) -> None:
-        """Raise where points have too many features for a full covariance."""
+        """Raise if points have too many features for a full covariance."""
         if n_features > MOST_FEATURES:
             raise InputError(
                 f"the family 'gaussian' takes points of at most {MOST_FEATURES} features, got {n_features}; lower "
@@ -86,19 +87,10 @@ class Gaussian(Family):
         """d with d (d + 3) / 2 = s."""
         return (math.isqrt(9 + 8 * n_statistics) - 3) // 2
 
-    def width(self, n_anchors: int, n_features: int) -> int:
-        """d (d + 3) / 2."""
-        return n_features * (n_features + 3) // 2
-
-    def statistics(self, points: Any, theta: GaussianTheta) -> Any:
+    def statistics(self, points: Array, theta: GaussianTheta) -> Any:
         """t(x) = (x − o, (x − o)(x − o)ᵀ packed), (point, feature · (feature + 3)/2)."""
         shifted = points - theta.origin
         return array_namespace(shifted).concat([shifted, pack_products(shifted)], axis=1)
-
-    def base_measure(self, points: Any, theta: GaussianTheta) -> Any:
-        """h(x) = −(d/2) log 2π, (point,)."""
-        xp = array_namespace(points)
-        return xp.full_like(points[:, 0], -0.5 * points.shape[1] * math.log(2 * math.pi))
 
     def natural(self, theta: GaussianTheta) -> tuple[Any, Any]:
         """η = (Σ⁻¹μ, −Σ⁻¹/2 packed) and c = −(μᵀΣ⁻¹μ + log det Σ)/2, with μ measured from the origin."""
@@ -115,24 +107,23 @@ class Gaussian(Family):
         products = means[..., :, None] * means[..., None, :] + theta.covariances
         return array_namespace(means).concat([means, pack(products)], axis=-1)
 
-    def sample(self, theta: GaussianTheta, n: int, rng: Any) -> Any:
-        """n points of p_θ, (point, feature)."""
+    def sample(self, theta: GaussianTheta, n: int, rng: np.random.Generator) -> np.ndarray:
         root = np.linalg.cholesky(theta.covariances[0])
         return theta.means[0] + rng.standard_normal((n, theta.means.shape[-1])) @ root.T
 
-    def estimate(self, means: Any, mass: Any, theta_0: GaussianTheta, prior: float = 0.0) -> Any:
+    def estimate(self, means: Array, mass: Array, theta_0: GaussianTheta, prior: float = 0.0) -> GaussianTheta:
         """μ = E x, Σ = E xxᵀ − μμᵀ, with no eigenvalue below a thousandth in units of Σ_0 (Eq. 11)."""
         d = theta_0.means.shape[-1]
         first = means[..., :d]
         covariances = unpack(means[..., d:], d) - first[..., :, None] * first[..., None, :]
         return GaussianTheta(first + theta_0.origin, self._bounded(covariances, theta_0.covariances), theta_0.origin)
 
-    def _bounded(self, covariances: Any, known: Any) -> Any:
-        """The covariances with no eigenvalue below the least, measured in units of the known one."""
-        inverse, root = self.spectral.power(known, -0.5), self.spectral.power(known, 0.5)
+    def _bounded(self, covariances: Array, units: Array) -> Any:
+        """The covariances with no eigenvalue below the least, measured in units of another covariance."""
+        inverse, root = self.spectral.power(units, -0.5), self.spectral.power(units, 0.5)
         return root @ self.spectral.floor(inverse @ covariances @ inverse, LEAST_VARIANCE) @ root
 
-    def whole(self, points: Any) -> GaussianTheta:
+    def single(self, points: Array) -> GaussianTheta:
         """The mean and the covariance of all points, and a thousandth of the mean variance, or one, on its diagonal."""
         xp = array_namespace(points)
         wide = xp.astype(points, xp.float64)
@@ -149,8 +140,7 @@ class Gaussian(Family):
         means = ((theta.means - theta_0.means)[..., None, :] @ root)[..., 0, :]
         return join([means, math.sqrt(0.5) * pack(root @ (theta.covariances - theta_0.covariances) @ root)])
 
-    def unwhitened(self, phi: Any, theta_0: GaussianTheta) -> Any:
-        """The θ whose `whitened` is φ."""
+    def unwhitened(self, phi: Array, theta_0: GaussianTheta) -> GaussianTheta:
         _, d = theta_0.means.shape
         means, spread = split(phi, 1, d, d * (d + 1) // 2)
         root = self.spectral.power(theta_0.covariances, 0.5)
@@ -158,7 +148,7 @@ class Gaussian(Family):
         means = theta_0.means + (means[..., None, :] @ root)[..., 0, :]
         return GaussianTheta(means, self._bounded(covariances, theta_0.covariances), theta_0.origin)
 
-    def score(self, means: Any, mass: Any, theta_0: GaussianTheta, prior: float = 0.0) -> Any:
+    def score(self, means: Array, mass: Array, theta_0: GaussianTheta, prior: float = 0.0) -> Any:
         """(Σ_0^{-1/2} (E x − μ_0) ‖ (Σ_0^{-1/2} E (x − μ_0)(x − μ_0)ᵀ Σ_0^{-1/2} − Id) / √2)."""
         d = theta_0.means.shape[-1]
         root = self.spectral.power(theta_0.covariances, -0.5)

@@ -16,14 +16,15 @@ from array_api_compat import device as device_of
 from fishergraph._arrays import least_factor
 from fishergraph._parallel import one_blas_thread
 from fishergraph._repr import short_repr
+from fishergraph._typing import Array
 from fishergraph._validation import check_number
-from fishergraph.family.base import Family, entropy, join, log_softmax, score_weights, split
+from fishergraph.family.base import Family, entropy, join, log_softmax, log_sum_exp, score_weights, split
 
 # Points the variance is calibrated on.
 _CALIBRATION_POINTS = 4096
 
 
-def relative_log_joint(points: Any, anchors: Any, variance: float = 1.0) -> Any:
+def relative_log_joint(points: Array, anchors: Array, variance: float = 1.0) -> Any:
     """log p(x_i, z_i = j) up to a constant of the point: (⟨x_i − c, w_j − c⟩ − ‖w_j − c‖²/2) / σ², (point, anchor).
 
     The constant is all that the responsibilities cancel. c, the mean anchor, keeps the products small where the
@@ -36,7 +37,7 @@ def relative_log_joint(points: Any, anchors: Any, variance: float = 1.0) -> Any:
     return (products - 0.5 * xp.sum(shifted * shifted, axis=1)) / variance
 
 
-def log_joint(points: Any, anchors: Any, variance: float = 1.0) -> Any:
+def log_joint(points: Array, anchors: Array, variance: float = 1.0) -> Any:
     """log p(x_i, z_i = j) = log 1/p − ‖x_i − w_j‖² / 2σ² − (d/2) log 2πσ² (Eq. 16), (point, anchor)."""
     xp = array_namespace(points, anchors)
     n_anchors, n_features = anchors.shape
@@ -46,12 +47,9 @@ def log_joint(points: Any, anchors: Any, variance: float = 1.0) -> Any:
     return relative_log_joint(points, anchors, variance) + base + constant
 
 
-def log_likelihood(points: Any, means: Any, variance: float = 1.0) -> Any:
+def log_likelihood(points: Array, means: Array, variance: float = 1.0) -> Any:
     """log p_θ(x_i) = log Σ_j p(x_i, z_i = j) (Eq. 16), (point,)."""
-    xp = array_namespace(points, means)
-    joint = log_joint(points, means, variance)
-    highest = xp.max(joint, axis=1, keepdims=True)
-    return xp.log(xp.sum(xp.exp(joint - highest), axis=1)) + highest[:, 0]
+    return log_sum_exp(log_joint(points, means, variance))
 
 
 def fisher_root(n_anchors: int) -> float:
@@ -64,7 +62,7 @@ def fisher_root(n_anchors: int) -> float:
 
 
 @one_blas_thread()
-def calibrate_variance(points: Any, anchors: Any, target: float) -> float:
+def calibrate_variance(points: Array, anchors: Array, target: float) -> float:
     """The variance at which the mean entropy of the responsibilities is `target` · log p, by bisection on log σ².
 
     This is what perplexity does in t-SNE. With one anchor, or anchors that coincide, every variance gives the same
@@ -89,19 +87,19 @@ def calibrate_variance(points: Any, anchors: Any, target: float) -> float:
 
 
 class GaussianMixtureTheta(NamedTuple):
-    """anchors (…, anchor, feature), the means; and σ², which is no parameter."""
+    """anchors (…, anchor, feature), the means; and σ², which is not a parameter."""
 
-    anchors: Any
+    anchors: Array
     variance: float = 1.0
 
     __repr__ = short_repr
 
 
 @dataclass(frozen=True, repr=False)
-class CentreMixture(Family):
+class CentreMixture(Family[GaussianMixtureTheta]):
     """Mixtures of equal weights and variances, whose only parameters are the means: t(x) = x, p · d coordinates."""
 
-    theta: ClassVar[type] = GaussianMixtureTheta
+    theta: ClassVar[type[Any]] = GaussianMixtureTheta
     fused: ClassVar[bool] = True
 
     @property
@@ -113,7 +111,9 @@ class CentreMixture(Family):
         """I(θ_0)^{1/2}, the scalar of Eq. 18."""
         return fisher_root(n_anchors)
 
-    def block_phi(self, means: Any, mass: Any, theta_0: GaussianMixtureTheta, *, root: Any, prior: float) -> Any:
+    def block_phi(
+        self, means: Array, mass: Array, theta_0: GaussianMixtureTheta, *, root: Array | None, prior: float
+    ) -> Any:
         """φ of a row block; that of Eq. 18 is written over the means, which need not leave the cache."""
         if not self.plain:
             return super().block_phi(means, mass, theta_0, root=root, prior=prior)
@@ -121,15 +121,11 @@ class CentreMixture(Family):
         means *= self.fisher_root(theta_0.anchors.shape[0])
         return array_namespace(means).reshape(means, (means.shape[0], means.shape[1] * means.shape[2]))
 
-    def width(self, n_anchors: int, n_features: int) -> int:
-        """p · d."""
-        return n_anchors * n_features
-
-    def statistics(self, points: Any, theta: GaussianMixtureTheta) -> Any:
+    def statistics(self, points: Array, theta: GaussianMixtureTheta) -> Any:
         """t(x) = x, (point, feature)."""
         return points
 
-    def base_measure(self, points: Any, theta: GaussianMixtureTheta) -> Any:
+    def base_measure(self, points: Array, theta: GaussianMixtureTheta) -> Any:
         """h(x) = log p(x, z = j) less the relative log-joint, (point,)."""
         gaps = log_joint(points, theta.anchors, theta.variance) - self.scores(points, theta)
         return gaps[:, 0]
@@ -139,7 +135,7 @@ class CentreMixture(Family):
         xp = array_namespace(theta.anchors)
         return theta.anchors / theta.variance, -0.5 * xp.vecdot(theta.anchors, theta.anchors) / theta.variance
 
-    def scores(self, statistics: Any, theta: GaussianMixtureTheta) -> Any:
+    def scores(self, statistics: Array, theta: GaussianMixtureTheta) -> Any:
         """The relative log-joint, measured from the mean anchor, (point, anchor)."""
         return relative_log_joint(statistics, theta.anchors, theta.variance)
 
@@ -147,16 +143,17 @@ class CentreMixture(Family):
         """E[t] = μ."""
         return theta.anchors
 
-    def sample(self, theta: GaussianMixtureTheta, n: int, rng: Any) -> Any:
-        """n points of p_θ, (point, feature)."""
+    def sample(self, theta: GaussianMixtureTheta, n: int, rng: np.random.Generator) -> np.ndarray:
         p, d = theta.anchors.shape
         return theta.anchors[rng.integers(p, size=n)] + math.sqrt(theta.variance) * rng.standard_normal((n, d))
 
-    def estimate(self, means: Any, mass: Any, theta_0: GaussianMixtureTheta, prior: float = 0.0) -> Any:
+    def estimate(
+        self, means: Array, mass: Array, theta_0: GaussianMixtureTheta, prior: float = 0.0
+    ) -> GaussianMixtureTheta:
         """μ = E x (Eq. 17)."""
         return GaussianMixtureTheta(means, theta_0.variance)
 
-    def whole(self, points: Any) -> GaussianMixtureTheta:
+    def single(self, points: Array) -> GaussianMixtureTheta:
         """The mean of all points, and the mean of their variances."""
         xp = array_namespace(points)
         wide = xp.astype(points, xp.float64)
@@ -168,12 +165,11 @@ class CentreMixture(Family):
         """p^{-1/2} (μ − w) (Eq. 18)."""
         return join([fisher_root(theta_0.anchors.shape[0]) * (theta.anchors - theta_0.anchors)])
 
-    def unwhitened(self, phi: Any, theta_0: GaussianMixtureTheta) -> Any:
-        """The θ whose `whitened` is φ."""
+    def unwhitened(self, phi: Array, theta_0: GaussianMixtureTheta) -> GaussianMixtureTheta:
         (steps,) = split(phi, *theta_0.anchors.shape)
         return GaussianMixtureTheta(theta_0.anchors + steps / fisher_root(theta_0.anchors.shape[0]), theta_0.variance)
 
-    def score(self, means: Any, mass: Any, theta_0: GaussianMixtureTheta, prior: float = 0.0) -> Any:
+    def score(self, means: Array, mass: Array, theta_0: GaussianMixtureTheta, prior: float = 0.0) -> Any:
         """p^{1/2} Σ α (x − w) over the sum of the weights."""
         xp = array_namespace(means)
         n_anchors = theta_0.anchors.shape[0]
@@ -191,26 +187,19 @@ class CentreMixture(Family):
 
 @dataclass(frozen=True, repr=False)
 class GaussianMixture(CentreMixture):
-    """Gaussian mixtures with one variance (Eq. 16).
+    """Gaussian mixtures with one variance, the family of the paper.
 
-    p_θ(x) = (1/p) Σ_j N(x; μ_j, σ² Id) and φ = p^{-1/2} (μ − w) (Eq. 18).
-
-    φ is measured in units of σ, in both readings.
+    p_θ(x) = (1/p) Σ_j N(x; μ_j, σ² Id) (Eq. 16) and φ = p^{-1/2} (μ − w) (Eq. 18), in units of σ in both readings.
 
     Parameters
     ----------
     fisher, tangent, power, unit : options
         See `Family`.
     variance : float or "auto", default="auto"
-        The variance σ² of every component. "auto" takes the value at which the mean entropy of the responsibilities is
+        σ² of every component. "auto" takes the value at which the mean entropy of the responsibilities is
         ``sharpness * log(n_anchors)``, layer by layer.
     sharpness : float in (0, 1], default=0.9
         Near 0 every member has one anchor; 1 is mean pooling. Used if the variance is "auto".
-
-    See Also
-    --------
-    fishergraph.FisherEmbedding : Takes it as `family`.
-    DiagonalMixture : Weights and variances too.
 
     Examples
     --------
@@ -225,13 +214,12 @@ class GaussianMixture(CentreMixture):
     name: ClassVar[str] = "gaussian-mixture"
 
     def check(self) -> None:
-        """Raise unless every option is valid."""
         super().check()
         if not isinstance(self.variance, str) or self.variance != "auto":
             check_number(self.variance, "variance (or 'auto')", least=1e-12, most=1e12)
         check_number(self.sharpness, "sharpness", strict=True, most=1.0)
 
-    def at_centres(self, centres: Any, members: Any) -> GaussianMixtureTheta:
+    def at_centres(self, centres: Array, members: Array) -> GaussianMixtureTheta:
         """θ_0 with these means, and the variance that was asked for or that goes with the members."""
         if isinstance(self.variance, str):
             return GaussianMixtureTheta(centres, calibrate_variance(members, centres, self.sharpness))

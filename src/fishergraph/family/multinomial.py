@@ -19,17 +19,18 @@ from array_api_compat import array_namespace
 from fishergraph._arrays import check_in_range, plain_row
 from fishergraph._errors import InputError
 from fishergraph._repr import short_repr
+from fishergraph._typing import Array, Rows
 from fishergraph._validation import check_number
 from fishergraph.family.base import (
     Family,
     join,
-    log_shares,
+    log_mixture_weights,
+    mixture_weights,
     pick_components,
     score_weights,
-    shares,
     split,
-    weight_block,
-    weights_of,
+    unwhitened_weights,
+    whitened_weights,
 )
 from fishergraph.family.gaussian_mixture import GaussianMixture
 from fishergraph.family.special import log_factorial
@@ -39,15 +40,15 @@ from fishergraph.family.support import first_negative
 class MultinomialTheta(NamedTuple):
     """log π (…, anchor), the probabilities q (…, anchor, feature), and the mean number of counts of a point."""
 
-    log_weights: Any
-    probabilities: Any
+    log_weights: Array
+    probabilities: Array
     trials: float
 
     __repr__ = short_repr
 
 
 @dataclass(frozen=True, repr=False)
-class MultinomialMixture(Family):
+class MultinomialMixture(Family[MultinomialTheta]):
     """Multinomial mixtures for counts: p_θ(x) = Σ_j π_j Mult(x; n, q_j).
 
     t(x) = x and φ = (weights ‖ 2 √n̄ √π (√q − √q_0)), p (d + 1) numbers. The first layer reads X as it is.
@@ -59,29 +60,23 @@ class MultinomialMixture(Family):
     smoothing : float, default=0.5
         The counts that every word has beforehand in every component of θ_0: a Dirichlet prior of 1 + smoothing.
     following : Family, default=GaussianMixture()
-        The family of the later layers, whose points are no counts.
-
-    See Also
-    --------
-    fishergraph.FisherEmbedding : Takes it as `family`.
-    GaussianMixture : For points that are not counts.
+        The family of the later layers, whose points are not counts.
 
     Examples
     --------
     >>> from fishergraph import FisherEmbedding, MultinomialMixture
-    >>> FisherEmbedding(family=MultinomialMixture(smoothing=1.0))
-    FisherEmbedding(family=MultinomialMixture(smoothing=1.0))
+    >>> FisherEmbedding(family=MultinomialMixture(smoothing=0.1))
+    FisherEmbedding(family=MultinomialMixture(smoothing=0.1))
     """
 
     smoothing: float = 0.5
     following: Family = GaussianMixture()
 
     name: ClassVar[str] = "multinomial"
-    theta: ClassVar[type] = MultinomialTheta
+    theta: ClassVar[type[Any]] = MultinomialTheta
     support: ClassVar[str] = "counts"
 
     def check(self) -> None:
-        """Raise unless every option is what it must be."""
         super().check()
         if not isinstance(self.following, Family) or self.following.support == "counts":
             raise InputError(
@@ -97,15 +92,11 @@ class MultinomialMixture(Family):
         """The family of the layers after the first."""
         return self.following
 
-    def width(self, n_anchors: int, n_features: int) -> int:
-        """p (d + 1)."""
-        return n_anchors * (n_features + 1)
-
-    def check_points(self, points: Any, name: str = "X", name_row: Callable[[int], str] = plain_row) -> None:
-        """Raise where a count is negative."""
-        found = first_negative(points)
-        if found is not None:
-            row, count = found
+    def check_points(self, points: Rows, name: str = "X", name_row: Callable[[int], str] = plain_row) -> None:
+        """Raise if a count is negative."""
+        negative = first_negative(points)
+        if negative is not None:
+            row, count = negative
             raise InputError(
                 parameter=f"Negative values in data: {name}",
                 expected="hold counts of at least 0 for the family 'multinomial'",
@@ -113,17 +104,17 @@ class MultinomialMixture(Family):
                 advice="pass counts, or use another family",
             )
 
-    def clustered(self, points: Any) -> Any:
+    def clustered(self, points: Array) -> Any:
         """√(x/n), (point, feature), whose distances are Hellinger's."""
         xp = array_namespace(points)
         totals = xp.sum(points, axis=1, keepdims=True)
         return xp.sqrt(points / xp.where(totals > 0, totals, xp.ones_like(totals)))
 
-    def statistics(self, points: Any, theta: MultinomialTheta) -> Any:
+    def statistics(self, points: Array, theta: MultinomialTheta) -> Any:
         """t(x) = x, (point, feature)."""
         return points
 
-    def base_measure(self, points: Any, theta: MultinomialTheta) -> Any:
+    def base_measure(self, points: Array, theta: MultinomialTheta) -> Any:
         """h(x) = log (n! / Π_w x_w!), (point,)."""
         xp = array_namespace(points)
         return log_factorial(xp.sum(points, axis=1)) - xp.sum(log_factorial(points), axis=1)
@@ -138,7 +129,7 @@ class MultinomialMixture(Family):
         """E[t] = n̄ q."""
         return theta.trials * theta.probabilities
 
-    def sample(self, theta: MultinomialTheta, n: int, rng: Any) -> Any:
+    def sample(self, theta: MultinomialTheta, n: int, rng: np.random.Generator) -> np.ndarray:
         """n points of p_θ, (point, feature); the number of their counts is n̄ on average, next to it up or down."""
         labels = pick_components(theta.log_weights, n, rng)
         chances = np.asarray(theta.probabilities, dtype=np.float64)
@@ -147,20 +138,20 @@ class MultinomialMixture(Family):
         trials = np.floor(most + rng.random(n)).astype(np.int64)
         return rng.multinomial(trials, chances[labels]).astype(np.float64)
 
-    def estimate(self, means: Any, mass: Any, theta_0: MultinomialTheta, prior: float = 0.0) -> Any:
-        """q_w = E x_w / Σ_w E x_w, that of θ_0 where no member has a count, and π = the shares of the mass (Eq. 11)."""
-        found = _normalised(means, theta_0.probabilities)
-        return MultinomialTheta(log_shares(mass, theta_0.log_weights, prior), found, theta_0.trials)
+    def estimate(self, means: Array, mass: Array, theta_0: MultinomialTheta, prior: float = 0.0) -> MultinomialTheta:
+        """q_w = E x_w / Σ_w E x_w, that of θ_0 if no member has a count, and π = the fractions of the mass (Eq. 11)."""
+        probabilities = _normalised(means, theta_0.probabilities)
+        return MultinomialTheta(log_mixture_weights(mass, theta_0.log_weights, prior), probabilities, theta_0.trials)
 
-    def whole(self, points: Any) -> MultinomialTheta:
-        """The smoothed shares of the words in all counts, and the mean number of counts."""
+    def single(self, points: Array) -> MultinomialTheta:
+        """The smoothed frequencies of the words in all counts, and the mean number of counts."""
         xp = array_namespace(points)
         counts = xp.sum(points, axis=0, dtype=xp.float64)[None, :]
         trials = float(xp.sum(counts)) / points.shape[0]
         theta = MultinomialTheta(xp.zeros_like(counts[:, 0]), counts, trials if trials > 0 else 1.0)
         return self.smoothed(theta, counts, xp.ones_like(counts[:, 0]))
 
-    def smoothed(self, theta: MultinomialTheta, means: Any, mass: Any) -> MultinomialTheta:
+    def smoothed(self, theta: MultinomialTheta, means: Array, mass: Array) -> MultinomialTheta:
         """θ with q_w = (Σ α x_w + s) / (Σ_w Σ α x_w + d s), s the smoothing: the MAP estimate, without a zero."""
         xp = array_namespace(means)
         counts = mass[..., None] * means + self.smoothing
@@ -171,43 +162,42 @@ class MultinomialMixture(Family):
         xp = array_namespace(theta.probabilities)
         roots = 2 * math.sqrt(theta_0.trials) * xp.exp(0.5 * theta_0.log_weights)[:, None]
         chords = roots * (_root(theta.probabilities) - _root(theta_0.probabilities))
-        return join([weight_block(xp.exp(theta.log_weights), theta_0.log_weights), chords])
+        return join([whitened_weights(xp.exp(theta.log_weights), theta_0.log_weights), chords])
 
-    def unwhitened(self, phi: Any, theta_0: MultinomialTheta) -> Any:
-        """The θ whose `whitened` is φ."""
+    def unwhitened(self, phi: Array, theta_0: MultinomialTheta) -> MultinomialTheta:
         xp = array_namespace(phi)
         weights, chords = split(phi, theta_0.probabilities.shape[0], 1, theta_0.probabilities.shape[1])
         roots = 2 * math.sqrt(theta_0.trials) * xp.exp(0.5 * theta_0.log_weights)[:, None]
-        found = xp.clip(xp.sqrt(theta_0.probabilities) + chords / roots, min=0.0) ** 2
-        found = _normalised(found, theta_0.probabilities)
-        return MultinomialTheta(weights_of(weights[..., 0], theta_0.log_weights), found, theta_0.trials)
+        squares = xp.clip(xp.sqrt(theta_0.probabilities) + chords / roots, min=0.0) ** 2
+        log_weights = unwhitened_weights(weights[..., 0], theta_0.log_weights)
+        return MultinomialTheta(log_weights, _normalised(squares, theta_0.probabilities), theta_0.trials)
 
-    def score(self, means: Any, mass: Any, theta_0: MultinomialTheta, prior: float = 0.0) -> Any:
+    def score(self, means: Array, mass: Array, theta_0: MultinomialTheta, prior: float = 0.0) -> Any:
         """((π − π_0)/√π_0 ‖ Σ α (x − n q_0)/√(n̄ π_0 q_0)) over the sum of the weights."""
         xp = array_namespace(means)
         scale = score_weights(mass, theta_0.log_weights, prior) / math.sqrt(theta_0.trials)
         gaps = means - xp.sum(means, axis=-1, keepdims=True) * theta_0.probabilities
-        weights = weight_block(shares(mass, theta_0.log_weights, prior), theta_0.log_weights)
+        weights = whitened_weights(mixture_weights(mass, theta_0.log_weights, prior), theta_0.log_weights)
         return join([weights, scale * gaps / xp.sqrt(theta_0.probabilities)])
 
     def component_divergences(self, p: MultinomialTheta, q: MultinomialTheta) -> Any:
         """KL = n̄ Σ_w p_w log(p_w / q_w), (component of p, component of q)."""
         xp = array_namespace(p.probabilities)
-        own, other = (self.natural(theta)[0] for theta in (p, q))
-        entropies = xp.sum(p.probabilities * own, axis=-1)
-        return p.trials * (entropies[:, None] - p.probabilities @ other.T)
+        log_p, log_q = self.natural(p)[0], self.natural(q)[0]
+        entropies = xp.sum(p.probabilities * log_p, axis=-1)
+        return p.trials * (entropies[:, None] - p.probabilities @ log_q.T)
 
 
-def _root(chances: Any) -> Any:
+def _root(chances: Array) -> Any:
     """√q, whose infinite slope at zero, of a word that is missing, is taken as zero."""
     xp = array_namespace(chances)
     live = chances > 0
     return xp.where(live, xp.sqrt(xp.where(live, chances, xp.ones_like(chances))), xp.zeros_like(chances))
 
 
-def _normalised(counts: Any, known: Any) -> Any:
-    """Counts over their sum; the known probabilities where there are none."""
+def _normalised(counts: Array, default: Array) -> Any:
+    """Counts over their sum; the default probabilities if there are no counts."""
     xp = array_namespace(counts)
     totals = xp.sum(counts, axis=-1, keepdims=True)
     some = totals > 0
-    return xp.where(some, counts / xp.where(some, totals, xp.ones_like(totals)), known)
+    return xp.where(some, counts / xp.where(some, totals, xp.ones_like(totals)), default)

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
+from fishergraph._typing import Array
+
 # The order from which the expansion of Debye has ten digits; lower ones are reached by recurrence.
 _LARGE_ORDER = 24.0
 _NEWTON_STEPS = 6
@@ -19,7 +21,7 @@ _NEWTON_STEPS = 6
 _LARGE_COUNT = 16
 
 
-def _series(order: float, kappa: Any) -> Any:
+def _series(order: float, kappa: Array) -> Any:
     """The corrections Σ_{k≥1} U_k(t) / ν^k of Debye's expansion (DLMF 10.41.10)."""
     xp = array_namespace(kappa)
     s = 1 / xp.sqrt(order**2 + kappa**2)
@@ -31,7 +33,7 @@ def _series(order: float, kappa: Any) -> Any:
     return s * (u1 + s * (u2 + s * (u3 + s * u4)))
 
 
-def _debye(order: float, kappa: Any) -> tuple[Any, Any]:
+def _debye(order: float, kappa: Array) -> tuple[Any, Any]:
     """log (I_ν(κ) / κ^ν) for a large ν, uniformly in κ ≥ 0 (Debye's expansion, DLMF 10.41.3), and I_{ν+1} / (κ I_ν).
 
     The ratio is not the difference of two such logs, which would lose the digits of a large κ.
@@ -45,12 +47,12 @@ def _debye(order: float, kappa: Any) -> tuple[Any, Any]:
     return log, xp.exp(step + second - first) / (order + 1 + next_root)
 
 
-def bessel(order: float, kappa: Any) -> tuple[Any, Any]:
+def bessel(order: float, kappa: Array) -> tuple[Any, Any]:
     """log (I_ν(κ) / κ^ν), and I_{ν+1} / (κ I_ν), which stays finite at κ = 0, for κ ≥ 0 and any ν ≥ −1/2."""
     return _descent(order, kappa, logs=True)[:2]
 
 
-def _descent(order: float, kappa: Any, *, logs: bool) -> tuple[Any, Any, Any]:
+def _descent(order: float, kappa: Array, *, logs: bool) -> tuple[Any, Any, Any]:
     """(log g_ν, or None without `logs`; g_{ν+1} / g_ν; g_{ν+2} / g_{ν+1}) with g_ν = I_ν(κ) / κ^ν, from a large order.
 
     The recurrence is g_{ν−1} = 2ν g_ν + κ² g_{ν+1}: nothing is subtracted, nothing overflows.
@@ -66,24 +68,24 @@ def _descent(order: float, kappa: Any, *, logs: bool) -> tuple[Any, Any, Any]:
     return log, ratio, above
 
 
-def mean_length(n_features: int, kappa: Any) -> tuple[Any, Any, Any]:
+def mean_length(n_features: int, kappa: Array) -> tuple[Any, Any, Any]:
     """A(κ) = I_{d/2}(κ) / I_{d/2−1}(κ), the length of the mean of a von Mises–Fisher density; A(κ)/κ; and A'(κ)."""
     _, ratio, above = _descent(0.5 * n_features - 1, kappa, logs=False)
     return kappa * ratio, ratio, ratio * (1 - kappa**2 * (ratio - above))
 
 
-def concentration(n_features: int, length: Any) -> Any:
+def concentration(n_features: int, length: Array) -> Any:
     """κ with A(κ) = `length` in [0, 1): Newton's steps from the guess of Banerjee et al. (2005)."""
     xp = array_namespace(length)
     kappa = length * (n_features - length**2) / (1 - length**2)
     for _ in range(_NEWTON_STEPS):
-        found, ratio, slope = mean_length(n_features, kappa)
+        reached, ratio, slope = mean_length(n_features, kappa)
         # A is concave: far to the right Newton could step below zero, and half of κ is a safe step there.
-        kappa = xp.maximum(kappa - (found - length) / xp.maximum(slope, 1e-12 * ratio), 0.5 * kappa)
+        kappa = xp.maximum(kappa - (reached - length) / xp.maximum(slope, 1e-12 * ratio), 0.5 * kappa)
     return kappa
 
 
-def log_factorial(counts: Any) -> Any:
+def log_factorial(counts: Array) -> Any:
     """log Γ(x + 1) of every entry, x ≥ 0: Stirling's series, after a few factors are taken out of small entries."""
     xp = array_namespace(counts)
     x, taken = counts + 1.0, xp.zeros_like(counts)
@@ -95,7 +97,7 @@ def log_factorial(counts: Any) -> Any:
     return (x - 0.5) * xp.log(x) - x + 0.5 * math.log(2 * math.pi) + series - taken
 
 
-def pack(matrices: Any) -> Any:
+def pack(matrices: Array) -> Any:
     """The lower triangle of symmetric matrices (…, d, d) → (…, d(d+1)/2), off the diagonal times √2: an isometry."""
     xp = array_namespace(matrices)
     d = matrices.shape[-1]
@@ -105,7 +107,7 @@ def pack(matrices: Any) -> Any:
     return xp.take(flat, picks, axis=-1) * _scale(rows, columns, flat)
 
 
-def pack_products(vectors: Any) -> Any:
+def pack_products(vectors: Array) -> Any:
     """xxᵀ of every vector, packed, (…, d(d+1)/2), without the matrices."""
     xp = array_namespace(vectors)
     rows, columns = _triangle(vectors.shape[-1])
@@ -114,12 +116,12 @@ def pack_products(vectors: Any) -> Any:
     return packed * _scale(rows, columns, vectors)
 
 
-def unpack(packed: Any, d: int) -> Any:
+def unpack(packed: Array, d: int) -> Any:
     """The symmetric matrices (…, d, d) of their packed form."""
     xp = array_namespace(packed)
     rows, columns = _triangle(d)
-    place = {(i, j): k for k, (i, j) in enumerate(zip(rows, columns, strict=True))}
-    picks = [place[max(i, j), min(i, j)] for i in range(d) for j in range(d)]
+    position = {(i, j): k for k, (i, j) in enumerate(zip(rows, columns, strict=True))}
+    picks = [position[max(i, j), min(i, j)] for i in range(d) for j in range(d)]
     flat = xp.take(packed / _scale(rows, columns, packed), xp.asarray(picks, device=device_of(packed)), axis=-1)
     return xp.reshape(flat, (*packed.shape[:-1], d, d))
 
@@ -128,14 +130,14 @@ def _triangle(d: int) -> tuple[list[int], list[int]]:
     return [i for i in range(d) for _ in range(i + 1)], [j for i in range(d) for j in range(i + 1)]
 
 
-def _scale(rows: list[int], columns: list[int], like: Any) -> Any:
+def _scale(rows: list[int], columns: list[int], like: Array) -> Any:
     xp = array_namespace(like)
     values = [1.0 if i == j else math.sqrt(2) for i, j in zip(rows, columns, strict=True)]
     return xp.asarray(values, dtype=like.dtype, device=device_of(like))
 
 
-def symmetric_power(matrices: Any, exponent: float, *, least: float = 0.0) -> Any:
-    """M^exponent of symmetric positive semidefinite matrices; eigenvalues up to least · the largest count as none."""
+def symmetric_power(matrices: Array, exponent: float, *, least: float = 0.0) -> Any:
+    """M^exponent of symmetric positive semidefinite matrices; eigenvalues up to least · the largest count as zero."""
     xp = array_namespace(matrices)
     values, vectors = xp.linalg.eigh(matrices)
     kept = values > least * values[..., -1:]
@@ -143,7 +145,7 @@ def symmetric_power(matrices: Any, exponent: float, *, least: float = 0.0) -> An
     return (vectors * powers[..., None, :]) @ xp.matrix_transpose(vectors)
 
 
-def symmetric_floor(matrices: Any, least: float) -> Any:
+def symmetric_floor(matrices: Array, least: float) -> Any:
     """The symmetric matrices with their eigenvalues raised to at least `least`, and to what rounding can tell from zero
     beside the largest: they have an inverse."""
     xp = array_namespace(matrices)

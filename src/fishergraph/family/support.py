@@ -7,17 +7,20 @@ from typing import Any
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
+from fishergraph._typing import Rows
 
-def stored_entries(points: Any) -> tuple[Any, Any]:
-    """(the entries that are stored, the offsets of the rows in them, or None where the rows are dense)."""
+
+def stored_entries(points: Rows) -> tuple[Any, Any]:
+    """(the entries that are stored, the offsets of the rows in them, or None if the rows are dense)."""
+    rows: Any = points
     if sp.issparse(points):
-        return points.data, points.indptr
+        return rows.data, rows.indptr
     if str(getattr(points, "layout", "torch.strided")) != "torch.strided":
-        return points.values(), points.crow_indices()
-    return points, None
+        return rows.values(), rows.crow_indices()
+    return rows, None
 
 
-def first_negative(points: Any) -> tuple[int, float] | None:
+def first_negative(points: Rows) -> tuple[int, float] | None:
     """(row, entry) of the first entry below zero."""
     entries, indptr = stored_entries(points)
     xp = array_namespace(entries)
@@ -29,7 +32,7 @@ def first_negative(points: Any) -> tuple[int, float] | None:
     return row, float(entries[tuple(position)])
 
 
-def first_zero_row(points: Any) -> int | None:
+def first_zero_row(points: Rows) -> int | None:
     """The first row that has no entry but zeros."""
     entries, indptr = stored_entries(points)
     xp = array_namespace(entries)

@@ -1,9 +1,10 @@
-"""Parameter records that users make, checked: arrays, their shapes, and what a density needs of their entries."""
+"""The families by name, and the parameter records that users pass: arrays, shapes, and what a density needs of them."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
@@ -11,176 +12,155 @@ from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
 from fishergraph._arrays import as_floats, check_finite_rows, check_in_range, check_squares, unmasked
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._parallel import one_blas_thread
-from fishergraph._validation import check_number
+from fishergraph._typing import Array, ThetaT
+from fishergraph._validation import check_number, look_up
 from fishergraph.family.base import LEAST_WEIGHT, Family
-from fishergraph.family.choice import family_of
+from fishergraph.family.diagonal_mixture import DiagonalMixture
+from fishergraph.family.gaussian import Gaussian
+from fishergraph.family.gaussian_mixture import GaussianMixture
+from fishergraph.family.multinomial import MultinomialMixture
+from fishergraph.family.von_mises_fisher import VonMisesFisherMixture, VonMisesFisherTheta
 
-# The axes of the parts of all records; p is the number of components, d that of features.
-_AXES: dict[str, str] = {
-    "anchors": "pd", "means": "pd", "variances": "pd", "probabilities": "pd", "covariances": "pdd", "log_weights": "p",
-    "concentrations": "p", "origin": "d",
-}  # fmt: skip
-_NUMBERS = ("variance", "trials")
-_OPTIONAL = ("concentrations",)
+FAMILIES: dict[str, type[Family]] = {
+    family.name: family
+    for family in (GaussianMixture, Gaussian, DiagonalMixture, VonMisesFisherMixture, MultinomialMixture)
+}
+# Components are immutable: those with a name are made once, and shared.
+_NAMED = {name: family() for name, family in FAMILIES.items()}
+
+# The axes of the arrays of all records; p is the number of components, d that of features. Other fields are numbers.
+_ARRAYS = {
+    **dict.fromkeys(("anchors", "means", "variances", "probabilities"), "pd"),
+    **dict.fromkeys(("log_weights", "concentrations"), "p"),
+    "covariances": "pdd",
+    "origin": "d",
+}
+# (array, whether its entries are those of a density, what is expected otherwise)
+_ENTRIES: list[tuple[str, Callable[[Any], Any], str]] = [
+    ("variances", lambda array: array > 0, "be positive"),
+    ("concentrations", lambda array: array > -1e-30, "not be negative"),
+    ("probabilities", lambda array: array > -1e-30, "not be negative"),
+    ("probabilities", lambda array: abs(array.sum(-1) - 1) <= 1e-3, "sum to one"),
+    ("covariances", lambda array: array_namespace(array).linalg.eigvalsh(array) > 0, "be positive definite"),
+    (
+        "log_weights",
+        lambda array: (array <= 1e-3) & (array > math.log(LEAST_WEIGHT) - 1),
+        "be logarithms of weights between 2**-126 and 1",
+    ),
+]
 
 
-def check_theta(theta: Any, name: str = "theta") -> Family:
-    """The family of a parameter record, whose parts are float arrays of shapes that go together, within their range.
+def choose_family(family: str | Family) -> Family:
+    """Return the family of that name, or the component itself."""
+    if isinstance(family, Family):
+        return family
+    return look_up(_NAMED, family, "family (or a component such as DiagonalMixture(power=0.5))")
+
+
+def family_of(theta: object) -> Family:
+    """The family that a parameter record belongs to, with its default options."""
+    for family in _NAMED.values():
+        if isinstance(theta, family.theta):
+            return family
+    expected = f"be one of {', '.join(family.theta.__name__ for family in FAMILIES.values())}"
+    advice = "learn it with learn_family"
+    raise InputTypeError(parameter="a parameter", expected=expected, got=type(theta).__name__, advice=advice)
+
+
+def check_theta(theta: NamedTuple, name: str = "theta") -> Family:
+    """The family of a parameter record, whose arrays are floats of shapes that go together, within their range.
 
     The arrays may have one more axis in front, the sets.
     """
-    family = family_of(theta)
-    sizes = theta_sizes(theta, name)
-    parts = theta._asdict()
-    for part, value in parts.items():
-        if part not in _NUMBERS and value is not None:
-            xp = array_namespace(value)
-            if not bool(xp.all(xp.isfinite(value))):
-                raise InputError(
-                    parameter=f"{name}.{part}",
-                    expected="hold finite numbers",
-                    got="others",
-                    advice="learn it with learn_family",
-                )
-            check_squares(value, f"{name}.{part}")
-    if sizes["components"] == 0 or sizes["features"] == 0:
-        raise InputError(
-            parameter=name,
-            expected="have components and features",
-            got="none",
-            advice="learn it with learn_family",
-        )
-    _check_density(parts, name)
+    family, sizes = family_of(theta), theta_sizes(theta, name)
+    fields = theta._asdict()
+    arrays = {field: array for field, array in fields.items() if field in _ARRAYS and array is not None}
+    for field, array in arrays.items():
+        xp = array_namespace(array)
+        _require(xp.isfinite(array), f"{name}.{field}", "hold finite numbers")
+        check_squares(array, f"{name}.{field}")
+    if 0 in sizes.values():
+        raise InputError(parameter=name, expected="have components and features", got="none")
+    dtype = next(iter(arrays.values())).dtype
+    for field in fields.keys() - _ARRAYS.keys():
+        number = check_number(fields[field], f"{name}.{field}", strict=True)
+        check_in_range(number, dtype, f"{name}.{field}")
+    for field, test, expected in _ENTRIES:
+        if field in arrays:
+            _require(test(arrays[field]), f"{name}.{field}", expected)
+    if isinstance(theta, VonMisesFisherTheta):
+        _require((theta.means**2).sum(-1) < 1, f"{name}.means", "be shorter than 1, as means of directions")
+    _check_spread(fields, name)
     return family
 
 
-def check_same_theta(theta_0: Any, theta: Any, name: str) -> None:
-    """Raise unless a record is sound and of the family, the components and the features of another one."""
+def _require(valid: Any, name: str, expected: str) -> None:
+    if not bool(valid.all()):
+        raise InputError(parameter=name, expected=expected, got="others", advice="learn it with learn_family")
+
+
+def _check_spread(fields: dict[str, Any], name: str) -> None:
+    """Raise if squares of means, in units of the variances, leave the range of their dtype."""
+    if "variance" in fields:
+        check_squares(fields["anchors"], f"{name}.anchors", over=fields["variance"])
+    elif "variances" in fields:
+        least = float(fields["variances"].min())
+        check_in_range(least, fields["variances"].dtype, f"{name}.variances")
+        check_squares(fields["means"], f"{name}.means", over=least)
+    elif "covariances" in fields:
+        eigenvalues = array_namespace(fields["covariances"]).linalg.eigvalsh(fields["covariances"])
+        check_squares(fields["means"], f"{name}.means", over=float(eigenvalues.min()))
+
+
+def check_same_theta(theta_0: NamedTuple, theta: NamedTuple, name: str) -> None:
+    """Raise unless a record is valid and of the family, the components and the features of another one."""
     if type(theta) is not type(theta_0):
-        raise InputTypeError(
-            parameter=name,
-            expected=f"be parameters of one family with the others, {type(theta_0).__name__}",
-            got=f"{type(theta).__name__}",
-            advice="pass records of one family",
-        )
+        expected, got = f"be a {type(theta_0).__name__} like the other parameters", type(theta).__name__
+        raise InputTypeError(parameter=name, expected=expected, got=got, advice="pass records of one family")
     check_theta(theta, name)
-    known, sizes = theta_sizes(theta_0, "theta"), theta_sizes(theta, name)
-    if (known["components"], known["features"]) != (sizes["components"], sizes["features"]):
-        raise InputError(
-            parameter=name,
-            expected=f"have {known}",
-            got=f"{sizes}",
-            advice="pass parameters that were learned together",
-        )
+    expected, got = theta_sizes(theta_0, "theta"), theta_sizes(theta, name)
+    if expected != got:
+        advice = "pass parameters that were learned together"
+        raise InputError(parameter=name, expected=f"have {expected}", got=f"{got}", advice=advice)
 
 
-def theta_sizes(theta: Any, name: str) -> dict[str, int]:
+def theta_sizes(theta: NamedTuple, name: str) -> dict[str, int]:
     """{"components": p, "features": d} of a record whose shapes go together."""
     sizes: dict[str, int] = {}
-    lead: dict[str, tuple] = {}
-    parts: dict[str, Any] = theta._asdict()
-    for part, value in parts.items():
-        if part in _NUMBERS or (value is None and part in _OPTIONAL):
+    fronts: set[tuple[int, ...]] = set()
+    for field, array in theta._asdict().items():
+        if field not in _ARRAYS or (array is None and field == "concentrations"):
             continue
-        axes, shape = _AXES[part], _shape(value, f"{name}.{part}")
-        found = shape[len(shape) - len(axes) :] if len(shape) >= len(axes) else ()
-        front = shape[: len(shape) - len(axes)]
-        same = len(found) == len(axes) and all(sizes.setdefault(a, n) == n for a, n in zip(axes, found, strict=True))
-        alike = front == () if part == "origin" else lead.setdefault("sets", front) == front and len(front) < 2
-        if not same or not alike:
+        axes, shape = _ARRAYS[field], _float_shape(array, f"{name}.{field}")
+        n_front = len(shape) - len(axes)  # the sets
+        fits = n_front in ((0,) if field == "origin" else (0, 1))
+        fits = fits and all(sizes.setdefault(axis, n) == n for axis, n in zip(axes, shape[n_front:], strict=True))
+        if field != "origin":
+            fronts.add(shape[: max(n_front, 0)])
+        if not fits or len(fronts) > 1:
             raise InputError(
-                parameter=f"{name}.{part}",
-                expected=f"have the axes ({', '.join(axes)}) that go with the other parts, p components of d features",
+                parameter=f"{name}.{field}",
+                expected=f"have the axes ({', '.join(axes)}) that go with the others, p components of d features",
                 got=f"shape {shape}",
                 advice="learn the record with learn_family",
             )
     return {"components": sizes["p"], "features": sizes["d"]}
 
 
-def _shape(value: Any, name: str) -> tuple[int, ...]:
+def _float_shape(array: Any, name: str) -> tuple[int, ...]:
     """The shape of an array of floats."""
-    unmasked(value, name)
-    kind = str(getattr(value, "dtype", "")).removeprefix("torch.")
-    if not is_array_api_obj(value) or kind not in ("float32", "float64"):
-        raise InputTypeError(
-            parameter=name,
-            expected="be an array of float32 or float64",
-            got=f"{kind or type(value).__name__}",
-            advice="convert it",
-        )
-    shape: Any = getattr(value, "shape", ())
+    unmasked(array, name)
+    kind = str(getattr(array, "dtype", "")).removeprefix("torch.")
+    if not is_array_api_obj(array) or kind not in ("float32", "float64"):
+        expected, got = "be an array of float32 or float64", kind or type(array).__name__
+        raise InputTypeError(parameter=name, expected=expected, got=got, advice="convert it")
+    shape: Any = getattr(array, "shape", ())
     return tuple(shape)
 
 
-def _check_density(parts: dict[str, Any], name: str) -> None:
-    """Raise where the entries are not the parameters of a density."""
-    for part in _NUMBERS:
-        if part in parts:
-            like = next(value for other, value in parts.items() if other not in _NUMBERS and value is not None)
-            check_in_range(check_number(parts[part], f"{name}.{part}", strict=True), like.dtype, f"{name}.{part}")
-    least = {"variances": 0.0, "concentrations": -1e-30, "probabilities": -1e-30}
-    for part, value in parts.items():
-        if part in least and value is not None and not bool((value > least[part]).all()):
-            raise InputError(
-                parameter=f"{name}.{part}",
-                expected="be positive",
-                got="other numbers",
-                advice="learn it with learn_family",
-            )
-    weights = parts.get("log_weights")
-    if weights is not None and not bool(((weights <= 1e-3) & (weights > math.log(LEAST_WEIGHT) - 1)).all()):
-        raise InputError(
-            parameter=f"{name}.log_weights",
-            expected="be logarithms of shares between 2**-126 and 1",
-            got="others",
-            advice="pass the logarithms of weights that sum to one",
-        )
-    if "probabilities" in parts:
-        totals = parts["probabilities"].sum(-1)
-        if bool((abs(totals - 1) > 1e-3).any()):
-            raise InputError(
-                parameter=f"{name}.probabilities",
-                expected="sum to one",
-                got="other sums",
-                advice="divide them by their sums",
-            )
-    if "trials" not in parts and "log_weights" in parts and "variances" not in parts:
-        lengths = (parts["means"] ** 2).sum(-1)
-        if bool((lengths >= 1).any()):
-            raise InputError(
-                parameter=f"{name}.means",
-                expected="be shorter than 1",
-                got="longer ones",
-                advice="they are means of directions",
-            )
-    if "covariances" in parts:
-        xp = array_namespace(parts["covariances"])
-        if not bool((xp.linalg.eigvalsh(parts["covariances"]) > 0).all()):
-            raise InputError(
-                parameter=f"{name}.covariances",
-                expected="be positive definite",
-                got="others",
-                advice="add a ridge to the diagonal",
-            )
-    _check_spread(parts, name)
-
-
-def _check_spread(parts: dict[str, Any], name: str) -> None:
-    """Raise where squares of means, in units of the variances, leave the range of their dtype."""
-    means = parts.get("anchors", parts.get("means"))
-    if "variance" in parts:
-        check_squares(means, f"{name}.anchors", over=parts["variance"])
-    elif "variances" in parts:
-        check_in_range(float(parts["variances"].min()), parts["variances"].dtype, f"{name}.variances")
-        check_squares(means, f"{name}.means", over=float(parts["variances"].min()))
-    elif "covariances" in parts:
-        xp = array_namespace(parts["covariances"])
-        check_squares(means, f"{name}.means", over=float(xp.linalg.eigvalsh(parts["covariances"]).min()))
-
-
 @one_blas_thread()
-def retract(family: Family, phi: Any, theta_0: Any, *, root: Any = None) -> Any:
-    """Parameters of a tangent vector, θ = θ_0 + I(θ_0)^{-1/2} φ (Section 3.1).
+def retract(family: Family[ThetaT], phi: Array, theta_0: ThetaT, *, root: Array | None = None) -> ThetaT:
+    """Parameters of tangent vectors: θ = θ_0 + I(θ_0)^{-1/2} φ (Section 3.1).
 
     It inverts φ of "estimate" without normalisations. Coordinates outside the family (a negative weight, a variance
     below its bound, a mean outside the ball) are brought back to its border.
@@ -203,45 +183,40 @@ def retract(family: Family, phi: Any, theta_0: Any, *, root: Any = None) -> Any:
 
     See Also
     --------
-    fishergraph.fisher_embedding : Tangent vectors of estimated means.
+    learn_family : Learns θ_0.
+    em_estimate : Estimates θ of every multiset.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from fishergraph import DiagonalMixture, learn_family, retract
-    >>> points = np.random.default_rng(0).normal(size=(100, 2))
-    >>> theta = learn_family(DiagonalMixture(), points, 3, rng=0)
-    >>> retract(DiagonalMixture(), np.zeros((1, 15)), theta).means.shape
-    (1, 3, 2)
+    >>> from fishergraph import GaussianMixture, learn_family, retract
+    >>> theta = learn_family(GaussianMixture(), np.eye(4), 2, rng=0)
+    >>> retract(GaussianMixture(), np.zeros((3, 8)), theta).anchors.shape
+    (3, 2, 4)
     """
-    known = check_theta(theta_0, "theta_0")
-    if type(family) is not type(known):
+    expected = check_theta(theta_0, "theta_0")
+    if type(family) is not type(expected):
         raise InputTypeError(
             parameter="family",
-            expected=f"be that of theta_0, {type(known).__name__}",
-            got=f"{type(family).__name__}",
-            advice=f"pass {known!r}",
+            expected=f"be that of theta_0, {type(expected).__name__}",
+            got=type(family).__name__,
+            advice=f"pass {expected!r}",
         )
     sizes = theta_sizes(theta_0, "theta_0")
-    phi = _checked_phi(phi, family.width(sizes["components"], sizes["features"]), "phi")
+    phi = _as_vectors(phi, family.width(sizes["components"], sizes["features"]), "phi")
     if root is not None:
-        root = _checked_phi(root, phi.shape[1], "root")
+        root = _as_vectors(root, phi.shape[1], "root")
         phi = phi @ array_namespace(phi).linalg.pinv(root).T
     return family.unwhitened(phi, theta_0)
 
 
-def _checked_phi(phi: Any, width: int, name: str) -> Any:
-    """Rows of finite numbers, so many of them; a tensor as it is."""
-    if not is_torch_array(phi):
-        phi = as_floats(phi, name)
-    if sp.issparse(phi) or len(phi.shape) != 2 or phi.shape[1] != width:
-        raise InputError(
-            parameter=name,
-            expected=f"be a dense matrix with {width} columns",
-            got=f"shape {tuple(phi.shape)}",
-            advice="pass vectors of this family",
-        )
-    if not is_torch_array(phi):
-        check_finite_rows(phi, name)
-        check_squares(phi, name)
-    return phi
+def _as_vectors(values: Array, width: int, name: str) -> Any:
+    """Rows of so many finite numbers; a tensor is only checked for its shape."""
+    vectors = values if is_torch_array(values) else as_floats(values, name)
+    if sp.issparse(vectors) or len(vectors.shape) != 2 or vectors.shape[1] != width:
+        expected, got = f"be a dense matrix with {width} columns", f"shape {tuple(vectors.shape)}"
+        raise InputError(parameter=name, expected=expected, got=got, advice="pass vectors of this family")
+    if not is_torch_array(values):
+        check_finite_rows(vectors, name)
+        check_squares(vectors, name)
+    return vectors

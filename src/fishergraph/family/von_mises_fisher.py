@@ -8,7 +8,6 @@ itself, where its concentration would be infinite.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -19,17 +18,18 @@ from array_api_compat import array_namespace
 from fishergraph._arrays import plain_row
 from fishergraph._errors import InputError
 from fishergraph._repr import short_repr
+from fishergraph._typing import Array, Rows
 from fishergraph.family.base import (
     Family,
     join,
-    log_shares,
+    log_mixture_weights,
+    mixture_weights,
     pick_components,
     score_weights,
-    shares,
     split,
     unit_normalize,
-    weight_block,
-    weights_of,
+    unwhitened_weights,
+    whitened_weights,
 )
 from fishergraph.family.special import bessel, concentration, mean_length
 from fishergraph.family.support import first_zero_row
@@ -41,33 +41,26 @@ MOST_LENGTH = 1 - 1e-4
 class VonMisesFisherTheta(NamedTuple):
     """log π (…, anchor) and the means m = A(κ) u of the components, (…, anchor, feature).
 
-    The concentrations κ (…, anchor) follow from the means; they are kept beside them where they are known already.
+    The concentrations κ (…, anchor) follow from the means; θ_0 of a layer has them beside the means.
     """
 
-    log_weights: Any
-    means: Any
-    concentrations: Any = None
+    log_weights: Array
+    means: Array
+    concentrations: Array | None = None
 
     __repr__ = short_repr
 
 
 @dataclass(frozen=True, repr=False)
-class VonMisesFisherMixture(Family):
+class VonMisesFisherMixture(Family[VonMisesFisherTheta]):
     """Von Mises–Fisher mixtures for directions.
 
-    p_θ(x) = Σ_j π_j C_d(κ_j) exp(κ_j ⟨u_j, x⟩).
-
-    t(x) = x / ‖x‖ and φ = (weights ‖ means), p (d + 1) numbers.
+    p_θ(x) = Σ_j π_j C_d(κ_j) exp(κ_j ⟨u_j, x⟩), t(x) = x / ‖x‖ and φ = (weights ‖ means), p (d + 1) numbers.
 
     Parameters
     ----------
     fisher, tangent, power, unit : options
         See `Family`.
-
-    See Also
-    --------
-    fishergraph.FisherEmbedding : Takes it as `family`.
-    GaussianMixture : For points of any length.
 
     Examples
     --------
@@ -77,16 +70,12 @@ class VonMisesFisherMixture(Family):
     """
 
     name: ClassVar[str] = "von-mises-fisher"
-    theta: ClassVar[type] = VonMisesFisherTheta
+    theta: ClassVar[type[Any]] = VonMisesFisherTheta
     support: ClassVar[str] = "directions"
     spherical: ClassVar[bool] = True
 
-    def width(self, n_anchors: int, n_features: int) -> int:
-        """p (d + 1)."""
-        return n_anchors * (n_features + 1)
-
-    def check_points(self, points: Any, name: str = "X", name_row: Callable[[int], str] = plain_row) -> None:
-        """Raise where a row is zero: it has no direction."""
+    def check_points(self, points: Rows, name: str = "X", name_row: Callable[[int], str] = plain_row) -> None:
+        """Raise if a row is zero: it has no direction."""
         row = first_zero_row(points)
         if row is not None:
             raise InputError(
@@ -96,14 +85,9 @@ class VonMisesFisherMixture(Family):
                 advice="drop such rows, or use another family",
             )
 
-    def statistics(self, points: Any, theta: VonMisesFisherTheta) -> Any:
+    def statistics(self, points: Array, theta: VonMisesFisherTheta) -> Any:
         """t(x) = x / ‖x‖, (point, feature); a zero row, which later layers may have, says nothing."""
         return unit_normalize(points)
-
-    def base_measure(self, points: Any, theta: VonMisesFisherTheta) -> Any:
-        """h(x) = −(d/2) log 2π, (point,), of the surface measure of the sphere."""
-        xp = array_namespace(points)
-        return xp.full_like(points[:, 0], -0.5 * points.shape[1] * math.log(2 * math.pi))
 
     def natural(self, theta: VonMisesFisherTheta) -> tuple[Any, Any]:
         """η = κ u and c = log π + log (κ^{d/2−1} / I_{d/2−1}(κ))."""
@@ -118,15 +102,15 @@ class VonMisesFisherMixture(Family):
         """κ_j with A(κ_j) = ‖m_j‖, (…, anchor)."""
         return _like(_kappas(theta), theta.means)
 
-    def sample(self, theta: VonMisesFisherTheta, n: int, rng: Any) -> Any:
+    def sample(self, theta: VonMisesFisherTheta, n: int, rng: np.random.Generator) -> np.ndarray:
         """n directions of p_θ, (point, feature)."""
         from scipy.stats import uniform_direction, vonmises_fisher
 
         labels = pick_components(theta.log_weights, n, rng)
-        if theta.means.shape[-1] == 1:  # two directions, of which SciPy knows nothing
+        if theta.means.shape[-1] == 1:  # two directions, which SciPy does not support
             return np.where(rng.random((n, 1)) < 0.5 * (1 + theta.means[labels]), 1.0, -1.0)
         points, kappas = np.empty((n, theta.means.shape[-1])), self.concentrations(theta)
-        for j, mean in enumerate(theta.means):
+        for j, mean in enumerate(np.asarray(theta.means)):
             rows, length = np.flatnonzero(labels == j), float(np.linalg.norm(mean))
             if len(rows) and kappas[j] > 0:
                 density: Any = vonmises_fisher
@@ -135,17 +119,21 @@ class VonMisesFisherMixture(Family):
                 points[rows] = uniform_direction(len(mean)).rvs(len(rows), random_state=rng)
         return points
 
-    def estimate(self, means: Any, mass: Any, theta_0: VonMisesFisherTheta, prior: float = 0.0) -> Any:
-        """m = E t, of length 1 − 10⁻⁴ at most, and π = the shares of the mass (Eq. 11)."""
-        return VonMisesFisherTheta(log_shares(mass, theta_0.log_weights, prior), _inside(means))
+    def estimate(
+        self, means: Array, mass: Array, theta_0: VonMisesFisherTheta, prior: float = 0.0
+    ) -> VonMisesFisherTheta:
+        """m = E t, of length 1 − 10⁻⁴ at most, and π = the fractions of the mass (Eq. 11)."""
+        return VonMisesFisherTheta(log_mixture_weights(mass, theta_0.log_weights, prior), _inside(means))
 
-    def whole(self, points: Any) -> VonMisesFisherTheta:
+    def single(self, points: Array) -> VonMisesFisherTheta:
         """The mean of all directions."""
         xp = array_namespace(points)
         mean = xp.mean(unit_normalize(xp.astype(points, xp.float64)), axis=0, keepdims=True)
-        return self.smoothed(VonMisesFisherTheta(xp.zeros_like(mean[:, 0]), _inside(mean)), mean, None)
+        return self.smoothed(
+            VonMisesFisherTheta(xp.zeros_like(mean[:, 0]), _inside(mean)), mean, xp.ones_like(mean[:, 0])
+        )
 
-    def smoothed(self, theta: VonMisesFisherTheta, means: Any, mass: Any) -> VonMisesFisherTheta:
+    def smoothed(self, theta: VonMisesFisherTheta, means: Array, mass: Array) -> VonMisesFisherTheta:
         """θ itself, with its concentrations."""
         return theta._replace(concentrations=self.concentrations(theta._replace(concentrations=None)))
 
@@ -154,29 +142,27 @@ class VonMisesFisherMixture(Family):
         xp = array_namespace(theta.means)
         roots = xp.exp(0.5 * theta_0.log_weights)[:, None]
         means = roots * _stretched(theta.means - theta_0.means, theta_0, -0.5)
-        return join([weight_block(xp.exp(theta.log_weights), theta_0.log_weights), means])
+        return join([whitened_weights(xp.exp(theta.log_weights), theta_0.log_weights), means])
 
-    def unwhitened(self, phi: Any, theta_0: VonMisesFisherTheta) -> Any:
-        """The θ whose `whitened` is φ."""
+    def unwhitened(self, phi: Array, theta_0: VonMisesFisherTheta) -> VonMisesFisherTheta:
         xp = array_namespace(phi)
         weights, means = split(phi, theta_0.means.shape[0], 1, theta_0.means.shape[1])
         roots = xp.exp(0.5 * theta_0.log_weights)[:, None]
         means = theta_0.means + _stretched(means / roots, theta_0, 0.5)
-        return VonMisesFisherTheta(weights_of(weights[..., 0], theta_0.log_weights), _inside(means))
+        return VonMisesFisherTheta(unwhitened_weights(weights[..., 0], theta_0.log_weights), _inside(means))
 
-    def score(self, means: Any, mass: Any, theta_0: VonMisesFisherTheta, prior: float = 0.0) -> Any:
+    def score(self, means: Array, mass: Array, theta_0: VonMisesFisherTheta, prior: float = 0.0) -> Any:
         """((π − π_0)/√π_0 ‖ Σ α I_j^{1/2} (x − m_0)/√π_0) over the sum of the weights."""
         scale = score_weights(mass, theta_0.log_weights, prior)
-        weights = weight_block(shares(mass, theta_0.log_weights, prior), theta_0.log_weights)
+        weights = whitened_weights(mixture_weights(mass, theta_0.log_weights, prior), theta_0.log_weights)
         return join([weights, scale * _stretched(means - theta_0.means, theta_0, -0.5)])
 
     def component_divergences(self, p: VonMisesFisherTheta, q: VonMisesFisherTheta) -> Any:
         """KL = ⟨η_p − η_q, m_p⟩ + log C(κ_p) − log C(κ_q), (component of p, component of q)."""
         xp = array_namespace(p.means)
-        (own, own_offsets), (other, other_offsets) = (
-            self.natural(theta._replace(log_weights=0 * theta.log_weights)) for theta in (p, q)
-        )
-        return (xp.vecdot(own, p.means) + own_offsets)[:, None] - p.means @ other.T - other_offsets[None, :]
+        eta_p, offsets_p = self.natural(p._replace(log_weights=0 * p.log_weights))
+        eta_q, offsets_q = self.natural(q._replace(log_weights=0 * q.log_weights))
+        return (xp.vecdot(eta_p, p.means) + offsets_p)[:, None] - p.means @ eta_q.T - offsets_q[None, :]
 
 
 def _kappas(theta: VonMisesFisherTheta) -> Any:
@@ -191,7 +177,7 @@ def _kappas(theta: VonMisesFisherTheta) -> Any:
     return concentration(theta.means.shape[-1], length)
 
 
-def _stretched(vectors: Any, theta: VonMisesFisherTheta, exponent: float) -> Any:
+def _stretched(vectors: Array, theta: VonMisesFisherTheta, exponent: float) -> Any:
     """Cov_j^exponent · vectors, (…, anchor, feature), with Cov_j = A' uuᵀ + (A/κ) (Id − uuᵀ) at θ."""
     xp, means = array_namespace(vectors), theta.means
     _, ratio, slope = mean_length(means.shape[-1], _kappas(theta))
@@ -200,7 +186,7 @@ def _stretched(vectors: Any, theta: VonMisesFisherTheta, exponent: float) -> Any
     return across * vectors + (along - across) * xp.sum(u * vectors, axis=-1, keepdims=True) * u
 
 
-def _inside(means: Any) -> Any:
+def _inside(means: Array) -> Any:
     """The means, shortened where they are longer than a density's can be."""
     xp = array_namespace(means)
     squares = xp.vecdot(means, means)[..., None]
@@ -208,5 +194,5 @@ def _inside(means: Any) -> Any:
     return xp.where(long, means * MOST_LENGTH / xp.sqrt(xp.where(long, squares, xp.ones_like(squares))), means)
 
 
-def _like(values: Any, means: Any) -> Any:
+def _like(values: Array, means: Array) -> Any:
     return array_namespace(means).astype(values, means.dtype)

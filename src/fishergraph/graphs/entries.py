@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._alignment import row_labels
 from fishergraph._arrays import check_compressed, real_array, unmasked
 from fishergraph._errors import EndpointError, InputError
-from fishergraph._records import changed
+from fishergraph._records import changed, row_labels
 from fishergraph._warn import warn
 from fishergraph.graph import as_graph, lists_edges, names_nodes
 from fishergraph.graphs.record import EdgeTags, Graphs
@@ -28,8 +27,8 @@ class Entry(NamedTuple):
 
 def read_entry(entry: Any, names: dict[str, str], undirected: bool) -> Entry:
     """One graph of the list, validated on its own."""
-    read = next((reader for matches, reader in _READERS if matches(entry)), _read_plain)
-    graph, X, tags, edge_tags = read(entry, names, undirected)
+    read = next((reader for matches, reader in _READERS if matches(entry)), None)
+    graph, X, tags, edge_tags = Entry(entry) if read is None else read(entry, names, undirected)
     try:
         graph = as_graph(graph, undirected=undirected, n_nodes=_n_nodes(graph, X, tags))
     except EndpointError as error:
@@ -51,10 +50,6 @@ def _n_nodes(graph: Any, X: Any, tags: Any) -> int | None:
     if X is not None:
         return X.shape[0]
     return len(tags) if np.ndim(tags) > 0 and len(tags) and lists_edges(graph) else None
-
-
-def _read_plain(entry: Any, names: dict[str, str], undirected: bool) -> Entry:
-    return Entry(entry)
 
 
 def _read_graphs(entry: Graphs, names: dict[str, str], undirected: bool) -> Entry:

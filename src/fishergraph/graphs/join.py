@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._edges import type_name
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._records import unchecked
+from fishergraph._records import type_name, unchecked
 from fishergraph._warn import each_warning_once
 from fishergraph.graph import Graph
 from fishergraph.graphs.entries import Entry, read_entry, undirected_graphs
@@ -58,12 +57,14 @@ def as_graphs(
     >>> as_graphs([(["C", "O"], [(0, 1)]), (["N", "C"], [(0, 1)])])
     Graphs(2 graphs: 4 nodes, 2 directed edges with tags)
     """
+    graphs = graphs if isinstance(graphs, Graphs) else _listed(graphs)
+    if len(graphs) == 0:
+        raise InputError(parameter="graphs", expected="hold at least one graph", got="an empty list")
     if isinstance(graphs, Graphs):
-        _check_some(len(graphs))
         return undirected_graphs(graphs) if undirected else graphs
     names = {"features": features, "tags": tags, "edge_tags": edge_tags}
     entries = []
-    for number, entry in enumerate(_listed(graphs)):
+    for number, entry in enumerate(graphs):
         try:
             entries.append(read_entry(entry, names, undirected))
         except (ValueError, TypeError) as error:
@@ -71,7 +72,9 @@ def as_graphs(
             raise kind(
                 f"graph {number} of the list cannot be read: {error}", parameter="graphs", value=number
             ) from error
-    _check_some(len(entries))
+    if any(entry.edge_tags is not None for entry in entries):  # graphs without edges have no tags
+        full = [entry.edge_tags is not None or entry.graph.n_edges > 0 for entry in entries]
+        entries = [e if kept else e._replace(edge_tags=NO_EDGE_TAGS) for e, kept in zip(entries, full, strict=True)]
     graph_ptr = offsets(np.array([entry.graph.n_nodes for entry in entries]))
     return unchecked(
         Graphs,
@@ -79,13 +82,8 @@ def as_graphs(
         graph_ptr,
         _joined_features(_all_or_none(entries, "X", "features")),
         _joined_tags(_all_or_none(entries, "tags", "tags")),
-        _joined_edge_tags(_all_or_none(_tagged(entries), "edge_tags", "tags of edges"), graph_ptr),
+        _joined_edge_tags(_all_or_none(entries, "edge_tags", "tags of edges"), graph_ptr),
     )
-
-
-def _check_some(n_graphs: int) -> None:
-    if n_graphs == 0:
-        raise InputError(parameter="graphs", expected="hold at least one graph", got="an empty list")
 
 
 def _listed(graphs: Any) -> Any:
@@ -107,14 +105,6 @@ def _listed(graphs: Any) -> Any:
 
 
 # --- the union ------------------------------------------------------------------------------------------
-
-
-def _tagged(entries: list[Entry]) -> list[Entry]:
-    """The entries; graphs without edges get an empty list of tags if others have tags."""
-    if all(entry.edge_tags is None for entry in entries):
-        return entries
-    full = [entry.edge_tags is not None or entry.graph.n_edges > 0 for entry in entries]
-    return [e if kept else e._replace(edge_tags=NO_EDGE_TAGS) for e, kept in zip(entries, full, strict=True)]
 
 
 def _union(graphs: list[Graph], graph_ptr: np.ndarray) -> Graph:

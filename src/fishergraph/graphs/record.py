@@ -68,7 +68,7 @@ class Graphs:
 
     graph: Graph
     graph_ptr: np.ndarray
-    X: Any = None
+    X: np.ndarray | sp.csr_array | None = None
     tags: np.ndarray | None = None
     edge_tags: EdgeTags | None = None
 
@@ -82,10 +82,17 @@ class Graphs:
             advice = "count the nodes of each graph with np.cumsum"
             raise InputError(parameter="graph_ptr", expected=expected, got=got, advice=advice)
         _check_disjoint(self.graph, graph_ptr)
-        X = None if self.X is None else _node_features(self.X, n_nodes)
+        X = sp.csr_array(check_compressed(self.X, "X")) if sp.issparse(self.X) else self.X
+        matrix = X is None or isinstance(X, np.ndarray) or sp.issparse(X)
+        if not matrix or (X is not None and (X.ndim != 2 or X.shape[0] != n_nodes or X.dtype.kind not in "fiub")):
+            expected = f"be a matrix of numbers with {n_nodes} rows, one per node"
+            raise InputError(parameter="X", expected=expected, got=_shape_and_dtype(X))
         if self.tags is not None:
             _check_tags(self.tags, n_nodes, "tags", "node")
-        edge_tags = None if self.edge_tags is None else _end_tags(self.edge_tags, n_nodes)
+        edge_tags = self.edge_tags
+        if edge_tags is not None:
+            edge_tags = EdgeTags(as_indices(edge_tags[0], slice(None), n_nodes), edge_tags[1])
+            _check_tags(edge_tags.tags, len(edge_tags.nodes), "edge_tags", "edge end")
         normalise(self, graph_ptr=graph_ptr, X=X, edge_tags=edge_tags)
 
     def __len__(self) -> int:
@@ -149,29 +156,11 @@ def _shape_and_dtype(array: Any) -> str:
     return f"shape {array.shape} and dtype {array.dtype}" if hasattr(array, "dtype") else type(array).__name__
 
 
-def _node_features(X: Any, n_nodes: int) -> Any:
-    """Features as an array or CSR, one row of numbers per node."""
-    X = sp.csr_array(check_compressed(X, "X")) if sp.issparse(X) else X
-    matrix = isinstance(X, np.ndarray) or sp.issparse(X)
-    if not matrix or X.ndim != 2 or X.shape[0] != n_nodes or X.dtype.kind not in "fiub":
-        expected = f"be a matrix of numbers with {n_nodes} rows, one per node"
-        raise InputError(parameter="X", expected=expected, got=_shape_and_dtype(X))
-    return X
-
-
 def _check_tags(tags: Any, n: int, name: str, what: str) -> None:
     """Raise unless tags are an array of n integers or texts."""
     if not isinstance(tags, np.ndarray) or tags.shape != (n,) or tags.dtype.kind not in "iuU":
         expected = f"be an array of integers or text, one for each of the {n} {what}s"
         raise InputError(parameter=name, expected=expected, got=_shape_and_dtype(tags), advice="use as_graphs")
-
-
-def _end_tags(edge_tags: Any, n_nodes: int) -> EdgeTags:
-    """Tags of edges at nodes that exist."""
-    nodes, tags = edge_tags
-    nodes = as_indices(nodes, slice(None), n_nodes)
-    _check_tags(tags, len(nodes), "edge_tags", "edge end")
-    return EdgeTags(nodes, tags)
 
 
 def _take_rows(graph: Graph, nodes: np.ndarray, shift: np.ndarray) -> Graph:

@@ -11,9 +11,12 @@ from __future__ import annotations
 import gzip
 import math
 import os
+import shutil
+import tempfile
 import zipfile
 import zlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -149,3 +152,82 @@ def check_columns(n_columns: int, what: str) -> None:
     if n_columns > TABLE_COLUMNS:
         expected, advice = f"have at most {TABLE_COLUMNS:,} columns", "use an npz file with a CSR matrix"
         raise InputError(parameter=what, value=n_columns, expected=expected, got=f"{n_columns:,}", advice=advice)
+
+
+# --- folders and zip files ------------------------------------------------------------------------------
+
+
+class Members:
+    """The files of a folder or of a zip file."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self.archive: zipfile.ZipFile | None = None
+        if not self.path.is_dir():
+            head = check_readable(self.path)
+            try:
+                self.archive = zipfile.ZipFile(self.path)
+                check_zip(self.archive)
+            except Exception as error:  # a damaged list of members can fail in any way
+                self.__exit__()
+                raise unreadable(self.path, head, error) from error
+
+    def __enter__(self) -> Members:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self.archive is not None:
+            self.archive.close()
+
+    def find(self, *names: str) -> str | None:
+        """The member at the first of these paths that exists, or None.
+
+        Paths start at the root, or in the only folder of the root.
+        """
+        for name in names:
+            if self.archive is not None:
+                matches = [m for m in self.archive.namelist() if m == name or m.endswith("/" + name)]
+            else:
+                folders = [path for path in self.path.iterdir() if path.is_dir()]
+                paths = [base / name for base in (self.path, *(folders if len(folders) == 1 else []))]
+                matches = [path.relative_to(self.path).as_posix() for path in paths if os.path.lexists(path)]
+            if matches:
+                return min(matches, key=lambda member: (member.count("/"), member))
+        return None
+
+    def need(self, *names: str) -> str:
+        """The member that `find` returns; raises if there is none."""
+        member = self.find(*names)
+        if member is None:
+            raise FileNotFoundError(
+                f"'{self.path}' has no file {names[0]}, so it is incomplete; download or copy it again."
+            )
+        return member
+
+    def size(self, member: str) -> int:
+        """The size of a member in bytes, unpacked."""
+        if self.archive is None:
+            return (self.path / member).stat().st_size
+        return self.archive.getinfo(member).file_size
+
+    def where(self, member: str) -> str:
+        """The path of a member, for messages."""
+        return f"{self.path}/{member}"
+
+    @contextmanager
+    def open(self, member: str, *, seekable: bool = False) -> Iterator[IO[bytes]]:
+        """The bytes of a member; a seekable stream of a zip file is a temporary copy."""
+        if self.archive is None:
+            check_regular(self.path / member)
+            with (self.path / member).open("rb") as stream:
+                yield stream
+            return
+        try:
+            with self.archive.open(member) as stream, ExitStack() as stack:
+                copy = stack.enter_context(tempfile.TemporaryFile()) if seekable else stream
+                if seekable:
+                    shutil.copyfileobj(stream, copy, 1 << 20)
+                    copy.seek(0)
+                yield copy
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+            raise FileFormatError(path=self.where(member), reason=f"it cannot be unpacked ({error})") from error

@@ -7,7 +7,8 @@ import gzip
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
+import scipy.sparse as sp
 from pyarrow.compute import MatchSubstringOptions, ReplaceSubstringOptions, SetLookupOptions, call_function
 
 from fishergraph._errors import FileFormatError, InputError
@@ -24,7 +26,7 @@ from fishergraph.io.files import check_readable, check_text, unreadable
 from fishergraph.io.npz import SUFFIXES
 
 MISSING = frozenset(pacsv.ConvertOptions().null_values)  # words for a missing value: nothing, NA, NaN, null, …
-_READ_ERRORS = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error)
+_READ_ERRORS = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error, FileFormatError)
 _CHUNK = 1 << 24  # bytes that are read at once
 _BOM = b"\xef\xbb\xbf"
 # Bytes before the first digit of a number, and after its last one.
@@ -39,31 +41,39 @@ Choice = Callable[[list[str]], list[str]]
 Header = Callable[[Path, list[str]], list[str] | None]
 
 
+@contextmanager
+def _explained(path: Path, suffix: str) -> Iterator[None]:
+    """Errors in the block name the file, and what its first bytes look like."""
+    head = check_readable(path)
+    try:
+        if suffix != ".parquet":
+            check_text(path, head, zipped=suffix.endswith(".gz"))
+        yield
+    except _READ_ERRORS as error:
+        raise unreadable(path, head, error) from error
+
+
 def read_table(path: Path, suffix: str, header: Header, ids: Choice) -> pa.Table:
     """A CSV, TSV or Parquet file; `ids(names)` are the columns that hold ids, whose text is kept as written.
 
     Blanks around names and ids of a text file are removed.
     """
-    head = check_readable(path)
-    try:
-        if suffix == ".parquet":
-            table = _read_parquet(path, head)
-            ids(distinct_names(path, table.column_names))
-            return table
-        check_text(path, head, zipped=suffix.endswith(".gz"))
-        return _read_text(TextFile.open(path, suffix, header), ids)
-    except _READ_ERRORS as error:
-        raise unreadable(path, head, error) from error
-
-
-def _read_parquet(path: Path, head: bytes) -> pa.Table:
-    try:
+    with _explained(path, suffix):
+        if suffix != ".parquet":
+            return _read_text(TextFile.open(path, suffix, header), ids)
         check_parquet(path)
-    except ValueError as error:
-        raise unreadable(path, head, error) from error
-    table = pq.read_table(path, partitioning=cast(Any, None))
-    table.validate(full=True)  # bytes and offsets of text are not checked otherwise
-    return table
+        table = pq.read_table(path, partitioning=cast(Any, None))
+        table.validate(full=True)  # bytes and offsets of text are not checked otherwise
+        ids(distinct_names(path, table.column_names))
+        return table
+
+
+def column_names(path: Path, suffix: str, header: Header) -> list[str]:
+    """The names of the columns of a CSV, TSV or Parquet file."""
+    with _explained(path, suffix):
+        if suffix == ".parquet":
+            return pq.read_schema(path).names
+        return TextFile.open(path, suffix, header).names
 
 
 def read_cells(path: Path, suffix: str, header: Header, wanted: Choice) -> dict[str, tuple[list[Any], list[str]]]:
@@ -72,15 +82,11 @@ def read_cells(path: Path, suffix: str, header: Header, wanted: Choice) -> dict[
     A word in quotes is never missing. Cells are integers if all cells of a column are, each written as it is printed,
     else text.
     """
-    head = check_readable(path)
-    try:
-        check_text(path, head, zipped=suffix.endswith(".gz"))
+    with _explained(path, suffix):
         file = TextFile.open(path, suffix, header)
         columns = [file.names.index(name) for name in wanted(file.names)]
         table = file.read_words(columns, only=True)
         words = file.read_words(columns, only=True, missing=()) if any(c.null_count for c in table.columns) else table
-    except _READ_ERRORS as error:
-        raise unreadable(path, head, error) from error
     cells = {}
     for name, column, text in zip(table.column_names, table.columns, words.columns, strict=True):
         column = _integers(column)
@@ -95,8 +101,11 @@ def _read_text(file: TextFile, ids: Choice) -> pa.Table:
         table = file.read().rename_columns(file.names)
     except pa.ArrowInvalid:  # a type that changes after the first chunk, or a line end in quotes
         table = None
-    # Few files need the second, slower reading.
-    if table is None or not _are_exact([table.column(k) for k in columns], file):
+    # Arrow keeps ids as written if all are text, or integers written as they are printed. Few files are read again.
+    ids_read = [] if table is None else [table.column(k) for k in columns]
+    kinds = {str(column.type) for column in ids_read}
+    exact = kinds <= {"int64", "string"} and not any(column.null_count for column in ids_read)
+    if table is None or not (kinds <= {"string"} or (exact and not loses_zeros(file))):
         table, repair = file.read_words(columns), _integers
     else:
         repair = _trimmed
@@ -104,14 +113,6 @@ def _read_text(file: TextFile, ids: Choice) -> pa.Table:
         if str(table.column(k).type) == "string":
             table = table.set_column(k, file.names[k], cast(Any, repair(table.column(k))))
     return _without_hex(table, columns, file)
-
-
-def _are_exact(columns: list[pa.ChunkedArray], file: TextFile) -> bool:
-    """Whether Arrow kept the ids as written: all are text, or integers written as they are printed."""
-    kinds = {str(column.type) for column in columns}
-    if kinds <= {"string"}:
-        return True
-    return kinds <= {"int64", "string"} and not any(c.null_count for c in columns) and not loses_zeros(file)
 
 
 def _without_hex(table: pa.Table, ids: list[int], file: TextFile) -> pa.Table:
@@ -199,7 +200,11 @@ class TextFile:
         with gzip.open(path, "rt", encoding="utf-8-sig") if zipped else path.open(encoding="utf-8-sig") as file:
             fields = next((fields for fields in csv.reader(file, delimiter=separator) if fields), [])
         check_columns(len(fields), f"'{path}'")
-        _check_separator(path, fields, separator)
+        if len(fields) == 1 and any(other in fields[0] for other in ",;\t|"):
+            words = {",": "commas", "\t": "tabs"}[separator]
+            reason = f"its columns must be separated by {words}, got the first line {fields[0][:60]!r}"
+            advice = "replace the separators, or name a file of commas .csv and one of tabs .tsv"
+            raise FileFormatError(path=path, line=1, reason=reason, advice=advice)
         made = header(path, fields)
         names = distinct_names(path, [_bare(name) for name in made or fields])
         return cls(path, zipped, separator, made, fields, names)
@@ -252,15 +257,6 @@ def distinct_names(path: Path, names: list[str]) -> list[str]:
     return names
 
 
-def _check_separator(path: Path, fields: list[str], separator: str) -> None:
-    """Raise if a line is one field that another separator would cut."""
-    if len(fields) == 1 and any(other in fields[0] for other in ",;\t|"):
-        words = {",": "commas", "\t": "tabs"}[separator]
-        reason = f"its columns must be separated by {words}, got the first line {fields[0][:60]!r}"
-        advice = "replace the separators, or name a file of commas .csv and one of tabs .tsv"
-        raise FileFormatError(path=path, line=1, reason=reason, advice=advice)
-
-
 def loses_zeros(file: TextFile) -> bool:
     """Whether some integer has a leading zero or a sign that it would lose, such as 007 and -0."""
     for piece in file.pieces():
@@ -275,13 +271,11 @@ def loses_zeros(file: TextFile) -> bool:
 
 def has_hex(file: TextFile) -> bool:
     """Whether there is a hexadecimal number, which Arrow reads as an integer."""
-    return any(_has_hex(piece) for piece in file.pieces())
-
-
-def _has_hex(text: bytes) -> bool:
     # The first tests are fast, and few files pass them.
-    likely = (b"x" in text and b"0x" in text) or (b"X" in text and b"0X" in text)
-    return likely and _HEX.search(text) is not None
+    return any(
+        ((b"x" in text and b"0x" in text) or (b"X" in text and b"0X" in text)) and _HEX.search(text)
+        for text in file.pieces()
+    )
 
 
 # --- writing --------------------------------------------------------------------------------------------
@@ -289,16 +283,15 @@ def _has_hex(text: bytes) -> bool:
 # Approximate bytes of a file per byte of the float32 numbers in it; 1 for other files.
 _BYTES_PER_BYTE = {".csv": 2.6, ".tsv": 2.6, ".csv.gz": 1.2, ".tsv.gz": 1.2}
 Advance = Callable[[int], Any]
+Column = Callable[[slice], Any]  # the values of some rows
+CELLS = 1 << 25  # of a block of rows
 
 
-def counted(file: IO[bytes], suffix: str, advance: Advance) -> Any:
+class CountedFile:
     """An open file that calls `advance(n)` as it is written to, with the bytes of the numbers in it."""
-    return _CountedFile(file, advance, _BYTES_PER_BYTE.get(suffix, 1.0))
 
-
-class _CountedFile:
-    def __init__(self, file: IO[bytes], advance: Advance, per_byte: float):
-        self._file, self._advance, self._per_byte = file, advance, per_byte
+    def __init__(self, file: IO[bytes], suffix: str, advance: Advance):
+        self._file, self._advance, self._per_byte = file, advance, _BYTES_PER_BYTE.get(suffix, 1.0)
 
     def write(self, data: Any) -> int:
         written = self._file.write(data)
@@ -309,8 +302,15 @@ class _CountedFile:
         return getattr(self._file, name)
 
 
-def write_blocks(file: IO[bytes], suffix: str, schema: pa.Schema, blocks: Iterable[pa.Table]) -> None:
-    """Write blocks of rows, one after the other, as one CSV, TSV or Parquet table into an open file."""
+def write_table(
+    file: Any, suffix: str, columns: Mapping[str, Column], n_rows: int, X: Any = None, names: Sequence[str] = ()
+) -> None:
+    """Write columns, then those of a matrix X, as one CSV, TSV or Parquet table into an open file.
+
+    The table is made by blocks of rows, so that a memory-mapped or sparse X is never dense at once.
+    """
+    schema = _block(columns, slice(0, 1), X, names).schema
+    step = max(CELLS // len(schema), 1)
     with pa.output_stream(file, compression="gzip" if suffix.endswith(".gz") else None) as sink:
         if suffix == ".parquet":
             # A dictionary of floats that nearly all differ takes six times as long and 1.5 times the space.
@@ -319,9 +319,26 @@ def write_blocks(file: IO[bytes], suffix: str, schema: pa.Schema, blocks: Iterab
         else:
             writer = pacsv.CSVWriter(sink, schema, write_options=pacsv.WriteOptions(delimiter=SUFFIXES[suffix]))
         with writer:
-            for block in blocks:
+            for start in range(0, n_rows, step):
+                block = _block(columns, slice(start, min(start + step, n_rows)), X, names)
                 check_kept(suffix, block)
                 writer.write_table(block)
+
+
+def _block(columns: Mapping[str, Column], rows: slice, X: Any, names: Sequence[str]) -> pa.Table:
+    """Some rows of the table; masked values are null."""
+    arrays = []
+    for column in columns.values():
+        values = column(rows)
+        mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
+        arrays.append(pa.array(np.asarray(values), mask=mask))
+    if X is not None:
+        block = X[rows].toarray() if sp.issparse(X) else np.asarray(X[rows])
+        dtype = (
+            np.dtype(np.float32) if block.dtype == np.float16 else block.dtype.newbyteorder("=")
+        )  # CSV has no float16
+        arrays += [pa.array(column) for column in np.ascontiguousarray(block.T, dtype=dtype)]
+    return pa.table(arrays, names=[*columns, *names])
 
 
 def check_kept(suffix: str, table: pa.Table) -> None:

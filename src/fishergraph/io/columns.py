@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fishergraph._edges import check_endpoints
 from fishergraph._errors import InputError, InputTypeError, UnknownNodeError, shown
+from fishergraph._records import check_endpoints
 from fishergraph._warn import warn
 
 if TYPE_CHECKING:
@@ -180,12 +180,12 @@ def _warn_of_unread_weights(names: list[str], column: Any) -> None:
 
 def reads_as_edges(entries: Any) -> bool:
     """Whether an object is a list of tuples that begin with two ids."""
-    return isinstance(entries, list) and bool(entries) and all(_begins_with_ids(entry) for entry in entries)
-
-
-def _begins_with_ids(entry: Any) -> bool:
-    ends = entry[:2] if isinstance(entry, tuple) and len(entry) in (2, 3) else (None,)
-    return all(isinstance(end, (int, np.integer, str)) for end in ends)
+    return (
+        isinstance(entries, list)
+        and bool(entries)
+        and all(isinstance(entry, tuple) and len(entry) in (2, 3) for entry in entries)
+        and all(isinstance(end, (int, np.integer, str)) for entry in entries for end in entry[:2])
+    )
 
 
 def edge_table(edges: list) -> pa.Table:

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from fishergraph._errors import FileFormatError, InputError
+from fishergraph._errors import FileFormatError, InputError, InputTypeError
 
 _KINDS: dict[Callable[[int], bool], str] = {
     stat.S_ISREG: "a file",
@@ -29,11 +29,11 @@ MAGIC = {b"PAR1": "parquet", b"PK\x03\x04": "npz or zip", b"\x1f\x8b": "gz", b"<
 
 def check_suffix(path: Path, suffixes: Iterable[str]) -> str:
     """The suffix of a file name, in lower case, one of `suffixes`."""
-    known = list(suffixes)
-    for suffix in sorted(known, key=len, reverse=True):
+    suffixes = list(suffixes)
+    for suffix in sorted(suffixes, key=len, reverse=True):
         if path.name.lower().endswith(suffix):
             return suffix
-    expected, advice = f"end in {', '.join(known)}", "rename or convert the file"
+    expected, advice = f"end in {', '.join(suffixes)}", "rename or convert the file"
     raise InputError(parameter="a file name", value=path.name, expected=expected, advice=advice)
 
 
@@ -82,6 +82,13 @@ def _same_kind(error: OSError) -> type[OSError]:
     return PermissionError if isinstance(error, PermissionError) else OSError
 
 
+def as_path(path: Any, name: str) -> Path:
+    """`path` as a path; `name` is the parameter that holds it."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputTypeError(parameter=name, value=path, expected="be a path")
+    return Path(path)
+
+
 def check_folder(path: Path) -> None:
     """Raise if a file cannot be written at `path`."""
     if os.path.isdir(path):
@@ -90,18 +97,6 @@ def check_folder(path: Path) -> None:
         raise OSError(f"the output '{path}' is {_kind(path)}; choose another path.")
     if not os.path.isdir(path.parent):
         raise FileNotFoundError(f"the folder of '{path}' does not exist; create '{path.parent}' first.")
-    _check_name(path)
-    try:
-        writable = os.access(path.parent, os.W_OK)
-        tempfile.TemporaryFile(dir=path.parent).close()  # some file systems answer yes and then refuse
-    except OSError:
-        writable = False
-    if not writable:
-        raise PermissionError(f"the folder '{path.parent}' is not writable; choose another.")
-
-
-def _check_name(path: Path) -> None:
-    """Raise for a name that the file system does not accept, such as one that is too long."""
     try:
         path.lstat()
     except FileNotFoundError:
@@ -110,6 +105,13 @@ def _check_name(path: Path) -> None:
         raise OSError(
             f"the file name '{path.name}' cannot be written ({error.strerror}); choose a shorter one."
         ) from None
+    try:
+        writable = os.access(path.parent, os.W_OK)
+        tempfile.TemporaryFile(dir=path.parent).close()  # some file systems answer yes and then refuse
+    except OSError:
+        writable = False
+    if not writable:
+        raise PermissionError(f"the folder '{path.parent}' is not writable; choose another.")
 
 
 def check_text(path: Path, head: bytes, *, zipped: bool) -> None:

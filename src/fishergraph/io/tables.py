@@ -16,7 +16,7 @@ The suffix of a file name tells its format.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +25,18 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from fishergraph._arrays import check_finite_rows
-from fishergraph._edges import check_edge_index, check_endpoints
 from fishergraph._errors import FileFormatError, FishergraphWarning, InputError
+from fishergraph._records import check_edge_index, check_endpoints
 from fishergraph._warn import warn
 from fishergraph.io.arrow import (
     Advance,
+    CountedFile,
     check_kept,
-    counted,
     edge_header,
     node_header,
     read_cells,
     read_table,
-    write_blocks,
+    write_table,
 )
 from fishergraph.io.columns import check_column, check_edge_columns, check_ids, distinct_ids, listed, positions, to_ids
 from fishergraph.io.files import check_folder, check_suffix, replacing
@@ -56,7 +56,6 @@ PathLike = str | os.PathLike
 # The last three are how pandas writes an index without a name.
 ID_COLUMNS = ("id", "node", "node_id", "", "unnamed: 0", "__index_level_0__")
 _NUMBERS = ("int", "uint", "half", "float", "double", "bool", "decimal", "null")  # type names of Arrow
-_BLOCK = 65536  # rows that are written at once
 
 
 # --- edges ----------------------------------------------------------------------------------------------
@@ -162,8 +161,13 @@ def read_nodes(
     pandas_index = [name for name in table.column_names if name.startswith("__index_level_")]
     aside, wanted = {*drop, *pandas_index, *keys}, set(table.column_names if only is None else only)
     names = [name for name in table.column_names if name in wanted and name not in aside]
-    if not keys and names:
-        _warn_of_ids(path, names[0], table.column(names[0]))
+    first = table.column(names[0]) if names and not keys else None
+    if first is not None and str(first.type).startswith(("int", "uint")) and 1 < len(first) == len(first.unique()):
+        text = (
+            f"'{path}' has no column id, node or node_id: its rows are the nodes 0, 1, …, and {names[0]!r}, which "
+            f"holds distinct integers, is a feature. If it holds the ids, pass id_column={names[0]!r} (--id-column)."
+        )
+        warn(FishergraphWarning(text, kind=f"ids of {path}"))
     return ids, _features(path, table.select(names), named=bool(keys)), names
 
 
@@ -192,16 +196,6 @@ def _check_columns(path: Path, columns: list[str], wanted: Sequence[str]) -> Non
             more = f", … ({len(columns)} columns)" if len(columns) > 10 else ""
             reason = f"it has no column {name!r}, but {shown}{more}"
             raise FileFormatError(path=path, reason=reason, advice="name one of these")
-
-
-def _warn_of_ids(path: Path, name: str, column: pa.ChunkedArray) -> None:
-    """Warn if the rows are numbered and the first column could hold their ids."""
-    if str(column.type).startswith(("int", "uint")) and 1 < len(column) == len(column.unique()):
-        text = (
-            f"'{path}' has no column id, node or node_id: its rows are the nodes 0, 1, …, and {name!r}, which holds "
-            f"distinct integers, is a feature. If it holds the ids, pass id_column={name!r} (--id-column)."
-        )
-        warn(FishergraphWarning(text, kind=f"ids of {path}"))
 
 
 def _features(path: Path, table: pa.Table, *, named: bool) -> np.ndarray:
@@ -316,44 +310,24 @@ def write_embedding(
             got=f"{len(keys)} ids and {len(names)} names",
         )
     positions([name.strip() for name in names], "the names of the columns")
+    check_finite_rows(Z, "the embedding")
+    plain = to_ids(keys)
+    plain = plain.astype(np.str_) if suffix == ".npz" and plain.dtype == object else plain
     with replacing(path) as part, part.open("wb") as opened:
-        file = opened if advance is None else counted(opened, suffix, advance)
+        file: Any = opened if advance is None else CountedFile(opened, suffix, advance)
         if suffix == ".npz":
-            check_finite_rows(Z, "the embedding")
-            plain = to_ids(keys)
-            plain = plain.astype(np.str_) if plain.dtype == object else plain
             np.savez(file, ids=plain, x=Z, names=np.array(names, dtype=np.str_))
         else:
-            write_blocks(file, suffix, *_blocks(keys, Z, names))
+            write_table(file, suffix, {"id": plain.__getitem__}, len(Z), Z, names)
 
 
 def check_written_ids(path: PathLike, ids: Any) -> pa.Array:
     """Ids as int64 or text; raises if `read_nodes` could not read them back from a file of this name."""
     values = ids if isinstance(ids, np.ndarray) else list(ids)
     if not isinstance(values, np.ndarray) or values.dtype == object:
-        values = [value if isinstance(value, str) else _plain_id(value) for value in values]
-        values = values if len({type(value) for value in values}) < 2 else [str(value) for value in values]
+        integers = [isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values]
+        plain = all(integers) and all(-(2**63) <= value < 2**63 for value in values)
+        values = [int(value) if plain else str(value) for value in values]
     keys = distinct_ids(values, "ids")
     check_kept(check_suffix(Path(path), SUFFIXES), pa.table({"id": keys}))
     return keys
-
-
-def _plain_id(value: Any) -> int | str:
-    """An integer of 64 bits unchanged, anything else as its text."""
-    integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    return int(value) if integer and -(2**63) <= value < 2**63 else str(value)
-
-
-def _blocks(ids: pa.Array, Z: np.ndarray, names: list[str]) -> tuple[pa.Schema, Iterator[pa.Table]]:
-    """The schema of a table and its blocks of rows, made one by one, so a memory-mapped Z is never read at once."""
-    dtype = np.dtype(np.float32) if Z.dtype == np.float16 else Z.dtype.newbyteorder("=")  # text has no float16
-    kind = pa.int64() if ids.type == pa.int64() else pa.string()
-    schema = pa.schema([("id", kind), *((name, pa.from_numpy_dtype(dtype)) for name in names)])
-
-    def block(start: int) -> pa.Table:
-        rows = np.asarray(Z[start : start + _BLOCK])
-        check_finite_rows(rows, "the embedding", name_row=lambda row: f"row {start + row}")
-        columns = np.ascontiguousarray(rows.T, dtype=dtype)
-        return pa.table([ids.slice(start, _BLOCK).cast(kind), *map(pa.array, columns)], schema=schema)
-
-    return schema, (block(start) for start in range(0, len(Z), _BLOCK))

@@ -1,11 +1,12 @@
 """The laboratory of the paper: other methods, its experiments and its figures. No other package imports it.
 
     baselines      published classifiers of nodes with one interface: the table BASELINES
-    experiments    Table 1 and Figure 4: specifications, plan, runner and report; rows, the files of results
+    experiments    Table 1 and Figure 4: specifications, plan, runner and report
+    rows           the files of results
     studies        simulations and studies of close densities and of attention; the maps of Figure 5
     nested         nested cross-validation of classifiers of whole graphs
     figures        the figures of the paper
-    cli            fishergraph lab run | report | simulate; terminal, how a run is shown
+    cli            fishergraph lab run | report | simulate; commands, what they do
 
 Names are imported when they are first used.
 """

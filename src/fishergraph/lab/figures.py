@@ -7,13 +7,12 @@ value, curve, median, low and high. Figure 5 draws maps of the same nodes side b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fishergraph.io.files import check_folder
-from fishergraph.plots.points import check_points, draw_points, legend_handles, legend_names
-from fishergraph.plots.style import INK, PALETTE, new_figure, save
+from fishergraph.plots import INK, PALETTE, check_points, draw_points, legend_handles, legend_names, new_figure, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,21 +50,11 @@ class Panel:
     xticks: tuple[float, ...] = ()
     yticks: tuple[float, ...] = ()
     unit_line: bool = True  # whether to draw the line at one, and the paper's band around it
-    marks: Mapping[tuple[str, str], Curve] | None = None  # of a single record: a point, or a line if it has no value
+    marks: Mapping[tuple[str, str], Curve] = field(default_factory=dict)  # of one record: a point, or a line
 
-
-@dataclass(frozen=True)
-class FigureSpec:
-    """A caption, the studies whose rows a figure needs, and its panels."""
-
-    caption: str
-    studies: tuple[str, ...]
-    panels: tuple[Panel, ...]
-
-    def curves(self) -> list[Curve]:
-        """The curves and marks of all panels, each once."""
-        panels = [{**panel.curves, **(panel.marks or {})} for panel in self.panels]
-        return list({curve: None for curves in panels for curve in curves.values()})
+    def looks(self) -> dict[tuple[str, str], Curve]:
+        """The curves and marks."""
+        return {**self.curves, **self.marks}
 
 
 _RATIO = "‖φ − φ′‖² / 2 KL"
@@ -89,40 +78,7 @@ def _divergence_panel(title: str, direction: str) -> Panel:
     return Panel(title, "components of p′", "divergence, nats", curves, unit_line=False)
 
 
-_FIGURE2 = FigureSpec(
-    "Figure 2: embedding distance over KL divergence, varying the distributions.",
-    ("modes", "shift", "spread"),
-    (
-        _ratio_panel("(a)", "components of p′", "modes"),
-        _ratio_panel("(b)", "distance between the means of p and p′", "shift", xlog=True),
-        _ratio_panel("(c)", "distance among the components", "spread", xlog=True),
-    ),
-)
-_FIGURE3 = FigureSpec(
-    "Figure 3: the same, varying EM iterations and components.",
-    ("iterations", "anchors", "anchors-one-step"),
-    (
-        _ratio_panel("(a)", "EM iterations, 10 components", "iterations"),
-        _ratio_panel("(b)", "components of the family, 10 EM iterations", "anchors", xlog=True, more=_ONE_STEP),
-    ),
-)
-_DIVERGENCE = FigureSpec(
-    "Goldberger's approximation beside the KL divergence, in both directions.",
-    ("divergence",),
-    (_divergence_panel("(a) KL(p‖p′)", "forward"), _divergence_panel("(b) KL(p′‖p)", "backward")),
-)
-_CLOSENESS_CURVES = {
-    ("closeness", "forward"): Curve("Id/p", BLUE, "-", "o"),
-    ("closeness", "exact"): _EXACT,
-    ("closeness", "backward"): _BACKWARD,
-}
-_CLOSENESS_X = "distance among the components"
-_CLOSENESS = FigureSpec(
-    "Id/p beside the exact Fisher matrix, for close densities.",
-    ("closeness",),
-    (Panel("", _CLOSENESS_X, _RATIO, _CLOSENESS_CURVES, xlog=True, ylog=True, yticks=(1, 2, 5, 10)),),
-)
-_ATTENTION_PANEL = Panel(
+_ATTENTION = Panel(
     "",
     "variance σ² of the components",
     "1 − H / log n   (flat: 0)",
@@ -136,19 +92,39 @@ _ATTENTION_PANEL = Panel(
         ("attention", "paper"): Curve("the paper's σ² = 1", ORANGE, "", "^"),
     },
 )
-_ATTENTION = FigureSpec(
-    "The concentration of the attention against the variance, and that of the published code.",
-    ("attention",),
-    (_ATTENTION_PANEL,),
-)
-
-FIGURES: dict[str, FigureSpec] = {
-    "figure2": _FIGURE2,
-    "figure3": _FIGURE3,
-    "divergence": _DIVERGENCE,
-    "closeness": _CLOSENESS,
-    "attention": _ATTENTION,
+_CLOSENESS = {
+    ("closeness", "forward"): Curve("Id/p", BLUE, "-", "o"),
+    ("closeness", "exact"): _EXACT,
+    ("closeness", "backward"): _BACKWARD,
 }
+_DISTANCE = "distance among the components"
+
+FIGURES: dict[str, tuple[Panel, ...]] = {
+    # Embedding distance over KL divergence, varying the distributions.
+    "figure2": (
+        _ratio_panel("(a)", "components of p′", "modes"),
+        _ratio_panel("(b)", "distance between the means of p and p′", "shift", xlog=True),
+        _ratio_panel("(c)", _DISTANCE, "spread", xlog=True),
+    ),
+    # The same, varying EM iterations and components.
+    "figure3": (
+        _ratio_panel("(a)", "EM iterations, 10 components", "iterations"),
+        _ratio_panel("(b)", "components of the family, 10 EM iterations", "anchors", xlog=True, more=_ONE_STEP),
+    ),
+    # Goldberger's approximation beside the KL divergence, in both directions.
+    "divergence": (_divergence_panel("(a) KL(p‖p′)", "forward"), _divergence_panel("(b) KL(p′‖p)", "backward")),
+    # Id/p beside the exact Fisher matrix, for close densities.
+    "closeness": (Panel("", _DISTANCE, _RATIO, _CLOSENESS, xlog=True, ylog=True, yticks=(1, 2, 5, 10)),),
+    # The concentration of the attention against the variance, and that of the published code.
+    "attention": (_ATTENTION,),
+}
+
+
+def studies_of(panels: Sequence[Panel]) -> list[str]:
+    """The studies whose rows the panels draw."""
+    return list(dict.fromkeys(study for panel in panels for study, _ in panel.looks()))
+
+
 _COMPONENT_CURVES = {
     "fie": Curve("unsupervised", BLUE, "-", "o"),
     "fie-reference": Curve("unsupervised, the authors' rule", GREEN, "--", "s"),
@@ -159,29 +135,16 @@ _COMPONENT_CURVES = {
 # --- drawing ----------------------------------------------------------------------------------------------
 
 
-def draw_figure(spec: FigureSpec, records: Sequence[Mapping[str, Any]], path: str | Path | None = None) -> Figure:
-    """Draw a figure of studies.
-
-    Parameters
-    ----------
-    spec : FigureSpec
-        An entry of `FIGURES`, for instance.
-    records : sequence of mapping
-        Records of `Study.summarize`.
-    path : str or Path, default=None
-        Where to save it, as PNG and as PDF, whatever the suffix.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-    """
+def draw_figure(
+    panels: Sequence[Panel], records: Sequence[Mapping[str, Any]], path: str | Path | None = None
+) -> Figure:
+    """Draw records of `Study.summarize`, the panels below each other; saved as PNG and PDF, whatever the suffix."""
     paths = _output_paths(path)
-    curves, n_panels = spec.curves(), len(spec.panels)
+    curves, n_panels = list(dict.fromkeys(look for panel in panels for look in panel.looks().values())), len(panels)
     height = HEIGHT * (n_panels if n_panels > 1 else 1.4) + LEGEND * ((len(curves) + 1) // 2)
     figure = new_figure((WIDTH, height), pad=0.03, dpi=DPI)
     rows = figure.subplots(n_panels, 1, squeeze=False)
-    for ax, panel in zip(rows[:, 0], spec.panels, strict=True):
+    for ax, panel in zip(rows[:, 0], panels, strict=True):
         _draw_panel(ax, panel, records)
     _draw_legend(figure, curves)
     for each in paths:
@@ -191,38 +154,20 @@ def draw_figure(spec: FigureSpec, records: Sequence[Mapping[str, Any]], path: st
 
 def draw_components(records: Sequence[Mapping[str, Any]], path: str | Path | None = None) -> Figure:
     """Draw Figure 4 from the records of `component_records`, a panel per graph; `path` as in `draw_figure`."""
-    graphs = tuple(dict.fromkeys(record["study"] for record in records))
     methods = [name for name in _COMPONENT_CURVES if any(record["curve"] == name for record in records)]
     numbers = tuple(sorted({record["value"] for record in records}))
     axes = {"xlog": True, "xticks": numbers, "unit_line": False}
     panels = []
-    for graph in graphs:
+    for graph in dict.fromkeys(record["study"] for record in records):
         curves = {(graph, method): _COMPONENT_CURVES[method] for method in methods}
         panels.append(Panel(graph.capitalize(), "mixture components p", "validation accuracy, %", curves, **axes))
-    return draw_figure(FigureSpec("Figure 4", graphs, tuple(panels)), records, path)
+    return draw_figure(panels, records, path)
 
 
 def draw_maps(
     maps: Mapping[str, Any], labels: Any, *, names: Sequence[str] | None = None, path: str | Path | None = None
 ) -> Figure:
-    """Draw maps of the same nodes in two columns, coloured by label, with one legend.
-
-    Parameters
-    ----------
-    maps : mapping of str to array of shape (n_nodes, 2)
-        The coordinates by title.
-    labels : array of shape (n_nodes,)
-        The class of each node.
-    names : sequence of str, default=None
-        The names of the classes.
-    path : str or Path, default=None
-        As in `draw_figure`.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-    """
+    """Draw maps (node, 2) of the same nodes by their titles, coloured by label, in two columns with one legend."""
     paths = _output_paths(path)
     checked = {title: check_points(coordinates, labels) for title, coordinates in maps.items()}
     n_rows = (len(checked) + 2) // 2  # the last cell is the legend's
@@ -282,7 +227,7 @@ def _draw_panel(ax: Any, panel: Panel, records: Sequence[Mapping[str, Any]]) -> 
         if curve.band:
             ax.fill_between(x, low, high, color=curve.colour, alpha=0.22, linewidth=0)
         ax.plot(x, median, **_look(curve))
-    for key, curve in (panel.marks or {}).items():
+    for key, curve in panel.marks.items():
         for record in records:
             if (record["study"], record["curve"]) == key:
                 _draw_mark(ax, record, curve)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import RepeatedStratifiedKFold
@@ -22,14 +23,16 @@ from sklearn.svm import SVC, LinearSVC
 from fishergraph._arrays import check_in_range, plain_array
 from fishergraph._errors import InputError
 from fishergraph._parallel import one_blas_thread
+from fishergraph._typing import MatrixLike
 from fishergraph._validation import check_integer, check_number, look_up
-from fishergraph.probes.door import check_embedding, check_split, encode
+from fishergraph.probes.validation import encode, validate_embedding, validate_split
 
 # Steps of a support vector machine's solver. If it needs more, C is far too large for its kernel.
 _MAX_STEPS = 300_000
 
 CS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 GAMMAS = (0.1, 0.3, 1.0, 2.0)
+PROBES = ("rbf-svm",)
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,23 @@ class Choice:
 
 @dataclass(frozen=True)
 class NestedScores:
-    """The choices of all folds in their order."""
+    """The result of nested cross-validation.
+
+    Parameters
+    ----------
+    choices : tuple of Choice
+        What each fold chose, in the order of the folds.
+
+    See Also
+    --------
+    nested_scores : Computes them.
+
+    Examples
+    --------
+    >>> from fishergraph.lab.nested import Choice, NestedScores
+    >>> NestedScores((Choice("ring", "rbf-svm", 1.0, 3.0, inner=0.9, test=0.8),))
+    NestedScores(80.0 ± 0.0 over 1 folds)
+    """
 
     choices: tuple[Choice, ...]
 
@@ -66,11 +85,11 @@ class NestedScores:
 
 
 def nested_scores(
-    embeddings: Any,
-    y: Any,
+    embeddings: MatrixLike | Mapping[str, MatrixLike],
+    y: ArrayLike,
     folds: Sequence[tuple[Any, Any]],
     *,
-    probes: Sequence[str] = ("rbf-svm",),
+    probes: Sequence[str] = PROBES,
     Cs: Sequence[float] = CS,
     gammas: Sequence[float] = GAMMAS,
     inner: int = 5,
@@ -78,7 +97,9 @@ def nested_scores(
     random_state: int = 0,
     progress: Callable[[int, Choice], Any] | None = None,
 ) -> NestedScores:
-    """Test accuracies with embedding, classifier, γ and C chosen inside the training part of each fold.
+    """Score classifiers of embeddings by nested cross-validation.
+
+    Embedding, classifier, γ and C are chosen inside the training part of each fold.
 
     Parameters
     ----------
@@ -110,7 +131,7 @@ def nested_scores(
 
     See Also
     --------
-    inner_scores : compares embeddings without the test parts.
+    inner_scores : Compares embeddings without the test parts.
 
     Examples
     --------
@@ -120,8 +141,10 @@ def nested_scores(
     >>> nested_scores(y[:, None] + 0.0, y, [(np.arange(30), np.arange(30, 40))])
     NestedScores(100.0 ± 0.0 over 1 folds)
     """
-    named = dict(embeddings) if isinstance(embeddings, Mapping) else {"embedding": embeddings}
-    search, trials = _validate(named, y, folds, probes, Cs, gammas, inner, repeats, random_state)
+    named = embeddings if isinstance(embeddings, Mapping) else {"embedding": embeddings}
+    candidates = {"probes": probes, "Cs": Cs, "gammas": gammas}
+    parts = {"inner": inner, "repeats": repeats, "random_state": random_state}
+    search, trials = _search(named, y, folds, **candidates, **parts)
     choices = []
     with one_blas_thread():
         for number, (train, test) in enumerate(trials):
@@ -131,26 +154,21 @@ def nested_scores(
     return NestedScores(tuple(choices))
 
 
-def inner_scores(
-    Z: Any,
-    y: Any,
-    folds: Sequence[tuple[Any, Any]],
-    *,
-    probes: Sequence[str] = ("rbf-svm",),
-    Cs: Sequence[float] = CS,
-    gammas: Sequence[float] = GAMMAS,
-    inner: int = 5,
-    repeats: int = 1,
-    random_state: int = 0,
-) -> np.ndarray:
-    """The best inner accuracy of one embedding in every fold, to compare embeddings without the test parts.
+def inner_scores(Z: MatrixLike, y: ArrayLike, folds: Sequence[tuple[Any, Any]], **options: Any) -> np.ndarray:
+    """Compute the best inner accuracy of one embedding in every fold.
+
+    It compares embeddings without the test parts.
 
     Parameters
     ----------
     Z : array or sparse matrix of shape (n, n_features)
         The embedding.
-    y, folds, probes, Cs, gammas, inner, repeats, random_state
-        As in `nested_scores`.
+    y : array of shape (n,)
+        Labels.
+    folds : sequence of (train, test)
+        Row numbers. A row in neither is not used.
+    **options
+        Options of `nested_scores` other than `progress`.
 
     Returns
     -------
@@ -159,9 +177,17 @@ def inner_scores(
 
     See Also
     --------
-    nested_scores : scores the choices on the test parts.
+    nested_scores : Scores the choices on the test parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph.lab import inner_scores
+    >>> y = np.arange(40) % 2
+    >>> inner_scores(y[:, None] + 0.0, y, [(np.arange(30), np.arange(30, 40))])
+    array([1.])
     """
-    search, trials = _validate({"embedding": Z}, y, folds, probes, Cs, gammas, inner, repeats, random_state)
+    search, trials = _search({"embedding": Z}, y, folds, **options)
     with one_blas_thread():
         return np.array([search.best(train)[1] for train, _ in trials])
 
@@ -274,16 +300,17 @@ _CLASSIFIERS = {
 # --- validation -------------------------------------------------------------------------------------------
 
 
-def _validate(
-    named: dict[str, Any],
+def _search(
+    named: Mapping[str, Any],
     y: Any,
     folds: Any,
-    probes: Any,
-    Cs: Any,
-    gammas: Any,
-    inner: int,
-    repeats: int,
-    random_state: int,
+    *,
+    probes: Any = PROBES,
+    Cs: Any = CS,
+    gammas: Any = GAMMAS,
+    inner: int = 5,
+    repeats: int = 1,
+    random_state: int = 0,
 ) -> tuple[_Search, list[tuple[np.ndarray, np.ndarray]]]:
     """The search, and the rows of the folds."""
     y, embeddings = _validate_rows(named, y)
@@ -292,10 +319,6 @@ def _validate(
         _validate_numbers(Cs, "Cs"),
         _validate_numbers(gammas, "gammas"),
     )
-    for probe in probes:
-        look_up(_CLASSIFIERS, probe, "probes")
-    if not (probes and Cs and gammas):
-        raise InputError("probes, Cs and gammas must each hold at least one candidate, got an empty list.")
     splitter = RepeatedStratifiedKFold(
         n_splits=check_integer(inner, "inner", least=2, most=2**31 - 1),
         n_repeats=check_integer(repeats, "repeats", least=1, most=1000),
@@ -304,15 +327,17 @@ def _validate(
     candidates = [
         _Candidate(name, probe, gamma)
         for name, probe in product(embeddings, probes)
-        for gamma in (gammas if _CLASSIFIERS[probe].has_gamma else [None])
+        for gamma in (gammas if look_up(_CLASSIFIERS, probe, "probes").has_gamma else [None])
     ]
     return _Search(embeddings, y, candidates, Cs, splitter), _validate_folds(folds, y, inner)
 
 
 def _validate_list(values: Any, name: str) -> list:
     if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__") or getattr(values, "ndim", 1) == 0:
-        raise InputError(f"{name} must be a list, got {values!r}.")
-    return list(values)
+        raise InputError(parameter=name, value=values, expected="be a list")
+    if not len(values := list(values)):
+        raise InputError(parameter=name, expected="hold at least one entry", got="an empty list")
+    return values
 
 
 def _validate_numbers(values: Any, name: str) -> list[float]:
@@ -320,41 +345,31 @@ def _validate_numbers(values: Any, name: str) -> list[float]:
     return [check_in_range(number, "float32", name) for number in numbers]
 
 
-def _validate_rows(named: dict[str, Any], y: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def _validate_rows(named: Mapping[str, Any], y: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Labels, and embeddings as finite float64 matrices with a row per label."""
-    y = plain_array(y, "y")
-    embeddings = {}
-    for name, Z in named.items():
-        rows = check_embedding(Z, name)
+    y, embeddings = plain_array(y, "y"), {}
+    for name in _validate_list(list(named), "embeddings"):
+        rows = validate_embedding(named[name], name)
         if y.shape != rows.shape[:1]:
-            raise InputError(
-                f"{name} must have one row for each label, got {rows.shape[0]} rows and labels of shape {y.shape}."
-            )
+            got = f"{rows.shape[0]} rows and labels of shape {y.shape}"
+            raise InputError(parameter=name, expected="have one row for each label", got=got)
         embeddings[name] = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
-    if not embeddings:
-        raise InputError("embeddings must hold at least one embedding, got an empty dict.")
     return y, embeddings
 
 
 def _validate_folds(folds: Any, y: np.ndarray, inner: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """The row numbers of every fold: labelled and disjoint, with enough training rows for the inner parts."""
-    checked = []
+    trials = []
     for number, fold in enumerate(_validate_list(folds, "folds")):
         if not isinstance(fold, (tuple, list)) or len(fold) != 2:
-            raise InputError(f"fold {number} must be a pair (train, test) of row numbers, got {fold!r}.")
+            raise InputError(parameter=f"fold {number}", value=fold, expected="be a pair (train, test) of row numbers")
         try:
-            _, train, test = check_split(y, fold[0], fold[1], len(y), names=("train", "test"), what="row")
+            _, train, test = validate_split(y, *fold, len(y), names=("train", "test"))
             largest = np.bincount(encode(y[train])[1]).max()
-        except ValueError as error:
-            raise InputError(f"in fold {number} {error}") from None
+        except InputError as error:
+            raise error.revised(parameter=f"in fold {number} {error.parameter}") from None
         if largest < inner:
-            raise InputError(
-                parameter=f"fold {number}",
-                expected=f"have a class with at least inner = {inner} training rows",
-                got=f"at most {largest}",
-                advice="lower inner, or correct the folds",
-            )
-        checked.append((train, test))
-    if not checked:
-        raise InputError("folds must hold at least one pair (train, test), got an empty list.")
-    return checked
+            expected = f"have a class with at least inner = {inner} training rows"
+            raise InputError(parameter=f"fold {number}", value=largest, expected=expected, advice="lower inner")
+        trials.append((train, test))
+    return trials

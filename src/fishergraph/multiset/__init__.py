@@ -1,30 +1,27 @@
-"""Room 1: which points belong to which multiset (Section 3.2 of the paper).
+"""Which points belong to which multiset (Section 3.2 of the paper).
 
 A `Multisets` record is a CSR list: set v holds the points `indices[indptr[v]:indptr[v + 1]]` with the weights
-beside them. Where a member is a subgraph of several points, `LiftedSets` says which points, and how they become one.
-Everything behind this room sees multisets only; no graph.
+beside them. If a member is a subgraph of several points, `LiftedSets` says which points, and how they become one.
+The later packages see multisets only, no graph.
 
 members      Multisets, neighbourhoods, the nodes of a graph, and their weights
 lifted       LiftedSets: members made of several points, and the lifts h
-neighbourhood    Neighbourhood
-rule         Rule: what a multiset is, with parameters of its own
+rule         Rule: what a multiset is, with parameters of its own; Neighbourhood
 diffused     PageRank, HeatKernel, StepAverage
 hops         Hops
-pairs        Pairs
-paths        Paths; path_search finds or draws them
+paths        Pairs, Paths; path_search finds or draws paths
 tuples       Tuples, node_tuples; tuple_search finds them
-choice       the rules by name
 """
 
-from fishergraph.multiset.choice import MULTISETS, RULES, choose_multiset
+from collections.abc import Callable
+
+from fishergraph._validation import look_up
 from fishergraph.multiset.diffused import Diffusion, HeatKernel, PageRank, StepAverage
 from fishergraph.multiset.hops import Hops
 from fishergraph.multiset.lifted import LIFTS, LiftedSets
 from fishergraph.multiset.members import WEIGHTS, Multisets, neighbourhoods, node_sets, singletons
-from fishergraph.multiset.neighbourhood import Neighbourhood
-from fishergraph.multiset.pairs import Pairs
-from fishergraph.multiset.paths import Paths
-from fishergraph.multiset.rule import Rule
+from fishergraph.multiset.paths import Pairs, Paths
+from fishergraph.multiset.rule import Neighbourhood, Rule
 from fishergraph.multiset.tuples import NodeTuples, Tuples, node_tuples
 
 __all__ = [
@@ -51,3 +48,27 @@ __all__ = [
     "node_tuples",
     "singletons",
 ]
+
+# The components a model file may name.
+RULES = (Neighbourhood, PageRank, HeatKernel, StepAverage, Hops, Pairs, Paths, Tuples)
+
+MULTISETS: dict[str, Callable[[], Rule]] = {
+    "neighbourhood": Neighbourhood,
+    "open-neighbourhood": lambda: Neighbourhood(closed=False),
+    "hops": Hops,
+    "pairs": Pairs,
+    "paths": Paths,
+    "tuples": Tuples,
+    "ppr": PageRank,
+    "heat": HeatKernel,
+    "s2gc": StepAverage,
+}
+# Components are immutable: those with a name are made once, and shared.
+_NAMED = {name: make() for name, make in MULTISETS.items()}
+
+
+def choose_multiset(multiset: str | Rule) -> Rule:
+    """Return the multiset of that name, or the component itself."""
+    if isinstance(multiset, Rule):
+        return multiset
+    return look_up(_NAMED, multiset, "multiset (or a component such as PageRank(members=32))")

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from fishergraph._arrays import check_weight_scale
 from fishergraph._errors import InputError
 from fishergraph._records import unchecked
 from fishergraph._validation import check_integer, check_number
-from fishergraph.diffusion import MOST_TERMS, average_series, diffuse, heat_series, least_teleport, pagerank_series
+from fishergraph.diffusion import diffuse
 from fishergraph.graph import Graph
 from fishergraph.multiset.members import Multisets, degrees, inverse_sqrt_or_zero, neighbourhoods, weight_dtype
 from fishergraph.multiset.rule import Rule
 
+# Terms of a series at most: every node takes as many steps.
+MOST_TERMS = 10_000
 # Of a unit of mass that float64 numbers add up to, less is rounding.
 LEAST_TOLERANCE = 1e-15
 
@@ -32,28 +36,24 @@ class Diffusion(Rule):
         The most members of a multiset, the node itself among them; None keeps all that the diffusion reaches.
     tolerance : float in [1e-15, 1], default=1e-4
         The mass, per member, below which a node passes nothing on.
-    weights : {None, "uniform", "symmetric"}, default=None
-        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
-        the degrees of both ends.
-    undirected : bool, default=False
-        Add the reverse of every edge first.
+    weights, undirected : options
+        See `Rule`.
     """
 
     members: int | None = 64
     tolerance: float = 1e-4
 
+    @abstractmethod
     def series(self) -> np.ndarray:
-        """θ_0, θ_1, …, up to a tail that the tolerance does not see."""
-        raise NotImplementedError
+        """Return θ_0, θ_1, …, up to a tail that the tolerance does not see."""
 
     def check(self) -> None:
-        """Raise unless every option is valid."""
         super().check()
         if self.members is not None:
             check_integer(self.members, "members (or None)", least=1)
         check_number(self.tolerance, "tolerance", least=LEAST_TOLERANCE, most=1.0)
 
-    def sets(self, graph: Graph, n_jobs: int | None = None, dtype: Any = np.float32) -> Multisets:
+    def sets(self, graph: Graph, n_jobs: int | None = None, dtype: DTypeLike = np.float32) -> Multisets:
         """Return the multisets of a graph, with the weights that the diffusion gives."""
         check_weight_scale(graph.weights, np.dtype(np.float64))
         symmetric = self.weights == "symmetric"
@@ -63,34 +63,20 @@ class Diffusion(Rule):
         left = inverse_sqrt_or_zero(received) if symmetric else 1.0 / received
         right = inverse_sqrt_or_zero(sent) if symmetric else np.ones(len(received))
         kind = weight_dtype(closed.weights, dtype)
-        cut = {"members": self.members, "tolerance": self.tolerance, "dtype": kind, "n_jobs": n_jobs}
-        return unchecked(Multisets, *diffuse(adjacency, left, right, self.series(), **cut), graph.n_nodes)
+        rows = diffuse(adjacency, left, right, self.series(), self.members, self.tolerance, kind, n_jobs)
+        return unchecked(Multisets, *rows, graph.n_nodes)
 
 
 @dataclass(frozen=True, repr=False)
 class PageRank(Diffusion):
-    """Nodes weighted by personalised PageRank, Π = α (I − (1 − α) M)^-1.
-
-    The probability α is `teleport`.
+    """Nodes weighted by personalised PageRank: Π = α (I − (1 − α) M)^-1 with α = `teleport`.
 
     Parameters
     ----------
-    members : int or None, default=64
-        The most members of a multiset, the node itself among them; None keeps all that the diffusion reaches.
-    tolerance : float in [1e-15, 1], default=1e-4
-        The mass, per member, below which a node passes nothing on.
     teleport : float in (0, 1], default=0.2
         The probability that a walk ends at each step; a small one reaches far.
-    weights : {None, "uniform", "symmetric"}, default=None
-        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
-        the degrees of both ends.
-    undirected : bool, default=False
-        Add the reverse of every edge first.
-
-    See Also
-    --------
-    fishergraph.FisherEmbedding : Takes it as `multiset`.
-    fishergraph.Walk : PageRank means of the features, over the whole graph.
+    members, tolerance, weights, undirected : options
+        See `Diffusion`.
 
     Examples
     --------
@@ -102,14 +88,17 @@ class PageRank(Diffusion):
     teleport: float = 0.2
 
     def series(self) -> np.ndarray:
-        """θ_k = α (1 − α)^k."""
-        return pagerank_series(self.teleport, self.tolerance)
+        """θ_k = α (1 − α)^k, up to a tail of `tolerance`."""
+        if self.teleport == 1.0:
+            return np.ones(1)
+        n_terms = int(np.ceil(np.log(self.tolerance) / np.log1p(-self.teleport))) + 1
+        return self.teleport * (1.0 - self.teleport) ** np.arange(max(n_terms, 1))
 
     def check(self) -> None:
-        """Raise unless every option is valid."""
         super().check()
         check_number(self.teleport, "teleport", strict=True, most=1.0)
-        least = least_teleport(self.tolerance)
+        # The smallest α whose series has no more than MOST_TERMS terms: (1 − α)^(MOST_TERMS − 1) = tolerance.
+        least = -math.expm1(math.log(self.tolerance) / (MOST_TERMS - 1))
         if self.teleport < least:
             raise InputError(
                 parameter="teleport",
@@ -125,22 +114,10 @@ class HeatKernel(Diffusion):
 
     Parameters
     ----------
-    members : int or None, default=64
-        The most members of a multiset, the node itself among them; None keeps all that the diffusion reaches.
-    tolerance : float in [1e-15, 1], default=1e-4
-        The mass, per member, below which a node passes nothing on.
     time : float in [0, 100], default=5.0
         The mean number of steps from the node.
-    weights : {None, "uniform", "symmetric"}, default=None
-        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
-        the degrees of both ends.
-    undirected : bool, default=False
-        Add the reverse of every edge first.
-
-    See Also
-    --------
-    fishergraph.FisherEmbedding : Takes it as `multiset`.
-    PageRank : Another diffusion.
+    members, tolerance, weights, undirected : options
+        See `Diffusion`.
 
     Examples
     --------
@@ -152,41 +129,30 @@ class HeatKernel(Diffusion):
     time: float = 5.0
 
     def series(self) -> np.ndarray:
-        """θ_k = e^-t t^k / k!."""
-        return heat_series(self.time, self.tolerance)
+        """θ_k = e^-t t^k / k!, up to a tail of `tolerance`."""
+        terms, total = [np.exp(-self.time)], np.exp(-self.time)
+        while 1.0 - total > self.tolerance and len(terms) < MOST_TERMS:
+            terms.append(terms[-1] * self.time / len(terms))
+            total += terms[-1]
+        return np.array(terms)
 
     def check(self) -> None:
-        """Raise unless every option is valid."""
         super().check()
         check_number(self.time, "time", most=100.0)
 
 
 @dataclass(frozen=True, repr=False)
 class StepAverage(Diffusion):
-    """Nodes weighted by the average of random-walk steps, as in S²GC.
-
-    Π = r I + (1 − r) / K · Σ_{k=1}^K M^k, with K = `steps` and r = `root`.
+    """Nodes weighted by the average of S²GC: Π = r I + (1 − r) / K · Σ_{k=1}^K M^k, with K = `steps`, r = `root`.
 
     Parameters
     ----------
-    members : int or None, default=64
-        The most members of a multiset, the node itself among them; None keeps all that the diffusion reaches.
-    tolerance : float in [1e-15, 1], default=1e-4
-        The mass, per member, below which a node passes nothing on.
     steps : int, default=16
         The number of steps K that are averaged.
     root : float in (0, 1], default=0.05
         The weight r of the node itself.
-    weights : {None, "uniform", "symmetric"}, default=None
-        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
-        the degrees of both ends.
-    undirected : bool, default=False
-        Add the reverse of every edge first.
-
-    See Also
-    --------
-    fishergraph.FisherEmbedding : Takes it as `multiset`.
-    PageRank : Another diffusion.
+    members, tolerance, weights, undirected : options
+        See `Diffusion`.
 
     Examples
     --------
@@ -199,11 +165,10 @@ class StepAverage(Diffusion):
     root: float = 0.05
 
     def series(self) -> np.ndarray:
-        """θ_0 = r, θ_k = (1 − r) / K."""
-        return average_series(self.steps, self.root)
+        """θ_0 = r, θ_k = (1 − r) / K for k = 1 … K."""
+        return np.concatenate([[self.root], np.full(self.steps, (1.0 - self.root) / self.steps)])
 
     def check(self) -> None:
-        """Raise unless every option is valid."""
         super().check()
         check_integer(self.steps, "steps", least=1, most=MOST_TERMS)
         check_number(self.root, "root", strict=True, most=1.0)

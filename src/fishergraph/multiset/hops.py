@@ -1,18 +1,20 @@
+# numba infers the types of the arguments of a kernel.
+# pyright: reportMissingParameterType=false, reportUnknownParameterType=false
 """All nodes within k hops of a node, ring by ring."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from fishergraph._parallel import map_blocks, per_thread, row_blocks
 from fishergraph._records import unchecked
 from fishergraph._validation import check_integer, check_number, check_seed
 from fishergraph.counters import STEP, below, compiled, row_state
 from fishergraph.graph import Graph
-from fishergraph.multiset.members import WEIGHTS, Multisets, weight_dtype
+from fishergraph.multiset.members import Multisets, weigh_members, weight_dtype
 from fishergraph.multiset.rule import Rule
 
 
@@ -48,8 +50,8 @@ def _reach_block(start, stop, indptr, indices, k, decay, members, key, stamp, qu
                     j = i + below(state, last - i)
                     queue[i], queue[j] = queue[j], queue[i]
             if filled + kept > len(out):
-                room = 2 * len(out) + kept
-                wider, wider_weights = np.empty(room, out.dtype), np.empty(room, np.float64)
+                capacity = 2 * len(out) + kept
+                wider, wider_weights = np.empty(capacity, out.dtype), np.empty(capacity, np.float64)
                 wider[:filled], wider_weights[:filled] = out[:filled], out_weights[:filled]
                 out, out_weights = wider, wider_weights
             for i in range(kept):
@@ -82,11 +84,8 @@ class Hops(Rule):
         weighted for the rest of it, and farther ones are left out. None keeps all.
     seed : int, default=0
         The seed of the draws.
-    weights : {None, "uniform", "symmetric"}, default=None
-        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
-        the degrees of both ends.
-    undirected : bool, default=False
-        Add the reverse of every edge first.
+    weights, undirected : options
+        See `Rule`.
 
     See Also
     --------
@@ -106,7 +105,6 @@ class Hops(Rule):
     seed: int = 0
 
     def check(self) -> None:
-        """Raise unless every option is valid."""
         super().check()
         check_integer(self.k, "k", least=0)
         check_number(self.decay, "decay", strict=True, most=1.0)
@@ -114,23 +112,22 @@ class Hops(Rule):
             check_integer(self.members, "members (or None)", least=1)
         check_seed(self.seed)
 
-    def sets(self, graph: Graph, n_jobs: int | None = None, dtype: Any = np.float32) -> Multisets:
+    def sets(self, graph: Graph, n_jobs: int | None = None, dtype: DTypeLike = np.float32) -> Multisets:
         """Return the nodes within k hops of every node, nearest first."""
-        reweigh = WEIGHTS["edge" if self.weights is None else self.weights]
         n = graph.n_nodes
         members, k = n if self.members is None else min(self.members, n), min(self.k, n)  # there are no more of either
-        dtype = weight_dtype(graph.weights, dtype)
+        kind = weight_dtype(graph.weights, dtype)
 
-        # Of the size of the graph, where a block sees a small part of it.
+        # Of the size of the graph, while a block sees a small part of it.
         scratch = per_thread(lambda: (np.zeros(n, graph.indices.dtype), np.empty(n, graph.indices.dtype)))
 
         def reach(rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             arrays = (graph.indptr, graph.indices, k, float(self.decay), members, np.uint64(self.seed))
             sizes, out, out_weights = _reach_block(rows.start, rows.stop, *arrays, *scratch())
-            return sizes, out, out_weights.astype(dtype)
+            return sizes, out, out_weights.astype(kind)
 
-        parts = map_blocks(reach, row_blocks(n), n_jobs=n_jobs)
-        sizes, out, out_weights = (np.concatenate(part) for part in zip(*parts, strict=True))
+        blocks = map_blocks(reach, row_blocks(n), n_jobs=n_jobs)
+        sizes, out, out_weights = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
         indptr = np.append(0, np.cumsum(sizes))
-        even = bool((out_weights == 1).all())
-        return unchecked(Multisets, indptr, out, reweigh(indptr, out, None if even else out_weights, dtype), n)
+        weights = None if bool((out_weights == 1).all()) else out_weights
+        return unchecked(Multisets, indptr, out, weigh_members(self.weights, indptr, out, weights, kind), n)

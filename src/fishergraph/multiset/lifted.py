@@ -5,46 +5,47 @@
 "mean" is h(s) = (ψ(u_1) + … + ψ(u_k)) / k. "concatenation" is h(s) = (ψ(u_1), …, ψ(u_k)), k times as wide; a slot
 that holds −1 is empty and gives zeros, so that members of several kinds can have slots of their own.
 
-The lifted points of all members are never there at once: `gather` makes those of a row block.
+The lifted points of all members never exist at once: `gather` makes those of a row block.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._records import as_subgraphs, changed, normalise, unchecked
+from fishergraph._records import as_subgraphs, changed, normalise
 from fishergraph._repr import short_repr
+from fishergraph._typing import Array, Rows
 from fishergraph._validation import check_integer, look_up
 from fishergraph.multiset.members import Multisets
 
 
 @dataclass(frozen=True)
 class LiftedSets:
-    """Multisets of subgraphs, on NumPy arrays or tensors.
+    """Multisets of subgraphs, NumPy arrays or tensors.
 
     The arrays are validated once, when the record is made.
 
     Parameters
     ----------
     sets : Multisets or TensorSets
-        The sets over the subgraphs.
-    subgraphs : array of shape (n_subgraphs, n_slots), int32 or int64
+        The multisets over the subgraphs.
+    subgraphs : int32 or int64 array of shape (n_subgraphs, n_slots)
         The points of every subgraph; −1 is an empty slot.
     n_points : int
-        The number of points that subgraphs consist of.
+        The number of points that subgraphs are made of.
     lift : {"concatenation", "mean"}, default="concatenation"
-        The point of a subgraph: its points side by side, or their mean.
-    totals : array of shape (n_sets,), default=None
-        The number of subgraphs of every set, if its members are a sample of them.
-    pool : Multisets, default=None
-        Sets of consecutive rows whose mean is one row of the result; None keeps every row.
+        How the points of a subgraph become one.
+    totals : array of shape (n_sets,), optional
+        How many subgraphs a set represents: more than its members if these are a sample.
+    pool : Multisets, optional
+        The sets of consecutive rows whose mean is one row of the result; None keeps every row.
 
     See Also
     --------
@@ -54,9 +55,10 @@ class LiftedSets:
     Examples
     --------
     >>> import numpy as np
-    >>> from fishergraph import Paths
-    >>> Paths(length=1)(np.array([[0, 1], [1, 0]])).n_points
-    2
+    >>> from fishergraph import LiftedSets, Multisets
+    >>> pairs = Multisets(np.array([0, 1, 2]), np.array([0, 1]), None, n_points=2)
+    >>> LiftedSets(pairs, np.array([[0, 1], [1, 0]]), n_points=2, lift="mean").slots
+    1
     """
 
     sets: Any
@@ -66,34 +68,19 @@ class LiftedSets:
     totals: np.ndarray | None = None
     pool: Multisets | None = None
 
-    lifted: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
         look_up(LIFTS, self.lift, "lift")
         n_points = check_integer(self.n_points, "n_points", least=0)
         if not hasattr(self.sets, "own_entries"):
-            raise InputTypeError(
-                parameter="sets",
-                expected="be Multisets over the subgraphs",
-                got=f"{type(self.sets).__name__}",
-                advice="pass such",
-            )
+            got = type(self.sets).__name__
+            raise InputTypeError(parameter="sets", expected="be Multisets over the subgraphs", got=got)
         subgraphs = as_subgraphs(self.subgraphs, n_points, filled=self.lift == "mean")
         n, n_sets = subgraphs.shape[0], self.sets.n_sets
         if self.sets.n_points != n:
-            raise InputError(
-                parameter="the sets",
-                expected=f"be over the {n} subgraphs",
-                got=f"{self.sets.n_points}",
-                advice="count them again",
-            )
+            raise InputError(parameter="the sets", expected=f"be over the {n} subgraphs", got=f"{self.sets.n_points}")
         if self.totals is not None and np.shape(self.totals) != (n_sets,):
-            raise InputError(
-                parameter="totals",
-                expected=f"be one per set, {n_sets}",
-                got=f"shape {np.shape(self.totals)}",
-                advice="pass as many",
-            )
+            expected, got = f"be one per set, {n_sets}", f"shape {np.shape(self.totals)}"
+            raise InputError(parameter="totals", expected=expected, got=got)
         if self.pool is not None:
             _check_pool(self.pool, n_sets)
         normalise(self, subgraphs=subgraphs, n_points=n_points)
@@ -101,80 +88,84 @@ class LiftedSets:
     __repr__ = short_repr
 
     @property
+    def lifted(self) -> bool:
+        """True: the points of members exist only once they are gathered."""
+        return True
+
+    @property
     def slots(self) -> int:
-        """How many points stand side by side in a lifted point: its width is so many times theirs."""
+        """How many points are side by side in a lifted point: its width is so many times theirs."""
         return self.subgraphs.shape[1] if self.lift == "concatenation" else 1
 
     @property
     def n_sets(self) -> int:
-        """Number of sets."""
+        """The number of multisets."""
         return self.sets.n_sets
 
     @property
     def n_entries(self) -> int:
-        """Number of members of all sets together."""
+        """The number of members of all sets."""
         return self.sets.n_entries
 
     @property
+    def largest(self) -> int:
+        """The most members of a set: all of them are lifted at once, whatever the row block."""
+        return self.sets.largest
+
+    @property
+    def indptr(self) -> Any:
+        """The offsets of the sets."""
+        return self.sets.indptr
+
+    @property
+    def indices(self) -> Any:
+        """The subgraphs of the sets."""
+        return self.sets.indices
+
+    @property
     def weights(self) -> Any:
-        """Weights of the members, or None."""
+        """The weights of the subgraphs, or None."""
         return self.sets.weights
 
+    def block(self, rows: slice) -> LiftedSets:
+        """Return the sets of consecutive rows, without a copy."""
+        return changed(self, sets=self.sets.block(rows), totals=None)
+
+    def take(self, rows: Array) -> LiftedSets:
+        """Return the sets of the given rows, in that order; the subgraphs are not copied."""
+        return changed(self, sets=self.sets.take(rows), totals=None)
+
+    def to(self, device: object) -> LiftedSets:
+        """Return the sets on another device, if they are tensors."""
+        return changed(self, sets=self.sets.to(device), subgraphs=self.subgraphs.to(device))
+
+    def members(self, points: Rows, chosen: Array) -> Any:
+        """Return h of the chosen subgraphs, (chosen, feature · slots)."""
+        return LIFTS[self.lift](points, self.subgraphs[chosen])
+
+    def alone(self, points: Rows) -> Any:
+        """Return h(u, …, u) of every point: what a member could be if there is none."""
+        xp = array_namespace(points)
+        alone = xp.arange(points.shape[0], device=device_of(points))[:, None]
+        return LIFTS[self.lift](points, xp.tile(alone, (1, self.subgraphs.shape[1])))
+
+    def gather(self, points: Array) -> tuple[Any, Any]:
+        """Return the lifted members of these sets, one by one in their order, and plain multisets over them."""
+        start, stop = int(self.sets.indptr[0]), int(self.sets.indptr[-1])
+        return self.members(points, self.sets.indices[start:stop]), self.sets.own_entries()
+
     def pooled(self, rows: Any) -> Any:
-        """The rows of all sets, or the means of those that belong together."""
+        """Return the rows of all sets, or the means of those that belong together."""
         if self.pool is None:
             return rows
         sizes = np.diff(self.pool.indptr)[:, None]
         return np.add.reduceat(rows, self.pool.indptr[:-1], axis=0) / sizes.astype(rows.dtype)
 
-    def block(self, rows: slice) -> LiftedSets:
-        """The sets of consecutive rows, without a copy."""
-        return changed(self, sets=self.sets.block(rows), totals=None)
 
-    def take(self, rows: Any) -> LiftedSets:
-        """The sets of the given rows, in that order; the subgraphs are not copied."""
-        return changed(self, sets=self.sets.take(rows), totals=None)
-
-    def to(self, device: Any) -> LiftedSets:
-        """The sets on another device, where they are tensors."""
-        return changed(self, sets=self.sets.to(device), subgraphs=self.subgraphs.to(device))
-
-    @property
-    def largest(self) -> int:
-        """The most members of a set: all of them are lifted at once, whatever the row block."""
-        indptr = self.sets.indptr
-        return int((indptr[1:] - indptr[:-1]).max()) if self.n_sets else 0
-
-    @property
-    def indptr(self) -> Any:
-        """Offsets of the sets into `indices`."""
-        return self.sets.indptr
-
-    @property
-    def indices(self) -> Any:
-        """Subgraphs of every set."""
-        return self.sets.indices
-
-    def members(self, points: Any, chosen: Any) -> Any:
-        """h of the chosen subgraphs, (chosen, feature · slots)."""
-        return look_up(LIFTS, self.lift, "lift")(points, self.subgraphs[chosen])
-
-    def alone(self, points: Any) -> Any:
-        """h(u, …, u) of every point: what a member could be where there is none."""
-        xp = array_namespace(points)
-        alone = xp.arange(points.shape[0], device=device_of(points))[:, None]
-        return look_up(LIFTS, self.lift, "lift")(points, xp.tile(alone, (1, self.subgraphs.shape[1])))
-
-    def gather(self, points: Any) -> tuple[Any, Any]:
-        """(lifted points, plain multisets over them): the members of these sets, one by one, in their order."""
-        start, stop = int(self.sets.indptr[0]), int(self.sets.indptr[-1])
-        return self.members(points, self.sets.indices[start:stop]), self.sets.own_entries()
-
-
-def _check_pool(pool: Any, n_sets: int) -> None:
+def _check_pool(pool: Multisets, n_sets: int) -> None:
     """Raise unless every row belongs to one group of consecutive rows, and no group is empty."""
-    sound = isinstance(pool, Multisets) and pool.indptr[0] == 0 and pool.indptr[-1] == n_sets
-    if not sound or (np.diff(pool.indptr) == 0).any():
+    valid = isinstance(pool, Multisets) and pool.indptr[0] == 0 and pool.indptr[-1] == n_sets
+    if not valid or (np.diff(pool.indptr) == 0).any():
         raise InputError(
             parameter="pool",
             expected=f"be Multisets of consecutive rows that hold each of the {n_sets} sets once",
@@ -183,27 +174,20 @@ def _check_pool(pool: Any, n_sets: int) -> None:
         )
 
 
-def own_entries(indptr: np.ndarray, weights: np.ndarray | None) -> Multisets:
-    """The sets of consecutive subgraphs: set v holds indptr[v] … indptr[v + 1] − 1."""
-    n_entries = int(indptr[-1])
-    indices = np.arange(n_entries, dtype=np.int32 if n_entries < 2**31 else np.int64)
-    return unchecked(Multisets, indptr, indices, weights, n_entries)
-
-
-def _mean(points: Any, subgraphs: Any) -> Any:
+def _mean(points: Rows, subgraphs: Array) -> Any:
     """h(s) = (ψ(u_1) + … + ψ(u_k)) / k; the mean of the slots that are not empty."""
     xp = array_namespace(points)
     filled = xp.sum(xp.astype(subgraphs >= 0, points.dtype), axis=1)
     return xp.sum(_slots(points, subgraphs), axis=1) / filled[:, None]
 
 
-def _concatenation(points: Any, subgraphs: Any) -> Any:
+def _concatenation(points: Rows, subgraphs: Array) -> Any:
     """h(s) = (ψ(u_1), …, ψ(u_k)); zeros in an empty slot."""
     n, slots = subgraphs.shape
     return array_namespace(points).reshape(_slots(points, subgraphs), (n, slots * points.shape[1]))
 
 
-def _slots(points: Any, subgraphs: Any) -> Any:
+def _slots(points: Rows, subgraphs: Array) -> Any:
     """The points of every slot, (subgraph, slot, feature); zeros in an empty one."""
     xp = array_namespace(points)
     flat = xp.reshape(subgraphs, (-1,))
@@ -216,4 +200,4 @@ def _slots(points: Any, subgraphs: Any) -> Any:
     return xp.reshape(rows, (*subgraphs.shape, points.shape[1]))
 
 
-LIFTS: dict[str, Callable[[Any, Any], Any]] = {"mean": _mean, "concatenation": _concatenation}
+LIFTS: dict[str, Callable[[Rows, Array], Any]] = {"mean": _mean, "concatenation": _concatenation}

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
+from array_api_compat import device as device_of
+from numpy.typing import ArrayLike, DTypeLike
 
 from fishergraph._arrays import check_weight_scale, plain_array
 from fishergraph._errors import InputError
 from fishergraph._records import as_indices, as_offsets, as_weights, normalise, unchecked
+from fishergraph._typing import Array, GraphLike, Rows
 from fishergraph._validation import check_flag, check_host_memory, check_integer, look_up
 from fishergraph.graph import as_graph
+
+# How the members of a multiset are weighted; None as an option means "edge".
+WEIGHTS = {
+    "edge": "a_vu = w_vu, the weights of the graph",
+    "uniform": "a_vu = 1",
+    "symmetric": "a_vu = w_vu / √(d_v d_u), with d_v the weight that v receives and d_u the weight that u sends",
+}
 
 
 class SetsOfPoints:
@@ -22,13 +31,14 @@ class SetsOfPoints:
 
     indptr: Any
     indices: Any
+    weights: Any
 
-    slots: ClassVar[int] = 1  # how many points stand side by side in a member
-    lifted: ClassVar[bool] = False  # whether the points of members exist only once they are gathered
+    slots: int = 1  # how many points are side by side in a member
+    lifted: bool = False  # whether the points of members exist only once they are gathered
 
     @property
     def n_sets(self) -> int:
-        """Number of sets."""
+        """The number of multisets."""
         return self.indptr.shape[0] - 1
 
     @property
@@ -37,47 +47,52 @@ class SetsOfPoints:
         return int((self.indptr[1:] - self.indptr[:-1]).max()) if self.n_sets else 0
 
     def own_entries(self) -> Any:
-        """The sets over their own entries, one point each, counted from zero in their order."""
-        raise NotImplementedError
+        """Return the sets over their own entries, one point each, counted from zero in their order."""
+        start, stop = int(self.indptr[0]), int(self.indptr[-1])
+        weights = None if self.weights is None else self.weights[start:stop]
+        xp = array_namespace(self.indices)
+        entries = xp.arange(stop - start, dtype=self.indices.dtype, device=device_of(self.indices))
+        return unchecked(type(self), self.indptr - start, entries, weights, stop - start)
 
-    def gather(self, points: Any) -> tuple[Any, Any]:
+    def gather(self, points: Array) -> tuple[Any, Any]:
         """Return the points of the members of these sets, one by one in their order, and the sets over them."""
         return self.members(points, self.indices[int(self.indptr[0]) : int(self.indptr[-1])]), self.own_entries()
 
-    def members(self, points: Any, chosen: Any) -> Any:
+    def members(self, points: Rows, chosen: Array) -> Any:
         """Return the points of the chosen members."""
         return array_namespace(points).take(points, chosen, axis=0)
 
-    def alone(self, points: Any) -> Any:
+    def alone(self, points: Rows) -> Any:
         """Return every point as a member: what learning uses if the sets have none."""
         return points
 
-    def pooled(self, rows: Any) -> Any:
+    def pooled(self, rows: Array) -> Any:
         """Return the rows of the result: one per set."""
         return rows
 
 
 @dataclass(frozen=True)
 class Multisets(SetsOfPoints):
-    """Weighted multisets over points, in compressed sparse rows.
+    """Weighted multisets over points, in compressed rows.
 
-    The arrays are validated once, when the record is made; compiled loops trust them. Smaller integers become int32.
+    Set v holds the points ``indices[indptr[v]:indptr[v + 1]]``. The arrays are validated once, when the record is
+    made: compiled loops trust them. Smaller integers become int32.
 
     Parameters
     ----------
-    indptr : array of shape (n_sets + 1,), int64
-        Offsets into `indices`. They need not start at zero, so a row block is a view.
-    indices : array of shape (n_entries,), int32 or int64
-        The points of every set.
-    weights : array of shape (n_entries,), float32 or float64, or None
-        Finite and not negative; None if every entry has weight one.
+    indptr : int64 array of shape (n_sets + 1,)
+        Offsets into `indices`. They need not start at zero, so that a row block is a view.
+    indices : int32 or int64 array of shape (n_entries,)
+        The points.
+    weights : float32 or float64 array of shape (n_entries,), or None
+        Finite weights that are not negative; None if every entry weighs one.
     n_points : int
         The number of points.
 
     See Also
     --------
-    neighbourhoods : Multisets of the neighbours of nodes.
-    node_sets : Multisets of the nodes of graphs.
+    neighbourhoods : The multisets of a graph.
+    LiftedSets : Multisets whose members are made of several points.
 
     Examples
     --------
@@ -97,18 +112,15 @@ class Multisets(SetsOfPoints):
         used = slice(int(indptr[0]), int(indptr[-1]))
         indices = as_indices(self.indices, used, n_points)
         if used.stop > len(indices):
-            raise InputError(
-                parameter="indptr",
-                expected=f"end at or before the number of indices, {len(indices)}",
-                got=f"{used.stop}",
-                advice="count the members of each set with np.cumsum",
-            )
+            expected = f"end at or before the number of indices, {len(indices)}"
+            advice = "count the members of each set with np.cumsum"
+            raise InputError(parameter="indptr", expected=expected, got=f"{used.stop}", advice=advice)
         weights = as_weights(self.weights, len(indices), used, least="not negative")
         normalise(self, indptr=indptr, indices=indices, weights=weights, n_points=n_points)
 
     @property
     def n_entries(self) -> int:
-        """Number of members of all sets together."""
+        """The number of members of all sets."""
         return int(self.indptr[-1] - self.indptr[0])
 
     def __repr__(self) -> str:
@@ -116,13 +128,13 @@ class Multisets(SetsOfPoints):
         return f"Multisets({self.n_sets:,} sets over {self.n_points:,} points, {self.n_entries:,}{weighted} members)"
 
     def block(self, rows: slice) -> Multisets:
-        """The sets of consecutive rows, without a copy."""
+        """Return the sets of consecutive rows, without a copy."""
         start, stop, _ = rows.indices(self.n_sets)
         stop = max(start, stop)
         return unchecked(Multisets, self.indptr[start : stop + 1], self.indices, self.weights, self.n_points)
 
     def take(self, rows: np.ndarray) -> Multisets:
-        """The sets of the given rows, in that order (copied)."""
+        """Return the sets of the given rows, in that order (copied)."""
         sizes = self.indptr[rows + 1] - self.indptr[rows]
         indptr = np.zeros(len(rows) + 1, dtype=np.int64)
         np.cumsum(sizes, out=indptr[1:])
@@ -130,21 +142,20 @@ class Multisets(SetsOfPoints):
         weights = None if self.weights is None else self.weights[entries]
         return unchecked(Multisets, indptr, self.indices[entries], weights, self.n_points)
 
-    def own_entries(self) -> Multisets:
-        """The sets over their own entries, one point each, counted from zero in their order."""
-        start, stop = int(self.indptr[0]), int(self.indptr[-1])
-        weights = None if self.weights is None else self.weights[start:stop]
-        entries = np.arange(stop - start, dtype=self.indices.dtype)
-        return unchecked(Multisets, self.indptr - start, entries, weights, stop - start)
+
+def consecutive(indptr: np.ndarray, weights: np.ndarray | None = None) -> Multisets:
+    """Set v holds the points indptr[v] … indptr[v + 1] − 1; the offsets begin at zero."""
+    n_points = int(indptr[-1])
+    indices = np.arange(n_points, dtype=np.int32 if n_points < 2**31 else np.int64)
+    return unchecked(Multisets, indptr, indices, weights, n_points)
 
 
 def singletons(n_points: int) -> Multisets:
     """The multisets {x_0}, {x_1}, …: what rows without a graph are."""
-    indices = np.arange(n_points, dtype=np.int32 if n_points < 2**31 else np.int64)
-    return unchecked(Multisets, np.arange(n_points + 1, dtype=np.int64), indices, None, n_points)
+    return consecutive(np.arange(n_points + 1, dtype=np.int64))
 
 
-def node_sets(graph_ptr: Any) -> Multisets:
+def node_sets(graph_ptr: ArrayLike) -> Multisets:
     """Multisets of the nodes of every graph: {x_v : v a node of graph g}.
 
     Parameters
@@ -159,35 +170,31 @@ def node_sets(graph_ptr: Any) -> Multisets:
 
     See Also
     --------
-    fishergraph.FisherGraphEmbedding : Embeds these sets.
+    neighbourhoods : One set per node.
 
     Examples
     --------
     >>> from fishergraph import node_sets
-    >>> node_sets([0, 2, 5])
+    >>> node_sets([0, 3, 5])
     Multisets(2 sets over 5 points, 5 members)
     """
     indptr = plain_array(graph_ptr, "graph_ptr")
-    rises = indptr.ndim == 1 and len(indptr) > 0 and indptr.dtype.kind in "iu"
-    if not rises or indptr[0] != 0 or (np.diff(indptr.astype(np.int64)) < 0).any():
-        raise InputError(
-            parameter="graph_ptr",
-            expected="hold integers that begin with 0 and never fall",
-            got=f"{graph_ptr!r}",
-            advice="count the nodes of each graph with np.cumsum",
+    integers = indptr.ndim == 1 and len(indptr) > 0 and indptr.dtype.kind in "iu"
+    if not integers or indptr[0] != 0 or (np.diff(indptr.astype(np.int64)) < 0).any():
+        expected, advice = (
+            "hold integers that begin with 0 and never fall",
+            "count the nodes of each graph with np.cumsum",
         )
+        raise InputError(parameter="graph_ptr", expected=expected, got=f"{graph_ptr!r}", advice=advice)
     n_nodes = int(indptr[-1])
     check_host_memory(16 * n_nodes, f"{n_nodes} nodes need", "for their sets", "count the nodes that there are")
-    every = singletons(n_nodes)
-    return unchecked(Multisets, indptr.astype(np.int64), every.indices, None, every.n_points)
+    return consecutive(indptr.astype(np.int64))
 
 
 def neighbourhoods(
-    graph: Any, *, closed: bool = True, weights: str | None = None, dtype: Any = np.float32
+    graph: GraphLike, *, closed: bool = True, weights: str | None = None, dtype: DTypeLike = np.float32
 ) -> Multisets:
-    """Multisets of the neighbours of every node.
-
-    S_G(v) = N(v), or N(v) ∪ {v} if `closed`.
+    """Multisets of the neighbours of every node: S_G(v) = N(v), or N(v) ∪ {v}.
 
     Parameters
     ----------
@@ -214,16 +221,17 @@ def neighbourhoods(
     --------
     >>> import numpy as np
     >>> from fishergraph import neighbourhoods
-    >>> neighbourhoods(np.array([[0, 1], [1, 2]]))
-    Multisets(3 sets over 3 points, 5 members)
+    >>> neighbourhoods(np.array([[0, 1], [1, 2]]), closed=False)
+    Multisets(3 sets over 3 points, 2 members)
     """
-    reweigh = look_up(WEIGHTS, weights if weights is not None else "edge", "weights")
+    look_up(WEIGHTS, "edge" if weights is None else weights, "weights")
     closed = check_flag(closed, "closed")
     graph = as_graph(graph)
     indptr, indices, edge_weights = graph.indptr, graph.indices, graph.weights
     if closed:
         indptr, indices, edge_weights = _add_missing_loops(indptr, indices, edge_weights)
-    return unchecked(Multisets, indptr, indices, reweigh(indptr, indices, edge_weights, dtype), graph.n_nodes)
+    member_weights = weigh_members(weights, indptr, indices, edge_weights, dtype)
+    return unchecked(Multisets, indptr, indices, member_weights, graph.n_nodes)
 
 
 def _add_missing_loops(
@@ -250,28 +258,22 @@ def _add_missing_loops(
     return full_indptr, full, full_weights
 
 
-def _edge(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, dtype: Any) -> np.ndarray | None:
-    """a_vu = w_vu, the weights as given."""
-    return weights
-
-
-def _uniform(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, dtype: Any) -> np.ndarray | None:
-    """a_vu = 1."""
-    return None
-
-
-def _symmetric(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, dtype: Any) -> np.ndarray | None:
-    """a_vu = w_vu / √(d_v d_u), with d_v the weight v receives and d_u the weight u sends."""
+def weigh_members(
+    kind: str | None, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, dtype: DTypeLike
+) -> np.ndarray | None:
+    """The weights of the members, of a kind of `WEIGHTS`, for points of `dtype`; None if all are one."""
+    if kind != "symmetric":
+        return None if kind == "uniform" else weights
     received, sent = degrees(indptr, indices, weights)
     inverse_received, inverse_sent = inverse_sqrt_or_zero(received), inverse_sqrt_or_zero(sent)
-    kind = weight_dtype(weights, dtype)
-    check_weight_scale(weights, kind)
-    scaled = inverse_sent.astype(kind)[indices]
-    scaled *= np.repeat(inverse_received.astype(kind), np.diff(indptr))
+    wide = weight_dtype(weights, dtype)
+    check_weight_scale(weights, wide)
+    scaled = inverse_sent.astype(wide)[indices]
+    scaled *= np.repeat(inverse_received.astype(wide), np.diff(indptr))
     return scaled if weights is None else scaled * weights
 
 
-def weight_dtype(weights: np.ndarray | None, dtype: Any) -> np.dtype:
+def weight_dtype(weights: np.ndarray | None, dtype: DTypeLike) -> np.dtype:
     """The dtype of weights that a rule computes from these for points of `dtype`: the wider one, float32 at least."""
     try:
         points = np.dtype(dtype)
@@ -295,11 +297,3 @@ def degrees(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None)
 def inverse_sqrt_or_zero(degrees: np.ndarray) -> np.ndarray:
     """d^-½, and 0 where d = 0."""
     return np.divide(1.0, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
-
-
-# (indptr, indices, weights, dtype of the points) → the weights of the members
-WEIGHTS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray | None, Any], np.ndarray | None]] = {
-    "edge": _edge,
-    "uniform": _uniform,
-    "symmetric": _symmetric,
-}

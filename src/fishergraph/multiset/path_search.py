@@ -1,3 +1,5 @@
+# numba infers the types of the arguments of a kernel.
+# pyright: reportMissingParameterType=false, reportUnknownParameterType=false
 """Simple paths from a node, found one by one, or drawn where they are too many.
 
 A path of length k from v is (v, u_1, …, u_k), each node a member of the one before it, no node twice; it weighs the
@@ -15,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from fishergraph._parallel import BLOCK_ROWS
-from fishergraph.counters import STEP, compiled, row_state, share
+from fishergraph.counters import STEP, compiled, row_state, uniform
 
 # Edges looked at per path that is wanted, before a node's paths are drawn instead.
 _PATIENCE = 64
@@ -132,7 +134,7 @@ def _step(u, depth, state, indptr, indices, mass, path, met):
     free = mass[last - 1] - gone if last > first else 0.0
     if free <= 1e-12 * gone or free <= 0.0:
         return -1, 0.0
-    drawn = share(state) * free
+    drawn = uniform(state) * free
     for j in range(n_met):
         before = mass[met[j] - 1] if met[j] > first else 0.0
         if drawn >= before:

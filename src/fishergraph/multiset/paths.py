@@ -1,20 +1,21 @@
-"""Paths of a fixed length from a node, lifted by concatenation (Section 3.2)."""
+"""Pairs of a node and a neighbour, lifted by their mean, and paths, lifted by concatenation (Section 3.2)."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from fishergraph._errors import InputError, NotEnoughMemory
 from fishergraph._parallel import map_blocks, row_blocks
 from fishergraph._records import unchecked
 from fishergraph._validation import check_integer, check_seed
 from fishergraph.graph import Graph
-from fishergraph.multiset.lifted import LiftedSets, own_entries
-from fishergraph.multiset.members import Multisets, neighbourhoods, weight_dtype
+from fishergraph.multiset.lifted import LiftedSets
+from fishergraph.multiset.members import Multisets, consecutive, neighbourhoods, weight_dtype
 from fishergraph.multiset.path_search import block_size, count_block, fill_block, patience_of, walk_masses
 from fishergraph.multiset.rule import Rule
 
@@ -26,13 +27,40 @@ MOST_EDGES, MOST_PATHS = 64, 10**12
 
 
 @dataclass(frozen=True, repr=False)
+class Pairs(Rule):
+    """The pairs of a node and a neighbour, as their mean.
+
+    S_G(v) = {(v, u) : u ∈ N(v)}, h(v, u) = ½ (ψ(v) + ψ(u)). A pair has the weight of its edge.
+
+    Parameters
+    ----------
+    weights, undirected : options
+        See `Rule`.
+
+    Examples
+    --------
+    >>> from fishergraph import FisherEmbedding, Pairs
+    >>> FisherEmbedding(multiset=Pairs())
+    FisherEmbedding(multiset=Pairs())
+    """
+
+    lifts: ClassVar[bool] = True
+
+    def sets(self, graph: Graph, n_jobs: int | None = None, dtype: DTypeLike = np.float32) -> LiftedSets:
+        """Return the pairs of every node; a node without neighbours has none."""
+        near = neighbourhoods(graph, closed=False, weights=self.weights, dtype=dtype)
+        roots = np.repeat(np.arange(graph.n_nodes, dtype=near.indices.dtype), np.diff(near.indptr))
+        members = np.stack([roots, near.indices], axis=1)
+        return unchecked(LiftedSets, consecutive(near.indptr, near.weights), members, graph.n_nodes, lift="mean")
+
+
+@dataclass(frozen=True, repr=False)
 class Paths(Rule):
-    """Simple paths from a node, with the points of their nodes side by side.
+    """The simple paths from a node, their points side by side.
 
-    h(v, u_1, …, u_k) = (ψ(v), ψ(u_1), …, ψ(u_k)).
-
-    Every node of a path is a member of the one before it, and none appears twice. A path has the product of the weights
-    of its edges. A node without a path of this length has an empty multiset.
+    h(v, u_1, …, u_k) = (ψ(v), ψ(u_1), …, ψ(u_k)). Every node of a path is a member of the one before it, and none
+    appears twice. A path has the product of the weights of its edges. A node without a path of this length has an empty
+    multiset.
 
     Parameters
     ----------
@@ -45,16 +73,8 @@ class Paths(Rule):
         The most paths of all nodes together; more are refused before they fill the memory.
     seed : int, default=0
         The seed of the draws.
-    weights : {None, "uniform", "symmetric"}, default=None
-        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
-        the degrees of both ends.
-    undirected : bool, default=False
-        Add the reverse of every edge first.
-
-    See Also
-    --------
-    fishergraph.FisherEmbedding : Takes it as `multiset`.
-    Pairs : Pairs of neighbours.
+    weights, undirected : options
+        See `Rule`.
 
     Examples
     --------
@@ -76,7 +96,6 @@ class Paths(Rule):
         return self.length + 1
 
     def check(self) -> None:
-        """Raise unless every option is valid."""
         super().check()
         check_integer(self.length, "length", least=1, most=MOST_EDGES)
         if self.max_paths is not None:
@@ -84,16 +103,15 @@ class Paths(Rule):
         check_integer(self.max_total, "max_total", least=1, most=MOST_PATHS)
         check_seed(self.seed)
 
-    def sets(self, graph: Graph, n_jobs: int | None = None, dtype: Any = np.float32) -> LiftedSets:
+    def sets(self, graph: Graph, n_jobs: int | None = None, dtype: DTypeLike = np.float32) -> LiftedSets:
         """Return the paths of every node, with their number in `totals`: counted, or estimated if they are drawn."""
         near = neighbourhoods(graph, closed=False, weights=self.weights, dtype=dtype)
         counts = self._count(near, n_jobs)
         paths, path_weights, sizes, totals = self._find(near, counts, n_jobs, weight_dtype(near.weights, dtype))
         n_drawn = int((counts < 0).sum())
-        logger.info(
-            "paths of length %d: %s%d, of which %d are listed; those of %d of %d nodes are a sample",
-            self.length, "about " if n_drawn else "", round(totals.sum()), len(paths), n_drawn, len(counts),
-        )  # fmt: skip
+        about = "about " if n_drawn else ""
+        message = "paths of length %d: %s%d, of which %d are listed; those of %d of %d nodes are a sample"
+        logger.info(message, self.length, about, round(totals.sum()), len(paths), n_drawn, len(counts))
         if path_weights is not None and not np.isfinite(path_weights).all():
             raise InputError(
                 parameter=f"the weights of a path's {self.length} edges",
@@ -102,40 +120,31 @@ class Paths(Rule):
                 advice="rescale the edge weights, or set weights='uniform'",
             )
         indptr = np.append(0, np.cumsum(sizes))
-        return unchecked(LiftedSets, own_entries(indptr, path_weights), paths, graph.n_nodes, "concatenation", totals)
+        return unchecked(LiftedSets, consecutive(indptr, path_weights), paths, graph.n_nodes, "concatenation", totals)
 
     def _count(self, near: Multisets, n_jobs: int | None) -> np.ndarray:
         """How many paths every node has, (node,); −1 where they are drawn."""
         most = _NEVER if self.max_paths is None else self.max_paths
         patience = patience_of(self.max_paths, self.length)
-        counts, seen = np.zeros(near.n_sets, np.int64), []
+        counts = np.zeros(near.n_sets, np.int64)
+        seen: list[int] = []
 
         def count(rows: slice) -> None:
             rest = self.max_total - sum(seen)
-            arrays = (near.indptr, near.indices)
+            limits = (self.length, most, patience, rest)
             if rest >= 0:  # once they are too many, no thread goes on
-                seen.append(count_block(rows.start, rows.stop, *arrays, self.length, most, patience, rest, counts))
+                seen.append(count_block(rows.start, rows.stop, near.indptr, near.indices, *limits, counts))
 
         map_blocks(count, row_blocks(near.n_sets, block_size(patience)), n_jobs=n_jobs)
         if sum(seen) > self.max_total:
-            raise InputError(self._too_many(near.n_sets))
+            first = "set max_paths, so that they are drawn" if self.max_paths is None else "lower max_paths"
+            raise InputError(
+                parameter=f"the paths of length {self.length} of all {near.n_sets} nodes",
+                expected=f"be at most max_total={self.max_total}",
+                got="more",
+                advice=f"{first}, take a smaller length, or raise max_total if memory allows",
+            )
         return counts
-
-    def _too_many(self, n_nodes: int) -> str:
-        advice = "set max_paths, so that they are drawn" if self.max_paths is None else "lower max_paths"
-        return (
-            f"the paths of length {self.length} of all {n_nodes} nodes must be at most max_total={self.max_total}, "
-            f"got more; {advice}, take a smaller length, or raise max_total if memory allows."
-        )
-
-    def _room(self, n_paths: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-        """Empty arrays for so many paths and their weights."""
-        try:
-            return np.empty((n_paths, self.length + 1), dtype), np.empty(n_paths)
-        except MemoryError:
-            raise NotEnoughMemory(
-                f"{n_paths} paths of length {self.length} must fit into memory, got less of it; lower max_paths."
-            ) from None
 
     def _find(
         self, near: Multisets, counts: np.ndarray, n_jobs: int | None, dtype: np.dtype
@@ -148,14 +157,17 @@ class Paths(Rule):
         sizes, totals = np.zeros(near.n_sets, np.int64), np.zeros(near.n_sets)
 
         def fill(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-            room = int(np.where(counts[rows] < 0, most, counts[rows]).sum())
-            out, out_weights = self._room(room, indices.dtype)
-            filled = fill_block(
-                rows.start, rows.stop, indptr, indices, weights, self.length, counts, most, _NEVER,
-                np.uint64(self.seed), mass, out, out_weights, sizes, totals,
-            )  # fmt: skip
+            capacity = int(np.where(counts[rows] < 0, most, counts[rows]).sum())
+            try:
+                out, out_weights = np.empty((capacity, self.length + 1), indices.dtype), np.empty(capacity)
+            except MemoryError:
+                message = f"{capacity} paths of length {self.length} must fit into memory, got less of it"
+                raise NotEnoughMemory(f"{message}; lower max_paths.") from None
+            graph, limits = (indptr, indices, weights, self.length), (counts, most, _NEVER, np.uint64(self.seed))
+            arrays = (mass, out, out_weights, sizes, totals)
+            filled = fill_block(rows.start, rows.stop, *graph, *limits, *arrays)
             return out[:filled], out_weights[:filled].astype(dtype)
 
-        parts = map_blocks(fill, row_blocks(near.n_sets), n_jobs=n_jobs)
-        paths, path_weights = (np.concatenate(part) for part in zip(*parts, strict=True))
+        blocks = map_blocks(fill, row_blocks(near.n_sets), n_jobs=n_jobs)
+        paths, path_weights = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
         return paths, path_weights if drawn or weights is not None else None, sizes, totals

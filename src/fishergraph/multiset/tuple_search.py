@@ -1,3 +1,5 @@
+# numba infers the types of the arguments of a kernel.
+# pyright: reportMissingParameterType=false, reportUnknownParameterType=false
 """Tuples of nodes whose subgraph falls into few parts, their relations, and their neighbours, for k up to 3."""
 
 from __future__ import annotations

@@ -19,16 +19,17 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import is_torch_array
+from numpy.typing import ArrayLike, DTypeLike
 
-from fishergraph._alignment import check_same_rows
 from fishergraph._arrays import check_compressed
 from fishergraph._errors import InputError, InputTypeError, NotEnoughMemory
-from fishergraph._records import unchecked
+from fishergraph._records import check_same_rows, unchecked
 from fishergraph._repr import short_repr
+from fishergraph._typing import GraphLike, Rows
 from fishergraph._validation import check_integer
 from fishergraph.graph import Graph, as_graph
-from fishergraph.multiset.lifted import LiftedSets, own_entries
-from fishergraph.multiset.members import Multisets, neighbourhoods, node_sets, singletons
+from fishergraph.multiset.lifted import LiftedSets
+from fishergraph.multiset.members import Multisets, consecutive, neighbourhoods, node_sets
 from fishergraph.multiset.rule import Rule, SetsOfGraph
 from fishergraph.multiset.tuple_search import N_RELATIONS, fill_neighbours, fill_relations, find_tuples
 
@@ -42,11 +43,21 @@ _MOST_TRIED = 2**36  # triples that are looked at one by one, in a few minutes
 class NodeTuples:
     """The tuples of a graph, or of several side by side, in order.
 
-    members : (tuple, place), the nodes of every tuple.
-    types : float32, (tuple, column), the isomorphism type: for each pair of places one of five columns (apart, the
-        same, joined both ways, or one way), and for each place whether the node has a loop.
-    sets : the multiset of every tuple, over the tuples.
-    nodes, graphs : the tuples that begin with a node, and those of a graph, as multisets over the tuples.
+    Attributes
+    ----------
+    members : array of shape (n_tuples, k)
+        The nodes of every tuple.
+    types : float32 array of shape (n_tuples, n_columns)
+        The isomorphism type: for each pair of positions one of five columns (apart, the same, joined both ways, or one
+        way), and for each position whether the node has a loop.
+    sets : LiftedSets
+        The multiset of every tuple, over the tuples.
+    nodes, graphs : Multisets
+        The tuples that begin with a node, and those of a graph, as multisets over the tuples.
+
+    See Also
+    --------
+    node_tuples : The tuples of a graph.
     """
 
     members: np.ndarray
@@ -57,32 +68,32 @@ class NodeTuples:
 
     __repr__ = short_repr
 
-    def features(self, X: Any, *, normalize: bool = False) -> Any:
-        """(tuple, k · feature + column): X of the nodes side by side, then the type; CSR where X is.
+    def features(self, X: Rows, *, normalize: bool = False) -> Any:
+        """Return X of the nodes side by side, then the type: (tuple, k · feature + column); CSR if X is.
 
         `normalize` divides the rows of X by their lengths first, so that features do not outweigh types.
         """
-        X = check_compressed(X, "X").tocsr() if sp.issparse(X) else X
-        check_same_rows(X.shape[0], self.nodes.n_sets)
+        rows: Any = check_compressed(X, "X").tocsr() if sp.issparse(X) else X
+        check_same_rows(rows.shape[0], self.nodes.n_sets)
         if normalize:
             from sklearn.preprocessing import normalize as unit_rows
 
-            X = unit_rows(X)
-        places = [X[self.members[:, place]] for place in range(self.members.shape[1])]
-        if sp.issparse(X):
-            return sp.csr_array(sp.hstack([*places, sp.csr_array(self.types, dtype=X.dtype)], format="csr"))
-        return np.concatenate([*places, self.types.astype(X.dtype)], axis=1)
+            rows = unit_rows(rows)
+        columns = [rows[self.members[:, position]] for position in range(self.members.shape[1])]
+        if sp.issparse(rows):
+            return sp.csr_array(sp.hstack([*columns, sp.csr_array(self.types, dtype=rows.dtype)], format="csr"))
+        return np.concatenate([*columns, self.types.astype(rows.dtype)], axis=1)
 
 
 def node_tuples(
-    graph: Any,
+    graph: GraphLike,
     k: int = 2,
     s: int | None = None,
     *,
     weights: str | None = None,
-    graph_ptr: Any = None,
+    graph_ptr: ArrayLike | None = None,
     max_tuples: int = 200_000,
-    dtype: Any = np.float32,
+    dtype: DTypeLike = np.float32,
 ) -> NodeTuples:
     """Tuples of nodes whose subgraph has at most s connected parts.
 
@@ -116,8 +127,8 @@ def node_tuples(
     --------
     >>> import numpy as np
     >>> from fishergraph import node_tuples
-    >>> node_tuples(np.array([[0, 1], [1, 0]]), k=2).sets.n_sets
-    4
+    >>> node_tuples(np.array([[0, 1], [1, 2]]), k=2, s=1).members.tolist()
+    [[0, 0], [0, 1], [1, 0], [1, 1], [1, 2], [2, 1], [2, 2]]
     """
     rule = Tuples(k, s, max_tuples)
     graph = as_graph(graph)
@@ -133,12 +144,11 @@ def node_tuples(
     begins = np.searchsorted(members[:, 0], np.arange(graph.n_nodes + 1))
     types = np.zeros((len(members), N_RELATIONS * k * (k - 1) // 2 + k), np.float32)
     fill_relations(graph.indptr, graph.indices, members, types)
-    every = singletons(len(members)).indices
-    nodes = unchecked(Multisets, begins, every, None, len(members))
+    nodes = consecutive(begins)
     sets = _neighbours(neighbourhoods(graph, closed=False, weights=weights, dtype=dtype), members, nodes)
-    logger.info("(%d, %d)-tuples of %d nodes: %d, with %d members", k, rule.parts, graph.n_nodes, len(members),
-                sets.n_entries)  # fmt: skip
-    return NodeTuples(members, types, sets, nodes, unchecked(Multisets, begins[borders], every, None, len(members)))
+    counts = (k, rule.parts, graph.n_nodes, len(members), sets.n_entries)
+    logger.info("(%d, %d)-tuples of %d nodes: %d, with %d members", *counts)
+    return NodeTuples(members, types, sets, nodes, consecutive(begins[borders]))
 
 
 def _neighbours(near: Multisets, members: np.ndarray, nodes: Multisets) -> LiftedSets:
@@ -146,20 +156,19 @@ def _neighbours(near: Multisets, members: np.ndarray, nodes: Multisets) -> Lifte
     sizes, width = np.empty(len(members), np.int64), members.shape[1] + 1
     dtype = np.float32 if near.weights is None else near.weights.dtype
     arrays = (near.indptr, near.indices, near.weights, members, nodes.indptr, sizes)
-    room = fill_neighbours(*arrays, np.empty((0, width), members.dtype), np.empty(0, dtype))
-    subgraphs, weights = np.empty((room, width), members.dtype), np.empty(room, dtype)
+    n_entries = fill_neighbours(*arrays, np.empty((0, width), members.dtype), np.empty(0, dtype))
+    subgraphs, weights = np.empty((n_entries, width), members.dtype), np.empty(n_entries, dtype)
     fill_neighbours(*arrays, subgraphs, weights)
-    entries = own_entries(np.append(0, np.cumsum(sizes)), None if near.weights is None else weights)
+    entries = consecutive(np.append(0, np.cumsum(sizes)), None if near.weights is None else weights)
     return unchecked(LiftedSets, entries, subgraphs, len(members), pool=nodes)
 
 
 @dataclass(frozen=True, repr=False)
 class Tuples(Rule):
-    """Tuples of k nodes as points, for small graphs.
+    """The k-tuples of nodes as points, for small graphs.
 
-    A node is represented by the mean of the tuples that begin with it.
-
-    The points of the first layer are the features of the k nodes side by side and the isomorphism type of the tuple.
+    A node is the mean of the tuples that begin with it. The points of the first layer are the features of the k nodes
+    side by side and the isomorphism type of the tuple.
 
     Parameters
     ----------
@@ -169,16 +178,8 @@ class Tuples(Rule):
         The most connected parts of the subgraph of a tuple, 1 to k; None takes all tuples.
     max_tuples : int, default=200_000
         The most tuples; more are refused before they fill the memory.
-    weights : {None, "uniform", "symmetric"}, default=None
-        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
-        the degrees of both ends.
-    undirected : bool, default=False
-        Add the reverse of every edge first.
-
-    See Also
-    --------
-    fishergraph.FisherEmbedding : Takes it as `multiset`.
-    node_tuples : The same as a function.
+    weights, undirected : options
+        See `Rule`.
 
     Examples
     --------
@@ -208,7 +209,6 @@ class Tuples(Rule):
         return self.k if self.s is None else self.s
 
     def check(self) -> None:
-        """Raise unless every option is valid."""
         super().check()
         check_integer(self.k, "k", least=1)
         check_integer(self.parts, "s (or None)", least=1)
@@ -221,14 +221,20 @@ class Tuples(Rule):
                 advice="choose smaller ones",
             )
 
-    def sets(self, graph: Graph, n_jobs: int | None = None, dtype: Any = np.float32) -> LiftedSets:
+    def sets(self, graph: Graph, n_jobs: int | None = None, dtype: DTypeLike = np.float32) -> LiftedSets:
         """Return the multisets of the tuples, over the tuples; `build` gives the points that go with them."""
         return self._tuples(graph, None, dtype).sets
 
     def build(
-        self, X: Any, graph: Graph, *, graph_ptr: Any = None, normalize: bool = False, n_jobs: int | None = None,
-        dtype: Any = np.float32,
-    ) -> SetsOfGraph:  # fmt: skip
+        self,
+        X: Rows,
+        graph: Graph,
+        *,
+        graph_ptr: ArrayLike | None = None,
+        normalize: bool = False,
+        n_jobs: int | None = None,
+        dtype: DTypeLike = np.float32,
+    ) -> SetsOfGraph:
         """Return the tuples as points, with their multisets; `normalize` divides the rows of X by their lengths."""
         if is_torch_array(X):
             raise InputTypeError(
@@ -238,12 +244,12 @@ class Tuples(Rule):
         tuples = self._tuples(graph, graph_ptr, dtype)
         return SetsOfGraph(tuples.features(X, normalize=normalize), tuples.sets, tuples.graphs)
 
-    def _tuples(self, graph: Graph, graph_ptr: Any, dtype: Any) -> NodeTuples:
-        options = {"weights": self.weights, "graph_ptr": graph_ptr, "max_tuples": self.max_tuples, "dtype": dtype}
-        return node_tuples(graph, self.k, self.s, **options)
+    def _tuples(self, graph: Graph, graph_ptr: ArrayLike | None, dtype: DTypeLike) -> NodeTuples:
+        options: dict[str, Any] = {"weights": self.weights, "max_tuples": self.max_tuples, "dtype": dtype}
+        return node_tuples(graph, self.k, self.s, graph_ptr=graph_ptr, **options)
 
     def find(self, graph: Graph, borders: np.ndarray) -> np.ndarray:
-        """(tuple, place): the tuples, counted before they are listed."""
+        """Return the tuples, (tuple, position), counted before they are listed."""
         pattern = graph.adjacency + graph.adjacency.T
         pattern.sort_indices()
         arrays = (pattern.indptr, pattern.indices, borders, self.k, self.parts)
@@ -255,21 +261,19 @@ class Tuples(Rule):
                 got=f"{every}",
                 advice="take s=1 or k=2",
             )
-        nothing = np.empty((0, self.k), graph.indices.dtype)
-        count = every if self.parts == self.k else find_tuples(*arrays, self.max_tuples, nothing)
+        empty = np.empty((0, self.k), graph.indices.dtype)
+        count = every if self.parts == self.k else find_tuples(*arrays, self.max_tuples, empty)
         if count > self.max_tuples:
-            got = every if self.parts == self.k else "more"
             raise InputError(
                 parameter=f"the ({self.k}, {self.parts})-tuples of {graph.n_nodes} nodes",
                 expected=f"be at most max_tuples={self.max_tuples}",
-                got=f"{got}",
+                got=f"{every}" if self.parts == self.k else "more",
                 advice="take a smaller k or s, or raise max_tuples if memory allows",
             )
         try:
             members = np.empty((count, self.k), graph.indices.dtype)
         except MemoryError:
-            raise NotEnoughMemory(
-                f"{count} tuples must fit into memory, got less of it; take a smaller k or s."
-            ) from None
+            message = f"{count} tuples must fit into memory, got less of it; take a smaller k or s."
+            raise NotEnoughMemory(message) from None
         find_tuples(*arrays, count, members)
         return members

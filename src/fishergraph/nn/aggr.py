@@ -7,9 +7,10 @@ from typing import Any, Self
 from torch import Tensor
 from torch_geometric.nn.aggr import Aggregation
 
+from fishergraph._errors import InputError
 from fishergraph.em.settings import EM
 from fishergraph.family import Family
-from fishergraph.nn.edges import group_sets
+from fishergraph.nn.edges import check_groups, check_offsets, check_set_count, group_sets
 from fishergraph.nn.families import make_mixture
 from fishergraph.nn.heads import LinearHead
 from fishergraph.nn.rows import check_rows, match_dtype
@@ -88,6 +89,27 @@ class FisherAggregation(Aggregation):
         if self.head is not None:
             self.head.reset_parameters()
 
+    def __call__(
+        self,
+        x: Tensor,
+        index: Tensor | None = None,
+        ptr: Tensor | None = None,
+        dim_size: int | None = None,
+        dim: int = -2,
+        **options: Any,
+    ) -> Tensor:
+        """Validate what the base class reads, and call `forward`."""
+        check_rows(x, sparse=False)
+        if not isinstance(dim, int) or isinstance(dim, bool) or dim not in (-2, 0):
+            raise InputError(parameter="dim", value=dim, expected="be -2 or 0, the axis of the rows")
+        if index is not None:
+            check_groups(index, x.shape[0], "index")
+        if ptr is not None:
+            check_offsets(ptr)
+        if dim_size is not None:
+            dim_size = check_set_count(dim_size, "dim_size", self.mixture.out_channels)
+        return super().__call__(x, index, ptr, dim_size, dim, **options)
+
     def init_from_data(self, x: Tensor, *, seed: Any = 0) -> Self:
         """Set the anchors to centres of the rows.
 
@@ -103,6 +125,7 @@ class FisherAggregation(Aggregation):
         FisherAggregation
             The module itself.
         """
+        check_rows(x, sparse=False)
         self.mixture.init_from_data(x, random_stream(seed, x))
         return self
 
@@ -137,8 +160,6 @@ class FisherAggregation(Aggregation):
         Tensor of shape (n_groups, out)
             One row per group.
         """
-        self.assert_two_dimensional_input(x, dim)
-        check_rows(x)
         self.mixture.expect(x.shape[1])
         sets = group_sets(index, ptr, x.shape[0], dim_size)  # type: ignore[arg-type]
         if self.head is None:

@@ -113,12 +113,8 @@ def near_batch(model: nn.Module, task: Task) -> NearBatch:
     """The steps of a model that has multisets and counts hops: `FisherNet` without a readout."""
     net: Any = model
     if not hasattr(net, "sets") or getattr(net, "pooling", None) is not None or not len(net.convs):
-        raise InputError(
-            parameter="model",
-            expected="be a FisherNet with layers and without a readout for near=True",
-            got=type(model).__name__,
-            advice="leave near out",
-        )
+        expected = "be a FisherNet with layers and without a readout for near=True"
+        raise InputError(parameter="model", expected=expected, got=type(model).__name__, advice="leave near out")
     sets, n_hops = net.sets(task.edge_index, task.edge_weight, task.n_nodes), len(net.convs)
     nodes = (task.train, torch.cat([task.train, task.val]))
     return NearBatch(task, *(receptive_field(task.x, sets, some, n_hops) for some in nodes))
@@ -200,26 +196,18 @@ def loader_batches(loader: Iterable[Any], epoch: int) -> Iterator[Any]:
     for data in loader:
         yield _checked(data)
     if data is None:
-        raise InputError(
-            parameter="loader",
-            expected="give batches in every epoch",
-            got=f"none in epoch {epoch}",
-            advice="pass the loader itself, not an iterator over it, with at least one node",
-        )
+        got, advice = f"none in epoch {epoch}", "pass the loader itself, not an iterator over it"
+        raise InputError(parameter="loader", expected="give batches in every epoch", got=got, advice=advice)
 
 
 def _checked(data: Any) -> Any:
     missing = [name for name in ("x", "y", "edge_index", "batch_size") if getattr(data, name, None) is None]
     if missing or isinstance(data, GraphBatch):
-        raise InputError(
-            parameter="loader",
-            expected="give batches with x, y, edge_index and batch_size, the number of their seeds",
-            got=f"none of {', '.join(missing)}" if missing else "a batch of several graphs",
-            advice="pass a NeighborLoader of a graph with features and labels",
-        )
+        expected = "give batches with x, y, edge_index and batch_size, as a NeighborLoader does"
+        got = f"none of {', '.join(missing)}" if missing else "a batch of several graphs"
+        raise InputError(parameter="loader", expected=expected, got=got)
     if bool((data.y[: data.batch_size] < 0).any()):
-        expected, advice = "give seeds with labels", "give the loader labelled input_nodes"
-        raise InputError(parameter="loader", expected=expected, got="-1 in y", advice=advice)
+        raise InputError(parameter="loader", expected="give seeds with labels", got="-1 in y")
     return data
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
 from fishergraph._errors import InputError, NotEnoughMemory
@@ -19,13 +21,9 @@ _ADVICE = "lower the channels, anchors or heads"
 def check_widths(in_channels: Any) -> tuple[Any, Any]:
     """The widths of sources and targets, passed as one or as a pair."""
     pair = tuple(in_channels) if isinstance(in_channels, (tuple, list)) else (in_channels, in_channels)
-    if len(pair) != 2 or not isinstance(pair[0], (int, np.integer)):
-        raise InputError(
-            parameter="in_channels",
-            value=in_channels,
-            expected="be a width (-1 takes that of the first input) or a pair of them",
-            advice="pass the number of features of x",
-        )
+    if len(pair) != 2 or not all(isinstance(width, (int, np.integer)) for width in pair):
+        expected = "be a number of features (-1 takes that of the first input) or a pair of them"
+        raise InputError(parameter="in_channels", value=in_channels, expected=expected)
     return pair
 
 
@@ -34,10 +32,11 @@ def check_size(shape: tuple[int, ...]) -> None:
     check_host_memory(4 * math.prod(shape), f"a parameter of shape {shape} needs", "in float32", _ADVICE)
 
 
-def _allocate(shape: tuple[int, ...]) -> Tensor:
-    """An empty tensor of a shape that was checked."""
+@contextmanager
+def allocating(shape: tuple[int, ...]) -> Iterator[None]:
+    """A block that makes parameters of a shape that was checked; a failed allocation is a `NotEnoughMemory`."""
     try:
-        return torch.empty(shape)
+        yield
     except RuntimeError:
         raise NotEnoughMemory(
             f"a parameter of shape {shape} needs {4 * math.prod(shape) / 1e9:.1f} GB, got less memory; {_ADVICE}.",
@@ -58,7 +57,8 @@ class LazyChannels(nn.Module):
         self._waiting = (name, shape)
         check_size((*shape, max(in_channels, 1)))
         known = in_channels > 0
-        held: Any = nn.Parameter(_allocate(self.shape(in_channels))) if known else UninitializedParameter()
+        with allocating((*shape, in_channels)):
+            held: Any = nn.Parameter(torch.empty(self.shape(in_channels))) if known else UninitializedParameter()
         self.register_parameter(name, held)
 
     def shape(self, in_channels: int) -> tuple[int, ...]:
@@ -70,16 +70,14 @@ class LazyChannels(nn.Module):
         if self.in_channels == in_channels:
             return
         if self.in_channels > 0:
-            raise InputError(
-                parameter="x",
-                expected=f"have {self.in_channels} features, as {type(self).__name__} was made for",
-                got=str(in_channels),
-                advice="pass in_channels=-1 to take the width of the first input",
-            )
+            expected = f"have {self.in_channels} features, as {type(self).__name__} was made for"
+            advice = "pass in_channels=-1 to take the width of the first input"
+            raise InputError(parameter="x", expected=expected, got=str(in_channels), advice=advice)
         shape = self.shape(in_channels)
         check_size(shape)
         self.in_channels = in_channels
-        getattr(self, self._waiting[0]).materialize(shape)
+        with allocating(shape):
+            getattr(self, self._waiting[0]).materialize(shape)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -16,28 +16,27 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from fishergraph import _arrays, _validation
-from fishergraph._alignment import check_row_order
 from fishergraph._errors import InputError
 from fishergraph._progress import costing, progress_bar
-from fishergraph._repr import short_params
+from fishergraph._records import check_row_order
 from fishergraph._warn import each_warning_once
 from fishergraph.costs import network_learning
 from fishergraph.device import Device, choose_device
 from fishergraph.em.settings import EM, choose_em
-from fishergraph.estimators.base import NestedParams, all_or_nothing
+from fishergraph.estimators.base import FisherEstimator, all_or_nothing, check_same
 from fishergraph.estimators.given import features_and_graph
 from fishergraph.estimators.inputs import InputSettings, check_same_source, read_host, structure_of
-from fishergraph.estimators.model_file import reading_model
 from fishergraph.estimators.state import ModelState
 from fishergraph.family import Family, choose_family
 from fishergraph.multiset import Rule, choose_multiset
-from fishergraph.nn.classifier_file import read_classes, read_network, write_classifier
+from fishergraph.nn.classifier_file import read_classes, read_network
 from fishergraph.nn.history import History, read_history
-from fishergraph.nn.labels import UNLABELLED, check_split, hold_out, read_labels, read_rows
+from fishergraph.nn.labels import hold_out, read_labels, read_weights
 from fishergraph.nn.lifted import n_outputs
 from fishergraph.nn.models import FisherNet
-from fishergraph.nn.rows import as_tensor
+from fishergraph.nn.rows import as_tensor, node_numbers
 from fishergraph.nn.settings import Network, Training, choose_network, choose_training
+from fishergraph.nn.task import UNLABELLED, check_split
 from fishergraph.nn.training import own_randomness, train
 from fishergraph.ops.tensor_edges import tensor_sets
 from fishergraph.ops.torch_device import find_device, to_numpy
@@ -54,7 +53,7 @@ _PARAMETERS = {
 }
 
 
-class FisherClassifier(ClassifierMixin, NestedParams):
+class FisherClassifier(ClassifierMixin, FisherEstimator):
     """Classify the nodes of a graph by Fisher layers that are trained end to end.
 
     The network is `FisherNet`: an input map, layers of Fisher embeddings of every node's multiset, and a linear
@@ -126,6 +125,7 @@ class FisherClassifier(ClassifierMixin, NestedParams):
     """
 
     n_features_in_: int
+    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_", "structure_seed_", "structural_", "needs_graph_")
     _chosen: ClassVar[dict[str, Any]] = {
         "multiset": choose_multiset,
         "family": choose_family,
@@ -168,8 +168,6 @@ class FisherClassifier(ClassifierMixin, NestedParams):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    __repr__ = short_params
-
     @all_or_nothing
     @bounded
     def fit(
@@ -210,8 +208,12 @@ class FisherClassifier(ClassifierMixin, NestedParams):
         check_row_order(y, ids, _IN_ORDER)
         network, training, n_nodes = choose_network(self.network), choose_training(self.training), n_outputs(sets)
         self.classes_, codes = read_labels(y, n_nodes)
-        held = hold_out(codes, training.validation_fraction, split_seed) if val is None else read_rows(val, n_nodes)
-        rows = check_split(self.classes_, codes, held)
+        if val is None:
+            held = hold_out(codes, training.validation_fraction, split_seed)
+        else:
+            held = node_numbers(val, n_nodes, "val").unique().numpy()
+        rows = np.setdiff1d(np.flatnonzero(codes != UNLABELLED), held)
+        check_split(*map(torch.from_numpy, (codes, rows, held)), names=self.classes_.tolist())
         if len(codes) == 1 and network.head == "relu":
             raise InputError("head='relu' has a batch norm, which needs two rows, got n_samples=1; use 'linear'.")
         device = find_device(choose_device(self.device).name)
@@ -296,7 +298,7 @@ class FisherClassifier(ClassifierMixin, NestedParams):
         predicted = self.classes_[to_numpy(logits.argmax(1))]
         classes, codes = read_labels(y, len(predicted), self.classes_)
         rows = np.flatnonzero(codes != UNLABELLED)
-        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        weight = None if sample_weight is None else read_weights(sample_weight, len(predicted))[rows]
         return float(accuracy_score(classes[codes[rows]], predicted[rows], sample_weight=weight))
 
     @each_warning_once()
@@ -308,11 +310,8 @@ class FisherClassifier(ClassifierMixin, NestedParams):
         device, first = find_device(choose_device(self.device).name), next(self.net_.parameters())
         logits = self.net_.to(device).inference(x.to(first.dtype), sets, device=device)
         if not bool(torch.isfinite(logits).all()):
-            raise InputError(
-                "the network returns numbers that are not finite, as huge weights or features give; rescale X, fit "
-                "again, or get the model file again.",
-                parameter="X",
-            )
+            text = "the network returns numbers that are not finite; rescale X, fit again, or get the model file again."
+            raise InputError(text, parameter="X")
         return logits, ids
 
     def _read(self, X: Any, graph: Any, *, fitting: bool) -> tuple[Tensor, Any, Any]:
@@ -376,73 +375,29 @@ class FisherClassifier(ClassifierMixin, NestedParams):
             expected = "have precision='float32' for a network"
             raise InputError(parameter="device", value=device, expected=expected, advice="use Training(amp='bf16')")
         if training.batch_size is not None and rule.lifts:
-            raise InputError(
-                parameter="batch_size",
-                value=training.batch_size,
-                expected=f"be None with multiset={rule!r}, whose members are made of several nodes",
-                advice="leave it out, or use another multiset",
-            )
+            expected = f"be None with multiset={rule!r}, whose members are made of several nodes"
+            raise InputError(parameter="batch_size", value=training.batch_size, expected=expected)
 
     def _check_unchanged(self) -> None:
         """Raise if a parameter of the network was changed after the fit."""
         fitted = self.net_.config()
         asked = self._config(fitted["in_channels"], len(self.classes_))
         for name, value in asked.items():
-            if value != fitted[name]:
-                parameter = _PARAMETERS.get(name, name)
-                raise InputError(
-                    f"{parameter} is {getattr(self, parameter)!r}, but the model was fitted with {name}="
-                    f"{fitted[name]!r}. Restore the parameter or call fit again.",
-                    parameter=parameter,
-                    value=getattr(self, parameter),
-                )
+            parameter = _PARAMETERS.get(name, name)
+            check_same({parameter: fitted[name]}, {parameter: value})
 
-    def save(self, path: str | Path) -> None:
-        """Write the trained model to one safetensors file.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; it appears complete or not at all.
-        """
-        check_is_fitted(self)
+    def _state(self) -> dict[str, Any]:
         self._check_unchanged()
-        name, params = type(self).__name__, self.get_params(deep=False)
-        write_classifier(path, name, params, vars(self), self.net_, self.history_)
+        classes = {"classes": self.classes_.tolist(), "classes_dtype": self.classes_.dtype.str}
+        return {**classes, "history": vars(self.history_)}
 
-    @classmethod
-    def load(cls, path: str | Path, *, device: str | Device | None = None) -> Self:
-        """Read a model that `save` wrote.
+    def _weights(self) -> dict[str, np.ndarray]:
+        return {name: to_numpy(tensor) for name, tensor in self.net_.state_dict().items()}
 
-        Parameters
-        ----------
-        path : str or path
-            The file.
-        device : str or Device, optional
-            Replaces the device the model was trained on.
-
-        Returns
-        -------
-        FisherClassifier
-            The fitted model.
-        """
-        with reading_model(path):
-            state = ModelState.read(path, cls.__name__)
-            model = cls(**state.params)
-            model.check()
-            vars(model).update(state.attributes)
-            model.classes_ = read_classes(state.parts.pop("classes"), state.parts.pop("classes_dtype"))
-            n_columns = choose_multiset(model.multiset).n_columns(model.n_features_in_)
-            model.net_ = read_network(model._config(n_columns, len(model.classes_)), state.arrays)
-            model.history_ = read_history(state.parts.pop("history"))
-            model.n_iter_ = len(model.history_)
-            state.finish()
-        return model if device is None else model.set_params(device=device)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        family = self.family
-        support = getattr(family, "support", family)
-        tags.input_tags.positive_only = isinstance(support, str) and support in ("multinomial", "counts")
-        return tags
+    def _restore(self, state: ModelState) -> None:
+        self.check()
+        self.classes_ = read_classes(state.parts.pop("classes"), state.parts.pop("classes_dtype"))
+        n_columns = choose_multiset(self.multiset).n_columns(self.n_features_in_)
+        self.net_ = read_network(self._config(n_columns, len(self.classes_)), state.arrays)
+        self.history_ = read_history(state.parts.pop("history"))
+        self.n_iter_ = len(self.history_)

@@ -1,41 +1,20 @@
-"""The model file of a `FisherClassifier`: classes, history and weights, and the network made of them again."""
+"""The model file of a `FisherClassifier`: its classes and its network, validated."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fishergraph._version import __version__
-from fishergraph.estimators.model_file import pack_attributes, plain_params, register_components, write_file
+from fishergraph.estimators.model_file import register_components
 from fishergraph.nn.checkpoint import check_sign
-from fishergraph.nn.history import History
 from fishergraph.nn.mixture import WeightedMixture
 from fishergraph.nn.models import FisherNet
 from fishergraph.nn.settings import Network, Training
-from fishergraph.ops.torch_device import to_numpy
 
 register_components(Network, Training, WeightedMixture)
-
-
-def write_classifier(
-    path: str | Path, name: str, params: Mapping[str, Any], fitted: Mapping[str, Any], net: FisherNet, history: History
-) -> None:
-    """Write a trained classifier to one safetensors file."""
-    classes = fitted["classes_"]
-    state = {"classes": classes.tolist(), "classes_dtype": classes.dtype.str, "history": vars(history)}
-    header = {
-        "class": name,
-        "fishergraph": __version__,
-        "params": plain_params(params),
-        "fitted": pack_attributes(fitted),
-        "state": state,
-    }
-    write_file(path, header, {name: to_numpy(tensor) for name, tensor in net.state_dict().items()})
 
 
 def read_network(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> FisherNet:

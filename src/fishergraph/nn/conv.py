@@ -8,20 +8,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
-from torch_geometric.nn.dense.linear import Linear
 
 from fishergraph._errors import InputError
 from fishergraph._validation import MOST_COLUMNS, check_flag, check_integer, check_number
-from fishergraph.em.anchors import sample_size
+from fishergraph.em.learn import sample_size
 from fishergraph.em.settings import EM
 from fishergraph.family import Family
 from fishergraph.kernel_map import Identity, Nystrom
 from fishergraph.layer import sampled_points
 from fishergraph.multiset import LiftedSets, Neighbourhood, Rule, choose_multiset
-from fishergraph.nn.channels import check_size, check_widths
+from fishergraph.nn.channels import check_widths
 from fishergraph.nn.edges import edge_sets, graph_size, listed_edges
 from fishergraph.nn.families import make_mixture
-from fishergraph.nn.heads import NystromHead, choose_head, make_head
+from fishergraph.nn.heads import LinearHead, NystromHead, Residual, choose_head, make_head
 from fishergraph.nn.lifted import by_blocks, check_plain, lifted_sets, thinned
 from fishergraph.nn.rows import check_rows, match_dtype
 from fishergraph.ops.streams import random_stream
@@ -137,9 +136,7 @@ class FisherConv(MessagePassing):
         chosen = choose_head(head)
         has_head = not isinstance(chosen, Identity)
         self.head = make_head(chosen, self.mixture.out_channels, self._width(), bias=bias) if has_head else None
-        if check_flag(residual, "residual"):
-            check_size((self._width(), max(targets, 1)))
-        self.residual = Linear(targets, self._width(), bias=False) if residual else None
+        self.residual = Residual(targets, self._width()) if check_flag(residual, "residual") else None
 
     def _width(self) -> int:
         """The columns of the output of a head."""
@@ -175,10 +172,10 @@ class FisherConv(MessagePassing):
         FisherConv
             The layer itself.
         """
-        source, target = x if isinstance(x, tuple) else (x, x)
-        self._expect(source)
+        source, target = self._pair(x)
         rng, most = random_stream(seed, source), self.mixture.em.max_samples
-        sets = self.sets(edge_index, edge_weight, graph_size(source, target, edge_index, None))
+        size = graph_size(source, target, edge_index, None, self.mixture.out_channels)
+        sets = self.sets(edge_index, edge_weight, size)
         points = self._to_lift(source) if self.lifts else source
         self.mixture.init_from_data(sampled_points(points, sets, self.num_anchors, most, rng), rng)
         if isinstance(self.head, NystromHead):
@@ -215,48 +212,52 @@ class FisherConv(MessagePassing):
         Tensor or tuple
             The output (target, out); with `return_attention_weights` also (edges, attention).
         """
-        source, target = x if isinstance(x, (tuple, list)) else (x, x)
-        self._expect(source)
-        if size is None and target is not None:
-            size = (len(source), len(target))
+        source, target = self._pair(x)
+        if size is None and target is source:
+            size = (len(source), len(source))
         else:
-            size = graph_size(source, target, edge_index, size)
+            size = graph_size(source, target, edge_index, size, self.mixture.out_channels)
         sets = None
         if self.is_explained():
             z = self._explained(source, edge_index, edge_weight, size)
         else:
             sets = self.sets(edge_index, edge_weight, size)
-            z = self._output(source, thinned(sets, self.dropout) if self.training and self.dropout > 0 else sets)
+            members = thinned(sets, self.dropout) if self.training and self.dropout > 0 else sets
+            if isinstance(self.head, LinearHead) and not members.lifted:
+                z = self.mixture.linear(source, members, self.head.weight)
+                z = self.head.finish(match_dtype(z, source))
+            else:
+                z = self._output(source, members)
         if self.residual is not None:
-            z = z + self.residual(_target_rows(target))
+            if target is None:
+                expected = "be a pair (x_source, x_target) with residual=True"
+                raise InputError(parameter="x", expected=expected, got="no targets")
+            check_rows(target, sparse=False)
+            z = z + match_dtype(self.residual(target), source)
         if not return_attention_weights:
             return z
         check_plain(edge_index, "return_attention_weights")
         sets = self.sets(edge_index, edge_weight, size) if sets is None else sets
         return z, (torch.stack([sets.indices.long(), sets.rows]), self.mixture.attention(source, sets))
 
-    def _expect(self, source: Any) -> None:
-        """Raise unless x is a dense float matrix of the right width; an unknown width becomes known."""
-        check_rows(source)
-        if source.layout != torch.strided:
-            raise InputError(
-                parameter="x",
-                expected="be dense in a layer",
-                got="a sparse tensor",
-                advice="use x.to_dense(), or a FisherNet with an input map",
-            )
+    def _pair(self, x: Any) -> tuple[Tensor, Tensor | None]:
+        """Sources and targets. Raises unless x has the right width; an unknown width becomes known."""
+        pair = x if isinstance(x, (tuple, list)) else (x, x)
+        if len(pair) != 2:
+            expected = "be a tensor or a pair (x_source, x_target)"
+            raise InputError(parameter="x", expected=expected, got=f"{len(pair)} of them")
+        source, target = pair
+        check_rows(source, sparse=False)
         width, slots = source.shape[1], self.multiset.slots if self.lifts else 1
         if slots > 1 and self.mixture.in_channels not in (-1, slots * width):
-            raise InputError(
-                parameter="x",
-                expected=f"have {self.mixture.in_channels // slots} features, {slots} rows of which are a member",
-                got=str(width),
-                advice="pass in_channels=-1 to take the width of the first input",
-            )
+            expected = f"have {self.mixture.in_channels // slots} features, {slots} rows of which are a member"
+            advice = "pass in_channels=-1 to take the width of the first input"
+            raise InputError(parameter="x", expected=expected, got=str(width), advice=advice)
         if self.mixture.in_channels != slots * width:
             self.mixture.expect(slots * width)
         if self.head is not None and self.head.in_channels < 0:
             self.head.expect(self.mixture.out_channels)
+        return source, target
 
     def sets(self, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> Any:
         """The multisets of `size` = (points, sets) that this layer makes of the edges; lifted ones stay lifted."""
@@ -266,7 +267,7 @@ class FisherConv(MessagePassing):
         return edge_sets(edge_index, edge_weight, n_points=size[0], n_sets=size[1], rule=self.multiset, dtype=dtype)
 
     def _output(self, source: Tensor, sets: Any) -> Tensor:
-        """The head of φ, without messages."""
+        """The head of φ, without messages, if it is not linear or members are lifted."""
         head, mixture = self.head, self.mixture
         if head is None:
             return match_dtype(self._over(mixture, source, sets), source)
@@ -274,11 +275,7 @@ class FisherConv(MessagePassing):
             root = head.root()  # once for all row blocks
             z = self._over(lambda points, sets: head(mixture(points, sets), root), source, sets)
             return match_dtype(z, source)
-        weight = head.weight
-        if sets.lifted:
-            z = self._over(lambda points, sets: mixture.linear(points, sets, weight), source, sets)
-        else:
-            z = mixture.linear(source, sets, weight)
+        z = self._over(lambda points, sets: mixture.linear(points, sets, head.weight), source, sets)
         return head.finish(match_dtype(z, source))
 
     def _to_lift(self, source: Tensor) -> Tensor:
@@ -303,12 +300,8 @@ class FisherConv(MessagePassing):
         check_plain(edge_index, "an explanation")
         rule = Neighbourhood() if isinstance(edge_index, TensorSets) else self.multiset
         if rule.undirected:
-            raise InputError(
-                parameter="multiset",
-                value=rule,
-                expected="have undirected=False in an explanation",
-                advice="pass edge_index with both directions",
-            )
+            expected, advice = "have undirected=False in an explanation", "pass edge_index with both directions"
+            raise InputError(parameter="multiset", value=rule, expected=expected, advice=advice)
         edges, weights = listed_edges(edge_index, edge_weight, size, loops=self.add_self_loops)
         order = torch.sort(edges[1], stable=True).indices
         weights = None if weights is None else weights[order]
@@ -334,14 +327,3 @@ class FisherConv(MessagePassing):
     def __repr__(self) -> str:
         sizes = f"{self.in_channels}, {self.out_channels}, num_anchors={self.num_anchors}, heads={self.heads}"
         return f"{type(self).__name__}({sizes})"
-
-
-def _target_rows(target: Tensor | None) -> Tensor:
-    """The features of the targets, which a residual needs."""
-    if target is None:
-        raise InputError(
-            parameter="x",
-            expected="hold the features of the targets with residual=True",
-            advice="pass x as (x_source, x_target)",
-        )
-    return target

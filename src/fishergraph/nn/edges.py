@@ -14,8 +14,9 @@ from torch import Tensor
 from torch_geometric.utils import add_remaining_self_loops
 
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._validation import check_integer
+from fishergraph._validation import MOST_COLUMNS, check_host_memory, check_integer
 from fishergraph.multiset import LiftedSets, Neighbourhood, Rule
+from fishergraph.nn.rows import described
 from fishergraph.ops.tensor_edges import WEIGH, edge_neighbourhoods, tensor_sets
 from fishergraph.ops.tensor_sets import TensorSets, check_range, check_sets, check_values, outside_inference, unpack
 
@@ -40,42 +41,23 @@ def edge_sets(
     rule: Rule = _CLOSED,
     dtype: torch.dtype = torch.float32,
 ) -> TensorSets:
-    """Return the multiset of every target: the sources of its edges and, if the rule is closed, the target once.
+    """The multiset of every target: the sources of its edges and, if the rule is closed, the target once.
 
-    Parameters
-    ----------
-    edge_index : Tensor of shape (2, n_edges), EdgeIndex, sparse Tensor or TensorSets
-        Edges from sources (points) to targets (sets); a COO, CSR or CSC tensor with a row for each target, whose values
-        are the weights; or `TensorSets`, which are used as they are.
-    edge_weight : Tensor of shape (n_edges,), optional
-        Finite and not negative; an added loop has weight one.
-    n_points, n_sets : int
-        The numbers of sources and targets.
-    rule : Neighbourhood
-        Loops, weights and reverse edges.
-    dtype : torch.dtype, default=torch.float32
-        Of the points; symmetric weights are float64 for float64.
-
-    Returns
-    -------
-    TensorSets
-        One multiset per target.
+    `edge_index` is a (2, edge) tensor, an `EdgeIndex`, a sparse tensor with a row per target, or `TensorSets`, which
+    are used as they are. Weights are finite and not negative; an added loop has weight one. `dtype` is that of the
+    points: symmetric weights are float64 for float64.
     """
     if isinstance(edge_index, TensorSets):
         sets = edge_index if edge_weight is None else edge_index.weighted(edge_weight)
-        _check_counts(sets, n_points, n_sets)
+        check_counts(sets, n_points, n_sets)
         return sets if torch.compiler.is_compiling() else check_sets(sets)
     if not isinstance(rule, Neighbourhood):
-        raise InputTypeError(
-            parameter="edge_index",
-            value=edge_index,
-            expected=f"be multisets for multiset={rule!r}, which a layer does not make from edges",
-            got=type(edge_index).__name__,
-            advice=f"pass tensor_sets({rule!r}(graph))",
-        )
+        expected, advice = f"be multisets for multiset={rule!r}", f"pass tensor_sets({rule!r}(graph))"
+        got = type(edge_index).__name__
+        raise InputTypeError(parameter="edge_index", value=edge_index, expected=expected, got=got, advice=advice)
     if getattr(edge_index, "layout", torch.strided) != torch.strided:
         compressed = tensor_sets(edge_index)
-        _check_counts(compressed, n_points, n_sets)
+        check_counts(compressed, n_points, n_sets)
         if edge_weight is not None:
             raise InputError("the values of a sparse tensor are its weights, got edge_weight too; leave it out.")
         sources, targets, edge_weight = compressed.indices, compressed.rows, compressed.weights
@@ -86,7 +68,12 @@ def edge_sets(
     if edge_weight is not None:
         edge_weight = _checked_weights(edge_weight, len(sources))
     if rule.undirected:
-        return _undirected(sources, targets, edge_weight, n_points, n_sets, rule, dtype)
+        if n_points != n_sets:
+            expected, advice = "have undirected=False in a bipartite graph", "pass both directions to a layer each"
+            raise InputError(parameter="multiset", value=rule, expected=expected, advice=advice)
+        ends = torch.stack([sources.long(), targets.long()])
+        options: dict[str, Any] = {"closed": rule.closed, "weights": rule.weights, "dtype": dtype}
+        return edge_neighbourhoods(ends, edge_weight, n_points, undirected=True, **options)
     edges = _find(edge_index, plain, sources, targets, n_points, n_sets, rule.closed)
     if edge_weight is None and rule.weights is None:
         return edges.sets
@@ -100,41 +87,24 @@ def edge_sets(
     return sets
 
 
-def _undirected(
-    sources: Tensor,
-    targets: Tensor,
-    edge_weight: Tensor | None,
-    n_points: int,
-    n_sets: int,
-    rule: Neighbourhood,
-    dtype: torch.dtype,
-) -> TensorSets:
-    """The sets with the reverse of every edge, as `as_graph(..., undirected=True)` adds them."""
-    if n_points != n_sets:
-        raise InputError(
-            parameter="multiset",
-            value=rule,
-            expected="have undirected=False in a bipartite graph",
-            advice="pass the edges of both directions to a layer each",
-        )
-    edges = torch.stack([sources.long(), targets.long()])
-    options: dict[str, Any] = {"closed": rule.closed, "weights": rule.weights, "undirected": True, "dtype": dtype}
-    return edge_neighbourhoods(edges, edge_weight, n_points, **options)
-
-
-def graph_size(source: Tensor, target: Tensor | None, edge_index: Any, size: Any) -> tuple[int, int]:
+def graph_size(source: Tensor, target: Any, edge_index: Any, size: Any, width: int) -> tuple[int, int]:
     """The numbers of points and sets: the rows of x, or for targets without rows what `size` or the edges say."""
-    n_points, n_sets = source.shape[0], None if target is None else target.shape[0]
+    n_points, n_sets = source.shape[0], None
+    if target is not None:
+        if not isinstance(target, Tensor) or target.ndim == 0:
+            expected = "be a pair (x_source, x_target) of tensors with a row for each node, or None"
+            raise InputTypeError(parameter="x", expected=expected, got=described(target))
+        n_sets = len(target)
     if size is not None:
         n_sets = _asked_targets(size, n_points, n_sets)
-    if n_sets is not None:
-        return n_points, n_sets
-    if isinstance(edge_index, (TensorSets, LiftedSets)):
-        return n_points, edge_index.n_sets
-    if getattr(edge_index, "layout", torch.strided) != torch.strided:
-        return n_points, edge_index.shape[0]
-    known = getattr(edge_index, "sparse_size", lambda: (None, None))()[1]
-    return n_points, n_points if known is None else int(known)
+    if n_sets is None:
+        if isinstance(edge_index, (TensorSets, LiftedSets)):
+            n_sets = edge_index.n_sets
+        elif getattr(edge_index, "layout", torch.strided) != torch.strided:
+            n_sets = edge_index.shape[0]
+        else:
+            n_sets = getattr(edge_index, "sparse_size", lambda: (None, None))()[1]
+    return n_points, n_points if n_sets is None else check_set_count(n_sets, "size", width)
 
 
 def _asked_targets(size: Any, n_points: int, n_sets: int | None) -> int | None:
@@ -185,9 +155,24 @@ def check_groups(index: Any, n_rows: int, name: str) -> None:
     """Raise unless `index` holds the group of every row."""
     integers = isinstance(index, Tensor) and not (index.is_floating_point() or index.is_complex())
     if not integers or index.dtype == torch.bool or index.shape != (n_rows,):
-        got = f"{index.dtype} of {tuple(index.shape)}" if isinstance(index, Tensor) else type(index).__name__
-        expected = f"hold one integer for each of the {n_rows} rows"
-        raise InputError(parameter=name, expected=expected, got=got, advice="pass the group of every row")
+        expected = f"hold one integer for each of the {n_rows} rows, its group"
+        raise InputError(parameter=name, expected=expected, got=described(index))
+
+
+def check_offsets(ptr: Any) -> None:
+    """Raise unless `ptr` is a vector of integers; `group_sets` checks their values."""
+    integers = isinstance(ptr, Tensor) and ptr.dtype in (torch.int32, torch.int64)
+    if not integers or ptr.ndim != 1 or len(ptr) == 0:
+        raise InputError(parameter="ptr", expected="be integers of shape (group + 1,)", got=described(ptr))
+
+
+def check_set_count(n_sets: Any, name: str, width: int) -> int:
+    """A number of sets that somebody asks for; their offsets and rows of `width` floats must fit into memory."""
+    n_sets = check_integer(n_sets, name, least=0, most=MOST_COLUMNS)
+    if not torch.compiler.is_compiling():
+        n_bytes = 4 * n_sets * (8 + max(width, 0))
+        check_host_memory(n_bytes, f"{n_sets} sets need", "for their rows", f"lower {name}")
+    return n_sets
 
 
 def narrow(sets: TensorSets, n_sets: int, n_points: int) -> TensorSets:
@@ -212,47 +197,31 @@ def narrow(sets: TensorSets, n_sets: int, n_points: int) -> TensorSets:
 def checked_edges(edge_index: Any) -> Tensor:
     """The (2, edge) tensor, of an `EdgeIndex` too."""
     if not isinstance(edge_index, Tensor):
-        raise InputTypeError(
-            parameter="edge_index",
-            value=edge_index,
-            expected="be a (2, edge) tensor, an EdgeIndex, a sparse tensor or TensorSets",
-            got=type(edge_index).__name__,
-            advice="convert it with torch.as_tensor",
-        )
+        expected = "be a (2, edge) tensor, an EdgeIndex, a sparse tensor or TensorSets"
+        got = type(edge_index).__name__
+        raise InputTypeError(parameter="edge_index", value=edge_index, expected=expected, got=got)
     if edge_index.ndim != 2 or edge_index.shape[0] != 2 or edge_index.dtype not in (torch.int32, torch.int64):
-        raise InputError(
-            parameter="edge_index",
-            value=edge_index,
-            expected="hold integers in the shape (2, edge)",
-            got=f"{edge_index.dtype} of {tuple(edge_index.shape)}",
-            advice="stack sources and targets and cast them with .long()",
-        )
+        expected, advice = "hold integers in the shape (2, edge)", "stack sources and targets, and use .long()"
+        got = described(edge_index)
+        raise InputError(parameter="edge_index", value=edge_index, expected=expected, got=got, advice=advice)
     return edge_index.as_tensor() if hasattr(edge_index, "as_tensor") else edge_index  # type: ignore[operator]
 
 
-def _check_counts(sets: TensorSets, n_points: int, n_sets: int) -> None:
+def check_counts(sets: TensorSets, n_points: int, n_sets: int) -> None:
     if (sets.n_sets, sets.n_points) != (n_sets, n_points):
-        raise InputError(
-            parameter="edge_index",
-            expected=f"hold {n_sets} sets over {n_points} points, the rows of x",
-            got=f"{sets.n_sets} over {sets.n_points}",
-            advice="pass the sets of these nodes",
-        )
+        expected = f"hold {n_sets} sets over {n_points} points, the rows of x"
+        raise InputError(parameter="edge_index", expected=expected, got=f"{sets.n_sets} over {sets.n_points}")
 
 
 def _checked_weights(edge_weight: Any, n_edges: int) -> Tensor:
     """The weights as one axis, one finite float of at least zero for each edge."""
     if not isinstance(edge_weight, Tensor):
-        got, advice = type(edge_weight).__name__, "use torch.as_tensor"
-        raise InputTypeError(parameter="edge_weight", expected="be a tensor", got=got, advice=advice)
+        got = type(edge_weight).__name__
+        raise InputTypeError(parameter="edge_weight", expected="be a tensor", got=got, advice="use torch.as_tensor")
     edge_weight = edge_weight.squeeze(-1) if edge_weight.ndim == 2 else edge_weight
     if edge_weight.shape != (n_edges,) or not edge_weight.is_floating_point():
-        raise InputError(
-            parameter="edge_weight",
-            expected=f"hold one float for each of the {n_edges} edges",
-            got=f"{edge_weight.dtype} of {tuple(edge_weight.shape)}",
-            advice="pass such weights",
-        )
+        expected = f"hold one float for each of the {n_edges} edges"
+        raise InputError(parameter="edge_weight", expected=expected, got=described(edge_weight))
     if not torch.compiler.is_compiling():
         check_values(edge_weight)
     return edge_weight

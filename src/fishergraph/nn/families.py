@@ -6,8 +6,7 @@ transport E-steps, run on the plain engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import wraps
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -45,12 +44,8 @@ def make_mixture(
     """
     chosen, steps, normalize = choose_family(family), choose_em(em), check_flag(normalize, "normalize")
     if steps.init == "spherical" and (lifted or not normalize):
-        raise InputError(
-            parameter="em",
-            value=steps,
-            expected="have another init than 'spherical' if points are not unit vectors",
-            advice="set normalize=True and a multiset of nodes, or use init='kmeans'",
-        )
+        expected = "have another init than 'spherical' if points are not unit vectors"
+        raise InputError(parameter="em", value=steps, expected=expected, advice="use init='kmeans'")
     options: dict[str, Any] = {"heads": heads, "counts": counts, "em": steps}
     if isinstance(chosen, GaussianMixture) and chosen.plain:
         return Mixture(in_channels, num_anchors, family=chosen, normalize=normalize and not lifted, **options)
@@ -58,15 +53,9 @@ def make_mixture(
     return FamilyMixture(in_channels, num_anchors, family=chosen, normalize=unit, **options)
 
 
-def _full_precision(method: Callable) -> Callable:
-    """The method outside autocast: second moments and eigenvalues need more than half types."""
-
-    @wraps(method)
-    def run(self: FamilyMixture, rows: Tensor, *rest: Any) -> Any:
-        with torch.autocast(rows.device.type, enabled=False):
-            return method(self, rows, *rest)
-
-    return run
+def _full_precision(rows: Tensor) -> Any:
+    """A block outside autocast: second moments and eigenvalues need more than half types."""
+    return torch.autocast(rows.device.type, enabled=False)
 
 
 class FamilyMixture(Mixture):
@@ -76,21 +65,14 @@ class FamilyMixture(Mixture):
     family has any. The mean number of counts is not trained: `init_from_data` finds it, and it is part of the state.
     """
 
+    learned = "trials"
+
     def __init__(self, in_channels: int, num_anchors: int, *, family: Family, em: EM, heads: int = 1, **options: Any):
         if family.fisher != "approximate":
-            raise InputError(
-                parameter="fisher",
-                value=family.fisher,
-                expected="be 'approximate' in a network, which has the Fisher matrix in closed form",
-                advice="leave it",
-            )
+            raise InputError(parameter="fisher", value=family.fisher, expected="be 'approximate' in a network")
         if family.tangent == "score" and em.n_iter > 1:
-            raise InputError(
-                parameter="em",
-                value=em,
-                expected="have n_iter=1 with tangent='score', which is a gradient at θ_0",
-                advice="leave n_iter=1",
-            )
+            expected = "have n_iter=1 with tangent='score', which is a gradient at θ_0"
+            raise InputError(parameter="em", value=em, expected=expected)
         chart = look_up(CHARTS, family.name, "family of a network (or 'gaussian-mixture' with tangent='estimate')")
         self.weighted = "log_weights" in family.theta._fields  # type: ignore[attr-defined]
         components = family.n_components(check_integer(num_anchors, "num_anchors", least=1))
@@ -170,35 +152,32 @@ class FamilyMixture(Mixture):
         phi = self(x, sets)
         return F.linear(phi, weight.to(phi.dtype))
 
-    @_full_precision
     def embedded(self, means: Tensor, mass: Tensor) -> Tensor:
         """φ of the means of t, (set, head · anchor, statistic), and the masses, (set, head · anchor)."""
         parts, p = [], self.num_anchors
-        for h in range(self.heads):
-            columns = slice(h * p, (h + 1) * p)
-            masses, theta = mass[:, columns].to(means.dtype), self.theta(h, means.dtype)
-            parts.append(self.family.phi(means[:, columns], masses, theta, prior=self.em.prior))
+        with _full_precision(means):
+            for h in range(self.heads):
+                columns = slice(h * p, (h + 1) * p)
+                masses, theta = mass[:, columns].to(means.dtype), self.theta(h, means.dtype)
+                parts.append(self.family.phi(means[:, columns], masses, theta, prior=self.em.prior))
         total = mass.sum(dim=1, keepdim=True).to(means.dtype)
         phi = [torch.where(total > 0, part, 0 * total) for part in parts]  # NaN propagates
         return torch.cat([*phi, torch.log1p(mass).to(means.dtype)] if self.counts else phi, dim=1)
 
     def attention(self, x: Tensor, sets: TensorSets) -> Tensor:
         """The attention of each entry for each anchor, (entry, head · anchor), as in `Mixture`."""
-        return self._attention(self.statistics(x), sets.cut(0, sets.n_sets))
-
-    @_full_precision
-    def _attention(self, rows: Tensor, sets: TensorSets) -> Tensor:
-        """The attention of all heads."""
-        return torch.cat(
-            [self._entry_attention(rows, sets, self._iterate(rows, sets, h)) for h in range(self.heads)], dim=1
-        )
+        rows, sets = self.statistics(x), sets.cut(0, sets.n_sets)
+        with _full_precision(rows):
+            heads = [self._entry_attention(rows, sets, self._iterate(rows, sets, h)) for h in range(self.heads)]
+            return torch.cat(heads, dim=1)
 
     def _moments(self, x: Tensor, sets: TensorSets) -> tuple[Tensor, Tensor]:
-        """The means of t and the masses of all heads."""
-        return self._statistics_moments(self.statistics(x), sets)
+        rows = self.statistics(x)
+        with _full_precision(rows):
+            return self._means_of(rows, sets)
 
-    @_full_precision
-    def _statistics_moments(self, rows: Tensor, sets: TensorSets) -> tuple[Tensor, Tensor]:
+    def _means_of(self, rows: Tensor, sets: TensorSets) -> tuple[Tensor, Tensor]:
+        """The means of the statistics and the masses of all heads."""
         centres = self.centres(rows.dtype)
         if self.em.n_iter == 0:
             return centres.expand(sets.n_sets, *centres.shape), rows.new_zeros(sets.n_sets, centres.shape[0])
@@ -229,13 +208,6 @@ class FamilyMixture(Mixture):
                     logs = F.log_softmax(scores, dim=1)
                 else:
                     logs = transport(scores, sets.indptr, sets.weights, slack=slack)
-
-    def get_extra_state(self) -> Tensor:
-        """The mean number of counts as a tensor, so that files of tensors can hold it."""
-        return torch.tensor(self.trials, dtype=torch.float64)
-
-    def set_extra_state(self, state: Tensor) -> None:
-        self.trials = float(state)
 
 
 def _entry_scores(rows: Tensor, sets: TensorSets, natural: Tensor, offsets: Tensor) -> Tensor:

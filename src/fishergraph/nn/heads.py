@@ -8,15 +8,16 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch_geometric.nn.inits import kaiming_uniform
 
 from fishergraph import kernel_map
 from fishergraph._errors import InputError
 from fishergraph._validation import check_flag, check_integer, check_number, look_up
 from fishergraph.em.kmeans import kmeans
 from fishergraph.kernel_map import Identity, Nystrom
-from fishergraph.nn.channels import LazyChannels, check_size
+from fishergraph.nn.channels import LazyChannels, allocating, check_size
 from fishergraph.nn.charts import inverse_sqrt
-from fishergraph.nn.rows import as_scipy, is_sparse, row_norms, rows_times
+from fishergraph.nn.rows import as_scipy, check_rows, is_sparse, row_norms, rows_times
 
 # What head="nystrom" stands for in a layer.
 _NYSTROM = Nystrom()
@@ -84,6 +85,7 @@ class NystromHead(LazyChannels):
         rng : random stream
             See `fishergraph.ops.streams.random_stream`.
         """
+        check_rows(sample)
         self.expect(sample.shape[1])
         rows: Any = sample
         if is_sparse(sample):  # k-means reads the sparse rows of SciPy
@@ -120,6 +122,7 @@ class NystromHead(LazyChannels):
         Tensor of shape (n_rows, out_channels)
             The map ψ of every row.
         """
+        check_rows(x)
         self.expect(x.shape[1])
         products = rows_times(x, self.landmarks)
         norms = row_norms(x).to(products.dtype)
@@ -143,7 +146,8 @@ class LinearHead(LazyChannels):
         super().__init__()
         self.out_channels = check_integer(out_channels, "out_channels", least=1)
         check_size((out_channels,))
-        self.bias = nn.Parameter(torch.empty(out_channels)) if check_flag(bias, "bias") else None
+        with allocating((out_channels,)):
+            self.bias = nn.Parameter(torch.empty(out_channels)) if check_flag(bias, "bias") else None
         self.hold("weight", (out_channels,), in_channels)
         self.reset_parameters()
 
@@ -172,12 +176,24 @@ class LinearHead(LazyChannels):
         return f"{self.in_channels}, {self.out_channels}"
 
 
+class Residual(LinearHead):
+    """W x of the targets, with the random weights of `torch.nn.Linear`."""
+
+    def __init__(self, in_channels: int, out_channels: int):
+        super().__init__(in_channels, out_channels, bias=False)
+
+    def reset_parameters(self) -> None:
+        if self.in_channels > 0:
+            kaiming_uniform(self.weight, fan=self.in_channels, a=5**0.5)
+
+
 class ReluHead(LinearHead):
     """ReLU(BatchNorm(W φ)), the paper's variant for large graphs."""
 
     def __init__(self, in_channels: int, out_channels: int):
         super().__init__(in_channels, out_channels, bias=False)
-        self.norm = nn.BatchNorm1d(out_channels)
+        with allocating((4, out_channels)):
+            self.norm = nn.BatchNorm1d(out_channels)
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
@@ -191,7 +207,7 @@ class ReluHead(LinearHead):
                 "call eval().",
                 parameter="x",
             )
-        return F.relu(self.norm(z))
+        return F.relu(self.norm(z.to(self.norm.weight.dtype)).to(z.dtype))
 
 
 Head = NystromHead | LinearHead | ReluHead

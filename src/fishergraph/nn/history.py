@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from io import TextIOBase
 from pathlib import Path
 from typing import Any
 
 from fishergraph._repr import short_repr
 from fishergraph._validation import check_flag, check_integer
 from fishergraph.estimators.model_file import only
-from fishergraph.io.files import check_folder, check_suffix, naming
+from fishergraph.io.files import as_path, check_folder, check_suffix, naming
 
 # The columns of a row. Accuracies are of the model without dropout; without validation nodes their two are None.
 COLUMNS = ("epoch", "loss", "train_accuracy", "val_accuracy", "val_loss", "lr", "seconds")
@@ -107,47 +106,38 @@ def check_log(path: str | Path | None) -> Path | None:
     """The path of a log that can be written."""
     if path is None:
         return None
-    check_suffix(Path(path), SUFFIXES)
-    check_folder(Path(path))
-    return Path(path)
-
-
-class _Log:
-    """Rows appended to an open file, each of them on disk before the next epoch begins."""
-
-    def __init__(self, file: TextIOBase, path: Path):
-        self.file, self.path = file, path
-        table = path.suffix.lower() == ".csv"
-        self.writer: Any = csv.DictWriter(file, COLUMNS) if table else None
-        if table:
-            self.writer.writeheader()
-
-    def write(self, row: dict[str, Any]) -> None:
-        with naming(self.path):
-            if self.writer is not None:
-                self.writer.writerow(row)
-            else:
-                self.file.write(json.dumps(row) + "\n")
-            self.file.flush()
-
-
-class _NoLog:
-    def write(self, row: dict[str, Any]) -> None:
-        pass
+    path = as_path(path, "log")
+    check_suffix(path, SUFFIXES)
+    check_folder(path)
+    return path
 
 
 @contextmanager
-def open_log(path: Path | None, rows: list[dict[str, Any]]) -> Iterator[_Log | _NoLog]:
-    """A log with write(row) that begins with the rows of a resumed run; without a path it writes nothing."""
+def open_log(path: Path | None, rows: list[dict[str, Any]]) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A function that appends a row to the log, which begins with these rows; without a path it does nothing.
+
+    Every row is on disk before the next epoch begins.
+    """
     if path is None:
-        yield _NoLog()
+        yield lambda row: None
         return
     file = path.open("w", encoding="utf-8", newline="")
+    table = csv.DictWriter(file, COLUMNS) if path.suffix.lower() == ".csv" else None
+
+    def write(row: dict[str, Any]) -> None:
+        with naming(path):
+            if table is not None:
+                table.writerow(row)
+            else:
+                file.write(json.dumps(row) + "\n")
+            file.flush()
+
     try:
-        log = _Log(file, path)
+        if table is not None:
+            table.writeheader()
         for row in rows:
-            log.write(row)
-        yield log
+            write(row)
+        yield write
     finally:
         with naming(path):
             file.close()
@@ -166,6 +156,4 @@ def read_history(entry: Any) -> History:
 
 def _is_row(row: Any) -> bool:
     numbers = (int, float, type(None))
-    return (
-        isinstance(row, dict) and set(row) == set(COLUMNS) and all(isinstance(row[name], numbers) for name in COLUMNS)
-    )
+    return isinstance(row, dict) and set(row) == set(COLUMNS) and all(isinstance(row[c], numbers) for c in COLUMNS)

@@ -6,15 +6,25 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from fishergraph._errors import InputError
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._parallel import row_blocks
 from fishergraph._validation import MOST_COLUMNS, check_integer
+from fishergraph.device import choose_device
 from fishergraph.nn.lifted import block_sets, pooled
 from fishergraph.nn.rows import check_rows, take_rows
+from fishergraph.ops.torch_device import find_device
 
 _ROWS = 65_536
+
+
+def model_device(model: nn.Module, device: Any) -> torch.device:
+    """The device of that name; None is that of the parameters."""
+    if device is None:
+        return next(iter(model.parameters())).device
+    choose_device(str(device))
+    return find_device(str(device))
 
 
 @torch.no_grad()
@@ -27,7 +37,9 @@ def run_by_layer(
     check_rows(x)
     training, x = net.training, net.typed(x)
     size = _ROWS if batch_size is None else check_integer(batch_size, "batch_size", least=1, most=MOST_COLUMNS)
-    device = next(net.parameters()).device if device is None else torch.device(device)
+    device = model_device(net, device)
+    if progress is not None and not callable(progress):
+        raise InputTypeError(parameter="progress", value=progress, expected="be None or a function of a number of rows")
     sets = net.sets(edge_index, edge_weight, x.shape[0])
     net.eval()
     try:

@@ -1,4 +1,4 @@
-"""Labels of scikit-learn users: any classes, some rows without one, and some held out for validation."""
+"""Labels of scikit-learn users: any classes, and some rows without one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from sklearn.utils.validation import column_or_1d
 from fishergraph._arrays import unmasked
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._warn import warn
+from fishergraph.nn.task import UNLABELLED
 
-UNLABELLED = -1
+_LABELS = (str, int, float, np.bool_, np.integer, np.floating)
 
 
 def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -28,7 +29,7 @@ def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndar
     if isinstance(y, Mapping):
         advice = "pass pd.Series(y).reindex(ids) with the ids of the rows"
         raise InputTypeError(parameter="y", expected="be one label per row", got="a dict", advice=advice)
-    y = column_or_1d(unmasked(y, "y"), warn=True)
+    y = _column(y, "y")
     if len(y) != n_rows:
         expected = f"have one label for each of the {n_rows} rows of X"
         raise InputError(parameter="y", expected=expected, got=str(len(y)), advice="pass as many")
@@ -40,6 +41,8 @@ def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndar
             "Unknown label type: y must hold classes that are all numbers or all strings, got both; "
             "convert the numbers to strings."
         )
+    if known.dtype.kind not in "biufOUT" or not all(isinstance(value, _LABELS) for value in known.tolist()):
+        raise InputError(f"Unknown label type: y must hold integers or strings, got {known.dtype}.", parameter="y")
     if texts == {False}:
         known = np.array(known.tolist())  # numbers with None among them
     if len(known) and (kind := type_of_target(known)) not in ("binary", "multiclass"):
@@ -61,6 +64,27 @@ def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndar
     codes = np.full(n_rows, UNLABELLED, dtype=np.int64)
     codes[labelled] = numbers
     return classes, codes
+
+
+def read_weights(weights: Any, n_rows: int) -> np.ndarray:
+    """One finite number for each row."""
+    weights = _column(weights, "sample_weight")
+    if len(weights) != n_rows or weights.dtype.kind not in "biuf" or not np.isfinite(weights).all():
+        got = f"{weights.dtype} of shape {weights.shape}"
+        expected = f"hold one finite number for each of the {n_rows} rows"
+        raise InputError(parameter="sample_weight", expected=expected, got=got)
+    return weights
+
+
+def _column(values: Any, name: str) -> np.ndarray:
+    """The values as a vector, from a list, an array, a series or one column."""
+    values = unmasked(values, name)
+    try:
+        return column_or_1d(values, warn=True)
+    except (TypeError, ValueError) as error:
+        shape = f" of shape {values.shape}" if hasattr(values, "shape") else ""
+        got, advice = f"{type(values).__name__}{shape}", "pass a list or a vector"
+        raise InputError(parameter=name, expected="hold one value per row", got=got, advice=advice) from error
 
 
 def _missing(y: np.ndarray) -> np.ndarray:
@@ -109,36 +133,3 @@ def hold_out(codes: np.ndarray, fraction: float, seed: int) -> np.ndarray:
         rows = np.flatnonzero(codes == label)
         chosen.append(rng.permutation(rows)[: int(fraction * len(rows))])
     return np.sort(np.concatenate(chosen))
-
-
-def read_rows(val: Any, n_rows: int) -> np.ndarray:
-    """Row numbers, from a mask or from numbers."""
-    val = np.asarray(val)
-    val = val if val.size else np.zeros(0, dtype=np.int64)  # no row is held out
-    mask = val.dtype == bool
-    if val.ndim != 1 or val.dtype.kind not in "biu" or (mask and len(val) != n_rows):
-        expected = f"be a mask with an entry for each of the {n_rows} rows, or row numbers"
-        got = f"{val.dtype} of shape {val.shape}"
-        raise InputError(parameter="val", expected=expected, got=got, advice="pass one of these")
-    rows = np.flatnonzero(val) if mask else np.unique(val)
-    if len(rows) and not 0 <= rows[0] <= rows[-1] < n_rows:
-        got = f"{rows[0]} to {rows[-1]}"
-        raise InputError(parameter="val", expected=f"hold rows 0 to {n_rows - 1}", got=got, advice="leave others out")
-    return rows
-
-
-def check_split(classes: np.ndarray, codes: np.ndarray, val: np.ndarray) -> np.ndarray:
-    """The rows to train on: labelled and not held out, some of every class."""
-    bare = val[codes[val] == UNLABELLED]
-    if len(bare):
-        got = f"row {bare[0]} without (the first of {len(bare)})"
-        raise InputError(parameter="val", expected="hold rows with a label", got=got, advice="leave these out")
-    train = np.setdiff1d(np.flatnonzero(codes != UNLABELLED), val)
-    absent = np.setdiff1d(codes[val], codes[train])
-    if len(absent):
-        label, count = classes[absent[:1]].tolist()[0], int((codes == absent[0]).sum())
-        raise InputError(
-            f"class {label!r} must have a row to train on, got {count} labelled rows of it, all in val; "
-            "take one out of val, or remove its labels."
-        )
-    return train

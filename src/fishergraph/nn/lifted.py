@@ -17,8 +17,9 @@ from torch.utils.checkpoint import checkpoint
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._parallel import cut_blocks, row_blocks
 from fishergraph._records import changed, unchecked
-from fishergraph.estimators.memory import check_largest
+from fishergraph.costs import check_largest
 from fishergraph.multiset import LiftedSets, Rule
+from fishergraph.nn.edges import check_counts
 from fishergraph.ops.tensor_edges import tensor_sets
 from fishergraph.ops.tensor_sets import TensorSets
 
@@ -30,30 +31,16 @@ BLOCK_BYTES = {"cpu": 128 * 2**20, "cuda": 2**30}
 def lifted_sets(edges: Any, edge_weight: Any, size: tuple[int, int], rule: Rule) -> Any:
     """The `LiftedSets` as tensors, if a layer with this rule can use them."""
     if not isinstance(edges, LiftedSets):
-        raise InputTypeError(
-            parameter="edge_index",
-            value=edges,
-            expected=f"be LiftedSets for multiset={rule!r}",
-            got=type(edges).__name__,
-            advice=f"pass {rule!r}(graph), or leave multiset='neighbourhood'",
-        )
+        expected, got = f"be LiftedSets for multiset={rule!r}", type(edges).__name__
+        advice = f"pass {rule!r}(graph), or leave multiset='neighbourhood'"
+        raise InputTypeError(parameter="edge_index", value=edges, expected=expected, got=got, advice=advice)
     if not rule.lifts or rule.slots != edges.slots:
-        raise InputError(
-            parameter="multiset",
-            value=rule,
-            expected=f"be a rule with slots={edges.slots} for these LiftedSets",
-            advice="build the layer with the rule that made them, such as Paths(2)",
-        )
+        expected = f"be a rule with slots={edges.slots} for these LiftedSets, such as the one that made them"
+        raise InputError(parameter="multiset", value=rule, expected=expected)
     is_tensor = isinstance(edges.subgraphs, Tensor) and edge_weight is None
     sets = edges if is_tensor else tensor_sets(edges, weights=edge_weight)
     _ = sets.sets.sound
-    if (sets.n_points, sets.n_sets) != size:
-        raise InputError(
-            parameter="edge_index",
-            expected=f"hold {size[1]} sets over {size[0]} points, the rows of x",
-            got=f"{sets.n_sets} over {sets.n_points}",
-            advice="pass the sets of these nodes, or for tuples the features of the tuples as x",
-        )
+    check_counts(sets, *size)
     return sets
 
 

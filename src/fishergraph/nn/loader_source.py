@@ -14,7 +14,7 @@ from fishergraph._errors import InputError, InputTypeError
 from fishergraph._validation import MOST_COLUMNS, check_integer
 from fishergraph.multiset import Multisets
 from fishergraph.nn.edges import checked_edges
-from fishergraph.nn.rows import is_sparse, take_rows
+from fishergraph.nn.rows import described, is_sparse, node_numbers, take_rows
 from fishergraph.nn.sampling import MemberRows, rows_of_edges, rows_of_sets
 from fishergraph.ops.tensor_edges import tensor_sets
 from fishergraph.ops.tensor_sets import TensorSets, check_range, check_sets
@@ -50,13 +50,9 @@ def read_source(data: Any, x: Tensor | None, y: Tensor | None, keep_loops: bool)
     if isinstance(data, (TensorSets, Multisets)):
         return _source_of_sets(check_sets(tensor_sets(data)), x, y, keep_loops)
     if not isinstance(data, Data):
-        raise InputTypeError(
-            parameter="data",
-            value=data,
-            expected="be a torch_geometric Data of one node type, TensorSets or Multisets",
-            got=type(data).__name__,
-            advice="convert it, for instance with HeteroData.to_homogeneous()",
-        )
+        expected, advice = "be a Data of PyG, TensorSets or Multisets", "convert it, as with to_homogeneous()"
+        got = type(data).__name__
+        raise InputTypeError(parameter="data", value=data, expected=expected, got=got, advice=advice)
     if x is not None or y is not None:
         raise InputError("x and y must be attributes of data if it is a Data; set data.x and data.y.", parameter="x")
     features = data.x
@@ -73,12 +69,11 @@ def read_source(data: Any, x: Tensor | None, y: Tensor | None, keep_loops: bool)
 def _source_of_sets(sets: TensorSets, x: Tensor | None, y: Tensor | None, keep_loops: bool) -> Source:
     n_nodes = _check_features(x, sets.n_points, "x")
     if sets.n_sets != n_nodes:
-        expected, advice = f"hold one multiset for each of the {n_nodes} points", "pass neighbourhoods of all nodes"
-        raise InputError(parameter="data", expected=expected, got=str(sets.n_sets), advice=advice)
+        expected = f"hold one multiset for each of the {n_nodes} points"
+        raise InputError(parameter="data", expected=expected, got=str(sets.n_sets))
     if y is not None and (not isinstance(y, Tensor) or y.ndim == 0 or len(y) != n_nodes):
-        got = str(tuple(y.shape)) if isinstance(y, Tensor) else type(y).__name__
         expected = f"be a tensor with one row for each of the {n_nodes} nodes"
-        raise InputError(parameter="y", expected=expected, got=got, advice="pass such labels")
+        raise InputError(parameter="y", expected=expected, got=described(y))
     columns = [Column(name, values, 0, False) for name, values in (("x", x), ("y", y)) if values is not None]
     if sets.weights is not None:
         columns.append(Column("edge_weight", sets.weights, 0, True))
@@ -89,14 +84,12 @@ def _source_of_sets(sets: TensorSets, x: Tensor | None, y: Tensor | None, keep_l
 def _check_features(x: Any, n_nodes: int | None, name: str) -> int:
     """The number of nodes, each of which must have a row of features."""
     if x is None:
-        raise InputError(parameter=name, expected="hold features, one row for each node", advice=f"set {name}")
+        raise InputError(parameter=name, expected="hold features, one row for each node")
     if not isinstance(x, Tensor) or x.layout not in (torch.strided, torch.sparse_csr) or x.ndim == 0:
-        got = f"a {x.layout} tensor of {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
         expected = "be a tensor, dense or sparse CSR, with a row for each node"
-        raise InputTypeError(parameter=name, expected=expected, got=got, advice="convert it")
+        raise InputTypeError(parameter=name, expected=expected, got=described(x))
     if len(x) != n_nodes:
-        expected, advice = f"have one row for each of the {n_nodes} nodes", "pass the features of all nodes"
-        raise InputError(parameter=name, expected=expected, got=str(len(x)), advice=advice)
+        raise InputError(parameter=name, expected=f"have one row for each of the {n_nodes} nodes", got=str(len(x)))
     return len(x)
 
 
@@ -108,15 +101,12 @@ def _rows_of_data(data: Data, n_nodes: int, keep_loops: bool) -> tuple[MemberRow
             check_range(ends, n_nodes, name)
         return rows_of_edges(_numpy(sources), _numpy(targets), n_nodes, keep_loops=keep_loops), []
     if "adj_t" not in data:
-        got = str(sorted(data.keys()))
-        raise InputError(
-            parameter="data", expected="have an edge_index (or adj_t)", got=got, advice="set data.edge_index"
-        )
+        raise InputError(parameter="data", expected="have an edge_index (or adj_t)", got=str(sorted(data.keys())))
     indptr, indices, values = _compressed(data["adj_t"])
     _ = TensorSets(indptr, indices, None, n_nodes).sound
     if len(indptr) - 1 != n_nodes:
-        expected, advice = f"have one row for each of the {n_nodes} nodes", "pass a square matrix"
-        raise InputError(parameter="adj_t", expected=expected, got=str(len(indptr) - 1), advice=advice)
+        expected = f"be a square matrix with a row for each of the {n_nodes} nodes"
+        raise InputError(parameter="adj_t", expected=expected, got=str(len(indptr) - 1))
     columns = [] if values is None else [Column("edge_weight", values, 0, True)]
     return rows_of_sets(_numpy(indptr), _numpy(indices), keep_loops=keep_loops), columns
 
@@ -141,12 +131,8 @@ def _columns_of_data(data: Data) -> list[Column]:
         of_edges = data.is_edge_attr(name)
         values = torch.from_numpy(values) if isinstance(values, np.ndarray) else values
         if not isinstance(values, Tensor):
-            raise InputTypeError(
-                parameter=f"data.{name}",
-                expected=f"be a tensor, because it has one entry for each {'edge' if of_edges else 'node'}",
-                got=type(values).__name__,
-                advice="convert it or remove it from data",
-            )
+            expected = f"be a tensor, because it has one entry for each {'edge' if of_edges else 'node'}"
+            raise InputTypeError(parameter=f"data.{name}", expected=expected, got=type(values).__name__)
         columns.append(Column(name, values, data.__cat_dim__(name, values), of_edges))
     return columns
 
@@ -156,12 +142,8 @@ def check_fan_outs(num_neighbors: Any, name: str = "num_neighbors") -> list[int]
     fan_outs = num_neighbors if isinstance(num_neighbors, (list, tuple)) else []
     integers = all(isinstance(k, (int, np.integer)) and not isinstance(k, bool) for k in fan_outs)
     if not fan_outs or not integers or any(k == 0 or k < -1 for k in fan_outs):
-        raise InputError(
-            parameter=name,
-            value=num_neighbors,
-            expected="be a list with an integer of at least 1 (or -1 for all) for each hop",
-            advice="pass for instance [10, 10]",
-        )
+        expected = "be a list with an integer of at least 1 (or -1 for all) for each hop, such as [10, 10]"
+        raise InputError(parameter=name, value=num_neighbors, expected=expected)
     return [check_integer(k, name, least=-1, most=MOST_COLUMNS) for k in fan_outs]
 
 
@@ -172,30 +154,10 @@ def check_input_nodes(input_nodes: Any, n_nodes: int) -> tuple[np.ndarray, np.nd
     """
     if input_nodes is None:
         return np.arange(n_nodes), np.arange(n_nodes)
-    try:
-        nodes = torch.as_tensor(input_nodes).cpu()
-    except (TypeError, ValueError, RuntimeError):
-        nodes = None
-    if nodes is None or nodes.ndim != 1 or nodes.is_floating_point() or nodes.is_complex():
-        raise InputError(
-            parameter="input_nodes",
-            expected="be None, a mask or a list of integers",
-            got=type(input_nodes).__name__ if nodes is None else f"{nodes.dtype} of {tuple(nodes.shape)}",
-            advice="pass for instance data.train_mask",
-        )
-    masked = nodes.dtype == torch.bool
-    if masked and len(nodes) != n_nodes:
-        raise InputError(
-            parameter="input_nodes",
-            expected=f"have one entry for each of the {n_nodes} nodes as a mask",
-            got=str(len(nodes)),
-            advice="pass a mask of all nodes, or the numbers of the nodes",
-        )
-    seeds = (torch.nonzero(nodes).ravel() if masked else nodes.long()).numpy()
-    if len(seeds) == 0 or seeds.min() < 0 or seeds.max() >= n_nodes:
-        got = f"{seeds.min()} … {seeds.max()}" if len(seeds) else "none"
-        expected = f"be nodes 0 … {n_nodes - 1}, at least one"
-        raise InputError(parameter="input_nodes", expected=expected, got=got, advice="number nodes by rows")
+    seeds = node_numbers(input_nodes, n_nodes, "input_nodes").numpy()
+    if not len(seeds):
+        raise InputError(parameter="input_nodes", expected="hold at least one node", got="none")
+    masked = (input_nodes if isinstance(input_nodes, Tensor) else np.asarray(input_nodes)).dtype in (torch.bool, bool)
     return seeds, seeds if masked else np.arange(len(seeds))
 
 

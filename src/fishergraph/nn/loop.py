@@ -49,12 +49,12 @@ class Loop:
         """The history of all epochs; the model has the best weights in the end, however the run ended."""
         history, plan = self.state.history, self.plan
         try:
-            with open_log(plan.log, history.rows) as log, plan.progress("training", plan.epochs) as bar:
+            with open_log(plan.log, history.rows) as write, plan.progress("training", plan.epochs) as bar:
                 bar.update(len(history))
                 while len(history) < plan.epochs and not self._out_of_patience():
                     row = self._epoch(len(history) + 1)
                     self._keep(row)
-                    log.write(row)
+                    write(row)
                     bar.set_postfix(loss=row["loss"], val=row["val_accuracy"], best=history.best_epoch)
                     bar.update(1)
         except KeyboardInterrupt:
@@ -106,12 +106,8 @@ class Loop:
     def _checked(self, logits: Tensor) -> Tensor:
         """The logits, if there is one for each class."""
         if logits.ndim != 2 or logits.shape[1] < self.n_classes:
-            raise InputError(
-                parameter="model",
-                expected=f"give a row of {self.n_classes} logits for each node, one per class in y",
-                got=f"shape {tuple(logits.shape)}",
-                advice="give it that many outputs",
-            )
+            expected = f"give a row of {self.n_classes} logits for each node, one per class in y"
+            raise InputError(parameter="model", expected=expected, got=f"shape {tuple(logits.shape)}")
         return logits
 
     @torch.no_grad()

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 
 from fishergraph._errors import InputError
 from fishergraph._validation import MOST_COLUMNS, check_flag, check_integer
-from fishergraph.em.anchors import fit_anchors
+from fishergraph.em.learn import fit_anchors
 from fishergraph.em.settings import EM
 from fishergraph.family import GaussianMixture
 from fishergraph.family.base import Family
 from fishergraph.family.gaussian_mixture import calibrate_variance
-from fishergraph.nn.channels import LazyChannels, check_size
+from fishergraph.nn.channels import LazyChannels, allocating, check_size
 from fishergraph.ops.iterate.torch import OPERATIONS, Iteration, Steps, em_means, iterate
 from fishergraph.ops.linear_head.torch import fisher_linear
 from fishergraph.ops.posterior.torch import posterior
@@ -50,12 +50,8 @@ class WeightedMixture(GaussianMixture):
 
     def at_centres(self, centres: Any, members: Any) -> Any:
         """Raise: estimators have no trained weights."""
-        raise InputError(
-            parameter="family",
-            value=self,
-            expected="be a family of estimators, which do not train weights",
-            advice="use GaussianMixture, or DiagonalMixture, which learns its weights",
-        )
+        expected, advice = "be a family of estimators, which do not train weights", "use DiagonalMixture"
+        raise InputError(parameter="family", value=self, expected=expected, advice=advice)
 
 
 class Mixture(LazyChannels):
@@ -68,6 +64,7 @@ class Mixture(LazyChannels):
     anchors: nn.Parameter
     bias: nn.Parameter | None
     weighted = False  # whether components have log-weights
+    learned = "variance"  # the attribute that is learned from data but not trained
 
     def __init__(
         self,
@@ -89,7 +86,8 @@ class Mixture(LazyChannels):
         self.counts = check_flag(counts, "counts")
         check_size((heads, num_anchors))
         has_weights = self.weighted or getattr(family, "weighted", False)
-        self.bias = nn.Parameter(torch.zeros(heads, num_anchors)) if has_weights else None
+        with allocating((heads, num_anchors)):
+            self.bias = nn.Parameter(torch.zeros(heads, num_anchors)) if has_weights else None
         self._prepare()
         self.hold("anchors", (heads, num_anchors), in_channels)
         self.reset_parameters()
@@ -144,21 +142,14 @@ class Mixture(LazyChannels):
             phi = self(x, sets)
             return F.linear(phi, weight.to(phi.dtype))
         engine, points = self.points(x)
+        dtype = torch.promote_types(points.dtype, torch.float32)
+        anchors, bias = self.anchors.to(dtype), [None] * self.heads if self.bias is None else self.bias.to(dtype)
         # One M-step serves all heads: it takes the columns of α one by one.
-        logs = posterior(engine, points, *self._head(0, points))
-        if self.heads > 1:
-            others = [posterior(engine, points, *self._head(h, points)) for h in range(1, self.heads)]
-            logs = torch.cat([logs, *others], dim=1)
-        return fisher_linear(
-            engine,
-            points,
-            logs,
-            sets,
-            self.anchors.flatten(0, 1).to(logs.dtype),
-            weight.to(points.dtype),
-            fisher_root=self.num_anchors**-0.5,
-            prior=self.em.prior,
-        )
+        logs = [posterior(engine, points, w, self.variance, b) for w, b in zip(anchors, bias, strict=True)]
+        columns = logs[0] if self.heads == 1 else torch.cat(logs, dim=1)
+        weight, root = weight.to(points.dtype), self.num_anchors**-0.5
+        anchors, prior = anchors.flatten(0, 1), self.em.prior
+        return fisher_linear(engine, points, columns, sets, anchors, weight, fisher_root=root, prior=prior)
 
     def attention(self, x: Tensor, sets: TensorSets) -> Tensor:
         """The attention of each entry for each anchor, (entry, head · anchor): a_vu α_uj over its sum and κ.
@@ -224,11 +215,11 @@ class Mixture(LazyChannels):
         return Steps(self.variance, self.em.prior, self.em.n_iter, self.slack)
 
     def get_extra_state(self) -> Tensor:
-        """The variance as a tensor, so that files of tensors can hold it."""
-        return torch.tensor(self.variance, dtype=torch.float64)
+        """What is learned but not trained as a tensor, so that files of tensors can hold it."""
+        return torch.tensor(getattr(self, self.learned), dtype=torch.float64)
 
     def set_extra_state(self, state: Tensor) -> None:
-        self.variance = float(state)
+        setattr(self, self.learned, float(state))
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, num_anchors={self.num_anchors}, heads={self.heads}"

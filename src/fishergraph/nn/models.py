@@ -13,14 +13,14 @@ from torch_geometric.nn.resolver import aggregation_resolver
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._validation import MOST_COLUMNS, MOST_LAYERS, check_flag, check_integer, check_number, look_up
 from fishergraph._warn import each_warning_once
-from fishergraph.em.anchors import sample_size
+from fishergraph.em.learn import sample_size
 from fishergraph.em.settings import choose_em
 from fishergraph.family import choose_family
 from fishergraph.kernel_map import Nystrom
 from fishergraph.nn.aggr import FisherAggregation
-from fishergraph.nn.channels import check_size
+from fishergraph.nn.channels import allocating, check_size
 from fishergraph.nn.conv import FisherConv
-from fishergraph.nn.edges import check_groups, narrow
+from fishergraph.nn.edges import check_groups, check_set_count, narrow
 from fishergraph.nn.heads import NystromHead, choose_head, make_head
 from fishergraph.nn.inference import run_by_layer
 from fishergraph.nn.lifted import check_plain, pooled
@@ -145,7 +145,10 @@ class FisherNet(nn.Module):
         width = self.pooling.mixture.out_channels if isinstance(pooling, str) and pooling == "fisher" else width
         if out_channels is not None:
             check_size((max(width, 1), out_channels))
-        self.classifier = None if out_channels is None else Linear(width, out_channels)
+            with allocating((width, out_channels)):
+                self.classifier = Linear(width, out_channels)
+        else:
+            self.classifier = None
 
     def _width(self) -> int:
         """The columns of the embedding of a node."""
@@ -261,6 +264,8 @@ class FisherNet(nn.Module):
         if self.pooling is not None:
             index = torch.zeros(z.shape[0], dtype=torch.int64, device=z.device) if batch is None else batch
             check_groups(index, z.shape[0], "batch")
+            if batch_size is not None:
+                batch_size = check_set_count(batch_size, "batch_size", z.shape[1])
             z = self.pooling(z, index, dim_size=batch_size)
         return z if self.classifier is None else self.classifier(dropped(z, self.dropout, self.training))
 
@@ -293,17 +298,21 @@ class FisherNet(nn.Module):
     def _targets(self, seeds: int | None, n_nodes: int, per_hop: list[int] | None) -> list[int]:
         """How many nodes, from the first on, each layer is computed for."""
         n_layers = len(self.convs)
+        if seeds is not None:
+            check_integer(seeds, "batch_size", least=0, most=n_nodes)
         if per_hop is None:
             return [n_nodes] * (n_layers - 1) + [n_nodes if seeds is None else seeds] * bool(n_layers)
-        if len(per_hop) <= n_layers:
+        name = "num_sampled_nodes_per_hop"
+        listed = per_hop if isinstance(per_hop, (list, tuple)) else ()
+        counts = [check_integer(count, name, least=0) for count in listed]
+        if len(counts) <= n_layers or sum(counts) > n_nodes:
             raise InputError(
-                parameter="num_sampled_nodes_per_hop",
+                parameter=name,
                 value=per_hop,
-                expected=f"have {n_layers} hops after the seeds, one for each layer",
-                got=f"{len(per_hop) - 1}",
+                expected=f"list the seeds and the new nodes of {n_layers} hops, at most {n_nodes} together",
                 advice="give num_neighbors one number per layer",
             )
-        return [sum(per_hop[: n_layers - t]) for t in range(n_layers)]
+        return [sum(counts[: n_layers - t]) for t in range(n_layers)]
 
     def inference(
         self,
@@ -356,9 +365,5 @@ def _readout(pooling: str | Aggregation | None, width: int) -> Any:
     try:
         return aggregation_resolver(pooling if isinstance(pooling, str) and pooling else "no name")
     except ValueError as error:
-        raise InputError(
-            parameter="pooling",
-            value=pooling,
-            expected="be 'fisher', an aggregation of PyTorch Geometric or its name",
-            advice="use 'mean', for example",
-        ) from error
+        expected = "be 'fisher', an aggregation of PyTorch Geometric or its name, such as 'mean'"
+        raise InputError(parameter="pooling", value=pooling, expected=expected) from error

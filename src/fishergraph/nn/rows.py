@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
@@ -101,16 +102,43 @@ def dropped(x: Tensor, rate: float, training: bool) -> Tensor:
     return (x * kept).mul_(2**16 / (2**16 - bound))
 
 
-def check_rows(x: Any) -> None:
-    """Raise unless x is a float matrix; a loader without features passes None."""
+def described(value: Any) -> str:
+    """The dtype, shape and layout of a tensor in words, or the type of anything else."""
+    if not isinstance(value, Tensor):
+        return type(value).__name__
+    return f"{value.dtype} of {tuple(value.shape)}" + (f" ({value.layout})" if value.layout != torch.strided else "")
+
+
+def check_rows(x: Any, *, sparse: bool = True) -> None:
+    """Raise unless x is a float matrix, dense or, if `sparse`, CSR; a loader without features passes None."""
     if not isinstance(x, Tensor) or x.ndim != 2 or not x.is_floating_point():
-        got = f"{x.dtype} of {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
         advice = "pass the features of the nodes, or structural_features(graph) if there are none"
         expected = "be a float tensor of shape (node, feature)"
-        raise InputError(parameter="x", value=x, expected=expected, got=got, advice=advice)
-    if x.layout not in (torch.strided, torch.sparse_csr):
-        expected, advice = "be dense or sparse CSR", "convert it with x.to_sparse_csr()"
+        raise InputError(parameter="x", value=x, expected=expected, got=described(x), advice=advice)
+    if x.layout != torch.strided and not (sparse and is_sparse(x)):
+        expected = "be dense or sparse CSR" if sparse else "be dense in a layer"
+        advice = "use x.to_dense(), or a FisherNet with an input map"
         raise InputError(parameter="x", value=x, expected=expected, got=str(x.layout), advice=advice)
+
+
+def node_numbers(nodes: Any, n_nodes: int, name: str) -> Tensor:
+    """Row numbers in host memory, int64, from a mask or from integers, in their order."""
+    try:
+        numbers = torch.as_tensor(nodes if isinstance(nodes, Tensor) else np.asarray(nodes)).detach().cpu()
+    except (TypeError, ValueError):
+        numbers = None
+    mask = numbers is not None and numbers.dtype == torch.bool
+    if numbers is not None and numbers.numel() == 0:
+        numbers = numbers.new_zeros(0, dtype=torch.int64)  # an empty list has floats
+    integers = numbers is not None and not (numbers.is_floating_point() or numbers.is_complex())
+    if not integers or numbers.ndim != 1 or (mask and len(numbers) not in (0, n_nodes)):
+        expected = f"be a mask with an entry for each of the {n_nodes} nodes, or a list of their numbers"
+        raise InputError(parameter=name, expected=expected, got=described(nodes if numbers is None else numbers))
+    numbers = torch.nonzero(numbers).ravel() if mask else numbers.long()
+    if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < n_nodes:
+        got = f"{int(numbers.min())} to {int(numbers.max())}"
+        raise InputError(parameter=name, expected=f"hold nodes 0 to {n_nodes - 1}", got=got)
+    return numbers
 
 
 def match_dtype(z: Tensor, x: Tensor) -> Tensor:

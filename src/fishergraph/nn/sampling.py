@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fishergraph._compile import compiled, leaf, readonly
+from fishergraph._compile import compiled, inner, readonly
 from fishergraph.counters import STEP, below, row_state
 
 
@@ -197,7 +197,7 @@ def _sample_hop(nodes, edges, first, last, start, indptr, indices, loops, fan_ou
     return found
 
 
-@leaf
+@inner
 def _choose(row, after, size, state, chosen, begin):
     """Write `size` different numbers of row … after − 1, every subset equally likely, to chosen[begin:]."""
     count = after - row

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 from fishergraph._arrays import check_finite_rows
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph.multiset import LiftedSets, Multisets
+from fishergraph.nn.edges import check_counts
 from fishergraph.nn.lifted import n_outputs
+from fishergraph.nn.rows import check_rows, described, is_sparse, node_numbers
 from fishergraph.ops.tensor_edges import check_edges, tensor_sets
 from fishergraph.ops.tensor_rows import check_csr
 from fishergraph.ops.tensor_sets import TensorSets
@@ -60,14 +62,11 @@ def make_task(model: Any, x: Any, y: Any, edge_index: Any, edge_weight: Any, tra
     n_nodes = n_outputs(edges) if isinstance(edges, LiftedSets) else x.shape[0]
     n_classes = model_option(model, "out_channels")
     if n_classes is None and hasattr(model, "config"):
-        advice = "pass the number of classes"
-        raise InputError(
-            parameter="model", expected="have a classifier to train", got="out_channels=None", advice=advice
-        )
+        raise InputError(parameter="model", expected="have a classifier to train", got="out_channels=None")
     y = _labels(y, n_nodes, n_classes)
-    train, val = _nodes(train, n_nodes, "train"), _nodes([] if val is None else val, n_nodes, "val")
-    train, val = train.to(y.device), val.to(y.device)
-    _check_split(y, train, val)
+    train = node_numbers(train, n_nodes, "train").unique()
+    val = node_numbers([] if val is None else val, n_nodes, "val").unique()
+    check_split(y, train, val)
     return Task(x, y, edges, weights, train, val)
 
 
@@ -79,21 +78,11 @@ def model_option(model: Any, name: str) -> Any:
 def _features(x: Any, in_channels: int | None) -> Tensor:
     """Finite floats (node, feature) of the width of the model."""
     x = _tensor(x, "x", "the features of the nodes")
-    if x.ndim != 2 or x.layout not in (torch.strided, torch.sparse_csr) or not x.is_floating_point():
-        raise InputError(
-            parameter="x",
-            expected="be floats in the shape (node, feature), dense or sparse CSR",
-            got=f"{x.dtype} of {tuple(x.shape)} ({x.layout})",
-            advice="convert it with .float(), or .to_sparse_csr()",
-        )
+    check_rows(x)
     if in_channels is not None and in_channels not in (-1, x.shape[1]):
-        raise InputError(
-            parameter="x",
-            expected=f"have {in_channels} features, the in_channels of the model",
-            got=str(x.shape[1]),
-            advice="pass these features or build the model for them",
-        )
-    sparse = x.layout == torch.sparse_csr
+        expected = f"have {in_channels} features, the in_channels of the model"
+        raise InputError(parameter="x", expected=expected, got=str(x.shape[1]))
+    sparse = is_sparse(x)
     if sparse:
         check_csr(x, "x")
     check_finite_rows(x.values() if sparse else x, "x", indptr=x.crow_indices() if sparse else None)
@@ -113,58 +102,32 @@ def _labels(y: Any, n_nodes: int, n_classes: int | None) -> Tensor:
     """Labels (node,) in int64 in host memory, −1 or a class number."""
     y = _tensor(y, "y", "the class numbers of the nodes").cpu()
     if y.shape != (n_nodes,) or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
-        raise InputError(
-            parameter="y",
-            expected=f"hold one integer for each of the {n_nodes} nodes",
-            got=f"{y.dtype} of {tuple(y.shape)}",
-            advice="number the classes from 0, and mark nodes without a label -1",
-        )
+        expected = f"hold one integer for each of the {n_nodes} nodes, a class from 0 on, or -1"
+        raise InputError(parameter="y", expected=expected, got=described(y))
     y = y.long()
     wrong = y < UNLABELLED if n_classes is None else (y < UNLABELLED) | (y >= n_classes)
     if bool(wrong.any()):
         row = int(torch.nonzero(wrong)[0])
         most = " and up" if n_classes is None else f" to {n_classes - 1}, the classes of the model"
-        raise InputError(
-            parameter="y",
-            expected=f"hold -1 (no label) or 0{most}",
-            got=f"{int(y[row])} in row {row} (the first bad one)",
-            advice="number the classes from 0, or raise out_channels",
-        )
+        got = f"{int(y[row])} in row {row} (the first bad one)"
+        raise InputError(parameter="y", expected=f"hold -1 (no label) or 0{most}", got=got)
     return y
 
 
-def _nodes(nodes: Any, n_nodes: int, name: str) -> Tensor:
-    """Distinct node numbers in host memory, from a mask or from numbers."""
-    nodes = _tensor(nodes, name, "a mask or a list of node numbers").cpu()
-    if nodes.dtype == torch.bool:
-        if nodes.shape != (n_nodes,):
-            expected = f"have one entry for each of the {n_nodes} nodes as a mask"
-            advice = "pass such a mask, or node numbers"
-            raise InputError(parameter=name, expected=expected, got=str(tuple(nodes.shape)), advice=advice)
-        return torch.nonzero(nodes).ravel()
-    if nodes.ndim != 1 or (nodes.is_floating_point() and len(nodes)):
-        got = f"{nodes.dtype} of {tuple(nodes.shape)}"
-        raise InputError(parameter=name, expected="be a mask or a list of node numbers", got=got, advice="pass one")
-    nodes = nodes.long()
-    if len(nodes) and (int(nodes.min()) < 0 or int(nodes.max()) >= n_nodes):
-        got = f"{int(nodes.min())} to {int(nodes.max())}"
-        raise InputError(parameter=name, expected=f"hold nodes 0 to {n_nodes - 1}", got=got, advice="number them so")
-    return torch.unique(nodes)
+def check_split(y: Tensor, train: Tensor, val: Tensor, names: Any = None) -> None:
+    """Raise unless there are labels, nothing is in both sets, and every class has a training node.
 
-
-def _check_split(y: Tensor, train: Tensor, val: Tensor) -> None:
-    """Raise unless there are labels, nothing is in both sets, and every class has a training node."""
+    `names` are the classes in the words of the user, if they are not numbers.
+    """
     if not bool((y >= 0).any()):
-        advice = "label the nodes to train on"
-        raise InputError(parameter="y", expected="hold at least one label", got="-1 for every node", advice=advice)
+        raise InputError(parameter="y", expected="hold at least one label", got="-1 for every node")
     if not len(train):
-        advice = "pass a mask or numbers of labelled nodes"
-        raise InputError(parameter="train", expected="hold at least one node", got="none", advice=advice)
+        raise InputError(parameter="train", expected="hold at least one labelled node", got="none")
     for name, nodes in (("train", train), ("val", val)):
         bare = nodes[y[nodes] < 0]
         if len(bare):
             got = f"node {int(bare[0])} with label -1 (the first of {len(bare)})"
-            raise InputError(parameter=name, expected="hold labelled nodes", got=got, advice="leave such nodes out")
+            raise InputError(parameter=name, expected="hold labelled nodes", got=got)
     both = train[torch.isin(train, val)]
     if len(both):
         raise InputError(
@@ -175,9 +138,10 @@ def _check_split(y: Tensor, train: Tensor, val: Tensor) -> None:
     strange = y[(y >= 0) & ~torch.isin(y, y[train])]
     if len(strange):
         label = int(strange.min())
+        name, count = label if names is None else names[label], int((strange == label).sum())
         raise InputError(
-            f"class {label} must have a training node, got {int((strange == label).sum())} labelled nodes of it and "
-            "none in train; add one to train, or mark these nodes -1.",
+            f"class {name!r} must have a node to train on, got {count} labelled nodes of it, all held out; "
+            "train on one of them, or remove their labels.",
             parameter="train",
         )
 
@@ -190,13 +154,7 @@ def _edges(edge_index: Any, edge_weight: Any, n_nodes: int) -> tuple[Any, Tensor
     grouped = isinstance(edge_index, (TensorSets, LiftedSets))
     if grouped or getattr(edge_index, "layout", torch.strided) != torch.strided:
         sets = tensor_sets(edge_index, weights=weights)
-        if (sets.n_sets, sets.n_points) != (n_nodes, n_nodes):
-            raise InputError(
-                parameter="edge_index",
-                expected=f"hold one set for each of the {n_nodes} rows of x, over these rows",
-                got=f"{sets.n_sets} over {sets.n_points}",
-                advice="pass the edges of these nodes",
-            )
+        check_counts(sets, n_nodes, n_nodes)
         return edge_index, weights
     edge_index = _tensor(edge_index, "edge_index", "a (2, edge) tensor, a sparse tensor or multisets")
     check_edges(getattr(edge_index, "as_tensor", lambda: edge_index)(), weights, n_nodes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,10 @@ import torch
 from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
-from fishergraph._errors import InputError
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._progress import progress_bar
 from fishergraph._validation import (
     MOST_COLUMNS,
-    check_device,
     check_flag,
     check_integer,
     check_n_jobs,
@@ -26,15 +25,15 @@ from fishergraph._validation import (
     look_up,
 )
 from fishergraph._warn import each_warning_once
-from fishergraph.io.files import check_folder
+from fishergraph.io.files import as_path, check_folder
 from fishergraph.nn.batches import FullBatch, NearBatch, Sampled, loader_batches, near_batch, sampled
 from fishergraph.nn.checkpoint import Run, checksum, describe_model, read_snapshot, restore
 from fishergraph.nn.history import History, check_log
+from fishergraph.nn.inference import model_device
 from fishergraph.nn.lifted import check_plain
 from fishergraph.nn.loader_source import check_fan_outs
 from fishergraph.nn.loop import AMP, Loop, Plan
 from fishergraph.nn.task import Task, make_task, model_option
-from fishergraph.ops.torch_device import find_device
 from fishergraph.ops.torch_threads import torch_threads
 
 MOST_EPOCHS = 10**7
@@ -164,7 +163,7 @@ def train(
     with torch_threads(check_n_jobs(n_jobs)):
         task = make_task(model, x, y, edge_index, edge_weight, train, val)
         plan = _plan(epochs, patience, checkpoint, checkpoint_every, log, progress)
-        target = _device(model, device)
+        target = model_device(model, device)
         model.to(target)
         source = _source(model, task, batch_size, num_neighbors, loader, check_flag(near, "near"), target, seed)
         settings = {
@@ -194,11 +193,12 @@ def train(
 
 def _plan(epochs: Any, patience: Any, checkpoint: Any, every: Any, log: Any, progress: Any) -> Plan:
     if checkpoint is not None:
-        check_folder(Path(checkpoint))
+        checkpoint = as_path(checkpoint, "checkpoint")
+        check_folder(checkpoint)
     return Plan(
         check_integer(epochs, "epochs", least=1, most=MOST_EPOCHS),
         None if patience is None else check_integer(patience, "patience (or None)", least=1),
-        None if checkpoint is None else Path(checkpoint),
+        checkpoint,
         check_integer(every, "checkpoint_every", least=1),
         check_log(log),
         progress_bar(progress, unit="epoch"),
@@ -214,13 +214,6 @@ def _resume(run: Run, checkpoint: Path | None) -> None:
         restore(run, read_snapshot(checkpoint, run))
     else:
         _log.warning("no checkpoint at '%s' yet; the run starts with the first epoch", checkpoint)
-
-
-def _device(model: nn.Module, device: Any) -> torch.device:
-    if device is None:
-        return next(iter(model.parameters())).device
-    check_device(str(device), "float32")
-    return find_device(str(device))
 
 
 def _amp(amp: Any) -> str | None:
@@ -249,6 +242,8 @@ def _source(
             "near=True takes all training nodes in one step, got batches too; leave one of them out.", parameter="near"
         )
     if loader is not None:
+        if not isinstance(loader, Iterable):
+            raise InputTypeError(parameter="loader", value=loader, expected="be an iterable of batches")
         if batch_size is not None or num_neighbors is not None:
             text = "a loader has its own batches, got batch_size or num_neighbors too; leave them out."
             raise InputError(text, parameter="loader")
@@ -267,22 +262,13 @@ def _fan_outs(num_neighbors: Any, n_layers: int | None) -> list[int]:
     """The neighbours to sample at each distance, one number per layer."""
     if num_neighbors is None or isinstance(num_neighbors, (int, np.integer)):
         if n_layers is None:
-            raise InputError(
-                parameter="num_neighbors",
-                value=num_neighbors,
-                expected="list a number per layer if the model does not say how many it has",
-                advice="pass for instance [10, 10]",
-            )
+            expected = "list a number per layer, such as [10, 10], if the model does not say how many it has"
+            raise InputError(parameter="num_neighbors", value=num_neighbors, expected=expected)
         num_neighbors = [10 if num_neighbors is None else num_neighbors] * n_layers
     hops = check_fan_outs(num_neighbors)
     if n_layers is not None and len(hops) != n_layers:
-        raise InputError(
-            parameter="num_neighbors",
-            value=num_neighbors,
-            expected=f"have a number for each of the {n_layers} layers",
-            got=str(len(hops)),
-            advice="pass that many",
-        )
+        expected = f"have a number for each of the {n_layers} layers"
+        raise InputError(parameter="num_neighbors", value=num_neighbors, expected=expected, got=str(len(hops)))
     return hops
 
 
@@ -304,12 +290,8 @@ def _start(model: nn.Module, settings: dict[str, Any], plan: Plan, device: torch
     schedule = settings["schedule"]
     make = look_up(SCHEDULES, "none" if schedule is None else schedule, "schedule (or None)")
     if schedule == "plateau" and not settings["n_val"]:
-        raise InputError(
-            parameter="schedule",
-            value=schedule,
-            expected="be another without val, whose accuracy 'plateau' follows",
-            advice="pass val, or use 'cosine'",
-        )
+        expected = "be another than 'plateau' without val, whose accuracy it follows"
+        raise InputError(parameter="schedule", value=schedule, expected=expected)
     if schedule == "cosine":
         settings["epochs"] = plan.epochs  # it decides every learning rate
     scaler = torch.amp.GradScaler(device.type, enabled=settings["amp"] == "fp16")

@@ -1,8 +1,8 @@
-"""The table of engines: who computes the operations, chosen by what each can do, or by name.
+"""The table of engines, which compute the operations; an engine is chosen by what it can do, or by name.
 
-An engine has two faces. Its row-block face, `em_block`, fills the means of one row block of NumPy arrays or of tensors.
-Its tensor face, `tensor_ops`, holds the operations on whole tensors with their gradients. The modules behind both are
-imported when they are first used: numba, torch and triton are not part of `import fishergraph`.
+An engine has two interfaces. `em_block` fills the means of one row block of NumPy arrays or of tensors. `tensor_ops`
+holds the operations on whole tensors with their gradients. The modules behind both are imported when they are first
+used: `import fishergraph` imports neither numba nor torch nor triton.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import importlib
 import logging
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,7 +39,7 @@ class Responsibilities(NamedTuple):
 
 @dataclass(frozen=True)
 class Engine:
-    """What one engine takes, and the modules that hold its functions.
+    """What one engine can do, and the modules that hold its functions.
 
     Parameters
     ----------
@@ -87,45 +87,21 @@ class Engine:
         return importlib.import_module(self.tensor_module).OPERATIONS
 
 
+_OPS = "fishergraph.ops."
+_CPU, _CUDA = frozenset({"cpu"}), frozenset({"cuda"})
 _FLOATS = frozenset({"float32", "float64"})
-_HALVES = frozenset({"float16", "bfloat16"})
+_ALL = _FLOATS | {"float16", "bfloat16"}
 # Under its interpreter Triton takes tensors of the CPU too; tests name it.
-_TRITON_DEVICES = frozenset({"cpu", "cuda"} if os.environ.get("TRITON_INTERPRET") == "1" else {"cuda"})
+_TRITON = _CPU | _CUDA if os.environ.get("TRITON_INTERPRET") == "1" else _CUDA
 
 # In order of preference.
 ENGINES = {
     engine.name: engine
     for engine in (
-        Engine(
-            "numba",
-            frozenset({"cpu"}),
-            "fishergraph.ops.iterate.numba",
-            tensor_module="fishergraph.ops._numba.tensors",
-            dtypes=_FLOATS,
-        ),
-        Engine(
-            "scipy",
-            frozenset({"cpu"}),
-            "fishergraph.ops.attend.scipy",
-            several_iterations=False,
-            transports=False,
-        ),
-        Engine(
-            "triton",
-            _TRITON_DEVICES,
-            "fishergraph.ops._triton.tensors",
-            tensors=True,
-            tensor_module="fishergraph.ops._triton.tensors",
-            dtypes=_FLOATS | _HALVES,
-        ),
-        Engine(
-            "torch",
-            frozenset({"cpu", "cuda"}),
-            "fishergraph.ops.iterate.torch",
-            tensors=True,
-            tensor_module="fishergraph.ops.iterate.torch",
-            dtypes=_FLOATS | _HALVES,
-        ),
+        Engine("numba", _CPU, _OPS + "iterate.numba", tensor_module=_OPS + "_numba.tensors", dtypes=_FLOATS),
+        Engine("scipy", _CPU, _OPS + "attend.scipy", several_iterations=False, transports=False),
+        Engine("triton", _TRITON, _OPS + "_triton.tensors", True, tensor_module=_OPS + "_triton.tensors", dtypes=_ALL),
+        Engine("torch", _CPU | _CUDA, _OPS + "iterate.torch", True, tensor_module=_OPS + "iterate.torch", dtypes=_ALL),
     )
 }
 
@@ -147,8 +123,9 @@ def choose_engine(
     n_em_iter: int = 1,
     slack: float = math.inf,
     tensors: bool | None = None,
+    dtype: str | None = None,
 ) -> Engine:
-    """The engine for row blocks: the named one, the configured one, or the first that can do the work.
+    """The engine for row blocks, or for operations on tensors: the named or configured one, or the first able.
 
     Parameters
     ----------
@@ -162,6 +139,8 @@ def choose_engine(
         1/τ of the E-step; ∞ is the posterior.
     tensors : bool or None, default=None
         Whether the row blocks are tensors or NumPy arrays; None is either.
+    dtype : str or None, default=None
+        The dtype of tensors whose operations are to be computed; None asks for row blocks.
 
     Raises
     ------
@@ -170,80 +149,49 @@ def choose_engine(
     ImportError
         If the named engine needs a package that is not installed.
     """
-
-    def unable(engine: Engine) -> str | None:
-        if device not in engine.devices:
-            return _wrong_device(engine, device)
-        if tensors is not None and tensors != engine.tensors:
-            return f"its row blocks are {_kind(engine.tensors)}, and these are {_kind(tensors)}"
-        if n_em_iter > 1 and not engine.several_iterations:
-            return f"it runs one iteration, and n_em_iter={n_em_iter}"
-        if slack < math.inf and not engine.transports:
-            return "it has no balanced or unbalanced E-step"
-        return None
-
-    return _choose(name, ENGINES, device, unable, lambda engine: engine.em_block, logging.INFO)
-
-
-def choose_operations(name: str | None, device: str, dtype: str) -> Engine:
-    """The engine for operations on tensors of a device and dtype, chosen in the same way."""
-
-    def unable(engine: Engine) -> str | None:
-        if engine.tensor_module is None:
-            return "it takes NumPy arrays, and these are tensors"
-        if device not in engine.devices:
-            return _wrong_device(engine, device)
-        if dtype not in engine.dtypes:
-            return f"it takes {', '.join(sorted(engine.dtypes))}, and these are {dtype}"
-        return None
-
-    candidates = {known: engine for known, engine in ENGINES.items() if engine.tensor_module is not None}
-    return _choose(name, candidates, device, unable, lambda engine: engine.tensor_ops, logging.WARNING)
-
-
-def _choose(
-    name: str | None,
-    candidates: Mapping[str, Engine],
-    device: str,
-    unable: Callable[[Engine], str | None],
-    load: Callable[[Engine], object],
-    level: int,
-) -> Engine:
-    """The first engine that is able and can be imported; a named one, or an error."""
     name = named_engine(name)
-    for engine in candidates.values() if name is None else [find_engine(name)]:
-        if name is None and (engine.name, device) == ("triton", "cpu"):
+    for engine in ENGINES.values() if name is None else [find_engine(name)]:
+        if name is None and ((engine.name, device) == ("triton", "cpu") or (dtype and engine.tensor_module is None)):
             continue
-        reason = unable(engine)
-        try:
-            if reason is None:
-                load(engine)
+        reason = _objection(engine, device, n_em_iter, slack, tensors, dtype)
+        if reason is None:
+            try:
+                importlib.import_module(engine.block_module if dtype is None else str(engine.tensor_module))
                 return engine
-        except ImportError as error:
-            if name is not None:
-                raise MissingExtra(
-                    f"engine {name!r} needs a package that is missing ({error}); run: pip install 'fishergraph[gpu]'.",
-                    package=error.name or "",
-                    extra="gpu",
-                ) from error
-            reason = str(error)
+            except ImportError as error:
+                if name is not None:
+                    text = f"engine {name!r} needs a missing package ({error}); run: pip install 'fishergraph[gpu]'."
+                    raise MissingExtra(text, package=error.name or "", extra="gpu") from error
+                reason = str(error)
         if name is not None:
-            raise InputError(
+            text = (
                 f"engine {name!r} cannot do this: {reason}; name another of {', '.join(map(repr, ENGINES))}, "
-                "or engine=None to choose one.",
-                parameter="engine",
-                value=name,
+                "or engine=None to choose one."
             )
+            raise InputError(text, parameter="engine", value=name)
         if device in engine.devices:
+            level = logging.INFO if dtype is None else logging.WARNING
             logger.log(level, "engine %s is not used: %s", engine.name, reason)
-    raise InputError(
-        f"no engine can do this on device {device!r}; use a CPU or CUDA device.", parameter="device", value=device
-    )
+    text = f"no engine can do this on device {device!r}; use a CPU or CUDA device."
+    raise InputError(text, parameter="device", value=device)
 
 
-def _wrong_device(engine: Engine, device: str) -> str:
-    return f"it runs on {' and '.join(sorted(engine.devices))}, and these are on {device}"
-
-
-def _kind(tensors: bool) -> str:
-    return "tensors" if tensors else "NumPy arrays"
+def _objection(
+    engine: Engine, device: str, n_em_iter: int, slack: float, tensors: bool | None, dtype: str | None
+) -> str | None:
+    """Why the engine cannot do the work, or None."""
+    if dtype is not None and engine.tensor_module is None:
+        return "it takes NumPy arrays, and these are tensors"
+    if device not in engine.devices:
+        return f"it runs on {' and '.join(sorted(engine.devices))}, and these are on {device}"
+    if dtype is not None:
+        known = ", ".join(sorted(engine.dtypes))
+        return None if dtype in engine.dtypes else f"it takes {known}, and these are {dtype}"
+    if tensors is not None and tensors != engine.tensors:
+        kinds = "NumPy arrays", "tensors"
+        return f"its row blocks are {kinds[engine.tensors]}, and these are {kinds[tensors]}"
+    if n_em_iter > 1 and not engine.several_iterations:
+        return f"it runs one iteration, and n_em_iter={n_em_iter}"
+    if slack < math.inf and not engine.transports:
+        return "it has no balanced or unbalanced E-step"
+    return None

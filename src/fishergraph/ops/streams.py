@@ -1,4 +1,4 @@
-"""Random streams whose draws are arrays of the library that the points are in."""
+"""Random streams whose draws are arrays of the library of the points."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fishergraph._errors import InputError
 
 
 def random_stream(rng: Any, like: Any) -> Any:
-    """The stream of a seed or generator whose draws go with the array `like`; a stream passes through."""
+    """The stream of a seed or generator whose draws are arrays like `like`; a stream is returned unchanged."""
     if not is_torch_array(like):
         return _generator(rng)
     from fishergraph.ops.torch_device import TensorStream

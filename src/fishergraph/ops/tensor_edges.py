@@ -1,8 +1,7 @@
-"""The ways into `TensorSets`: `tensor_sets` of what people have, and `edge_neighbourhoods` of edges on a device.
+"""Constructors of `TensorSets`: `tensor_sets` of edges or sets, `edge_neighbourhoods` of edges on a device.
 
-Nothing is copied that already is in compressed rows. The neighbourhoods follow `multiset.neighbourhoods` and the rules
-of `as_graph`, without a trip through the host: parallel edges add, an edge of weight zero is dropped, a self-loop is
-added once.
+Compressed rows are not copied. The neighbourhoods follow `multiset.neighbourhoods` and the rules of `as_graph`, on the
+device: parallel edges add, an edge of weight zero is dropped, a self-loop is added once.
 """
 
 from __future__ import annotations
@@ -10,23 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from fishergraph._errors import InputError, InputTypeError
+from fishergraph._errors import InputError
 from fishergraph._records import changed
 from fishergraph._validation import check_integer, look_up
 from fishergraph.multiset import WEIGHTS, LiftedSets, Multisets
-from fishergraph.ops.tensor_sets import TensorSets, check_range, check_sets
+from fishergraph.ops.tensor_sets import TensorSets, bad_input, bad_type, check_device, check_range, check_sets, shown
 
-_MOST_SETS = 2**28  # whose offsets take 2 GiB
+_MOST_SETS = 2**28  # their offsets take 2 GiB
 
 
 def tensor_sets(
     edges: Any, *, n_sets: int | None = None, n_points: int | None = None, weights: Tensor | None = None
 ) -> Any:
-    """Multisets on tensors; nothing is copied that already is in compressed rows.
+    """Multisets on tensors; compressed rows are not copied.
 
     Parameters
     ----------
@@ -55,12 +53,7 @@ def tensor_sets(
     2
     """
     if weights is not None and not isinstance(weights, Tensor):
-        raise InputTypeError(
-            parameter="weights",
-            expected="be a tensor",
-            got=f"{type(weights).__name__}",
-            advice="use torch.as_tensor",
-        )
+        raise bad_type("weights", "be a tensor", weights, "use torch.as_tensor")
     if isinstance(edges, LiftedSets):
         if weights is not None:
             raise InputError("lifted sets have weights of their own, got weights too; leave them out.")
@@ -71,32 +64,28 @@ def tensor_sets(
         _check_count("n_points", n_points, sets.n_points)
         return sets
     if not isinstance(edges, Tensor):
-        raise InputTypeError(
-            parameter="edges",
-            expected="be a (2, edge) tensor, an EdgeIndex, a sparse tensor, Multisets or TensorSets",
-            got=f"{type(edges).__name__}",
-            advice="convert it with torch.as_tensor",
+        raise bad_type(
+            "edges",
+            "be a (2, edge) tensor, an EdgeIndex, a sparse tensor, Multisets or TensorSets",
+            edges,
+            "convert it with torch.as_tensor",
         )
     return _from_edge_index(edges, n_sets, n_points, weights)
 
 
-def _check_count(name: str, asked: int | None, found: int) -> None:
-    if asked is not None and asked != found:
-        raise InputError(
-            parameter=name,
-            expected=f"be {found}, as the edges say",
-            got=f"{asked!r}",
-            advice="leave it out",
-        )
+def _check_count(name: str, count: int | None, n: int) -> None:
+    if count is not None and count != n:
+        raise bad_input(name, f"be {n}, as the edges say", repr(count), "leave it out")
 
 
 def _from_compressed(edges: Any, weights: Tensor | None) -> TensorSets:
-    """Of sets that know their own sizes."""
+    """The sets of compressed or sparse input, which have a number of sets and points."""
     if isinstance(edges, TensorSets):
         return check_sets(edges if weights is None else edges.weighted(weights))
     if isinstance(edges, Multisets):
         arrays = [
-            None if a is None else torch.from_numpy(_own(a)) for a in (edges.indptr, edges.indices, edges.weights)
+            None if a is None else torch.from_numpy(a if a.flags.writeable else a.copy())
+            for a in (edges.indptr, edges.indices, edges.weights)
         ]
         return check_sets(TensorSets(arrays[0], arrays[1], arrays[2] if weights is None else weights, edges.n_points))  # type: ignore
     if weights is not None:
@@ -104,19 +93,11 @@ def _from_compressed(edges: Any, weights: Tensor | None) -> TensorSets:
     return _from_sparse(edges)
 
 
-def _own(array: np.ndarray) -> np.ndarray:
-    """The array, copied where it is read-only: torch has no read-only tensors."""
-    return array if array.flags.writeable else array.copy()
-
-
 def _from_sparse(matrix: Tensor) -> TensorSets:
     """Rows are sets; CSR without a copy, the others sorted once."""
     if matrix.ndim != 2 or matrix.layout not in (torch.sparse_csr, torch.sparse_csc, torch.sparse_coo):
-        raise InputError(
-            parameter="a sparse tensor",
-            expected="be a COO, CSR or CSC matrix",
-            got=f"{matrix.layout} of {tuple(matrix.shape)}",
-            advice="convert it",
+        raise bad_input(
+            "a sparse tensor", "be a COO, CSR or CSC matrix", f"{matrix.layout} of {tuple(matrix.shape)}", "convert it"
         )
     n_sets, n_points = matrix.shape
     if matrix.layout == torch.sparse_csr:
@@ -133,11 +114,11 @@ def _from_sparse(matrix: Tensor) -> TensorSets:
 def _from_edge_index(edges: Tensor, n_sets: int | None, n_points: int | None, weights: Tensor | None) -> TensorSets:
     """Sources are points, targets are sets (PyG's flow)."""
     if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype not in (torch.int32, torch.int64):
-        raise InputError(
-            parameter="edges",
-            expected="be int32 or int64 of shape (2, edge)",
-            got=f"{tuple(edges.shape)} of {edges.dtype}",
-            advice="stack sources and targets",
+        raise bad_input(
+            "edges",
+            "be int32 or int64 of shape (2, edge)",
+            f"{tuple(edges.shape)} of {edges.dtype}",
+            "stack sources and targets",
         )
     size: Sequence[int | None] = getattr(edges, "sparse_size", lambda: (None, None))()
     in_order = getattr(edges, "is_sorted_by_col", False)
@@ -149,19 +130,14 @@ def _from_edge_index(edges: Tensor, n_sets: int | None, n_points: int | None, we
     n_points = check_range(points, size[0] if n_points is None else n_points, "sources")
     n_sets = check_range(targets, size[1] if n_sets is None else n_sets, "targets")
     if weights is not None and weights.shape != points.shape:
-        raise InputError(
-            parameter="weights",
-            expected=f"hold one number for each of the {len(points)} edges",
-            got=f"shape {tuple(weights.shape)}",
-            advice="pass them in the order of the edges",
+        raise bad_input(
+            "weights",
+            f"hold one number for each of the {len(points)} edges",
+            f"shape {tuple(weights.shape)}",
+            "pass them in the order of the edges",
         )
-    if weights is not None and weights.device != edges.device:
-        raise InputError(
-            parameter="weights",
-            expected=f"be on {edges.device} like the edges",
-            got=f"{weights.device}",
-            advice="move them there",
-        )
+    if weights is not None:
+        check_device(weights, edges.device, "weights", "the edges")
     if in_order:
         borders = torch.arange(n_sets + 1, device=edges.device, dtype=targets.dtype)
         return check_sets(TensorSets(torch.searchsorted(targets.contiguous(), borders), points, weights, n_points))
@@ -192,7 +168,10 @@ def edge_neighbourhoods(
     undirected: bool = False,
     dtype: torch.dtype = torch.float32,
 ) -> TensorSets:
-    """N(v), with v itself when `closed`; an edge's source enters the set of its target. `dtype` is of the points."""
+    """N(v), with v itself if `closed`; the source of an edge is a member of the set of its target.
+
+    `dtype` is that of the points.
+    """
     source, target = check_edges(edge_index, edge_weights, n_nodes)
     edges = _merge(target.long() * n_nodes + source.long(), edge_weights, "sum")
     if edges.weights is not None:
@@ -208,49 +187,39 @@ def edge_neighbourhoods(
     borders = torch.arange(n_nodes + 1, device=edges.keys.device) * n_nodes
     indices = (edges.keys % n_nodes).to(torch.int32 if n_nodes < 2**31 else torch.int64)
     sets = TensorSets(torch.searchsorted(edges.keys, borders), indices, edges.weights, n_nodes)
-    return sets.weighted(WEIGH[_known_rule(weights)](sets, dtype))
-
-
-def _known_rule(weights: str | None) -> str:
-    name = "edge" if weights is None else weights
-    look_up(WEIGHTS, name, "weights")
-    return name
+    rule = "edge" if weights is None else weights
+    look_up(WEIGHTS, rule, "weights")
+    return sets.weighted(WEIGH[rule](sets, dtype))
 
 
 def check_edges(edge_index: Tensor, weights: Tensor | None, n_nodes: int) -> Tensor:
-    """The edges, or the sentence that says what is wrong with them."""
+    """The edges, or an error if they are invalid."""
     if edge_index.ndim != 2 or edge_index.shape[0] != 2 or edge_index.is_floating_point() or edge_index.is_complex():
-        raise InputError(
-            parameter="edge_index",
-            expected="be integers of shape (2, E)",
-            got=f"{tuple(edge_index.shape)} of {edge_index.dtype}",
-            advice="stack sources and targets",
+        raise bad_input(
+            "edge_index",
+            "be integers of shape (2, E)",
+            f"{tuple(edge_index.shape)} of {edge_index.dtype}",
+            "stack sources and targets",
         )
     if edge_index.shape[1]:
         low, high = (int(end) for end in torch.aminmax(edge_index))
         if low < 0 or high >= n_nodes:
             bad = high if low >= 0 else low
-            raise InputError(
-                parameter="edge endpoints",
-                expected=f"be nodes 0 to {n_nodes - 1}, the rows of X",
-                got=f"{bad}",
-                advice="repair the edge",
+            raise bad_input(
+                "edge endpoints", f"be nodes 0 to {n_nodes - 1}, the rows of X", f"{bad}", "repair the edge"
             )
     if weights is not None and (weights.shape != edge_index.shape[1:] or not weights.is_floating_point()):
-        raise InputError(
-            parameter="edge weights",
-            expected=f"be floats of shape ({edge_index.shape[1]},)",
-            got=f"{weights.dtype} of {tuple(weights.shape)}",
-            advice="pass one per edge",
+        raise bad_input(
+            "edge weights", f"be floats of shape ({edge_index.shape[1]},)", shown(weights), "pass one per edge"
         )
     if weights is not None and not bool((torch.isfinite(weights) & (weights >= 0)).all()):
         bad = int(torch.nonzero(~(torch.isfinite(weights) & (weights >= 0)))[0])
-        raise InputError(
-            parameter="edge weights",
-            expected="be finite and not negative",
-            got=f"{float(weights[bad]):g} on edge {int(edge_index[0, bad])} -> {int(edge_index[1, bad])} "
+        raise bad_input(
+            "edge weights",
+            "be finite and not negative",
+            f"{float(weights[bad]):g} on edge {int(edge_index[0, bad])} -> {int(edge_index[1, bad])} "
             "(the first bad one)",
-            advice="repair or drop such edges",
+            "repair or drop such edges",
         )
     return edge_index
 
@@ -264,13 +233,13 @@ def _merge(keys: Tensor, weights: Tensor | None, rule: str, *, ones: bool = True
         return _Edges(keys, counts.float() if len(keys) and int(counts.max()) > 1 else None)
     keys, order = torch.sort(keys, stable=True)
     kinds, counts = torch.unique_consecutive(keys, return_counts=True)
-    # Sums over sorted runs have one order; scattered additions on a card have none.
+    # Sums over sorted runs have a fixed order; scattered additions on a GPU do not.
     merged = weights[order] if len(kinds) == len(keys) else torch.segment_reduce(weights[order], rule, lengths=counts)
     return _Edges(kinds, merged)
 
 
 def _with_loops(edges: _Edges, n_nodes: int) -> _Edges:
-    """The edges with (v, v), of weight one, for every v that has none."""
+    """The edges with (v, v), of weight one, for every v without a self-loop."""
     loops = torch.arange(n_nodes, device=edges.keys.device) * (n_nodes + 1)
     missing = loops[~torch.isin(loops, edges.keys[edges.keys % (n_nodes + 1) == 0])]
     keys, order = torch.sort(torch.cat([edges.keys, missing]))
@@ -282,13 +251,13 @@ def _with_loops(edges: _Edges, n_nodes: int) -> _Edges:
 def _symmetric(sets: TensorSets, dtype: torch.dtype) -> Tensor:
     """a_vu = w_vu / √(d_v d_u), with d_v the weight v receives and d_u the weight u sends; float64 for such points."""
     received, sent = _received(sets), sent_weights(sets)
-    given = torch.float32 if sets.weights is None else sets.weights.dtype
-    given = torch.float64 if dtype == torch.float64 else given
-    kind = torch.promote_types(given, torch.float32)
-    # The inner one for the gradient: the slope of 1/√d at zero is no number, and 0 · NaN is none either.
+    result = torch.float32 if sets.weights is None else sets.weights.dtype
+    result = torch.float64 if dtype == torch.float64 else result
+    kind = torch.promote_types(result, torch.float32)
+    # The inner `where` is for the gradient: the slope of 1/√d at zero is infinite, and 0 · ∞ is NaN.
     left, right = (torch.where(d > 0, torch.where(d > 0, d, 1.0).rsqrt(), 0.0).to(kind) for d in (received, sent))
     scaled = right[sets.indices.long()] * left[sets.rows]
-    return scaled if sets.weights is None else (scaled * sets.weights).to(given)
+    return scaled if sets.weights is None else (scaled * sets.weights).to(result)
 
 
 def _received(sets: TensorSets) -> Tensor:
@@ -315,19 +284,14 @@ def moved_sets(sets: Multisets | LiftedSets, device: torch.device) -> Any:
 
 
 def given_sets(sets: TensorSets, n_rows: int, device: torch.device) -> TensorSets:
-    """Prepared multisets, checked: one for each row of X, over these rows."""
+    """Multisets of a caller, checked: one for each row of X, over these rows."""
     if sets.device != device:
-        raise InputError(
-            parameter="graph",
-            expected=f"be on {device}, where X is",
-            got=f"{sets.device}",
-            advice="move it with .to(X.device)",
-        )
+        raise bad_input("graph", f"be on {device}, where X is", sets.device, "move it with .to(X.device)")
     if sets.n_sets != n_rows or sets.n_points != n_rows:
-        raise InputError(
-            parameter="graph",
-            expected=f"hold one multiset for each of the {n_rows} rows of X, over these rows",
-            got=f"{sets.n_sets} over {sets.n_points}",
-            advice="pass the sets of these rows",
+        raise bad_input(
+            "graph",
+            f"hold one multiset for each of the {n_rows} rows of X, over these rows",
+            f"{sets.n_sets} over {sets.n_points}",
+            "pass the sets of these rows",
         )
     return check_sets(sets)

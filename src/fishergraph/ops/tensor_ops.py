@@ -1,4 +1,4 @@
-"""The tensor face of an engine: its operations on whole tensors as one record, and the choice of an engine for them."""
+"""The operations of an engine on whole tensors as one record, and the choice of an engine for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fishergraph.config import engine_setting
-from fishergraph.ops.engine import choose_operations, find_engine
+from fishergraph.ops.engine import choose_engine, find_engine
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class TensorOps:
     attend(points, logs, sets, anchors, prior, by_entry, wide) → means, mass, log_total; the means are in the dtype of
         the points, or when `wide` in that of the logs, in which sums are kept
     attend_backward(points, logs, sets, anchors, prior, by_entry, means, log_total, grad_means, grad_mass, need_weights)
-        → grad_points, grad_logs, grad_weights or None, grad_anchors; means of None are computed again, at best by
-        blocks
+        → grad_points, grad_logs, grad_weights or None, grad_anchors; means of None are computed again
     score(points, means, sets) → (entry, anchor); score_backward(points, means, sets, grad) → grad_points, grad_means
-    em(points, logs, sets, anchors, variance, prior, n_em_iter, bias) → means, mass, or None if several iterations
-        have no program of their own
-    unit_rows(x) → x / ‖x‖ and 1 / ‖x‖ by rows; unit_rows_backward(units, scales, grad) → grad_x; None is autograd's way
-    head, head_backward, keeps_phi : a layer with a linear head as one operator (`linear_head`); None goes through φ
+    em(points, logs, sets, anchors, variance, prior, n_em_iter, bias) → means, mass, or None if the engine has no
+        kernel for several iterations
+    unit_rows(x) → x / ‖x‖ and 1 / ‖x‖ by rows; unit_rows_backward(units, scales, grad) → grad_x; None leaves both to
+        autograd
+    head, head_backward, keeps_phi : a layer with a linear head as one operator (`linear_head`); None computes φ
     """
 
     posterior: Callable[..., Tensor]
@@ -47,7 +47,7 @@ class TensorOps:
 
 
 _loaded: dict[str, TensorOps] = {}
-# The engines that were chosen, by (name, device, dtype), and those that are no fallback.
+# The chosen engines, by (name, device, dtype), and the preferred ones.
 _choices: dict[tuple[str | None, str, torch.dtype], str] = {}
 _PREFERRED = {"cpu": "numba", "cuda": "triton"}
 
@@ -61,7 +61,7 @@ def tensor_ops(engine: str) -> TensorOps:
 
 
 def tensor_engine(name: str | None, tensor: Tensor) -> str:
-    """The name of the engine for such a tensor: the named or configured one, or the first; see `choose_operations`."""
+    """The name of the engine for such a tensor: the named or configured one, or the first able one."""
     return _constant_choice(name, tensor.device.type, tensor.dtype)
 
 
@@ -70,7 +70,7 @@ def _constant_choice(name: str | None, device: str, dtype: torch.dtype) -> str:
     key = (engine_setting.get() if name is None else name, device, dtype)
     chosen = _choices.get(key)
     if chosen is None:
-        chosen = choose_operations(key[0], device, str(dtype).removeprefix("torch.")).name
+        chosen = choose_engine(key[0], device=device, dtype=str(dtype).removeprefix("torch.")).name
         if chosen in (key[0], _PREFERRED.get(device)):  # a fallback is logged every time
             _choices[key] = chosen
     return chosen
@@ -82,17 +82,19 @@ def work_type(dtype: torch.dtype) -> torch.dtype:
 
 
 def wide_type(device: torch.device) -> torch.dtype:
-    """The widest float of a device: what long sums are added in."""
+    """The widest float of a device, for long sums."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
-def once_only(name: str) -> Any:
-    """A backward that raises: the gradient of a compiled operator has no derivative."""
+def needs_gradient(*tensors: Tensor | None) -> bool:
+    """Whether autograd will ask for the gradient of one of these tensors."""
+    return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+
+
+def once_only(name: str, advice: str = "use config_context(engine='torch') for second derivatives") -> Any:
+    """A backward function that raises: the gradient of a compiled operator has no derivative."""
 
     def backward(ctx: Any, *grads: Tensor) -> None:
-        raise NotImplementedError(
-            f"the gradient of {name} by compiled kernels cannot be differentiated again; "
-            "use config_context(engine='torch') for second derivatives."
-        )
+        raise NotImplementedError(f"the gradient of {name} cannot be differentiated again; {advice}.")
 
     return backward

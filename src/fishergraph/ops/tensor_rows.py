@@ -1,4 +1,4 @@
-"""Rows on a device: dense blocks of a matrix that is not there, or not dense, and the distinct rows of one."""
+"""Rows on a device: dense blocks of a matrix in host memory or of a sparse one, and distinct rows."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from torch import Tensor
 
 from fishergraph._arrays import EXACT_IN_SINGLE, check_integers
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph.ops.tensor_sets import TensorSets
+from fishergraph.ops.tensor_sets import TensorSets, bad_input
 from fishergraph.ops.torch_device import to_numpy
 
 
 def check_tensor(X: Tensor, device: torch.device) -> Tensor:
     """X as a float matrix on the device, dense or in compressed rows; float64 is kept, the rest becomes float32."""
     if X.device != device:
-        raise InputError(
-            parameter="X",
-            expected=f"be on the device of the estimator, {device}",
-            got=f"a tensor on {X.device}",
-            advice=f"set device={X.device.type!r}, or move X",
+        raise bad_input(
+            "X",
+            f"be on the device of the estimator, {device}",
+            f"a tensor on {X.device}",
+            f"set device={X.device.type!r}, or move X",
         )
     if X.layout not in (torch.strided, torch.sparse_csr):
         raise InputTypeError(
@@ -38,11 +38,8 @@ def check_tensor(X: Tensor, device: torch.device) -> Tensor:
             value=X.dtype,
         )
     if X.ndim != 2 or 0 in X.shape:
-        raise InputError(
-            parameter="X",
-            expected="have the shape (node, feature) with at least one of each",
-            got=f"{tuple(X.shape)}",
-            advice="reshape it",
+        raise bad_input(
+            "X", "have the shape (node, feature) with at least one of each", f"{tuple(X.shape)}", "reshape it"
         )
     if X.layout == torch.sparse_csr:
         check_csr(X, "X")
@@ -61,37 +58,27 @@ def _as_floats(X: Tensor) -> Tensor:
 
 
 def check_csr(X: Tensor, name: str) -> None:
-    """Raise where the offsets or columns of a sparse CSR matrix point outside: kernels and torch trust them."""
+    """Raise if the offsets or columns of a sparse CSR matrix are out of range: kernels and torch do not check them."""
     indptr, columns, values = X.crow_indices(), X.col_indices(), X.values()
     if indptr.ndim != 1 or values.ndim != 1 or len(values) != len(columns):
-        raise InputError(
-            parameter=name,
-            expected="be a sparse CSR matrix of numbers",
-            got="one of blocks or batches",
-            advice="build it again",
-        )
+        raise bad_input(name, "be a sparse CSR matrix of numbers", "one of blocks or batches", "build it again")
     ends = (int(indptr[0]), int(indptr[-1]))
     if len(indptr) != X.shape[0] + 1 or ends != (0, len(columns)) or bool((torch.diff(indptr) < 0).any()):
-        raise InputError(
-            parameter=name,
-            expected=f"have row offsets that rise from 0 to its {len(columns)} values",
-            got=f"{ends[0]} to {ends[1]}",
-            advice="build the tensor again",
+        raise bad_input(
+            name,
+            f"have row offsets that rise from 0 to its {len(columns)} values",
+            f"{ends[0]} to {ends[1]}",
+            "build the tensor again",
         )
     low, high = (int(end) for end in torch.aminmax(columns)) if len(columns) else (0, 0)
     if low < 0 or high >= X.shape[1]:
-        raise InputError(
-            parameter=name,
-            expected=f"have columns 0 to {X.shape[1] - 1}",
-            got=f"{low} to {high}",
-            advice="build the tensor again",
-        )
+        raise bad_input(name, f"have columns 0 to {X.shape[1] - 1}", f"{low} to {high}", "build the tensor again")
 
 
 class HostRows:
     """A NumPy or CSR matrix in host memory: `rows[block]` is a dense tensor on the device.
 
-    The block goes through page-locked memory, so that the host prepares the next one while this one travels.
+    The block is copied from page-locked memory, so that the host prepares the next one during the copy.
     """
 
     def __init__(self, matrix: Any, device: torch.device):
@@ -99,11 +86,11 @@ class HostRows:
         self.shape, self.dtype = matrix.shape, getattr(torch, matrix.dtype.name)
 
     def __getitem__(self, rows: Any) -> Tensor:
-        part = self.matrix[to_numpy(rows) if isinstance(rows, Tensor) else rows]
-        if not sp.issparse(part):
-            return self._send(np.ascontiguousarray(part))
-        indptr, indices, values = (self._send(array) for array in (part.indptr, part.indices, part.data))
-        return _dense(indptr, indices, values, part.shape)
+        block = self.matrix[to_numpy(rows) if isinstance(rows, Tensor) else rows]
+        if not sp.issparse(block):
+            return self._send(np.ascontiguousarray(block))
+        indptr, indices, values = (self._send(array) for array in (block.indptr, block.indices, block.data))
+        return _dense(indptr, indices, values, block.shape)
 
     def _send(self, array: np.ndarray) -> Tensor:
         tensor = torch.from_numpy(array if array.flags.writeable else array.copy())
@@ -122,20 +109,20 @@ class SparseRows:
     def __getitem__(self, rows: Any) -> Tensor:
         if isinstance(rows, slice):
             rows = torch.arange(self.shape[0], device=self.device)[rows]
-        part = self.sets.take(rows)
-        assert part.weights is not None
-        return _dense(part.indptr, part.indices, part.weights, (part.n_sets, self.shape[1]))
+        block = self.sets.take(rows)
+        assert block.weights is not None
+        return _dense(block.indptr, block.indices, block.weights, (block.n_sets, self.shape[1]))
 
 
 def _dense(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    """The dense matrix of compressed rows; entries that stand twice add."""
+    """The dense matrix of compressed rows; repeated entries add."""
     rows = torch.repeat_interleave(torch.diff(indptr), output_size=len(values))
     where = (rows.long(), indices.long())
     return torch.zeros(shape, dtype=values.dtype, device=values.device).index_put_(where, values, accumulate=True)
 
 
 def first_distinct(rows: Tensor) -> Tensor:
-    """The numbers of the rows that no earlier row equals, in order."""
+    """The indices of the rows that differ from all earlier rows, in order."""
     if len(rows) == 0:
         return torch.zeros(0, dtype=torch.int64, device=rows.device)
     kinds, kind = torch.unique(rows, dim=0, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Multisets as tensors on any device: compressed rows, and what kernels want to know about them, computed once."""
+"""Multisets as tensors on any device: compressed rows, and derived tensors that kernels read, computed once."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from fishergraph._errors import InputError, InputTypeError
 from fishergraph._parallel import cached_attribute
 from fishergraph.multiset.members import SetsOfPoints
 
-# A set with more members than this is a hub: it is cut into parts of this size, so that no program waits for one row.
+# A set with more members than this is a hub. It is cut into parts of this size, which programs share.
 HUB = 96
 # A very long set is cut finer: in float32 a sum of 96 equal members may be off by 1.5e-6, one of 32 by 5e-7.
 LONG, LONG_PART = 2**16, 32
 
 
 def outside_inference(function: Callable) -> Callable:
-    """The function outside inference mode: what it finds is kept, and a training may ask for it later."""
+    """The function outside inference mode: its result is cached, and training may read it later."""
 
     @wraps(function)
-    def run(*given: Any) -> Any:
+    def run(*args: Any) -> Any:
         if torch.compiler.is_compiling() or not torch.is_inference_mode_enabled():
-            return function(*given)
+            return function(*args)
         with torch.inference_mode(False):
-            return function(*given)
+            return function(*args)
 
     return run
 
 
 class Transpose(NamedTuple):
-    """For every point the sets it belongs to, as multisets without weights, and the original numbers of the entries."""
+    """For every point the sets it belongs to, as multisets without weights, and the original indices of the entries."""
 
     sets: TensorSets
     entries: Tensor
 
 
 class Hubs(NamedTuple):
-    """The large sets: their rows, offsets (hub + 1) into the parts, and of a part its row and entries."""
+    """The large sets: their rows, offsets (hub + 1) into the parts, and the row and entries of each part."""
 
     rows: Tensor
     offsets: Tensor
@@ -65,9 +65,9 @@ class TensorSets(SetsOfPoints):
 
     indptr : int64, (set + 1,); it need not start at zero, so a row block is a view.
     indices : int32 or int64, (entry,).
-    weights : float, (entry,), or None where every entry weighs one.
+    weights : float, (entry,), or None if every entry weighs one.
 
-    The transpose, the row of every entry and the hubs are found when they are first asked for, and kept.
+    The transpose, the row of every entry and the hubs are computed at their first use, and kept.
     """
 
     indptr: Tensor
@@ -78,15 +78,10 @@ class TensorSets(SetsOfPoints):
     _first: int = 0  # and its first row there
 
     def __post_init__(self) -> None:
-        for name in ("indptr", "indices", "weights"):  # a kernel reads them one after the other
+        for name in ("indptr", "indices", "weights"):  # kernels read consecutive elements
             tensor = getattr(self, name)
             if tensor is not None and not isinstance(tensor, Tensor):
-                raise InputTypeError(
-                    parameter=name,
-                    expected="be a tensor",
-                    got=f"{type(tensor).__name__}",
-                    advice="use torch.as_tensor",
-                )
+                raise bad_type(name, "be a tensor", tensor, "use torch.as_tensor")
             if tensor is not None and not tensor.is_contiguous():
                 object.__setattr__(self, name, tensor.contiguous())
 
@@ -105,7 +100,7 @@ class TensorSets(SetsOfPoints):
         other = TensorSets(
             self.indptr[start : stop + 1], self.indices, self.weights, self.n_points, whole, self._first + start
         )
-        return self._told(other, "sound", "weighed")
+        return self._share(other, "sound", "weighed")
 
     def take(self, rows: Tensor) -> TensorSets:
         """The sets of the given rows, in that order (copied)."""
@@ -117,77 +112,61 @@ class TensorSets(SetsOfPoints):
         return TensorSets(indptr, self.indices[entries], weights, self.n_points)
 
     def own_entries(self) -> TensorSets:
-        """As in `Multisets`."""
+        """The sets over their own entries, one point each, counted from zero in their order."""
         start, stop = int(self.indptr[0]), int(self.indptr[-1])
         weights = None if self.weights is None else self.weights[start:stop]
         entries = torch.arange(stop - start, dtype=self.indices.dtype, device=self.device)
         return TensorSets(self.indptr - start, entries, weights, stop - start)
 
     def weighted(self, weights: Tensor | None) -> TensorSets:
-        """The same sets with other weights; what is known of their shape is kept."""
+        """The same sets with other weights; the cached properties of their shape are kept."""
         other = TensorSets(self.indptr, self.indices, weights, self.n_points, self._whole, self._first)
-        return self._told(other, "sound", "transpose", "rows", "hubs", "n_entries")
+        return self._share(other, "sound", "transpose", "rows", "hubs", "n_entries")
 
-    def _told(self, other: TensorSets, *names: str) -> TensorSets:
-        """The other sets, which now know what these know under such names."""
+    def _share(self, other: TensorSets, *names: str) -> TensorSets:
+        """The other sets, with these cached properties of this one."""
         for name in names:
             if name in self.__dict__:
-                object.__setattr__(other, name, self.__dict__[name])  # a way that every compiler of PyTorch knows
+                object.__setattr__(other, name, self.__dict__[name])  # torch.compile supports this form
         return other
 
     def to(self, device: Any) -> TensorSets:
-        """The sets on another device; themselves where they are on it, with all that is known."""
+        """The sets on another device; these sets if they are on it."""
         if torch.empty(0, device=device).device == self.device:
             return self
         weights = None if self.weights is None else self.weights.to(device)
         other = TensorSets(self.indptr.to(device), self.indices.to(device), weights, self.n_points)
-        return self._told(other, "sound", "weighed")
+        return self._share(other, "sound", "weighed")
 
     def prepare(self) -> TensorSets:
-        """These sets, with all that kernels and gradients ask for found now, as `torch.compile` wants it."""
+        """These sets, with all cached properties computed now, as `torch.compile` requires."""
         for sets in (self, self.transpose.sets):
             _ = sets.sound, sets.weighed, sets.n_entries, sets.rows, sets.hubs
         return self
 
     @cached_attribute
     def sound(self) -> bool:
-        """True, or an error: a kernel checks nothing, and a wrong index would be an illegal access."""
+        """True, or an error: kernels do not check indices."""
         indptr, indices = self.indptr, self.indices
         if indptr.dtype != torch.int64 or indptr.ndim != 1 or len(indptr) < 1:
-            raise InputError(
-                parameter="indptr",
-                expected="be int64 of shape (set + 1,)",
-                got=f"{indptr.dtype} of {tuple(indptr.shape)}",
-                advice="cast it",
-            )
+            raise bad_input("indptr", "be int64 of shape (set + 1,)", shown(indptr), "cast it")
         if indices.dtype not in (torch.int32, torch.int64) or indices.ndim != 1:
-            raise InputError(
-                parameter="indices",
-                expected="be int32 or int64 of shape (entry,)",
-                got=f"{indices.dtype} of {tuple(indices.shape)}",
-                advice="cast them",
-            )
-        if indices.device != indptr.device:
-            raise InputError(
-                parameter="indices",
-                expected=f"be on {indptr.device} like indptr",
-                got=f"{indices.device}",
-                advice="move them there",
-            )
+            raise bad_input("indices", "be int32 or int64 of shape (entry,)", shown(indices), "cast them")
+        check_device(indices, indptr.device, "indices", "indptr")
         first, last = int(indptr[0]), int(indptr[-1])
         if first < 0 or last > len(indices) or bool((torch.diff(indptr) < 0).any()):
-            raise InputError(
-                parameter="indptr",
-                expected=f"rise from set to set up to at most the {len(indices)} indices",
-                got=f"{first} … {last}",
-                advice="count the members of each set with torch.cumsum",
+            raise bad_input(
+                "indptr",
+                f"rise from set to set up to at most the {len(indices)} indices",
+                f"{first} … {last}",
+                "count the members of each set with torch.cumsum",
             )
         check_range(indices[first:last], self.n_points, "members")
         return True
 
     @cached_attribute
     def weighed(self) -> bool:
-        """True, or an error: there is one weight for each entry, finite and not negative, or there are none."""
+        """True, or an error: there is one weight for each entry, finite and not negative, or no weights."""
         check_weights(self)
         if self.weights is not None:
             check_values(self.weights)
@@ -248,7 +227,7 @@ class TensorSets(SetsOfPoints):
         )
 
     def cut(self, first: int, last: int) -> TensorSets:
-        """The sets first … last − 1 with entries of their own, counted from zero."""
+        """The sets first … last − 1, with entries that start at zero."""
         if first == 0 and last == self.n_sets and self.n_entries == self.indices.shape[0]:
             return self
         indptr = self.indptr[first : last + 1]
@@ -257,7 +236,7 @@ class TensorSets(SetsOfPoints):
         return TensorSets(indptr - start, self.indices[start:stop], weights, self.n_points)
 
     def pack(self, *, transpose: bool) -> list[Tensor]:
-        """What kernels read of the shape of these sets, as plain tensors (weights apart); `unpack` is the way back."""
+        """These sets without weights as a list of tensors, for operators; `unpack` is the inverse."""
         packed = [self.indptr, self.indices, *self.hubs]
         if transpose:
             back = self.transpose
@@ -266,7 +245,7 @@ class TensorSets(SetsOfPoints):
 
 
 def unpack(packed: Sequence[Tensor], weights: Tensor | None, n_points: int) -> TensorSets:
-    """The sets that were packed; all entries are theirs, counted from zero."""
+    """The inverse of `pack`, of sets whose entries start at zero."""
     sets = TensorSets(packed[0], packed[1], weights, n_points)
     sets.__dict__.update(hubs=Hubs(*packed[2:7]), n_entries=packed[1].shape[0])
     if len(packed) > 7:
@@ -289,54 +268,56 @@ def _offsets(sizes: Tensor) -> Tensor:
     return offsets
 
 
-def check_range(numbers: Tensor, given: int | None, what: str) -> int:
-    """The given count, or the largest number plus one; no number may lie outside."""
-    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, -1)
-    count = high + 1 if given is None else int(given)
+def bad_input(parameter: str, expected: str, got: object, advice: str) -> InputError:
+    """The error "parameter must expected, got …; advice."."""
+    return InputError(parameter=parameter, expected=expected, got=str(got), advice=advice)
+
+
+def bad_type(parameter: str, expected: str, value: object, advice: str) -> InputTypeError:
+    """The same for a value of a wrong type."""
+    return InputTypeError(parameter=parameter, expected=expected, got=type(value).__name__, advice=advice)
+
+
+def check_device(tensor: Tensor, device: torch.device, name: str, like: str) -> None:
+    """Raise unless the tensor is on that device."""
+    if tensor.device != device:
+        raise bad_input(name, f"be on {device} like {like}", tensor.device, "move it there")
+
+
+def shown(tensor: Tensor) -> str:
+    """The dtype and shape of a tensor in a message."""
+    return f"{tensor.dtype} of {tuple(tensor.shape)}"
+
+
+def check_range(indices: Tensor, n: int | None, what: str) -> int:
+    """n, or the largest index plus one if it is None; no index may lie outside."""
+    low, high = (int(indices.min()), int(indices.max())) if len(indices) else (0, -1)
+    count = high + 1 if n is None else int(n)
     if low < 0 or high >= count:
-        raise InputError(
-            parameter=f"{what} of the edges",
-            expected=f"be 0 … {count - 1}",
-            got=f"{low} … {high}",
-            advice="number the nodes by rows",
-        )
+        raise bad_input(f"{what} of the edges", f"be 0 … {count - 1}", f"{low} … {high}", "number the nodes by rows")
     return count
 
 
 def check_sets(sets: TensorSets) -> TensorSets:
-    """The sets themselves, or an error that says what is wrong with their shape or their weights."""
+    """The sets, or an error if their shape or their weights are invalid."""
     _ = sets.sound, sets.weighed
     return sets
 
 
 def check_values(weights: Tensor) -> None:
-    """Raise unless the weights are not negative and their sums stay in float32's range."""
+    """Raise unless the weights are not negative and small enough for sums in float32."""
     if not bool(((weights >= 0) & (weights <= 1e30)).all()):
         ends = "minimum {:g} and maximum {:g}".format(*map(float, torch.aminmax(weights.detach())))
-        raise InputError(
-            parameter="weights",
-            expected="be finite and at least 0",
-            got=f"{ends} (1e+30 at most)",
-            advice="clip or drop them",
-        )
+        raise bad_input("weights", "be finite and at least 0", f"{ends} (1e+30 at most)", "clip or drop them")
 
 
 def check_weights(sets: TensorSets) -> None:
-    """Raise unless there is one float for each entry, on the same device; their values are not looked at."""
+    """Raise unless there is one float for each entry, on the same device; their values are not checked."""
     weights, n_entries = sets.weights, len(sets.indices)
     if weights is None:
         return
     if weights.shape != sets.indices.shape or not weights.is_floating_point():
-        raise InputError(
-            parameter="weights",
-            expected=f"hold one float for each of the {n_entries} entries",
-            got=f"{weights.dtype} of {tuple(weights.shape)}",
-            advice="pass such weights",
+        raise bad_input(
+            "weights", f"hold one float for each of the {n_entries} entries", shown(weights), "pass such weights"
         )
-    if weights.device != sets.device:
-        raise InputError(
-            parameter="weights",
-            expected=f"be on {sets.device} like the sets",
-            got=f"{weights.device}",
-            advice="move them there",
-        )
+    check_device(weights, sets.device, "weights", "the sets")

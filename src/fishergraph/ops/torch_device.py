@@ -1,4 +1,4 @@
-"""Tensors on a device: finding it, drawing on it, the precision of its products, and the memory it has left."""
+"""Tensors on a device: the device itself, random streams, the precision of products, and free memory."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fishergraph._errors import InputError, MissingDevice
+from fishergraph._errors import MissingDevice
 from fishergraph.device import Workspace
+from fishergraph.ops.tensor_sets import bad_input
 from fishergraph.ops.torch_threads import torch_threads
 
-# What float32 products may be rounded to on their way in; sums are float32 always.
+# To what the factors of float32 products may be rounded; sums are always float32.
 PRECISIONS = {"float32": "ieee", "tf32": "tf32", "bf16": "tf32"}
 
 
@@ -28,13 +29,8 @@ def find_device(name: str) -> torch.device:
         raise MissingDevice(device=name, reason=f"torch {torch.__version__} finds no CUDA device")
     count = torch.cuda.device_count()
     if device.index is not None and device.index >= count:
-        known = ", ".join(repr(f"cuda:{number}") for number in range(count))
-        raise InputError(
-            parameter="device",
-            expected=f"be one of 'cpu', 'cuda', {known} here",
-            got=f"{name!r}",
-            advice="choose one of these",
-        )
+        present = ", ".join(repr(f"cuda:{number}") for number in range(count))
+        raise bad_input("device", f"be one of 'cpu', 'cuda', {present} here", repr(name), "choose one of these")
     return torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
 
 
@@ -61,16 +57,15 @@ def _empty(shape: tuple[int, ...], dtype: torch.dtype, *, device: torch.device) 
 
 
 def to_numpy(tensor: Tensor) -> np.ndarray:
-    """The tensor as a NumPy array, copied only where it is on a card."""
+    """The tensor as a NumPy array, copied only from a GPU."""
     return tensor.detach().cpu().numpy()
 
 
 @contextmanager
 def working(device: torch.device, precision: str, n_jobs: int | None = None) -> Iterator[None]:
-    """No gradients, this card current, threads as `n_jobs` says, and float32 products rounded as `precision` says; all
-    restored afterwards."""
-    on_card = torch.cuda.device(device) if device.type == "cuda" else torch.no_grad()
-    with torch.no_grad(), on_card, _products(PRECISIONS[precision]), torch_threads(n_jobs):
+    """Disable gradients and set the current GPU, the threads and the precision of float32 products, for a while."""
+    current = torch.cuda.device(device) if device.type == "cuda" else torch.no_grad()
+    with torch.no_grad(), current, _products(PRECISIONS[precision]), torch_threads(n_jobs):
         yield
 
 
@@ -78,7 +73,7 @@ def working(device: torch.device, precision: str, n_jobs: int | None = None) -> 
 def _products(mode: str) -> Iterator[None]:
     """cuBLAS's float32 products in "ieee" or "tf32"."""
     settings: Any = torch.backends.cuda.matmul
-    # torch 2.9 has the new switch, and raises where both are used.
+    # torch 2.9 has the new switch, and raises if both are used.
     name, value = ("fp32_precision", mode) if hasattr(settings, "fp32_precision") else ("allow_tf32", mode == "tf32")
     before = getattr(settings, name)
     setattr(settings, name, value)
@@ -89,7 +84,7 @@ def _products(mode: str) -> Iterator[None]:
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """What a card can still give: the free memory and what torch holds back unused; None for the CPU."""
+    """The memory of a GPU that is free or that torch has reserved and not used; None for the CPU."""
     if device.type != "cuda":
         return None
     held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
@@ -97,7 +92,7 @@ def free_bytes(device: torch.device) -> int | None:
 
 
 class TensorStream:
-    """The draws of a NumPy generator that a fit makes, made on a device instead; the seed comes from NumPy."""
+    """The draws of a fit, made on a device; the seed comes from a NumPy generator."""
 
     def __init__(self, seed: Any, device: torch.device):
         rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
@@ -109,6 +104,6 @@ class TensorStream:
         return torch.randperm(n, generator=self.generator, device=self.device)
 
     def integers(self, high: int, size: int | None = None) -> Tensor:
-        """Whole numbers below `high`."""
+        """Integers below `high`."""
         shape = () if size is None else (size,)
         return torch.randint(high, shape, generator=self.generator, device=self.device)

@@ -1,4 +1,4 @@
-"""How many threads PyTorch's operators use on the CPU while a call of this library lasts."""
+"""The number of threads of PyTorch's operators on the CPU during a call of this library."""
 
 from __future__ import annotations
 
@@ -16,18 +16,16 @@ from fishergraph._validation import check_n_jobs
 
 T = TypeVar("T")
 _state = {"inside": 0, "before": 0, "forked": False}
-_lock, _own = Lock(), local()
+_lock, _thread = Lock(), local()
 
 
 @contextmanager
 def torch_threads(n_jobs: int | None) -> Iterator[None]:
-    """Hold the compiled loops to the threads of `n_jobs`, and PyTorch's own operators to one where it is a number.
+    """Limit the compiled loops to `n_jobs` threads, and PyTorch's operators to one thread if it is a positive number.
 
-    PyTorch's sums and thin products round differently with another number of threads, so one of them is what keeps
-    the promise that any `n_jobs` gives the same result. None and −1, every core, leave PyTorch as it is.
-
-    In a forked child PyTorch has one thread in any case: it inherits OpenMP's pool without its threads, and would wait
-    for them.
+    PyTorch's sums and thin products round differently with another number of threads; with one thread any `n_jobs`
+    gives the same result. None and −1, every core, leave PyTorch as it is. In a forked child PyTorch always has one
+    thread: it inherits OpenMP's pool without its threads, and would wait for them.
     """
     one = _state["forked"] or (n_jobs is not None and n_jobs > 0)
     with nullcontext() if n_jobs is None else at_most(n_jobs), _one_thread() if one else nullcontext():
@@ -47,8 +45,8 @@ def bounded(method: Callable[..., T]) -> Callable[..., T]:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Give PyTorch one thread, and afterwards what it had before the first of the callers that are inside."""
-    if getattr(_own, "inside", False):
+    """Give PyTorch one thread, and restore the number that it had before the first of the nested callers."""
+    if getattr(_thread, "inside", False):
         yield
         return
     with _lock:
@@ -56,19 +54,19 @@ def _one_thread() -> Iterator[None]:
             _state["before"] = torch.get_num_threads()
         _state["inside"] += 1
         torch.set_num_threads(1)
-    _own.inside = True
+    _thread.inside = True
     try:
         yield
     finally:
-        _own.inside = False
+        _thread.inside = False
         with _lock:
-            _state["inside"] = max(_state["inside"] - 1, 0)  # a child that was forked inside begins at zero
-            # OpenMP keeps a number per thread: each caller restores that of its own.
+            _state["inside"] = max(_state["inside"] - 1, 0)  # a child that was forked here starts at zero
+            # OpenMP keeps a number per thread: each caller restores that of its thread.
             torch.set_num_threads(_state["before"])
 
 
 def _begin_child() -> None:
-    """A forked child is inside no call of another thread."""
+    """A forked child has none of the calls of other threads."""
     global _lock
     _lock = Lock()
     _state.update(inside=0, forked=True)

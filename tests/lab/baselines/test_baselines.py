@@ -1,4 +1,4 @@
-"""Every baseline: one interface, the same answer for the same seed, and no look at labels that are not given."""
+"""Every baseline: one interface, the same answer for the same seed, and no hidden label is used."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Problem:
         same = codes[:, None] == codes[None, :]
         ends = np.nonzero(np.triu(rng.random((n_nodes, n_nodes)) < np.where(same, 0.2, 0.01), 1))
         self.graph = undirected_graph(*ends, n_nodes)
-        own = np.arange(n_features) % n_classes == codes[:, None]
-        self.X = sp.csr_array((rng.random((n_nodes, n_features)) < np.where(own, 0.5, 0.1)).astype(np.float32))
+        typical = np.arange(n_features) % n_classes == codes[:, None]
+        self.X = sp.csr_array((rng.random((n_nodes, n_features)) < np.where(typical, 0.5, 0.1)).astype(np.float32))
         self.y = np.array(["ant", "bee", "cat"])[codes]
         self.train, self.val, self.test = np.arange(60), np.arange(60, 100), np.arange(100, n_nodes)
 
@@ -132,11 +132,11 @@ def test_unknown_names_and_settings_list_the_known_ones():
     ],
 )
 def test_bad_input(change, message):
-    given = {"X": PROBLEM.X, "y": PROBLEM.y, "graph": PROBLEM.graph, "train": PROBLEM.train, "val": PROBLEM.val}
-    given |= change
-    X, y = given.pop("X"), given.pop("y")
+    arguments = {"X": PROBLEM.X, "y": PROBLEM.y, "graph": PROBLEM.graph, "train": PROBLEM.train, "val": PROBLEM.val}
+    arguments |= change
+    X, y = arguments.pop("X"), arguments.pop("y")
     with pytest.raises(ValueError, match=message):
-        baseline("sgc").fit(X, y, **given)
+        baseline("sgc").fit(X, y, **arguments)
 
 
 def test_graph_or_features_alone_are_enough_where_no_more_is_read():

@@ -102,21 +102,21 @@ class _Counter:
 
 
 def walks(A, n_walks, length, p, q, seed=0):
-    found = _Walks(A, n_walks, length, p, q, seed)
-    found.bar = _Counter()
-    sentences = [[int(name) for name in walk] for walk in found]
-    assert found.bar.count == len(sentences) == found.count
+    result = _Walks(A, n_walks, length, p, q, seed)
+    result.bar = _Counter()
+    sentences = [[int(name) for name in walk] for walk in result]
+    assert result.bar.count == len(sentences) == result.count
     return sentences
 
 
 def test_walks_follow_edges_from_every_node():
-    found = walks(A, 5, 8, 0.5, 2.0)
-    assert sorted(walk[0] for walk in found) == sorted(list(range(12)) * 5)
-    for walk in found:
+    result = walks(A, 5, 8, 0.5, 2.0)
+    assert sorted(walk[0] for walk in result) == sorted(list(range(12)) * 5)
+    for walk in result:
         assert len(walk) == (1 if walk[0] == 11 else 8)
         assert all(A[u, x] > 0 for u, x in pairwise(walk))
-    assert found == walks(A, 5, 8, 0.5, 2.0)
-    assert found != walks(A, 5, 8, 0.5, 2.0, seed=1)
+    assert result == walks(A, 5, 8, 0.5, 2.0)
+    assert result != walks(A, 5, 8, 0.5, 2.0, seed=1)
 
 
 @pytest.mark.parametrize(("p", "q"), [(1.0, 1.0), (0.25, 4.0), (4.0, 0.5)])

@@ -8,18 +8,18 @@ import pytest
 
 from fishergraph.lab.experiments.plan import COMPONENTS, FINAL, Column, by_key, status
 from fishergraph.lab.experiments.report import COLUMNS
-from fishergraph.lab.experiments.rows import new_row
 from fishergraph.lab.experiments.specs import SEARCH_SEED, SPECS, Protocol, Rung, choose_datasets, choose_specs
+from fishergraph.lab.rows import new_row
 from small_table import DATASET, FIE, SPREAD, WWL
 
 
 def fill(column, rows, value):
     """Give every missing cell of the last stage a row, with the values that `value(settings)` says."""
     for cell in column.stages(rows)[-1].missing(rows):
-        found = value(cell.parameters["settings"])
+        result = value(cell.parameters["settings"])
         if cell.parameters["stage"] == FINAL:
-            found = {**found, "test": 0.5}
-        rows |= by_key([new_row(cell, found, 1.0)])
+            result = {**result, "test": 0.5}
+        rows |= by_key([new_row(cell, result, 1.0)])
     return rows
 
 
@@ -98,8 +98,8 @@ def test_figure_4_varies_the_components_and_takes_the_final_runs_where_they_are_
 def test_the_status_counts_and_ends():
     column, rows = Column(SPREAD, DATASET), {}
     assert (status(column, rows).done, status(column, rows).total, status(column, rows).test) == (0, 2, None)
-    found = status(column, fill(column, rows, lambda s: {"val": 0.7}))
-    assert (found.done, found.val, found.test, found.finished) == (2, 0.7, 0.5, True)
+    result = status(column, fill(column, rows, lambda s: {"val": 0.7}))
+    assert (result.done, result.val, result.test, result.finished) == (2, 0.7, 0.5, True)
 
 
 @pytest.mark.parametrize("name", ["train", "val", "test", "seed", "y"])

@@ -11,8 +11,8 @@ from scipy.stats import ttest_ind
 
 from fishergraph.lab.experiments.plan import FINAL, Column, by_key
 from fishergraph.lab.experiments.report import COLUMNS, FORMATS, TABLE1, latex, markdown, table_csv, table_entries
-from fishergraph.lab.experiments.rows import new_row
 from fishergraph.lab.experiments.specs import SPECS
+from fishergraph.lab.rows import new_row
 from small_table import FIE
 
 

@@ -16,7 +16,6 @@ import pytest
 from fishergraph.lab.baselines.base import HIDDEN
 from fishergraph.lab.experiments import runner
 from fishergraph.lab.experiments.plan import FINAL, Column, columns_of
-from fishergraph.lab.experiments.rows import read_rows, row_key
 from fishergraph.lab.experiments.runner import (
     Job,
     fit_each,
@@ -29,6 +28,7 @@ from fishergraph.lab.experiments.runner import (
     visible_data,
 )
 from fishergraph.lab.experiments.specs import SPECS
+from fishergraph.lab.rows import read_rows, row_key
 from small_table import ALL, DATASET, FIE, SPREAD, WWL, data_home, small_graph
 
 TESTS = Path(__file__).resolve().parents[2]
@@ -65,9 +65,9 @@ def test_every_method_is_handed_that_and_nothing_else(home, monkeypatch, stage):
         model = real(name, **settings)
         fit = model.fit
 
-        def spy(X, y, **given):
-            seen.append((y, given))
-            return fit(X, y, **given)
+        def spy(X, y, **arguments):
+            seen.append((y, arguments))
+            return fit(X, y, **arguments)
 
         model.fit = spy
         return model
@@ -75,8 +75,8 @@ def test_every_method_is_handed_that_and_nothing_else(home, monkeypatch, stage):
     monkeypatch.setattr(runner, "baseline", spied)
     column = Column(WWL, DATASET)
     (row,) = run_job(Job(column, (column.cell(stage, {"n_iter": 1}, 0),), home))
-    ((y, given),) = seen
-    assert set(given) == {"graph", "train", "val", "seed"}
+    ((y, arguments),) = seen
+    assert set(arguments) == {"graph", "train", "val", "seed"}
     assert np.all(y[data.split()[2]] == HIDDEN)
     assert ("test" in row["values"]) == (stage == FINAL)
 
@@ -204,8 +204,8 @@ def wait_for(condition, seconds=120):
 
 def children(pid):
     """The processes that a process has started."""
-    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in found]
+    result = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in result]
 
 
 @pytest.mark.slow

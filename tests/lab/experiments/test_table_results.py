@@ -8,8 +8,8 @@ import pytest
 
 from fishergraph.lab.experiments.plan import FINAL, by_key, columns_of
 from fishergraph.lab.experiments.report import FORMATS, table_entries
-from fishergraph.lab.experiments.rows import read_rows, row_key
 from fishergraph.lab.experiments.specs import DATASETS, SPECS
+from fishergraph.lab.rows import read_rows, row_key
 
 ROOT = Path(__file__).parents[3]
 ROWS = ROOT / "results" / "table1.jsonl"

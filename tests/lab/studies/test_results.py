@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fishergraph.lab.experiments.rows import read_rows, remaining, row_key
+from fishergraph.lab.rows import read_rows, remaining, row_key
 from fishergraph.lab.studies import STUDIES
 
 ROOT = Path(__file__).parents[3]
@@ -63,19 +63,19 @@ def test_the_table_of_the_page_is_that_of_the_rows(records):
 
 @pytest.mark.parametrize("study", ["modes", "shift", "spread"])
 def test_the_ratios_of_figure_2_lie_in_the_band_of_the_paper(records, study):
-    found = medians(records, study, "paper")
-    assert len(found) == len(STUDIES[study].values)  # pyright: ignore
-    assert all(0.98 < ratio < 1.1 for ratio in found.values())
+    result = medians(records, study, "paper")
+    assert len(result) == len(STUDIES[study].values)  # pyright: ignore
+    assert all(0.98 < ratio < 1.1 for ratio in result.values())
     outside = [r for r in records[study] if r["curve"] == "paper" and not 0.8 <= r["low"] <= r["high"] <= 1.2]
     assert [r["value"] for r in outside] == ([1] if study == "shift" else [])
     assert all(r["high"] < 1.22 for r in outside)
 
 
 def test_the_ratios_of_figure_3(records):
-    found = medians(records, "iterations", "paper")
-    assert found[0] == 0
-    assert 0.45 < found[1] < 0.55 < found[2] < found[3] < 0.98
-    assert all(0.98 < found[m] < 1.02 for m in range(4, 11))
+    result = medians(records, "iterations", "paper")
+    assert result[0] == 0
+    assert 0.45 < result[1] < 0.55 < result[2] < result[3] < 0.98
+    assert all(0.98 < result[m] < 1.02 for m in range(4, 11))
     anchors = medians(records, "anchors", "paper")
     assert all(0.99 < ratio < 1.02 for p, ratio in anchors.items() if p != 2)
     assert anchors[2] < 1.12

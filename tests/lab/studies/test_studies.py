@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose
 
 import reference
 from fishergraph import Multisets, em_means, fisher_embedding, learn_anchors
-from fishergraph.em.e_step import posterior
+from fishergraph.em.settings import posterior
 from fishergraph.family import GaussianMixture, kl_bound
-from fishergraph.lab.experiments.rows import Cell, new_row
+from fishergraph.lab.rows import Cell, new_row
 from fishergraph.lab.studies import STUDIES, choose_study
 from fishergraph.lab.studies.attention import concentration
 from fishergraph.lab.studies.simulations import distances, distributions, divergences, theta_of
@@ -61,8 +61,8 @@ def test_the_studies_vary_what_the_paper_varies():
 
 def test_the_distances_are_those_of_slow_loops():
     p, q = distributions(shift=3)
-    given = {"p": p.tolist(), "q": q.tolist(), "n_anchors": 4, "n_em_iter": 2, "n_samples": 40, "exact": True}
-    found = distances(Cell("shift", given, 3))
+    arguments = {"p": p.tolist(), "q": q.tolist(), "n_anchors": 4, "n_em_iter": 2, "n_samples": 40, "exact": True}
+    result = distances(Cell("shift", arguments, 3))
     rng = np.random.default_rng(3)
     points = np.concatenate([GaussianMixture().sample(theta_of(means), 40, rng) for means in (p, q)])
     anchors = learn_anchors(points, 4, rng=rng)
@@ -70,29 +70,29 @@ def test_the_distances_are_those_of_slow_loops():
     means, _ = reference.em_means(points, sets, anchors, n_em_iter=2)
     fisher = reference.fisher_matrix_quadrature(anchors)
     gap = (means[0] - means[1]).ravel()
-    assert_allclose(found["approximate"], gap @ gap / 4, rtol=1e-9)
-    assert_allclose(found["exact"], gap @ fisher @ gap, rtol=1e-5)
+    assert_allclose(result["approximate"], gap @ gap / 4, rtol=1e-9)
+    assert_allclose(result["exact"], gap @ fisher @ gap, rtol=1e-5)
 
 
 def test_a_shift_alone_has_the_divergence_of_one_gaussian():
     """The mixtures are products of a normal in x and one mixture in y: KL is d²/2, in both directions."""
     for shift, spread in ((1.0, 2.0), (3.0, 0.5)):
         p, q = distributions(shift=shift, spread=spread)
-        found = divergences(Cell("divergence", {"p": p, "q": q, "n_samples": 50_000}, 0))
+        result = divergences(Cell("divergence", {"p": p, "q": q, "n_samples": 50_000}, 0))
         for name in ("forward", "backward"):
-            assert_allclose(found[f"goldberger_{name}"], shift**2 / 2)
-            assert abs(found[f"monte_carlo_{name}"] - shift**2 / 2) < 4 * found[f"error_{name}"]
+            assert_allclose(result[f"goldberger_{name}"], shift**2 / 2)
+            assert abs(result[f"monte_carlo_{name}"] - shift**2 / 2) < 4 * result[f"error_{name}"]
 
 
 def test_the_divergences_of_other_numbers_of_components():
     p, q = distributions(modes=2, shift=0.5)
-    found = divergences(Cell("divergence", {"p": p, "q": q, "n_samples": 100_000}, 0))
+    result = divergences(Cell("divergence", {"p": p, "q": q, "n_samples": 100_000}, 0))
     for name, one, other in (("forward", p, q), ("backward", q, p)):
         exact = reference.kl_divergence_quadrature(one, other)
-        assert abs(found[f"monte_carlo_{name}"] - exact) < 4 * found[f"error_{name}"]
+        assert abs(result[f"monte_carlo_{name}"] - exact) < 4 * result[f"error_{name}"]
         pairs = 0.5 * ((one[:, None, :] - other) ** 2).sum(axis=2)
-        assert_allclose(found[f"matched_{name}"], pairs.min(axis=1).mean())
-        assert_allclose(found[f"goldberger_{name}"], pairs.min(axis=1).mean() + np.log(len(other) / len(one)))
+        assert_allclose(result[f"matched_{name}"], pairs.min(axis=1).mean())
+        assert_allclose(result[f"goldberger_{name}"], pairs.min(axis=1).mean() + np.log(len(other) / len(one)))
 
 
 def test_with_id_over_p_the_distance_is_the_divergence_with_the_components_known():
@@ -174,8 +174,8 @@ def test_every_study_runs_and_has_its_records(name):
 
 
 def test_the_band_is_of_the_repeats():
-    found = band(range(11))
-    assert found == {"repeats": 11, "low": 1.0, "median": 5.0, "high": 9.0}
+    result = band(range(11))
+    assert result == {"repeats": 11, "low": 1.0, "median": 5.0, "high": 9.0}
 
 
 def test_an_unknown_study_lists_the_known():

@@ -16,7 +16,7 @@ The names of the table `BASELINES`, each with the settings of its paper:
     node2vec                    features from random walks, then a probe                  node2vec
     fie, fie-reference          FisherEmbedding by the paper's equations, or by the
                                 rule of its authors' code, then a probe                   fisher
-    label-propagation           labels along edges, no features                           label_propagation
+    label-propagation           labels along edges, no features                           smoothing
     mlp                         no graph                                                  networks
     gcn, sage, gat, gatv2       PyTorch Geometric's layers, trained by fishergraph.nn     networks
     fie-supervised              FisherNet, trained in the same way                        networks
@@ -72,7 +72,7 @@ BASELINES: dict[str, Recipe] = {
     "sign": Recipe("smoothing", "SIGN"),
     "fie": Recipe("fisher", "FIE"),
     "fie-reference": Recipe("fisher", "FIE", {"attention": "reference", "bandwidth": 1.0}),
-    "label-propagation": Recipe("label_propagation", "LabelPropagation"),
+    "label-propagation": Recipe("smoothing", "LabelPropagation"),
     "mlp": Recipe("networks", "Network", {"kind": "mlp"}),
     "gcn": Recipe("networks", "Network", {"kind": "gcn"}),
     "sage": Recipe("networks", "Network", {"kind": "sage", "hidden": 64}),
@@ -96,6 +96,10 @@ def baseline(name: str, **settings: Any) -> Baseline:
     -------
     Baseline
         Not fitted yet.
+
+    See Also
+    --------
+    fishergraph.FisherClassifier : A trained classifier of nodes with scikit-learn's interface.
 
     Examples
     --------

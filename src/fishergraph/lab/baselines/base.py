@@ -11,14 +11,13 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fishergraph._alignment import check_same_rows
-from fishergraph._arrays import as_floats, check_finite_rows
 from fishergraph._errors import InputError
+from fishergraph._records import check_same_rows
 from fishergraph._repr import short_params
 from fishergraph._validation import check_seed, look_up
 from fishergraph.graph import as_graph
 from fishergraph.probes import PROBES
-from fishergraph.probes.door import check_split
+from fishergraph.probes.validation import encode, unique_labels, validate_embedding, validate_split
 
 HIDDEN = -1  # the code of a label that no method may see
 
@@ -42,34 +41,17 @@ class Task:
 def validate_task(X: Any, y: Any, graph: Any, train: Any, val: Any) -> Task:
     """The task of validated inputs; X or graph may be None."""
     A: Any = None if graph is None else as_graph(graph).adjacency
-    X = None if X is None else validate_features(X)
+    X = None if X is None else validate_embedding(X, "X")
     if A is not None and X is not None:
         check_same_rows(X.shape[0], A.shape[0])
-    rows: Any = A if X is None else X
-    n_nodes = int(rows.shape[0])
-    y, train, val = check_split(y, train, val, n_nodes, what="node")
+    n_nodes = int((A if X is None else X).shape[0])
+    y, train, val = validate_split(y, train, val, n_nodes)
+    encode(y[train])  # raises unless there are two classes
     labelled = np.concatenate([train, val])
-    classes, numbers = np.unique(y[labelled], return_inverse=True)
-    if len(np.unique(numbers[: len(train)])) < 2:
-        raise InputError(
-            parameter="train",
-            expected="hold at least two classes",
-            got=f"only {y[train[0]]!r}",
-            advice="add nodes of another",
-        )
     codes = np.full(n_nodes, HIDDEN, dtype=np.int64)
-    codes[labelled] = numbers
+    classes, codes[labelled] = unique_labels(y[labelled], "y")
     X = np.zeros((n_nodes, 0), dtype=np.float32) if X is None else X
     return Task(X, sp.csr_array((n_nodes, n_nodes)) if A is None else A, codes, classes, train, val)
-
-
-def validate_features(X: Any) -> Any:
-    """X as a dense or CSR matrix of finite floats."""
-    X = as_floats(X, "X")
-    if X.ndim != 2:
-        raise InputError(f"X must be a matrix with one row per node, got shape {X.shape} and dtype {X.dtype}.")
-    check_finite_rows(X, "X")
-    return X
 
 
 class Baseline(ABC, BaseEstimator):
@@ -85,6 +67,20 @@ class Baseline(ABC, BaseEstimator):
         Class probabilities of all nodes.
     val_score_ : float
         Accuracy on the validation nodes.
+
+    See Also
+    --------
+    baseline : Makes a baseline by name.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import load_graph
+    >>> from fishergraph.lab import baseline
+    >>> cora = load_graph("cora")
+    >>> model = baseline("label-propagation")
+    >>> model = model.fit(None, cora.y, graph=cora.graph, train=cora.train, val=cora.val)
+    >>> model.score(cora.y, cora.test)
+    0.734
     """
 
     needs_features = True
@@ -134,16 +130,51 @@ class Baseline(ABC, BaseEstimator):
         """The class probabilities of all nodes, (node, class)."""
 
     def predict_proba(self, nodes: Any = None) -> np.ndarray:
-        """The class probabilities of some nodes (numbers or a mask), or of all, (node, class)."""
+        """Predict class probabilities.
+
+        Parameters
+        ----------
+        nodes : array of int or bool, default=None
+            Nodes, as numbers or as a mask; None is all.
+
+        Returns
+        -------
+        array of shape (n, n_classes)
+            Probabilities in the order of `classes_`.
+        """
         check_is_fitted(self)
         return self.proba_ if nodes is None else self.proba_[np.asarray(nodes)]
 
     def predict(self, nodes: Any = None) -> np.ndarray:
-        """The most probable class of some nodes (numbers or a mask), or of all."""
+        """Predict the most probable class.
+
+        Parameters
+        ----------
+        nodes : array of int or bool, default=None
+            Nodes, as numbers or as a mask; None is all.
+
+        Returns
+        -------
+        array of shape (n,)
+            A label for each node.
+        """
         return self.classes_[np.argmax(self.predict_proba(nodes), axis=1)]
 
     def score(self, y: Any, nodes: Any) -> float:
-        """The accuracy on some nodes (numbers or a mask); y has a label for every node."""
+        """Compute the accuracy on some nodes.
+
+        Parameters
+        ----------
+        y : array of shape (n_nodes,)
+            Labels of all nodes.
+        nodes : array of int or bool
+            The nodes to score, as numbers or as a mask.
+
+        Returns
+        -------
+        float
+            The fraction of correct predictions.
+        """
         nodes = np.asarray(nodes)
         return float(np.mean(self.predict(nodes) == np.asarray(y)[nodes]))
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph._optional import require
 from fishergraph._validation import MOST_LAYERS, check_flag, check_integer, look_up
 from fishergraph.graph import as_graph
-from fishergraph.lab.baselines.base import HIDDEN, Baseline, Task, validate_features
-from fishergraph.probes.door import check_embedding, check_same_columns, check_split, encode
+from fishergraph.lab.baselines.base import HIDDEN, Baseline, Task
+from fishergraph.probes.base import Probe
+from fishergraph.probes.validation import encode, validate_embedding
 
 require("torch", extra="torch")
 require("torch_geometric", extra="torch")
@@ -180,7 +180,7 @@ class GraphNetwork(_Training, Baseline):
     def last_hidden(self, X: Any, graph: Any) -> np.ndarray:
         """The input of the last layer, (node, hidden), for the graph of `fit` or a similar one."""
         check_is_fitted(self)
-        x, edges, weights = self._tensors(validate_features(X), as_graph(graph).adjacency)
+        x, edges, weights = self._tensors(validate_embedding(X, "X"), as_graph(graph).adjacency)
         inputs: list[Tensor] = []
         hook = self._last_layer().register_forward_pre_hook(lambda module, args: inputs.append(args[0]))
         try:
@@ -202,6 +202,8 @@ class GraphNetwork(_Training, Baseline):
 class Network(GraphNetwork):
     """Layers of PyTorch Geometric. Only GCN uses edge weights.
 
+    Other parameters are those of `GraphNetwork`.
+
     Parameters
     ----------
     kind : {'mlp', 'gcn', 'sage', 'gat', 'gatv2'}, default='gcn'
@@ -210,8 +212,6 @@ class Network(GraphNetwork):
         Divide rows of X by their sums; None does so if X has no negative entry.
     norm : {'batch', 'layer'}, default=None
         Normalisation between the layers.
-
-    Other parameters are those of `GraphNetwork`.
     """
 
     _: KW_ONLY
@@ -241,7 +241,9 @@ class Network(GraphNetwork):
 
 @dataclass(eq=False, repr=False)
 class SupervisedFIE(GraphNetwork):
-    """`FisherNet`, trained end to end from anchors and landmarks of k-means: the supervised mode of the paper.
+    """`FisherNet`, trained end to end: the supervised mode of the paper.
+
+    Anchors and landmarks start from k-means. Other parameters are those of `GraphNetwork`.
 
     Parameters
     ----------
@@ -249,8 +251,6 @@ class SupervisedFIE(GraphNetwork):
         Mixture components of a layer, the paper's p.
     options : dict, default=None
         Other arguments of `FisherNet`.
-
-    Other parameters are those of `GraphNetwork`.
     """
 
     hidden: int = 64
@@ -274,8 +274,8 @@ class SupervisedFIE(GraphNetwork):
 
 
 @dataclass(eq=False, repr=False)
-class MLPProbe(_Training, ClassifierMixin, BaseEstimator):
-    """A fully connected network with the methods of `LogisticProbe`; parameters as in `Network`."""
+class MLPProbe(_Training, Probe):
+    """A fully connected network as a probe; parameters as in `Network`."""
 
     hidden: int = 256
     _: KW_ONLY
@@ -284,32 +284,20 @@ class MLPProbe(_Training, ClassifierMixin, BaseEstimator):
     verbose: Any = False
 
     @bounded
-    def fit(self, Z: Any, y: Any, train: Any, val: Any) -> MLPProbe:
-        """Train on the rows `train` and stop by the accuracy on the rows `val` (numbers or masks)."""
-        Z = check_embedding(Z)
-        y, train, val = check_split(y, train, val, Z.shape[0])
+    def _fit(self, Z: Any, y: np.ndarray, train: np.ndarray, val: np.ndarray) -> None:
         self.classes_, codes = encode(y[train])
         val = val[np.isin(y[val], self.classes_)]
         labels = np.full(Z.shape[0], HIDDEN, dtype=np.int64)
         labels[train], labels[val] = codes, np.searchsorted(self.classes_, y[val])
-        self.n_features_in_ = Z.shape[1]
         with own_randomness(torch.device("cpu"), self.random_state):
             self.net_ = self._network("mlp", Z.shape[1], len(self.classes_), rows=False, norm=self.norm)
         split = {"train": train, "val": val, "seed": self.random_state, "progress": self.verbose}
         self.history_ = self._train(self.net_, _dense(Z), labels, _NO_EDGES, **split)
         self.val_score_ = self.history_.best["val_accuracy"] if self.history_.best else 0.0
-        return self
 
     @bounded
-    def predict_proba(self, Z: Any) -> np.ndarray:
-        """The class probabilities, (row, class)."""
-        check_is_fitted(self)
-        Z = check_same_columns(check_embedding(Z), self.n_features_in_)
+    def _proba(self, Z: Any) -> np.ndarray:
         return _probabilities(self.net_, _dense(Z), _NO_EDGES)
-
-    def predict(self, Z: Any) -> np.ndarray:
-        """The most probable class of each row."""
-        return self.classes_[np.argmax(self.predict_proba(Z), axis=1)]
 
 
 def _dense(X: Any) -> Tensor:

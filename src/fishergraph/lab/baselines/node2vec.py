@@ -20,7 +20,7 @@ import numpy as np
 from fishergraph._optional import require
 from fishergraph._progress import progress_bar
 from fishergraph._validation import check_integer, check_number
-from fishergraph.counters import STEP, compiled, row_state, share
+from fishergraph.counters import STEP, compiled, row_state, uniform
 from fishergraph.lab.baselines.base import Probed, Task
 
 _BLOCK = 4096  # walks that are in memory at a time
@@ -131,14 +131,14 @@ def _walk(starts, first, indptr, indices, sums, factors, key, walks):
                 break
             while True:
                 state += STEP
-                target = sums[low] + share(state) * (sums[high] - sums[low])
+                target = sums[low] + uniform(state) * (sums[high] - sums[low])
                 edge = min(low + np.searchsorted(sums[low + 1 : high + 1], target, side="right"), high - 1)
                 x = indices[edge]
                 factor = 1.0
                 if t >= 0:
                     factor = factors[0] if x == t else (factors[1] if _neighbour(t, x, indptr, indices) else factors[2])
                 state += STEP
-                if share(state) < factor:
+                if uniform(state) < factor:
                     break
             t, u = u, x
             walks[i, step] = u

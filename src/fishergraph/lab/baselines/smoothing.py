@@ -1,4 +1,4 @@
-"""Smoothed features without training, and a probe: WWL, SGC, S²GC, SIGN.
+"""Features or labels, smoothed along the edges without training: WWL, SGC, S²GC, SIGN, label propagation.
 
 With Ã = A + I, D̃ its degrees and S = D̃^-½ Ã D̃^-½, and rows of X that are bags of words divided by their sums:
 
@@ -6,6 +6,8 @@ With Ã = A + I, D̃ its degrees and S = D̃^-½ Ã D̃^-½, and rows of X that 
     SGC    Z = S^K X                                                      Wu et al. 2019
     S²GC   Z = (1/K) Σ_{k=1…K} ((1 − α) S^k X + α X)                      Zhu and Koniusz 2021, Eq. 12
     SIGN   Z = [X | S X | … | S^r X]                                      Frasca et al. 2020, (r, 0, 0)
+
+These features are classified by a probe. Label propagation smooths the labels (Zhu and Ghahramani 2002).
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import StandardScaler
 
+from fishergraph._progress import progress_bar
 from fishergraph._validation import check_flag, check_integer, check_number
-from fishergraph.lab.baselines.base import Probed, Task
+from fishergraph.lab.baselines.base import Baseline, Probed, Task
 from fishergraph.structural import power_or_zero
 
 MOST_STEPS = 10_000  # of a smoothing of the whole graph
@@ -68,7 +71,7 @@ class WWL(Smoothed):
     def _features(self, task: Task, seed: int, progress: Any) -> np.ndarray:
         X = scaled_rows(task.X, self.rows)
         blocks = [StandardScaler().fit_transform(X) if check_flag(self.columns, "columns") else X]
-        mean = sp.diags_array(power_or_zero(task.A.sum(axis=1), -1.0)) @ task.A
+        mean = neighbour_means(task.A)
         for _ in range(check_integer(self.n_iter, "n_iter", least=0, most=MOST_STEPS)):
             blocks.append((blocks[-1] + mean @ blocks[-1]) / 2)
         return np.hstack(blocks)
@@ -129,6 +132,63 @@ class SIGN(Smoothed):
 
     def _features(self, task: Task, seed: int, progress: Any) -> np.ndarray:
         return np.hstack(list(self._powers(task, self.n_steps)))
+
+
+@dataclass(eq=False, repr=False)
+class LabelPropagation(Baseline):
+    """Iterate F ← D^-1 A F with F of the training nodes fixed, to the harmonic function.
+
+    Features are not used. The classes are then scaled to their frequencies q among the training nodes (class mass
+    normalisation, their Section 2.3): with few labels F is nearly the same at all nodes, and its largest entry means
+    little. A node that no label reaches gets q.
+
+    Parameters
+    ----------
+    max_iter : int, default=1000
+        Largest number of iterations.
+    tol : float, default=1e-6
+        Stop at this largest change of an entry.
+
+    Attributes
+    ----------
+    n_iter_ : int
+        Number of iterations.
+    """
+
+    needs_features = False
+
+    max_iter: int = 1000
+    _: KW_ONLY
+    tol: float = 1e-6
+
+    def _run(self, task: Task, seed: int, progress: Any) -> np.ndarray:
+        max_iter, tol = check_integer(self.max_iter, "max_iter", least=1, most=10**6), check_number(self.tol, "tol")
+        labels = np.eye(len(task.classes))[task.codes[task.train]]  # (training node, class)
+        mean = neighbour_means(task.A)
+        F = np.zeros((task.n_nodes, labels.shape[1]))
+        F[task.train] = labels
+        with progress_bar(progress, unit="step")("propagating", max_iter) as bar:
+            for self.n_iter_ in range(1, max_iter + 1):
+                before, F = F, np.asarray(mean @ F)
+                F[task.train] = labels
+                bar.update(1)
+                if np.abs(F - before).max() <= tol:
+                    break
+        return _normalised_masses(F, task.train, labels.mean(axis=0))
+
+
+def _normalised_masses(F: np.ndarray, train: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """Class probabilities, (node, class): q_c F_vc / Σ_u F_uc divided by the sum over c; q if F_v = 0."""
+    masses = np.delete(F, train, axis=0).sum(axis=0)
+    scaled = F * np.where(masses > 0, prior / np.where(masses > 0, masses, 1), 1)
+    scaled[train] = F[train]
+    total = scaled.sum(axis=1, keepdims=True)
+    return np.where(total > 0, scaled / np.where(total > 0, total, 1), prior)
+
+
+def neighbour_means(A: sp.csr_array) -> sp.csr_array:
+    """D^-1 A; the row of a node without neighbours is zero."""
+    return sp.csr_array(sp.diags_array(power_or_zero(A.sum(axis=1), -1.0)) @ A)
 
 
 def smoother(A: sp.csr_array) -> sp.csr_array:

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph.lab.experiments.rows import Cell, Row, row_key
 from fishergraph.lab.experiments.specs import DATASETS, SEARCH_SEED, Protocol, Settings, Spec, point_cost
+from fishergraph.lab.rows import Cell, Row, row_key
 
 STUDY, FINAL, COMPONENTS = "table1", "final", "components"
 Rows = Mapping[str, Row]  # by the key of the cell

@@ -31,7 +31,7 @@ from fishergraph.io.files import check_folder
 from fishergraph.lab.baselines import baseline
 from fishergraph.lab.baselines.base import HIDDEN
 from fishergraph.lab.experiments.plan import FINAL, Column, Status, by_key, status
-from fishergraph.lab.experiments.rows import Cell, append_rows, locked, new_row, peak_memory, read_rows, reset_peak
+from fishergraph.lab.rows import Cell, append_rows, locked, new_row, peak_memory, read_rows, reset_peak
 from fishergraph.probes import LogisticProbe
 
 # One thread per process, so that results do not depend on the number of processes.
@@ -170,31 +170,10 @@ def run_columns(
     device: str = "cpu",
     watch: Callable[[list[Status]], None] = lambda statuses: None,
 ) -> list[dict[str, Any]]:
-    """Run the cells that have no row in a file.
+    """Run the cells that have no row in a file, `jobs` at a time; returns all rows.
 
-    If a job fails, its column is given up and the others go on; at the end a RuntimeError names it and the reason.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-        In the order in which they start.
-    path : Path
-        The file of rows.
-    pool : Executor
-        Where jobs run.
-    jobs : int, default=1
-        Number of jobs at the same time.
-    data_home : Path, default=None
-        Folder of graphs.
-    device : str, default='cpu'
-        The device of every job.
-    watch : callable, optional
-        Called with the status of the columns after every job.
-
-    Returns
-    -------
-    list of dict
-        All rows of the file.
+    `watch` receives the status of the columns after every job. If a job fails, its column stops and the others go on;
+    at the end a RuntimeError names it and the reason.
     """
     check_folder(path)
     with only_run(path):

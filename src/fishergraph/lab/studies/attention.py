@@ -21,7 +21,7 @@ from fishergraph.family.base import entropy
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta, calibrate_variance
 from fishergraph.graph import as_graph
 from fishergraph.lab.baselines.fisher import SHARPNESS, paper_embedding
-from fishergraph.lab.experiments.rows import Cell, Row
+from fishergraph.lab.rows import Cell, Row
 from fishergraph.lab.studies.study import Study, band, values_of
 from fishergraph.multiset import Multisets, neighbourhoods
 from fishergraph.published import PublishedMixture

@@ -9,7 +9,7 @@ import numpy as np
 from fishergraph.datasets import load_graph
 from fishergraph.lab.baselines import baseline
 from fishergraph.lab.baselines.fisher import paper_embedding
-from fishergraph.lab.experiments.rows import Cell
+from fishergraph.lab.rows import Cell
 from fishergraph.plots import tsne_map
 
 STUDY, DATASET, WIDTH, SEED = "figure5", "cora", 64, 0

@@ -20,7 +20,7 @@ import numpy as np
 from fishergraph.em import em_means, learn_anchors
 from fishergraph.embedding import fisher_embedding
 from fishergraph.family import GaussianMixture, exact_root, fisher_root, goldberger, monte_carlo_kl
-from fishergraph.lab.experiments.rows import Cell, Row
+from fishergraph.lab.rows import Cell, Row
 from fishergraph.lab.studies.study import Study, Sweep, values_of
 from fishergraph.multiset import Multisets
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fishergraph._parallel import one_blas_thread
-from fishergraph.lab.experiments.rows import Cell, Row, row_key, run_cells
+from fishergraph.lab.rows import Cell, Row, row_key, run_cells
 
 BAND = (0.1, 0.9)  # the quantiles of the repeats that a figure shows around the median
 

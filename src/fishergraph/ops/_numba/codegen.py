@@ -1,5 +1,7 @@
-"""What the compiled leaves are written with where loops of Python do not reach: vectors of a given width, and requests
-for memory that is needed later. All of it runs while code is generated."""
+"""Generated code that Numba's Python does not express: vectors of a chosen width, and prefetches.
+
+All of it runs while code is generated.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ INDEX, _WORD = ir.IntType(64), ir.IntType(32)
 
 
 def as_index(builder, value):
-    """A whole number in 64 bits."""
+    """An integer in 64 bits."""
     return builder.sext(value, INDEX) if value.type.width < 64 else value
 
 
@@ -34,7 +36,7 @@ class Rows:
 
 
 class Members:
-    """The points that the entries of multisets name."""
+    """The points of the entries of multisets."""
 
     def __init__(self, context, builder, kind, value):
         array = context.make_array(kind)(context, builder, value)
@@ -46,13 +48,13 @@ class Members:
         return as_index(self.builder, self.builder.load(self.builder.gep(self.data, [entry])))
 
     def after(self, entry, ahead):
-        """The point of the entry so many later, or of the last."""
+        """The point of the entry `ahead` entries later, or of the last entry."""
         later = self.builder.add(entry, ahead)
         return self.of(self.builder.select(self.builder.icmp_signed("<", later, self.last), later, self.last))
 
 
-def ask_for(builder, pointer):
-    """Ask for the cache line of a pointer without waiting for it."""
+def prefetch(builder, pointer):
+    """Prefetch the cache line of a pointer."""
     byte = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, _WORD, _WORD, _WORD])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
@@ -61,30 +63,29 @@ def ask_for(builder, pointer):
 
 
 def vector_tools(builder, real, lanes):
-    """(load, store, broadcast, fma) of vectors with so many lanes."""
+    """(load, store, broadcast, fma) of vectors with `lanes` lanes."""
     vector, bits = ir.VectorType(real, lanes), 32 if isinstance(real, ir.FloatType) else 64
-    fma = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{lanes}f{bits}"
-    )
-    nothing, first = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(_WORD, lanes), None)
+    kind = ir.FunctionType(vector, [vector] * 3)
+    fma = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{lanes}f{bits}")
+    undefined, first = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(_WORD, lanes), None)
 
     def load(pointer):
         value = builder.load(builder.bitcast(pointer, vector.as_pointer()))
-        value.align = bits // 8  # rows start anywhere
+        value.align = bits // 8  # rows are not aligned
         return value
 
     def store(value, pointer):
         builder.store(value, builder.bitcast(pointer, vector.as_pointer())).align = bits // 8
 
     def broadcast(value):
-        return builder.shuffle_vector(builder.insert_element(nothing, value, _WORD(0)), nothing, first)
+        return builder.shuffle_vector(builder.insert_element(undefined, value, _WORD(0)), undefined, first)
 
     return load, store, broadcast, lambda a, b, c: builder.call(fma, [a, b, c])
 
 
 @contextmanager
 def each_entry(builder, start, stop):
-    """A loop over the entries start … stop − 1, which LLVM must not unroll: most multisets have a few members only."""
+    """A loop over the entries start … stop − 1, which LLVM must not unroll: most multisets have few members."""
     with cgutils.for_range_slice(builder, start, stop, INDEX(1)) as (entry, _):
         yield entry
         last = builder.basic_block

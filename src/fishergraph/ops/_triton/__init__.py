@@ -1,1 +1,1 @@
-"""Triton code for the GPU that several operations share: loads, sums over members and lanes, tiles."""
+"""Triton code for the GPU that several operations use: loads, sums over members and lanes, tiles."""

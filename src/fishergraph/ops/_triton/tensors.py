@@ -22,7 +22,7 @@ from fishergraph.ops.unit_rows import triton as unit_rows
 
 
 def _by_rows(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function of points in any layout: the kernels read the numbers of a row one after the other."""
+    """The same function of points in any layout: the kernels read consecutive elements of a row."""
 
     @wraps(function)
     def call(points: Tensor, *rest: Any) -> Any:
@@ -61,17 +61,13 @@ def em_block(
     sets: TensorSets,
     anchors: Tensor,
     *,
-    variance: float,
-    prior: float,
-    n_em_iter: int,
     means: Tensor,
     mass: Tensor,
-    slack: float = torch.inf,
+    **options: Any,
 ) -> None:
-    """Fill the means and the mass of one row block."""
-    logs, alpha = (torch.as_tensor(part) for part in responsibilities)
-    if n_em_iter == 1 and slack == torch.inf:
-        mass.copy_(attend.attend(points, logs, sets, anchors, prior=prior, alpha=alpha, out=means)[1])
+    """Fill the means and the mass of one row block; the options are the fields of `Steps`."""
+    steps, (logs, alpha) = Steps(**options), (torch.as_tensor(array) for array in responsibilities)
+    if steps.n_em_iter == 1 and steps.slack == torch.inf:
+        mass.copy_(attend.attend(points, logs, sets, anchors, prior=steps.prior, alpha=alpha, out=means)[1])
     else:
-        steps = Steps(variance, prior, n_em_iter, slack)
         means[:], mass[:] = em_from_logs(OPERATIONS, points, logs, sets, anchors, steps)

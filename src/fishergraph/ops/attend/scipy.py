@@ -1,4 +1,4 @@
-"""The SciPy backend: one sparse product per anchor, with the attention as the matrix's data. One EM iteration."""
+"""The M-step of a row block with SciPy: one sparse product per anchor, whose data are the attention. One iteration."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from fishergraph.multiset import Multisets
 from fishergraph.ops.engine import Responsibilities
 
-# Entries of a row that one chain of additions may sum; one of 10⁷ would be off by percents in float32.
+# Entries of one chain of additions; a chain of 10⁷ would be off by percents in float32.
 _CHUNK = 32
 
 
@@ -41,7 +41,7 @@ def em_block(
     indptr, indices = sets.indptr - first, sets.indices[first:last]
     weights = np.ones(last - first, points.dtype) if sets.weights is None else sets.weights[first:last]
     live = weights > 0
-    if not live.all():  # a weight of zero is no member
+    if not live.all():  # entries of weight zero are not members
         indptr = np.concatenate([[0], np.cumsum(live)])[indptr]
         indices, weights = indices[live], weights[live]
     rows = np.repeat(np.arange(sets.n_sets), np.diff(indptr))
@@ -54,9 +54,9 @@ def em_block(
         highest[np.isneginf(highest)] = 0  # an empty set without a prior: nothing is summed
         data = np.exp(logs - highest[rows])
         total = np.bincount(rows, weights=data, minlength=sets.n_sets).astype(points.dtype)
-        own = np.exp(log_prior - highest).astype(points.dtype)  # the prior's share, in the same shift
-        filled = total + own > 0
-        numerator = _sum_rows(data, indices, indptr, points) + own[:, None] * anchors[j]
+        anchor_c = np.exp(log_prior - highest).astype(points.dtype)  # the coefficient of the anchor
+        filled = total + anchor_c > 0
+        numerator = _sum_rows(data, indices, indptr, points) + anchor_c[:, None] * anchors[j]
         means[:, j] = np.where(filled[:, None], numerator, anchors[j])
-        means[:, j] /= np.where(filled, total + own, 1)[:, None]
+        means[:, j] /= np.where(filled, total + anchor_c, 1)[:, None]
         mass[:, j] = total * np.exp(highest)

@@ -1,9 +1,9 @@
 """The M-step on tensors: in plain PyTorch, and as an operator over the engines.
 
-The plain version is the readable one, the fallback, and the check of the kernels; autograd differentiates it as often
-as it is asked to. It holds the members' points of all sets side by side, (entry, feature), so it is neither small nor
-fast; the anchors are taken one at a time, so that nothing of the size entries × features × anchors exists. The operator
-keeps its inputs alone for its gradient, which has no derivative.
+The plain version is the readable one, the fallback, and the check of the kernels; autograd differentiates it any number
+of times. It holds the points of all members, (entry, feature), so it is neither small nor fast; it treats one anchor at
+a time, so nothing of the size entries × features × anchors exists. The operator saves only its inputs for its gradient,
+which has no derivative.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fishergraph.ops.segment_sums.torch import sum_sets
-from fishergraph.ops.tensor_ops import once_only, tensor_ops
+from fishergraph.ops.tensor_ops import needs_gradient, once_only, tensor_ops
 from fishergraph.ops.tensor_sets import TensorSets, entries_of, unpack
 
 
@@ -31,13 +31,13 @@ def plain_attend(
     weights = logs.new_ones(()) if sets.weights is None else entries_of(sets, sets.weights).to(logs.dtype)[:, None]
     shift = _highest(entry_logs.detach(), weights.detach(), sets, prior)  # (set, anchor)
     coefficients = weights * torch.exp(bounded(entry_logs - shift[sets.rows]))
-    own = torch.exp(shift.new_tensor(prior).log() - shift)  # the anchor is one more member, with weight κ
-    whole = sum_sets(coefficients, sets) + own
+    anchor_c = torch.exp(shift.new_tensor(prior).log() - shift)  # the anchor is one more member, with weight κ
+    whole = sum_sets(coefficients, sets) + anchor_c
     filled = ~(whole <= 0)  # NaN propagates
     safe = torch.where(filled, whole, torch.ones_like(whole))
     x = points[members].to(logs.dtype)
     sums = torch.stack([sum_sets(coefficients[:, j, None] * x, sets) for j in range(anchors.shape[0])], dim=1)
-    means = (sums + own[..., None] * anchors) / safe[..., None]
+    means = (sums + anchor_c[..., None] * anchors) / safe[..., None]
     means = torch.where(filled[..., None], means, anchors.to(means.dtype).expand_as(means))
     mass = sum_sets(weights * torch.exp(entry_logs), sets)
     log_total = torch.where(filled, torch.log(safe) + shift, -torch.inf)
@@ -70,17 +70,14 @@ def plain_attend_backward(
     inputs = [tensor.detach().requires_grad_() for tensor in (points, logs, anchors)]
     with torch.enable_grad():
         outputs = plain_attend(inputs[0], inputs[1], sets.weighted(weights), inputs[2], prior, by_entry, True)
-        wanted = [*inputs, weights] if need_weights else inputs
-        grads = torch.autograd.grad(
-            outputs[: 1 if grad_mass is None else 2],
-            wanted,  # type: ignore
-            [grad_means] if grad_mass is None else [grad_means, grad_mass],
-        )
+        upstream = [grad_means] if grad_mass is None else [grad_means, grad_mass]
+        inputs = [*inputs, weights] if need_weights else inputs
+        grads = torch.autograd.grad(outputs[: len(upstream)], inputs, upstream)  # type: ignore
     return grads[0], grads[1], grads[3] if need_weights else None, grads[2]
 
 
 def bounded(logs: Tensor) -> Tensor:
-    """The logs, clipped below the overflow of exp: only a member of weight zero lies so high, and 0 · ∞ is NaN."""
+    """The logs, clipped below the overflow of exp: only members of weight zero have such logs, and 0 · ∞ is NaN."""
     return logs.clamp(max=0.9 * math.log(torch.finfo(logs.dtype).max))
 
 
@@ -93,7 +90,7 @@ def entry_terms(
     inner: Tensor,
     grad_mass: Tensor | None,
 ) -> Tensor:
-    """exp(log α_ej − log_total_vj)(⟨x_e, G_vj⟩ − Q_vj) + α_ej g_vj, (entry, anchor): what a_e multiplies."""
+    """exp(log α_ej − log_total_vj)(⟨x_e, G_vj⟩ − Q_vj) + α_ej g_vj, (entry, anchor): the factor of a_e."""
     entry_logs = logs if by_entry else logs[sets.indices]
     total = log_total[sets.rows]
     attention = torch.where(total == -torch.inf, 0.0, torch.exp(bounded(entry_logs - total)))
@@ -108,9 +105,7 @@ def attend(
     if engine == "torch":
         return plain_attend(points, logs, sets, anchors, prior, False, False)[:2]
     sets = sets.cut(0, sets.n_sets)
-    wanted = [points, logs, anchors, *([] if sets.weights is None else [sets.weights])]
-    transpose = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in wanted)
-    packed = sets.pack(transpose=transpose)
+    packed = sets.pack(transpose=needs_gradient(points, logs, anchors, sets.weights))
     means, mass, _ = torch.ops.fishergraph.attend(points, logs, sets.weights, anchors, packed, prior, engine, False)
     return means, mass
 
@@ -160,7 +155,7 @@ def _(points, logs, weights, anchors, sets, prior, engine, log_total, grad_means
 def _save_attend(ctx, inputs, output):
     points, logs, weights, anchors, sets, ctx.prior, ctx.engine, _ = inputs
     ctx.n_shape = len(sets)
-    # The M-step is done again in the backward pass: nothing of the size of the means is kept.
+    # The backward pass computes the M-step again: nothing of the size of the means is saved.
     ctx.save_for_backward(points, logs, weights, anchors, output[2], *sets)
     ctx.set_materialize_grads(False)
 

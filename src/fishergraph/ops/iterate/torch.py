@@ -1,8 +1,8 @@
 """`em_means` on tensors: EM iterations on the operations of one engine, differentiable on any device.
 
-One iteration of the posterior E-step is made of the operators `posterior` and `attend`. Several, or a transport E-step,
-are one operator that keeps its inputs alone: its backward pass runs the iterations again, a chunk of sets at a time.
-The plain engine takes the loop alone, and autograd differentiates it.
+One iteration of the posterior E-step consists of the operators `posterior` and `attend`. Several, or a transport
+E-step, are one operator that saves only its inputs: its backward pass runs the iterations again, a chunk of sets at a
+time. With the plain engine, autograd differentiates the loop. `checked_em_means` validates the tensors of a caller.
 """
 
 from __future__ import annotations
@@ -15,21 +15,34 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from fishergraph._arrays import check_finite_result, check_finite_rows, check_heaviest, check_in_range, check_squares
+from fishergraph._errors import InputError
+from fishergraph.multiset import Multisets
 from fishergraph.ops.attend.torch import attend, plain_attend, plain_attend_backward
 from fishergraph.ops.engine import Responsibilities
 from fishergraph.ops.posterior.torch import plain_posterior, posterior, posterior_gradient
 from fishergraph.ops.segment_sums.torch import sum_segments
-from fishergraph.ops.tensor_ops import TensorOps, once_only, tensor_engine, tensor_ops, work_type
-from fishergraph.ops.tensor_sets import TensorSets, entries_of, unpack
+from fishergraph.ops.tensor_edges import tensor_sets
+from fishergraph.ops.tensor_ops import TensorOps, needs_gradient, once_only, tensor_engine, tensor_ops, work_type
+from fishergraph.ops.tensor_sets import (
+    TensorSets,
+    bad_input,
+    bad_type,
+    check_device,
+    check_weights,
+    entries_of,
+    unpack,
+)
 from fishergraph.ops.transport.torch import transport
 
 # Numbers (entry × anchor and set × anchor × feature) that the backward of several iterations works on at a time.
 _CHUNK = 1 << 27
+_FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True)
 class Steps:
-    """How many iterations of which EM: σ², κ, and the E-step's slack, 1/τ (∞ is the posterior, 0 is balanced)."""
+    """The settings of EM: σ², κ, iterations, and the slack 1/τ of the E-step (∞ is the posterior, 0 is balanced)."""
 
     variance: float
     prior: float
@@ -38,7 +51,7 @@ class Steps:
 
 
 class Iteration(NamedTuple):
-    """One iteration: log α, by entry or by point, and what the M-step made of it, in the dtype of the sums."""
+    """One iteration: log α, by entry or by point, and the results of the M-step, in the dtype of the sums."""
 
     logs: Tensor
     by_entry: bool
@@ -53,13 +66,13 @@ def iterate(
     """The iterations, from log α of the points at the anchors; after the first α belongs to the pair (set, point)."""
     by_entry = steps.slack < torch.inf
     if by_entry:
-        # A constant of the point does not matter to the transport: the log-posterior serves as its score.
+        # A constant of the point does not change the transport: the log-posterior serves as its score.
         logs = transport(logs[sets.indices], sets.indptr, sets.weights, slack=steps.slack)
     for left in reversed(range(steps.n_em_iter)):
-        found = ops.attend(points, logs, sets, anchors, steps.prior, by_entry, True)
-        yield Iteration(logs, by_entry, *found)
+        iteration = Iteration(logs, by_entry, *ops.attend(points, logs, sets, anchors, steps.prior, by_entry, True))
+        yield iteration
         if left:
-            scores = ops.score(points, found[0], sets) / steps.variance
+            scores = ops.score(points, iteration.means, sets) / steps.variance
             scores, by_entry = scores if bias is None else scores + bias, True
             if steps.slack == torch.inf:
                 logs = torch.log_softmax(scores, dim=1)
@@ -79,19 +92,22 @@ def last_iteration(
 
 
 def em_from_logs(
-    ops: TensorOps, points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, steps: Steps,
+    ops: TensorOps,
+    points: Tensor,
+    logs: Tensor,
+    sets: TensorSets,
+    anchors: Tensor,
+    steps: Steps,
     bias: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """means and mass, without gradients, from log α of the first E-step: in one program where there is one."""
-    if steps.n_em_iter == 1 and steps.slack == torch.inf:
-        return ops.attend(points, logs, sets, anchors, steps.prior, False, False)[:2]
-    rest = anchors, steps, bias
-    if steps.slack < torch.inf:
-        return last_iteration(ops, points, logs, sets, *rest)
-    found = ops.em(points, logs, sets, anchors, steps.variance, steps.prior, steps.n_em_iter, bias)
-    if found is None:
-        return last_iteration(ops, points, logs, sets, *rest)
-    return found[0].to(points.dtype), found[1]
+) -> tuple[Tensor, Tensor]:
+    """means and mass, without gradients, from log α of the first E-step; in one kernel if the engine has it."""
+    if steps.slack == torch.inf:
+        if steps.n_em_iter == 1:
+            return ops.attend(points, logs, sets, anchors, steps.prior, False, False)[:2]
+        results = ops.em(points, logs, sets, anchors, steps.variance, steps.prior, steps.n_em_iter, bias)
+        if results is not None:
+            return results[0].to(points.dtype), results[1]
+    return last_iteration(ops, points, logs, sets, anchors, steps, bias)
 
 
 def em_means(
@@ -116,24 +132,13 @@ def em_means(
         logs = posterior(engine, points, anchors, steps.variance, bias)
         return attend(engine, points, logs, sets, anchors, prior=steps.prior)
     sets = sets.cut(0, sets.n_sets)
-    wanted = [tensor for tensor in (points, anchors, bias, sets.weights) if tensor is not None]
-    transpose = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in wanted)
-    return torch.ops.fishergraph.em(
-        points,
-        anchors,
-        bias,
-        sets.weights,
-        sets.pack(transpose=transpose),
-        steps.variance,
-        steps.prior,
-        steps.n_em_iter,
-        steps.slack,
-        engine,
-    )
+    tensors = (points, anchors, bias, sets.weights)
+    packed = sets.pack(transpose=needs_gradient(*tensors))
+    return torch.ops.fishergraph.em(*tensors, packed, steps.variance, steps.prior, steps.n_em_iter, steps.slack, engine)
 
 
 def plain_score(points: Tensor, means: Tensor, sets: TensorSets) -> Tensor:
-    """s_ej = −‖x_e − μ_vj‖² / 2 of every member at the means of its own set, (entry, anchor)."""
+    """s_ej = −‖x_e − μ_vj‖² / 2 of every member at the means of its set, (entry, anchor)."""
     x = points[entries_of(sets, sets.indices).long()].to(means.dtype)
     return torch.stack([-0.5 * ((x - means[sets.rows, j]) ** 2).sum(dim=1) for j in range(means.shape[1])], dim=1)
 
@@ -146,7 +151,7 @@ def plain_score_backward(points: Tensor, means: Tensor, sets: TensorSets, grad: 
     return grads[0], grads[1]
 
 
-# The plain PyTorch engine: any device, and gradients that autograd differentiates again.
+# The plain PyTorch engine, for any device; autograd differentiates it any number of times.
 OPERATIONS = TensorOps(
     posterior=plain_posterior,
     posterior_backward=posterior_gradient,
@@ -163,21 +168,17 @@ def em_block(
     sets: TensorSets,
     anchors: Tensor,
     *,
-    variance: float,
-    prior: float,
-    n_em_iter: int,
     means: Tensor,
     mass: Tensor,
-    slack: float = torch.inf,
+    **steps: float,
 ) -> None:
-    """Fill the means and the mass of one row block."""
+    """Fill the means and the mass of one row block; the steps are the fields of `Steps`."""
     logs: Tensor = responsibilities.log  # type: ignore
-    steps = Steps(variance, prior, n_em_iter, slack)
-    means[:], mass[:] = em_from_logs(OPERATIONS, points, logs, sets, anchors, steps)
+    means[:], mass[:] = em_from_logs(OPERATIONS, points, logs, sets, anchors, Steps(**steps))  # type: ignore
 
 
 class Gradients(NamedTuple):
-    """Of the inputs of EM, in the dtype of the sums; no weights where none are wanted."""
+    """Gradients of the inputs of EM, in the dtype of the sums; the weights are None if theirs is not needed."""
 
     points: Tensor
     anchors: Tensor
@@ -185,51 +186,57 @@ class Gradients(NamedTuple):
     weights: Tensor | None
 
 
-def _go_back(
-    ops: TensorOps, points: Tensor, sets: TensorSets, anchors: Tensor, bias: Tensor | None, steps: Steps,
-    grad_means: Tensor, grad_mass: Tensor | None, total: Gradients,
-) -> None:  # fmt: skip
-    """Add to `total` what these sets have to say."""
+def _add_gradients(
+    ops: TensorOps,
+    points: Tensor,
+    sets: TensorSets,
+    anchors: Tensor,
+    bias: Tensor | None,
+    steps: Steps,
+    grad_means: Tensor,
+    grad_mass: Tensor | None,
+    total: Gradients,
+) -> None:
+    """Add the gradients of these sets to `total`."""
     first = ops.posterior(points, anchors, steps.variance, bias)
     iterations = list(iterate(ops, points, first, sets, anchors, steps, bias))
-    slopes = first
+    need_weights, slopes = total.weights is not None, first
     while iterations:
         logs, by_entry, means, _, log_total = iterations.pop()
-        moved = ops.attend_backward(
-            points, logs, sets, anchors, steps.prior, by_entry, means, log_total, grad_means, grad_mass,
-            total.weights is not None,
-        )  # fmt: skip
-        slopes, grad_mass = moved[1], None
-        total.points.add_(moved[0])
-        total.anchors.add_(moved[3])
-        if total.weights is not None:
-            total.weights.add_(moved[2])  # type: ignore
+        inputs = (points, logs, sets, anchors, steps.prior, by_entry)
+        grads = ops.attend_backward(*inputs, means, log_total, grad_means, grad_mass, need_weights)
+        slopes, grad_mass = grads[1], None
+        total.points.add_(grads[0])
+        total.anchors.add_(grads[3])
+        if need_weights:
+            total.weights.add_(grads[2])  # type: ignore
         if by_entry:
-            slopes = _through_e_step(logs, slopes, sets, steps.slack, total)
+            slopes = _e_step_slopes(logs, slopes, sets, steps.slack, total)
         if iterations:
             total.bias.add_(slopes.sum(dim=0))
-            pushed, grad_means = ops.score_backward(points, iterations[-1].means, sets, slopes / steps.variance)
-            total.points.add_(pushed)
+            grad_points, grad_means = ops.score_backward(points, iterations[-1].means, sets, slopes / steps.variance)
+            total.points.add_(grad_points)
     if steps.slack < torch.inf:
         back, entries = sets.transpose
         slopes = sum_segments(slopes[entries], back.indptr)  # (point, anchor)
-    moved = ops.posterior_backward(points, anchors, first, slopes, steps.variance)
-    for known, part in zip((total.points, total.anchors, total.bias), moved, strict=True):
-        known.add_(part)
+    grads = ops.posterior_backward(points, anchors, first, slopes, steps.variance)
+    for result, grad in zip((total.points, total.anchors, total.bias), grads, strict=True):
+        result.add_(grad)
 
 
-def _through_e_step(logs: Tensor, grad: Tensor, sets: TensorSets, slack: float, total: Gradients) -> Tensor:
+def _e_step_slopes(logs: Tensor, grad: Tensor, sets: TensorSets, slack: float, total: Gradients) -> Tensor:
     """∂L/∂s of log α = the E-step of s, (entry, anchor)."""
     if slack == torch.inf:
         return grad - logs.exp() * grad.sum(dim=1, keepdim=True)
-    slopes, own = torch.ops.fishergraph.transport_backward(grad.contiguous(), logs, sets.indptr, sets.weights, slack)
+    backward = torch.ops.fishergraph.transport_backward
+    slopes, grad_weights = backward(grad.contiguous(), logs, sets.indptr, sets.weights, slack)
     if total.weights is not None:
-        total.weights.add_(own)
+        total.weights.add_(grad_weights)
     return slopes
 
 
 def _chunks(sets: TensorSets, anchors: Tensor) -> Iterator[tuple[int, int]]:
-    """Row ranges of bounded work; one where everything fits."""
+    """Ranges of sets of bounded work; one range if everything fits."""
     n_anchors, n_features = anchors.shape
     whole = sets.n_entries * n_anchors + sets.n_sets * n_anchors * n_features
     if whole <= _CHUNK:
@@ -273,15 +280,14 @@ def _em_backward(
     ops, whole = tensor_ops(engine), unpack(sets, weights, points.shape[0])
     steps, new = Steps(variance, prior, n_em_iter, slack), {"dtype": work_type(points.dtype), "device": points.device}
     by_entry = torch.zeros(len(weights) if need_weights else 0, **new)
-    total = Gradients(
-        torch.zeros(points.shape, **new), torch.zeros(anchors.shape, **new), torch.zeros(len(anchors), **new), None
-    )
+    shapes = points.shape, anchors.shape, len(anchors)
+    total = Gradients(*(torch.zeros(shape, **new) for shape in shapes), weights=None)
     for first, last in _chunks(whole, anchors):
-        part, rows = whole.cut(first, last), slice(first, last)
-        start = 0 if part is whole else int(whole.indptr[first])
-        own = by_entry[start : start + part.n_entries] if need_weights else None
-        grad_means_here, grad_mass_here = grad_means[rows], None if grad_mass is None else grad_mass[rows]
-        _go_back(ops, points, part, anchors, bias, steps, grad_means_here, grad_mass_here, total._replace(weights=own))
+        block, rows = whole.cut(first, last), slice(first, last)
+        start = 0 if block is whole else int(whole.indptr[first])
+        block_total = total._replace(weights=by_entry[start : start + block.n_entries] if need_weights else None)
+        block_mass = None if grad_mass is None else grad_mass[rows]
+        _add_gradients(ops, points, block, anchors, bias, steps, grad_means[rows], block_mass, block_total)
     by_entry = by_entry.to(weights.dtype) if need_weights else by_entry
     return total.points.to(points.dtype), total.anchors.to(anchors.dtype), total.bias, by_entry
 
@@ -291,9 +297,9 @@ def _(
     points, anchors, bias, weights, sets, variance, prior, n_em_iter, slack, engine, grad_means, grad_mass, need_weights
 ):
     kind = work_type(points.dtype)
-    own = torch.empty_like(weights) if need_weights else points.new_empty(0, dtype=kind)
+    by_entry = torch.empty_like(weights) if need_weights else points.new_empty(0, dtype=kind)
     by_anchor = points.new_empty(anchors.shape[0], dtype=kind)
-    return points.new_empty(points.shape), anchors.new_empty(anchors.shape), by_anchor, own
+    return points.new_empty(points.shape), anchors.new_empty(anchors.shape), by_anchor, by_entry
 
 
 def _save(ctx: Any, inputs: Any, output: Any) -> None:
@@ -311,13 +317,83 @@ def _gradient(ctx: Any, grad_means: Any, grad_mass: Any):
     if grad_means is None:
         grad_means = points.new_zeros((sets[0].shape[0] - 1, *anchors.shape))
     grad_mass = None if grad_mass is None else grad_mass.contiguous()
-    wanted = bool(ctx.needs_input_grad[3])
-    found = torch.ops.fishergraph.em_backward(
-        points, anchors, bias, weights, list(sets), *ctx.numbers, grad_means.contiguous(), grad_mass, wanted
+    need_weights = bool(ctx.needs_input_grad[3])
+    grads = torch.ops.fishergraph.em_backward(
+        points, anchors, bias, weights, list(sets), *ctx.numbers, grad_means.contiguous(), grad_mass, need_weights
     )
-    grad_bias = found[2].to(bias.dtype) if ctx.needs_input_grad[2] else None
-    return found[0], found[1], grad_bias, found[3] if wanted else None, *rest
+    grad_bias = grads[2].to(bias.dtype) if ctx.needs_input_grad[2] else None
+    return grads[0], grads[1], grad_bias, grads[3] if need_weights else None, *rest
 
 
 _em.register_autograd(_gradient, setup_context=_save)
 _em_backward.register_autograd(once_only("EM"), setup_context=lambda ctx, inputs, output: None)
+
+
+def checked_em_means(
+    points: Tensor, sets: Any, anchors: Tensor, *, bias: Tensor | None, variance: float, prior: float, **steps: Any
+) -> tuple[Tensor, Tensor]:
+    """`em_means` of tensors whose shapes, dtypes and devices are checked before any kernel is launched."""
+    _check_float_matrix(points, "points")
+    _check_tensor(anchors, "anchors")
+    _check_float_matrix(anchors, "anchors")
+    if points.shape[1] == 0:
+        raise bad_input("points", "have at least one feature", "none", "pass the columns of the features")
+    if anchors.shape[0] == 0 or anchors.shape[1] != points.shape[1]:
+        expected = f"have the shape (anchor, {points.shape[1]}) with at least one anchor"
+        advice = "learn them from these points with learn_anchors"
+        raise bad_input("anchors", expected, tuple(anchors.shape), advice)
+    check_device(anchors, points.device, "anchors", "points")
+    kind = work_type(points.dtype)
+    if bias is not None:
+        _check_tensor(bias, "bias")
+        if bias.shape != anchors.shape[:1]:
+            expected = f"hold one number per anchor, shape ({anchors.shape[0]},)"
+            raise bad_input("bias", expected, tuple(bias.shape), "reshape it")
+        check_device(bias, points.device, "bias", "points")
+        bias = bias.to(kind).contiguous()
+    sets = _check_sets(sets, points)
+    check_in_range(variance, kind, "variance")
+    check_in_range(prior, kind, "prior")
+    if _is_cheap(points):
+        for tensor, name in ((points, "points"), (anchors, "anchors")):
+            check_squares(tensor.detach().to(kind), name, over=variance)
+        check_finite_result(anchors.detach().to(points.dtype), "anchors beside these points")
+        check_heaviest(None if sets.weights is None else sets.weights.detach(), kind)
+    rows = points if points.stride(-1) == 1 or points.shape[1] == 1 else points.contiguous()
+    return em_means(rows, sets, anchors.to(kind).contiguous(), Steps(variance, prior, **steps), bias=bias)
+
+
+def _check_tensor(value: Any, name: str) -> None:
+    if not isinstance(value, Tensor):
+        raise bad_type(name, "be a tensor like points", value, "use torch.as_tensor")
+
+
+def _check_float_matrix(tensor: Tensor, name: str) -> None:
+    if tensor.ndim != 2 or tensor.dtype not in _FLOATS:
+        got = f"{tensor.dtype} of shape {tuple(tensor.shape)}"
+        raise bad_input(name, "be a float matrix of shape (rows, features)", got, "reshape or cast it")
+    if _is_cheap(tensor):
+        check_finite_rows(tensor.detach(), name)
+
+
+def _is_cheap(tensor: Tensor) -> bool:
+    """Whether checks of values need neither a device synchronisation nor a break of a compiled graph."""
+    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def _check_sets(sets: Any, points: Tensor) -> TensorSets:
+    """Tensor sets over these points."""
+    if isinstance(sets, Multisets):
+        sets = tensor_sets(sets).to(points.device)
+    if not isinstance(sets, TensorSets):
+        raise bad_type("multisets", "be TensorSets or Multisets", sets, "build them with tensor_sets")
+    if sets.n_points != points.shape[0]:
+        raise InputError(
+            f"the multisets are over {sets.n_points} points, got {points.shape[0]} rows; "
+            "pass the points they were built for."
+        )
+    check_device(sets.indptr, points.device, "the multisets", "points")
+    check_weights(sets)
+    if sets.device.type != "meta":  # meta tensors have no values, and no engine
+        _ = sets.sound, torch.compiler.is_compiling() or sets.weighed
+    return sets

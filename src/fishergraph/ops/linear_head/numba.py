@@ -1,7 +1,7 @@
-"""A Fisher layer with a linear head on the CPU: the projection follows while a block's φ is in the cache.
+"""A Fisher layer with a linear head on the CPU: a block of φ is projected while it is in the cache.
 
-Its backward computes the means again, block by block, and uses them while they are there; of the size of φ it keeps
-G = c Wᵀ g alone, which the members of other blocks ask for.
+The backward pass computes the means again, block by block. Of the size of φ it keeps only G = c Wᵀ g, which the members
+of other blocks read.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import numpy as np
 
 from fishergraph._parallel import map_blocks, row_blocks
 from fishergraph.multiset import Multisets
-from fishergraph.ops._numba.tasks import exponential
-from fishergraph.ops.attend.numba_backward import Transpose, block_factors, block_means, pull_back
+from fishergraph.ops._numba.tasks import Transpose, as_weights, exponential
+from fishergraph.ops.attend.numba import SetRows, block_factors, block_means, pull_back
 from fishergraph.ops.engine import Responsibilities
-from fishergraph.ops.iterate.numba import fill_rows
+from fishergraph.ops.iterate.numba import em_block
 
-# Parts of the sets whose gradients of W are added up apart: few, since each is as large as W, and enough for threads.
-_PARTS, _LEAST = 32, 4096
+# The gradients of W of up to 32 runs of sets are added up: each is as large as W, and threads need several.
+_RUNS, _LEAST = 32, 4096
 
 
 def head(
@@ -25,13 +25,15 @@ def head(
     sets: Multisets,
     anchors: np.ndarray,
     weight: np.ndarray,
-    *,
     prior: float,
     fisher_root: float,
-    n_jobs: int | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """z_v = Σ_j W_j φ_vj, (set, out), and log(κ + mass), (set, anchor); weight is (out, anchor · feature)."""
-    known = Responsibilities(logs, exponential(logs, n_jobs))
+    keep: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """z_v = Σ_j W_j φ_vj, (set, out), and log(κ + mass), (set, anchor); weight is (out, anchor · feature).
+
+    The third result would be φ, which is never kept.
+    """
+    responsibilities = Responsibilities(logs, exponential(logs))
     z = np.empty((sets.n_sets, weight.shape[0]), points.dtype)
     log_total = np.empty((sets.n_sets, len(anchors)), points.dtype)
     blocks = np.ascontiguousarray((fisher_root * weight).T, dtype=points.dtype)
@@ -39,49 +41,54 @@ def head(
     def fill(rows: slice) -> None:
         block = sets.block(rows)
         means, mass = np.empty((block.n_sets, *anchors.shape), points.dtype), np.empty_like(log_total[rows])
-        totals, shift = fill_rows(
-            points, known, False, block, anchors, variance=1.0, prior=prior, n_em_iter=1, means=means, mass=mass
-        )
+        totals, shift = em_block(points, responsibilities, block, anchors, prior=prior, means=means, mass=mass)
         means -= anchors
         np.matmul(means.reshape(block.n_sets, -1), blocks, out=z[rows])
         with np.errstate(divide="ignore"):
             np.add(np.log(totals), shift, out=log_total[rows])
 
-    map_blocks(fill, row_blocks(sets.n_sets), n_jobs=n_jobs)
-    return z, log_total
+    map_blocks(fill, row_blocks(sets.n_sets))
+    return z, log_total, np.empty(0, points.dtype)
 
 
 def head_backward(
-    points: np.ndarray, logs: np.ndarray, sets: Multisets, anchors: np.ndarray, weight: np.ndarray,
-    log_total: np.ndarray, grad: np.ndarray, transpose: Transpose, *, prior: float, fisher_root: float,
-    n_jobs: int | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    points: np.ndarray,
+    logs: np.ndarray,
+    sets: Multisets,
+    transpose: Transpose,
+    anchors: np.ndarray,
+    weight: np.ndarray,
+    prior: float,
+    fisher_root: float,
+    log_total: np.ndarray,
+    phi: np.ndarray,
+    grad: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """(∂L/∂points, ∂L/∂logs, ∂L/∂anchors, ∂L/∂weight) with g = ∂L/∂z."""
-    known, dtype = Responsibilities(logs, exponential(logs, n_jobs)), points.dtype
+    responsibilities, dtype = Responsibilities(logs, exponential(logs)), points.dtype
     slopes = np.empty((sets.n_sets, *anchors.shape), dtype)
     factors = np.empty((sets.n_sets, 3, len(anchors)), dtype)
-    scaled, none = np.ascontiguousarray(fisher_root * weight, dtype=dtype), np.empty((0, len(anchors)), dtype)
+    of_sets = SetRows(log_total, slopes, np.empty((0, len(anchors)), dtype), factors)
+    scaled = np.ascontiguousarray(fisher_root * weight, dtype=dtype)
 
-    # Scaled gradients of half floats may overflow: whoever scaled them looks for that, and numbers pass through here.
+    # Scaled gradients of half floats may overflow. The gradient scaler checks for that, so no warning here.
     @np.errstate(over="ignore", invalid="ignore")
     def fill(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        own_weight, own_anchors = np.zeros_like(scaled), np.zeros_like(anchors)
+        grad_weight, grad_anchors = np.zeros_like(scaled), np.zeros_like(anchors)
         for block in row_blocks(rows.stop - rows.start):
             here = slice(rows.start + block.start, rows.start + block.stop)
-            g, means = grad[here], block_means(points, known, sets.block(here), anchors, prior)
+            g, means = grad[here], block_means(points, responsibilities, sets.block(here), anchors, prior)
             np.matmul(g, scaled, out=slopes[here].reshape(len(g), -1))
-            own_anchors += block_factors(log_total[here], means, slopes[here], none, prior, factors[here])
-            own_weight += g.T @ means.reshape(len(g), -1)
-        return own_weight, own_anchors
+            grad_anchors += block_factors(means, here, of_sets, prior)
+            grad_weight += g.T @ means.reshape(len(g), -1)
+        return grad_weight, grad_anchors
 
-    parts = map_blocks(fill, row_blocks(sets.n_sets, max(_LEAST, -(-sets.n_sets // _PARTS))), n_jobs=n_jobs)
-    weights, step = (np.ones(1, dtype), 0) if sets.weights is None else (sets.weights, 1)
-    grad_points, grad_logs = pull_back(
-        points, logs, known.plain, log_total, factors, none, slopes, weights, step, transpose, n_jobs
-    )
+    runs = map_blocks(fill, row_blocks(sets.n_sets, max(_LEAST, -(-sets.n_sets // _RUNS))))
+    weights = as_weights(sets.weights, dtype)
+    grad_points, grad_logs = pull_back(points, responsibilities, of_sets, weights, transpose, None)
     with np.errstate(over="ignore", invalid="ignore"):
-        pulled = fisher_root * grad.sum(axis=0, dtype=np.float64)  # what φ loses with its anchor
-        sums = [sum((part[k] for part in parts), np.zeros(1)) for k in (0, 1)]
+        pulled = fisher_root * grad.sum(axis=0, dtype=np.float64)  # φ subtracts the anchor
+        sums = [sum((run[k] for run in runs), np.zeros(1)) for k in (0, 1)]
         grad_weight = fisher_root * sums[0] - np.outer(pulled, anchors.ravel())
         grad_anchors = sums[1] - (pulled @ weight).reshape(anchors.shape)
     return grad_points, grad_logs, grad_anchors.astype(dtype), grad_weight.astype(dtype)

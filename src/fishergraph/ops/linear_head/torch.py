@@ -1,9 +1,9 @@
 """A Fisher layer with a linear head, z_v = Σ_j W_j φ_vj, as one operator: φ of all sets need not exist.
 
-On a card the backward never sees the gradient of φ either. With g = ∂L/∂z the sum over targets is of low rank:
-Σ_v t_vuj ∂L/∂μ_vj = W_jᵀ R_uj with R_uj = c Σ_v t_vuj g_v, the same pull on the transposed sets with (g, 1/total) in
-the place of (x, α). Bytes per entry: 4 · (out + p), not 4 · p · d. On the CPU the projection runs block by block while
-φ is in the cache, and the backward goes through G = c W_jᵀ g.
+On a GPU the backward pass never computes the gradient of φ. With g = ∂L/∂z the sum over targets has low rank:
+Σ_v t_vuj ∂L/∂μ_vj = W_jᵀ R_uj with R_uj = c Σ_v t_vuj g_v, a sum on the transposed sets of (g, 1/total) instead of
+(x, α). Bytes per entry: 4 · (out + p), not 4 · p · d. On the CPU the projection runs block by block while φ is in the
+cache, and the backward pass uses G = c W_jᵀ g.
 """
 
 from __future__ import annotations
@@ -12,26 +12,32 @@ import torch
 from torch import Tensor
 
 from fishergraph.ops.attend.torch import attend
-from fishergraph.ops.tensor_ops import once_only, tensor_ops
+from fishergraph.ops.tensor_ops import needs_gradient, once_only, tensor_ops
 from fishergraph.ops.tensor_sets import TensorSets, unpack
 
 
 def fisher_linear(
-    engine: str, points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, weight: Tensor, *,
-    fisher_root: float, prior: float = 0.0,
-) -> Tensor:  # fmt: skip
+    engine: str,
+    points: Tensor,
+    logs: Tensor,
+    sets: TensorSets,
+    anchors: Tensor,
+    weight: Tensor,
+    *,
+    fisher_root: float,
+    prior: float = 0.0,
+) -> Tensor:
     """z (set, out) with weight (out, anchor · feature); differentiable in all tensors.
 
     `logs` (point, anchor) are the log-responsibilities. The plain engine, half types, and weights of the multisets that
-    want a gradient go through φ.
+    need a gradient compute φ.
     """
     plain = sets.weights is None or not sets.weights.requires_grad
     if engine != "torch" and plain and points.dtype == logs.dtype == torch.float32:
-        wanted = points.requires_grad or logs.requires_grad or anchors.requires_grad or weight.requires_grad
-        keep = torch.is_grad_enabled() and wanted
+        keep = needs_gradient(points, logs, anchors, weight)
         sets = sets.cut(0, sets.n_sets)
-        fixed = (points, logs, sets.weights, anchors, weight, sets.pack(transpose=keep), prior, fisher_root, engine)
-        return torch.ops.fishergraph.head(*fixed, keep)[0]
+        inputs = (points, logs, sets.weights, anchors, weight, sets.pack(transpose=keep), prior, fisher_root, engine)
+        return torch.ops.fishergraph.head(*inputs, keep)[0]
     means, _ = attend(engine, points, logs, sets, anchors, prior=prior)
     phi = (fisher_root * (means - anchors.to(means.dtype))).flatten(1)
     return phi @ weight.T
@@ -85,9 +91,9 @@ def _gradient(ctx, grad, *_):
     if grad is None:
         return None, None, None, None, None, *rest
     points, logs, weights, anchors, weight, log_total, phi, *sets = ctx.saved_tensors
-    fixed = (points, logs, weights, anchors, weight, list(sets), ctx.prior, ctx.fisher_root, ctx.engine)
-    found = torch.ops.fishergraph.head_backward(*fixed, log_total, phi, grad.contiguous())
-    return found[0], found[1], None, found[2], found[3], *rest
+    inputs = (points, logs, weights, anchors, weight, list(sets), ctx.prior, ctx.fisher_root, ctx.engine)
+    grads = torch.ops.fishergraph.head_backward(*inputs, log_total, phi, grad.contiguous())
+    return grads[0], grads[1], None, grads[2], grads[3], *rest
 
 
 _head.register_autograd(_gradient, setup_context=_save)

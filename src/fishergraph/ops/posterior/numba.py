@@ -8,7 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from fishergraph._compile import compiled, readonly
+from fishergraph._parallel import map_blocks, row_blocks
 from fishergraph.ops._numba.members import four_products, moment
+
+# Points of a block that a thread takes at a time.
+_POINTS = 4096
 
 
 @compiled
@@ -16,8 +20,8 @@ def _posterior_rows(points, centre, anchors, halves, scale, logs, plain):
     """log α_ij and α_ij of a block of points: log-softmax of (⟨x_i − c, w_j − c⟩ − ‖w_j − c‖²/2)/σ² (Section 4.4)."""
     n_anchors = anchors.shape[0]
     for i in range(points.shape[0]):
-        row, share = logs[i], plain[i]
-        # With a j that begins at the literal 0 the leaf would be compiled a second time, for that value.
+        row, alpha = logs[i], plain[i]
+        # With a j that begins at the literal 0 four_products would be compiled a second time, for that value.
         for j in range(0, n_anchors - 3, 4):
             row[j], row[j + 1], row[j + 2], row[j + 3] = four_products(points[i], centre, anchors, j)
         for j in range(n_anchors - n_anchors % 4, n_anchors):
@@ -29,12 +33,12 @@ def _posterior_rows(points, centre, anchors, halves, scale, logs, plain):
         total = scale - scale
         for j in range(n_anchors):
             row[j] -= highest
-            share[j] = np.exp(row[j])
-            total += share[j]
+            alpha[j] = np.exp(row[j])
+            total += alpha[j]
         inverse, total = 1 / total, np.log(total)
         for j in range(n_anchors):
             row[j] -= total
-            share[j] *= inverse
+            alpha[j] *= inverse
 
 
 def posterior_block(
@@ -48,3 +52,15 @@ def posterior_block(
     _posterior_rows(
         readonly(points), readonly(centre), readonly(shifted), readonly(halves), dtype(1 / variance), logs, plain
     )
+
+
+def posterior(points: np.ndarray, anchors: np.ndarray, variance: float) -> np.ndarray:
+    """log α of all points, (point, anchor), on threads."""
+    logs = np.empty((len(points), len(anchors)), points.dtype)
+    plain = np.empty_like(logs)
+
+    def fill(rows: slice) -> None:
+        posterior_block(points[rows], anchors, variance, logs[rows], plain[rows])
+
+    map_blocks(fill, row_blocks(len(points), _POINTS))
+    return logs

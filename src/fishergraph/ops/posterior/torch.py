@@ -31,9 +31,9 @@ def posterior_gradient(
     total, moved = torch.zeros_like(shifted[:, 0]), torch.zeros_like(shifted)
     grad_points = torch.empty_like(points, dtype=logs.dtype, memory_format=torch.contiguous_format)
     size = _ROWS if points.device.type == "cpu" else max(points.shape[0], 1)
-    for first in range(0, points.shape[0], size):  # what a block needs stays in the cache
+    for first in range(0, points.shape[0], size):  # a block stays in the cache
         rows = slice(first, first + size)
-        # ∂L/∂s; its rows sum to zero, so the centre may be taken out.
+        # ∂L/∂s; its rows sum to zero, so the centre cancels.
         slopes = grad[rows] - logs[rows].exp() * grad[rows].sum(dim=1, keepdim=True)
         torch.mm(slopes, steps, out=grad_points[rows])
         total = total + slopes.sum(dim=0)

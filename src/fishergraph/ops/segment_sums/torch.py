@@ -8,7 +8,7 @@ from torch import Tensor
 from fishergraph.ops.tensor_ops import wide_type
 from fishergraph.ops.tensor_sets import TensorSets
 
-# Members of a set that one chain of additions may sum; one of 10⁷ would be off by percents in float32.
+# Members of one chain of additions; a chain of 10⁷ would be off by percents in float32.
 _CHUNK = 32
 
 

@@ -1,7 +1,7 @@
-"""Unnormalised sums over the members of a set on a GPU: what gradients are made of.
+"""Unnormalised sums over the members of a set on a GPU, which gradients consist of.
 
-`pull` reads a member's vector once for all anchors, like the M-step (bytes per entry: 4 · d + 4 · p); `pull_inner`
-reads p numbers. On the transposed graph `pull` is the low-rank backward of a linear head.
+`Pull` reads the vector of a member once for all anchors, like the M-step (bytes per entry: 4 · d + 4 · p); `pull_inner`
+reads p numbers. On the transposed graph `Pull` is the low-rank backward pass of a linear head.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language import constexpr
 
 from fishergraph.ops import tensor_sets
-from fishergraph.ops._triton.launch import REGISTERS, tile
+from fishergraph.ops._triton.launch import REGISTERS, members_of, tile
 from fishergraph.ops._triton.members import pull as pull_members
 from fishergraph.ops._triton.members import store_row, tile_features
 from fishergraph.ops.tensor_sets import Hubs, TensorSets
 
+Items = tuple[Tensor, Tensor, Tensor]  # the first entry of every program, the end of its entries, and its row
+
 
 @triton.jit
-def _sum_parts(out, parts, rows, offsets, width, slab, BLOCK: tl.constexpr):
+def _sum_parts(out, parts, rows, offsets, width, slab, BLOCK: constexpr):
     """out[rows[h]] = Σ of the parts of hub h, in order and in float64; one slab per program of the third axis."""
     hub, columns = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     n_parts = tl.load(offsets + tl.num_programs(0))
@@ -43,119 +46,130 @@ def sum_parts(out: Tensor, parts: Tensor, hubs: Hubs) -> None:
 
 @triton.jit
 def _pull_rows(
-    out, x, plain, logs, row_logs, first, last, owner, indices, weights, scale, hub, stride, N_ANCHORS,
-    D: tl.constexpr, BLOCK: tl.constexpr, P: tl.constexpr, MEMBERS: tl.constexpr, WEIGHTED: tl.constexpr,
-    BY_ENTRY: tl.constexpr, PARTS: tl.constexpr, HAS_ROW: tl.constexpr, KIND: tl.constexpr,
-):  # fmt: skip
+    out, points, plain, logs, row_logs, items, members, scale, hub, PARTS: constexpr, HAS_ROW: constexpr, S: constexpr
+):
     """scale · Σ_e a_e c_ej x_e; with row logs r_j, scale · Σ_e a_e exp(log c_ej + r_j) x_e."""
+    first, last, owner = items
     item = tl.program_id(0).to(tl.int64)
     row = tl.load(owner + item) if PARTS else item
     start, stop = tl.load(first + item), tl.load(last + item)
     if (not PARTS) and stop - start > hub:
         return
-    features = tl.program_id(1) * BLOCK + tile_features(BLOCK)
-    anchor = tl.minimum(tl.program_id(2) * P, N_ANCHORS - P)
-    shifts = ()
-    for j in tl.static_range(P):
+    features = tl.program_id(1) * S.BLOCK + tile_features(S.BLOCK)
+    anchor = tl.minimum(tl.program_id(2) * S.P, S.N - S.P)
+    tile, shifts = (features, anchor), ()
+    for j in tl.static_range(S.P):
         if HAS_ROW:
-            shifts = shifts + (-tl.load(row_logs + row * N_ANCHORS + anchor + j),)
+            shifts = shifts + (-tl.load(row_logs + row * S.N + anchor + j),)
         else:
-            shifts = shifts + (tl.full([], 0.0, KIND),)
-    sums, totals = pull_members(
-        x, plain, indices, weights, start, stop, features, anchor, shifts, stride, N_ANCHORS,
-        D, BLOCK, P, MEMBERS, WEIGHTED, BY_ENTRY, False, KIND,
-    )  # fmt: skip
+            shifts = shifts + (tl.full([], 0.0, S.KIND),)
+    sums, totals = pull_members(points, plain, members, start, stop, tile, shifts, False, S)
     sound = totals[0] <= 1e30
-    for j in tl.static_range(1, P):
+    for j in tl.static_range(1, S.P):
         sound = sound & (totals[j] <= 1e30)
-    for j in tl.static_range(P):
+    for j in tl.static_range(S.P):
         factor = tl.exp(-shifts[j]) * scale if HAS_ROW else scale
-        store_row(out, item * N_ANCHORS + anchor + j, features, sums[j] * factor, D, BLOCK)
+        store_row(out, item * S.N + anchor + j, features, sums[j] * factor, S)
     if HAS_ROW:
-        if not sound:  # a factor overflows where the product does not, or was multiplied by a weight of zero
-            sums, totals = pull_members(
-                x, logs, indices, weights, start, stop, features, anchor, shifts, stride, N_ANCHORS,
-                D, BLOCK, P, 1, WEIGHTED, BY_ENTRY, True, KIND,
-            )  # fmt: skip
-            for j in tl.static_range(P):
-                store_row(out, item * N_ANCHORS + anchor + j, features, sums[j] * scale, D, BLOCK)
+        if not sound:  # a factor overflowed and the product does not, or it was multiplied by a weight of zero
+            sums, totals = pull_members(points, logs, members, start, stop, tile, shifts, True, S)
+            for j in tl.static_range(S.P):
+                store_row(out, item * S.N + anchor + j, features, sums[j] * scale, S)
 
 
 @triton.jit
 def _pull_inner(
-    out, inner, log_total, row_logs, first, last, owner, members, weights, hub, P,
-    BLOCK_E: tl.constexpr, BLOCK_P: tl.constexpr, WEIGHTED: tl.constexpr, PARTS: tl.constexpr,
-):  # fmt: skip
+    out,
+    inner,
+    log_total,
+    row_logs,
+    items,
+    members,
+    hub,
+    P,
+    BLOCK_E: constexpr,
+    BLOCK_P: constexpr,
+    WEIGHTED: constexpr,
+    PARTS: constexpr,
+):
     """Σ_v t_vuj Q_vj over the sets v of one point, (anchor,)."""
+    (first, last, owner), (indices, weights) = items, members
     item = tl.program_id(0).to(tl.int64)
     anchors = tl.program_id(1) * BLOCK_P + tl.arange(0, BLOCK_P)
     row = tl.load(owner + item) if PARTS else item
     start, stop = tl.load(first + item), tl.load(last + item)
     if (not PARTS) and stop - start > hub:
         return
-    own = tl.load(row_logs + row * P + anchors, mask=anchors < P, other=0.0)
+    logs = tl.load(row_logs + row * P + anchors, mask=anchors < P, other=0.0)
     kind = out.dtype.element_ty
     sums = tl.zeros([BLOCK_E, BLOCK_P], kind)
     for begin in range(start, stop, BLOCK_E):
         entry = begin + tl.arange(0, BLOCK_E)
         live = entry < stop
-        v = tl.load(members + entry, mask=live, other=0).to(tl.int64)
+        v = tl.load(indices + entry, mask=live, other=0).to(tl.int64)
         where = v[:, None] * P + anchors[None, :]
         mask = live[:, None] & (anchors < P)[None, :]
         total = tl.load(log_total + where, mask=mask, other=float("inf"))
-        part = tl.where(total > -float("inf"), tl.exp(own[None, :] - total), 0.0)
-        part *= tl.load(inner + where, mask=mask, other=0.0)
+        terms = tl.where(total > -float("inf"), tl.exp(logs[None, :] - total), 0.0)
+        terms *= tl.load(inner + where, mask=mask, other=0.0)
         if WEIGHTED:
             weight = tl.load(weights + entry, mask=live, other=0.0).to(kind)[:, None]
-            part = tl.where(weight > 0, weight * part, 0.0)
-        sums += part
+            terms = tl.where(weight > 0, weight * terms, 0.0)
+        sums += terms
     tl.store(out + item * P + anchors, tl.sum(sums, axis=0), mask=anchors < P)
 
 
 class Pull:
     """scale · Σ_e a_e c_ej x_e of the sets, (set, anchor, feature), all at once or in ranges of rows.
 
-    With `row_logs` (set, anchor) and `logs` = log c, scale · Σ_e a_e exp(log c_ej + r_vj) x_e, which holds even where c
-    itself overflows.
+    With `row_logs` (set, anchor) and `logs` = log c, scale · Σ_e a_e exp(log c_ej + r_vj) x_e, also if c overflows.
     """
 
     def __init__(
-        self, points: Tensor, coefficients: Tensor, sets: TensorSets, *, by_entry: bool = False,
-        logs: Tensor | None = None, row_logs: Tensor | None = None, scale: float = 1.0,
-    ):  # fmt: skip
+        self,
+        points: Tensor,
+        coefficients: Tensor,
+        sets: TensorSets,
+        *,
+        by_entry: bool = False,
+        logs: Tensor | None = None,
+        row_logs: Tensor | None = None,
+        scale: float = 1.0,
+    ):
         self.points, self.coefficients, self.sets, self.scale = points, coefficients, sets, scale
         self.logs, self.row_logs = logs, row_logs
         self.shape = (coefficients.shape[1], points.shape[1])
-        self.grid, options = tile(*self.shape, coefficients.dtype)
-        self.flags: dict[str, Any] = {
-            **options, "MEMBERS": 3, "WEIGHTED": sets.weights is not None, "BY_ENTRY": by_entry,
-            "HAS_ROW": row_logs is not None, "maxnreg": REGISTERS,
-        }  # fmt: skip
+        weighted = sets.weights is not None
+        self.grid, shape, warps = tile(*self.shape, coefficients.dtype, weighted=weighted, by_entry=by_entry)
+        self.options: dict[str, Any] = {
+            "HAS_ROW": row_logs is not None,
+            "S": shape,
+            "num_warps": warps,
+            "maxnreg": REGISTERS,
+        }
 
-    def _launch(self, first: Tensor, last: Tensor, owner: Tensor, row_logs: Tensor | None, parts: bool) -> Tensor:
-        c, sets = self.coefficients, self.sets
-        out = torch.empty((first.shape[0], *self.shape), dtype=c.dtype, device=c.device)
+    def _launch(self, items: Items, row_logs: Tensor | None, parts: bool) -> Tensor:
+        c, points = self.coefficients, (self.points, self.points.stride(0))
+        out = torch.empty((items[0].shape[0], *self.shape), dtype=c.dtype, device=c.device)
         if len(out):
-            _pull_rows[(len(out), *self.grid)](
-                out, self.points, c, c if self.logs is None else self.logs, c if row_logs is None else row_logs, first,
-                last, owner, sets.indices, c if sets.weights is None else sets.weights, self.scale, tensor_sets.HUB,
-                self.points.stride(0), self.shape[0], PARTS=parts, **self.flags,
-            )  # fmt: skip
+            logs = c if self.logs is None else self.logs
+            inputs = (out, points, c, logs, c if row_logs is None else row_logs, items, members_of(self.sets, c))
+            _pull_rows[(len(out), *self.grid)](*inputs, self.scale, tensor_sets.HUB, PARTS=parts, **self.options)
         return out
 
     def rows(self, rows: slice) -> Tensor:
-        """The sums of the given rows; those of hubs are left undefined."""
+        """The sums of a range of rows; those of hubs are left undefined."""
         indptr = self.sets.indptr[rows.start : rows.stop + 1]
-        known = None if self.row_logs is None else self.row_logs[rows]
-        return self._launch(indptr[:-1], indptr[1:], indptr, known, False)
+        row_logs = None if self.row_logs is None else self.row_logs[rows]
+        return self._launch((indptr[:-1], indptr[1:], indptr), row_logs, False)
 
     def hubs(self) -> Tensor:
-        """The sums of the hubs, (hub, anchor, feature): of their parts, added in order."""
+        """The sums of the hubs, (hub, anchor, feature), from their parts, added in order."""
         hubs = self.sets.hubs
-        parts = self._launch(hubs.part_first, hubs.part_last, hubs.part_row, self.row_logs, True)
+        parts = self._launch((hubs.part_first, hubs.part_last, hubs.part_row), self.row_logs, True)
         out = torch.empty((hubs.n_hubs, *self.shape), dtype=parts.dtype, device=parts.device)
-        own = torch.arange(hubs.n_hubs, device=parts.device)
-        sum_parts(out.view(1, hubs.n_hubs, -1), parts.view(1, hubs.n_parts, -1), hubs._replace(rows=own))
+        order = torch.arange(hubs.n_hubs, device=parts.device)
+        sum_parts(out.view(1, hubs.n_hubs, -1), parts.view(1, hubs.n_parts, -1), hubs._replace(rows=order))
         return out
 
     def all(self) -> Tensor:
@@ -167,32 +181,20 @@ class Pull:
 
 
 def pull_inner(inner: Tensor, log_total: Tensor, row_logs: Tensor, sets: TensorSets) -> Tensor:
-    """Σ_v t_vuj Q_vj, (point, anchor), over the transposed sets."""
-    n_anchors = inner.shape[1]
-    out = torch.empty((sets.n_sets, n_anchors), dtype=inner.dtype, device=inner.device)
+    """Σ_v t_vuj Q_vj, (point, anchor), over the transposed sets; hubs part by part, added in order."""
+    n_anchors, hubs = inner.shape[1], sets.hubs
     block = min(16, triton.next_power_of_2(n_anchors))
-    flags: dict[str, Any] = {
-        "BLOCK_E": 32, "BLOCK_P": block, "WEIGHTED": sets.weights is not None, "num_warps": 1,
-    }  # fmt: skip
-    weights = inner if sets.weights is None else sets.weights
+    options = {"BLOCK_E": 32, "BLOCK_P": block, "WEIGHTED": sets.weights is not None, "num_warps": 1}
 
-    def launch(target: Tensor, first: Tensor, last: Tensor, owner: Tensor, parts: bool) -> None:
-        if len(target):
-            _pull_inner[(len(target), triton.cdiv(n_anchors, block))](
-                target, inner, log_total, row_logs, first, last, owner,
-                sets.indices, weights, tensor_sets.HUB, n_anchors, PARTS=parts, **flags,
-            )  # fmt: skip
+    def launch(n_items: int, items: Items, parts: bool) -> Tensor:
+        out = torch.empty((n_items, n_anchors), dtype=inner.dtype, device=inner.device)
+        if n_items:
+            inputs = (out, inner, log_total, row_logs, items, members_of(sets, inner), tensor_sets.HUB, n_anchors)
+            _pull_inner[(n_items, triton.cdiv(n_anchors, block))](*inputs, PARTS=parts, **options)
+        return out
 
-    return _with_parts(launch, out, sets)
-
-
-def _with_parts(launch: Any, out: Tensor, sets: TensorSets) -> Tensor:
-    """All sets; the hubs among them into scratch part by part, then added in order."""
-    launch(out, sets.indptr, sets.indptr[1:], sets.indptr, False)
-    hubs = sets.hubs
+    out = launch(sets.n_sets, (sets.indptr, sets.indptr[1:], sets.indptr), False)
     if hubs.n_hubs:
-        n_parts = hubs.n_parts
-        parts = torch.empty((n_parts, *out.shape[1:]), dtype=out.dtype, device=out.device)
-        launch(parts, hubs.part_first, hubs.part_last, hubs.part_row, True)
-        sum_parts(out.view(1, out.shape[0], -1), parts.view(1, n_parts, -1), hubs)
+        parts = launch(hubs.n_parts, (hubs.part_first, hubs.part_last, hubs.part_row), True)
+        sum_parts(out.view(1, sets.n_sets, -1), parts.view(1, hubs.n_parts, -1), hubs)
     return out

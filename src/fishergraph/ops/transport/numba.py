@@ -1,4 +1,4 @@
-"""The transport E-steps on one multiset, compiled and in place: the leaves of a fused row (see `em.transport`).
+"""The transport E-steps of one multiset, compiled and in place (see `em.transport`).
 
 Bytes per sweep: the logs of one multiset (4·n·p), which stay in the cache; an exponential per entry. The p × p network
 is built in the same sweep and held, as are all sums, in float64.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fishergraph._compile import compiled, leaf
+from fishergraph._compile import compiled, inner
 from fishergraph.ops.transport.rules import FAR, GAP, GROWTH, NONE
 
 # Rows of the scratch behind the p × p conductances.
@@ -16,21 +16,21 @@ _MASS, _TARGET, _POTENTIAL, _SHIFT, _PLAIN, _LEAK, _ROW = range(7)
 
 
 def scratch(n_anchors: int) -> np.ndarray:
-    """What one thread needs for any number of multisets, (anchor + 7, anchor)."""
+    """The scratch of one thread for any number of multisets, (anchor + 7, anchor)."""
     return np.empty((n_anchors + 7, n_anchors), np.float64)
 
 
-@leaf
-def _add_member(share, alpha, mass, network):
-    """mass_j += b α_j and network_jk += b α_j α_k for k < j, of one member with the share b of the weight."""
+@inner
+def _add_member(weight, alpha, mass, network):
+    """mass_j += b α_j and network_jk += b α_j α_k for k < j, of one member with the mixture weight b."""
     for j in range(len(mass)):
-        part = share * alpha[j]
-        mass[j] += part
+        product = weight * alpha[j]
+        mass[j] += product
         for k in range(j):
-            network[j, k] += part * alpha[k]
+            network[j, k] += product * alpha[k]
 
 
-@leaf
+@inner
 def _sweep(logs, weights, step, start, n_members, scale, total, network):
     """log α_ij ← log softmax_j(scale · (log α_ij + shift_j)); then the mass and the network of the new α."""
     p = logs.shape[1]
@@ -54,17 +54,17 @@ def _sweep(logs, weights, step, start, n_members, scale, total, network):
         for j in range(p):
             line[j] -= log_norm
             row[j] *= inverse
-        share = weights[(start + i) * step] / total
-        if share > 0:
-            _add_member(share, row, mass, network)
+        weight = weights[(start + i) * step] / total
+        if weight > 0:
+            _add_member(weight, row, mass, network)
 
 
-@leaf
+@inner
 def _solve(network, currents, fallback, least):
     """currents ← y with Σ_k W_jk (y_j − y_k) + leak_j y_j = current_j: an electrical network, node by node.
 
-    Eliminating a node spreads its conductances over its neighbours (star–mesh): no subtraction, so even where every
-    conductance is tiny all digits of y survive. A node without conductance takes its fallback.
+    Eliminating a node spreads its conductances over its neighbours (star–mesh): without a subtraction, so y has all its
+    digits even if every conductance is tiny. A node without conductance takes its fallback.
     """
     p = len(currents)
     leak, pivot = network[p + _LEAK], network[p + _ROW]
@@ -74,11 +74,11 @@ def _solve(network, currents, fallback, least):
             pivot[k] += network[k, j]
         if pivot[k] > least:
             for j in range(k):
-                part = network[k, j] / pivot[k]
-                currents[j] += part * currents[k]
-                leak[j] += part * leak[k]
+                factor = network[k, j] / pivot[k]
+                currents[j] += factor * currents[k]
+                leak[j] += factor * leak[k]
                 for i in range(j):
-                    network[j, i] += part * network[k, i]
+                    network[j, i] += factor * network[k, i]
     for k in range(p):
         if pivot[k] > least:
             for j in range(k):
@@ -88,9 +88,9 @@ def _solve(network, currents, fallback, least):
             currents[k] = fallback[k]
 
 
-@leaf
+@inner
 def _set_target(slack, least, network):
-    """target_j = softmax_j(−slack · g_j), what the potentials ask for; returns the violation (`default_tolerance`)."""
+    """target_j = softmax_j(−slack · g_j) of the potentials g; returns the violation (`default_tolerance`)."""
     p = network.shape[1]
     mass, target, potential = network[p + _MASS], network[p + _TARGET], network[p + _POTENTIAL]
     highest, norm, violation = -np.inf, 0.0, 0.0
@@ -106,9 +106,9 @@ def _set_target(slack, least, network):
     return violation
 
 
-@leaf
+@inner
 def _newton_shift(slack, least, network):
-    """shift_j, Sinkhorn's step and the damped rest of Newton's; returns whether both were small."""
+    """shift_j: Sinkhorn's step and the damped rest of Newton's; returns whether both were small."""
     p = network.shape[1]
     mass, target, shift = network[p + _MASS], network[p + _TARGET], network[p + _SHIFT]
     plain, leak = network[p + _PLAIN], network[p + _LEAK]
@@ -118,7 +118,7 @@ def _newton_shift(slack, least, network):
         mean += mass[j] * plain[j]
         furthest = max(furthest, abs(plain[j]))
     for j in range(p):
-        # Far away the logs of the marginals are the better guide, close by the marginals themselves.
+        # Far from the solution Newton uses the logs of the marginals, close to it the marginals.
         shift[j] = mass[j] * (plain[j] - mean) if furthest > FAR else target[j] - mass[j]
         leak[j] = slack * mass[j]
         plain[j] = (plain[j] - mean) / (1 + slack)
@@ -134,9 +134,9 @@ def _newton_shift(slack, least, network):
     return max(furthest, reach) <= FAR
 
 
-@leaf
+@inner
 def _first_stage(logs, weights, step, start, n_members):
-    """The power of `GROWTH` by which the scores are divided at first, so that none differs by more than the gap."""
+    """The power of `GROWTH` that divides the scores at first: no two scores of a member differ by more than `GAP`."""
     reach = 0.0
     for i in range(n_members):
         if weights[(start + i) * step] > 0:
@@ -152,8 +152,8 @@ def transport_row(logs, weights, step, start, n_members, slack, tolerance, max_i
     """Turn the scores of one multiset into the log-responsibilities of its transport E-step, in place.
 
     logs (n_members or more, anchor) hold s_ij, then log α_ij. slack is 1/τ: 0 is balanced. weights[(start + i) · step]
-    is the weight of member i, network the `scratch`. Returns the number of sweeps and what is left of the violation,
-    zero where it converged.
+    is the weight of member i, network the `scratch`. Returns the number of sweeps and the remaining violation, zero if
+    it converged.
     """
     p = logs.shape[1]
     total = 0.0
@@ -161,7 +161,7 @@ def transport_row(logs, weights, step, start, n_members, slack, tolerance, max_i
         total += weights[(start + i) * step]
     for j in range(p):
         network[p + _POTENTIAL, j] = network[p + _SHIFT, j] = 0
-    if not total > 0 or slack == np.inf:  # nobody has a say in the marginal, or nobody asks: the posterior
+    if not total > 0 or slack == np.inf:  # no weight, or no constraint on the marginal: the posterior
         _sweep(logs, weights, step, start, n_members, 1.0, 1.0, network)
         return 0, 0.0
     stage = _first_stage(logs, weights, step, start, n_members)

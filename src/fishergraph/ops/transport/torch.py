@@ -1,8 +1,8 @@
 """The transport E-steps in PyTorch, all multisets at once, on any device, with the gradient of the solution.
 
 The steps are those of em.transport. Sums over the members of a set and the p × p networks are float64, so that a
-set of 10⁵ members meets the float32 tolerance too; a set that has converged leaves the work. Bytes per step and entry
-in work: about 20·p² (the networks are built anchor by anchor).
+set of 10⁵ members meets the float32 tolerance too. Sets that have converged are removed from the working arrays. Bytes
+per step and entry: about 20·p² (the networks are built anchor by anchor).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from fishergraph.ops.tensor_ops import wide_type
+from fishergraph.ops.tensor_ops import once_only, wide_type
 from fishergraph.ops.transport.rules import FAR, GAP, GROWTH, MAX_ITER, NONE, default_tolerance, warn_unmet
 
-# Entries × anchors plus sets × anchors² that are worked on at a time: 128 MB for each of a handful of arrays.
+# Entries × anchors plus sets × anchors² of a chunk: 128 MB for each of a handful of arrays.
 _CHUNK = 1 << 24
 
 
@@ -36,7 +36,7 @@ def transport(
     ----------
     scores : s, (entry, anchor), the log-joint of every member up to a constant of the entry.
     indptr : int64, (set + 1,); set v has the rows indptr[v] − indptr[0] … indptr[v + 1] − indptr[0] − 1 of the scores.
-    weights : a ≥ 0, (entry,), or None where every member weighs one.
+    weights : a ≥ 0, (entry,), or None if every member weighs one.
     tolerance : on the violation of the marginals (`default_tolerance`); by default 1e-10, and 1e-6 in float32.
 
     Gradients with respect to scores and weights are those of the solution (implicit differentiation).
@@ -47,7 +47,7 @@ def transport(
 
 
 def _chunks(indptr: Tensor, n_anchors: int) -> Iterator[tuple[slice, Tensor, int]]:
-    """The entries, the set of every entry and the number of sets, of consecutive sets that fit."""
+    """(entries, the set of every entry, number of sets) of runs of sets that fit into a chunk."""
     indptr = indptr - indptr[0]
     n_sets = len(indptr) - 1
     cost = n_anchors * indptr + n_anchors**2 * torch.arange(n_sets + 1, device=indptr.device)
@@ -64,23 +64,23 @@ def _chunks(indptr: Tensor, n_anchors: int) -> Iterator[tuple[slice, Tensor, int
             first = last
 
 
-def _shares(weights: Tensor | None, entries: slice, rows: Tensor, n_sets: int) -> tuple[Tensor, Tensor]:
-    """b_e = a_e / A, (entry,), zero where the set has no weight; and A, (set,)."""
-    own = torch.ones(len(rows), device=rows.device) if weights is None else weights[entries]
-    own = own.to(wide_type(rows.device))
-    total = own.new_zeros(n_sets).index_add_(0, rows, own)
-    return torch.where(own > 0, own / total[rows], 0.0), total
+def _mixture_weights(weights: Tensor | None, entries: slice, rows: Tensor, n_sets: int) -> tuple[Tensor, Tensor]:
+    """b_e = a_e / A, (entry,), zero if the set has no weight; and A, (set,)."""
+    a = torch.ones(len(rows), device=rows.device) if weights is None else weights[entries]
+    a = a.to(wide_type(rows.device))
+    total = a.new_zeros(n_sets).index_add_(0, rows, a)
+    return torch.where(a > 0, a / total[rows], 0.0), total
 
 
-def _network(alpha: Tensor, shares: Tensor, rows: Tensor, n_sets: int) -> tuple[Tensor, Tensor]:
+def _network(alpha: Tensor, b: Tensor, rows: Tensor, n_sets: int) -> tuple[Tensor, Tensor]:
     """m_j = Σ_e b_e α_ej, (set, anchor), and W_jk = Σ_e b_e α_ej α_ek for k ≤ j, (set, anchor, anchor)."""
     p = alpha.shape[1]
-    shared = shares[:, None] * alpha
+    weighted = b[:, None] * alpha
     conductances = alpha.new_zeros(n_sets, p, p)
     for j in range(p):
-        part = shared[:, j, None] * alpha[:, : j + 1]
-        conductances[:, j, : j + 1] = part.new_zeros(n_sets, j + 1).index_add_(0, rows, part)
-    return alpha.new_zeros(n_sets, p).index_add_(0, rows, shared), conductances
+        products = weighted[:, j, None] * alpha[:, : j + 1]
+        conductances[:, j, : j + 1] = products.new_zeros(n_sets, j + 1).index_add_(0, rows, products)
+    return alpha.new_zeros(n_sets, p).index_add_(0, rows, weighted), conductances
 
 
 def _solve(conductances: Tensor, leaks: Tensor, currents: Tensor, fallback: Tensor, least: float) -> Tensor:
@@ -90,13 +90,13 @@ def _solve(conductances: Tensor, leaks: Tensor, currents: Tensor, fallback: Tens
     for k in range(leaks.shape[1] - 1, -1, -1):
         row = conductances[:, k, :k]
         pivots[:, k] = leaks[:, k] + row.sum(dim=1)
-        part = torch.where(pivots[:, k, None] > least, row / pivots[:, k, None], 0.0)
-        conductances[:, :k, :k] += part[:, :, None] * row[:, None, :]
-        leaks[:, :k] += part * leaks[:, k, None]
-        currents[:, :k] += part * currents[:, k, None]
+        factors = torch.where(pivots[:, k, None] > least, row / pivots[:, k, None], 0.0)
+        conductances[:, :k, :k] += factors[:, :, None] * row[:, None, :]
+        leaks[:, :k] += factors * leaks[:, k, None]
+        currents[:, :k] += factors * currents[:, k, None]
     for k in range(leaks.shape[1]):
-        known = currents[:, k] + (conductances[:, k, :k] * currents[:, :k]).sum(dim=1)
-        currents[:, k] = torch.where(pivots[:, k] > least, known / pivots[:, k], fallback[:, k])
+        total = currents[:, k] + (conductances[:, k, :k] * currents[:, :k]).sum(dim=1)
+        currents[:, k] = torch.where(pivots[:, k] > least, total / pivots[:, k], fallback[:, k])
     return currents
 
 
@@ -121,9 +121,9 @@ def _violation(mass: Tensor, target: Tensor, least: float) -> Tensor:
     return ((mass.clamp(min=least) - goal).abs() / (goal * digits)).amax(dim=1)
 
 
-def _first_stage(scores: Tensor, shares: Tensor, rows: Tensor, n_sets: int) -> Tensor:
-    """The power of `GROWTH` by which the scores of every set are divided at first, (set, 1)."""
-    reach = torch.where(shares > 0, scores.amax(dim=1) - scores.amin(dim=1), 0.0)
+def _first_stage(scores: Tensor, b: Tensor, rows: Tensor, n_sets: int) -> Tensor:
+    """The power of `GROWTH` that divides the scores of every set in the first stage, (set, 1)."""
+    reach = torch.where(b > 0, scores.amax(dim=1) - scores.amin(dim=1), 0.0)
     widest = scores.new_zeros(n_sets).scatter_reduce_(0, rows, reach, "amax")
     stage = torch.ones(n_sets, dtype=wide_type(scores.device), device=scores.device)
     while bool((high := widest > GAP * stage).any()):
@@ -132,28 +132,28 @@ def _first_stage(scores: Tensor, shares: Tensor, rows: Tensor, n_sets: int) -> T
 
 
 def _solve_chunk(
-    scores: Tensor, shares: Tensor, rows: Tensor, n_sets: int, slack: float, tolerance: float, max_iter: int
-):
+    scores: Tensor, b: Tensor, rows: Tensor, n_sets: int, slack: float, tolerance: float, max_iter: int
+) -> Tensor:
     """log α of the entries of a chunk; the working arrays hold the sets that have not converged."""
     out = scores.log_softmax(dim=1)
     n_anchors, least = scores.shape[1], torch.finfo(scores.dtype).tiny
-    stage = _first_stage(scores, shares, rows, n_sets)
+    stage = _first_stage(scores, b, rows, n_sets)
     logs = (scores / stage[rows].to(scores.dtype)).log_softmax(dim=1)
     potentials = stage.new_zeros(n_sets, n_anchors)
     entries = torch.arange(len(rows), device=rows.device)
     # A set without members or without weight has no marginal to meet.
-    weight = stage.new_zeros(n_sets).index_add_(0, rows, shares)
+    weight = stage.new_zeros(n_sets).index_add_(0, rows, b)
     alive = weight > 0
     violation = weight
     for _ in range(max_iter + 1):
         if not bool(alive.all()):
             member = alive[rows]
             rows = (torch.cumsum(alive, 0) - 1)[rows[member]]
-            logs, shares, entries = logs[member], shares[member], entries[member]
+            logs, b, entries = logs[member], b[member], entries[member]
             stage, potentials = stage[alive], potentials[alive]
         if len(stage) == 0:
             break
-        mass, conductances = _network(logs.to(stage.dtype).exp(), shares, rows, len(stage))
+        mass, conductances = _network(logs.to(stage.dtype).exp(), b, rows, len(stage))
         target = (-slack * stage * potentials).softmax(dim=1)
         violation = _violation(mass, target, NONE * least)
         met = violation <= tolerance
@@ -178,11 +178,11 @@ def _solve_chunk(
 def _transport(scores, indptr, weights, slack, tolerance, max_iter):
     out = torch.empty_like(scores, memory_format=torch.contiguous_format)
     for entries, rows, n_sets in _chunks(indptr, scores.shape[1]):
-        shares, _ = _shares(weights, entries, rows, n_sets)
+        b, _ = _mixture_weights(weights, entries, rows, n_sets)
         if slack == torch.inf:
             out[entries] = scores[entries].log_softmax(dim=1)
         else:
-            out[entries] = _solve_chunk(scores[entries], shares, rows, n_sets, slack, tolerance, max_iter)
+            out[entries] = _solve_chunk(scores[entries], b, rows, n_sets, slack, tolerance, max_iter)
     return out
 
 
@@ -192,7 +192,7 @@ def _(scores, indptr, weights, slack, tolerance, max_iter):
 
 
 def _centre(values: Tensor, alpha: Tensor) -> Tensor:
-    """values_j − α_j Σ_k values_k. Rows then sum to zero: that gives the entry of the largest α, with all digits."""
+    """values_j − α_j Σ_k values_k. Rows sum to zero: that gives the entry of the largest α with all digits."""
     top = alpha.argmax(dim=1, keepdim=True)
     values = (values - alpha * values.sum(dim=1, keepdim=True)).scatter(1, top, 0.0)
     return values.scatter(1, top, -values.sum(dim=1, keepdim=True))
@@ -211,13 +211,13 @@ def _transport_backward(gradient, logs, indptr, weights, slack):
     ∂L/∂a_i = (⟨m, y⟩ − ⟨α_i, y⟩) / A.
     """
     scores = torch.empty_like(logs)
-    own = logs.new_empty(logs.shape[0])
+    grad_weights = logs.new_empty(logs.shape[0])
     for entries, rows, n_sets in _chunks(indptr, logs.shape[1]):
-        shares, total = _shares(weights, entries, rows, n_sets)
-        alpha = logs[entries].to(shares.dtype).exp()
+        b, total = _mixture_weights(weights, entries, rows, n_sets)
+        alpha = logs[entries].to(b.dtype).exp()
         direct = _centre(gradient[entries].to(alpha.dtype), alpha)
         currents = alpha.new_zeros(n_sets, alpha.shape[1]).index_add_(0, rows, direct)
-        mass, conductances = _network(alpha, shares, rows, n_sets)
+        mass, conductances = _network(alpha, b, rows, n_sets)
         least = NONE * torch.finfo(logs.dtype).tiny
         if slack == torch.inf:
             potentials = torch.zeros_like(mass)
@@ -225,10 +225,10 @@ def _transport_backward(gradient, logs, indptr, weights, slack):
             potentials = _solve(conductances, slack * mass, currents, torch.zeros_like(mass), least)
         potentials = potentials - (mass * potentials).sum(dim=1, keepdim=True)
         by_entry = potentials[rows]
-        scores[entries] = _centre(direct - shares[:, None] * alpha * by_entry, alpha).to(logs.dtype)
-        weighed = torch.where(total > 0, total, torch.inf)[rows]
-        own[entries] = (-(alpha * by_entry).sum(dim=1) / weighed).to(logs.dtype)
-    return scores, own
+        scores[entries] = _centre(direct - b[:, None] * alpha * by_entry, alpha).to(logs.dtype)
+        divisor = torch.where(total > 0, total, torch.inf)[rows]
+        grad_weights[entries] = (-(alpha * by_entry).sum(dim=1) / divisor).to(logs.dtype)
+    return scores, grad_weights
 
 
 @_transport_backward.register_fake
@@ -243,18 +243,13 @@ def _save(ctx, inputs, output):
 
 def _backward(ctx, gradient):
     logs, indptr, weights = ctx.saved_tensors
-    scores, own = torch.ops.fishergraph.transport_backward(gradient, logs, indptr, weights, ctx.slack)
-    own = own.to(weights.dtype) if weights is not None and ctx.needs_input_grad[2] else None
-    return scores, None, own, None, None, None
+    scores, by_weight = torch.ops.fishergraph.transport_backward(gradient, logs, indptr, weights, ctx.slack)
+    by_weight = by_weight.to(weights.dtype) if weights is not None and ctx.needs_input_grad[2] else None
+    return scores, None, by_weight, None, None, None
 
 
 _transport.register_autograd(_backward, setup_context=_save)
-
-
-def _no_second_derivative(ctx, *grads):
-    raise NotImplementedError(
-        "the gradient of a balanced or unbalanced E-step cannot be differentiated again; use e_step='posterior'."
-    )
-
-
-_transport_backward.register_autograd(_no_second_derivative, setup_context=lambda ctx, inputs, output: None)
+_transport_backward.register_autograd(
+    once_only("a balanced or unbalanced E-step", advice="use e_step='posterior'"),
+    setup_context=lambda ctx, inputs, output: None,
+)

@@ -1,12 +1,16 @@
-"""Compiled leaves on the rows of a matrix: one read, one write."""
+"""Rows as unit vectors, compiled: one read and one write of a matrix."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from fishergraph._compile import compiled_sum
+from fishergraph._parallel import map_blocks, row_blocks
 
-# The square of a length between these neither overflows nor vanishes.
+# Rows of a block that a thread takes at a time.
+_ROWS = 4096
+
+# The square of a length in this range neither overflows nor underflows.
 _SMALL, _LARGE = 1e-15, 1e15
 
 
@@ -14,7 +18,7 @@ _SMALL, _LARGE = 1e-15, 1e15
 def unit_rows_into(points, least, out):
     """out_i = x_i / ‖x_i‖, zero for a row without an entry beyond ±least.
 
-    A row is divided by its largest entry first: no square overflows or vanishes, and multiples of a unit vector all
+    A row is divided by its largest entry first: no square overflows or underflows, and multiples of a unit vector all
     give that vector to the last bit.
     """
     for i in range(points.shape[0]):
@@ -34,7 +38,7 @@ def unit_rows_into(points, least, out):
 
 @compiled_sum
 def row_scales_into(points, scales):
-    """scales_i = 1 / ‖x_i‖, zero for a zero row; returns whether every row is of a length that can be squared."""
+    """scales_i = 1 / ‖x_i‖, zero for a zero row; returns whether the length of every row can be squared."""
     for i in range(points.shape[0]):
         x = points[i]
         square = 0.0
@@ -50,14 +54,14 @@ def row_scales_into(points, scales):
 
 
 @compiled_sum
-def unit_rows_and_scales(points, most, units, scales):
+def _unit_rows_and_scales(points, most, units, scales):
     """units_i = x_i / ‖x_i‖ and scales_i = 1 / ‖x_i‖, at most `most`; zero for a zero row. NaN propagates."""
     for i in range(points.shape[0]):
         x, unit = points[i], units[i]
         divisor, square = 1.0, 0.0
         for k in range(len(x)):
             square += np.float64(x[k]) * np.float64(x[k])
-        if not (_SMALL * _SMALL <= square <= _LARGE * _LARGE):  # taken again, in units of the largest entry
+        if not (_SMALL * _SMALL <= square <= _LARGE * _LARGE):  # computed again in units of the largest entry
             largest, square = 0.0, 0.0
             for k in range(len(x)):
                 largest = max(largest, abs(np.float64(x[k])))
@@ -75,8 +79,8 @@ def unit_rows_and_scales(points, most, units, scales):
 
 
 @compiled_sum
-def unit_rows_gradient(units, scales, grad, out):
-    """out_i = (g_i − ⟨u_i, g_i⟩ u_i) / ‖x_i‖, the gradient of `unit_rows_and_scales`."""
+def _unit_rows_gradient(units, scales, grad, out):
+    """out_i = (g_i − ⟨u_i, g_i⟩ u_i) / ‖x_i‖, the gradient of `_unit_rows_and_scales`."""
     for i in range(units.shape[0]):
         unit, slope, scale, result = units[i], grad[i], scales[i], out[i]
         product = unit[0] - unit[0]
@@ -87,8 +91,24 @@ def unit_rows_gradient(units, scales, grad, out):
 
 
 def unit_rows(points: np.ndarray, least: float = 0.0) -> np.ndarray:
-    """The rows divided by their lengths, in an array of their own; zero where no entry is beyond ±least."""
+    """The rows divided by their lengths, in a new array; zero for a row without an entry beyond ±least."""
     points = np.ascontiguousarray(points)
     out = np.empty_like(points)
     unit_rows_into(points, points.dtype.type(least), out)
+    return out
+
+
+def unit_rows_and_scales(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows divided by their lengths, and 1 / length of every row, on threads."""
+    # NumPy's large arrays have large pages, which are ready in a quarter of the time that PyTorch's take.
+    units, scales, most = np.empty_like(x), np.empty(len(x), x.dtype), float(np.finfo(x.dtype).max)
+    blocks = row_blocks(len(x), _ROWS)
+    map_blocks(lambda rows: _unit_rows_and_scales(x[rows], most, units[rows], scales[rows]), blocks)
+    return units, scales
+
+
+def unit_rows_backward(units: np.ndarray, scales: np.ndarray, grad: np.ndarray) -> np.ndarray:
+    """∂L/∂x from ∂L/∂u."""
+    out, blocks = np.empty_like(units), row_blocks(len(units), _ROWS)
+    map_blocks(lambda rows: _unit_rows_gradient(units[rows], scales[rows], grad[rows], out[rows]), blocks)
     return out

@@ -1,4 +1,4 @@
-"""Rows of tensors as unit vectors, as one operator: one read and one write each way, where plain PyTorch takes ten."""
+"""Rows of tensors as unit vectors, as one operator: one read and one write each way; plain PyTorch has ten."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from fishergraph.ops.tensor_ops import once_only, tensor_ops, work_type
 
 
 def unit_rows(engine: str, x: Tensor) -> Tensor:
-    """x_i / ‖x_i‖ of every row, with a gradient; a zero row stays zero, and passes none on."""
+    """x_i / ‖x_i‖ of every row, with a gradient; a zero row stays zero, with a zero gradient."""
     if engine == "torch":
         return F.normalize(x / largest_entries(x), dim=1)
     return torch.ops.fishergraph.unit_rows(x, engine)[0]
 
 
 def largest_entries(x: Tensor) -> Tensor:
-    """max_k |x_ik|, (row, 1), or one for a zero row: divided by it, no square overflows or vanishes."""
+    """max_k |x_ik|, (row, 1), or one for a zero row: divided by it, no square overflows or underflows."""
     x = x.detach()
     largest = torch.maximum(x.amax(dim=1, keepdim=True), -x.amin(dim=1, keepdim=True))
     return torch.where(largest > 0, largest, 1.0)

@@ -1,5 +1,8 @@
-"""Rows as unit vectors on a GPU, and the way back. Bytes: every row read once or twice, the second time from the cache,
-and written once (2 · d · its width; the gradient reads one more)."""
+"""Rows as unit vectors on a GPU, and their gradient.
+
+Bytes: every row is read once or twice, the second time from the cache, and written once (2 · d · its width). The
+gradient reads one more.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language import constexpr
 
 from fishergraph.ops._triton.launch import KINDS
 from fishergraph.ops.tensor_ops import work_type
@@ -18,7 +22,7 @@ _TILE, _MOST_FEATURES = 2048, 1024
 
 
 @triton.jit
-def _row_products(a, b, rows, live, D: tl.constexpr, BLOCK: tl.constexpr, KIND: tl.constexpr):
+def _row_products(a, b, rows, live, D: constexpr, BLOCK: constexpr, KIND: constexpr):
     """⟨a_i, b_i⟩ of a block of rows."""
     total = tl.zeros(rows.shape, KIND)
     for begin in range(0, D, BLOCK):
@@ -30,8 +34,8 @@ def _row_products(a, b, rows, live, D: tl.constexpr, BLOCK: tl.constexpr, KIND: 
 
 
 @triton.jit
-def _scaled_squares(x, rows, live, D: tl.constexpr, BLOCK: tl.constexpr, KIND: tl.constexpr):
-    """max_k |x_ik|, or one for a zero row, and ‖x_i‖² in units of its square: neither overflows nor vanishes."""
+def _scaled_squares(x, rows, live, D: constexpr, BLOCK: constexpr, KIND: constexpr):
+    """max_k |x_ik|, or one for a zero row, and ‖x_i‖² in units of its square: neither overflows nor underflows."""
     largest = tl.zeros(rows.shape, KIND)
     for begin in range(0, D, BLOCK):
         features = begin + tl.arange(0, BLOCK)
@@ -48,14 +52,12 @@ def _scaled_squares(x, rows, live, D: tl.constexpr, BLOCK: tl.constexpr, KIND: t
 
 
 @triton.jit
-def _unit_rows(
-    units, scales, x, n_rows, most, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr, KIND: tl.constexpr
-):  # fmt: skip
+def _unit_rows(units, scales, x, n_rows, most, D: constexpr, BLOCK: constexpr, ROWS: constexpr, KIND: constexpr):
     """x_i / ‖x_i‖ and 1 / ‖x_i‖, at most `most`; both are zero for a zero row."""
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     live = rows < n_rows
     square, divisor = _row_products(x, x, rows, live, D, BLOCK, KIND), tl.full(rows.shape, 1.0, KIND)
-    # A square that overflows or vanishes is taken again, in units of the row's largest entry.
+    # A square that overflows or underflows is computed again, in units of the largest entry of the row.
     extreme = live & ~((square > 1e-30) & (square < 1e30))
     if tl.max(extreme.to(tl.int32), axis=0) > 0:
         largest, scaled = _scaled_squares(x, rows, live, D, BLOCK, KIND)
@@ -71,8 +73,8 @@ def _unit_rows(
 
 @triton.jit
 def _unit_rows_backward(
-    out, units, scales, grad, n_rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr, KIND: tl.constexpr
-):  # fmt: skip
+    out, units, scales, grad, n_rows, D: constexpr, BLOCK: constexpr, ROWS: constexpr, KIND: constexpr
+):
     """(g_i − ⟨u_i, g_i⟩ u_i) / ‖x_i‖."""
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     live = rows < n_rows
@@ -92,7 +94,7 @@ def _options(matrix: Tensor) -> dict[str, Any]:
 
 
 def unit_rows(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The rows divided by their lengths, and what they were multiplied by, (row,)."""
+    """The rows divided by their lengths, and 1 / length, (row,)."""
     units, scales = torch.empty_like(x), x.new_empty(x.shape[0], dtype=work_type(x.dtype))
     if x.numel():
         options = _options(x)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from fishergraph._version import __version__, package_versions
-from fishergraph.lab.experiments.rows import (
+from fishergraph.lab.rows import (
     Cell,
     append_rows,
     git_hash,
@@ -108,7 +108,7 @@ def test_a_folder_that_is_not_there_is_told_before_any_work(tmp_path):
 
 SLOW = """
 import sys, time
-from fishergraph.lab.experiments.rows import Cell, run_cells
+from fishergraph.lab.rows import Cell, run_cells
 
 def work(cell):
     with open(sys.argv[2], "a") as log:
@@ -142,7 +142,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path):
 
 MANY = """
 import sys
-from fishergraph.lab.experiments.rows import append_rows
+from fishergraph.lab.rows import append_rows
 for i in range(150):
     row = {"study": "many", "parameters": {}, "seed": int(sys.argv[2]) * 1000 + i, "values": {"text": "y" * (i * 100)}}
     append_rows(sys.argv[1], [row])
@@ -160,6 +160,6 @@ def test_several_writers_lose_nothing(tmp_path):
 def test_the_stamp():
     assert package_versions()["fishergraph"] == __version__
     assert package_versions()["numpy"] == np.__version__
-    checkout = (Path(__file__).parents[3] / ".git").exists()
-    found = git_hash()
-    assert found is None or (checkout and len(found.rstrip("+")) == 12)
+    checkout = (Path(__file__).parents[2] / ".git").exists()
+    result = git_hash()
+    assert result is None or (checkout and len(result.rstrip("+")) == 12)

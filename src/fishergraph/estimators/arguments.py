@@ -1,4 +1,4 @@
-"""What was given as X and as graph: a graph in the place of X is understood, what looks like a mistake is answered."""
+"""Which argument is which: a graph passed as X is the graph, and what looks like a mistake is answered."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
-from fishergraph._edges import type_name
 from fishergraph._errors import InputError, InputTypeError
+from fishergraph._records import type_name
+from fishergraph._typing import GraphLike, MatrixLike
 from fishergraph._warn import warn
 from fishergraph.graph import Graph
 from fishergraph.graphs.entries import numeric_attributes
@@ -20,8 +22,8 @@ _ID_COLUMNS = ("id", "node", "node_id", "nodeid")
 _SET_COLUMNS = ("set", "set_id", "bag", "bag_id", "group", "group_id", "id")
 
 
-def features_and_graph(X: Any, graph: Any, *, fitting: bool) -> tuple[Any, Any]:
-    """(X, graph): a graph in the place of X becomes the graph, with the features it holds as X if there are any."""
+def features_and_graph(X: MatrixLike, graph: GraphLike, *, fitting: bool) -> tuple[Any, Any]:
+    """(X, graph): a graph passed as X becomes the graph, with the features it holds as X if there are any."""
     if isinstance(X, (str, PathLike)):
         raise InputTypeError(
             parameter="X",
@@ -43,31 +45,31 @@ def features_and_graph(X: Any, graph: Any, *, fitting: bool) -> tuple[Any, Any]:
     elif X is not None:
         _check_no_ids(X)
     if X is None and graph is not None and fitting:
-        _tell_of_attributes(graph)
+        _warn_of_attributes(graph)
     return X, graph
 
 
-def _is_graph(X: Any) -> bool:
+def _is_graph(X: object) -> bool:
     """Whether X is a graph, or a record of features and a graph, such as `load_graph` returns."""
     package = type(X).__module__.partition(".")[0]
     record = hasattr(X, "X") and hasattr(X, "graph") and package == "fishergraph"
     return isinstance(X, Graph) or record or package in ("networkx", "igraph", "torch_geometric")
 
 
-def _parts(given: Any) -> tuple[Any, Any]:
+def _parts(graph: Any) -> tuple[Any, Any]:
     """(features or None, graph) of a graph or of a record with both."""
-    if hasattr(given, "X") and hasattr(given, "graph"):
-        return given.X, given.graph
-    return _pyg_features(given), given
+    if hasattr(graph, "X") and hasattr(graph, "graph"):
+        return graph.X, graph.graph
+    return _pyg_features(graph), graph
 
 
-def _pyg_features(data: Any) -> Any:
+def _pyg_features(data: object) -> Any:
     pyg = type(data).__module__.startswith("torch_geometric.") and hasattr(data, "edge_index")
     return getattr(data, "x", None) if pyg else None
 
 
 def _check_no_edges(X: Any) -> None:
-    """Raise, or warn where it may be meant, for edges in the place of X and no graph beside them."""
+    """Raise for edges passed as X without a graph, or warn if they may be features."""
     if _has_edge_columns(X):
         raise InputTypeError(
             parameter="X",
@@ -90,7 +92,7 @@ def _check_no_edges(X: Any) -> None:
         )
 
 
-def _columns(table: Any) -> list[str]:
+def _columns(table: object) -> list[str]:
     """The columns of a pandas, Polars or pyarrow table; none of anything else."""
     names = getattr(table, "column_names", getattr(table, "columns", ()))
     return [str(name) for name in names] if hasattr(table, "shape") else []
@@ -100,7 +102,7 @@ def _names(columns: list[str]) -> str:
     return ", ".join(map(repr, columns[:4])) + (", …" if len(columns) > 4 else "")
 
 
-def _has_edge_columns(X: Any) -> bool:
+def _has_edge_columns(X: object) -> bool:
     """Whether the columns of a table are those of edges; u and v may be features beside others."""
     names = {name.strip().lower() for name in _columns(X)}
     pairs = [pair for pair in EDGE_COLUMNS if set(pair) <= names]
@@ -120,7 +122,7 @@ def _is_adjacency(X: Any) -> bool:
 
 
 def _check_no_ids(X: Any) -> None:
-    """Raise where a node table has its ids as a column: they would be a feature, and rows would go by their order."""
+    """Raise if a node table has its ids as a column: they would be a feature, and rows would go by their order."""
     for name in _columns(X):
         if name.strip().lower() in _ID_COLUMNS and _kind(X, name) in ("text", "integer"):
             index = hasattr(X, "iloc")
@@ -146,8 +148,8 @@ def _kind(table: Any, name: str) -> str:
     return "text" if str in kinds else "integer" if kinds == {int} else "other"
 
 
-def _tell_of_attributes(graph: Any) -> None:
-    """Warn of numbers that the nodes of a graph carry, where features come from the edges alone."""
+def _warn_of_attributes(graph: GraphLike) -> None:
+    """Warn of numbers that the nodes of a graph have, if features come from the edges alone."""
     names, call = _attributes(graph)
     if names:
         warn(
@@ -172,7 +174,7 @@ def _attributes(graph: Any) -> tuple[list[str], str]:
 
 
 def check_no_long_table(X: Any) -> None:
-    """Raise where a table has one row per member, and a column or the index says which set a row belongs to."""
+    """Raise if a table has one row per member, and a column or the index says which set a row belongs to."""
     names = _columns(X)
     if not names:
         return
@@ -197,7 +199,7 @@ def check_no_long_table(X: Any) -> None:
         raise _long_table(f"the column {name!r}", f"[rows.{drop} for _, {rows}]", alone)
 
 
-def _repeats(column: Any) -> bool:
+def _repeats(column: ArrayLike) -> bool:
     values = np.asarray(column)
     return len(np.unique(values)) < len(values)
 

@@ -1,4 +1,4 @@
-"""The solver under the balanced and unbalanced E-steps: one multiset, in logs, on any array.
+"""A plain version of the solver under the balanced and unbalanced E-steps: one multiset, in logs, on any array.
 
 The unknowns are the p potentials g of log α_ij = log softmax_j(s_ij + g_j). With the shares b_i = a_i / Σ a of the
 weight, the column marginal m_j = Σ_i b_i α_ij has to meet its target q_j = softmax_j(−g_j / τ), which is 1/p at τ = ∞.
@@ -20,7 +20,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from fishergraph.em.e_step import log_softmax
+from fishergraph.family.base import log_softmax
 from fishergraph.ops.transport.rules import FAR, GAP, GROWTH, MAX_ITER, NONE, default_tolerance, warn_unmet
 
 

@@ -55,18 +55,7 @@ def _as_json(value: Any) -> Any:
 
 
 def read_rows(path: str | Path) -> list[dict[str, Any]]:
-    """Read the rows of a file.
-
-    Parameters
-    ----------
-    path : str or Path
-        A file of JSON lines. If it does not exist, there are no rows.
-
-    Returns
-    -------
-    list of dict
-        All complete rows in their order; an incomplete last line is ignored.
-    """
+    """The complete rows of a file in their order; none if it does not exist."""
     path = Path(path)
     if not os.path.lexists(path):
         return []
@@ -169,23 +158,9 @@ def run_cells(
     work: Callable[[Cell], Mapping[str, Any]],
     watch: Callable[[Cell], None] = lambda cell: None,
 ) -> int:
-    """Run the cells that have no row in a file.
+    """Run the cells that have no row in a file; returns their number.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file of rows; its folder must exist.
-    cells : iterable of Cell
-        All cells.
-    work : callable
-        Returns the values of a cell.
-    watch : callable, optional
-        Called with the cell after its row is written.
-
-    Returns
-    -------
-    int
-        The number of cells that were run.
+    `work` returns the values of a cell; `watch` receives the cell after its row is written.
     """
     check_folder(Path(path))
     todo = remaining(path, cells)
@@ -206,7 +181,7 @@ def git_hash() -> str | None:
 
     None for an installed package.
     """
-    root = Path(__file__).resolve().parents[4]
+    root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None
     try:

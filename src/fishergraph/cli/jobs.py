@@ -1,0 +1,314 @@
+"""What a command was asked for, a dataclass whose fields are its options, and what it reads from the files."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from fishergraph._errors import InputError
+from fishergraph.cli.config import load_config
+from fishergraph.cli.console import explained
+from fishergraph.cli.options import DATA, RUN, Parameter, Setting, documented, flag_of, negated, option
+from fishergraph.cli.record import record_path
+
+if TYPE_CHECKING:
+    import numpy as np
+    import scipy.sparse as sp
+
+    from fishergraph.graph import Graph
+
+_PANELS = (None, DATA, "Method", "Network", "Training", RUN)
+_LAST = ("config", "quiet", "debug")
+_SHORT = {"nodes": ("-n",), "output": ("-o",), "jobs": ("-j",), "quiet": ("-q",)}
+_ON = {
+    "Method": ("preset",),
+    RUN: ("jobs", "engine", "config", "quiet", "debug", "seed", "save", "checkpoint", "resume", "log", "plot"),
+}
+_MORE: dict[str, dict[str, Any]] = {
+    "seed": {"min": 0, "max": 2**32 - 1},
+    "jobs": {"min": 1},
+    "config": {"callback": load_config, "is_eager": True},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """The options of every command, as the help describes them.
+
+    Parameters
+    ----------
+    edges : EDGES
+        Edge file: .csv, .tsv (or .gz of these), .parquet with columns source, target[, weight]; or .npz.
+    output : FILE
+        File to write.
+    nodes : FILE
+        Node file: an id column and numeric features, a row per node.
+    id_column : NAME, default=id, node or node_id, else an index of pandas, else the row numbers
+        Column of the node ids.
+    settings : dict
+        The options that are generated from estimators and components: texts and flags, by parameter.
+    jobs : N, default=all cores
+        Threads; any number gives the same result.
+    engine : NAME, default=the first that can
+        What computes EM: numba, scipy, triton or torch.
+    config : FILE
+        TOML file whose keys are the long options; the command line wins.
+    quiet : bool
+        No bar, hint or summary.
+    debug : bool
+        Show the traceback of a failure.
+    """
+
+    edges: Path
+    output: Path
+    nodes: Path | None = None
+    id_column: str | None = None
+    settings: dict[str, Any]
+    jobs: int | None = None
+    engine: str | None = None
+    config: Path | None = None
+    quiet: bool = False
+    debug: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningJob(Job):
+    """The options of every command that learns.
+
+    Parameters
+    ----------
+    drop : NAME
+        Column that is not a feature, such as a label; repeatable.
+    undirected : bool
+        Add the reverse of every edge, or keep edges as given.
+    seed : N, default=drawn and recorded
+        Random seed.
+    """
+
+    drop: list[str] | None = None
+    undirected: bool | None = None
+    seed: int | None = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The settings, with that of --undirected, an option of the multiset, if it was given."""
+        return self.settings | ({} if self.undirected is None else {"multiset__undirected": self.undirected})
+
+    @property
+    def says_direction(self) -> bool:
+        """Whether an option says that edges have a direction, or that they have none."""
+        return self.undirected is not None or "undirected" in self.settings.get("multiset", "")
+
+
+def with_options(settings: list[Setting]) -> Callable[[Callable[[Any], None]], Callable[..., None]]:
+    """Turn a function of a job into a command whose options are the fields of the job, and these settings."""
+
+    def decorate(function: Callable[[Any], None]) -> Callable[..., None]:
+        (job,) = inspect.signature(function, eval_str=True).parameters.values()
+        kind, written = job.annotation, options_of(job.annotation)
+        entries: list[tuple[str, Any, Any]] = []  # name, default, annotation
+        for field in fields(kind):
+            default = inspect.Parameter.empty if field.default is MISSING else field.default
+            generated = [(setting.parameter.name, None, setting.annotation) for setting in settings]
+            entries += generated if field.name == "settings" else [(field.name, default, written[field.name])]
+        entries.sort(key=_order)
+
+        @wraps(function)
+        def command(**values: Any) -> None:
+            texts = {setting.path: values.pop(setting.parameter.name) for setting in settings}
+            asked = kind(**values, settings={path: text for path, text in texts.items() if text is not None})
+            with explained(debug=asked.debug):
+                function(asked)
+
+        command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+                for name, default, annotation in entries
+            ]
+        )
+        command.__annotations__ = {name: annotation for name, _, annotation in entries}
+        return command
+
+    return decorate
+
+
+def options_of(kind: type) -> dict[str, Any]:
+    """Return the fields of a job as types for typer, with help from the docstrings of the job and its bases."""
+    described: dict[str, Parameter] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        described |= documented(base.__module__.removeprefix("fishergraph.").replace(".", "/") + ".py", base.__name__)
+    options = {}
+    for name, hint in get_type_hints(kind).items():
+        entry, flag = described[name], flag_of(name)
+        more: dict[str, Any] = {} if entry.kind == "bool" else {"metavar": entry.kind}
+        if name == "edges":
+            options[name] = Annotated[hint, typer.Argument(**more, readable=False, show_default=False, help=entry.text)]
+            continue
+        names = (f"{flag}/{negated(flag)}" if hint == bool | None else flag, *_SHORT.get(name, ()))
+        panel = next((panel for panel, fields in _ON.items() if name in fields), DATA)
+        help_text = {"panel": panel, "help": entry.text, "default": entry.default}
+        options[name] = Annotated[hint, option(*names, **help_text, **more, **_MORE.get(name, {}))]
+    return options
+
+
+def _order(entry: tuple[str, Any, Any]) -> tuple[int, bool, bool]:
+    """The rank of an option in the help: by panel, required ones first, those of every command last."""
+    name, default, annotation = entry
+    panel = annotation.__metadata__[0].rich_help_panel
+    return _PANELS.index(panel), default is not inspect.Parameter.empty, name in _LAST
+
+
+Jobs, Quiet, Debug = (options_of(Job)[name] for name in ("jobs", "quiet", "debug"))
+
+
+# --- files ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What was read."""
+
+    X: np.ndarray | sp.csr_array | None  # (node, feature), or None if the nodes have no features
+    graph: Graph
+    names: list[str]  # of the features
+    facts: dict[str, Any]  # for the record
+
+    @property
+    def ids(self) -> np.ndarray:
+        """The node ids in row order."""
+        import numpy as np
+
+        return np.arange(self.graph.n_nodes) if self.graph.ids is None else self.graph.ids
+
+
+def check_tables(job: Job, drop: list[str] | None = None) -> None:
+    """Raise a usage error if columns of a table are named and there is no table."""
+    table = job.nodes is not None and job.nodes.suffix.lower() != ".npz"
+    if not table and (job.id_column is not None or drop):
+        raise typer.BadParameter("--id-column and --drop need a node table: give --nodes with a CSV, TSV or Parquet.")
+
+
+def check_outputs(job: Job, *others: Path | None, model: Path | None = None) -> None:
+    """Raise if an output cannot be written, or would replace a file that is read."""
+    from fishergraph.io.files import check_folder
+
+    taken = {os.path.realpath(path) for path in (job.edges, job.nodes, model, job.config) if path is not None}
+    for path in (job.output, record_path(job.output), *others):
+        if path is None:
+            continue
+        check_folder(path)
+        if os.path.realpath(path) in taken:
+            raise InputError(f"every file must have its own path, got '{path}' twice; choose another output.")
+        taken.add(os.path.realpath(path))
+
+
+def node_file(job: Job) -> Path | None:
+    """Return the file that lists the nodes: a separate one, or the npz of the edges."""
+    if job.nodes is not None or job.edges.suffix.lower() != ".npz":
+        return job.nodes
+    from fishergraph.io.files import check_readable, unreadable
+    from fishergraph.io.npz import npz_keys
+
+    head, keys = check_readable(job.edges), npz_keys(job.edges)
+    if not keys:
+        raise unreadable(job.edges, head, "other bytes")
+    return None if keys.isdisjoint(("x", "x_data", "ids")) else job.edges
+
+
+def read_inputs(job: Job, *, drop: list[str] | None = None, only: list[str] | None = None) -> Inputs:
+    """Return the graph and the features, their rows in the order of the node file.
+
+    Columns to `drop` are not features; `only` names those that are, if it is given.
+    """
+    from fishergraph.graph import as_graph
+    from fishergraph.io.tables import read_edges, read_nodes
+
+    table, nodes = read_edges(job.edges), node_file(job)
+    ids, X, names = None, None, []
+    if nodes is not None:
+        ids, X, names = read_nodes(nodes, job.id_column, drop=drop or [], only=only)
+    try:
+        graph = as_graph(table, node_ids=ids)
+    except InputError as error:
+        if error.parameter != "node_ids":
+            raise
+        raise error.revised(parameter=f"the ids of '{nodes}'") from error
+    facts = {
+        "edges": {"path": job.edges, "bytes": job.edges.stat().st_size, "rows": table.num_rows},
+        "nodes": None if nodes is None else {"path": nodes, "bytes": nodes.stat().st_size},
+        "id_column": job.id_column,
+        "drop": drop or [],
+        "n_nodes": graph.n_nodes,
+        "n_edges": graph.n_edges,
+        "weighted": graph.weights is not None,
+        "n_features": len(names),
+        "sparse_features": hasattr(X, "indptr"),
+    }
+    return Inputs(X if names else None, graph, names, facts)
+
+
+def one_way_hint(graph: Graph) -> str | None:
+    """Return a line for people whose file lists every edge of an undirected graph once, or None."""
+    A = graph.adjacency
+    loops = int((A.diagonal() != 0).sum())
+    if A.nnz == loops or A.multiply(A.T.tocsr()).nnz > loops:
+        return None
+    return (
+        "hint: every edge goes one way only, and was kept so; add --undirected if the graph has no direction, "
+        "or --directed if it has one."
+    )
+
+
+def match_features(path: Path, model: Any, inputs: Inputs, *, advice: str = "") -> Any:
+    """Return the features in the order in which a saved model learned them, or None if they come from the edges.
+
+    `advice` is what the command offers for features that are too many. The model forgets the names of its features,
+    because the matrix has none and its columns are in order.
+    """
+    from fishergraph.structural import describe_structure
+
+    names, learned = inputs.names, list(vars(model).pop("feature_names_in_", []))
+    width = len(names) or describe_structure(model.structure, model.dim)["width"]
+    missing = sorted(set(learned) - set(names), key=learned.index)
+    if names and getattr(model, "structural_", False):
+        raise InputError(
+            f"'{path}' was fitted on structural features and needs no others, got a node file with {len(names)} "
+            f"features; give ids alone{advice}."
+        )
+    if missing or width != model.n_features_in_:
+        got = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "") or "no node features"
+        want = f" ({', '.join(map(repr, missing[:3]))} among them)" if missing else ""
+        raise InputError(
+            f"the features must be the {model.n_features_in_} that '{path}' was fitted with{want}, got {got}; "
+            f"rename columns{advice}."
+        )
+    X: Any = inputs.X
+    if X is None or learned in ([], names):
+        return X
+    position = {name: j for j, name in enumerate(names)}
+    return X[:, [position[name] for name in learned]]
+
+
+def save_with_names(estimator: Any, inputs: Inputs, path: Path) -> None:
+    """Save a fitted estimator with the names of its features, which `match_features` compares."""
+    import numpy as np
+
+    if inputs.X is not None:
+        estimator.feature_names_in_ = np.array(inputs.names, dtype=object)
+    estimator.save(path)
+
+
+def structure_of(estimator: Any, inputs: Inputs) -> dict[str, Any] | None:
+    """Return what the record says of structural features, or None if the nodes have features."""
+    from fishergraph.structural import describe_structure
+
+    if inputs.X is not None:
+        return None
+    return describe_structure(estimator.structure, estimator.dim, estimator.structure_seed_)
