@@ -23,8 +23,8 @@ from fishergraph._warn import each_warning_once
 from fishergraph.costs import network_learning
 from fishergraph.device import Device, choose_device
 from fishergraph.em.settings import EM, choose_em
+from fishergraph.estimators.arguments import features_and_graph
 from fishergraph.estimators.base import FisherEstimator, all_or_nothing, check_same
-from fishergraph.estimators.given import features_and_graph
 from fishergraph.estimators.inputs import InputSettings, check_same_source, read_host, structure_of
 from fishergraph.estimators.state import ModelState
 from fishergraph.family import Family, choose_family
