@@ -83,7 +83,9 @@ OBJECTS = public_objects()
 @pytest.mark.parametrize("name", OBJECTS)
 def test_numpydoc_finds_nothing_wrong(name):
     kind = OBJECTS[name]
-    wrong = failures(name, OBJECT)
+    # Options of components are keywords, and those that several components share are documented together.
+    component = inspect.isclass(kind) and issubclass(kind, Component)
+    wrong = failures(name, OBJECT - {"PR03"} if component else OBJECT)
     if inspect.isclass(kind):
         for method in public_methods(name, kind):
             wrong += failures(method, checks_of_method(kind, method.rpartition(".")[2]))

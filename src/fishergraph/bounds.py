@@ -53,7 +53,7 @@ def margin_bound(
     delta: float = 0.05,
     chosen: bool = True,
 ) -> MarginBound:
-    """Bound on the error of a margin classifier on new samples (Lemma 3.2, corrected).
+    """Bound on the error of a margin classifier on new samples (Lemma 3.2).
 
     L(f) ≤ L_N^γ(f) + 2 R B̄ / √N + 3 √(log(2/δ') / 2N) with probability at least 1 − δ. L(f) is the probability of y f
     < 0 on a new sample, L_N^γ(f) the fraction of the N training samples with y f < γ, and B̄ = √(1/N Σ_i K(v_i, v_i)).
@@ -62,7 +62,7 @@ def margin_bound(
     Parameters
     ----------
     scores : array of shape (n_samples,)
-        f(v_i) of the training samples.
+        The values f(v_i) of the training samples.
     y : array of shape (n_samples,)
         Their labels, −1 or 1.
     norm : float
@@ -71,9 +71,9 @@ def margin_bound(
     diagonal : array of shape (n_samples,)
         K(v_i, v_i), the squared lengths of the embeddings of the training samples.
     margin : float, default=1.0
-        γ > 0.
+        The margin γ > 0.
     delta : float, default=0.05
-        δ, the probability that the bound fails.
+        The probability δ that the bound fails.
     chosen : bool, default=True
         True: the bound holds for all f and γ at once, so both may be chosen on the training samples. R is the next
         power of two from ‖f‖/γ, or a larger one if that is better, and δ' = δ · (2/3) / ((k + 1)(k + 2)) for R = 2^±k.
@@ -171,7 +171,7 @@ def lipschitz_constant(anchors: ArrayLike, *, fisher_root: ArrayLike | None = No
     Parameters
     ----------
     anchors : array of shape (n_anchors, n_features)
-        θ_0.
+        The anchor distribution θ_0.
     fisher_root : float or matrix, optional
         See `fisher_embedding`.
 
@@ -208,7 +208,9 @@ def lipschitz_constant(anchors: ArrayLike, *, fisher_root: ArrayLike | None = No
 
 
 def set_lipschitz_constant(anchors: ArrayLike, *, variance: float, radius: float) -> float:
-    """Lipschitz constant of φ in the members of a multiset, √(1/p Σ_j (1 + R D_j / σ²)²).
+    """Lipschitz constant of φ in the members of a multiset.
+
+    L = √(1/p Σ_j (1 + R D_j / σ²)²).
 
     Theorem 4.5 is about parameters; here the estimate moves with the members, too. For two multisets with matched
     members of equal weights, ‖φ(x) − φ(x')‖ ≤ L max_i ‖x_i − x'_i‖, after one EM iteration with the posterior E-step.
@@ -216,9 +218,9 @@ def set_lipschitz_constant(anchors: ArrayLike, *, variance: float, radius: float
     Parameters
     ----------
     anchors : array of shape (n_anchors, n_features)
-        θ_0; D_j is the largest distance from anchor j to another one.
+        The anchor distribution θ_0; D_j is the largest distance from anchor j to another one.
     variance : float
-        σ² of the components.
+        The variance σ² of the components.
     radius : float
         R of a ball that holds the members of both sets, and the anchors if there is a prior.
 

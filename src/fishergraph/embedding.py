@@ -153,7 +153,7 @@ def tangent_kernel(
     means, other_means : array of shape (n_sets, n_anchors, n_features), or parameter records
         Estimated means from `em_means`, or the records θ of two blocks of sets from `em_estimate`.
     anchors : array of shape (n_anchors, n_features), or parameter record
-        θ_0.
+        The anchor distribution θ_0.
     fisher_root : float or matrix, optional
         See `fisher_embedding`. For records a matrix over φ that is applied after the closed form's, as `exact_root`
         gives.

@@ -62,9 +62,9 @@ def structural_features(graph: GraphLike, kind: str = "projection", dim: int = 1
     >>> import numpy as np
     >>> from fishergraph import structural_features
     >>> structural_features(np.array([[0, 1], [1, 2]]), "degree", dim=3)
-    array([[0., 1., 0.],
+    array([[1., 0., 0.],
            [0., 1., 0.],
-           [1., 0., 0.]], dtype=float32)
+           [0., 1., 0.]], dtype=float32)
     """
     build = look_up(_KINDS, kind, "a structure")
     width = describe_structure(kind, dim, seed)["width"]

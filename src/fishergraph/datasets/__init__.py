@@ -136,6 +136,10 @@ def known_graphs(data_home: str | Path | None = None) -> list[str]:
     list of str
         Published graphs, and `.npz` files in the data folders.
 
+    See Also
+    --------
+    load_graph : Load one of them.
+
     Examples
     --------
     >>> from fishergraph.datasets import known_graphs

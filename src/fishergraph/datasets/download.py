@@ -44,6 +44,16 @@ def data_folders(data_home: str | Path | None = None) -> list[Path]:
     -------
     list of paths
         The folders; downloads go into the last one.
+
+    See Also
+    --------
+    cache_folder : The folder for downloads.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import data_folders
+    >>> [str(folder) for folder in data_folders("data")]
+    ['data']
     """
     if data_home is not None:
         return [Path(data_home).expanduser()]
@@ -58,6 +68,16 @@ def cache_folder() -> Path:
     -------
     path
         `fishergraph` in $XDG_CACHE_HOME, else in ~/.cache.
+
+    See Also
+    --------
+    data_folders : All folders that are searched.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import cache_folder
+    >>> cache_folder().name
+    'fishergraph'
     """
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "fishergraph"

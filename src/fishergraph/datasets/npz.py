@@ -70,6 +70,11 @@ def read_npz(path: str | Path, name: str | None = None) -> GraphData:
     See Also
     --------
     read_graph : Read a graph in any layout.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import read_npz
+    >>> read_npz("graph.npz")  # doctest: +SKIP
     """
     path = Path(path)
     return _graph(npz.read_npz(path), name or path.stem, str(path))
@@ -151,6 +156,16 @@ def write_npz(data: GraphData, path: str | Path) -> None:
     --------
     read_graph : Read it back, with an example.
     write_tables : Tables for other programs.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fishergraph import load_graph
+    >>> from fishergraph.datasets import read_npz, write_npz
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_npz(load_graph("cora"), f"{folder}/copy.npz")
+    ...     read_npz(f"{folder}/copy.npz").name
+    'copy'
     """
     path = Path(path)
     upper = sp.triu(data.graph, format="coo")
@@ -202,6 +217,11 @@ def read_graph_npz(path: str | Path, name: str | None = None) -> GraphSet:
     See Also
     --------
     fishergraph.load_graphs : Load a set by name or path.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import read_graph_npz
+    >>> read_graph_npz("graphs.npz")  # doctest: +SKIP
     """
     path = Path(path)
     arrays, where = npz.read_npz(path), str(path)
@@ -311,6 +331,18 @@ def write_graph_npz(data: GraphSet, path: str | Path) -> None:
     See Also
     --------
     fishergraph.load_graphs : Read it back, with an example.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from fishergraph import as_graphs
+    >>> from fishergraph.datasets import GraphSet, read_graph_npz, write_graph_npz
+    >>> pair = as_graphs([[(0, 1)], [(0, 1), (1, 2)]], undirected=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_graph_npz(GraphSet("pair", pair, np.array([0, 1])), f"{folder}/pair.npz")
+    ...     len(read_graph_npz(f"{folder}/pair.npz"))
+    2
     """
     path, graphs = Path(path), data.graphs
     upper = sp.triu(graphs.graph.adjacency, format="coo")

@@ -72,6 +72,11 @@ def read_planetoid(folder: str | Path, name: str | None = None) -> GraphData:
     See Also
     --------
     read_graph : Read a graph in any layout.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import read_planetoid
+    >>> read_planetoid("planetoid/data", "citeseer")  # doctest: +SKIP
     """
     folder = Path(folder)
     if name is None:

@@ -46,8 +46,8 @@ def write_tables(data: GraphData, path: str | Path) -> tuple[Path, Path]:
 
     Returns
     -------
-    edges, nodes : path
-        The files that were written.
+    tuple of two paths
+        The tables of edges and of nodes.
 
     See Also
     --------
@@ -120,6 +120,11 @@ def read_tables(path: str | Path, name: str | None = None) -> GraphData:
     See Also
     --------
     read_graph : Read a graph in any layout.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import read_tables
+    >>> read_tables("graph.nodes.csv")  # doctest: +SKIP
     """
     from fishergraph.io.arrow import column_names, node_header
     from fishergraph.io.tables import read_columns, read_edges, read_nodes

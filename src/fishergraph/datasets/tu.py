@@ -51,6 +51,11 @@ def read_tu(path: str | Path, name: str | None = None) -> GraphSet:
     See Also
     --------
     fishergraph.load_graphs : Load a set by name or path.
+
+    Examples
+    --------
+    >>> from fishergraph.datasets import read_tu
+    >>> read_tu("MUTAG.zip")  # doctest: +SKIP
     """
     path = Path(path)
     name = name or path.name.removesuffix(".zip")

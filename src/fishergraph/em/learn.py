@@ -79,7 +79,7 @@ def learn_anchors(
     n_iter : int, default=5
         Iterations.
     variance : float, default=1.0
-        σ² of the mixture, for "em".
+        The variance σ² of the mixture, for "em".
     rng : int, Generator or None, default=None
         Seed or NumPy generator.
     n_jobs : int, optional
@@ -93,6 +93,13 @@ def learn_anchors(
     See Also
     --------
     learn_family : The parameters of any family.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import learn_anchors
+    >>> learn_anchors(np.random.default_rng(0).normal(size=(100, 2)), 3, rng=0).shape
+    (3, 2)
     """
     look_up(METHODS, method, "method")
     look_up(INITS, init, "init")

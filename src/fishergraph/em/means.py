@@ -230,15 +230,15 @@ def em_means(
     anchors : array of shape (n_anchors, n_features)
         The parameters θ_0.
     variance : float, default=1.0
-        σ² of every component.
+        The variance σ² of every component.
     prior : float, default=0.0
-        κ, the weight of the anchor as one more member of every component; 0 is the paper.
+        The weight κ of the anchor as one more member of every component; 0 is the paper.
     n_em_iter : int, default=1
         The number of iterations.
     e_step : {"posterior", "balanced", "unbalanced"}, default="posterior"
         "balanced" gives every anchor the same mass in every set, "unbalanced" penalises deviations from that.
     column_penalty : float, default=1.0
-        τ of the unbalanced E-step.
+        The weight τ of the penalty of the unbalanced E-step.
     bias : tensor of shape (n_anchors,), optional
         Log-weights of the components; for tensors only.
     n_jobs : int, optional
@@ -323,7 +323,9 @@ def em_estimate(
     e_step: str = "posterior",
     column_penalty: float = 1.0,
 ) -> tuple[Any, Any]:
-    """Maximum-likelihood parameters of every multiset by EM from θ_0, for any family (Eq. 11, 14).
+    """Maximum-likelihood parameters of every multiset by EM from θ_0.
+
+    This is Eq. 11 and 14, for any family.
 
     Parameters
     ----------
@@ -332,7 +334,7 @@ def em_estimate(
     multisets : Multisets
         The sets over these points.
     theta : parameter record
-        θ_0, as `learn_family` returns it, in the dtype of the points; its type says which family it is.
+        The parameters θ_0, as `learn_family` returns it, in the dtype of the points; its type says which family it is.
     prior, n_em_iter, e_step, column_penalty : options
         See `em_means`.
 
@@ -347,6 +349,16 @@ def em_estimate(
     --------
     em_means : The same for the mixture of Eq. 16.
     tangent_kernel : Compares the estimates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fishergraph import DiagonalMixture, em_estimate, learn_family, neighbourhoods
+    >>> points = np.random.default_rng(0).normal(size=(6, 2))
+    >>> sets = neighbourhoods(np.array([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]]))
+    >>> theta, mass = em_estimate(points, sets, learn_family(DiagonalMixture(), points, 2, rng=0))
+    >>> theta.means.shape, mass.shape
+    ((6, 2, 2), (6, 2))
     """
     family = check_theta(theta)
     n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0, most=MOST_ITERATIONS)

@@ -57,7 +57,7 @@ STACK_PARAMETERS = {
 
 
 class FisherEmbedding(FisherTransformer):
-    """Embed the nodes of a graph with the geometry of a statistical manifold, without labels, in one pass.
+    """Embed the nodes of a graph, without labels, in one pass.
 
     Each layer takes the multiset of every node's neighbours, projects it onto a mixture by EM that starts at anchors
     learned from the data, and maps the whitened tangent vector by a kernel map. The output is the concatenation of the
@@ -205,7 +205,7 @@ class FisherEmbedding(FisherTransformer):
 
     @classmethod
     def published_code(cls, **changes: Any) -> Self:
-        """Return an estimator with the rule of the authors' published code, which is not the published method.
+        """Return an estimator with the rule of the authors' published code.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class FisherEmbedding(FisherTransformer):
         return cls(**{**rule, **changes})
 
     def fit(self, X: MatrixLike = None, y: object = None, *, graph: GraphLike = None) -> Self:
-        """Learn the input map, anchors and landmarks from the rows of X and the graph on them.
+        """Learn the input map, anchors and landmarks.
 
         Parameters
         ----------
@@ -254,11 +254,11 @@ class FisherEmbedding(FisherTransformer):
     def fit_transform(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, X: MatrixLike = None, y: object = None, *, graph: GraphLike = None
     ) -> Any:
-        """Fit, and return the embedding of the same rows in one pass, with the bits of `fit` and `transform`.
+        """Fit, and return the embedding of the same rows, in one pass.
 
         Parameters
         ----------
-        X, y, graph
+        X, y, graph : matrix, ignored, graph
             See `fit`.
 
         Returns
@@ -271,11 +271,11 @@ class FisherEmbedding(FisherTransformer):
 
     @each_warning_once()
     def transform(self, X: MatrixLike = None, *, graph: GraphLike = None) -> Any:
-        """Return the embedding of the rows of X: the same graph, a larger one, or another one. Nothing is learned.
+        """Return the embedding of the rows of the same graph, or of another one.
 
         Parameters
         ----------
-        X, graph
+        X, graph : matrix and graph
             See `fit`. A graph is needed if the fit had one, and must be left out if it had none.
 
         Returns
@@ -319,7 +319,7 @@ class FisherEmbedding(FisherTransformer):
         return replace(self.stack_, block_weights=settings.block_weights)
 
     def check(self) -> None:
-        """Raise an `InputError` unless every parameter is valid; `fit` does the same first."""
+        """Raise an `InputError` unless every parameter is valid."""
         self.settings()
 
     def settings(self) -> Stack:
@@ -390,7 +390,7 @@ class FisherEmbedding(FisherTransformer):
         check_stack(self.stack_, rule.n_columns(self.n_features_in_), rule.slots)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return the names of the columns: psi0_0, …, walk_0, …, psi1_0, …: stage and position in it.
+        """Return the names of the columns: psi0_0, …, walk_0, …, psi1_0, ….
 
         Parameters
         ----------

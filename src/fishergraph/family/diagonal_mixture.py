@@ -49,12 +49,19 @@ class DiagonalMixtureTheta(NamedTuple):
 class DiagonalMixture(Family[DiagonalMixtureTheta]):
     """Gaussian mixtures with weights and diagonal covariances.
 
+    p_θ(x) = Σ_j π_j N(x; μ_j, diag v_j).
+
     p_θ(x) = Σ_j π_j N(x; μ_j, diag v_j), t(x) = (x, x²) and φ = (weights ‖ means ‖ variances), p (2d + 1) numbers.
 
     Parameters
     ----------
     fisher, tangent, power, unit : options
         See `Family`.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `family`.
+    GaussianMixture : One variance.
 
     Examples
     --------

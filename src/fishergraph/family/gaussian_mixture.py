@@ -187,7 +187,9 @@ class CentreMixture(Family[GaussianMixtureTheta]):
 
 @dataclass(frozen=True, repr=False)
 class GaussianMixture(CentreMixture):
-    """Gaussian mixtures with one variance, the family of the paper.
+    """Gaussian mixtures with one variance (Eq. 16).
+
+    p_θ(x) = (1/p) Σ_j N(x; μ_j, σ² Id) and φ = p^{-1/2} (μ − w) (Eq. 18).
 
     p_θ(x) = (1/p) Σ_j N(x; μ_j, σ² Id) (Eq. 16) and φ = p^{-1/2} (μ − w) (Eq. 18), in units of σ in both readings.
 
@@ -196,10 +198,15 @@ class GaussianMixture(CentreMixture):
     fisher, tangent, power, unit : options
         See `Family`.
     variance : float or "auto", default="auto"
-        σ² of every component. "auto" takes the value at which the mean entropy of the responsibilities is
+        The variance σ² of every component. "auto" takes the value at which the mean entropy of the responsibilities is
         ``sharpness * log(n_anchors)``, layer by layer.
     sharpness : float in (0, 1], default=0.9
         Near 0 every member has one anchor; 1 is mean pooling. Used if the variance is "auto".
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `family`.
+    DiagonalMixture : Weights and variances too.
 
     Examples
     --------

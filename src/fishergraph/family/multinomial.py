@@ -62,6 +62,11 @@ class MultinomialMixture(Family[MultinomialTheta]):
     following : Family, default=GaussianMixture()
         The family of the later layers, whose points are not counts.
 
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `family`.
+    GaussianMixture : For points that are not counts.
+
     Examples
     --------
     >>> from fishergraph import FisherEmbedding, MultinomialMixture

@@ -62,6 +62,11 @@ class VonMisesFisherMixture(Family[VonMisesFisherTheta]):
     fisher, tangent, power, unit : options
         See `Family`.
 
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `family`.
+    GaussianMixture : For points of any length.
+
     Examples
     --------
     >>> from fishergraph import FisherEmbedding, VonMisesFisherMixture

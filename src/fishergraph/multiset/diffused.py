@@ -69,14 +69,21 @@ class Diffusion(Rule):
 
 @dataclass(frozen=True, repr=False)
 class PageRank(Diffusion):
-    """Nodes weighted by personalised PageRank: Π = α (I − (1 − α) M)^-1 with α = `teleport`.
+    """Nodes weighted by personalised PageRank, Π = α (I − (1 − α) M)^-1.
+
+    The probability α is `teleport`.
 
     Parameters
     ----------
-    teleport : float in (0, 1], default=0.2
-        The probability that a walk ends at each step; a small one reaches far.
     members, tolerance, weights, undirected : options
         See `Diffusion`.
+    teleport : float in (0, 1], default=0.2
+        The probability that a walk ends at each step; a small one reaches far.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `multiset`.
+    fishergraph.Walk : PageRank means of the features, over the whole graph.
 
     Examples
     --------
@@ -114,10 +121,15 @@ class HeatKernel(Diffusion):
 
     Parameters
     ----------
-    time : float in [0, 100], default=5.0
-        The mean number of steps from the node.
     members, tolerance, weights, undirected : options
         See `Diffusion`.
+    time : float in [0, 100], default=5.0
+        The mean number of steps from the node.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `multiset`.
+    PageRank : Another diffusion.
 
     Examples
     --------
@@ -143,16 +155,23 @@ class HeatKernel(Diffusion):
 
 @dataclass(frozen=True, repr=False)
 class StepAverage(Diffusion):
-    """Nodes weighted by the average of S²GC: Π = r I + (1 − r) / K · Σ_{k=1}^K M^k, with K = `steps`, r = `root`.
+    """Nodes weighted by the average of random-walk steps, as in S²GC.
+
+    Π = r I + (1 − r) / K · Σ_{k=1}^K M^k, with K = `steps` and r = `root`.
 
     Parameters
     ----------
+    members, tolerance, weights, undirected : options
+        See `Diffusion`.
     steps : int, default=16
         The number of steps K that are averaged.
     root : float in (0, 1], default=0.05
         The weight r of the node itself.
-    members, tolerance, weights, undirected : options
-        See `Diffusion`.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `multiset`.
+    PageRank : Another diffusion.
 
     Examples
     --------

@@ -99,12 +99,12 @@ class LiftedSets:
 
     @property
     def n_sets(self) -> int:
-        """The number of multisets."""
+        """Number of sets."""
         return self.sets.n_sets
 
     @property
     def n_entries(self) -> int:
-        """The number of members of all sets."""
+        """Number of members of all sets together."""
         return self.sets.n_entries
 
     @property
@@ -114,17 +114,17 @@ class LiftedSets:
 
     @property
     def indptr(self) -> Any:
-        """The offsets of the sets."""
+        """Offsets of the sets into `indices`."""
         return self.sets.indptr
 
     @property
     def indices(self) -> Any:
-        """The subgraphs of the sets."""
+        """Subgraphs of every set."""
         return self.sets.indices
 
     @property
     def weights(self) -> Any:
-        """The weights of the subgraphs, or None."""
+        """Weights of the members, or None."""
         return self.sets.weights
 
     def block(self, rows: slice) -> LiftedSets:

@@ -38,7 +38,7 @@ class SetsOfPoints:
 
     @property
     def n_sets(self) -> int:
-        """The number of multisets."""
+        """Number of sets."""
         return self.indptr.shape[0] - 1
 
     @property
@@ -120,7 +120,7 @@ class Multisets(SetsOfPoints):
 
     @property
     def n_entries(self) -> int:
-        """The number of members of all sets."""
+        """Number of members of all sets together."""
         return int(self.indptr[-1] - self.indptr[0])
 
     def __repr__(self) -> str:

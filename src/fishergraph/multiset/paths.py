@@ -37,6 +37,11 @@ class Pairs(Rule):
     weights, undirected : options
         See `Rule`.
 
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `multiset`.
+    Paths : Paths from a node.
+
     Examples
     --------
     >>> from fishergraph import FisherEmbedding, Pairs
@@ -75,6 +80,11 @@ class Paths(Rule):
         The seed of the draws.
     weights, undirected : options
         See `Rule`.
+
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `multiset`.
+    Pairs : Pairs of neighbours.
 
     Examples
     --------

@@ -181,6 +181,11 @@ class Tuples(Rule):
     weights, undirected : options
         See `Rule`.
 
+    See Also
+    --------
+    fishergraph.FisherEmbedding : Takes it as `multiset`.
+    node_tuples : The same as a function.
+
     Examples
     --------
     >>> from fishergraph import FisherEmbedding, Tuples
