@@ -28,7 +28,7 @@ _NEGATED = {"--undirected": "--directed"}
 COMPONENTS = ("multiset", "family", "em", "kernel", "walk", "device")
 # The components of the defaults, whose options the help lists.
 _DEFAULTS = {
-    "multiset": ("neighbourhood", "multiset/neighbourhood.py", "Neighbourhood"),
+    "multiset": ("neighbourhood", "multiset/rule.py", "Neighbourhood"),
     "family": ("gaussian-mixture", "family/gaussian_mixture.py", "GaussianMixture"),
     "em": ("em", "em/settings.py", "EM"),
     "kernel": ("exp", "kernel_map.py", "Nystrom"),

@@ -444,7 +444,7 @@ class FisherGraphEmbedding(FisherTransformer):
                     check_unit_spread(layer.theta, f"readout{t}")
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return the names of the columns: phi0_0, …, phi1_0, …, or psi with a kernel map.
+        """Return the names of the columns: phi0_0, …, or psi0_0, … with a kernel map.
 
         Parameters
         ----------
