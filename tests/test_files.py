@@ -116,8 +116,8 @@ from fishergraph.io import tables
 from fishergraph.cli.data_pages import show_list
 from fishergraph.datasets import formats, npz, planetoid, reddit, shchur, table_pair, tu
 from fishergraph.io.archives import Members
-from fishergraph.lab.experiments.rows import append_rows, read_rows, run_cells
-from fishergraph.plots.training import _training_rows
+from fishergraph.lab.rows import append_rows, read_rows, run_cells
+from fishergraph.plots import _training_rows
 
 def attempt(name, read, file, pattern="a pipe"):
     path = folder / file

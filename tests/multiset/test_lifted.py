@@ -206,7 +206,7 @@ def test_a_card_gives_what_the_cpu_gives(multiset):
 
 def test_one_set_that_is_too_large_is_an_error_before_it_is_lifted(monkeypatch):
     graph, X = random_graph(), np.random.default_rng(1).normal(size=(30, 4))
-    monkeypatch.setattr("fishergraph.estimators.memory._LARGEST_SET", 1000)
+    monkeypatch.setattr("fishergraph.costs._LARGEST_SET", 1000)
     with pytest.raises(MemoryError, match="24 features"):
         FisherEmbedding(2, dim=8, multiset="paths").fit(X, graph=graph)
 

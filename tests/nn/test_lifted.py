@@ -258,7 +258,7 @@ def test_row_blocks_give_the_same_output_and_gradients(rule, kind, monkeypatch):
 
 def test_one_set_that_is_too_large_is_an_error(monkeypatch):
     monkeypatch.setattr("fishergraph.nn.lifted.BLOCK_BYTES", {"cpu": 1000})
-    monkeypatch.setattr("fishergraph.estimators.memory._LARGEST_SET", 100)
+    monkeypatch.setattr("fishergraph.costs._LARGEST_SET", 100)
     sets = Paths(2)(GRAPH)
     with pytest.raises(MemoryError, match="max_paths"):
         layer(sets)(sample(), sets)
