@@ -103,12 +103,12 @@ CANDIDATES: dict[str, tuple[dict[str, dict[str, Any]], list[float], list[float],
     ),
     "COLLAB": (
         {
-            f"T={t}, shares": {
+            f"T={t}, weights": {
                 "nodes__n_layers": t,
                 "nodes__dim": 64,
                 "readout__n_anchors": 256,
                 "readout__family__sharpness": 0.05,
-                "readout__reading": "shares",
+                "readout__reading": "weights",
             }
             for t in (1, 2)
         },
@@ -177,7 +177,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "hard readouts": {"readout__family__sharpness": 0.01},
     "soft readouts": {"readout__family__sharpness": 0.5},
     "three seeds side by side": {"seeds": 3},
-    "shares instead of counts": {"readout__reading": "shares"},
+    "weights instead of counts": {"readout__reading": "weights"},
     "means, one anchor": {"readout__reading": "means", "readout__n_anchors": 1},
     "means and counts, 8 anchors": {"readout__reading": "both", "readout__n_anchors": 8},
     "readouts through a kernel map": {"readout__kernel": Nystrom(bandwidth=1.0)},

@@ -148,7 +148,7 @@ def plain_means(problem, n_em_iter):
 
 
 def assert_measured(problems, results, n_em_iter, *, factor=2.0):
-    """House rule 9: at most `factor` times as far from the float64 reference as the plain version in the same dtype.
+    """Rule 9: at most `factor` times as far from the float64 reference as the plain version in the same dtype.
 
     Where two members are nearly tied, one rounding decides an error a hundred times the usual one, in the plain
     version as in the fast one; so the errors of several problems are compared by their geometric mean.

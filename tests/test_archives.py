@@ -152,8 +152,7 @@ def test_the_bounds_are_those_of_the_page():
     page = (Path(__file__).parent.parent / "docs" / "security.md").read_text(encoding="utf-8")
     assert unpack_limit(1) == 2**28
     assert unpack_limit(10**9) == 500 * 10**9
-    for words in ("256 MiB", "500 times", RATIO_VARIABLE, f"{archives.TABLE_COLUMNS:,}",
-                  f"{archives.FREE_COUNT:,}"):  # fmt: skip
+    for words in ("256 MiB", "500 times", RATIO_VARIABLE, f"{archives.TABLE_COLUMNS:,}", f"{archives.FREE_COUNT:,}"):
         assert words in page
 
 

@@ -419,8 +419,14 @@ def write_figure(folder: Path) -> None:
 
 
 WRITERS = [
-    write_npz, write_tables, write_packed_tables, write_parquet_tables, write_embedding, write_model, write_figure
-]  # fmt: skip
+    write_npz,
+    write_tables,
+    write_packed_tables,
+    write_parquet_tables,
+    write_embedding,
+    write_model,
+    write_figure,
+]
 
 
 @posix

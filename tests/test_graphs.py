@@ -54,12 +54,22 @@ def test_edge_tags_follow_their_graphs():
     entries = [{"graph": edges, "edge_tags": np.array([a, a, b, b])} for a, b in ((1, 2), (3, 4))]
     both = as_graphs(entries)
     assert sorted(zip(both.edge_tags.nodes.tolist(), both.edge_tags.tags.tolist(), strict=True)) == [
-        (0, 1), (1, 1), (1, 2), (2, 2), (3, 3), (4, 3), (4, 4), (5, 4)
-    ]  # fmt: skip
+        (0, 1),
+        (1, 1),
+        (1, 2),
+        (2, 2),
+        (3, 3),
+        (4, 3),
+        (4, 4),
+        (5, 4),
+    ]
     last = both[[1]]
     assert sorted(zip(last.edge_tags.nodes.tolist(), last.edge_tags.tags.tolist(), strict=True)) == [
-        (0, 3), (1, 3), (1, 4), (2, 4)
-    ]  # fmt: skip
+        (0, 3),
+        (1, 3),
+        (1, 4),
+        (2, 4),
+    ]
 
 
 def test_graphs_of_one_make_a_list_again():

@@ -106,11 +106,21 @@ def test_columns_are_kept_as_they_are_written(tmp_path, cells, values):
 def test_a_zero_that_leads_is_found_wherever_the_text_is_cut(tmp_path, monkeypatch, chunk, suffix):
     monkeypatch.setattr(arrow, "_CHUNK", chunk)
     for text, leads in (
-        ("s,t\n10,20\n0,100\n", False), ("0,1\n1,0", False), ("s,t,w\n1,2,0.5\n3,0,-0.25\n", False),
-        ("s,t\n10,020\n", True), ("s,t\n07,2\n", True), ('s,t\n1,"01"\n', True), ("s,t\r\n1,2\r\n-01,2\r\n", True),
-        ("00,1\n", True), ("\ufeff007,1\n", True), ("\ufeff0,1\n7,10", False), ("s,t\n1,-0", True), ("1,-0\n", True),
-        ("s,t\n1,0x1F\n", True), ("0X1,1\n", True),
-    ):  # fmt: skip
+        ("s,t\n10,20\n0,100\n", False),
+        ("0,1\n1,0", False),
+        ("s,t,w\n1,2,0.5\n3,0,-0.25\n", False),
+        ("s,t\n10,020\n", True),
+        ("s,t\n07,2\n", True),
+        ('s,t\n1,"01"\n', True),
+        ("s,t\r\n1,2\r\n-01,2\r\n", True),
+        ("00,1\n", True),
+        ("\ufeff007,1\n", True),
+        ("\ufeff0,1\n7,10", False),
+        ("s,t\n1,-0", True),
+        ("1,-0\n", True),
+        ("s,t\n1,0x1F\n", True),
+        ("0X1,1\n", True),
+    ):
         file = arrow.TextFile.open(put(tmp_path, f"e{suffix}", text), suffix, lambda path, fields: None)
         assert arrow.loses_zeros(file) is leads, text
 
@@ -377,9 +387,32 @@ def test_other_numbers_are_float32(tmp_path, values):
 
 @pytest.mark.parametrize(
     "number",
-    ["0x1F", "0X10", "1e999", "-1e999", "nan", "NaN", "inf", "-Infinity", '"1,234"', '"3,14"', "1_000", "1 000", "5%",
-     "1/2", "٣", "0b1", "1d3", "--5", "2024-01-01", "12:30", "NA", "null", ""],
-)  # fmt: skip
+    [
+        "0x1F",
+        "0X10",
+        "1e999",
+        "-1e999",
+        "nan",
+        "NaN",
+        "inf",
+        "-Infinity",
+        '"1,234"',
+        '"3,14"',
+        "1_000",
+        "1 000",
+        "5%",
+        "1/2",
+        "٣",
+        "0b1",
+        "1d3",
+        "--5",
+        "2024-01-01",
+        "12:30",
+        "NA",
+        "null",
+        "",
+    ],
+)
 def test_what_is_not_a_plain_number_is_never_another_one(tmp_path, number):
     for rows in ([f"a,{number}", "b,2"], ["a,2", f"b,{number}"], [f"a,{number}", f"b,{number}"]):
         with pytest.raises(ValueError, match=r"features must be numbers|missing|finite numbers"):
@@ -459,13 +492,53 @@ def test_an_embedding_comes_back(tmp_path_factory, suffix, Z, kind):
 
 
 NASTY = st.one_of(
-    st.sampled_from([
-        "NA", "", "null", "nan", "NaN", "None", "#N/A", "-nan", "N/A", "007", "7", "-0", "0", "0x1F", "31", "+7", "1e5",
-        "1.0", "true", "x", "x\0", " a", "a ", "a", "a,b", "a\tb", 'q"', '"', "l\nm", "r\rs", "\r\n", "\ufeffb",
-        "12:30", "2024-01-01", "é", "e\u0301", "9223372036854775808", "id", "#", "\x1a", "\x85",
-    ]),
+    st.sampled_from(
+        [
+            "NA",
+            "",
+            "null",
+            "nan",
+            "NaN",
+            "None",
+            "#N/A",
+            "-nan",
+            "N/A",
+            "007",
+            "7",
+            "-0",
+            "0",
+            "0x1F",
+            "31",
+            "+7",
+            "1e5",
+            "1.0",
+            "true",
+            "x",
+            "x\0",
+            " a",
+            "a ",
+            "a",
+            "a,b",
+            "a\tb",
+            'q"',
+            '"',
+            "l\nm",
+            "r\rs",
+            "\r\n",
+            "\ufeffb",
+            "12:30",
+            "2024-01-01",
+            "é",
+            "e\u0301",
+            "9223372036854775808",
+            "id",
+            "#",
+            "\x1a",
+            "\x85",
+        ]
+    ),
     st.text(min_size=1, max_size=4),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("suffix", FORMATS)

@@ -117,10 +117,13 @@ SET: dict[str, Settings] = {
     "pooling": {"n_anchors": 1, "prior": 0.0, "kernel": "identity"},
 }
 
+# Cases keep the names they were first recorded under.
+READINGS = {"counts": "counts", "shares": "weights", "means": "means", "both": "both"}
+
 GRAPH: dict[str, Settings] = {
     **{name: MULTISETS[name] for name in ("open-neighbourhood", "hops", "pagerank", "heat", "step-average")},
     **{name: MULTISETS[name] for name in ("pairs", "paths", "tuples", "symmetric-weights", "undirected")},
-    **{f"readout-{name}": {"readout": name} for name in ("counts", "shares", "means", "both")},
+    **{f"readout-{name}": {"readout": reading} for name, reading in READINGS.items()},
     **{f"exp-readout-{name}": {"readout": name, "graph_kernel": "exp", "graph_dim": 10} for name in ("counts", "both")},
     **{f"inputs-{name}": {"inputs": [name]} for name in ("features", "tags", "edge-tags", "degrees", "cores")},
     **{f"readout-{name}": {"readout": "means", "graph_family": (name, {})} for name in FAMILIES[:4]},

@@ -1,7 +1,4 @@
-"""The share of parameters that are typed Any, in the core of the library.
-
-python tools/count_any.py [file or folder of src/fishergraph …]
-"""
+"""Count the parameters typed Any in the core: `python tools/count_any.py [file or folder of src/fishergraph …]`."""
 
 from __future__ import annotations
 

@@ -89,8 +89,8 @@ FAULTS = (
     Fault("ops/unit_rows/triton.py", "extreme = live & ~(", "extreme = (rows < 0) & ~(", "ops/test_unit_rows.py"),
     Fault(
         "ops/attend/triton.py",
-        "sums += tl.sum(own, axis=0).to(tl.float64)",
-        "sums = tl.sum(own, axis=0).to(tl.float64)",
+        "sums += tl.sum(values, axis=0).to(tl.float64)",
+        "sums = tl.sum(values, axis=0).to(tl.float64)",
         "ops/test_backends.py",
     ),
     Fault(

@@ -21,6 +21,7 @@ from fishergraph._arrays import plain_array
 from fishergraph._errors import EndpointError, InputError, InputTypeError
 
 R = TypeVar("R")
+Index = int | slice | Sequence[int] | np.ndarray | tuple  # what [] takes; the first entry of a tuple counts
 
 _ADVICE = {"indptr": "count the members of each row with np.cumsum", "indices": "number the points by their rows"}
 # More nodes must be asked for with n_nodes: their row offsets alone take 8 GiB.
@@ -230,7 +231,6 @@ def check_weights(weights: Any, n_edges: int, name_edge: Callable[[int], str]) -
 
 
 def _reads_as_number(value: Any) -> bool:
-    """Whether a value is the text of a number."""
     try:
         return isinstance(value, str) and math.isfinite(float(value))
     except ValueError:
@@ -348,6 +348,6 @@ def check_row_order(y: Any, ids: Sequence[Hashable] | np.ndarray | None, call: s
         raise InputError(parameter="y", expected=expected, got=got, advice=f"pass {call}")
 
 
-def _in_another_order(names: list[Hashable], others: list[Hashable]) -> bool:
+def _in_another_order(names: Sequence[Hashable], others: Sequence[Hashable]) -> bool:
     """Whether two lists of ids differ and name the same rows, or are texts."""
     return names != others and (set(names) == set(others) or all(isinstance(name, str) for name in (*names, *others)))

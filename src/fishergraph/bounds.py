@@ -53,7 +53,7 @@ def margin_bound(
     delta: float = 0.05,
     chosen: bool = True,
 ) -> MarginBound:
-    """Bound on the error of a margin classifier on new samples (Lemma 3.2).
+    """Bound on the error of a margin classifier (Lemma 3.2, corrected).
 
     L(f) ≤ L_N^γ(f) + 2 R B̄ / √N + 3 √(log(2/δ') / 2N) with probability at least 1 − δ. L(f) is the probability of y f
     < 0 on a new sample, L_N^γ(f) the fraction of the N training samples with y f < γ, and B̄ = √(1/N Σ_i K(v_i, v_i)).
@@ -171,7 +171,7 @@ def lipschitz_constant(anchors: ArrayLike, *, fisher_root: ArrayLike | None = No
     Parameters
     ----------
     anchors : array of shape (n_anchors, n_features)
-        The anchor distribution θ_0.
+        The anchors θ_0.
     fisher_root : float or matrix, optional
         See `fisher_embedding`.
 
@@ -210,15 +210,14 @@ def lipschitz_constant(anchors: ArrayLike, *, fisher_root: ArrayLike | None = No
 def set_lipschitz_constant(anchors: ArrayLike, *, variance: float, radius: float) -> float:
     """Lipschitz constant of φ in the members of a multiset.
 
-    L = √(1/p Σ_j (1 + R D_j / σ²)²).
-
-    Theorem 4.5 is about parameters; here the estimate moves with the members, too. For two multisets with matched
-    members of equal weights, ‖φ(x) − φ(x')‖ ≤ L max_i ‖x_i − x'_i‖, after one EM iteration with the posterior E-step.
+    L = √(1/p Σ_j (1 + R D_j / σ²)²). Theorem 4.5 is about parameters; here the estimate moves with the members, too.
+    For two multisets with matched members of equal weights, ‖φ(x) − φ(x')‖ ≤ L max_i ‖x_i − x'_i‖, after one EM
+    iteration with the posterior E-step.
 
     Parameters
     ----------
     anchors : array of shape (n_anchors, n_features)
-        The anchor distribution θ_0; D_j is the largest distance from anchor j to another one.
+        The anchors θ_0; D_j is the largest distance from anchor j to another one.
     variance : float
         The variance σ² of the components.
     radius : float

@@ -10,15 +10,18 @@ import math
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from array_api_compat import device as device_of
+from array_api_compat import is_torch_array
 
 from fishergraph._component import Component
 from fishergraph._errors import InputError
 from fishergraph._validation import look_up
+
+R = TypeVar("R")
 
 LINE = 64  # bytes of a cache line
 PRECISIONS = {"float32": None, "tf32": None, "bf16": None}
@@ -124,6 +127,19 @@ class Workspace:
 
 
 NUMPY = Workspace()
+
+
+def moved(record: R, move: Callable[[Any], Any]) -> R:
+    """A fitted record with its arrays moved, at any depth; components stay as they are."""
+    if isinstance(record, np.ndarray) or is_torch_array(record):
+        return move(record)
+    if isinstance(record, tuple):
+        values = [moved(value, move) for value in record]
+        return type(record)(*values) if hasattr(record, "_fields") else tuple(values)  # type: ignore[return-value]
+    if isinstance(record, type) or not is_dataclass(record) or isinstance(record, Component):
+        return record
+    values = {field.name: moved(getattr(record, field.name), move) for field in fields(record)}
+    return replace(record, **values)  # type: ignore[type-var]
 
 
 def device_kind(array: Any) -> str:

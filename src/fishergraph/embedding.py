@@ -128,7 +128,7 @@ def log_counts(mass: Array) -> Any:
     return array_namespace(mass).log1p(mass)
 
 
-def root_shares(mass: Array) -> Any:
+def root_weights(mass: Array) -> Any:
     """√(mass_j / Σ_l mass_l), (set, anchor); zeros for an empty set.
 
     On the unit sphere of these roots the Fisher metric Σ_j dπ_j² / π_j of the weights π is 4 times the Euclidean one.
@@ -153,7 +153,7 @@ def tangent_kernel(
     means, other_means : array of shape (n_sets, n_anchors, n_features), or parameter records
         Estimated means from `em_means`, or the records θ of two blocks of sets from `em_estimate`.
     anchors : array of shape (n_anchors, n_features), or parameter record
-        The anchor distribution θ_0.
+        The anchors θ_0.
     fisher_root : float or matrix, optional
         See `fisher_embedding`. For records a matrix over φ that is applied after the closed form's, as `exact_root`
         gives.
@@ -188,7 +188,7 @@ def _record_phi(theta_0: NamedTuple, theta: object, other_theta: object, root: o
     family = check_theta(theta_0, "anchors")
     check_same_theta(theta_0, theta, "means")
     check_same_theta(theta_0, other_theta, "other_means")
-    phi, other_phi = family.whitened(theta, theta_0), family.whitened(other_theta, theta_0)
+    phi, other_phi = (family.whitened(cast(NamedTuple, record), theta_0) for record in (theta, other_theta))
     if root is None:
         return phi, other_phi
     matrix, width = _array(root, "fisher_root"), phi.shape[1]

@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from fishergraph._arrays import check_compressed, plain_array
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._records import (
+    Index,
     as_indices,
     as_offsets,
     as_weights,
@@ -114,7 +115,7 @@ class Graph:
         more = (", weighted" if self.weights is not None else "") + (", with ids" if self.ids is not None else "")
         return f"Graph({self.n_nodes:,} nodes, {self.n_edges:,} edges{more})"
 
-    def __getitem__(self, key: Any) -> Graph:
+    def __getitem__(self, key: Index) -> Graph:
         """The subgraph of some rows, which scikit-learn's cross-validation takes along with X[rows]."""
         rows = key[0] if isinstance(key, tuple) else key
         rows = np.arange(self.n_nodes)[rows]
@@ -206,7 +207,7 @@ def as_graph(
     return _from_csr(sp.csr_array(A.maximum(A.T.tocsr())), graph.ids)
 
 
-def _check_node_ids(obj: GraphLike, node_ids: Any) -> None:
+def _check_node_ids(obj: GraphLike, node_ids: object) -> None:
     if not names_nodes(obj):
         expected, got = "belong to an edge table or a NetworkX graph", type_name(obj)
         raise InputError(parameter="node_ids", expected=expected, got=got, advice="leave it out")
@@ -244,7 +245,9 @@ def _package(obj: GraphLike) -> str:
 # --- compressed sparse rows -----------------------------------------------------------------------------
 
 
-def _assemble(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None, n: int, ids=None) -> Graph:
+def _assemble(
+    source: np.ndarray, target: np.ndarray, weights: np.ndarray | None, n: int, ids: np.ndarray | None = None
+) -> Graph:
     """The graph of valid edges: `source` enters row `target`; parallel edges add."""
     data = np.ones(len(source), dtype=np.float32) if weights is None else weights
     kind = np.int32 if n < 2**31 else np.int64
@@ -260,14 +263,14 @@ def _from_csr(A: sp.csr_array, ids: np.ndarray | None = None) -> Graph:
         A = A.copy()
         A.eliminate_zeros()
     weights = None if (A.data == 1).all() else A.data
-    indices = A.indices.astype(np.int32 if A.shape[0] < 2**31 else np.int64, copy=False)
+    indices = A.indices.astype(np.int32 if len(A.indptr) <= 2**31 else np.int64, copy=False)
     return unchecked(Graph, A.indptr.astype(np.int64, copy=False), indices, weights, ids)
 
 
 # --- readers: (object, n_nodes, node_ids) -> Graph ------------------------------------------------------
 
 
-def _read_scipy(A: sp.sparray | sp.spmatrix, n_nodes: int | None, node_ids: None) -> Graph:
+def _read_scipy(A: Any, n_nodes: int | None, node_ids: None) -> Graph:
     if not sp.issparse(A):
         raise not_a_graph(A)
     A = check_compressed(A, "graph")
@@ -346,7 +349,7 @@ def _read_igraph(graph: Any, n_nodes: int | None, node_ids: None) -> Graph:
     return _from_pairs(ends, weights, graph.is_directed(), len(names), _labels(names))
 
 
-def _from_pairs(ends: np.ndarray, weights: np.ndarray, directed: bool, n_nodes: int, ids: Any) -> Graph:
+def _from_pairs(ends: np.ndarray, weights: np.ndarray, directed: bool, n_nodes: int, ids: np.ndarray | None) -> Graph:
     """The graph of (E, 2) pairs of positions; undirected edges go both ways, a self-loop once."""
     source, target = ends.reshape(-1, 2).T
     if not directed:

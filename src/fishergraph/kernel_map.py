@@ -86,8 +86,6 @@ class KernelMap(Protocol):
 
     def __call__(self, x: Any) -> Any: ...
 
-    def moved(self, move: Callable[[Any], Any]) -> KernelMap: ...
-
 
 @dataclass(frozen=True)
 class NystromMap:
@@ -110,10 +108,6 @@ class NystromMap:
     def __call__(self, x: Any) -> Any:
         """ψ of the rows of a dense or CSR block, or of a tensor."""
         return landmark_kernels(x, self.landmarks, self.bandwidth) @ self.root
-
-    def moved(self, move: Callable[[Any], Any]) -> NystromMap:
-        """The map with its arrays moved."""
-        return NystromMap(move(self.landmarks), move(self.root), self.bandwidth)
 
 
 def landmark_kernels(x: Any, landmarks: Array, bandwidth: float) -> Any:
@@ -140,10 +134,6 @@ class IdentityMap:
     def __call__(self, x: Any) -> Any:
         return x.toarray() if sp.issparse(x) else x
 
-    def moved(self, move: Callable[[Any], Any]) -> IdentityMap:
-        """Itself: it holds no array."""
-        return self
-
 
 @dataclass(frozen=True)
 class StandardMap:
@@ -166,10 +156,6 @@ class StandardMap:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # `check_standard` tells it
             return ((x.toarray() if sp.issparse(x) else x) - self.centre) / self.scale
 
-    def moved(self, move: Callable[[Any], Any]) -> StandardMap:
-        """The map with its arrays moved."""
-        return StandardMap(move(self.centre), move(self.scale))
-
 
 @dataclass(frozen=True)
 class ProjectionMap:
@@ -189,10 +175,6 @@ class ProjectionMap:
 
     def __call__(self, x: Any) -> Any:
         return x @ self.directions.T
-
-    def moved(self, move: Callable[[Any], Any]) -> ProjectionMap:
-        """The map with its directions moved."""
-        return ProjectionMap(move(self.directions))
 
 
 def fit_projection(sample: Any, n_directions: int, rng: Rng) -> ProjectionMap:

@@ -23,7 +23,7 @@ from fishergraph.device import NUMPY, Workspace
 from fishergraph.em.learn import learn_theta, sample_members, sample_size
 from fishergraph.em.means import Scored, block_mass, block_moments, held_statistics, score_points, sum_dtype
 from fishergraph.em.settings import EM
-from fishergraph.embedding import append_counts, log_counts, root_shares
+from fishergraph.embedding import append_counts, log_counts, root_weights
 from fishergraph.family import Family, GaussianMixture, exact_root
 from fishergraph.family.base import map_arrays
 from fishergraph.kernel_map import IdentityMap, Kernel, KernelMap, Nystrom
@@ -34,7 +34,7 @@ from fishergraph.ops.engine import named_engine
 _GATHERED_BYTES = 16 * 2**20
 
 # What a layer keeps of a multiset: φ of its means, with the soft counts or without, or a function of the masses alone.
-MASS_READINGS: dict[str, Callable[[Any], Any]] = {"counts": log_counts, "shares": root_shares}
+MASS_READINGS: dict[str, Callable[[Any], Any]] = {"counts": log_counts, "weights": root_weights}
 READINGS = {"means": None, "both": None, **MASS_READINGS}
 
 
@@ -98,7 +98,7 @@ class Layer:
 
     n_anchors : components p of the mixture.
     dim : the most outputs of the kernel map.
-    reading : "means", φ; "both", φ and the soft counts; "counts" or "shares", a function of the masses alone.
+    reading : "means", φ; "both", φ and the soft counts; "counts" or "weights", a function of the masses alone.
     """
 
     n_anchors: int
@@ -124,12 +124,6 @@ class Layer:
         """Whether soft counts are appended to φ."""
         return self.reading == "both"
 
-    def moved(self, move: Callable[[Any], Any]) -> Layer:
-        """The layer with its arrays moved."""
-        assert self.kernel_map is not None
-        root = None if self.root is None else move(self.root)
-        return replace(self, theta=map_arrays(self.theta, move), root=root, kernel_map=self.kernel_map.moved(move))
-
     def phi_width(self, n_anchors: int, n_features: int) -> int:
         """The columns of φ for so many anchors of so many features."""
         if self.reading in MASS_READINGS:
@@ -153,10 +147,14 @@ class Layer:
         return self._over(points, self._score(points, sets, run), sets, run)
 
     def _score(self, points: Array, sets: Sets, run: Run) -> Scored | None:
-        """Statistics and responsibilities of all points; None if every block gathers its members."""
-        if self._gathers(sets, points.shape[1]):
+        """Statistics and responsibilities of all points.
+
+        None if every block gathers its members and scores those alone: they are lifted, or have wide statistics.
+        """
+        family = self.family
+        if sets.lifted or not (family.fused or held_statistics(family, sets.n_points, points.shape[1])):
             return None
-        return score_points(self.family, points, self.theta, n_jobs=run.n_jobs)
+        return score_points(family, points, self.theta, n_jobs=run.n_jobs)
 
     def _over(self, points: Array, scored: Scored | None, sets: Sets, run: Run) -> Blocks:
         engine, kernel_map = run.engine(self.em), self.kernel_map
@@ -165,18 +163,15 @@ class Layer:
         def phi(rows: slice) -> Any:
             return self.phi(points, scored, sets.block(rows), engine)
 
-        return Blocks(self._row_blocks(sets, points.shape[1], run.workspace.device), phi, kernel_map)
+        rows = self._row_blocks(sets, points.shape[1], run.workspace.device, gathers=scored is None)
+        return Blocks(rows, phi, kernel_map)
 
-    def _gathers(self, sets: Sets, n_features: int) -> bool:
-        """Whether a row block gathers its members and scores those alone: they are lifted, or have wide statistics."""
-        return sets.lifted or not (self.family.fused or held_statistics(self.family, sets.n_points, n_features))
-
-    def _row_blocks(self, sets: Sets, n_features: int, device: str) -> list[slice]:
+    def _row_blocks(self, sets: Sets, n_features: int, device: str, *, gathers: bool) -> list[slice]:
         """The row blocks for points of so many features; members that are gathered count too."""
         lifted = n_features * sets.slots
         blocks = row_blocks(sets.n_sets, block_rows(device, 4 * self.family.width(self.n_anchors, lifted)))
         iterates = self.em.n_iter > 1 and not self.family.fused
-        if not (iterates or self._gathers(sets, n_features)):
+        if not (iterates or gathers):
             return blocks
         width = 4 * self.family.n_statistics(lifted)
         indptr = np.asarray(to_device(sets.indptr, "cpu"))

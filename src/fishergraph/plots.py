@@ -119,19 +119,18 @@ def scatter(
     points, classes, codes = check_points(coordinates, labels)
     legend = legend_names(classes, names)
     _check_output(path)
-    figure: Any = ax.figure if ax is not None else new_figure()
-    ax = ax if ax is not None else figure.add_subplot()
-    draw_points(ax, points, codes, len(classes))
-    ax.set_aspect("equal", adjustable="box")
-    ax.set_axis_off()  # the coordinates have no meaning of their own
-    ax.margins(0.02)
+    axes: Any = new_figure().add_subplot() if ax is None else ax
+    draw_points(axes, points, codes, len(classes))
+    axes.set_aspect("equal", adjustable="box")
+    axes.set_axis_off()  # the coordinates have no meaning of their own
+    axes.margins(0.02)
     if title:
-        ax.set_title(title, loc="left", fontsize=12, color=INK, pad=10)
+        axes.set_title(title, loc="left", fontsize=12, color=INK, pad=10)
     look = {"frameon": False, "fontsize": 10, "labelcolor": INK, "handletextpad": 0.3, "labelspacing": 0.7}
     columns = 1 + (len(legend) - 1) // 20
-    ax.legend(handles=legend_handles(legend), loc="center left", bbox_to_anchor=(1.0, 0.5), ncols=columns, **look)
-    save(figure, path)
-    return figure
+    axes.legend(handles=legend_handles(legend), loc="center left", bbox_to_anchor=(1.0, 0.5), ncols=columns, **look)
+    save(axes.figure, path)
+    return axes.figure
 
 
 def draw_points(ax: Any, points: np.ndarray, codes: np.ndarray, n_classes: int, size: float | None = None) -> None:

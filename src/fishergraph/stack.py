@@ -6,7 +6,7 @@ if it has random streams. Its stages are yielded one after the other: "psi0", "w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -102,13 +102,6 @@ class Stack:
     def kept(self, per_stage: Sequence[T]) -> list[T]:
         """The entries of a list with one per stage, of the stages in the output."""
         return [entry for entry, weight in zip(per_stage, self.block_weights, strict=True) if weight > 0]
-
-    def moved(self, move: Callable[[Any], Any]) -> Stack:
-        """The fitted stack with its arrays moved."""
-        assert self.input_map is not None
-        walk_map = None if self.walk_map is None else self.walk_map.moved(move)
-        layers = tuple([layer.moved(move) for layer in self.layers])
-        return replace(self, input_map=self.input_map.moved(move), walk_map=walk_map, layers=layers)
 
 
 @dataclass

@@ -114,10 +114,6 @@ class WalkMap:
     def n_outputs(self) -> int:
         return self.kernel_map.n_outputs
 
-    def moved(self, move: Callable[[Any], Any]) -> WalkMap:
-        """The map with its arrays moved."""
-        return WalkMap(self.directions.moved(move), move(self.centre), self.kernel_map.moved(move))
-
     def phi(self, means: Array, *, unit: bool) -> Any:
         """Averaged features about their mean, as unit vectors if `unit`: φ of Eq. 18 with one component."""
         phi = means - self.centre

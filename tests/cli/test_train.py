@@ -380,7 +380,7 @@ BROKEN = {
     "NaN": (changed("f1", 4, None), ["--split", "part"], r"feature 'f1'.*missing value in row 4"),
     "counts": (NODES, ["--split", "part", "--family", "multinomial"], r"Negative values in data: X must hold counts"),
     "log": (NODES, ["--split", "part", "--log", "rows.txt"], r"must end in .csv, .jsonl"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BROKEN)
@@ -406,8 +406,21 @@ def test_a_loss_that_is_not_finite(files, tmp_path, monkeypatch):
         return forward(self, *args, **options) * (float("nan") if len(calls) > 6 else 1)
 
     monkeypatch.setattr(FisherNet, "forward", poisoned)
-    result = call("train", *files, "--label", "topic", "--split", "part", "-o", tmp_path / "m", *QUICK, "--seed", 0,
-                  "--checkpoint", tmp_path / "c")  # fmt: skip
+    result = call(
+        "train",
+        *files,
+        "--label",
+        "topic",
+        "--split",
+        "part",
+        "-o",
+        tmp_path / "m",
+        *QUICK,
+        "--seed",
+        0,
+        "--checkpoint",
+        tmp_path / "c",
+    )
     assert result.exit_code == 1
     assert re.fullmatch(r"error: the loss must stay finite, got NaN or infinity in epoch 4, .*\n", result.stderr)
     assert not (tmp_path / "m").exists()
@@ -459,8 +472,16 @@ def test_messages_speak_of_options(files, tmp_path):
 
 
 def test_a_node_file_is_needed(files, tmp_path):
-    fails(tmp_path, "train needs a node file with the column 'topic', got none", "train", files[0], "--label", "topic",
-          "-o", tmp_path / "m")  # fmt: skip
+    fails(
+        tmp_path,
+        "train needs a node file with the column 'topic', got none",
+        "train",
+        files[0],
+        "--label",
+        "topic",
+        "-o",
+        tmp_path / "m",
+    )
 
 
 def test_unwritable_outputs_are_found_before_the_work(files, tmp_path, monkeypatch):

@@ -156,9 +156,7 @@ def test_a_file_of_ones_own_under_a_published_name_is_kept(web, tmp_path):
         assert (own.parent / aside).read_bytes() == f"mine {number}".encode()
     assert web.requests == []
     assert fetch_file(a_file(web, sha256=sha256(CONTENT)), tmp_path).read_bytes() == CONTENT
-    assert names(own.parent) == [
-        "file.bin", "file.bin.old", "file.bin.old-2", "file.bin.old-3", "file.bin.sha256"
-    ]  # fmt: skip
+    assert names(own.parent) == ["file.bin", "file.bin.old", "file.bin.old-2", "file.bin.old-3", "file.bin.sha256"]
 
 
 def test_the_part_of_a_download_that_nobody_needs_is_removed(web, tmp_path):

@@ -171,3 +171,10 @@ def test_what_is_written_is_read_again(tmp_path, monkeypatch, packed):
     write_npz(several, tmp_path / "again.npz")
     equal(read_npz(tmp_path / "again.npz"), several)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again.npz", "cora.npz", "g.npz"]
+
+
+def test_ids_are_numbers_or_text(tmp_path):
+    ids = np.zeros(2, dtype=[("a", np.int64)])
+    np.savez(tmp_path / "g.npz", edge_index=[[0], [1]], y=[0, 1], x=np.ones((2, 1)), ids=ids)
+    with pytest.raises(ValueError, match="'ids'"):
+        read_npz(tmp_path / "g.npz")

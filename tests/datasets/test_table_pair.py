@@ -37,6 +37,11 @@ def test_tables_of_a_graph(tmp_path, monkeypatch, suffix, sparse):
     assert read(edges).to_numpy().tolist() == [["a", "b"], ["b", "a"], ["b", "c"], ["c", "b"]]
 
 
+def test_a_class_without_a_name_is_written_as_its_number(tmp_path):
+    _, nodes = write_tables(small(class_names=("no",), y=np.array([31, -1, 0])), tmp_path / "g.csv")
+    assert pd.read_csv(nodes)["label"].fillna("").tolist() == ["31", "", "no"]
+
+
 def test_both_tables_or_neither(tmp_path, monkeypatch):
     """The nodes cannot be written: the old tables stay, and nothing else is there."""
     paths = write_tables(small(), tmp_path / "g.csv")

@@ -218,4 +218,3 @@ def test_a_family_knows_how_many_statistics_points_have(name):
     family = FAMILIES[name]()
     theta = learn_family(family, COUNTS.astype(np.float64), 2, rng=np.random.default_rng(0))
     assert family.mean_statistics(theta).shape[1] == family.n_statistics(5)
-    assert family.n_features(family.n_statistics(5)) == 5

@@ -98,11 +98,11 @@ def test_node_stages_are_those_of_fisher_embedding():
     np.testing.assert_allclose(Z[:, -psi.shape[1] :], means - model.readouts_[-1].theta.anchors, atol=1e-5)
 
 
-def test_shares_are_the_roots_of_the_masses_shares():
-    counts, shares = (small(readout__reading=readout).fit_transform(LIST) for readout in ("counts", "shares"))
+def test_weights_are_the_roots_of_the_normalised_masses():
+    counts, weights = (small(readout__reading=readout).fit_transform(LIST) for readout in ("counts", "weights"))
     block = np.expm1(counts[:, -8:])
-    np.testing.assert_allclose(shares[:, -8:], np.sqrt(block / block.sum(axis=1, keepdims=True)), atol=1e-4)
-    np.testing.assert_allclose(np.sum(shares[:, -8:] ** 2, axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(weights[:, -8:], np.sqrt(block / block.sum(axis=1, keepdims=True)), atol=1e-4)
+    np.testing.assert_allclose(np.sum(weights[:, -8:] ** 2, axis=1), 1, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,9 @@ def test_counts_enter_tuples_as_they_are():
 
 def test_two_copies_of_a_graph_differ_from_one_by_counts_alone():
     twice = [nx.disjoint_union(graph, graph) for graph in LIST]
-    counts, shares = (small(readout__reading=readout).fit(LIST) for readout in ("counts", "shares"))
+    counts, weights = (small(readout__reading=readout).fit(LIST) for readout in ("counts", "weights"))
     assert np.abs(counts.transform(LIST) - counts.transform(twice)).max() > 0.1
-    np.testing.assert_allclose(shares.transform(LIST), shares.transform(twice), atol=1e-4)
+    np.testing.assert_allclose(weights.transform(LIST), weights.transform(twice), atol=1e-4)
 
 
 def test_edge_tags_are_seen():

@@ -66,7 +66,7 @@ SOUND: dict[str, tuple] = {
     "counts": (True, False),
     "block_weights": (None, [1, 1, 1], [0, 0, 1], [1e300, 1, 1], [1e-300, 1, 1], [1, 1]),
     "inputs": ("auto", "degrees", ["degrees", "cores"], ["tags"], ["features", "degrees"]),
-    "readout": (None, "counts", "shares", "means", "both"),
+    "readout": (None, "counts", "weights", "means", "both"),
     "n_jobs": (1,),
     # EM
     "n_iter": (0, 1, 2, 3),
@@ -86,7 +86,7 @@ SOUND: dict[str, tuple] = {
     # kernels, walks, readouts, devices
     "bandwidth": (0.01, 1.0, 1e6),
     "teleport": (0.01, 0.1, 1.0),
-    "reading": ("counts", "shares", "means", "both"),
+    "reading": ("counts", "weights", "means", "both"),
     "name": ("cpu",),
     "precision": ("float32",),
     # multisets

@@ -95,7 +95,7 @@ def test_a_report_without_rows_says_how_to_get_them(tmp_path):
 
 def test_a_report_makes_no_folder(tmp_path):
     for name in ("table1", "figure4", "figure5"):
-        fails(tmp_path, "must be a folder", "lab", "report", name, "-o", tmp_path / "absent")
+        fails(tmp_path, "folder", "lab", "report", name, "-o", tmp_path / "absent")
     assert not (tmp_path / "absent").exists()
 
 
@@ -140,12 +140,12 @@ def test_figure_5_is_drawn_from_its_rows(tmp_path, monkeypatch):
 
 def test_a_folder_without_rights_or_that_is_a_file(options, tmp_path):
     (tmp_path / "file").write_text("")
-    fails(tmp_path, "must be a folder", "lab", "run", "table1", *CHEAP, *options, "-o", tmp_path / "file")
+    fails(tmp_path, "folder", "lab", "run", "table1", *CHEAP, *options, "-o", tmp_path / "file")
 
 
 def test_a_wrong_device(options, tmp_path):
     (tmp_path / "results").mkdir()
-    wrong("device must be", "lab", "run", "table1", *CHEAP, *options, "--device", "gpu")
+    wrong("device .*'gpu'", "lab", "run", "table1", *CHEAP, *options, "--device", "gpu")
 
 
 @pytest.mark.slow
@@ -242,7 +242,7 @@ def test_an_unknown_study_or_figure_lists_the_known(tmp_path):
 
 def test_a_file_in_place_of_the_folder(tmp_path):
     (tmp_path / "results").write_text("mine")
-    fails(tmp_path, "must be a folder", "lab", "run", "figure2", "--quick", "-o", tmp_path / "results")
+    fails(tmp_path, "folder", "lab", "run", "figure2", "--quick", "-o", tmp_path / "results")
 
 
 def test_without_matplotlib_the_line_to_type_and_no_work(tmp_path, monkeypatch):

@@ -535,6 +535,7 @@ def test_bad_input_nodes_are_named(input_nodes, match):
         ({"prefetch_factor": 0}, "prefetch_factor"),
         ({"keep_loops": 1}, "keep_loops"),
         ({"pin_memory": 1}, "pin_memory"),
+        ({"device": 1.5}, "device"),
         ({"x": torch.zeros(N_NODES, 1)}, "attributes"),
     ],
 )

@@ -13,7 +13,7 @@ from fishergraph.config import config_context
 from fishergraph.em.means import em_means
 from fishergraph.ops import ENGINES, choose_engine
 
-# With a card the kernels run on it, and the interpreter is off.
+# With a GPU the kernels run on it, and the interpreter is off.
 interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="needs TRITON_INTERPRET=1")
 
 
@@ -60,12 +60,12 @@ class TestTriton(TensorContract):
 
 
 @pytest.mark.gpu
-class TestTorchOnTheCard(TensorContract):
+class TestTorchOnTheGPU(TensorContract):
     engine, device = "torch", "cuda"
 
     @pytest.fixture(autouse=True)
     def _deterministic(self):
-        """Sums of the plain version run in any order on a card, unless PyTorch is told otherwise."""
+        """Sums of the plain version run in any order on a GPU, unless PyTorch is told otherwise."""
         import torch
 
         torch.use_deterministic_algorithms(True, warn_only=True)
@@ -74,7 +74,7 @@ class TestTorchOnTheCard(TensorContract):
 
 
 @pytest.mark.gpu
-class TestTritonOnTheCard(TensorContract):
+class TestTritonOnTheGPU(TensorContract):
     engine, device = "triton", "cuda"
     degree = 20_000
 
@@ -126,7 +126,7 @@ def test_engines_agree_with_each_other():
         assert_allclose(other.mass, results[0].mass, rtol=0, atol=1e-12)
 
 
-# ------------------------------------------------------------------------------- the door of em_means
+# ------------------------------------------------------------------------------- validation by em_means
 
 
 def call(problem, **changes):
@@ -134,7 +134,7 @@ def call(problem, **changes):
     return em_means(**arguments)
 
 
-def test_the_door_names_what_is_wrong():
+def test_an_invalid_argument_is_named():
     problem = random_problem()
     bad_row = problem.points.copy()
     bad_row[5, 1] = np.nan

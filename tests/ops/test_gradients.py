@@ -39,19 +39,19 @@ class TestTriton(GradientContract):
 
 
 @pytest.mark.gpu
-class TestTorchOnTheCard(GradientContract):
+class TestTorchOnTheGPU(GradientContract):
     engine, device = "torch", "cuda"
     bits_of_strides = False  # a product of matrices has a kernel of its own for every layout
 
     @pytest.fixture(autouse=True)
     def _deterministic(self):
-        """Sums of the plain version run in any order on a card, unless PyTorch is told otherwise."""
+        """Sums of the plain version run in any order on a GPU, unless PyTorch is told otherwise."""
         torch.use_deterministic_algorithms(True, warn_only=True)
         yield
         torch.use_deterministic_algorithms(False)
 
 
 @pytest.mark.gpu
-class TestTritonOnTheCard(GradientContract):
+class TestTritonOnTheGPU(GradientContract):
     engine, device = "triton", "cuda"
     degree = 20_000

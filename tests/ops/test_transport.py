@@ -198,7 +198,7 @@ def test_weight_two_is_a_member_twice_and_scale_does_not_matter(solve, slack):
 
 @each_version
 @SLACKS
-def test_who_weighs_nothing_has_a_row_and_no_say(solve, slack):
+def test_a_member_of_weight_zero_does_not_change_the_others(solve, slack):
     scores, _, _ = example(3, sizes=(4,))
     scores[1] = [900.0, 0.0, -900.0]
     kept = [0, 2, 3]
@@ -289,7 +289,7 @@ def test_small_chunks_do_not_change_a_bit(monkeypatch):
         assert_array_equal(on_tensors(scores, indptr, weights, 0.1), expected)
 
 
-def test_the_operator_is_a_good_citizen():
+def test_the_operator_is_registered_correctly():
     scores, indptr, weights = (torch.tensor(array) for array in example(3))
     for own in (None, weights.requires_grad_()):
         torch.library.opcheck(
@@ -300,7 +300,7 @@ def test_the_operator_is_a_good_citizen():
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("slack", [0.0, 0.5])
-def test_a_card_gives_the_same(slack):
+def test_a_gpu_gives_the_same(slack):
     scores, indptr, weights = example(8, sizes=SIZES * 40, scale=10.0)
     expected = compiled(scores, indptr, weights, slack)
     assert_allclose(on_tensors(scores, indptr, weights, slack, "cuda"), expected, rtol=0, atol=1e-8)

@@ -204,6 +204,6 @@ def _options(component: Component) -> dict[str, str]:
     for key, value in component.get_params(deep=False).items():
         if key != "name":
             line = f"{key + '=' + str(value):<24} {texts.get(key, '')}"
-            indents = {"initial_indent": "    ", "subsequent_indent": " " * 29}
-            lines[f"{key}={value}"] = textwrap.fill(line, _WIDTH, **indents)
+            page = textwrap.TextWrapper(_WIDTH, initial_indent="    ", subsequent_indent=" " * 29)
+            lines[f"{key}={value}"] = page.fill(line)
     return lines

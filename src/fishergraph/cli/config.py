@@ -40,7 +40,6 @@ def load_config(ctx: typer.Context, path: Path | None) -> Path | None:
 
 
 def _entries(path: Path) -> dict[str, Any]:
-    """The keys and values of a TOML file."""
     try:
         check_regular(path)
         with path.open("rb") as file:
@@ -66,7 +65,6 @@ def _words(param: Any, key: str, value: Any) -> Any:
 
 
 def _word(value: Any, key: str) -> str:
-    """A value as a word of the command line."""
     try:
         word = str(value)
     except ValueError:  # Python writes no integer of more than 4,300 digits

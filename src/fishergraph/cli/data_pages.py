@@ -69,7 +69,6 @@ def _here(source: Source, home: Path | None) -> str:
 
 
 def _size(n_bytes: int) -> str:
-    """A number of bytes in MB or GB."""
     return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.1f} MB"
 
 
@@ -157,7 +156,6 @@ def _of_files(files: Iterable[File]) -> dict[str, str]:
 
 
 def _of_data(data: GraphData) -> dict[str, str]:
-    """The facts of a graph that was read."""
     loops = int((data.graph.diagonal() != 0).sum())
     degrees = np.diff(data.graph.indptr)  # type: ignore[arg-type]
     X: Any = data.X

@@ -165,7 +165,10 @@ def _order(entry: tuple[str, Any, Any]) -> tuple[int, bool, bool]:
     return _PANELS.index(panel), default is not inspect.Parameter.empty, name in _LAST
 
 
-Jobs, Quiet, Debug = (options_of(Job)[name] for name in ("jobs", "quiet", "debug"))
+_SHARED = {name: annotation.__metadata__[0] for name, annotation in options_of(Job).items()}
+Jobs = Annotated[int | None, _SHARED["jobs"]]
+Quiet = Annotated[bool, _SHARED["quiet"]]
+Debug = Annotated[bool, _SHARED["debug"]]
 
 
 # --- files ----------------------------------------------------------------------------------------------

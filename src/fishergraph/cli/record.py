@@ -79,12 +79,15 @@ def recorded(job: Job) -> Iterator[Run]:
             "warnings": warned,
             "seconds": run.seconds,
         }
-        # A NumPy number is written as a number, and anything else that JSON does not have as text.
-        plain = {"default": lambda value: value.item() if hasattr(value, "item") else str(value)}
-        text = json.dumps(record, indent=2, ensure_ascii=False, **plain)
+        text = json.dumps(record, indent=2, ensure_ascii=False, default=_plain)
         with replacing(record_path(job.output)) as part:
             # The name of a folder may hold bytes that are not text; their escapes are JSON's.
             part.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy number as a number, and anything else that JSON does not have as text."""
+    return value.item() if hasattr(value, "item") else str(value)
 
 
 def parameters_of(estimator: Any, *leave: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ published ones are downloaded once.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from fishergraph.datasets.download import (
     npz_files,
     source_paths,
 )
-from fishergraph.datasets.formats import FORMATS, described, read_graph
+from fishergraph.datasets.formats import FORMATS, read_graph
 from fishergraph.datasets.npz import BUNDLED, read_bundled, read_graph_npz, read_npz, write_graph_npz, write_npz
 from fishergraph.datasets.planetoid import read_planetoid
 from fishergraph.datasets.prepare import Preparation, prepare
@@ -112,7 +113,8 @@ def load_graph(name: Any, *, data_home: str | Path | None = None, verbose: Any =
         if path is None:
             fetch(source.name, data_home=data_home, verbose=verbose)
             path = find_graph(source, data_home)
-        return described(FORMATS[source.reader].read(path, source.name), source.licence, source.home)  # type: ignore
+        data = FORMATS[source.reader].read(path, source.name)  # type: ignore[arg-type]
+        return replace(data, licence=data.licence or source.licence, source=source.home)
     if isinstance(name, str) and name and Path(name).expanduser().exists():
         return read_graph(name)
     raise InputError(
@@ -152,7 +154,7 @@ def known_graphs(data_home: str | Path | None = None) -> list[str]:
 def load_graphs(name: str | Path, *, data_home: str | Path | None = None, verbose: Any = False) -> GraphSet:
     """Load a set of labelled graphs by name or path.
 
-    A published set is downloaded once.
+    Published sets are downloaded once.
 
     Parameters
     ----------

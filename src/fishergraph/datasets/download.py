@@ -47,13 +47,13 @@ def data_folders(data_home: str | Path | None = None) -> list[Path]:
 
     See Also
     --------
-    cache_folder : The folder for downloads.
+    cache_folder : The folder of downloads.
 
     Examples
     --------
     >>> from fishergraph.datasets import data_folders
-    >>> [str(folder) for folder in data_folders("data")]
-    ['data']
+    >>> data_folders("graphs")
+    [PosixPath('graphs')]
     """
     if data_home is not None:
         return [Path(data_home).expanduser()]
@@ -238,9 +238,14 @@ def _download(file: File, part: Path, stream: IO[bytes], verbose: Any) -> bool:
     from urllib.error import HTTPError
     from urllib.request import Request, urlopen
 
-    stream.seek(0, os.SEEK_END)
+    have = stream.seek(0, os.SEEK_END)
+    # The tag identifies the version; without one, only a published checksum can detect a mixture of two versions.
+    tag = _tag(part).read_text(encoding="utf-8").strip() if _tag(part).is_file() else ""
+    headers = {"User-Agent": "fishergraph", "Accept-Encoding": "identity"}
+    if have and (tag or file.sha256):
+        headers |= {"Range": f"bytes={have}-"} | ({"If-Range": tag} if tag else {})
     try:
-        with urlopen(Request(file.url, headers=_range(file, part, stream.tell())), timeout=TIMEOUT) as response:
+        with urlopen(Request(file.url, headers=headers), timeout=TIMEOUT) as response:
             partial = getattr(response, "status", 200) == 206
             if partial and not _continues(response, stream.tell()):
                 raise ValueError("the server sent another range than requested")
@@ -256,18 +261,6 @@ def _download(file: File, part: Path, stream: IO[bytes], verbose: Any) -> bool:
         stream.truncate(0)  # these bytes belong to another file
         stream.seek(0)
         return False
-
-
-def _range(file: File, part: Path, have: int) -> dict[str, str]:
-    """The headers of a request for the missing range of the same version of the file.
-
-    The tag identifies the version; without one, only a published checksum can detect a mixture of two versions.
-    """
-    tag = _tag(part).read_text(encoding="utf-8").strip() if _tag(part).is_file() else ""
-    headers = {"User-Agent": "fishergraph", "Accept-Encoding": "identity"}
-    if have and (tag or file.sha256):
-        headers |= {"Range": f"bytes={have}-"} | ({"If-Range": tag} if tag else {})
-    return headers
 
 
 def _tag(part: Path) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from fishergraph.datasets.planetoid import planetoid_names, read_planetoid
 from fishergraph.datasets.pyg import from_pyg, holds_pyg, is_pyg, read_pyg
 from fishergraph.datasets.records import GraphData
 from fishergraph.datasets.reddit import holds_reddit, read_reddit
-from fishergraph.datasets.shchur import holds_shchur, read_shchur
+from fishergraph.datasets.shchur import read_shchur
 from fishergraph.datasets.table_pair import holds_tables, read_tables
 from fishergraph.io.files import check_readable, unreadable
 from fishergraph.io.npz import npz_keys
@@ -29,19 +29,22 @@ class Format:
     read: Callable[[Path, str | None], GraphData]
 
 
-def _npz_holds(path: Path, name: str | None) -> bool:
-    return path.is_file() and path.suffix == ".npz" and "edge_index" in npz_keys(path)
+def holds_npz(path: Path, key: str = "edge_index") -> bool:
+    """Whether a path is an npz file with an array of that name."""
+    return path.is_file() and path.suffix == ".npz" and key in npz_keys(path)
 
 
-def _planetoid_holds(path: Path, name: str | None) -> bool:
+def _holds_planetoid(path: Path, name: str | None) -> bool:
     names = planetoid_names(path)
     return bool(names) if name is None else name in names
 
 
 FORMATS = {
-    "npz": Format("an npz with edge_index, y and x", _npz_holds, read_npz),
-    "shchur": Format("an npz with adj_data, attr_data and labels", lambda path, name: holds_shchur(path), read_shchur),
-    "planetoid": Format("a folder of ind.<name>.* files", _planetoid_holds, read_planetoid),
+    "npz": Format("an npz with edge_index, y and x", lambda path, name: holds_npz(path), read_npz),
+    "shchur": Format(
+        "an npz with adj_data, attr_data and labels", lambda path, name: holds_npz(path, "adj_indptr"), read_shchur
+    ),
+    "planetoid": Format("a folder of ind.<name>.* files", _holds_planetoid, read_planetoid),
     "reddit": Format("reddit_data.npz with reddit_graph.npz", lambda path, name: holds_reddit(path), read_reddit),
     "ogb": Format("OGB's raw/ and split/, or its zip", lambda path, name: holds_ogb(path), read_ogb),
     "tables": Format(
@@ -107,8 +110,3 @@ def _description(path: Path) -> str:
     if keys:
         return f"an npz file with the arrays {', '.join(sorted(keys)[:8])}"
     return f"a file of the type '{path.suffix or 'without suffix'}'"
-
-
-def described(data: GraphData, licence: str, home: str) -> GraphData:
-    """The data with the source of the table, and its licence unless the files state one."""
-    return replace(data, licence=data.licence or licence, source=home)

@@ -73,8 +73,12 @@ def read_npz(path: str | Path, name: str | None = None) -> GraphData:
 
     Examples
     --------
-    >>> from fishergraph.datasets import read_npz
-    >>> read_npz("graph.npz")  # doctest: +SKIP
+    >>> import tempfile
+    >>> from fishergraph.datasets import load_graph, read_npz, write_npz
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_npz(load_graph("cora"), f"{folder}/cora.npz")
+    ...     read_npz(f"{folder}/cora.npz").n_nodes
+    2708
     """
     path = Path(path)
     return _graph(npz.read_npz(path), name or path.stem, str(path))
@@ -94,6 +98,9 @@ def _graph(arrays: Arrays, name: str, path: str) -> GraphData:
     n_nodes = len(y)
     train, val, test = (_split(path, arrays, mask, n_nodes) for mask in MASKS)
     sources, targets = _edge_index(path, arrays, n_nodes)
+    ids = entry(path, arrays, "ids", (n_nodes,)) if "ids" in arrays else None
+    if ids is not None and ids.dtype.kind not in "biufU":
+        raise misfit(path, "numbers or text in 'ids'", str(ids.dtype))
     return GraphData(
         name=name,
         X=npz.read_features(path, arrays, n_rows=n_nodes),
@@ -102,7 +109,7 @@ def _graph(arrays: Arrays, name: str, path: str) -> GraphData:
         train=train,
         val=val,
         test=test,
-        ids=entry(path, arrays, "ids", (n_nodes,)) if "ids" in arrays else None,
+        ids=ids,
         licence=str(arrays.get("licence", "")),
         source=str(arrays.get("source", path)),
         class_names=tuple(map(str, arrays["class_names"])) if "class_names" in arrays else None,
@@ -160,12 +167,11 @@ def write_npz(data: GraphData, path: str | Path) -> None:
     Examples
     --------
     >>> import tempfile
-    >>> from fishergraph import load_graph
-    >>> from fishergraph.datasets import read_npz, write_npz
+    >>> from fishergraph.datasets import load_graph, read_npz, write_npz
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_npz(load_graph("cora"), f"{folder}/copy.npz")
-    ...     read_npz(f"{folder}/copy.npz").name
-    'copy'
+    ...     write_npz(load_graph("cora"), f"{folder}/cora.npz")
+    ...     read_npz(f"{folder}/cora.npz").n_nodes
+    2708
     """
     path = Path(path)
     upper = sp.triu(data.graph, format="coo")
@@ -220,8 +226,15 @@ def read_graph_npz(path: str | Path, name: str | None = None) -> GraphSet:
 
     Examples
     --------
-    >>> from fishergraph.datasets import read_graph_npz
-    >>> read_graph_npz("graphs.npz")  # doctest: +SKIP
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from fishergraph import as_graphs
+    >>> from fishergraph.datasets import GraphSet, read_graph_npz, write_graph_npz
+    >>> pair = GraphSet("pair", as_graphs([[(0, 1)], [(0, 1), (1, 2)]], undirected=True), np.array([0, 1]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_graph_npz(pair, f"{folder}/pair.npz")
+    ...     read_graph_npz(f"{folder}/pair.npz")
+    GraphSet('pair': Graphs(2 graphs: 5 nodes, 6 directed edges), 2 classes, no folds)
     """
     path = Path(path)
     arrays, where = npz.read_npz(path), str(path)
@@ -338,11 +351,11 @@ def write_graph_npz(data: GraphSet, path: str | Path) -> None:
     >>> import numpy as np
     >>> from fishergraph import as_graphs
     >>> from fishergraph.datasets import GraphSet, read_graph_npz, write_graph_npz
-    >>> pair = as_graphs([[(0, 1)], [(0, 1), (1, 2)]], undirected=True)
+    >>> pair = GraphSet("pair", as_graphs([[(0, 1)], [(0, 1), (1, 2)]], undirected=True), np.array([0, 1]))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_graph_npz(GraphSet("pair", pair, np.array([0, 1])), f"{folder}/pair.npz")
-    ...     len(read_graph_npz(f"{folder}/pair.npz"))
-    2
+    ...     write_graph_npz(pair, f"{folder}/pair.npz")
+    ...     read_graph_npz(f"{folder}/pair.npz")
+    GraphSet('pair': Graphs(2 graphs: 5 nodes, 6 directed edges), 2 classes, no folds)
     """
     path, graphs = Path(path), data.graphs
     upper = sp.triu(graphs.graph.adjacency, format="coo")

@@ -76,7 +76,6 @@ def _split(members: Members, part: str, n_nodes: int) -> np.ndarray | None:
 
 
 def _class_names(members: Members) -> tuple[str, ...] | None:
-    """The names of the classes, if there is a mapping."""
     kinds = ("arxivcategeory", "arxivcategory", "productcategory")  # the first is how OGB spells it
     member = members.find(*(name for kind in kinds for name in _names(f"mapping/labelidx2{kind}")))
     if member is None:

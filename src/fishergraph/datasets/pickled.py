@@ -15,7 +15,7 @@ import math
 import re
 import struct
 from collections.abc import Callable
-from enum import Enum
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -39,31 +39,19 @@ def parse(data: bytes) -> Any:
 # --- values ---------------------------------------------------------------------------------------------
 
 
-class Name(Enum):
-    """Classes and functions that a file may name."""
+@dataclass(frozen=True)
+class Name:
+    """A class or function that a file names."""
 
-    CSR = "csr_matrix"
-    RECONSTRUCT = "_reconstruct"
-    NDARRAY = "ndarray"
-    DTYPE = "dtype"
-    DEFAULTDICT = "defaultdict"
-    LIST = "list"
-    ENCODE = "encode"
-    BYTES = "bytes"
+    name: str
 
 
 NAMES = {
-    ("scipy.sparse.csr", "csr_matrix"): Name.CSR,
-    ("scipy.sparse._csr", "csr_matrix"): Name.CSR,
-    ("numpy.core.multiarray", "_reconstruct"): Name.RECONSTRUCT,
-    ("numpy._core.multiarray", "_reconstruct"): Name.RECONSTRUCT,
-    ("numpy", "ndarray"): Name.NDARRAY,
-    ("numpy", "dtype"): Name.DTYPE,
-    ("collections", "defaultdict"): Name.DEFAULTDICT,
-    ("__builtin__", "list"): Name.LIST,  # of Python 2
-    ("builtins", "list"): Name.LIST,
-    ("_codecs", "encode"): Name.ENCODE,  # how Python 3 writes bytes in protocol 2
-    ("__builtin__", "bytes"): Name.BYTES,  # empty bytes, likewise
+    *(("scipy.sparse.csr", "csr_matrix"), ("scipy.sparse._csr", "csr_matrix")),
+    *(("numpy.core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "_reconstruct")),
+    *(("numpy", "ndarray"), ("numpy", "dtype"), ("collections", "defaultdict")),
+    *(("__builtin__", "list"), ("builtins", "list")),  # of Python 2 and 3
+    *(("_codecs", "encode"), ("__builtin__", "bytes")),  # how Python 3 writes bytes, and empty ones, in protocol 2
 }
 
 
@@ -150,7 +138,7 @@ def _check_shape(shape: Any) -> None:
 
 
 def _new_array(arguments: tuple[Any, ...]) -> Array:
-    return Array() if arguments[:1] == (Name.NDARRAY,) else refuse("it makes something other than an array")
+    return Array() if arguments[:1] == (Name("ndarray"),) else refuse("it makes something other than an array")
 
 
 def _new_dtype(arguments: tuple[Any, ...]) -> Dtype:
@@ -159,7 +147,7 @@ def _new_dtype(arguments: tuple[Any, ...]) -> Dtype:
 
 
 def _new_table(arguments: tuple[Any, ...]) -> dict[int, list[int]]:
-    return {} if arguments in ((), (Name.LIST,)) else refuse("it has a dictionary with an unknown default")
+    return {} if arguments in ((), (Name("list"),)) else refuse("it has a dictionary with an unknown default")
 
 
 def _latin1(arguments: tuple[Any, ...]) -> bytes:
@@ -168,12 +156,12 @@ def _latin1(arguments: tuple[Any, ...]) -> bytes:
     return arguments[0].encode("latin1")
 
 
-CALLS: dict[Name, Callable[[tuple[Any, ...]], Any]] = {
-    Name.RECONSTRUCT: _new_array,
-    Name.DTYPE: _new_dtype,
-    Name.DEFAULTDICT: _new_table,
-    Name.ENCODE: _latin1,
-    Name.BYTES: lambda arguments: b"" if arguments == () else refuse("it makes bytes from a value"),
+CALLS: dict[str, Callable[[tuple[Any, ...]], Any]] = {
+    "_reconstruct": _new_array,
+    "dtype": _new_dtype,
+    "defaultdict": _new_table,
+    "encode": _latin1,
+    "bytes": lambda arguments: b"" if arguments == () else refuse("it makes bytes from a value"),
 }
 
 
@@ -262,7 +250,7 @@ class _Parser:
     def name(self, module: str, name: str) -> None:
         if (module, name) not in NAMES:
             refuse(f"it names {module}.{name}, which is not an array, CSR matrix or list")
-        self.stack.append(NAMES[module, name])
+        self.stack.append(Name(name))
 
     def name_on_stack(self) -> None:
         name, module = self.pop(), self.pop()
@@ -294,14 +282,14 @@ class _Parser:
 
     def call(self) -> None:
         arguments, function = self.pop(), self.pop()
-        made = CALLS.get(function) if isinstance(function, Name) else None
+        made = CALLS.get(function.name) if isinstance(function, Name) else None
         if made is None or not isinstance(arguments, tuple):
             refuse("it calls something other than NumPy's constructors of arrays and types")
         self.stack.append(made(arguments))
 
     def new_object(self) -> None:
         arguments, kind = self.pop(), self.pop()
-        if kind is not Name.CSR or arguments != ():
+        if kind != Name("csr_matrix") or arguments != ():
             refuse("it makes an object other than a CSR matrix")
         self.stack.append(Matrix())
 

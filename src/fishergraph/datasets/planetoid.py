@@ -76,7 +76,8 @@ def read_planetoid(folder: str | Path, name: str | None = None) -> GraphData:
     Examples
     --------
     >>> from fishergraph.datasets import read_planetoid
-    >>> read_planetoid("planetoid/data", "citeseer")  # doctest: +SKIP
+    >>> read_planetoid("data/planetoid", "citeseer")  # doctest: +SKIP
+    GraphData('citeseer': 3,327 nodes, 9,104 directed edges, 3,703 sparse features, 6 classes, one split)
     """
     folder = Path(folder)
     if name is None:

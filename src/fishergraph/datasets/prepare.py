@@ -129,7 +129,6 @@ def _with_loops(graph: Any) -> sp.csr_array:
 
 
 def _without_loops(graph: Any) -> sp.csr_array:
-    """The graph without edges from a node to itself."""
     rows = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
     data = np.where(graph.indices == rows, 0, graph.data).astype(graph.dtype)
     graph = sp.csr_array((data, graph.indices.copy(), graph.indptr.copy()), shape=graph.shape)

@@ -63,10 +63,10 @@ def from_pyg(obj: Any, name: str | None = None) -> GraphData:
     graph = undirected_graph(sources, targets, n_nodes)
     if hasattr(obj, "get_idx_split"):
         split = obj.get_idx_split()
-        parts = [np.sort(split[part].numpy()).astype(np.int64) for part in ("train", "valid", "test")]
+        train, val, test = (np.sort(split[part].numpy()).astype(np.int64) for part in ("train", "valid", "test"))
     else:
-        parts = [_part(data, key, n_nodes, name) for key in ("train_mask", "val_mask", "test_mask")]
-    return GraphData(name, _features(data, n_nodes, name), graph, _labels(y, name), *parts, source=name)
+        train, val, test = (_part(data, key, n_nodes, name) for key in ("train_mask", "val_mask", "test_mask"))
+    return GraphData(name, _features(data, n_nodes, name), graph, _labels(y, name), train, val, test, source=name)
 
 
 def _one(obj: Any) -> Any:

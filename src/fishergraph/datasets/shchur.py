@@ -11,14 +11,9 @@ from pathlib import Path
 
 from fishergraph.datasets.npz import node_labels
 from fishergraph.datasets.records import GraphData, undirected_graph
-from fishergraph.io.npz import csr_names, misfit, npz_keys, read_csr, read_features, read_npz
+from fishergraph.io.npz import csr_names, misfit, read_csr, read_features, read_npz
 
 _KEYS = (*csr_names("adj"), *csr_names("attr"), "attr_matrix", "labels")
-
-
-def holds_shchur(path: Path) -> bool:
-    """Whether a file is an npz in this layout."""
-    return path.is_file() and path.suffix == ".npz" and "adj_indptr" in npz_keys(path)
 
 
 def read_shchur(path: str | Path, name: str | None = None) -> GraphData:

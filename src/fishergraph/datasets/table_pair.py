@@ -72,16 +72,18 @@ def write_tables(data: GraphData, path: str | Path) -> tuple[Path, Path]:
     ids = ids.astype(str) if ids.dtype == object else ids
     ends = data.graph.tocoo()
     columns = {"source": lambda rows: ids[ends.row[rows]], "target": lambda rows: ids[ends.col[rows]]}
-    classes = None if data.class_names is None else np.array([*data.class_names, ""])
-    labels = data.y if classes is None else classes[np.where(data.y < 0, len(classes) - 1, data.y)]
+    labels, names = data.y, data.class_names or ()
+    if names:
+        numbers, codes = np.unique(labels, return_inverse=True)
+        labels = np.array([names[k] if 0 <= k < len(names) else str(k) for k in numbers])[codes]
     label = np.ma.masked_where(data.y < 0, labels)
     more = {"id": ids.__getitem__, "label": label.__getitem__} | _split_columns(data)
-    names = [f"x{j}" for j in range(data.X.shape[1])]
+    features = [f"x{j}" for j in range(data.X.shape[1])]
     with replacing_all(edges, nodes) as (edges_part, nodes_part):
         with naming(edges), edges_part.open("wb") as file:
             write_table(file, check_suffix(edges, TABLES), columns, data.graph.nnz)
         with naming(nodes), nodes_part.open("wb") as file:
-            write_table(file, check_suffix(nodes, TABLES), more, data.n_nodes, data.X, names)
+            write_table(file, check_suffix(nodes, TABLES), more, data.n_nodes, data.X, features)
     return edges, nodes
 
 
@@ -123,8 +125,12 @@ def read_tables(path: str | Path, name: str | None = None) -> GraphData:
 
     Examples
     --------
-    >>> from fishergraph.datasets import read_tables
-    >>> read_tables("graph.nodes.csv")  # doctest: +SKIP
+    >>> import tempfile
+    >>> from fishergraph.datasets import equal_mean_graph, read_tables, write_tables
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     edges, nodes = write_tables(equal_mean_graph(8, 2), f"{folder}/graph.csv")
+    ...     read_tables(nodes).n_nodes
+    24
     """
     from fishergraph.io.arrow import column_names, node_header
     from fishergraph.io.tables import read_columns, read_edges, read_nodes

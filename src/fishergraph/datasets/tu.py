@@ -27,6 +27,7 @@ from fishergraph.graphs import EdgeTags, Graphs
 from fishergraph.io.archives import Members
 from fishergraph.io.npz import single
 
+Texts = dict[str, tuple[str, bytes]]  # by the part of a file's name after NAME_: the name and the content
 _NEEDED = ("A", "graph_indicator", "graph_labels")
 _OPTIONAL = ("node_labels", "node_attributes", "edge_labels", "edge_attributes")
 
@@ -54,27 +55,38 @@ def read_tu(path: str | Path, name: str | None = None) -> GraphSet:
 
     Examples
     --------
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> from fishergraph.datasets import read_tu
-    >>> read_tu("MUTAG.zip")  # doctest: +SKIP
+    >>> lines = {"A": "1, 2\\n3, 4", "graph_indicator": "1\\n1\\n2\\n2", "graph_labels": "0\\n1"}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for part, text in lines.items():
+    ...         _ = Path(folder, f"TWO_{part}.txt").write_text(text)
+    ...     read_tu(folder, "TWO")
+    GraphSet('TWO': Graphs(2 graphs: 4 nodes, 4 directed edges), 2 classes, no folds)
     """
     path = Path(path)
     name = name or path.name.removesuffix(".zip")
     texts = _texts(path, name)
-    graph_of, graph_ptr, order = _nodes(texts, name)
+    graph_of, graph_ptr, order = _nodes(texts)
     row = np.empty_like(order)
     row[order] = np.arange(len(order))  # the rows of a graph are consecutive, in any order of the file
-    edges = row[_edges(texts, name, graph_of)]
-    labels = _lines(texts["graph_labels"], f"{name}_graph_labels.txt", int, len(graph_ptr) - 1, "graph")[:, 0]
-    classes, y = np.unique(labels, return_inverse=True)
+    edges = row[_edges(texts, graph_of)]
+    classes, y = np.unique(_numbers(texts, "graph_labels", int, len(graph_ptr) - 1, "graph")[:, 0], return_inverse=True)
     _, first = np.unique(edges @ [len(order), 1], return_index=True)  # repeated lines are one edge
-    weights = _weights(texts, name, len(edges))[first]
-    graphs = Graphs(
-        as_graph((edges[first].T, weights), undirected=True, n_nodes=len(order)),
-        graph_ptr,
-        _node_values(texts, name, "node_attributes", float, order),
-        _tags(_node_values(texts, name, "node_labels", int, order)),
-        _edge_tags(texts, name, edges),
-    )
+    X = tags = edge_tags = None
+    if "node_attributes" in texts:
+        X = _numbers(texts, "node_attributes", float, len(order), "node")[order]
+    if "node_labels" in texts:
+        tags = _tags(_numbers(texts, "node_labels", int, len(order), "node")[order])
+    if "edge_labels" in texts:
+        edge_tags = _tags_at_ends(edges, _tags(_numbers(texts, "edge_labels", int, len(edges), "edge")))
+    weights = np.ones(len(edges), dtype=np.float32)
+    if "edge_attributes" in texts:
+        attributes = _numbers(texts, "edge_attributes", float, len(edges), "edge")
+        weights = attributes[:, 0] if attributes.shape[1] == 1 and (attributes >= 0).all() else weights
+    graph = as_graph((edges[first].T, weights[first]), undirected=True, n_nodes=len(order))
+    graphs = Graphs(graph, graph_ptr, X, tags, edge_tags)
     return GraphSet(name, graphs, y.astype(np.int64), (), tuple(map(str, classes)), str(path))
 
 
@@ -99,14 +111,14 @@ def holds_tu(path: Path) -> bool:
         return False
 
 
-def _texts(path: Path, name: str) -> dict[str, bytes]:
-    """The contents of a set's files by the part of their name after NAME_."""
-    texts: dict[str, bytes] = {}
+def _texts(path: Path, name: str) -> Texts:
+    """The names and contents of a set's files."""
+    texts: Texts = {}
     with Members(path) as members:
         for part in (*_NEEDED, *_OPTIONAL):
             if (member := members.find(f"{name}_{part}.txt")) is not None:
-                with members.open(member) as stream:
-                    texts[part] = stream.read()
+                with members.open(member, seekable=True) as stream:
+                    texts[part] = (f"{name}_{part}.txt", stream.read())
     missing = [f"{name}_{part}.txt" for part in _NEEDED if part not in texts]
     if missing:
         raise FileNotFoundError(
@@ -116,14 +128,21 @@ def _texts(path: Path, name: str) -> dict[str, bytes]:
     return texts
 
 
-def _lines(text: bytes, file: str, kind: type, n_lines: int | None, what: str, width: int | None = None) -> np.ndarray:
-    """The numbers of a file, (line, column); every line has `width` numbers, or as many as the first."""
-    text = text.rstrip()
+def _numbers(
+    texts: Texts, part: str, kind: type, n_lines: int | None, what: str, width: int | None = None
+) -> np.ndarray:
+    """The numbers of a file, (line, column), integers or finite float32; lines have `width` numbers, or all as many."""
+    file, text = texts[part][0], texts[part][1].rstrip()
     table = _parsed(text, kind, width)
     table = _parsed_by_line(text, file, kind, width) if table is None else table
     if n_lines is not None and len(table) != n_lines:
         raise FileFormatError(path=file, reason=f"it must have {n_lines} lines, one per {what}, got {len(table)}")
-    return table
+    if kind is int:
+        return table
+    bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
+    if len(bad):
+        raise _bad_line(file, bad[0] + 1, "finite numbers", table[bad[0]].tolist())
+    return single(table, file)
 
 
 def _parsed(text: bytes, kind: type, width: int | None) -> np.ndarray | None:
@@ -174,10 +193,9 @@ def _bad_line(file: str, line: int, expected: str, got: Any) -> FileFormatError:
     return FileFormatError(path=file, line=int(line), reason=f"it must hold {expected}, got {got}", advice="repair it")
 
 
-def _nodes(texts: dict[str, bytes], name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _nodes(texts: Texts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The graph of every line's node, graph_ptr, and the lines in the order of their graphs."""
-    file = f"{name}_graph_indicator.txt"
-    graph_of = _lines(texts["graph_indicator"], file, int, None, "node")
+    file, graph_of = texts["graph_indicator"][0], _numbers(texts, "graph_indicator", int, None, "node")
     if graph_of.size == 0:
         raise FileFormatError(path=file, reason="it must hold the graph of every node, but is empty")
     numbers = graph_of[:, 0] - 1
@@ -189,10 +207,9 @@ def _nodes(texts: dict[str, bytes], name: str) -> tuple[np.ndarray, np.ndarray, 
     return numbers, np.concatenate([[0], np.cumsum(sizes)]), np.argsort(numbers, kind="stable")
 
 
-def _edges(texts: dict[str, bytes], name: str, graph_of: np.ndarray) -> np.ndarray:
+def _edges(texts: Texts, graph_of: np.ndarray) -> np.ndarray:
     """The ends (edge, 2) of every line as node numbers from 0; an edge stays inside its graph."""
-    file = f"{name}_A.txt"
-    edges = _lines(texts["A"], file, int, None, "edge", width=2)
+    file, edges = texts["A"][0], _numbers(texts, "A", int, None, "edge", width=2)
     wrong = np.flatnonzero(((edges < 1) | (edges > len(graph_of))).any(axis=1))
     if len(wrong):
         raise _bad_line(file, wrong[0] + 1, f"nodes 1 to {len(graph_of)}", edges[wrong[0]].tolist())
@@ -204,45 +221,16 @@ def _edges(texts: dict[str, bytes], name: str, graph_of: np.ndarray) -> np.ndarr
     return edges
 
 
-def _node_values(texts: dict[str, bytes], name: str, part: str, kind: type, order: np.ndarray) -> np.ndarray | None:
-    if part not in texts:
-        return None
-    file = f"{name}_{part}.txt"
-    values = _lines(texts[part], file, kind, len(order), "node")
-    return _finite(values, file)[order] if kind is float else values[order]
-
-
-def _finite(values: np.ndarray, file: str) -> np.ndarray:
-    """The numbers of a file in float32, all finite."""
-    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
-    if len(bad):
-        raise _bad_line(file, bad[0] + 1, "finite numbers", values[bad[0]].tolist())
-    return single(values, file)
-
-
-def _tags(columns: np.ndarray | None) -> np.ndarray | None:
+def _tags(columns: np.ndarray) -> np.ndarray:
     """One tag per row; several columns make one tag, the index of their combination."""
-    if columns is None or columns.shape[1] == 1:
-        return None if columns is None else columns[:, 0]
+    if columns.shape[1] == 1:
+        return columns[:, 0]
     return np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
 
 
-def _edge_tags(texts: dict[str, bytes], name: str, edges: np.ndarray) -> EdgeTags | None:
+def _tags_at_ends(edges: np.ndarray, tags: np.ndarray) -> EdgeTags:
     """The tags of edges at the ends they point to; at both ends if the file lists one direction."""
-    if "edge_labels" not in texts:
-        return None
-    tags: Any = _tags(_lines(texts["edge_labels"], f"{name}_edge_labels.txt", int, len(edges), "edge"))
     ends, tags = np.concatenate([edges, edges[:, ::-1]]), np.concatenate([tags, tags])
     n = int(edges.max()) + 1 if len(edges) else 1
     _, first = np.unique(ends[:, 0] * n + ends[:, 1], return_index=True)
     return EdgeTags(ends[first, 1], tags[first])
-
-
-def _weights(texts: dict[str, bytes], name: str, n_edges: int) -> np.ndarray:
-    """Non-negative edge attributes of one column; else every edge has weight one."""
-    if "edge_attributes" in texts:
-        file = f"{name}_edge_attributes.txt"
-        values = _finite(_lines(texts["edge_attributes"], file, float, n_edges, "edge"), file)
-        if values.shape[1] == 1 and (values >= 0).all():
-            return np.ascontiguousarray(values[:, 0])
-    return np.ones(n_edges, dtype=np.float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 
 from fishergraph._parallel import map_blocks, row_blocks
-from fishergraph._typing import Rows
+from fishergraph._typing import DType, Rows
 
 # What rounding leaves of a φ that is zero, beside points of length one, in units of the last place.
 NOISE = 16
@@ -51,14 +52,23 @@ def row_lengths(points: Any) -> Any:
     return np.sqrt(array_namespace(points).vecdot(points, points))
 
 
+@dataclass(frozen=True)
 class UnitRows:
     """The unit vectors of a dense sample, as the sample and 1 / ‖x‖: a second array of its size costs more to fill.
 
     The nearest direction is the same for x and x / ‖x‖, so only sums and gains see the scales.
     """
 
-    def __init__(self, points: np.ndarray, scales: np.ndarray):
-        self.points, self.scales, self.shape, self.dtype = points, scales, points.shape, points.dtype
+    points: np.ndarray
+    scales: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.points.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.points.dtype
 
     def __getitem__(self, rows: Any) -> np.ndarray:
         return unit_rows(self.points[rows])

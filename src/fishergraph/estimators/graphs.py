@@ -25,7 +25,7 @@ from fishergraph._progress import Verbose, progress_bar
 from fishergraph._typing import RandomState, Rows, Sets
 from fishergraph._warn import each_warning_once
 from fishergraph.costs import check_memory, layer_costs, stack_costs
-from fishergraph.device import Device, Workspace, choose_device
+from fishergraph.device import Device, Workspace, choose_device, moved
 from fishergraph.em.settings import EM, choose_em
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_same, check_unchanged, make_layer
 from fishergraph.estimators.graph_input import NodeCode, fit_code, name_node, part_names
@@ -56,9 +56,9 @@ class Readout(Component):
     ----------
     n_anchors : int, default=128
         Number of mixture components.
-    reading : {"counts", "shares", "means", "both"}, default="counts"
+    reading : {"counts", "weights", "means", "both"}, default="counts"
         "counts" is log(1 + mass_j) of every component, a soft histogram: with hard assignments that of Weisfeiler and
-        Lehman's colours. "shares" is √(mass_j / Σ_l mass_l), in which the Fisher metric of the mixture's weights is the
+        Lehman's colours. "weights" is √(mass_j / Σ_l mass_l), in which the Fisher metric of the mixture's weights is the
         Euclidean one. "means" is φ of the components' means (`dim` columns per component), "both" these and the counts.
     family : str or component, default=GaussianMixture(sharpness=0.1)
         The manifold; see `FisherEmbedding`.
@@ -319,12 +319,12 @@ class FisherGraphEmbedding(FisherTransformer):
 
         with one_blas_thread(), workspace.working(self.n_jobs):
             blocks = []
-            stages = Pass(self.stack_.moved(put), X, sets, run, keep_last=True).stages()
+            stages = Pass(moved(self.stack_, put), X, sets, run, keep_last=True).stages()
             for stage, layer in zip(stages, self.readouts_, strict=True):
                 if layer is not None:
                     stage.run(run)
                     assert stage.points is not None
-                    readout = layer.moved(put).over(stage.points, members, run)
+                    readout = moved(layer, put).over(stage.points, members, run)
                     blocks.append(written(readout, members.n_sets, run, X.dtype, title=_title(stage.name)))
             return _joined(settings, blocks)
 
@@ -353,9 +353,9 @@ class FisherGraphEmbedding(FisherTransformer):
                 assert stage.points is not None
                 options: dict[str, Any] = {"title": _title(stage.name), "want_output": want_output}
                 layer, block = fit_layer(settings.readout, stage.points, members, run, rng, X.dtype, **options)
-                readouts.append(layer.moved(workspace.fetch))
+                readouts.append(moved(layer, workspace.fetch))
                 blocks.append(block)
-            self.stack_, self.readouts_ = inner.stack.moved(workspace.fetch), tuple(readouts)
+            self.stack_, self.readouts_ = moved(inner.stack, workspace.fetch), tuple(readouts)
             self._sources = self._input_sources(settings)
             return _joined(settings, blocks) if want_output else None
 

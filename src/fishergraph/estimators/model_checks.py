@@ -17,6 +17,7 @@ from fishergraph.family.diagonal_mixture import DiagonalMixtureTheta
 from fishergraph.family.gaussian import GaussianTheta
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
 from fishergraph.family.multinomial import MultinomialTheta
+from fishergraph.family.theta import theta_sizes
 from fishergraph.family.von_mises_fisher import MOST_LENGTH, VonMisesFisherMixture, VonMisesFisherTheta
 from fishergraph.kernel_map import Kernel, KernelMap, NystromMap, ProjectionMap, Standardize, StandardMap
 from fishergraph.layer import Layer
@@ -155,9 +156,9 @@ def check_layer(layer: Layer, width: int, name: str) -> None:
     kind: type = family.theta
     if not isinstance(layer.theta, kind):
         raise ValueError(f"{name} must have the parameters of {family!r}, got others; get the file again.")
-    found = family.n_features(family.mean_statistics(layer.theta).shape[1])
-    if found != width:
-        raise ValueError(f"{name} must be over points of {width} columns, got {found}; get the file again.")
+    n_features = theta_sizes(layer.theta, name)["features"]
+    if n_features != width:
+        raise ValueError(f"{name} must be over points of {width} columns, got {n_features}; get the file again.")
     _check_kind(layer.kernel.accepts(kernel_map), layer.kernel, kernel_map, name)
     n_anchors = family.mean_statistics(layer.theta).shape[0]
     _check_inputs(kernel_map, name, layer.phi_width(n_anchors, width))

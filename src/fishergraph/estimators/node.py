@@ -18,7 +18,7 @@ from fishergraph._progress import Verbose, progress_bar
 from fishergraph._typing import Array, GraphLike, MatrixLike, RandomState
 from fishergraph._warn import each_warning_once
 from fishergraph.costs import check_memory, stack_costs
-from fishergraph.device import Device, choose_device
+from fishergraph.device import Device, choose_device, moved
 from fishergraph.em.settings import EM
 from fishergraph.estimators.arguments import features_and_graph
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_same, check_unchanged, make_layer
@@ -289,7 +289,7 @@ class FisherEmbedding(FisherTransformer):
         check_memory(fitted, rows, sets, workspace, want_output=True)
         run = self._run(workspace, fitted.layer.em, partial(stack_costs, fitted, rows, sets, fitting=False))
         with one_blas_thread(), workspace.working(self.n_jobs):
-            stack = fitted.moved(lambda array: workspace.put(array, rows.dtype))
+            stack = moved(fitted, lambda array: workspace.put(array, rows.dtype))
             return self._named(sets.pooled(_embedding(Pass(stack, rows, sets, run), stack.widths)), ids)
 
     @all_or_nothing
@@ -306,7 +306,7 @@ class FisherEmbedding(FisherTransformer):
             Z = _embedding(fitting, settings.asked_widths(rows.shape[1], sets)) if want_output else None
             for _ in () if want_output else fitting.stages():
                 pass  # every stage is learned, and run if the next one needs it
-            self.stack_ = fitting.stack.moved(workspace.fetch)
+            self.stack_ = moved(fitting.stack, workspace.fetch)
             self.multiset_, self._structure = choose_multiset(self.multiset), self.structure
             return self._named(sets.pooled(Z), ids) if want_output else None
 

@@ -17,7 +17,7 @@ from fishergraph._progress import Verbose, costing
 from fishergraph._typing import Array, DType, RandomState, Rng, Rows, Sets
 from fishergraph._warn import each_warning_once
 from fishergraph.costs import check_memory, layer_costs, stack_costs
-from fishergraph.device import Device, choose_device
+from fishergraph.device import Device, choose_device, moved
 from fishergraph.em.settings import EM
 from fishergraph.estimators.arguments import check_no_long_table
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_unchanged, make_layer
@@ -207,7 +207,7 @@ class FisherSetEmbedding(FisherTransformer):
             return workspace.put(array, rows.dtype)
 
         with one_blas_thread(), workspace.working(self.n_jobs):
-            stack, layer = self.stack_.moved(put), self.layer_.moved(put)
+            stack, layer = moved((self.stack_, self.layer_), put)
             points = _points(Pass(stack, rows, sets, run, keep_last=True), name_row)
             return written(layer.over(points, sets, run), sets.n_sets, run, rows.dtype, title="sets")
 
@@ -224,7 +224,7 @@ class FisherSetEmbedding(FisherTransformer):
             inputs = Pass(settings, rows, sets, run, streams=[first], keep_last=True)
             points = _points(inputs, name_row)
             layer, output = fit_layer(settings.layer, points, sets, run, second, rows.dtype, **options)
-            self.stack_, self.layer_ = inputs.stack.moved(workspace.fetch), layer.moved(workspace.fetch)
+            self.stack_, self.layer_ = moved((inputs.stack, layer), workspace.fetch)
         return output
 
     def _settings(self) -> Stack:

@@ -103,14 +103,9 @@ class Family(Component, ABC, Generic[ThetaT]):
         """Return the number of statistics of points that have so many features."""
         return n_features
 
-    def n_features(self, n_statistics: int) -> int:
-        """Return the number of features of points that have so many statistics."""
-        return n_statistics
-
     def width(self, n_anchors: int, n_features: int) -> int:
-        """Return the number of coordinates of φ: one per statistic, and the weight if it is a parameter, times p."""
-        n_weights = int("log_weights" in self.theta._fields)
-        return self.n_components(n_anchors) * (self.n_statistics(n_features) + n_weights)
+        """Return the number of coordinates of φ: per anchor the statistics, and the weight if it is a parameter."""
+        return n_anchors * (self.n_statistics(n_features) + int("log_weights" in self.theta._fields))
 
     # --- the density -------------------------------------------------------------------------------------
 

@@ -49,8 +49,6 @@ class DiagonalMixtureTheta(NamedTuple):
 class DiagonalMixture(Family[DiagonalMixtureTheta]):
     """Gaussian mixtures with weights and diagonal covariances.
 
-    p_θ(x) = Σ_j π_j N(x; μ_j, diag v_j).
-
     p_θ(x) = Σ_j π_j N(x; μ_j, diag v_j), t(x) = (x, x²) and φ = (weights ‖ means ‖ variances), p (2d + 1) numbers.
 
     Parameters
@@ -61,7 +59,7 @@ class DiagonalMixture(Family[DiagonalMixtureTheta]):
     See Also
     --------
     fishergraph.FisherEmbedding : Takes it as `family`.
-    GaussianMixture : One variance.
+    GaussianMixture : One variance for all components.
 
     Examples
     --------
@@ -76,10 +74,6 @@ class DiagonalMixture(Family[DiagonalMixtureTheta]):
     def n_statistics(self, n_features: int) -> int:
         """2d."""
         return 2 * n_features
-
-    def n_features(self, n_statistics: int) -> int:
-        """s / 2."""
-        return n_statistics // 2
 
     def statistics(self, points: Array, theta: DiagonalMixtureTheta) -> Any:
         """t(x) = (x − o, (x − o)²), (point, 2 · feature)."""

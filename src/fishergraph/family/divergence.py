@@ -122,10 +122,6 @@ def _one_family(p: NamedTuple, q: NamedTuple) -> Family:
     check_theta(q, "q")
     first, second = (theta_sizes(theta, name)["features"] for theta, name in ((p, "p"), (q, "q")))
     if first != second or any(len(theta[0].shape) > 2 for theta in (p, q)):
-        raise InputError(
-            parameter="p and q",
-            expected="be single parameters with equally many features",
-            got=f"{first} and {second} features",
-            advice="pass one record each, not those of several sets",
-        )
+        expected, got = "be single parameters with equally many features", f"{first} and {second} features"
+        raise InputError(parameter="p and q", expected=expected, got=got, advice="pass one record each")
     return family

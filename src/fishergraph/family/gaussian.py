@@ -2,7 +2,7 @@
 
     p_θ(x) = N(x; μ, Σ)
 
-The single Gaussian of known covariance is the Gaussian mixture of one anchor, that of diagonal covariance the diagonal
+The single Gaussian of fixed covariance is the Gaussian mixture of one anchor, that of diagonal covariance the diagonal
 mixture of one.
 """
 
@@ -64,7 +64,7 @@ class Gaussian(Family[GaussianTheta]):
 
     name: ClassVar[str] = "gaussian"
     theta: ClassVar[type[Any]] = GaussianTheta
-    # Where eigenvalues are found; a module has gradients for them.
+    # Functions of eigenvalues; networks replace them by functions that have gradients.
     spectral: ClassVar[Spectral] = Spectral(symmetric_power, symmetric_floor)
 
     def check_width(self, n_features: int) -> None:
@@ -83,9 +83,9 @@ class Gaussian(Family[GaussianTheta]):
         """d (d + 3) / 2."""
         return n_features * (n_features + 3) // 2
 
-    def n_features(self, n_statistics: int) -> int:
-        """d with d (d + 3) / 2 = s."""
-        return (math.isqrt(9 + 8 * n_statistics) - 3) // 2
+    def width(self, n_anchors: int, n_features: int) -> int:
+        """d (d + 3) / 2, however many anchors are asked for."""
+        return self.n_statistics(n_features)
 
     def statistics(self, points: Array, theta: GaussianTheta) -> Any:
         """t(x) = (x − o, (x − o)(x − o)ᵀ packed), (point, feature · (feature + 3)/2)."""

@@ -187,9 +187,7 @@ class CentreMixture(Family[GaussianMixtureTheta]):
 
 @dataclass(frozen=True, repr=False)
 class GaussianMixture(CentreMixture):
-    """Gaussian mixtures with one variance (Eq. 16).
-
-    p_θ(x) = (1/p) Σ_j N(x; μ_j, σ² Id) and φ = p^{-1/2} (μ − w) (Eq. 18).
+    """Gaussian mixtures with one variance, the family of the paper.
 
     p_θ(x) = (1/p) Σ_j N(x; μ_j, σ² Id) (Eq. 16) and φ = p^{-1/2} (μ − w) (Eq. 18), in units of σ in both readings.
 
@@ -206,7 +204,7 @@ class GaussianMixture(CentreMixture):
     See Also
     --------
     fishergraph.FisherEmbedding : Takes it as `family`.
-    DiagonalMixture : Weights and variances too.
+    DiagonalMixture : Weights and variances are parameters, too.
 
     Examples
     --------

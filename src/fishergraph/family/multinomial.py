@@ -65,7 +65,7 @@ class MultinomialMixture(Family[MultinomialTheta]):
     See Also
     --------
     fishergraph.FisherEmbedding : Takes it as `family`.
-    GaussianMixture : For points that are not counts.
+    VonMisesFisherMixture : For directions.
 
     Examples
     --------

@@ -112,7 +112,7 @@ def _check_spread(fields: dict[str, Any], name: str) -> None:
         check_squares(fields["means"], f"{name}.means", over=float(eigenvalues.min()))
 
 
-def check_same_theta(theta_0: NamedTuple, theta: NamedTuple, name: str) -> None:
+def check_same_theta(theta_0: NamedTuple, theta: object, name: str) -> None:
     """Raise unless a record is valid and of the family, the components and the features of another one."""
     if type(theta) is not type(theta_0):
         expected, got = f"be a {type(theta_0).__name__} like the other parameters", type(theta).__name__
@@ -196,12 +196,8 @@ def retract(family: Family[ThetaT], phi: Array, theta_0: ThetaT, *, root: Array 
     """
     expected = check_theta(theta_0, "theta_0")
     if type(family) is not type(expected):
-        raise InputTypeError(
-            parameter="family",
-            expected=f"be that of theta_0, {type(expected).__name__}",
-            got=type(family).__name__,
-            advice=f"pass {expected!r}",
-        )
+        name, got = type(expected).__name__, type(family).__name__
+        raise InputTypeError(parameter="family", expected=f"be that of theta_0, {name}", got=got)
     sizes = theta_sizes(theta_0, "theta_0")
     phi = _as_vectors(phi, family.width(sizes["components"], sizes["features"]), "phi")
     if root is not None:

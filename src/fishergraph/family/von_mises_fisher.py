@@ -46,7 +46,7 @@ class VonMisesFisherTheta(NamedTuple):
 
     log_weights: Array
     means: Array
-    concentrations: Array | None = None
+    concentrations: Any = None  # an array, or None
 
     __repr__ = short_repr
 
@@ -65,7 +65,7 @@ class VonMisesFisherMixture(Family[VonMisesFisherTheta]):
     See Also
     --------
     fishergraph.FisherEmbedding : Takes it as `family`.
-    GaussianMixture : For points of any length.
+    MultinomialMixture : For counts.
 
     Examples
     --------

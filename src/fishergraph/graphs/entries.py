@@ -143,7 +143,7 @@ def numeric_attributes(nodes: Iterable[dict[str, Any]]) -> tuple[list[str], list
     return [name for name, count in axes.items() if count == 0], [name for name, count in axes.items() if count == 1]
 
 
-def _n_axes(value: Any) -> int | None:
+def _n_axes(value: object) -> int | None:
     """The number of axes of a number (0) or of a list or array of numbers; None for anything else."""
     if not isinstance(value, (int, float, list, tuple, np.number, np.ndarray)) or isinstance(value, bool):
         return None
@@ -217,7 +217,7 @@ def _array(values: Any) -> np.ndarray:
     return np.asarray(values.detach().cpu() if hasattr(values, "detach") else unmasked(values, "features and tags"))
 
 
-def _matrix(X: Any) -> Any:
+def _matrix(X: Any) -> np.ndarray | sp.csr_array | None:
     """Features as a float matrix, dense or CSR."""
     if X is None or sp.issparse(X):
         return None if X is None else sp.csr_array(check_compressed(X, "features"))
@@ -239,7 +239,8 @@ def _check_tags(tags: Any, n: int, name: str, what: str) -> np.ndarray:
         expected, got = f"hold one tag for each of the {n} {what}s", f"shape {array.shape}"
         raise InputError(parameter=name, expected=expected, got=got)
     texts = array.dtype.kind == "U" or (array.dtype.kind == "O" and n > 0 and isinstance(array[0], str))
-    bad = _first_bad_tag(array, texts)
+    entries = [] if array.dtype.kind in "ibU" else array
+    bad = next((k for k, tag in enumerate(entries) if not _is_tag(tag, texts)), None)
     if bad is not None:
         raise InputError(
             parameter=name,
@@ -251,19 +252,8 @@ def _check_tags(tags: Any, n: int, name: str, what: str) -> np.ndarray:
     return array.astype(np.str_ if texts else np.int64, copy=False)
 
 
-def _first_bad_tag(array: np.ndarray, texts: bool) -> int | None:
-    """The index of the first entry that is not a tag."""
-    if array.dtype.kind in "ibU":
-        return None
-    if array.dtype.kind in "uf":
-        good = (array < 2.0**63) & (array >= -(2.0**63)) & (array == np.rint(array))
-        return None if good.all() else int(np.argmin(good))
-    return next((k for k, tag in enumerate(array) if not _is_tag(tag, texts)), None)
-
-
 def _is_tag(tag: Any, text: bool) -> bool:
     """Whether a tag is a text, or an integer that 64 bits hold."""
     if text:
         return isinstance(tag, str)
-    number = isinstance(tag, (int, float, np.integer, np.floating))
-    return number and bool(-(2**63) <= tag < 2**63) and tag == int(tag)
+    return isinstance(tag, (int, float, np.number)) and bool(-(2**63) <= tag < 2**63 and tag == int(tag))

@@ -108,7 +108,6 @@ def _listed(graphs: Any) -> Any:
 
 
 def _union(graphs: list[Graph], graph_ptr: np.ndarray) -> Graph:
-    """The disjoint union."""
     kind = np.int32 if graph_ptr[-1] < 2**31 else np.int64
     indptr = offsets(np.concatenate([np.diff(graph.indptr) for graph in graphs]))
     indices = [graph.indices.astype(kind) + kind(start) for graph, start in zip(graphs, graph_ptr, strict=False)]
@@ -145,7 +144,7 @@ def _joined_features(blocks: list[Any] | None) -> Any:
     return sp.vstack([block.astype(np.float32) if block.dtype == np.float16 else block for block in blocks], "csr")
 
 
-def _joined_tags(blocks: list[Any] | None) -> np.ndarray | None:
+def _joined_tags(blocks: list[np.ndarray] | None) -> np.ndarray | None:
     if blocks is None:
         return None
     if len({block.dtype.kind for block in blocks}) > 1:
@@ -154,7 +153,7 @@ def _joined_tags(blocks: list[Any] | None) -> np.ndarray | None:
     return np.concatenate(blocks)
 
 
-def _joined_edge_tags(blocks: list[Any] | None, graph_ptr: np.ndarray) -> EdgeTags | None:
+def _joined_edge_tags(blocks: list[EdgeTags] | None, graph_ptr: np.ndarray) -> EdgeTags | None:
     if blocks is None:
         return None
     filled = [

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from fishergraph._arrays import check_compressed
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._records import as_indices, as_offsets, normalise, unchecked
+from fishergraph._records import Index, as_indices, as_offsets, normalise, unchecked
 from fishergraph._repr import short_repr
 from fishergraph.graph import Graph
 
@@ -68,7 +68,7 @@ class Graphs:
 
     graph: Graph
     graph_ptr: np.ndarray
-    X: np.ndarray | sp.csr_array | None = None
+    X: Any = None  # an array or CSR array
     tags: np.ndarray | None = None
     edge_tags: EdgeTags | None = None
 
@@ -82,7 +82,7 @@ class Graphs:
             advice = "count the nodes of each graph with np.cumsum"
             raise InputError(parameter="graph_ptr", expected=expected, got=got, advice=advice)
         _check_disjoint(self.graph, graph_ptr)
-        X = sp.csr_array(check_compressed(self.X, "X")) if sp.issparse(self.X) else self.X
+        X: Any = sp.csr_array(check_compressed(self.X, "X")) if sp.issparse(self.X) else self.X
         matrix = X is None or isinstance(X, np.ndarray) or sp.issparse(X)
         if not matrix or (X is not None and (X.ndim != 2 or X.shape[0] != n_nodes or X.dtype.kind not in "fiub")):
             expected = f"be a matrix of numbers with {n_nodes} rows, one per node"
@@ -111,7 +111,7 @@ class Graphs:
     def __iter__(self) -> Iterator[Graphs]:
         return (self[k] for k in range(len(self)))
 
-    def __getitem__(self, key: Any) -> Graphs:
+    def __getitem__(self, key: Index) -> Graphs:
         """Some of the graphs, by index, slice, mask or indices; one index gives a union of one graph."""
         key = key[0] if isinstance(key, tuple) else key
         chosen = np.atleast_1d(np.arange(len(self))[key])
@@ -156,7 +156,7 @@ def _shape_and_dtype(array: Any) -> str:
     return f"shape {array.shape} and dtype {array.dtype}" if hasattr(array, "dtype") else type(array).__name__
 
 
-def _check_tags(tags: Any, n: int, name: str, what: str) -> None:
+def _check_tags(tags: object, n: int, name: str, what: str) -> None:
     """Raise unless tags are an array of n integers or texts."""
     if not isinstance(tags, np.ndarray) or tags.shape != (n,) or tags.dtype.kind not in "iuU":
         expected = f"be an array of integers or text, one for each of the {n} {what}s"

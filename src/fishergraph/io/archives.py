@@ -222,12 +222,14 @@ class Members:
             with (self.path / member).open("rb") as stream:
                 yield stream
             return
-        try:
-            with self.archive.open(member) as stream, ExitStack() as stack:
-                copy = stack.enter_context(tempfile.TemporaryFile()) if seekable else stream
+        with ExitStack() as stack:
+            try:
+                stream: Any = stack.enter_context(self.archive.open(member))
                 if seekable:
+                    copy = stack.enter_context(tempfile.TemporaryFile())
                     shutil.copyfileobj(stream, copy, 1 << 20)
                     copy.seek(0)
-                yield copy
-        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-            raise FileFormatError(path=self.where(member), reason=f"it cannot be unpacked ({error})") from error
+                    stream = copy
+            except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError) as error:
+                raise FileFormatError(path=self.where(member), reason=f"it cannot be unpacked ({error})") from error
+            yield stream

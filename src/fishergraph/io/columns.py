@@ -5,7 +5,7 @@ pyarrow is imported when a table is read, not with this module.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -111,9 +111,9 @@ def distinct_ids(values: Any, what: str) -> pa.Array:
     return ids
 
 
-def positions(nodes: Sequence, what: str) -> dict[Any, int]:
+def positions(nodes: Sequence[Hashable], what: str) -> dict[Hashable, int]:
     """The row of every node; raises if one occurs twice."""
-    position: dict[Any, int] = {}
+    position: dict[Hashable, int] = {}
     codes = np.fromiter((position.setdefault(v, len(position)) for v in nodes), np.int64, len(nodes))
     check_distinct(nodes, codes, what)
     return position
@@ -164,7 +164,7 @@ def check_edge_table(table: Any) -> tuple[pa.Array, pa.Array, np.ndarray | None]
     return source, target, np.asarray(check_column(column(third), f"column {names[third]!r}"))
 
 
-def _warn_of_unread_weights(names: list[str], column: Any) -> None:
+def _warn_of_unread_weights(names: list[str], column: Callable[[int], Any]) -> None:
     """Warn if the only other column of an edge table holds numbers that differ: weights under another name."""
     if len(names) != 3:
         return
@@ -178,7 +178,7 @@ def _warn_of_unread_weights(names: list[str], column: Any) -> None:
         )
 
 
-def reads_as_edges(entries: Any) -> bool:
+def reads_as_edges(entries: object) -> bool:
     """Whether an object is a list of tuples that begin with two ids."""
     return (
         isinstance(entries, list)
@@ -272,7 +272,7 @@ def _match(ends: pa.Array, keys: pa.Array, nodes: pa.Array) -> tuple[np.ndarray,
     return codes.to_numpy().astype(np.int64), len(ids), None if counted else ids
 
 
-def unknown_node(node: Any) -> UnknownNodeError:
+def unknown_node(node: object) -> UnknownNodeError:
     """The error for a node that `node_ids` does not list."""
     expected, got = "hold every node of the graph", f"no entry for {shown(node)}"
     return UnknownNodeError(parameter="node_ids", value=node, expected=expected, got=got, advice="add it")

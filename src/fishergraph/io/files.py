@@ -121,7 +121,7 @@ def check_text(path: Path, head: bytes, *, zipped: bool) -> None:
         raise unreadable(path, head, "it is not text")
 
 
-def unreadable(path: Path, head: bytes, reason: Any) -> FileFormatError:
+def unreadable(path: Path, head: bytes, reason: str | Exception) -> FileFormatError:
     """The error for a file that is not what its name says; its first bytes may tell what it is.
 
     `reason` is a phrase, a `FileFormatError` without path, or another error, whose text is quoted.

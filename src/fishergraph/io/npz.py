@@ -122,7 +122,7 @@ def read_csr(path: str | Path, arrays: Arrays, pieces: str) -> sp.csr_array:
     values, what = single(data, f"{names[0]} in '{path}'"), f"{', '.join(names)} in '{path}'"
     try:
         matrix = sp.csr_array((values, indices, indptr), shape=(n, d))
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise misfit(path, f"a CSR matrix in {', '.join(names)}", str(error)) from error
     check_compressed(matrix, what)
     matrix.sum_duplicates()

@@ -106,7 +106,6 @@ def _npz_edges(path: Path, arrays: Arrays) -> pa.Table:
 
 
 def _npz_ids(path: Path, arrays: Arrays) -> pa.Array:
-    """The node ids of an npz file, int64 or text."""
     ids = arrays["ids"]
     if ids.ndim != 1:
         raise misfit(path, "one id per node in 'ids'", f"shape {ids.shape}")
@@ -171,7 +170,7 @@ def read_nodes(
     return ids, _features(path, table.select(names), named=bool(keys)), names
 
 
-def _npz_nodes(path: Path, arrays: Arrays) -> tuple[np.ndarray, Any, list[str]]:
+def _npz_nodes(path: Path, arrays: Arrays) -> tuple[np.ndarray, np.ndarray | sp.csr_array, list[str]]:
     """The ids, the features and their names in an npz file."""
     ids = _npz_ids(path, arrays) if "ids" in arrays else None
     if ids is not None and not has_features(arrays):  # only ids, as in a table of ids
@@ -239,7 +238,12 @@ def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
     suffix = check_suffix(path, SUFFIXES)
     if suffix == ".npz":
         arrays = read_npz(path)
-        return [_npz_cells(path, arrays, name) for name in names]
+        for name in names:
+            array = entry(path, arrays, name)
+            if array.ndim == 0 or array.dtype.kind not in "biufU":
+                got = f"{array.dtype} of shape {array.shape}"
+                raise misfit(path, f"a number or a text per row in {name!r}", got)
+        return [arrays[name].tolist() for name in names]
 
     def wanted(columns: list[str]) -> list[str]:
         _check_columns(path, columns, names)
@@ -258,14 +262,6 @@ def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
             )
             warn(FishergraphWarning(text, kind=f"marks in {name} of {path}"))
     return [[None if value == "" else value for value in cells[name][0]] for name in names]
-
-
-def _npz_cells(path: Path, arrays: Arrays, name: str) -> list[Any]:
-    """The values of an array with one per row."""
-    array = entry(path, arrays, name)
-    if array.ndim == 0 or array.dtype.kind not in "biufU":
-        raise misfit(path, f"a number or a text per row in {name!r}", f"{array.dtype} of shape {array.shape}")
-    return array.tolist()
 
 
 # --- writing --------------------------------------------------------------------------------------------
@@ -321,7 +317,7 @@ def write_embedding(
             write_table(file, suffix, {"id": plain.__getitem__}, len(Z), Z, names)
 
 
-def check_written_ids(path: PathLike, ids: Any) -> pa.Array:
+def check_written_ids(path: PathLike, ids: Iterable) -> pa.Array:
     """Ids as int64 or text; raises if `read_nodes` could not read them back from a file of this name."""
     values = ids if isinstance(ids, np.ndarray) else list(ids)
     if not isinstance(values, np.ndarray) or values.dtype == object:

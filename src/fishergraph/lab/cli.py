@@ -99,20 +99,23 @@ def run(
 ) -> None:
     """Run the missing cells of an experiment, then make its table or figure.
 
-    table1: every method on every graph; settings chosen on validation nodes, then ten seeds. Writes table1.md, .tex and
-    .csv with all that is finished. GraphSAGE takes minutes on the three small graphs, and is run on them only if
-    --methods names it.
+    table1: every method on every graph; settings chosen on validation nodes,
+    then ten seeds. Writes table1.md, .tex and .csv with all that is finished.
+    GraphSAGE takes minutes on the three small graphs, and is run on them only
+    if --methods names it.
 
-    figure2, figure3: embedding distance over KL divergence, on simulated data. divergence, closeness, attention: beyond
-    the paper.
+    figure2, figure3: embedding distance over KL divergence, on simulated data.
+    divergence, closeness, attention: beyond the paper.
 
-    figure4: validation accuracy against the number of components, both modes. It uses the rows of FIE in table1. With
-    --datasets its file has another name, such as figure4-cora.png.
+    figure4: validation accuracy against the number of components, both modes.
+    It uses the rows of FIE in table1. With --datasets its file has another
+    name, such as figure4-cora.png.
 
     figure5: t-SNE maps of GAT, supervised and unsupervised FIE on Cora.
 
-    Figures are written as .png and .pdf. Rows are appended to files in the output folder, and cells that have a row are
-    not run again: a run that was stopped continues with the same command.
+    Figures are written as .png and .pdf. Rows are appended to files in the
+    output folder, and cells that have a row are not run again: a run that was
+    stopped continues with the same command.
     """
     with explained(debug=debug):
         from fishergraph.lab import commands
@@ -131,7 +134,8 @@ def report(
 ) -> None:
     """Make a table or figure from the rows of an experiment.
 
-    With --datasets or --methods that part of table1 is shown, and no file is written.
+    With --datasets or --methods that part of table1 is shown, and no file is
+    written.
     """
     with explained(debug=debug):
         from fishergraph.lab import commands
@@ -149,10 +153,12 @@ def simulate(
 ) -> None:
     """Run a study of simulated data and show its table.
 
-    modes, shift, spread, iterations, anchors, anchors-one-step: squared distances of embeddings over the KL divergence
-    (Section 5.1). divergence, closeness, attention: beyond the paper.
+    modes, shift, spread, iterations, anchors, anchors-one-step: squared
+    distances of embeddings over the KL divergence (Section 5.1). divergence,
+    closeness, attention: beyond the paper.
 
-    Rows are appended to simulations.jsonl in the output folder; cells that have a row are not run again.
+    Rows are appended to simulations.jsonl in the output folder; cells that have
+    a row are not run again.
     """
     with explained(debug=debug):
         from fishergraph.lab import commands

@@ -232,7 +232,7 @@ class _Search:
         return best, highest
 
     def _scorer(self, candidate: _Candidate, train: np.ndarray, rows: np.ndarray) -> _Scorer:
-        prepare = _CLASSIFIERS[candidate.probe].prepare
+        prepare = _CLASSIFIERS[candidate.probe]
         return prepare(self.embeddings[candidate.embedding], train, rows, candidate.gamma)
 
 
@@ -283,17 +283,11 @@ def _score(model: Any, Z: np.ndarray, y: np.ndarray, Z_val: np.ndarray, y_val: n
     return float(model.score(Z_val, y_val))
 
 
-class _Classifier(NamedTuple):
-    """Whether a classifier has a γ, and (Z, training rows, all rows, γ) → its scorer on all rows."""
-
-    has_gamma: bool
-    prepare: Callable[[np.ndarray, np.ndarray, np.ndarray, Any], _Scorer]
-
-
-_CLASSIFIERS = {
-    "rbf-svm": _Classifier(True, _rbf),
-    "linear-svm": _Classifier(False, _linear(lambda C: LinearSVC(C=C, dual="auto", random_state=0))),
-    "logistic": _Classifier(False, _linear(lambda C: LogisticRegression(C=C, max_iter=2000))),
+# (Z, training rows, all rows, γ) → the scorer on all rows
+_CLASSIFIERS: dict[str, Callable[..., _Scorer]] = {
+    "rbf-svm": _rbf,
+    "linear-svm": _linear(lambda C: LinearSVC(C=C, dual="auto", random_state=0)),
+    "logistic": _linear(lambda C: LogisticRegression(C=C, max_iter=2000)),
 }
 
 
@@ -327,7 +321,7 @@ def _search(
     candidates = [
         _Candidate(name, probe, gamma)
         for name, probe in product(embeddings, probes)
-        for gamma in (gammas if look_up(_CLASSIFIERS, probe, "probes").has_gamma else [None])
+        for gamma in (gammas if look_up(_CLASSIFIERS, probe, "probes") is _rbf else [None])
     ]
     return _Search(embeddings, y, candidates, Cs, splitter), _validate_folds(folds, y, inner)
 
@@ -364,7 +358,7 @@ def _validate_folds(folds: Any, y: np.ndarray, inner: int) -> list[tuple[np.ndar
         if not isinstance(fold, (tuple, list)) or len(fold) != 2:
             raise InputError(parameter=f"fold {number}", value=fold, expected="be a pair (train, test) of row numbers")
         try:
-            _, train, test = validate_split(y, *fold, len(y), names=("train", "test"))
+            _, train, test = validate_split(y, fold[0], fold[1], len(y), names=("train", "test"))
             largest = np.bincount(encode(y[train])[1]).max()
         except InputError as error:
             raise error.revised(parameter=f"in fold {number} {error.parameter}") from None

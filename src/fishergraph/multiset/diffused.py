@@ -69,21 +69,23 @@ class Diffusion(Rule):
 
 @dataclass(frozen=True, repr=False)
 class PageRank(Diffusion):
-    """Nodes weighted by personalised PageRank, Π = α (I − (1 − α) M)^-1.
+    """Nodes weighted by personalised PageRank.
 
-    The probability α is `teleport`.
+    Π = α (I − (1 − α) M)^-1 with α = `teleport`.
 
     Parameters
     ----------
-    members, tolerance, weights, undirected : options
+    members, tolerance : options
         See `Diffusion`.
     teleport : float in (0, 1], default=0.2
         The probability that a walk ends at each step; a small one reaches far.
+    weights, undirected : options
+        See `Rule`.
 
     See Also
     --------
     fishergraph.FisherEmbedding : Takes it as `multiset`.
-    fishergraph.Walk : PageRank means of the features, over the whole graph.
+    HeatKernel : Another diffusion.
 
     Examples
     --------
@@ -107,12 +109,9 @@ class PageRank(Diffusion):
         # The smallest α whose series has no more than MOST_TERMS terms: (1 − α)^(MOST_TERMS − 1) = tolerance.
         least = -math.expm1(math.log(self.tolerance) / (MOST_TERMS - 1))
         if self.teleport < least:
-            raise InputError(
-                parameter="teleport",
-                expected=f"be at least {1.001 * least:.3g} with tolerance={self.tolerance:g}",
-                got=f"{self.teleport:g}, for which walks take more than {MOST_TERMS} steps",
-                advice="raise one of the two",
-            )
+            expected = f"be at least {1.001 * least:.3g} with tolerance={self.tolerance:g}"
+            got = f"{self.teleport:g}, for which walks take more than {MOST_TERMS} steps"
+            raise InputError(parameter="teleport", expected=expected, got=got, advice="raise one of the two")
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,10 +120,12 @@ class HeatKernel(Diffusion):
 
     Parameters
     ----------
-    members, tolerance, weights, undirected : options
+    members, tolerance : options
         See `Diffusion`.
     time : float in [0, 100], default=5.0
         The mean number of steps from the node.
+    weights, undirected : options
+        See `Rule`.
 
     See Also
     --------
@@ -155,18 +156,20 @@ class HeatKernel(Diffusion):
 
 @dataclass(frozen=True, repr=False)
 class StepAverage(Diffusion):
-    """Nodes weighted by the average of random-walk steps, as in S²GC.
+    """Nodes weighted by the average of S²GC.
 
-    Π = r I + (1 − r) / K · Σ_{k=1}^K M^k, with K = `steps` and r = `root`.
+    Π = r I + (1 − r) / K · Σ_{k=1}^K M^k, with K = `steps`, r = `root`.
 
     Parameters
     ----------
-    members, tolerance, weights, undirected : options
+    members, tolerance : options
         See `Diffusion`.
     steps : int, default=16
         The number of steps K that are averaged.
     root : float in (0, 1], default=0.05
         The weight r of the node itself.
+    weights, undirected : options
+        See `Rule`.
 
     See Also
     --------

@@ -44,7 +44,7 @@ def _reach_block(start, stop, indptr, indices, k, decay, members, key, stamp, qu
         first, last, size, weight, state = 0, 1, 0, 1.0, row_state(key, v)
         for hop in range(k + 1):
             kept = min(last - first, members - size)
-            if kept < last - first:  # a sample stands for the last ring
+            if kept < last - first:  # a sample represents the last ring
                 for i in range(first, first + kept):
                     state += STEP
                     j = i + below(state, last - i)
@@ -130,4 +130,5 @@ class Hops(Rule):
         sizes, out, out_weights = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
         indptr = np.append(0, np.cumsum(sizes))
         weights = None if bool((out_weights == 1).all()) else out_weights
-        return unchecked(Multisets, indptr, out, weigh_members(self.weights, indptr, out, weights, kind), n)
+        weights = weigh_members(self.weights or "edge", indptr, out, weights, kind)
+        return unchecked(Multisets, indptr, out, weights, n)

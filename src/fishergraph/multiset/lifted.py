@@ -99,12 +99,12 @@ class LiftedSets:
 
     @property
     def n_sets(self) -> int:
-        """Number of sets."""
+        """The number of multisets."""
         return self.sets.n_sets
 
     @property
     def n_entries(self) -> int:
-        """Number of members of all sets together."""
+        """The number of members of all sets."""
         return self.sets.n_entries
 
     @property
@@ -114,17 +114,17 @@ class LiftedSets:
 
     @property
     def indptr(self) -> Any:
-        """Offsets of the sets into `indices`."""
+        """The offsets of the sets."""
         return self.sets.indptr
 
     @property
     def indices(self) -> Any:
-        """Subgraphs of every set."""
+        """The subgraphs of the sets."""
         return self.sets.indices
 
     @property
     def weights(self) -> Any:
-        """Weights of the members, or None."""
+        """The weights of the subgraphs, or None."""
         return self.sets.weights
 
     def block(self, rows: slice) -> LiftedSets:
@@ -166,12 +166,8 @@ def _check_pool(pool: Multisets, n_sets: int) -> None:
     """Raise unless every row belongs to one group of consecutive rows, and no group is empty."""
     valid = isinstance(pool, Multisets) and pool.indptr[0] == 0 and pool.indptr[-1] == n_sets
     if not valid or (np.diff(pool.indptr) == 0).any():
-        raise InputError(
-            parameter="pool",
-            expected=f"be Multisets of consecutive rows that hold each of the {n_sets} sets once",
-            got="others",
-            advice="make it of the sizes of the groups with node_sets",
-        )
+        expected = f"be Multisets of consecutive rows that hold each of the {n_sets} sets once"
+        raise InputError(parameter="pool", expected=expected, got="others", advice="make it with node_sets")
 
 
 def _mean(points: Rows, subgraphs: Array) -> Any:

@@ -38,7 +38,7 @@ class SetsOfPoints:
 
     @property
     def n_sets(self) -> int:
-        """Number of sets."""
+        """The number of multisets."""
         return self.indptr.shape[0] - 1
 
     @property
@@ -120,7 +120,7 @@ class Multisets(SetsOfPoints):
 
     @property
     def n_entries(self) -> int:
-        """Number of members of all sets together."""
+        """The number of members of all sets."""
         return int(self.indptr[-1] - self.indptr[0])
 
     def __repr__(self) -> str:
@@ -230,8 +230,9 @@ def neighbourhoods(
     indptr, indices, edge_weights = graph.indptr, graph.indices, graph.weights
     if closed:
         indptr, indices, edge_weights = _add_missing_loops(indptr, indices, edge_weights)
-    member_weights = weigh_members(weights, indptr, indices, edge_weights, dtype)
-    return unchecked(Multisets, indptr, indices, member_weights, graph.n_nodes)
+    if weights is not None:
+        edge_weights = weigh_members(weights, indptr, indices, edge_weights, dtype)
+    return unchecked(Multisets, indptr, indices, edge_weights, graph.n_nodes)
 
 
 def _add_missing_loops(
@@ -259,7 +260,7 @@ def _add_missing_loops(
 
 
 def weigh_members(
-    kind: str | None, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, dtype: DTypeLike
+    kind: str, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, dtype: DTypeLike
 ) -> np.ndarray | None:
     """The weights of the members, of a kind of `WEIGHTS`, for points of `dtype`; None if all are one."""
     if kind != "symmetric":

@@ -1,6 +1,6 @@
 # numba infers the types of the arguments of a kernel.
 # pyright: reportMissingParameterType=false, reportUnknownParameterType=false
-"""Simple paths from a node, found one by one, or drawn where they are too many.
+"""Simple paths from a node, listed one by one, or drawn if they are too many.
 
 A path of length k from v is (v, u_1, …, u_k), each node a member of the one before it, no node twice; it weighs the
 product of its edges. Counting stops at a bound, and after so many steps where paths end early. Beyond it paths are
@@ -27,11 +27,11 @@ _MOST_WORK = 2**29
 
 @compiled
 def _search(v, indptr, indices, weights, length, most, patience, path, cursor, out, out_weights):
-    """The number of paths from v; −1 where they are more than `most`, or need more than `patience` steps to count.
+    """The number of paths from v; −1 if they are more than `most`, or need more than `patience` steps to count.
 
-    They are written to `out` (path, length + 1), and their weights beside it, as far as it has room.
+    They are written to `out` (path, length + 1), and their weights beside it, as far as they fit.
     """
-    found, steps, depth = 0, 0, 0
+    n_paths, steps, depth = 0, 0, 0
     path[0], cursor[0] = v, indptr[v]
     while depth >= 0:
         u = path[depth]
@@ -54,22 +54,22 @@ def _search(v, indptr, indices, weights, length, most, patience, path, cursor, o
             depth += 1
             cursor[depth] = indptr[w]
             continue
-        if found == most:
+        if n_paths == most:
             return -1
-        if found < len(out):
+        if n_paths < len(out):
             weight = 1.0
             for i in range(length + 1):
-                out[found, i] = path[i]
+                out[n_paths, i] = path[i]
                 if i < length and weights is not None:
                     weight *= weights[cursor[i] - 1]
-            out_weights[found] = weight
-        found += 1
-    return found
+            out_weights[n_paths] = weight
+        n_paths += 1
+    return n_paths
 
 
 @compiled
 def count_block(start, stop, indptr, indices, length, most, patience, limit, counts):
-    """Fill the numbers of paths of the rows start … stop − 1, −1 where they must be drawn; return their sum.
+    """Fill the numbers of paths of the rows start … stop − 1, −1 if they must be drawn; return their sum.
 
     A row that is drawn counts `most`. The rest is left out once the sum exceeds `limit`.
     """
@@ -109,7 +109,7 @@ def walk_masses(indptr, indices, weights, length):
 
 
 @compiled
-def _place(indices, first, last, node):
+def _entry_of(indices, first, last, node):
     """The entry of a node in a sorted row first … last − 1, or −1."""
     e = first + np.searchsorted(indices[first:last], node)
     return e if e < last and indices[e] == node else -1
@@ -117,11 +117,11 @@ def _place(indices, first, last, node):
 
 @compiled
 def _step(u, depth, state, indptr, indices, mass, path, met):
-    """(entry, its chance): the next node from u, of those not on the path; entry −1 where there is none."""
+    """(entry, its chance): the next node from u, of those not on the path; entry −1 if there is none."""
     first, last = indptr[u], indptr[u + 1]
     n_met, gone = 0, 0.0
     for i in range(depth):  # u itself, path[depth], has no mass in its row
-        e = _place(indices, first, last, path[i])
+        e = _entry_of(indices, first, last, path[i])
         if e < 0:
             continue
         gone += mass[e] - (mass[e - 1] if e > first else 0.0)
@@ -148,7 +148,7 @@ def _step(u, depth, state, indptr, indices, mass, path, met):
 
 @compiled
 def _draw(v, n_draws, state, indptr, indices, weights, mass, path, met, out, out_weights):
-    """(paths drawn, the estimated number of all): at most `n_draws`, fewer where walks end early."""
+    """(paths drawn, the estimated number of all): at most `n_draws`, fewer if walks end early."""
     length = len(mass)
     drawn, total = 0, 0.0
     for _ in range(n_draws):
@@ -176,7 +176,7 @@ def _draw(v, n_draws, state, indptr, indices, weights, mass, path, met, out, out
 def fill_block(
     start, stop, indptr, indices, weights, length, counts, most, patience, key, mass, out, out_weights, sizes, totals
 ):
-    """The number of paths of the rows start … stop − 1, written one by one, found or drawn as `counts` says."""
+    """The number of paths of the rows start … stop − 1, written one by one, listed or drawn as `counts` says."""
     path, cursor = np.empty(length + 1, np.int64), np.empty(length + 1, np.int64)
     filled = 0
     for v in range(start, stop):

@@ -40,7 +40,7 @@ class Pairs(Rule):
     See Also
     --------
     fishergraph.FisherEmbedding : Takes it as `multiset`.
-    Paths : Paths from a node.
+    Paths : Longer paths.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class Paths(Rule):
     See Also
     --------
     fishergraph.FisherEmbedding : Takes it as `multiset`.
-    Pairs : Pairs of neighbours.
+    Pairs : A node and a neighbour.
 
     Examples
     --------

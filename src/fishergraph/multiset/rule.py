@@ -88,8 +88,11 @@ class Neighbourhood(Rule):
     ----------
     closed : bool, default=True
         Make every node a member of its own multiset, once, with weight one if the graph has no self-loop there.
-    weights, undirected : options
-        See `Rule`.
+    weights : {None, "uniform", "symmetric"}, default=None
+        None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
+        the degrees of both ends.
+    undirected : bool, default=False
+        Add the reverse of every edge first.
 
     See Also
     --------

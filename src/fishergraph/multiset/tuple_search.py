@@ -26,24 +26,24 @@ def _joined(indptr, indices, u, w):
 
 
 @compiled
-def _candidates(v, first, last, indptr, indices, radius, stamp, found):
-    """The number of nodes that can stand in a tuple with v, in order in `found`: all of first … last − 1, or a ball."""
+def _candidates(v, first, last, indptr, indices, radius, stamp, nodes):
+    """The number of nodes of tuples that begin with v, in order in `nodes`: all of first … last − 1, or a ball."""
     if radius < 0:
         for u in range(first, last):
-            found[u - first] = u
+            nodes[u - first] = u
         return last - first
-    found[0], stamp[v] = v, v
+    nodes[0], stamp[v] = v, v
     begin, end = 0, 1
     for _ in range(radius):
         ring = end
         for i in range(begin, ring):
-            for e in range(indptr[found[i]], indptr[found[i] + 1]):
+            for e in range(indptr[nodes[i]], indptr[nodes[i] + 1]):
                 if stamp[indices[e]] != v:
                     stamp[indices[e]] = v
-                    found[end] = indices[e]
+                    nodes[end] = indices[e]
                     end += 1
         begin = ring
-    found[:end].sort()
+    nodes[:end].sort()
     return end
 
 
@@ -51,30 +51,30 @@ def _candidates(v, first, last, indptr, indices, radius, stamp, found):
 def find_tuples(indptr, indices, graph_ptr, k, s, limit, out):
     """The number of k-tuples with at most s parts, graph by graph in order; beyond `limit` counting stops.
 
-    (indptr, indices) lists every edge both ways, sorted. The tuples are written to `out` (tuple, k) where it has room.
+    (indptr, indices) lists every edge both ways, sorted. The tuples are written to `out` (tuple, k) as far as they fit.
     """
     n = len(indptr) - 1
-    stamp, found, total = np.full(n, -1, indices.dtype), np.empty(n, np.int64), 0
+    stamp, nodes, total = np.full(n, -1, indices.dtype), np.empty(n, np.int64), 0
     radius = k - 1 if s == 1 else -1  # what is connected lies in a ball
     for g in range(len(graph_ptr) - 1):
         for v in range(graph_ptr[g], graph_ptr[g + 1]):
-            near = _candidates(v, graph_ptr[g], graph_ptr[g + 1], indptr, indices, radius, stamp, found)
+            near = _candidates(v, graph_ptr[g], graph_ptr[g + 1], indptr, indices, radius, stamp, nodes)
             for i in range(near if k > 1 else 1):
-                links_2 = k > 1 and _joined(indptr, indices, v, found[i])
+                links_2 = k > 1 and _joined(indptr, indices, v, nodes[i])
                 if k == 2 and s == 1 and not links_2:
                     continue
                 for j in range(near if k > 2 else 1):
                     if k > 2 and s < 3:
-                        links = links_2 + _joined(indptr, indices, v, found[j])
-                        links += _joined(indptr, indices, found[i], found[j])
+                        links = links_2 + _joined(indptr, indices, v, nodes[j])
+                        links += _joined(indptr, indices, nodes[i], nodes[j])
                         if links < 3 - s:  # two links join three nodes, one leaves two parts
                             continue
                     if total < len(out):
                         out[total, 0] = v
                         if k > 1:
-                            out[total, 1] = found[i]
+                            out[total, 1] = nodes[i]
                         if k > 2:
-                            out[total, 2] = found[j]
+                            out[total, 2] = nodes[j]
                     total += 1
                     if total > limit:
                         return total
@@ -83,7 +83,7 @@ def find_tuples(indptr, indices, graph_ptr, k, s, limit, out):
 
 @compiled
 def fill_relations(indptr, indices, tuples, out):
-    """Fill the relations of every tuple, one-hot for each pair of places, and a column per place for its loop."""
+    """Fill the relations of every tuple, one-hot for each pair of positions, and a column per position for its loop."""
     k = tuples.shape[1]
     for t in range(len(tuples)):
         column = 0
@@ -99,14 +99,14 @@ def fill_relations(indptr, indices, tuples, out):
 
 
 @compiled
-def _find(tuples, first, last, row, place, w):
-    """The number of the tuple `row` with w at `place`, among tuples[first:last], which begin alike; −1 if none."""
+def _find(tuples, first, last, row, position, w):
+    """The number of the tuple `row` with w at `position`, among tuples[first:last], which begin alike; −1 if none."""
     k = tuples.shape[1]
     while first < last:
         middle = (first + last) // 2
         order = 0
         for i in range(1, k):
-            wanted = w if i == place else row[i]
+            wanted = w if i == position else row[i]
             if order == 0 and tuples[middle, i] != wanted:
                 order = -1 if tuples[middle, i] < wanted else 1
         if order == 0:
@@ -120,9 +120,9 @@ def _find(tuples, first, last, row, place, w):
 
 @compiled
 def fill_neighbours(indptr, indices, weights, tuples, begins, sizes, out, out_weights):
-    """The number of members of all tuples: the tuple itself, then θ_j(t, u) for every place j and u ∈ N(t_j).
+    """The number of members of all tuples: the tuple itself, then θ_j(t, u) for every position j and u ∈ N(t_j).
 
-    Filled where there is room: `out` (member, k + 1) has the tuple first and its neighbour in the slot of the place,
+    Filled as far as they fit: `out` (member, k + 1) has the tuple first and its neighbour in the slot of the position,
     −1 elsewhere. `begins` (node + 1,) says where the tuples that begin with a node are.
     """
     k, total = tuples.shape[1], 0
@@ -132,16 +132,16 @@ def fill_neighbours(indptr, indices, weights, tuples, begins, sizes, out, out_we
             out[total, :], out_weights[total] = -1, 1
             out[total, 0] = t
         total += 1
-        for place in range(k):
-            for e in range(indptr[tuples[t, place]], indptr[tuples[t, place] + 1]):
+        for position in range(k):
+            for e in range(indptr[tuples[t, position]], indptr[tuples[t, position] + 1]):
                 w = indices[e]
-                head = w if place == 0 else tuples[t, 0]
-                other = _find(tuples, begins[head], begins[head + 1], tuples[t], place, w)
+                head = w if position == 0 else tuples[t, 0]
+                other = _find(tuples, begins[head], begins[head + 1], tuples[t], position, w)
                 if other < 0:
                     continue
                 if total < len(out):
                     out[total, :] = -1
-                    out[total, 0], out[total, place + 1] = t, other
+                    out[total, 0], out[total, position + 1] = t, other
                     out_weights[total] = 1 if weights is None else weights[e]
                 total += 1
         sizes[t] = total - before

@@ -1,13 +1,13 @@
 """k-tuples of nodes with the neighbours of the local k-dimensional Weisfeiler–Lehman algorithm.
 
-A tuple t = (v_1, …, v_k) is a point. Its neighbours at place j are the tuples with v_j replaced by a member u of v_j,
+A tuple t = (v_1, …, v_k) is a point. Its neighbours at position j have a member u of v_j in place of v_j,
 
     N_j(t) = {θ_j(t, u) : u ∈ N(v_j)},     c_{i+1}(t) = (c_i(t), N_1, …, N_k as multisets of c_i)
 
 and its multiset has t itself and all of them, each in a slot of its own: h(t) = (ψ(t), 0, …, 0), and
-h(t, θ_j(t, u)) = (ψ(t), 0, …, ψ(θ_j(t, u)), …, 0) with the neighbour at place j. So places are never mixed up, and a
-mean of the set has the means of every place side by side. Only tuples whose subgraph has at most s parts are there: the
-(k, s)-SpeqNets of Morris et al. (2022); s = k is the local k-WL on all n^k tuples.
+h(t, θ_j(t, u)) = (ψ(t), 0, …, ψ(θ_j(t, u)), …, 0) with the neighbour at position j. So positions are never mixed up:
+a mean of the set has the means of all positions side by side. Only tuples whose subgraph has at most s parts exist:
+the (k, s)-SpeqNets of Morris et al. (2022). s = k is the local k-WL on all n^k tuples.
 """
 
 from __future__ import annotations
@@ -134,12 +134,8 @@ def node_tuples(
     graph = as_graph(graph)
     borders = node_sets([0, graph.n_nodes] if graph_ptr is None else graph_ptr).indptr
     if borders[-1] != graph.n_nodes:
-        raise InputError(
-            parameter="graph_ptr",
-            expected=f"end at the {graph.n_nodes} nodes of the graph",
-            got=f"{borders[-1]}",
-            advice="count all nodes",
-        )
+        expected = f"end at the {graph.n_nodes} nodes of the graph"
+        raise InputError(parameter="graph_ptr", expected=expected, got=f"{borders[-1]}", advice="count all nodes")
     members = rule.find(graph, borders)
     begins = np.searchsorted(members[:, 0], np.arange(graph.n_nodes + 1))
     types = np.zeros((len(members), N_RELATIONS * k * (k - 1) // 2 + k), np.float32)
@@ -201,7 +197,7 @@ class Tuples(Rule):
 
     @property
     def slots(self) -> int:
-        """A tuple, and a neighbour of it at each place."""
+        """A tuple, and a neighbour of it at each position."""
         return self.k + 1
 
     def n_columns(self, n_features: int) -> int:
@@ -219,12 +215,8 @@ class Tuples(Rule):
         check_integer(self.parts, "s (or None)", least=1)
         check_integer(self.max_tuples, "max_tuples", least=1, most=MOST_TUPLES)
         if self.k > 3 or self.parts > self.k:
-            raise InputError(
-                parameter="tuples",
-                expected="have k from 1 to 3 and s from 1 to k",
-                got=f"k={self.k} and s={self.s}",
-                advice="choose smaller ones",
-            )
+            expected, got = "have k from 1 to 3 and s from 1 to k", f"k={self.k} and s={self.s}"
+            raise InputError(parameter="tuples", expected=expected, got=got, advice="choose smaller ones")
 
     def sets(self, graph: Graph, n_jobs: int | None = None, dtype: DTypeLike = np.float32) -> LiftedSets:
         """Return the multisets of the tuples, over the tuples; `build` gives the points that go with them."""
@@ -260,12 +252,8 @@ class Tuples(Rule):
         arrays = (pattern.indptr, pattern.indices, borders, self.k, self.parts)
         every = int((np.diff(borders).astype(object) ** self.k).sum())
         if 1 < self.parts < self.k and every > _MOST_TRIED:
-            raise InputError(
-                parameter="tuples with k=3 and s=2",
-                expected=f"be found among at most {_MOST_TRIED} triples of nodes",
-                got=f"{every}",
-                advice="take s=1 or k=2",
-            )
+            expected, advice = f"be found among at most {_MOST_TRIED} triples of nodes", "take s=1 or k=2"
+            raise InputError(parameter="tuples with k=3 and s=2", expected=expected, got=f"{every}", advice=advice)
         empty = np.empty((0, self.k), graph.indices.dtype)
         count = every if self.parts == self.k else find_tuples(*arrays, self.max_tuples, empty)
         if count > self.max_tuples:

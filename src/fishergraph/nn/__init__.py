@@ -8,7 +8,7 @@ lifted       members made of several rows, by row blocks
 aggr, conv   FisherAggregation, FisherConv
 rows         rows of x, dense or sparse
 models       FisherNet: the stack; inference runs it layer by layer
-loader       neighbourhoods of mini-batches; loader_source is what they are cut from
+loader       neighbourhoods of mini-batches
 training     train, on a task, in batches; loop, checkpoint and history
 classifier   FisherClassifier, for scikit-learn users, with settings, labels and classifier_file
 """

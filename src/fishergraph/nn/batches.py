@@ -224,8 +224,8 @@ def _call_batch(model: Any, data: Any, grouped: bool) -> Tensor:
         "num_sampled_edges_per_hop": getattr(data, "num_sampled_edges", None),
         "batch_size": data.batch_size,
     }
-    known = signature(model.forward).parameters
-    takes_all = any(parameter.kind == parameter.VAR_KEYWORD for parameter in known.values())
-    options = {name: value for name, value in hops.items() if value is not None and (takes_all or name in known)}
+    parameters = signature(model.forward).parameters
+    takes_all = any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters.values())
+    options = {name: value for name, value in hops.items() if value is not None and (takes_all or name in parameters)}
     options |= {} if weights is None else {"edge_weight": weights}
     return model(data.x, edges, **options)[: data.batch_size]

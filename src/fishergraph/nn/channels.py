@@ -50,30 +50,36 @@ class LazyChannels(nn.Module):
     in_channels: int
     _waiting: tuple[str, tuple[int, ...]]  # the name of the parameter, and its shape without the last axis
 
-    def hold(self, name: str, shape: tuple[int, ...], in_channels: int) -> None:
+    def _hold(self, name: str, shape: tuple[int, ...], in_channels: int) -> None:
         """Register the parameter, uninitialised if the width is not known."""
         in_channels = check_integer(in_channels, "in_channels (or -1)", least=-1)
         self.in_channels = in_channels if in_channels == -1 else check_integer(in_channels, "in_channels", least=1)
         self._waiting = (name, shape)
         check_size((*shape, max(in_channels, 1)))
-        known = in_channels > 0
+        has_width = in_channels > 0
         with allocating((*shape, in_channels)):
-            held: Any = nn.Parameter(torch.empty(self.shape(in_channels))) if known else UninitializedParameter()
+            held: Any = nn.Parameter(torch.empty(self._shape(in_channels))) if has_width else UninitializedParameter()
         self.register_parameter(name, held)
 
-    def shape(self, in_channels: int) -> tuple[int, ...]:
+    def _shape(self, in_channels: int) -> tuple[int, ...]:
         """The shape of the parameter for an input of that width."""
         return (*self._waiting[1], in_channels)
 
     def expect(self, in_channels: int) -> None:
-        """Make the parameter for such an input, or raise if the width is not that of the module."""
+        """Make the parameter for such an input, or raise if the module has another width.
+
+        Parameters
+        ----------
+        in_channels : int
+            Number of features of the input.
+        """
         if self.in_channels == in_channels:
             return
         if self.in_channels > 0:
             expected = f"have {self.in_channels} features, as {type(self).__name__} was made for"
             advice = "pass in_channels=-1 to take the width of the first input"
             raise InputError(parameter="x", expected=expected, got=str(in_channels), advice=advice)
-        shape = self.shape(in_channels)
+        shape = self._shape(in_channels)
         check_size(shape)
         self.in_channels = in_channels
         with allocating(shape):

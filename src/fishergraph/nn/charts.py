@@ -201,7 +201,7 @@ def _gaussian_theta(log_weights: None, blocks: Tensor, trials: float) -> Gaussia
 def _gaussian_blocks(theta: GaussianTheta) -> Tensor:
     values, vectors = torch.linalg.eigh(theta.covariances[0].double())
     logs = values.clamp(min=torch.finfo(theta.means.dtype).eps * values[-1]).log()
-    return torch.cat([theta.means, ((vectors * logs) @ vectors.T).to(theta.means.dtype)])[:, None]
+    return torch.cat([torch.as_tensor(theta.means), ((vectors * logs) @ vectors.T).to(theta.means.dtype)])[:, None]
 
 
 def _start_around_points(blocks: Tensor) -> None:

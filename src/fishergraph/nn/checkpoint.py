@@ -206,13 +206,13 @@ def check_snapshot(run: Run, snapshot: Snapshot) -> None:
 
 def _check_tensors(run: Run, snapshot: Snapshot) -> None:
     """Check the weights, the best ones if there are any, the moments of the optimiser, and the random state."""
-    own = run.model.state_dict()
+    weights = run.model.state_dict()
     for prefix in ("model.", "best."):
         for name, tensor in snapshot.part(prefix).items():
-            if (tensor.shape, tensor.dtype) != (own[name].shape, own[name].dtype):
+            if (tensor.shape, tensor.dtype) != (weights[name].shape, weights[name].dtype):
                 raise ValueError(f"{prefix}{name} is {tensor.dtype} of {tuple(tensor.shape)}")
             check_sign(name, tensor)
-    if len(snapshot.part("best.")) not in (0, len(own)):
+    if len(snapshot.part("best.")) not in (0, len(weights)):
         raise ValueError("some of the best weights")
     _check_moments(run, snapshot.part("optimizer."))
     torch.Generator().set_state(snapshot.tensors["random.cpu"])
@@ -247,15 +247,15 @@ def _check_moments(run: Run, moments: dict[str, Tensor]) -> None:
         raise KeyError(next(iter(moments)))
 
 
-def _check_like(stored: Any, own: dict[str, Any] | None, what: str) -> None:
+def _check_like(stored: Any, current: dict[str, Any] | None, what: str) -> None:
     """Raise unless a state has the entries of this run in their types, and the constant ones unchanged."""
-    if own is None or stored is None:
-        if stored is not own:
+    if current is None or stored is None:
+        if stored is not current:
             raise ValueError(f"a {what} of another run")
         return
-    if set(only(stored, own)) != set(own):
-        raise KeyError(min(set(own) - set(stored)))
-    for name, value in own.items():
+    if set(only(stored, current)) != set(current):
+        raise KeyError(min(set(current) - set(stored)))
+    for name, value in current.items():
         other = stored[name]
         fixed = what == "scheduler" and name not in _MOVING and not name.startswith("_")
         if fixed and other != value:

@@ -224,25 +224,11 @@ class FisherClassifier(ClassifierMixin, FisherEstimator):
                 with costing(progress_bar(self.verbose), "learning", cost):
                     net.init_from_data(x.to(device), sets.to(device), seed=seed)
         options = training.get_params()
-        for name, other in (("max_epochs", "epochs"), ("fan_out", "num_neighbors"), ("validation_fraction", None)):
-            value = options.pop(name)
-            options |= {} if other is None else {other: value}
-        self.history_: History = train(
-            net,
-            x,
-            codes,
-            sets,
-            train=rows,
-            val=held,
-            device=device,
-            seed=seed,
-            n_jobs=self.n_jobs,
-            checkpoint=checkpoint,
-            resume=resume,
-            log=log,
-            progress=self.verbose,
-            **options,
-        )
+        del options["validation_fraction"]
+        options |= {"epochs": options.pop("max_epochs"), "num_neighbors": options.pop("fan_out")}
+        options |= {"device": device, "seed": seed, "n_jobs": self.n_jobs, "progress": self.verbose}
+        options |= {"checkpoint": checkpoint, "resume": resume, "log": log}
+        self.history_: History = train(net, x, codes, sets, train=rows, val=held, **options)
         self.net_, self.n_iter_ = net, len(self.history_)
         return self
 

@@ -225,7 +225,7 @@ class FisherConv(MessagePassing):
             members = thinned(sets, self.dropout) if self.training and self.dropout > 0 else sets
             if isinstance(self.head, LinearHead) and not members.lifted:
                 z = self.mixture.linear(source, members, self.head.weight)
-                z = self.head.finish(match_dtype(z, source))
+                z = self.head.finish(z if z.dtype == source.dtype else match_dtype(z, source))
             else:
                 z = self._output(source, members)
         if self.residual is not None:
@@ -260,7 +260,20 @@ class FisherConv(MessagePassing):
         return source, target
 
     def sets(self, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> Any:
-        """The multisets of `size` = (points, sets) that this layer makes of the edges; lifted ones stay lifted."""
+        """Return the multisets that this layer makes of the edges; lifted ones stay lifted.
+
+        Parameters
+        ----------
+        edge_index, edge_weight : tensors
+            See `forward`.
+        size : tuple of int
+            The numbers of points and sets.
+
+        Returns
+        -------
+        TensorSets or LiftedSets
+            One multiset per target.
+        """
         if self.lifts or isinstance(edge_index, LiftedSets):
             return lifted_sets(edge_index, edge_weight, size, self.multiset)
         dtype = self.mixture.anchors.dtype
@@ -290,7 +303,13 @@ class FisherConv(MessagePassing):
         return by_blocks(function, self._to_lift(source), sets, self.mixture.out_channels)
 
     def is_explained(self) -> bool:
-        """Whether an explainer or a hook reads the messages, so that they have to exist."""
+        """Return whether an explainer or a hook reads the messages.
+
+        Returns
+        -------
+        bool
+            True if they have to exist.
+        """
         before = (self._propagate_forward_pre_hooks, self._message_forward_pre_hooks, self._aggregate_forward_pre_hooks)
         after = (self._propagate_forward_hooks, self._message_forward_hooks, self._aggregate_forward_hooks)
         return bool(self.explain) or any(before) or any(after)
@@ -313,14 +332,27 @@ class FisherConv(MessagePassing):
         steps = self.propagate(edges, x=(self.mixture.statistics(source), None), alpha=alpha, size=size)
         # A mask of messages moves the means; the masses are those of all members.
         phi = self.mixture.embedded(steps + self.mixture.centres(steps.dtype), self.mixture.mass(source, sets))
-        if self.head is None or self.head.projection is None:
-            return match_dtype(phi if self.head is None else self.head.finish(phi), source)
-        return self.head.finish(match_dtype(F.linear(phi, self.head.projection.to(phi.dtype)), source))
+        if not isinstance(self.head, LinearHead):
+            return match_dtype(phi if self.head is None else self.head(phi), source)
+        return self.head.finish(match_dtype(F.linear(phi, self.head.weight.to(phi.dtype)), source))
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
-        """α_e (t_e − E t_j), (edge, anchor, statistic), with t_e − E t_j = x_e − w_j for the Gaussian mixture.
+        """Return the messages α_e (t_e − E t_j) of the edges.
 
-        Their sum is how far the means are from those at θ_0; for an empty set it is zero.
+        For the Gaussian mixture t_e − E t_j is x_e − w_j. The sum of the messages of a set is how far its means are
+        from those at θ_0; for an empty set it is zero.
+
+        Parameters
+        ----------
+        x_j : Tensor of shape (n_edges, n_statistics)
+            The statistics t of the sources.
+        alpha : Tensor of shape (n_edges, n_anchors)
+            The attention.
+
+        Returns
+        -------
+        Tensor of shape (n_edges, n_anchors, n_statistics)
+            One message per edge.
         """
         return alpha[..., None] * (x_j[:, None, :] - self.mixture.centres(x_j.dtype))
 

@@ -208,7 +208,7 @@ def checked_edges(edge_index: Any) -> Tensor:
 
 
 def check_counts(sets: TensorSets, n_points: int, n_sets: int) -> None:
-    """Raise unless the sets have these numbers of sets and points."""
+    """Raise unless there are so many sets over so many points."""
     if (sets.n_sets, sets.n_points) != (n_sets, n_points):
         expected = f"hold {n_sets} sets over {n_points} points, the rows of x"
         raise InputError(parameter="edge_index", expected=expected, got=f"{sets.n_sets} over {sets.n_points}")

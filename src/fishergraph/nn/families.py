@@ -87,10 +87,10 @@ class FamilyMixture(Mixture):
         """The coordinates of the parameters."""
         return CHARTS[self.family.name]
 
-    def shape(self, in_channels: int) -> tuple[int, ...]:
+    def _shape(self, in_channels: int) -> tuple[int, ...]:
         """The shape of the parameters, with an axis of blocks before the heads."""
         self.family.check_width(in_channels)
-        return (self.chart.n_blocks(in_channels), *super().shape(in_channels))
+        return (self.chart.n_blocks(in_channels), *super()._shape(in_channels))
 
     @property
     def out_channels(self) -> int:

@@ -60,13 +60,12 @@ class NystromHead(LazyChannels):
     """
 
     weight: nn.Parameter
-    projection = None  # nothing linear comes first
 
     def __init__(self, in_channels: int, out_channels: int, *, bandwidth: float = 1.0):
         super().__init__()
         self.out_channels = check_integer(out_channels, "out_channels", least=1)
         self.bandwidth = check_number(bandwidth, "bandwidth", least=0.01, most=1e6)
-        self.hold("weight", (out_channels,), in_channels)
+        self._hold("weight", (out_channels,), in_channels)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -101,7 +100,13 @@ class NystromHead(LazyChannels):
         return F.normalize(self.weight, dim=1)
 
     def root(self) -> Tensor:
-        """κ(W Wᵀ)^{-1/2} of the landmarks, (landmark, landmark), computed in float64."""
+        """Return κ(W Wᵀ)^{-1/2} of the landmarks, computed in float64.
+
+        Returns
+        -------
+        Tensor of shape (out_channels, out_channels)
+            The inverse root.
+        """
         with torch.autocast(self.weight.device.type, enabled=False):
             exact = F.normalize(self.weight.double(), dim=1)
             gram = torch.exp((exact @ exact.T - 1) / self.bandwidth**2)
@@ -129,10 +134,6 @@ class NystromHead(LazyChannels):
         root = self.root() if root is None else root
         return kernel_map.nystrom(products, norms, root.to(products.dtype), self.bandwidth)
 
-    def finish(self, phi: Tensor) -> Tensor:
-        """ψ of φ."""
-        return self(phi)
-
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, bandwidth={self.bandwidth:g}"
 
@@ -148,7 +149,7 @@ class LinearHead(LazyChannels):
         check_size((out_channels,))
         with allocating((out_channels,)):
             self.bias = nn.Parameter(torch.empty(out_channels)) if check_flag(bias, "bias") else None
-        self.hold("weight", (out_channels,), in_channels)
+        self._hold("weight", (out_channels,), in_channels)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -157,11 +158,6 @@ class LinearHead(LazyChannels):
             nn.init.xavier_uniform_(self.weight)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
-
-    @property
-    def projection(self) -> Tensor:
-        """W, (out, feature)."""
-        return self.weight
 
     def finish(self, z: Tensor) -> Tensor:
         """What comes after the product."""

@@ -13,7 +13,7 @@ from fishergraph._parallel import row_blocks
 from fishergraph._validation import MOST_COLUMNS, check_integer
 from fishergraph.device import choose_device
 from fishergraph.nn.lifted import block_sets, pooled
-from fishergraph.nn.rows import check_rows, take_rows
+from fishergraph.nn.rows import check_rows, take_rows, typed
 from fishergraph.ops.torch_device import find_device
 
 _ROWS = 65_536
@@ -23,8 +23,7 @@ def model_device(model: nn.Module, device: Any) -> torch.device:
     """The device of that name; None is that of the parameters."""
     if device is None:
         return next(iter(model.parameters())).device
-    choose_device(str(device))
-    return find_device(str(device))
+    return find_device(choose_device(str(device)).name)
 
 
 @torch.no_grad()
@@ -35,7 +34,7 @@ def run_by_layer(
     if net.pooling is not None:
         raise InputError("inference is for nodes, got a network with pooling; call it on batches of graphs instead.")
     check_rows(x)
-    training, x = net.training, net.typed(x)
+    training, x = net.training, typed(x, net)
     size = _ROWS if batch_size is None else check_integer(batch_size, "batch_size", least=1, most=MOST_COLUMNS)
     device = model_device(net, device)
     if progress is not None and not callable(progress):
@@ -71,7 +70,7 @@ class _Pass:
         rows = self._fill(x, first)
         if net.input_map is not None or not len(net.convs):
             self._keep(rows, last=not len(net.convs))
-        rows = net.points(x, rows)
+        rows = x.to_dense() if net.reads_counts else rows
         for t, conv in enumerate(net.convs, 1):
             rows = self._fill(x, lambda block, conv=conv, rows=rows: self._layer(conv, rows, block))
             self._keep(rows, last=t == len(net.convs))

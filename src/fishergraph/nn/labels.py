@@ -17,7 +17,7 @@ from fishergraph.nn.task import UNLABELLED
 _LABELS = (str, int, float, np.bool_, np.integer, np.floating)
 
 
-def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def read_labels(y: Any, n_rows: int, fitted_classes: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """The classes in order, and for each row the number of its class, or −1 without one.
 
     A row has no label if y is −1 (a number, or a text among texts of integers), None, NaN or an empty text. If −1 and 1
@@ -34,33 +34,33 @@ def read_labels(y: Any, n_rows: int, known_classes: Any = None) -> tuple[np.ndar
         expected = f"have one label for each of the {n_rows} rows of X"
         raise InputError(parameter="y", expected=expected, got=str(len(y)), advice="pass as many")
     labelled = ~_missing(y)
-    known = y[labelled]
-    texts = {isinstance(value, str) for value in known} if known.dtype == object else set()
+    labels = y[labelled]
+    texts = {isinstance(value, str) for value in labels} if labels.dtype == object else set()
     if len(texts) == 2:
         raise InputError(
             "Unknown label type: y must hold classes that are all numbers or all strings, got both; "
             "convert the numbers to strings."
         )
-    if known.dtype.kind not in "biufOUT" or not all(isinstance(value, _LABELS) for value in known.tolist()):
-        raise InputError(f"Unknown label type: y must hold integers or strings, got {known.dtype}.", parameter="y")
+    if labels.dtype.kind not in "biufOUT" or not all(isinstance(value, _LABELS) for value in labels.tolist()):
+        raise InputError(f"Unknown label type: y must hold integers or strings, got {labels.dtype}.", parameter="y")
     if texts == {False}:
-        known = np.array(known.tolist())  # numbers with None among them
-    if len(known) and (kind := type_of_target(known)) not in ("binary", "multiclass"):
+        labels = np.array(labels.tolist())  # numbers with None among them
+    if len(labels) and (kind := type_of_target(labels)) not in ("binary", "multiclass"):
         raise InputError(
-            f"Unknown label type: {kind}; y must hold classes, integers or strings, got {known.tolist()[0]!r} and "
+            f"Unknown label type: {kind}; y must hold classes, integers or strings, got {labels.tolist()[0]!r} and "
             "others; bin numbers into classes."
         )
-    marked = _marked(known, known_classes)
+    marked = _marked(labels, fitted_classes)
     labelled[np.flatnonzero(labelled)[marked]] = False
-    known = known[~marked]
-    if not len(known):
+    labels = labels[~marked]
+    if not len(labels):
         raise InputError(
             parameter="y",
             expected="hold the class of at least one row",
             got="none (-1, None, NaN and '' mark rows without a label)",
             advice="label the rows to train on",
         )
-    classes, numbers = np.unique(known, return_inverse=True)
+    classes, numbers = np.unique(labels, return_inverse=True)
     codes = np.full(n_rows, UNLABELLED, dtype=np.int64)
     codes[labelled] = numbers
     return classes, codes
@@ -102,23 +102,23 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or value != value
 
 
-def _marked(known: np.ndarray, known_classes: Any) -> np.ndarray:
+def _marked(labels: np.ndarray, fitted_classes: Any) -> np.ndarray:
     """Which rows −1 marks as unlabelled: beside other integers, as numbers or as texts, unless it is a class."""
-    texts = known.dtype.kind not in "biuf"
-    values = set(np.unique(known).tolist())
+    texts = labels.dtype.kind not in "biuf"
+    values = set(np.unique(labels).tolist())
     mark, two = ("-1", {"-1", "1"}) if texts else (UNLABELLED, {-1, 1})
-    classes = values if known_classes is None else set(np.asarray(known_classes).tolist())
-    is_class = values == two if known_classes is None else mark in classes
+    classes = values if fitted_classes is None else set(np.asarray(fitted_classes).tolist())
+    is_class = values == two if fitted_classes is None else mark in classes
     numbers = not texts or all(_is_integer(value) for value in values | classes)
-    if known.dtype.kind == "b" or is_class or not numbers or mark not in values:
-        return np.zeros(len(known), dtype=bool)
+    if labels.dtype.kind == "b" or is_class or not numbers or mark not in values:
+        return np.zeros(len(labels), dtype=bool)
     if texts:
         warn(
             "marks",
             "y is '-1' in some rows, which count as rows without a label, like the number -1; if it is a class, "
             "rename it.",
         )
-    return known == mark
+    return labels == mark
 
 
 def _is_integer(text: Any) -> bool:

@@ -89,7 +89,7 @@ class Mixture(LazyChannels):
         with allocating((heads, num_anchors)):
             self.bias = nn.Parameter(torch.zeros(heads, num_anchors)) if has_weights else None
         self._prepare()
-        self.hold("anchors", (heads, num_anchors), in_channels)
+        self._hold("anchors", (heads, num_anchors), in_channels)
         self.reset_parameters()
 
     def _prepare(self) -> None:
@@ -145,7 +145,9 @@ class Mixture(LazyChannels):
         dtype = torch.promote_types(points.dtype, torch.float32)
         anchors, bias = self.anchors.to(dtype), [None] * self.heads if self.bias is None else self.bias.to(dtype)
         # One M-step serves all heads: it takes the columns of α one by one.
-        logs = [posterior(engine, points, w, self.variance, b) for w, b in zip(anchors, bias, strict=True)]
+        logs = []
+        for w, b in zip(anchors, bias, strict=True):
+            logs.append(posterior(engine, points, w, self.variance, b))
         columns = logs[0] if self.heads == 1 else torch.cat(logs, dim=1)
         weight, root = weight.to(points.dtype), self.num_anchors**-0.5
         anchors, prior = anchors.flatten(0, 1), self.em.prior

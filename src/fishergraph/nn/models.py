@@ -24,7 +24,7 @@ from fishergraph.nn.edges import check_groups, check_set_count, narrow
 from fishergraph.nn.heads import NystromHead, choose_head, make_head
 from fishergraph.nn.inference import run_by_layer
 from fishergraph.nn.lifted import check_plain, pooled
-from fishergraph.nn.rows import check_rows, dropped, take_rows, unit_rows
+from fishergraph.nn.rows import check_rows, dropped, take_rows, typed, unit_rows
 from fishergraph.ops.streams import random_stream
 from fishergraph.ops.tensor_sets import TensorSets
 
@@ -132,7 +132,7 @@ class FisherNet(nn.Module):
         mapped = check_flag(input_map, "input_map")
         self.input_map = make_head(chosen, in_channels, hidden_channels) if mapped else None
         family = choose_family(options.get("family", "gaussian-mixture"))
-        self.reads_counts = family.support == "counts"
+        self.reads_counts = num_layers > 0 and family.support == "counts"  # in the first layer
         layer = {**options, "head": chosen, "dropout": member_dropout, "concat": False}
         first = hidden_channels if mapped and not self.reads_counts else in_channels
         widths = [hidden_channels if t else first for t in range(num_layers)]
@@ -189,7 +189,7 @@ class FisherNet(nn.Module):
             The network itself.
         """
         check_rows(x)
-        training, rng, x = self.training, random_stream(seed, x), self.typed(x)
+        training, rng, x = self.training, random_stream(seed, x), typed(x, self)
         self.eval()
         try:
             rows = self._prepared(x)
@@ -197,7 +197,8 @@ class FisherNet(nn.Module):
                 most = choose_em(self.options.get("em")).max_samples
                 n_rows = sample_size(self.input_map.out_channels, most, x.shape[0])
                 self.input_map.init_from_data(take_rows(rows, rng.permutation(x.shape[0])[:n_rows].sort().values), rng)
-            rows = self.points(x, rows if self.input_map is None else self.input_map(rows))
+            rows = rows if self.input_map is None else self.input_map(rows)
+            rows = x.to_dense() if self.reads_counts else rows
             edges = self._edges(edge_index, edge_weight, x.shape[0])
             for conv in self.convs:
                 conv.init_from_data(rows, edges, None, seed=rng)
@@ -244,13 +245,13 @@ class FisherNet(nn.Module):
         check_rows(x)
         if num_sampled_nodes_per_hop is not None or (batch_size is not None and self.pooling is None):
             check_plain(edge_index, "a sampled batch")
-        x = dropped(self.typed(x), self.input_dropout, self.training)
+        x = dropped(typed(x, self), self.input_dropout, self.training)
         rows = self.first(x)
         blocks = [rows] if self.input_map is not None or not len(self.convs) else []
         seeds = None if self.pooling is not None else batch_size
         sizes = self._targets(seeds, x.shape[0], num_sampled_nodes_per_hop)
         edges = self._edges(edge_index, edge_weight, x.shape[0])
-        rows = self.points(x, rows)
+        rows = x.to_dense() if self.reads_counts else rows
         for n_targets, conv in zip(sizes, self.convs, strict=True):
             entering = dropped(rows, self.dropout, self.training)
             if isinstance(edges, TensorSets):
@@ -270,21 +271,24 @@ class FisherNet(nn.Module):
         return z if self.classifier is None else self.classifier(dropped(z, self.dropout, self.training))
 
     def first(self, x: Tensor) -> Tensor:
-        """ψ_0, or x itself if there is no input map."""
+        """Compute ψ_0, or return x itself if there is no input map.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_nodes, in_channels)
+            Features.
+
+        Returns
+        -------
+        Tensor
+            One row per node.
+        """
         rows = self._prepared(x)
         return rows if self.input_map is None else self.input_map(rows)
-
-    def points(self, x: Tensor, first: Tensor) -> Tensor:
-        """The points of the first layer: ψ_0, or x itself if the layer reads counts."""
-        return x.to_dense() if self.reads_counts and len(self.convs) else first
 
     def _prepared(self, x: Tensor) -> Tensor:
         """The rows of x that the input map gets."""
         return unit_rows(x) if self.normalize else x
-
-    def typed(self, x: Tensor) -> Tensor:
-        """x in the dtype of the parameters."""
-        return x.to(next((parameter.dtype for parameter in self.parameters()), x.dtype))
 
     def _edges(self, edge_index: Any, edge_weight: Tensor | None, n_nodes: int) -> Any:
         """The multisets, made once for all layers; or the edges themselves if an explainer reads their messages."""
@@ -292,7 +296,20 @@ class FisherNet(nn.Module):
         return edge_index if explained else self.sets(edge_index, edge_weight, n_nodes)
 
     def sets(self, edge_index: Any, edge_weight: Tensor | None, n_nodes: int) -> Any:
-        """The multisets of these edges for all layers; None if there is no layer."""
+        """Return the multisets of these edges for all layers; None if there is no layer.
+
+        Parameters
+        ----------
+        edge_index, edge_weight : tensors
+            See `forward`.
+        n_nodes : int
+            Number of nodes.
+
+        Returns
+        -------
+        TensorSets, LiftedSets or None
+            One multiset per node.
+        """
         return self.convs[0].sets(edge_index, edge_weight, (n_nodes, n_nodes)) if len(self.convs) else None
 
     def _targets(self, seeds: int | None, n_nodes: int, per_hop: list[int] | None) -> list[int]:
@@ -352,8 +369,8 @@ class FisherNet(nn.Module):
 def _check_options(options: dict[str, Any]) -> None:
     for name in options:
         if name not in _LAYER_OPTIONS:
-            known = ", ".join(_LAYER_OPTIONS)
-            raise InputTypeError(f"FisherNet takes the options {known} of FisherConv, got {name!r}; choose one.")
+            names = ", ".join(_LAYER_OPTIONS)
+            raise InputTypeError(f"FisherNet takes the options {names} of FisherConv, got {name!r}; choose one.")
 
 
 def _readout(pooling: str | Aggregation | None, width: int) -> Any:

@@ -44,8 +44,8 @@ def _load(path: Path) -> Any:
     check_readable(path)
     try:
         _check_stored(path)
-        known = torch.serialization.get_safe_globals()  # which the end of `safe_globals` would forget
-        with torch.serialization.safe_globals([kind for kind in _ADMITTED if kind not in known]):
+        admitted = torch.serialization.get_safe_globals()  # which the end of `safe_globals` would forget
+        with torch.serialization.safe_globals([kind for kind in _ADMITTED if kind not in admitted]):
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a file of other content can fail in any way
         named = re.search(r"Unsupported (?:global: GLOBAL|class) (\S+)", str(error))

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from fishergraph._errors import InputError
 from fishergraph.ops.tensor_ops import tensor_engine, work_type
@@ -141,9 +141,22 @@ def node_numbers(nodes: Any, n_nodes: int, name: str) -> Tensor:
     return numbers
 
 
+def named_device(device: Any) -> torch.device:
+    """Any device of PyTorch, by its name."""
+    try:
+        return torch.device(device)
+    except (RuntimeError, TypeError, ValueError):
+        raise InputError(parameter="device", value=device, expected="be a device of PyTorch or its name") from None
+
+
 def match_dtype(z: Tensor, x: Tensor) -> Tensor:
     """z in the dtype of x, as PyG's layers return it; under autocast z itself."""
     return z if torch.is_autocast_enabled(x.device.type) else z.to(x.dtype)
+
+
+def typed(x: Tensor, model: nn.Module) -> Tensor:
+    """x in the dtype of the parameters of a model."""
+    return x.to(next((parameter.dtype for parameter in model.parameters()), x.dtype))
 
 
 def take_rows(x: Tensor, rows: Tensor) -> Tensor:

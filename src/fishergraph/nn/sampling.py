@@ -142,9 +142,9 @@ def sample_neighbourhood(
         size = _count_entries(nodes, first, indptr, loops, fan_out)
         # An entry finds one node at most. The last hop outweighs the others, so that copying them costs little.
         nodes, edges = _longer(nodes, size), _longer(edges, size)
-        found = _sample_hop(nodes, edges, first, last, start, indptr, indices, loops, fan_out, key, local)
-        nodes = nodes[:found]
-        n_nodes.append(found - last)
+        count = _sample_hop(nodes, edges, first, last, start, indptr, indices, loops, fan_out, key, local)
+        nodes = nodes[:count]
+        n_nodes.append(count - last)
         n_edges.append(size)
     local[nodes] = -1
     if entries is not None:
@@ -173,7 +173,7 @@ def _count_entries(nodes, first, indptr, loops, fan_out):
 @compiled
 def _sample_hop(nodes, edges, first, last, start, indptr, indices, loops, fan_out, key, local):
     """The number of nodes known after expanding nodes[first:last] into edges[:, start:]; new ones join `nodes`."""
-    found, end = last, start
+    count, end = last, start
     sources, targets, entries = edges[0], edges[1], edges[2]
     for i in range(first, last):
         v = nodes[i]
@@ -189,12 +189,12 @@ def _sample_hop(nodes, edges, first, last, start, indptr, indices, loops, fan_ou
         for e in range(begin, end):
             u = indices[entries[e]]
             if local[u] < 0:
-                local[u] = found
-                nodes[found] = u
-                found += 1
+                local[u] = count
+                nodes[count] = u
+                count += 1
             sources[e] = local[u]
             targets[e] = i
-    return found
+    return count
 
 
 @inner

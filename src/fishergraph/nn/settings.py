@@ -12,7 +12,7 @@ from fishergraph._errors import InputTypeError
 from fishergraph._validation import MOST_COLUMNS, check_integer, check_number, look_up
 from fishergraph.kernel_map import Nystrom
 from fishergraph.nn.heads import choose_head
-from fishergraph.nn.loader_source import check_fan_outs
+from fishergraph.nn.loader import check_fan_outs
 from fishergraph.nn.loop import AMP
 from fishergraph.nn.models import JK
 from fishergraph.nn.training import MOST_EPOCHS, MOST_RATE, SCHEDULES

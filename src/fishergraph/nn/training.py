@@ -31,7 +31,7 @@ from fishergraph.nn.checkpoint import Run, checksum, describe_model, read_snapsh
 from fishergraph.nn.history import History, check_log
 from fishergraph.nn.inference import model_device
 from fishergraph.nn.lifted import check_plain
-from fishergraph.nn.loader_source import check_fan_outs
+from fishergraph.nn.loader import check_fan_outs
 from fishergraph.nn.loop import AMP, Loop, Plan
 from fishergraph.nn.task import Task, make_task, model_option
 from fishergraph.ops.torch_threads import torch_threads

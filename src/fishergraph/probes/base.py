@@ -54,9 +54,9 @@ class Probe(ClassifierMixin, BaseEstimator):
         Probe
             The fitted probe.
         """
-        Z, y, train, val = validate_problem(Z, y, train, val)
-        self._fit(Z, y, train, val)
-        self.n_features_in_ = Z.shape[1]
+        rows, *split = validate_problem(Z, y, train, val)
+        self._fit(rows, *split)
+        self.n_features_in_ = rows.shape[1]
         return self
 
     @abstractmethod

@@ -105,14 +105,14 @@ class BoostedProbe(Probe):
 
     def _fit(self, Z: Any, y: np.ndarray, train: np.ndarray, val: np.ndarray) -> None:
         search, refit = look_up(TUNERS, self.tuner, "tuner"), look_up(FIT_ON, self.fit_on, "fit_on")
-        limits = _validate_limits(self.time_budget, self.n_trials)
+        watch = _Watch(self.time_budget, self.n_trials, self.verbose)
         check_integer(self.n_models, "n_models", least=1)
         n_jobs = -1 if check_n_jobs(self.n_jobs) is None else self.n_jobs
         fixed = {"n_jobs": n_jobs, "random_state": check_seed(self.random_state, "random_state"), **_FIXED}
         self.classes_, codes = encode(y[train])
         rows = _Rows(_floats(Z[train]), codes, _floats(Z[val]), y[val], self.classes_)
-        with _Watch(limits, self.verbose) as watch:
-            self.params_ = search(rows, limits, fixed, watch)
+        with watch:
+            self.params_ = search(rows, watch, fixed)
         self.n_trials_ = watch.count
         self.models_ = self._models(fixed, rows.Z, rows.codes)
         self.val_score_ = rows.accuracy(self._mean_proba)
@@ -138,23 +138,6 @@ class BoostedProbe(Probe):
 
 
 @dataclass(frozen=True)
-class _Limits:
-    """The limits of a search; at least one of them is set."""
-
-    seconds: float | None
-    trials: int | None
-
-
-def _validate_limits(seconds: Any, trials: Any) -> _Limits:
-    if seconds is None and trials is None:
-        raise InputError(parameter="time_budget or n_trials", expected="be set", got="None for both")
-    return _Limits(
-        None if seconds is None else check_number(seconds, "time_budget (or None)", strict=True),
-        None if trials is None else check_integer(trials, "n_trials (or None)", least=1),
-    )
-
-
-@dataclass(frozen=True)
 class _Rows:
     """What a search uses: training rows with class numbers, validation rows with labels."""
 
@@ -170,11 +153,15 @@ class _Rows:
 
 
 class _Watch:
-    """The progress of a search, in trials, or in seconds if only they are limited; and the best accuracy so far."""
+    """The limits and the progress of a search, in trials, or in seconds if only they are limited."""
 
-    def __init__(self, limits: _Limits, verbose: Any):
-        self.limits, self.count, self.best = limits, 0, 0.0
-        unit, steps = ("trial", limits.trials) if limits.trials else ("s", round(limits.seconds or 0))
+    def __init__(self, seconds: float | None, trials: int | None, verbose: Any):
+        if seconds is None and trials is None:
+            raise InputError(parameter="time_budget or n_trials", expected="be set", got="None for both")
+        self.seconds = None if seconds is None else check_number(seconds, "time_budget (or None)", strict=True)
+        self.trials = None if trials is None else check_integer(trials, "n_trials (or None)", least=1)
+        self.count, self.best = 0, 0.0
+        unit, steps = ("trial", self.trials) if self.trials else ("s", round(self.seconds or 0))
         self._bar = progress_bar(verbose, unit=unit)("tuning", steps)
 
     def __enter__(self) -> _Watch:
@@ -187,23 +174,23 @@ class _Watch:
     def trial(self, accuracy: float) -> None:
         """Count a trial."""
         self.count, self.best = self.count + 1, max(self.best, accuracy)
-        done = self.count if self.limits.trials else int(self._seconds())
+        done = self.count if self.trials else int(self._elapsed())
         self._steps.set_postfix(best=self.best)
         self._steps.update(done - self._shown)
         self._shown = done
 
     def late(self) -> bool:
         """Whether the time is over and a trial is complete."""
-        return self.count > 0 and self.limits.seconds is not None and self._seconds() > self.limits.seconds
+        return self.count > 0 and self.seconds is not None and self._elapsed() > self.seconds
 
-    def _seconds(self) -> float:
+    def _elapsed(self) -> float:
         return perf_counter() - self._start
 
 
-# --- the tuners: (rows, limits, fixed settings, watch) → the best settings --------------------------------
+# --- the tuners: (rows, watch, fixed settings) → the best settings ----------------------------------------
 
 
-def _flaml(rows: _Rows, limits: _Limits, fixed: dict[str, Any], watch: _Watch) -> dict[str, Any]:
+def _flaml(rows: _Rows, watch: _Watch, fixed: dict[str, Any]) -> dict[str, Any]:
     """The settings that FLAML finds; within a time budget it may try the first ones on some of the rows."""
     _require_lightgbm()
     automl = require("flaml.automl", extra="automl").AutoML()
@@ -215,8 +202,8 @@ def _flaml(rows: _Rows, limits: _Limits, fixed: dict[str, Any], watch: _Watch) -
         return 1 - accuracy, {"accuracy": accuracy}
 
     options = {"task": "classification", "estimator_list": ["lgbm"], "metric": loss, "eval_method": "holdout"}
-    options |= {"retrain_full": False, "verbose": 0, "log_file_name": "", "sample": limits.seconds is not None}
-    options |= {"time_budget": limits.seconds or -1, "max_iter": limits.trials}
+    options |= {"retrain_full": False, "verbose": 0, "log_file_name": "", "sample": watch.seconds is not None}
+    options |= {"time_budget": watch.seconds or -1, "max_iter": watch.trials}
     options |= {"seed": fixed["random_state"], "n_jobs": fixed["n_jobs"]}
     options["starting_points"] = {"lgbm": _start(*rows.Z.shape)}
     options["custom_hp"] = {"lgbm": {name: {"domain": domain} for name, domain in domains.items()}}
@@ -224,12 +211,12 @@ def _flaml(rows: _Rows, limits: _Limits, fixed: dict[str, Any], watch: _Watch) -
     unused = np.resize(rows.codes, len(rows.val_y))
     automl.fit(rows.Z, rows.codes, X_val=rows.val_Z, y_val=unused, **options)
     if automl.best_config is None:
-        got = f"{limits.seconds:g} seconds, which is too short"
+        got = f"{watch.seconds:g} seconds, which is too short"
         raise InputError(parameter="time_budget", expected="last for one trial", got=got, advice="raise it")
     return _lightgbm_names(dict(automl.best_config))
 
 
-def _optuna(rows: _Rows, limits: _Limits, fixed: dict[str, Any], watch: _Watch) -> dict[str, Any]:
+def _optuna(rows: _Rows, watch: _Watch, fixed: dict[str, Any]) -> dict[str, Any]:
     """The settings that Optuna finds; the trial that runs when the time is over ends between two trees."""
     _require_lightgbm()
     optuna: Any = require("optuna", extra="automl")
@@ -249,14 +236,11 @@ def _optuna(rows: _Rows, limits: _Limits, fixed: dict[str, Any], watch: _Watch) 
         sampler = optuna.samplers.TPESampler(seed=fixed["random_state"])
         study = optuna.create_study(direction="maximize", sampler=sampler)
         study.enqueue_trial(_start(*rows.Z.shape))
-        study.optimize(accuracy, n_trials=limits.trials, timeout=limits.seconds)
+        study.optimize(accuracy, n_trials=watch.trials, timeout=watch.seconds)
     return _lightgbm_names(study.best_params)
 
 
-TUNERS: dict[str, Callable[[_Rows, _Limits, dict[str, Any], _Watch], dict[str, Any]]] = {
-    "flaml": _flaml,
-    "optuna": _optuna,
-}
+TUNERS = {"flaml": _flaml, "optuna": _optuna}
 
 
 def _start(n_rows: int, n_columns: int) -> dict[str, Any]:

@@ -17,13 +17,11 @@ _LARGEST = 1e100  # the squares of such entries can be added
 FIT_ON = {"train": False, "train+val": True}  # whether the last fit uses the validation rows too
 
 
-def validate_problem(
-    Z: MatrixLike, y: Any, train: Any, val: Any
-) -> tuple[np.ndarray | sp.csr_array, np.ndarray, np.ndarray, np.ndarray]:
+def validate_problem(Z: MatrixLike, y: Any, train: Any, val: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
     """The embedding, the labels, and the numbers of the training and validation rows."""
     check_row_order(y, getattr(Z, "index", None) if hasattr(Z, "iloc") else None, "y.reindex(Z.index)")
-    Z = validate_embedding(Z)
-    return Z, *validate_split(y, train, val, Z.shape[0])
+    rows = validate_embedding(Z)
+    return rows, *validate_split(y, train, val, rows.shape[0])
 
 
 def validate_embedding(Z: MatrixLike, name: str = "Z", n_features: int | None = None) -> Any:

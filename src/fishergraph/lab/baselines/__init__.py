@@ -1,32 +1,18 @@
-"""Published classifiers of nodes with one interface, for comparison.
-
-    from fishergraph.datasets import load_graph
-    from fishergraph.lab import BASELINES, baseline
-
-    cora = load_graph("cora")
-    train, val, test = cora.split()
-    model = baseline("gat", hidden=64).fit(cora.X, cora.y, graph=cora.graph, train=train, val=val, seed=0)
-    model.val_score_                 # choose settings by this accuracy
-    model.score(cora.y, test)        # look at this one once
-    model.predict(), model.predict_proba(test)
+"""Published classifiers of nodes with one interface, for comparison; docs/reproduction.md has an example.
 
 The names of the table `BASELINES`, each with the settings of its paper:
 
     wwl, sgc, s2gc, sign        features without training, then a probe                   smoothing
+    label-propagation           labels along edges, no features                           smoothing
     node2vec                    features from random walks, then a probe                  node2vec
     fie, fie-reference          FisherEmbedding by the paper's equations, or by the
                                 rule of its authors' code, then a probe                   fisher
-    label-propagation           labels along edges, no features                           smoothing
     mlp                         no graph                                                  networks
     gcn, sage, gat, gatv2       PyTorch Geometric's layers, trained by fishergraph.nn     networks
     fie-supervised              FisherNet, trained in the same way                        networks
 
 The task is transductive: features, a graph, labels, and the nodes for training and validation. The labels of all other
 nodes are removed before a method runs. The same seed gives the same result; the global random state is not used.
-
-Baselines with a probe take `probe="logistic"` (the default), "lightgbm" or "mlp", and `probe_options`, for instance
-`baseline("sgc", probe="lightgbm", probe_options={"time_budget": 600})`. Trained ones take `device`, `epochs`,
-`batch_size` and `fan_out`. The extras are `torch` for trained ones, `baselines` for node2vec, `automl` for LightGBM.
 
 To add a baseline, write a class with `_run(task, seed, progress)`, or a `Probed` with `_features`, and add it to the
 table.

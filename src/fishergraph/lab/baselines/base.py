@@ -44,7 +44,8 @@ def validate_task(X: Any, y: Any, graph: Any, train: Any, val: Any) -> Task:
     X = None if X is None else validate_embedding(X, "X")
     if A is not None and X is not None:
         check_same_rows(X.shape[0], A.shape[0])
-    n_nodes = int((A if X is None else X).shape[0])
+    rows: Any = A if X is None else X
+    n_nodes = int(rows.shape[0])
     y, train, val = validate_split(y, train, val, n_nodes)
     encode(y[train])  # raises unless there are two classes
     labelled = np.concatenate([train, val])

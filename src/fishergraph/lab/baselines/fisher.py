@@ -21,9 +21,15 @@ RULES = {"posterior": (GaussianMixture, Nystrom), "reference": (PublishedMixture
 
 
 def paper_embedding(
-    seed: int, *, n_layers: int, n_anchors: int = 4, dim: int = 256, attention: str = "posterior",
-    bandwidth: float = 1.5, **changes: Any,
-) -> FisherEmbedding:  # fmt: skip
+    seed: int,
+    *,
+    n_layers: int,
+    n_anchors: int = 4,
+    dim: int = 256,
+    attention: str = "posterior",
+    bandwidth: float = 1.5,
+    **changes: Any,
+) -> FisherEmbedding:
     """The estimator with the paper's layers, without PageRank-smoothed features.
 
     `changes` are its other parameters, those of components by their nested names.

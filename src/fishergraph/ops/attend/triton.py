@@ -213,9 +213,11 @@ def _bounds(item, row, n_sets, n_parts, indptr, part_first, part_last):
 def _sum_pair(points, alpha, members, first, middle, last, tile, MEMBERS: constexpr, FACTORS: constexpr, S: constexpr):
     """Σ_e r(c_ej) x_e (16, feature), Σ_e c_ej and Σ_e r(c_ej) (16,), with r the rounding to bf16.
 
-    Rows 0 … 7 sum over the entries before `middle`, rows 8 … 15 over the others.
+    Rows 0 … 7 sum over the entries before `middle`, rows 8 … 15 over the others. `alpha` is (α, stride of a row): a
+    constant stride would change the layout, and with it the order of the sums.
     """
     x, stride = points
+    coefficients, n_anchors = alpha
     indices, weights = members
     features, anchor = tile
     halves, lanes = tl.arange(0, 16), tl.arange(0, MEMBERS)
@@ -230,8 +232,8 @@ def _sum_pair(points, alpha, members, first, middle, last, tile, MEMBERS: conste
         mask = live[:, None] if S.D % S.BLOCK == 0 else live[:, None] & (features < S.D)[None, :]
         rows = tl.load(x + point[:, None] * stride + features[None, :], mask=mask, other=0.0)
         mine = live[None, :] & ((entry >= middle)[None, :] == second[:, None]) & (column < S.P)[:, None]
-        where = (entry if S.BY_ENTRY else point) * S.N + anchor
-        c = tl.load(alpha + where[None, :] + column[:, None], mask=mine, other=0.0)
+        where = (entry if S.BY_ENTRY else point) * n_anchors + anchor
+        c = tl.load(coefficients + where[None, :] + column[:, None], mask=mine, other=0.0)
         if S.WEIGHTED:
             c *= tl.load(weights + entry, mask=live, other=0.0).to(tl.float32)[None, :]
         half = c.to(tl.bfloat16)
@@ -345,14 +347,15 @@ def attend(
     total = torch.empty((hubs.n_parts, n_anchors), **new)
     parts = (sums, total, hubs.part_first, hubs.part_last)
     alpha = logs.exp() if alpha is None else alpha
-    inputs = (results, parts, rows, alpha, anchors, tensors, constants, hubs.n_parts, tensor_sets.HUB)
+    inputs = (anchors, tensors, constants, hubs.n_parts, tensor_sets.HUB)
     offset = fisher_root is not None
     if uses_matrix_units(points, out, logs, fisher_root):
         units: dict[str, Any] = {"MEMBERS": _MEMBERS, "FACTORS": _FACTORS, "PRIOR": prior > 0, "num_warps": 4}
-        _attend_pairs[(hubs.n_parts + triton.cdiv(n_sets, 2), *grid)](*inputs, n_sets, S=shape, **units)
+        launch = _attend_pairs[(hubs.n_parts + triton.cdiv(n_sets, 2), *grid)]
+        launch(results, parts, rows, (alpha, n_anchors), *inputs, n_sets, S=shape, **units)
     else:
         options: dict[str, Any] = {"OFFSET": offset, "S": shape, "num_warps": warps, "maxnreg": REGISTERS}
-        _attend_rows[(hubs.n_parts + n_sets, *grid)](*inputs, **options)
+        _attend_rows[(hubs.n_parts + n_sets, *grid)](results, parts, rows, alpha, *inputs, **options)
     if hubs.n_hubs:
         single = tile(n_anchors, n_features, kind, one_anchor=True).shape
         inputs = (results, anchors, sums, total, hubs.rows, hubs.offsets, constants)

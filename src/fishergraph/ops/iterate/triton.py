@@ -105,7 +105,7 @@ def _em_pass(means, points, bias, members, start, stop, frame, inverse, S: const
 @triton.jit
 def _first_pass(points, alpha, members, start, stop, frame, S: constexpr):
     """The sums of the first iteration, whose responsibilities are given."""
-    features, _, anchors, origin = frame
+    features, anchors, origin = frame[0], frame[2], frame[3]
     tile, shifts = (features, 0), no_shift(S.P, S.KIND)
     sums, totals = pull(points, alpha, members, start, stop, tile, shifts, False, S)
     moved = ()
@@ -147,7 +147,7 @@ def _em_parts(parts, out, points, alpha, centre, bias, items, members, constants
     item = tl.program_id(0).to(tl.int64)
     start, stop, row = tl.load(part_first + item), tl.load(part_last + item), tl.load(part_row + item)
     frame = _frame(centre, S)
-    features, _, anchors, origin = frame
+    features, anchors, origin = frame[0], frame[2], frame[3]
     if FIRST:
         sums, totals = _first_pass(points, alpha, members, start, stop, frame, S)
     else:
@@ -239,7 +239,7 @@ def _em_repair(
     if tl.min(low, axis=0) >= 1e-30:
         return
     frame, members, inverse = _frame(centre, S), (indices, weights), 1 / tl.load(constants + 1)
-    features, _, anchors, origin = frame
+    features, anchors, origin = frame[0], frame[2], frame[3]
     for row in range(begin, tl.minimum(begin + ROWS, n_sets)):
         start, stop = tl.load(indptr + row), tl.load(indptr + row + 1)
         # Such a mass may have made the next one NaN, which is not small.

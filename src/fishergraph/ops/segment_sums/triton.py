@@ -93,7 +93,8 @@ def _pull_inner(
     PARTS: constexpr,
 ):
     """Σ_v t_vuj Q_vj over the sets v of one point, (anchor,)."""
-    (first, last, owner), (indices, weights) = items, members
+    first, last, owner = items
+    indices, weights = members
     item = tl.program_id(0).to(tl.int64)
     anchors = tl.program_id(1) * BLOCK_P + tl.arange(0, BLOCK_P)
     row = tl.load(owner + item) if PARTS else item

@@ -85,7 +85,7 @@ def test_the_mean_of_equal_points_is_that_point(device):
     points = points[:1].expand(9, -1).contiguous()
     means, _, _ = triton.attend(points.to(device), logs.to(device), sets.to(device), anchors.to(device))
     known = torch.where((torch.tensor(SIZES) > 0)[:, None, None], points[0], anchors.bfloat16())
-    # The interpreter cuts bits off where a card rounds.
+    # The interpreter cuts bits off where a GPU rounds.
     torch.testing.assert_close(means.cpu(), known, rtol=2**-7 if device == "cpu" else 0.0, atol=0.0)
 
 

@@ -1,4 +1,4 @@
-"""`em_means` on tensors at the door: what does not go together is named before a kernel is launched."""
+"""Validation of `em_means` on tensors: invalid combinations are named before a kernel is launched."""
 
 import logging
 import os
@@ -16,7 +16,7 @@ from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
 from fishergraph.ops.tensor_sets import TensorSets  # noqa: E402
 
 interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="needs TRITON_INTERPRET=1")
-on_card = pytest.mark.gpu
+on_gpu = pytest.mark.gpu
 HALVES = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 
 
@@ -163,8 +163,8 @@ except ValueError as error:
     [
         ("torch", "cpu"),
         pytest.param("triton", "cpu", marks=interpreted),
-        pytest.param("torch", "cuda", marks=on_card),
-        pytest.param("triton", "cuda", marks=on_card),
+        pytest.param("torch", "cuda", marks=on_gpu),
+        pytest.param("triton", "cuda", marks=on_gpu),
     ],
 )
 def test_storage_in_halves_agrees_with_float32(engine, device, n_em_iter, dtype, monkeypatch):
