@@ -58,7 +58,7 @@ class Readout(Component):
         Number of mixture components.
     reading : {"counts", "weights", "means", "both"}, default="counts"
         "counts" is log(1 + mass_j) of every component, a soft histogram: with hard assignments that of Weisfeiler and
-        Lehman's colours. "weights" is √(mass_j / Σ_l mass_l), in which the Fisher metric of the mixture's weights is the
+        Lehman's colours. "weights" is √(mass_j / Σ_l mass_l), for which the Fisher metric of the weights is the
         Euclidean one. "means" is φ of the components' means (`dim` columns per component), "both" these and the counts.
     family : str or component, default=GaussianMixture(sharpness=0.1)
         The manifold; see `FisherEmbedding`.
