@@ -11,7 +11,7 @@ demo: $(VENV)/installed-demo  ## embed the bundled Cora graph, score it, draw it
 	$(BIN)/fishergraph demo
 
 test: $(VENV)/installed-test  ## all tests
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # The rules, the reference, the contracts of the engines, the properties, and one path through an estimator and a layer.
 CHECK := tests/test_architecture.py tests/test_docstrings.py tests/test_path.py tests/test_errors.py \
@@ -20,7 +20,7 @@ CHECK := tests/test_architecture.py tests/test_docstrings.py tests/test_path.py 
          tests/estimators/test_node.py tests/nn/test_conv.py
 
 check: $(VENV)/installed-test  ## some tests, in a minute
-	$(BIN)/python -m pytest -n auto $(CHECK)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(CHECK)
 
 lint: $(VENV)/installed-test  ## style and types
 	$(BIN)/ruff check .

@@ -17,13 +17,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 try:
     import torch
 except ImportError:
-    CARD = False
+    GPU = False
 else:
-    CARD = torch.cuda.is_available()
+    GPU = torch.cuda.is_available()
     # Small tensors gain nothing from threads, and wait long for them where tests run side by side.
     torch.set_num_threads(1)
 
-if not CARD:  # the Triton kernels run under their interpreter
+if not GPU:  # the Triton kernels run under their interpreter
     os.environ.setdefault("TRITON_INTERPRET", "1")
     with contextlib.suppress(ImportError):  # no triton, or one that is built otherwise
         from quick_interpreter import quicken
@@ -33,7 +33,7 @@ if not CARD:  # the Triton kernels run under their interpreter
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if not CARD and item.get_closest_marker("gpu"):
+        if not GPU and item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
 
 

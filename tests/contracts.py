@@ -296,6 +296,7 @@ class EMContract:
         assert_allclose(got.means, known_means, rtol=0, atol=2000 * eps)
         assert_allclose(got.mass, known_mass, rtol=2000 * eps)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("n_em_iter", [1, 2])
     @pytest.mark.parametrize("weighted", [False, True])
     def test_a_long_multiset_in_float32(self, weighted, n_em_iter):

@@ -67,7 +67,7 @@ class Case:
         )
 
     def gradients(self, engine, names=LEAVES):
-        """{"means", "mass", and the gradient of every leaf of ⟨means, grad_means⟩ + ⟨mass, grad_mass⟩}."""
+        """{"means", "mass", and the gradient of every input of ⟨means, grad_means⟩ + ⟨mass, grad_mass⟩}."""
         leaves = self.leaves(names)
         means, mass = self.means(engine, **leaves)
         outputs = [(t, g) for t, g in ((means, self.grad_means), (mass, self.grad_mass)) if g is not None]

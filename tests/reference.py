@@ -403,11 +403,11 @@ def walk_means(points, sets, teleport, n_steps):
     a_vu / Σ_u a_vu; where a set has no weight the walk is lost.
     """
     points, n = np.asarray(points, dtype=np.float64), len(sets)
-    move, heard = np.zeros((n, n)), np.zeros(n)
+    move, received = np.zeros((n, n)), np.zeros(n)
     for v, members in enumerate(sets):
         total = math.fsum(a for _, a in members)
         for u, a in members:
-            heard[u] += a
+            received[u] += a
             if total > 0:
                 move[v, u] += a / total
     ends, under_way = np.zeros((n, n)), np.eye(n)
@@ -415,8 +415,8 @@ def walk_means(points, sets, teleport, n_steps):
         ends += teleport * under_way
         under_way = (1 - teleport) * under_way @ move
     ends += under_way
-    usual = math.fsum(heard) / max(np.count_nonzero(heard), 1) or 1.0
-    weights = np.array([(total or usual) ** -0.5 for total in heard])
+    usual = math.fsum(received) / max(np.count_nonzero(received), 1) or 1.0
+    weights = np.array([(total or usual) ** -0.5 for total in received])
     means = np.zeros(points.shape)
     for v in range(n):
         shares = ends[v] * weights

@@ -110,7 +110,7 @@ def test_a_matrix_that_is_wide_by_declaration_alone(tmp_path, reader):
     assert READERS["graph"](npz(tmp_path / "g.npz", **wide(2**20))).n_features == 2**20  # as HashingVectorizer has
 
 
-def test_sparse_rows_that_no_memory_holds_are_told(tmp_path):
+def test_sparse_rows_that_no_memory_holds_are_an_error(tmp_path):
     X = sp.csr_array((np.ones(3, np.float32), np.arange(3), np.arange(4)), shape=(3, 10**13))
     with pytest.raises(MemoryError, match=r"features need .* GB"):
         FisherEmbedding().fit(X, graph=sp.csr_array(np.eye(3)))

@@ -143,7 +143,7 @@ NOT_NUMBERS = {
     "complex, sparse": (sp.csr_array(X.astype(complex)), "Complex data not supported"),
     "masked": (np.ma.masked_array(X, mask=X > 1), "must have no masked entries"),
 }
-DOORS = {
+FUNCTIONS = {
     "FisherEmbedding": lambda bad: small().fit(bad),
     "FisherSetEmbedding": lambda bad: small_sets().fit(bad if sp.issparse(bad) else [bad, bad]),
     "LogisticProbe": lambda bad: LogisticProbe().fit(bad, np.arange(12) % 2, np.arange(6), np.arange(6, 9)),
@@ -158,18 +158,18 @@ DOORS = {
 
 
 @pytest.mark.parametrize("name", NOT_NUMBERS)
-@pytest.mark.parametrize("door", DOORS)
-def test_what_is_not_a_number_is_refused_everywhere(door, name):
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_what_is_not_a_number_is_refused_everywhere(function, name):
     bad, words = NOT_NUMBERS[name]
     with pytest.raises((ValueError, TypeError), match=f"{words}|dense|a set must hold numbers"):
-        DOORS[door](bad)
+        FUNCTIONS[function](bad)
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_a_mask_that_hides_nothing_passes(door):
-    if door in ("em_means, anchors", "fisher_embedding"):
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_mask_that_hides_nothing_passes(function):
+    if function in ("em_means, anchors", "fisher_embedding"):
         return  # of other shapes
-    DOORS[door](np.ma.masked_array(X, mask=np.zeros(X.shape, bool)))
+    FUNCTIONS[function](np.ma.masked_array(X, mask=np.zeros(X.shape, bool)))
 
 
 def test_masked_weights_and_labels_are_refused():
@@ -192,7 +192,7 @@ def test_masked_weights_and_labels_are_refused():
 @pytest.mark.parametrize(
     "bad", [[[1, 2], [3]], [["a", "b"]], [[{}]], object(), {"a": 1}], ids=lambda bad: type(bad).__name__
 )
-def test_what_is_no_array_is_one_sentence(bad):
+def test_objects_that_are_not_arrays_are_one_sentence(bad):
     with pytest.raises((ValueError, TypeError), match=r"X must (have rows|hold numbers)"):
         small().fit(bad)
 

@@ -1,4 +1,4 @@
-"""Bad input at the estimator's door: one clear sentence each; odd input works and is never NaN."""
+"""Bad input of estimators: each error is one clear sentence; odd input works and is never NaN."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_an_endpoint_out_of_range(node):
 
 
 @pytest.mark.parametrize("features", [np.float64(1), np.ones(3), 5, "x", []], ids=str)
-def test_what_is_no_matrix_beside_edges(features):
+def test_features_that_are_not_a_matrix(features):
     words = r"Expected 2D array|at least one array or dtype|got the text 'x'; read the file"
     with pytest.raises((ValueError, TypeError), match=words):
         small().fit(features, graph=np.array([[0, 1], [1, 2]]))
@@ -81,7 +81,7 @@ def compressed(indices, indptr, shape=(8, 8)):
     return sp.csr_array((np.ones(len(indices)), np.array(indices), np.array(indptr)), shape=shape)
 
 
-DOORS = {
+FUNCTIONS = {
     "sets": lambda bad: FisherSetEmbedding().fit((bad, np.array([0, 3, 8]))),
     "graphs": lambda bad: FisherGraphEmbedding().fit([(bad, nx.path_graph(8))] * 2),
     "probe": lambda bad: LogisticProbe().fit(bad, np.arange(8) % 2, [0, 1, 2, 3], [4, 5]),
@@ -90,10 +90,10 @@ DOORS = {
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_every_door_looks_at_compressed_rows(door):
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_function_validates_compressed_rows(function):
     with pytest.raises(ValueError, match="indices"):
-        DOORS[door](compressed([0, 1, 2, 3, 4, 5, 6, 2**30], range(9)))
+        FUNCTIONS[function](compressed([0, 1, 2, 3, 4, 5, 6, 2**30], range(9)))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_compressed_rows_that_point_outside(indices, indptr, words):
 
 
 @pytest.mark.parametrize(("weight", "name"), [(-1.0, "-1"), (np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])
-def test_a_weight_that_is_none(weight, name):
+def test_a_weight_that_is_not_valid(weight, name):
     bad = A.copy()
     bad.data[3] = weight
     words = rf"{name} on edge \(3, 4\)"
@@ -139,7 +139,7 @@ def test_a_weight_beyond_the_features_precision():
                 assert np.isfinite(
                     small(multiset__weights=weights, multiset=multiset).fit_transform(X, graph=A * scale)
                 ).all()
-            assert np.isfinite(small(multiset__weights=weights).fit_transform(X.astype(float), graph=A * 1e290)).all()
+        assert np.isfinite(small(multiset__weights=weights).fit_transform(X.astype(float), graph=A * 1e290)).all()
 
 
 @pytest.mark.parametrize("n", [7, 9])
@@ -160,7 +160,7 @@ def test_a_matrix_that_is_not_square():
     refused("square", graph=sp.csr_array((8, 7)))
 
 
-def test_what_is_no_graph():
+def test_objects_that_are_not_graphs():
     refused("SciPy", graph="cora", error=TypeError)
     refused("edge_index", graph=A.toarray())
     refused("float64", graph=np.array([[0.0], [1.0]]), error=TypeError)
@@ -171,7 +171,7 @@ def test_what_is_no_graph():
 
 @pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csc_array, pd.DataFrame])
-def test_a_feature_that_is_no_number(value, name, kind):
+def test_a_feature_that_is_not_finite(value, name, kind):
     bad = X.copy()
     bad[[4, 6], [2, 0]] = value
     refused(f"{name} in row 4", features=kind(bad))
@@ -228,7 +228,7 @@ TABLE = pd.DataFrame({"source": [0, 1], "target": [2, 3]})
 @pytest.mark.parametrize(
     "graph", [A, as_graph(A), INDEX, (INDEX, np.ones(3)), INDEX.tolist(), TABLE, nx.path_graph(8)], ids=type
 )
-def test_a_graph_in_the_place_of_y(graph):
+def test_a_graph_instead_of_y(graph):
     for call in (small().fit, small().fit_transform):
         with pytest.raises(TypeError, match="labels"):
             call(X, graph)
@@ -251,7 +251,7 @@ def test_extreme_features_without_normalisation():
                 features=kind(X * np.float32(scale)),
                 normalize=False,
             )
-    Z = small(normalize=False).fit_transform(X.astype(np.float64) * 1e20, graph=A)  # float64 has room for it
+    Z = small(normalize=False).fit_transform(X.astype(np.float64) * 1e20, graph=A)  # float64 can represent it
     assert np.isfinite(Z).all()
 
 
@@ -385,7 +385,7 @@ def test_constant_features(value, sparse, normalize, rule):
     assert Z[:, 0].any() == (value != 0)
 
 
-def test_too_few_distinct_points_are_said_and_used():
+def test_too_few_distinct_points_warn_and_are_used():
     few = np.eye(3)[np.arange(8) % 2]
     model = small(n_layers=1, n_anchors=4, dim=6)
     Z, messages = quiet(model, few, sp.csr_array((8, 8)))

@@ -121,7 +121,7 @@ def test_the_complexity_is_tight_to_the_root_of_two(kind):
         ({"chosen": 1}, "chosen"),
     ],
 )
-def test_what_is_no_sample(changes, message):
+def test_samples_that_are_not_valid(changes, message):
     given = {"scores": [1.0, 2.0, 3.0], "y": [1, -1, 1], "norm": 1.0, "diagonal": [1.0, 1.0, 1.0]}
     with pytest.raises(ValueError, match=message) as error:
         margin_bound(**{**given, **changes})
@@ -155,7 +155,7 @@ def test_the_constant_of_the_mixture_is_its_root():
 
 
 @pytest.mark.parametrize("anchors", [np.zeros(4), np.zeros((0, 3)), np.full((2, 2), np.nan)])
-def test_what_are_no_anchors(anchors):
+def test_anchors_that_are_not_valid(anchors):
     for call in (lipschitz_constant, lambda points: set_lipschitz_constant(points, variance=1.0, radius=1.0)):
         with pytest.raises(ValueError, match="anchors must"):
             call(anchors)

@@ -100,7 +100,7 @@ def test_nested_options():
     assert changed.family == DiagonalMixture(power=0.5)
 
 
-def test_an_option_of_what_is_no_component():
+def test_an_option_of_something_other_than_a_component():
     with pytest.raises(InputError, match="kernel") as error:
         Readout().set_params(kernel__bandwidth=1.0)
     assert error.value.parameter == "kernel"

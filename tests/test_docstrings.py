@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Iterator
 from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from fishergraph._component import Component
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 validation = pytest.importorskip("numpydoc.validate")
+
+ROOT = str(Path(fishergraph.__file__).parent)
 
 # numpydoc's names of its checks. Four are left out: ES01, as many objects need no second paragraph; GL02, as one-line
 # docstrings end in their line; GL09, as nothing is deprecated; SS05, which takes plural nouns for verbs.
@@ -55,7 +58,9 @@ def public_methods(name: str, kind: type) -> Iterator[str]:
         function = getattr(value, "__func__", value)
         # A method without a docstring has that of the class it overrides.
         inherits = inspect.isfunction(function) and not function.__doc__ and inspect.getdoc(function) is not None
-        documented = inspect.isfunction(function) or isinstance(function, (property, cached_property))
+        # PyTorch Geometric writes methods into temporary files.
+        ours = inspect.isfunction(function) and inspect.unwrap(function).__code__.co_filename.startswith(ROOT)
+        documented = ours or isinstance(function, (property, cached_property))
         if owner.__module__.startswith("fishergraph") and documented and not inherits:
             yield f"{name}.{attribute}"
 
@@ -83,7 +88,9 @@ OBJECTS = public_objects()
 @pytest.mark.parametrize("name", OBJECTS)
 def test_numpydoc_finds_nothing_wrong(name):
     kind = OBJECTS[name]
-    wrong = failures(name, OBJECT)
+    # Options of components are keywords, and those that several components share are documented together.
+    component = inspect.isclass(kind) and issubclass(kind, Component)
+    wrong = failures(name, OBJECT - {"PR03"} if component else OBJECT)
     if inspect.isclass(kind):
         for method in public_methods(name, kind):
             wrong += failures(method, checks_of_method(kind, method.rpartition(".")[2]))

@@ -70,7 +70,7 @@ KINDS = {
 @posix
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("check", [check_regular, check_readable])
-def test_what_is_no_file_is_refused_without_being_opened(tmp_path, kind, check):
+def test_pipes_and_the_like_are_refused_without_being_opened(tmp_path, kind, check):
     error, pattern = KINDS[kind]
     path = make(kind, tmp_path)
     with pytest.raises(error, match=pattern) as caught:
@@ -99,7 +99,7 @@ def test_a_sound_file_and_an_empty_one(tmp_path):
 
 @posix
 @pytest.mark.parametrize("kind", ["pipe", "socket", "device", "folder"])
-def test_an_output_never_replaces_what_is_no_file(tmp_path, kind):
+def test_an_output_never_replaces_a_pipe_or_the_like(tmp_path, kind):
     path = make(kind, tmp_path)
     with pytest.raises(OSError, match="the output"):
         check_folder(path)
@@ -116,8 +116,8 @@ from fishergraph.io import tables
 from fishergraph.cli.data_pages import show_list
 from fishergraph.datasets import formats, npz, planetoid, reddit, shchur, table_pair, tu
 from fishergraph.io.archives import Members
-from fishergraph.lab.experiments.rows import append_rows, read_rows, run_cells
-from fishergraph.plots.training import _training_rows
+from fishergraph.lab.rows import append_rows, read_rows, run_cells
+from fishergraph.plots import _training_rows
 
 def attempt(name, read, file, pattern="a pipe"):
     path = folder / file
@@ -362,7 +362,7 @@ def test_errors_of_the_system_name_the_file(tmp_path):
     assert names(tmp_path) == []
 
 
-def _with_little_room(folder: Path, write, answers) -> None:
+def _with_little_space(folder: Path, write, answers) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
     try:
         write(folder)
@@ -435,7 +435,7 @@ def test_a_full_disk_names_the_file_and_leaves_nothing(tmp_path, write):
     """Files may have 20,000 bytes, in a process of its own, which is how a full disk looks to a writer."""
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
-    process = context.Process(target=_with_little_room, args=(tmp_path, write, answers))
+    process = context.Process(target=_with_little_space, args=(tmp_path, write, answers))
     process.start()
     message, left = answers.get(timeout=60)
     process.join()

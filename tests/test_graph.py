@@ -1,4 +1,4 @@
-"""The door for graphs: every kind of object gives the same rows, and bad ones are named."""
+"""Conversion of graphs: every kind of object gives the same rows, and errors name the bad ones."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("graphs", "sentence"), BAD, ids=range(len(BAD)))
-def test_bad_lists_are_told_in_one_sentence(graphs, sentence):
+def test_bad_lists_are_one_sentence(graphs, sentence):
     with pytest.raises((ValueError, TypeError), match=sentence):
         as_graphs(graphs)
 
@@ -204,7 +204,7 @@ def test_a_number_at_every_node_is_one_feature():
 @pytest.mark.parametrize(
     ("values", "node"), [(["a", "b"], 0), ([[1, 2], [1]], 1), ([[1, 2], [1, [2, 3]]], 1), ([1.0, "b"], 1)]
 )
-def test_an_attribute_that_is_no_vector_is_named_by_graph_and_node(values, node):
+def test_an_attribute_that_is_not_a_vector_is_named_by_graph_and_node(values, node):
     with pytest.raises(ValueError, match=rf"graph 1.* at node {node} "):
         as_graphs([with_attribute([1.0, 2.0]), with_attribute(values)])
 

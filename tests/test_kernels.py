@@ -168,7 +168,7 @@ def test_a_table_as_scikit_learns_output_changes_nothing(container):
     np.testing.assert_array_equal(set_kernel(SETS[:20], embedding=model.set_output(transform=container)), K)
 
 
-def test_what_belongs_to_no_argument_is_told():
+def test_what_belongs_to_no_argument_is_an_error():
     with pytest.raises(ValueError, match="other_weights"):
         set_kernel(SETS[:5], other_weights=[np.ones(6)] * 5)
     with pytest.raises(TypeError, match="FisherSetEmbedding"):

@@ -56,7 +56,7 @@ def test_results_come_in_block_order(n_jobs):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
-def test_progress_is_told_to_the_callers_thread_and_counts_every_block(n_jobs):
+def test_progress_runs_in_the_callers_thread_and_counts_every_block(n_jobs):
     told = []
     map_blocks(
         lambda _: time.sleep(0.002),

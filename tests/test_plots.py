@@ -70,7 +70,7 @@ def test_equal_input_gives_equal_bytes(tmp_path):
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
-def test_axes_of_ones_own():
+def test_axes_of_the_caller():
     figure = Figure()
     left, right = figure.subplots(1, 2)
     assert scatter(np.eye(2), [0, 1], ax=right) is figure
@@ -111,7 +111,7 @@ def test_bad_input(coordinates, labels, more, pattern, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_is_not_there_is_found_first(tmp_path):
+def test_a_missing_folder_is_an_error_before_the_work(tmp_path):
     with pytest.raises(FileNotFoundError, match="absent"):
         scatter(np.eye(2), [0, 1], path=tmp_path / "absent" / "z.png")
 
@@ -160,6 +160,6 @@ def test_the_curves_of_a_log(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("rows", [[], [{"epoch": 1}], [3]])
-def test_rows_that_are_no_training(rows):
+def test_rows_that_are_not_of_a_training(rows):
     with pytest.raises(ValueError, match="train_accuracy"):
         training_curves(rows)

@@ -70,7 +70,7 @@ def test_log_mixture_with_given_weights(sample):
     assert_allclose(values, np.log(density), rtol=1e-12)
 
 
-def test_arrays_in_the_place_of_loops_change_nothing(sample):
+def test_arrays_instead_of_loops_change_nothing(sample):
     points, anchors, variance = sample
     joint = np.array([ref.log_joint(x, anchors, variance) for x in points])
     mixture = np.array([ref.log_mixture(x, anchors, variance) for x in points])

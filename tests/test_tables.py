@@ -126,7 +126,7 @@ def test_a_zero_that_leads_is_found_wherever_the_text_is_cut(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("nothing", ["", "NA", "nan"])
-def test_a_number_that_is_missing_is_no_name(tmp_path, nothing):
+def test_a_missing_number_is_not_a_name(tmp_path, nothing):
     with pytest.raises(ValueError, match=r"column 'target'.*row 1"):
         as_graph(read_edges(put(tmp_path, "e.csv", f"source,target\n1,2\n2,{nothing}\n")))
 
@@ -310,7 +310,7 @@ def test_ids_alone_give_no_features(tmp_path):
     assert names == []
 
 
-def test_a_pandas_index_is_no_feature(tmp_path):
+def test_a_pandas_index_is_not_a_feature(tmp_path):
     path = tmp_path / "n.parquet"
     pd.DataFrame({"id": [1, 2], "a": [True, False]}, index=[5, 9]).to_parquet(path)
     _, X, names = read_nodes(path)
@@ -593,7 +593,7 @@ def test_embeddings_of_other_types(tmp_path, suffix, dtype):
     np.testing.assert_array_equal(read_nodes(tmp_path / f"z{suffix}")[1], Z.astype(np.float32))
 
 
-def test_words_in_quotes_are_no_missing_values(tmp_path):
+def test_words_in_quotes_are_not_missing_values(tmp_path):
     path = put(tmp_path, "n.csv", 'id,label,x\n1,"NA",0\n2,NA,0\n3,"null",0\n4,"",0\n5, NA ,0\n')
     with pytest.warns(FishergraphWarning, match="'NA'"):
         assert read_columns(path, ["label"]) == [["NA", None, "null", None, None]]

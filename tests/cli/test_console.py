@@ -116,8 +116,8 @@ def test_a_full_disk_names_the_log_and_the_rows(tmp_path):
     full = f"error: '{path}' could not be written (No space left on device)"
 
     def log() -> None:
-        with open_log(path, []) as rows:
-            rows.write({"epoch": 1})
+        with open_log(path, []) as write:
+            write({"epoch": 1})
 
     assert said(log).startswith(full)
     row = {"study": "a", "parameters": {}, "seed": 0, "values": {}}

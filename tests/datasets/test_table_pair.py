@@ -54,7 +54,7 @@ def test_both_tables_or_neither(tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
         return write(columns, rows, X, names)
 
-    monkeypatch.setattr(table_pair, "_block", fill_the_disk)
+    monkeypatch.setattr(arrow, "_block", fill_the_disk)
     with pytest.raises(OSError, match="No space"):
         write_tables(small(y=np.array([0, 0, 0])), tmp_path / "g.csv")
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -205,7 +205,7 @@ def test_an_empty_cluster_is_restarted_at_a_badly_served_point():
 
 @pytest.mark.parametrize("spherical", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_many_clusters_of_long_vectors_are_told_apart_in_a_projection(monkeypatch, spherical, sparse):
+def test_many_clusters_of_long_vectors_are_separated_in_a_projection(monkeypatch, spherical, sparse):
     """The projected run finds centres as good as the full one; they are averages of the vectors themselves."""
     import fishergraph.em.kmeans as module
 

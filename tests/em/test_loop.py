@@ -96,7 +96,7 @@ def test_sets_without_members_give_the_anchors():
     assert_allclose(got.means[1], np.repeat(problem.points[:1], 4, axis=0))
 
 
-def test_a_graph_is_no_multisets():
+def test_a_graph_in_place_of_multisets():
     matrix = sp.csr_array(np.eye(4, k=1))
     with pytest.raises(TypeError, match="csr_array"):
         em_means(np.eye(4), matrix, np.eye(4)[:2])

@@ -98,7 +98,7 @@ def test_other_output_is_as_before():
 # --- a graph in the fit, and none later ------------------------------------------------------------------
 
 
-def test_a_graph_is_asked_for_as_in_the_fit(tmp_path):
+def test_a_graph_is_required_if_the_fit_had_one(tmp_path):
     X, graph = FRAME.to_numpy(), as_graph(CLUB)
     model = small().fit(X, graph=graph)
     model.save(tmp_path / "model.safetensors")
@@ -175,7 +175,7 @@ def test_two_graphs_or_nothing():
 
 
 @pytest.mark.parametrize("table", [EDGES, EDGES[["source", "target"]], pl.DataFrame(EDGES.to_dict("list"))], ids=repr)
-def test_an_edge_table_in_the_place_of_X(table):
+def test_an_edge_table_instead_of_X(table):
     with pytest.raises(TypeError, match="edge table"):
         small().fit_transform(table)
     assert small().fit_transform(graph=table).shape == (34, 18)
@@ -215,7 +215,7 @@ def test_a_table_of_edges_and_a_last_row_without():
 
 
 @pytest.mark.parametrize("dense", [False, True])
-def test_an_adjacency_matrix_in_the_place_of_X(dense):
+def test_an_adjacency_matrix_instead_of_X(dense):
     A = nx.to_scipy_sparse_array(nx.karate_club_graph())
     A = A.toarray() if dense else A
     with pytest.warns(UserWarning, match="square") as said:
@@ -226,7 +226,7 @@ def test_an_adjacency_matrix_in_the_place_of_X(dense):
 
 
 @NOTHING_SAID
-def test_square_features_are_no_adjacency():
+def test_square_features_are_not_an_adjacency():
     square = RNG.normal(size=(20, 20))
     for X in (square, square @ square.T, np.eye(20)):
         small().fit(X)
@@ -245,7 +245,7 @@ def carrying() -> nx.Graph:
     return graph
 
 
-def test_numbers_of_networkx_nodes_are_told_and_the_call_uses_them():
+def test_an_error_names_the_numbers_of_networkx_nodes():
     graph = carrying()
     with pytest.warns(UserWarning, match="'age', 'income'") as said:
         small().fit(graph=graph)
@@ -277,7 +277,7 @@ def test_numbers_of_igraph_vertices():
 
 
 @pytest.mark.filterwarnings("error:the nodes")
-def test_nothing_is_said_where_nothing_is_lost():
+def test_no_warning_if_nothing_is_lost():
     graph = carrying()
     small().fit(pd.DataFrame.from_dict(dict(graph.nodes(data=True)), orient="index")[["age", "income"]], graph=graph)
     small().fit(graph=CLUB)  # its nodes have texts
@@ -425,7 +425,7 @@ def test_weights_under_another_name():
     ],
     ids=["dict", "set", "zip", "path"],
 )
-def test_what_is_no_graph(wrong, words):
+def test_objects_that_are_not_graphs(wrong, words):
     with pytest.raises(TypeError, match=words):
         small().fit(graph=wrong)
 

@@ -127,10 +127,10 @@ def test_widths_weights_and_unit_blocks():
     assert mapped.get_feature_names_out()[-1] == "psi2_4"
 
 
-# --- what is the same, and what is told apart -------------------------------------------------------------
+# --- what is the same, and what differs -------------------------------------------------------------
 
 
-def test_a_graph_has_its_row_in_any_company_and_order():
+def test_a_graph_has_its_row_among_any_others_and_in_any_order():
     model = small().fit(LIST)
     Z = model.transform(LIST)
     np.testing.assert_allclose(model.transform([LIST[7]]), Z[[7]], atol=3e-5)
@@ -164,7 +164,7 @@ def test_counts_enter_tuples_as_they_are():
     assert trials[0] == pytest.approx(trials[1])
 
 
-def test_two_copies_of_a_graph_are_told_from_one_by_counts_alone():
+def test_two_copies_of_a_graph_differ_from_one_by_counts_alone():
     twice = [nx.disjoint_union(graph, graph) for graph in LIST]
     counts, weights = (small(readout__reading=readout).fit(LIST) for readout in ("counts", "weights"))
     assert np.abs(counts.transform(LIST) - counts.transform(twice)).max() > 0.1
@@ -231,7 +231,7 @@ def test_cross_validation_of_a_pipeline(graphs):
     assert cross_val_score(pipeline, given, y, cv=4).mean() > 0.9
 
 
-def test_progress_is_told_and_nothing_warns():
+def test_progress_is_reported_and_nothing_warns():
     titles = []
 
     class Bar:
@@ -282,7 +282,7 @@ def test_an_unseen_tag_has_no_direction_and_is_none():
     assert np.isfinite(model.transform([strange])).all()
 
 
-def test_core_numbers_enter_where_they_are_asked_for():
+def test_core_numbers_are_inputs_on_request():
     clique_with_tail = nx.disjoint_union(nx.complete_graph(4), nx.empty_graph(2))
     clique_with_tail.add_edges_from([(3, 4), (4, 4)])  # a tail with a self-loop, and a node alone
     model = small(nodes__n_layers=0, inputs=("cores",)).fit([clique_with_tail])
@@ -398,7 +398,7 @@ def test_features_far_outside_the_scale_of_fit(scale, sentence):
     assert np.isfinite(model.transform([(1e9 * X, edges) for X, edges in FEATURES])).all()
 
 
-def test_features_beyond_float32_are_told_by_fit():
+def test_features_beyond_float32_are_an_error_of_fit():
     with pytest.raises(ValueError, match="graph 2"):
         small().fit([*FEATURES[:2], (1e39 * FEATURES[2][0], EDGES)])
 

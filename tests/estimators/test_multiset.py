@@ -326,7 +326,7 @@ def test_phi_exists_by_blocks_where_there_is_a_kernel_map(monkeypatch):
     assert max(shape[0] for shape in shapes) == 375  # four blocks of at most 512
 
 
-# --- sets that are none ---------------------------------------------------------------------------------
+# --- sets that are not valid ---------------------------------------------------------------------------------
 
 
 def one_sentence(error) -> str:
@@ -396,7 +396,7 @@ def test_counts_are_read_as_they_are():
         ([], "empty"),
     ],
 )
-def test_sets_that_are_none(sets, message):
+def test_sets_that_are_not_valid(sets, message):
     with pytest.raises(ValueError, match=message) as error:
         small().fit(sets)
     one_sentence(error)
@@ -438,7 +438,7 @@ def test_other_features_than_fitted():
         (["heavy"] * 49, "list"),
     ],
 )
-def test_weights_that_are_none(weights, message):
+def test_weights_that_are_not_valid(weights, message):
     with pytest.raises((ValueError, TypeError), match=message) as error:
         small().fit(SETS, weights=weights)
     one_sentence(error)
@@ -500,7 +500,7 @@ def test_sets_may_be_gone_through_once():
         np.testing.assert_array_equal(small().fit_transform(given), expected)
 
 
-def test_dictionaries_and_groups_are_told_what_to_pass():
+def test_errors_of_dictionaries_and_groups_say_what_to_pass():
     table = pd.DataFrame(POINTS, columns=list("abc")).assign(k=np.repeat(range(6), np.diff(INDPTR)))
     for given in (dict(enumerate(SETS)), table.groupby("k"), list(table.groupby("k")), list(table.groupby(["k"]))):
         with pytest.raises(TypeError, match="groupby") as error:

@@ -21,7 +21,7 @@ N = 60
 
 
 def small(**changes) -> FisherEmbedding:
-    """A small model whose layers stand on ψ_0; `test_walks.py` has those that stand on walked features."""
+    """A small model whose layers use ψ_0; `test_walks.py` has those that use smoothed features."""
     given = {"n_layers": 2, "n_anchors": 3, "dim": 6, "walk": None, "random_state": 0, **changes}
     return node_model(**given)
 
@@ -488,7 +488,7 @@ def test_tensors_and_edges_without_the_last_nodes(X):
 @pytest.mark.filterwarnings("ignore:asked for:UserWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("changes", [{}, {"multiset__weights": "symmetric"}, {"n_anchors": 1}], ids=str)
-def test_what_rounding_leaves_of_a_zero_is_no_direction(A, dtype, changes):
+def test_rounding_errors_of_a_zero_are_not_a_direction(A, dtype, changes):
     """All rows point one way, so φ is zero; its last bits, made as long as one, would be what later layers see."""
     rows = np.outer(np.arange(1, N + 1), [1.0, 2.0, 3.0]).astype(dtype)
     model = small(n_layers=3, **changes)

@@ -137,15 +137,15 @@ def test_costs_that_are_wrong_still_end_at_the_end():
     watch.check()
 
 
-def test_blocks_inside_blocks_are_not_heard_twice():
-    heard = []
+def test_blocks_inside_blocks_are_not_received_twice():
+    received = []
 
     def block(rows):
         return map_blocks(lambda inner: inner, row_blocks(10, 2))
 
-    with progress_to(heard.append):
+    with progress_to(received.append):
         map_blocks(block, row_blocks(40, 10), n_jobs=2)
-    assert sum(heard) == pytest.approx(1)
+    assert sum(received) == pytest.approx(1)
     assert progress_steps(1.0, 3) is None
 
 

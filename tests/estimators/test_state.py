@@ -218,7 +218,7 @@ def test_a_component_that_does_not_fit(saved, name, component):
     refused(saved, "file|model")
 
 
-def test_what_is_no_value_becomes_the_default(tmp_path):
+def test_invalid_values_become_the_default(tmp_path):
     class Bar:
         def __init__(self, title, steps): ...
         def __enter__(self):
@@ -512,13 +512,13 @@ def test_a_variance_that_is_impossible(saved, variance):
 
 
 @pytest.mark.parametrize("model", ["[" * 100_000, "3", "null", "9" * 10_000, '{"class": ' * 5000, "{}"])
-def test_a_header_that_is_no_object(saved, model):
+def test_a_header_that_is_not_an_object(saved, model):
     rewrite(saved, model=model)
     refused(saved, "model file")
 
 
 @pytest.mark.parametrize("version", ["9" * 5000, "²", "-1", ""])
-def test_a_version_that_is_no_number(saved, version):
+def test_a_version_that_is_not_a_number(saved, version):
     rewrite(saved, format_version=version)
     refused(saved, "another program")
 

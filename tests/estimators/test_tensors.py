@@ -1,4 +1,4 @@
-"""FisherEmbedding on torch tensors: the lines of the NumPy path, on another kind of array and on a card."""
+"""FisherEmbedding on torch tensors: the lines of the NumPy path, on tensors and on a GPU."""
 
 from __future__ import annotations
 
@@ -405,7 +405,7 @@ def test_unknown_devices_are_refused(X, device):
     refused("device .*" + re.escape(repr(device)), X, device=device)
 
 
-def test_a_card_that_is_missing_is_said_to_be(X, monkeypatch):
+def test_a_missing_gpu_is_an_error(X, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     refused("no CUDA device", X, RuntimeError, device="cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
@@ -413,7 +413,7 @@ def test_a_card_that_is_missing_is_said_to_be(X, monkeypatch):
     refused("'cuda:2'", X, device="cuda:2")
 
 
-def test_a_torch_that_is_missing_is_asked_for(X, monkeypatch):
+def test_a_missing_torch_is_an_error(X, monkeypatch):
     import importlib
 
     real = importlib.import_module
@@ -427,7 +427,7 @@ def test_a_torch_that_is_missing_is_asked_for(X, monkeypatch):
     refused(r"fishergraph\[gpu\]", X, ImportError, device="cuda")
 
 
-def test_precisions_belong_to_cards(X):
+def test_precisions_belong_to_gpus(X):
     for value, words in (("tf32", "CPU"), ("fp16", "'float32', 'tf32', 'bf16'")):
         with pytest.raises(InputError, match=words) as error:
             small(device__precision=value).fit(X)
@@ -462,7 +462,7 @@ def test_points_kept_in_bf16_are_near(X, A, variant, monkeypatch):
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize(("precision", "tol"), [("float32", 1e-4), ("tf32", 0.05), ("bf16", 0.1)])
-def test_precisions_on_a_card(precision, tol):
+def test_precisions_on_a_gpu(precision, tol):
     data = load_graph("cora")
     model = FisherEmbedding(random_state=0).fit(data.X, graph=data.graph)
     expected = model.transform(data.X, graph=data.graph)

@@ -1,4 +1,4 @@
-"""Walked features: what they are, where they are left out, and that they keep the house rules."""
+"""PageRank-smoothed features: their values, when they are left out, and that they follow the rules of all stages."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def path(n: int) -> sp.csr_array:
 
 @pytest.mark.parametrize("teleport", [0.1, 0.5])
 @pytest.mark.parametrize("normalize", [True, False])
-def test_the_block_is_the_map_of_walked_rows(X, A, teleport, normalize):
+def test_the_block_is_the_map_of_smoothed_rows(X, A, teleport, normalize):
     """Nyström(unit(μ_v − w)) with μ of the reference, w their mean, the landmarks those that were learned."""
     model = small(walk=teleport, normalize=normalize)
     Z = model.fit_transform(X, graph=A)
     rows = np.array([ref.unit(x) for x in X]) if normalize else X
-    walked = ref.walk_means(rows, members_of(neighbourhoods(as_graph(A))), teleport, Walk(teleport).n_steps)
+    smoothed = ref.walk_means(rows, members_of(neighbourhoods(as_graph(A))), teleport, Walk(teleport).n_steps)
     layer = model.stack_.walk_map
-    assert_allclose(layer.centre, walked.mean(axis=0, keepdims=True), atol=1e-12)
-    phi = walked - walked.mean(axis=0)
+    assert_allclose(layer.centre, smoothed.mean(axis=0, keepdims=True), atol=1e-12)
+    phi = smoothed - smoothed.mean(axis=0)
     phi = np.array([ref.unit(x) for x in phi]) if normalize else phi
     known = ref.nystrom(phi, layer.kernel_map.landmarks, 1.5, cutoff=1e-6)
     assert_allclose(Z[:, 6:12], known, atol=1e-8)

@@ -29,7 +29,7 @@ APART, ALIKE = 1e-6, 1e-9
 def embed(adjacency, X, *, n_layers=2, **options):
     """The blocks ψ_0 … ψ_T of a stack that keeps lengths: a normalised x cannot be told from 2x.
 
-    Its layers stand on ψ_0: walked features see further than a step for each layer.
+    Its layers use ψ_0: smoothed features depend on nodes that are further away than a step per layer.
     """
     options = {"normalize": False, "counts": True, "family__variance": 1.0, "random_state": 0, "n_jobs": 1, **options}
     options = {"walk": None, **options}

@@ -46,8 +46,8 @@ def write_tables(data: GraphData, path: str | Path) -> tuple[Path, Path]:
 
     Returns
     -------
-    tuple of Path
-        The files of edges and of nodes that were written.
+    tuple of two paths
+        The tables of edges and of nodes.
 
     See Also
     --------

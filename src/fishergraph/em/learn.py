@@ -98,8 +98,8 @@ def learn_anchors(
     --------
     >>> import numpy as np
     >>> from fishergraph import learn_anchors
-    >>> learn_anchors(np.random.default_rng(0).normal(size=(50, 3)), 4, rng=0).shape
-    (4, 3)
+    >>> learn_anchors(np.random.default_rng(0).normal(size=(100, 2)), 3, rng=0).shape
+    (3, 2)
     """
     look_up(METHODS, method, "method")
     look_up(INITS, init, "init")

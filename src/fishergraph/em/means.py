@@ -238,7 +238,7 @@ def em_means(
     e_step : {"posterior", "balanced", "unbalanced"}, default="posterior"
         "balanced" gives every anchor the same mass in every set, "unbalanced" penalises deviations from that.
     column_penalty : float, default=1.0
-        The penalty τ of the unbalanced E-step.
+        The weight τ of the penalty of the unbalanced E-step.
     bias : tensor of shape (n_anchors,), optional
         Log-weights of the components; for tensors only.
     n_jobs : int, optional
@@ -323,9 +323,9 @@ def em_estimate(
     e_step: str = "posterior",
     column_penalty: float = 1.0,
 ) -> tuple[Any, Any]:
-    """Estimate the parameters of every multiset by EM from θ_0 (Eq. 11, 14).
+    """Maximum-likelihood parameters of every multiset by EM from θ_0.
 
-    The estimates are those of maximum likelihood, for any family.
+    This is Eq. 11 and 14, for any family.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def em_estimate(
     multisets : Multisets
         The sets over these points.
     theta : parameter record
-        The start θ_0, as `learn_family` returns it, in the dtype of the points; its type says which family it is.
+        The parameters θ_0, as `learn_family` returns it, in the dtype of the points; its type says which family it is.
     prior, n_em_iter, e_step, column_penalty : options
         See `em_means`.
 
@@ -354,11 +354,11 @@ def em_estimate(
     --------
     >>> import numpy as np
     >>> from fishergraph import DiagonalMixture, em_estimate, learn_family, neighbourhoods
-    >>> points, path = np.random.default_rng(0).normal(size=(4, 3)), np.array([[0, 1, 2], [1, 2, 3]])
-    >>> theta = learn_family(DiagonalMixture(), points, 2, rng=0)
-    >>> estimate, mass = em_estimate(points, neighbourhoods(path), theta)
-    >>> estimate.means.shape, mass.shape
-    ((4, 2, 3), (4, 2))
+    >>> points = np.random.default_rng(0).normal(size=(6, 2))
+    >>> sets = neighbourhoods(np.array([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]]))
+    >>> theta, mass = em_estimate(points, sets, learn_family(DiagonalMixture(), points, 2, rng=0))
+    >>> theta.means.shape, mass.shape
+    ((6, 2, 2), (6, 2))
     """
     family = check_theta(theta)
     n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0, most=MOST_ITERATIONS)

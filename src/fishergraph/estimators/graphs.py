@@ -58,7 +58,7 @@ class Readout(Component):
         Number of mixture components.
     reading : {"counts", "weights", "means", "both"}, default="counts"
         "counts" is log(1 + mass_j) of every component, a soft histogram: with hard assignments that of Weisfeiler and
-        Lehman's colours. "weights" is √(mass_j / Σ_l mass_l), in which the Fisher metric of mixture weights is the
+        Lehman's colours. "weights" is √(mass_j / Σ_l mass_l), for which the Fisher metric of the weights is the
         Euclidean one. "means" is φ of the components' means (`dim` columns per component), "both" these and the counts.
     family : str or component, default=GaussianMixture(sharpness=0.1)
         The manifold; see `FisherEmbedding`.
@@ -254,10 +254,8 @@ class FisherGraphEmbedding(FisherTransformer):
 
     def set_params(self, **params: Any) -> Self:
         # ``nodes__name`` needs an estimator to set it on.
-        if self.nodes is None and "nodes" not in params and any(name.startswith("nodes__") for name in params):
-            params = {"nodes": default_nodes(), **params}
-        elif any(name.startswith("nodes__") for name in params):
-            params = {"nodes": clone(params.get("nodes", self.nodes)), **params}
+        if any(name.startswith("nodes__") for name in params):
+            params = {"nodes": default_nodes() if self.nodes is None else clone(self.nodes), **params}
         return super().set_params(**params)
 
     def fit(self, graphs: GraphsLike, y: object = None) -> Self:
@@ -446,9 +444,7 @@ class FisherGraphEmbedding(FisherTransformer):
                     check_unit_spread(layer.theta, f"readout{t}")
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return the names of the columns: phi0_0, phi0_1, …, phi1_0, ….
-
-        A name has the stage and the position in it; psi stands for phi with a kernel map.
+        """Return the names of the columns: phi0_0, …, or psi0_0, … with a kernel map.
 
         Parameters
         ----------

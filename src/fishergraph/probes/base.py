@@ -36,7 +36,7 @@ class Probe(ClassifierMixin, BaseEstimator):
 
     @each_warning_once()
     def fit(self, Z: MatrixLike, y: ArrayLike, train: ArrayLike, val: ArrayLike) -> Self:
-        """Fit to the training rows with the settings that are best on validation.
+        """Fit to the training rows, with the settings that are best on validation rows.
 
         Parameters
         ----------
