@@ -72,7 +72,7 @@ def bad_sets(**changes):
         ({"engine": "nubma"}, ValueError, "'nubma'"),
         ({"engine": "scipy"}, ValueError, "'scipy' .* NumPy arrays"),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("engine", ["torch", "numba"])
 def test_what_is_wrong_is_named(changes, error, message, engine):
     with pytest.raises(error, match=message):

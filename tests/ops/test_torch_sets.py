@@ -276,7 +276,7 @@ EDGES = torch.tensor([[0, 1, 2], [1, 0, 1]])
         (lambda: tensor_sets(torch.eye(2).long().to_sparse()), ValueError, "int64"),
         (lambda: tensor_sets((-torch.eye(2)).to_sparse_csr()), ValueError, "minimum"),
     ],
-)  # fmt: skip
+)
 def test_edges_that_are_none(call, error, message):
     with pytest.raises(error, match=message):
         call()
@@ -307,7 +307,7 @@ def bad(*, indptr=(0, 1, 2), indices=(0, 1), weights=None, n_points=2, kind=torc
         (lambda: bad(weights=[1.0, float("nan")]), "weights"),
         (lambda: TensorSets(torch.tensor([0, 1]), torch.tensor([0], device="meta"), None, 1), "indices"),
     ],
-)  # fmt: skip
+)
 def test_sets_that_are_none(make, message):
     with pytest.raises(ValueError, match=message):
         check_sets(make())

@@ -46,9 +46,16 @@ def compiled(scores, indptr, weights, slack, counts=None):
         logs = np.full((stop - start + 2, scores.shape[1]), np.nan, dtype)
         logs[: stop - start] = scores[start:stop]
         count, left = transport_row(
-            logs, given, 0 if weights is None else 1, start, stop - start,
-            slack, default_tolerance(dtype.itemsize), MAX_ITER, network,
-        )  # fmt: skip
+            logs,
+            given,
+            0 if weights is None else 1,
+            start,
+            stop - start,
+            slack,
+            default_tolerance(dtype.itemsize),
+            MAX_ITER,
+            network,
+        )
         assert left == 0
         out[start:stop] = logs[: stop - start]
         if counts is not None:
