@@ -104,9 +104,9 @@ def hub_problem(degree):
 _KNOWN = {}
 
 
-def reference_means(problem, n_em_iter):
+def reference_means(problem, n_iter):
     """`ref.em_means`, computed once for all engines and precisions."""
-    key = (id(problem), n_em_iter)
+    key = (id(problem), n_iter)
     if key not in _KNOWN:
         result = ref.em_means(
             problem.points,
@@ -114,13 +114,13 @@ def reference_means(problem, n_em_iter):
             problem.anchors,
             problem.variance,
             problem.prior,
-            n_em_iter,
+            n_iter,
         )
         _KNOWN[key] = (problem, result)  # the problem is kept, so that its id stays its own
     return _KNOWN[key][1]
 
 
-def plain_means(problem, n_em_iter):
+def plain_means(problem, n_iter):
     """The plain version in the dtype of the points: squared distances, log-softmax, softmax over the multiset."""
     points, anchors, dtype = problem.points, problem.anchors, problem.points.dtype
     variance = dtype.type(problem.variance)
@@ -131,7 +131,7 @@ def plain_means(problem, n_em_iter):
         weights = np.array([a for _, a in members], dtype)
         if len(x) == 0:
             continue
-        for _ in range(n_em_iter):
+        for _ in range(n_iter):
             logs = -np.sum((x[:, None] - means[v]) ** 2, axis=-1) / (2 * variance)
             logs = logs - logs.max(axis=1, keepdims=True)
             logs = logs - np.log(np.sum(np.exp(logs), axis=1, keepdims=True))
@@ -147,7 +147,7 @@ def plain_means(problem, n_em_iter):
     return means, mass
 
 
-def assert_measured(problems, results, n_em_iter, *, factor=2.0):
+def assert_measured(problems, results, n_iter, *, factor=2.0):
     """Rule 9: at most `factor` times as far from the float64 reference as the plain version in the same dtype.
 
     Where two members are nearly tied, one rounding decides an error a hundred times the usual one, in the plain
@@ -157,11 +157,11 @@ def assert_measured(problems, results, n_em_iter, *, factor=2.0):
         fast, plain = [], []
         for problem, got in zip(problems, results, strict=True):
             dtype = got[part].dtype
-            exact = reference_means(problem, n_em_iter)[part]
+            exact = reference_means(problem, n_iter)[part]
             scale = np.abs(problem.points).max() if name == "means" else max(1.0, exact.max())
             floor = np.finfo(dtype).eps * scale
             fast.append(np.abs(got[part] - exact).max() + floor)
-            plain.append(np.abs(plain_means(problem.as_type(dtype), n_em_iter)[part] - exact).max() + floor)
+            plain.append(np.abs(plain_means(problem.as_type(dtype), n_iter)[part] - exact).max() + floor)
         ratio = np.exp(np.mean(np.log(fast)) - np.mean(np.log(plain)))
         assert ratio <= factor, f"{name}: {ratio:.2g} times as far from the reference as the plain version"
         assert np.max(fast) <= 10 * factor * np.max(plain), f"{name}: off by {np.max(fast):.2e}"
@@ -177,11 +177,11 @@ def long_problem(n_members: int, weighted: bool) -> Problem:
     return Problem(points, sets, points[1:3].copy(), 1.0)
 
 
-def counted_means(problem: Problem, n_em_iter: int) -> tuple[np.ndarray, np.ndarray]:
+def counted_means(problem: Problem, n_iter: int) -> tuple[np.ndarray, np.ndarray]:
     """(means, mass) of the only set of a problem, in float64, with one member per point: as often as it is there."""
     counts = np.bincount(problem.sets.indices, weights=problem.sets.weights, minlength=len(problem.points))
     points, means, mass = problem.points.astype(np.float64), problem.anchors.astype(np.float64), np.zeros(1)
-    for _ in range(n_em_iter):
+    for _ in range(n_iter):
         shares = counts[:, None] * ref.responsibilities(points, means, problem.variance)
         mass = shares.sum(axis=0)
         means = shares.T @ points / mass[:, None]
@@ -193,7 +193,7 @@ class EMContract:
 
     engine: str
     # What tests are run over; a slow machine, such as an interpreter, may take fewer.
-    n_em_iter = (1, 2, 5)
+    n_iter = (1, 2, 5)
     d = (1, 7, 128)
     p = (1, 3, 8, 33)
     name = tuple(EXTREMES)
@@ -206,13 +206,13 @@ class EMContract:
     def pytest_generate_tests(self, metafunc):
         marks = metafunc.definition.iter_markers("parametrize")
         given = {name for mark in marks for name in mark.args[0].replace(" ", "").split(",")}
-        for name in ("n_em_iter", "d", "p", "name"):
+        for name in ("n_iter", "d", "p", "name"):
             if name in metafunc.fixturenames and name not in given:
                 metafunc.parametrize(name, getattr(self, name))
 
-    def means(self, problem, *, n_em_iter=1, **options):
+    def means(self, problem, *, n_iter=1, **options):
         """(means, mass) of the problem, or a skip if the engine refuses several iterations."""
-        if n_em_iter > 1 and not self.record.several_iterations:
+        if n_iter > 1 and not self.record.several_iterations:
             pytest.skip(f"{self.engine} runs one iteration")
         with config_context(engine=self.engine):
             return em_means(
@@ -221,7 +221,7 @@ class EMContract:
                 problem.anchors,
                 variance=problem.variance,
                 prior=problem.prior,
-                n_em_iter=n_em_iter,
+                n_iter=n_iter,
                 **{"n_jobs": 1, **options},
             )
 
@@ -242,38 +242,38 @@ class EMContract:
     # -------------------------------------------------------------------------------------- agreement
 
     @pytest.mark.parametrize("prior", [0.0, 0.3])
-    def test_agrees_with_the_reference_in_float64(self, n_em_iter, prior):
+    def test_agrees_with_the_reference_in_float64(self, n_iter, prior):
         problem = random_problem(prior=prior)
-        means, mass = self.means(problem, n_em_iter=n_em_iter)
-        known_means, known_mass = reference_means(problem, n_em_iter)
+        means, mass = self.means(problem, n_iter=n_iter)
+        known_means, known_mass = reference_means(problem, n_iter)
         assert means.dtype == mass.dtype == np.float64
         assert_allclose(means, known_means, rtol=0, atol=1e-10)
         assert_allclose(mass, known_mass, rtol=0, atol=1e-10)
 
-    def test_agrees_at_every_shape(self, d, p, n_em_iter):
+    def test_agrees_at_every_shape(self, d, p, n_iter):
         problems = shaped_problems(d, p)
-        known_means, known_mass = reference_means(problems[0], n_em_iter)
-        means, mass = self.means(problems[0], n_em_iter=n_em_iter)
+        known_means, known_mass = reference_means(problems[0], n_iter)
+        means, mass = self.means(problems[0], n_iter=n_iter)
         assert_allclose(means, known_means, rtol=0, atol=1e-10)
         assert_allclose(mass, known_mass, rtol=0, atol=1e-10)
-        results = [self.means(problem.as_type(np.float32), n_em_iter=n_em_iter) for problem in problems]
+        results = [self.means(problem.as_type(np.float32), n_iter=n_iter) for problem in problems]
         assert results[0].means.dtype == results[0].mass.dtype == np.float32
-        assert_measured(problems, results, n_em_iter)
+        assert_measured(problems, results, n_iter)
 
     @pytest.mark.parametrize("prior", [0.0, 1e-3])
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-    def test_agrees_where_responsibilities_underflow(self, name, prior, dtype, n_em_iter):
+    def test_agrees_where_responsibilities_underflow(self, name, prior, dtype, n_iter):
         problems = [extreme_problem(name, prior, seed) for seed in self.seeds]
         for problem in problems:
             alpha = ref.responsibilities(problem.points, problem.anchors, problem.variance)
             assert (alpha.min(axis=0) < 1e-46).all(), "the case has to be one that underflows in float32"
-        results = [self.means(problem.as_type(dtype), n_em_iter=n_em_iter) for problem in problems]
+        results = [self.means(problem.as_type(dtype), n_iter=n_iter) for problem in problems]
         if dtype == np.float32:
-            assert_measured(problems, results, n_em_iter)
+            assert_measured(problems, results, n_iter)
             return
         for problem, got in zip(problems, results, strict=True):
             # The rounding of a log of 10^5, times the spread of the points.
-            known_means, known_mass = reference_means(problem, n_em_iter)
+            known_means, known_mass = reference_means(problem, n_iter)
             assert_allclose(got.means, known_means, rtol=0, atol=1e-8)
             assert_allclose(got.mass, known_mass, rtol=0, atol=1e-9)
 
@@ -285,55 +285,55 @@ class EMContract:
         assert mass[0, 1] == 0
         assert_allclose(means[0, 1], 2.0, rtol=1e-6)
 
-    @pytest.mark.parametrize("n_em_iter", [1, 2])
+    @pytest.mark.parametrize("n_iter", [1, 2])
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-    def test_a_hub(self, dtype, n_em_iter):
+    def test_a_hub(self, dtype, n_iter):
         problem = hub_problem(self.degree)
-        got = self.means(problem.as_type(dtype), n_em_iter=n_em_iter)
-        known_means, known_mass = reference_means(problem, n_em_iter)
+        got = self.means(problem.as_type(dtype), n_iter=n_iter)
+        known_means, known_mass = reference_means(problem, n_iter)
         # A sum of 10^4 terms, in whatever order, is off by √10^4 roundings; 20 of them are let through.
         eps = np.finfo(dtype).eps
         assert_allclose(got.means, known_means, rtol=0, atol=2000 * eps)
         assert_allclose(got.mass, known_mass, rtol=2000 * eps)
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("n_em_iter", [1, 2])
+    @pytest.mark.parametrize("n_iter", [1, 2])
     @pytest.mark.parametrize("weighted", [False, True])
-    def test_a_long_multiset_in_float32(self, weighted, n_em_iter):
+    def test_a_long_multiset_in_float32(self, weighted, n_iter):
         """Equal members are the worst case of a chain of additions: every rounding goes the same way."""
         problem = long_problem(self.long, weighted)
-        means, mass = self.means(problem, n_em_iter=n_em_iter)
-        known_means, known_mass = counted_means(problem, n_em_iter)
+        means, mass = self.means(problem, n_iter=n_iter)
+        known_means, known_mass = counted_means(problem, n_iter)
         # A second E-step adds its own rounding, whatever the length: 1.4e-6 on an H200, 2.8e-6 for 1,000 members.
-        assert_allclose(means[0], known_means, rtol=n_em_iter * 1e-6)
+        assert_allclose(means[0], known_means, rtol=n_iter * 1e-6)
         assert_allclose(mass[0], known_mass, rtol=1e-6)
 
     # ------------------------------------------------------------------------------------ invariances
 
-    def test_order_of_the_members_does_not_matter(self, n_em_iter):
+    def test_order_of_the_members_does_not_matter(self, n_iter):
         problem = random_problem()
         lists = members_of(problem.sets)
         rng = np.random.default_rng(1)
         shuffled = from_lists([[members[i] for i in rng.permutation(len(members))] for members in lists], 40)
-        expected = self.means(problem, n_em_iter=n_em_iter)
-        got = self.means(replace(problem, sets=shuffled), n_em_iter=n_em_iter)
+        expected = self.means(problem, n_iter=n_iter)
+        got = self.means(replace(problem, sets=shuffled), n_iter=n_iter)
         assert_allclose(got.means, expected.means, rtol=0, atol=1e-12)
         assert_allclose(got.mass, expected.mass, rtol=0, atol=1e-12)
 
-    def test_order_of_the_sets_does_not_matter(self, n_em_iter):
+    def test_order_of_the_sets_does_not_matter(self, n_iter):
         problem = random_problem()
         order = np.random.default_rng(2).permutation(problem.sets.n_sets)
-        expected = self.means(problem, n_em_iter=n_em_iter)
-        got = self.means(replace(problem, sets=problem.sets.take(order)), n_em_iter=n_em_iter)
+        expected = self.means(problem, n_iter=n_iter)
+        got = self.means(replace(problem, sets=problem.sets.take(order)), n_iter=n_iter)
         assert_array_equal(got.means, expected.means[order])
         assert_array_equal(got.mass, expected.mass[order])
 
-    def test_every_member_twice_leaves_the_means_and_doubles_the_mass(self, n_em_iter):
+    def test_every_member_twice_leaves_the_means_and_doubles_the_mass(self, n_iter):
         problem = random_problem(weighted=False)
         lists = members_of(problem.sets)
-        once = self.means(problem, n_em_iter=n_em_iter)
+        once = self.means(problem, n_iter=n_iter)
         twice = self.means(
-            replace(problem, sets=from_lists([[*members, *members] for members in lists], 40)), n_em_iter=n_em_iter
+            replace(problem, sets=from_lists([[*members, *members] for members in lists], 40)), n_iter=n_iter
         )
         assert_allclose(twice.means, once.means, rtol=0, atol=1e-12)
         assert_allclose(twice.mass, 2 * once.mass, rtol=0, atol=1e-12)
@@ -341,22 +341,22 @@ class EMContract:
     # ---------------------------------------------------------------------------------------- weights
 
     @pytest.mark.parametrize("factor", [1e-6, 3.0, 1e6])
-    def test_scaled_weights_leave_the_means_and_scale_the_mass(self, factor, n_em_iter):
+    def test_scaled_weights_leave_the_means_and_scale_the_mass(self, factor, n_iter):
         problem = random_problem()
         scaled = replace(problem.sets, weights=factor * problem.sets.weights)
-        expected = self.means(problem, n_em_iter=n_em_iter)
-        got = self.means(replace(problem, sets=scaled), n_em_iter=n_em_iter)
+        expected = self.means(problem, n_iter=n_iter)
+        got = self.means(replace(problem, sets=scaled), n_iter=n_iter)
         assert_allclose(got.means, expected.means, rtol=0, atol=1e-12)
         assert_allclose(got.mass, factor * expected.mass, rtol=1e-12)
 
-    def test_weight_two_is_a_member_twice_and_weight_zero_is_absent(self, n_em_iter):
+    def test_weight_two_is_a_member_twice_and_weight_zero_is_absent(self, n_iter):
         problem = random_problem(prior=0.2)
         lists = [[(3, 1.0), (7, 2.0), (9, 0.0)], [(9, 0.0)], [(7, 0.0), (5, 1.0)]]
         plain = [[(3, 1.0), (7, 1.0), (7, 1.0)], [], [(5, 1.0)]]
         for prior in (0.0, 0.2):
             ours = replace(problem, prior=prior, sets=from_lists(lists, 40))
             theirs = replace(problem, prior=prior, sets=from_lists(plain, 40))
-            got, expected = self.means(ours, n_em_iter=n_em_iter), self.means(theirs, n_em_iter=n_em_iter)
+            got, expected = self.means(ours, n_iter=n_iter), self.means(theirs, n_iter=n_iter)
             assert_allclose(got.means, expected.means, rtol=0, atol=1e-13)
             assert_allclose(got.mass, expected.mass, rtol=0, atol=1e-13)
 
@@ -376,9 +376,9 @@ class EMContract:
     # ------------------------------------------------------------------------------------- edge cases
 
     @pytest.mark.parametrize("prior", [0.0, 2.0])
-    def test_an_empty_set_gives_the_anchors_and_no_mass(self, prior, n_em_iter):
+    def test_an_empty_set_gives_the_anchors_and_no_mass(self, prior, n_iter):
         problem = replace(random_problem(prior=prior), sets=from_lists([[], [(0, 1.0)], []], 40))
-        means, mass = self.means(problem, n_em_iter=n_em_iter)
+        means, mass = self.means(problem, n_iter=n_iter)
         assert_allclose(means[[0, 2]], np.stack([problem.anchors] * 2), rtol=1e-15)
         assert_array_equal(mass[[0, 2]], 0)
         assert (mass[1] > 0).all()
@@ -390,14 +390,14 @@ class EMContract:
 
     def test_no_iteration_gives_the_anchors_and_no_mass(self):
         problem = random_problem()
-        means, mass = self.means(problem, n_em_iter=0)
+        means, mass = self.means(problem, n_iter=0)
         assert_array_equal(means, np.broadcast_to(problem.anchors, means.shape))
         assert_array_equal(mass, 0)
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-    def test_one_anchor_is_the_weighted_mean(self, dtype, n_em_iter):
+    def test_one_anchor_is_the_weighted_mean(self, dtype, n_iter):
         problem = random_problem(p=1, d=7).as_type(dtype)
-        means, mass = self.means(problem, n_em_iter=n_em_iter)
+        means, mass = self.means(problem, n_iter=n_iter)
         eps = np.finfo(dtype).eps
         for v, members in enumerate(members_of(problem.sets)):
             if members:
@@ -406,9 +406,9 @@ class EMContract:
                 assert_allclose(means[v, 0], expected, rtol=0, atol=16 * eps)
                 assert_allclose(mass[v, 0], np.sum(weights), rtol=16 * eps)
 
-    def test_the_prior_pulls_towards_the_anchors(self, n_em_iter):
+    def test_the_prior_pulls_towards_the_anchors(self, n_iter):
         base = random_problem()
-        means = {k: self.means(replace(base, prior=k), n_em_iter=n_em_iter).means for k in (0.0, 1e-12, 1.0, 1e12)}
+        means = {k: self.means(replace(base, prior=k), n_iter=n_iter).means for k in (0.0, 1e-12, 1.0, 1e12)}
         full = np.diff(base.sets.indptr) > 0
         assert_allclose(means[1e-12], means[0.0], rtol=0, atol=1e-8)
         assert_allclose(means[1e12], np.broadcast_to(base.anchors, means[0.0].shape), rtol=0, atol=1e-9)
@@ -418,44 +418,44 @@ class EMContract:
     # -------------------------------------------------------------------------------------- machinery
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-    def test_index_types_do_not_change_a_bit(self, dtype, n_em_iter):
+    def test_index_types_do_not_change_a_bit(self, dtype, n_iter):
         problem = random_problem().as_type(dtype)
         wide = replace(problem, sets=replace(problem.sets, indices=problem.sets.indices.astype(np.int64)))
-        got, expected = self.means(wide, n_em_iter=n_em_iter), self.means(problem, n_em_iter=n_em_iter)
+        got, expected = self.means(wide, n_iter=n_iter), self.means(problem, n_iter=n_iter)
         assert_array_equal(got.means, expected.means)
         assert_array_equal(got.mass, expected.mass)
 
-    def test_read_only_input_is_read_and_left_alone(self, n_em_iter):
+    def test_read_only_input_is_read_and_left_alone(self, n_iter):
         problem = random_problem()
-        expected = self.means(problem, n_em_iter=n_em_iter)
+        expected = self.means(problem, n_iter=n_iter)
         sets = problem.sets
         arrays = [problem.points, problem.anchors, sets.indptr, sets.indices, sets.weights]
         copies = [array.copy() for array in arrays]
         for array in arrays:
             array.flags.writeable = False
-        got = self.means(problem, n_em_iter=n_em_iter)
+        got = self.means(problem, n_iter=n_iter)
         assert_array_equal(got.means, expected.means)
         for array, copy in zip(arrays, copies, strict=True):
             assert_array_equal(array, copy)
 
     @pytest.mark.parametrize("weighted", [False, True])
-    def test_a_row_block_is_a_view_with_the_same_bits(self, weighted, n_em_iter):
+    def test_a_row_block_is_a_view_with_the_same_bits(self, weighted, n_iter):
         problem = random_problem(weighted=weighted)
         block = problem.sets.block(slice(4, 9))
         assert block.indptr[0] > 0
         assert block.indices is problem.sets.indices
-        expected = self.means(problem, n_em_iter=n_em_iter)
-        got = self.means(replace(problem, sets=block), n_em_iter=n_em_iter)
+        expected = self.means(problem, n_iter=n_iter)
+        got = self.means(replace(problem, sets=block), n_iter=n_iter)
         assert_array_equal(got.means, expected.means[4:9])
         assert_array_equal(got.mass, expected.mass[4:9])
 
-    @pytest.mark.parametrize("n_em_iter", [1, 2])
+    @pytest.mark.parametrize("n_iter", [1, 2])
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-    def test_same_bits_again_and_at_any_number_of_threads(self, dtype, n_em_iter):
+    def test_same_bits_again_and_at_any_number_of_threads(self, dtype, n_iter):
         problem = random_problem(**self.many, d=5).as_type(dtype)
-        expected = self.means(problem, n_em_iter=n_em_iter)
+        expected = self.means(problem, n_iter=n_iter)
         for n_jobs in self.jobs:
-            got = self.means(problem, n_em_iter=n_em_iter, n_jobs=n_jobs)
+            got = self.means(problem, n_iter=n_iter, n_jobs=n_jobs)
             assert_array_equal(got.means, expected.means)
             assert_array_equal(got.mass, expected.mass)
 
@@ -467,7 +467,7 @@ class EMContract:
         filled, mass = self.send(np.full((5, 4, 3), np.nan)), self.send(np.full((5, 4), np.nan))
         alpha = first_responsibilities(points, anchors, problem.variance)
         self.record.em_block(
-            points, alpha, sets, anchors, variance=problem.variance, prior=0.0, n_em_iter=1, means=filled, mass=mass
+            points, alpha, sets, anchors, variance=problem.variance, prior=0.0, n_iter=1, means=filled, mass=mass
         )
         expected = block_means(self.record, points, alpha, sets, anchors, variance=problem.variance)
         assert_array_equal(self.fetch(filled), self.fetch(expected.means))
@@ -479,10 +479,10 @@ class EMContract:
     def test_several_iterations_or_a_clear_refusal(self):
         problem = random_problem()
         if self.record.several_iterations:
-            assert not np.array_equal(self.means(problem, n_em_iter=2).means, self.means(problem).means)
+            assert not np.array_equal(self.means(problem, n_iter=2).means, self.means(problem).means)
             return
-        with config_context(engine=self.engine), pytest.raises(ValueError, match="n_em_iter=2"):
-            em_means(problem.points, problem.sets, problem.anchors, n_em_iter=2)
+        with config_context(engine=self.engine), pytest.raises(ValueError, match="n_iter=2"):
+            em_means(problem.points, problem.sets, problem.anchors, n_iter=2)
 
 
 class TensorContract(EMContract):
@@ -507,7 +507,7 @@ class TensorContract(EMContract):
     def fetch(self, array):
         return array.cpu().numpy()
 
-    def means(self, problem, *, n_em_iter=1, **options):
+    def means(self, problem, *, n_iter=1, **options):
         with config_context(engine=self.engine):
             found = em_means(
                 self.send(problem.points),
@@ -515,6 +515,6 @@ class TensorContract(EMContract):
                 self.send(problem.anchors),
                 variance=problem.variance,
                 prior=problem.prior,
-                n_em_iter=n_em_iter,
+                n_iter=n_iter,
             )
         return EMMeans(*map(self.fetch, found))

@@ -32,7 +32,7 @@ class Case:
     grad_mass: torch.Tensor | None
     variance: float
     prior: float = 0.0
-    n_em_iter: int = 1
+    n_iter: int = 1
     e_step: str = "posterior"
 
     def to(self, device, dtype=torch.float64):
@@ -62,7 +62,7 @@ class Case:
             bias=given["bias"],
             variance=self.variance,
             prior=self.prior,
-            n_em_iter=self.n_em_iter,
+            n_iter=self.n_iter,
             e_step=self.e_step,
         )
 
@@ -143,12 +143,12 @@ class GradientContract:
         ("unbalanced", 0.0, 3),
     )
     e_step = E_STEPS
-    n_em_iter = (1, 2, 3)
+    n_iter = (1, 2, 3)
 
     def pytest_generate_tests(self, metafunc):
         marks = metafunc.definition.iter_markers("parametrize")
         given = {name for mark in marks for name in mark.args[0].replace(" ", "").split(",")}
-        for name in ("p", "d", "checked", "e_step", "n_em_iter"):
+        for name in ("p", "d", "checked", "e_step", "n_iter"):
             if name in metafunc.fixturenames and name not in given:
                 metafunc.parametrize(name, getattr(self, name))
 
@@ -164,8 +164,8 @@ class GradientContract:
     # --------------------------------------------------------------------------------- finite differences
 
     def test_gradcheck(self, checked):
-        e_step, prior, n_em_iter = checked
-        case = self.make(p=2, d=2, n=4, sizes=(0, 1, 3), prior=prior, n_em_iter=n_em_iter, e_step=e_step)
+        e_step, prior, n_iter = checked
+        case = self.make(p=2, d=2, n=4, sizes=(0, 1, 3), prior=prior, n_iter=n_iter, e_step=e_step)
         case = replace(case, weights=case.weights + 0.5).to(self.device)  # at a weight of zero a set changes its rule
         names, leaves = zip(*case.leaves().items(), strict=True)
         whole = e_step == "posterior" and self.engine != "triton"  # or in one random direction, which is faster
@@ -179,23 +179,23 @@ class GradientContract:
     def test_every_shape(self, p, d):
         self.assert_agrees(self.make(p=p, d=d))
 
-    def test_every_step(self, e_step, n_em_iter):
-        self.assert_agrees(self.make(prior=0.2, e_step=e_step, n_em_iter=n_em_iter))
+    def test_every_step(self, e_step, n_iter):
+        self.assert_agrees(self.make(prior=0.2, e_step=e_step, n_iter=n_iter))
 
-    @pytest.mark.parametrize("n_em_iter", [1, 2])
+    @pytest.mark.parametrize("n_iter", [1, 2])
     @pytest.mark.parametrize("weighted", [False, True])
     @pytest.mark.parametrize("biased", [False, True])
-    def test_with_and_without_weights_and_bias(self, biased, weighted, n_em_iter):
-        self.assert_agrees(self.make(weighted=weighted, biased=biased, n_em_iter=n_em_iter))
+    def test_with_and_without_weights_and_bias(self, biased, weighted, n_iter):
+        self.assert_agrees(self.make(weighted=weighted, biased=biased, n_iter=n_iter))
 
     @pytest.mark.parametrize("names", [("points",), ("anchors",), ("bias",), ("weights",), ("points", "weights")])
-    @pytest.mark.parametrize("n_em_iter", [1, 2])
-    def test_some_leaves_alone(self, n_em_iter, names):
-        self.assert_agrees(self.make(n_em_iter=n_em_iter, sizes=(0, 1, 4)), names=names)
+    @pytest.mark.parametrize("n_iter", [1, 2])
+    def test_some_leaves_alone(self, n_iter, names):
+        self.assert_agrees(self.make(n_iter=n_iter, sizes=(0, 1, 4)), names=names)
 
-    @pytest.mark.parametrize("n_em_iter", [1, 2])
-    def test_the_mass_or_the_means_alone(self, n_em_iter):
-        case = self.make(n_em_iter=n_em_iter)
+    @pytest.mark.parametrize("n_iter", [1, 2])
+    def test_the_mass_or_the_means_alone(self, n_iter):
+        case = self.make(n_iter=n_iter)
         for other in (replace(case, grad_mass=None), replace(case, grad_means=None)):
             known = {name: g for name, g in other.gradients("torch").items() if g is not None}
             got = self.gradients(other)
@@ -204,48 +204,48 @@ class GradientContract:
             assert_close({name: got[name] for name in known}, known)
 
     @pytest.mark.parametrize("sizes", [(), (0,), (0, 0, 0), (1,), (1, 1)])
-    @pytest.mark.parametrize("n_em_iter", [1, 2])
-    def test_empty_and_single_sets(self, n_em_iter, sizes):
+    @pytest.mark.parametrize("n_iter", [1, 2])
+    def test_empty_and_single_sets(self, n_iter, sizes):
         for prior in (0.0, 0.5):
-            self.assert_agrees(self.make(sizes=sizes, n_em_iter=n_em_iter, prior=prior))
+            self.assert_agrees(self.make(sizes=sizes, n_iter=n_iter, prior=prior))
 
     @pytest.mark.parametrize("e_step", ["posterior", "balanced"])
     def test_no_iteration(self, e_step):
-        case = self.make(n_em_iter=0, e_step=e_step)
+        case = self.make(n_iter=0, e_step=e_step)
         got = self.gradients(replace(case, grad_mass=None), names=("anchors",))
         torch.testing.assert_close(got["anchors"].cpu(), case.grad_means.sum(dim=0))
 
     @pytest.mark.parametrize("weighted", [False, True])
-    @pytest.mark.parametrize("n_em_iter", [1, 2])
-    def test_a_set_and_a_point_of_very_many_entries(self, n_em_iter, weighted):
-        case = self.make(n=min(40, self.degree), sizes=(3, self.degree, 0, 2), weighted=weighted, n_em_iter=n_em_iter)
+    @pytest.mark.parametrize("n_iter", [1, 2])
+    def test_a_set_and_a_point_of_very_many_entries(self, n_iter, weighted):
+        case = self.make(n=min(40, self.degree), sizes=(3, self.degree, 0, 2), weighted=weighted, n_iter=n_iter)
         indices = case.sets.indices.clone()
         indices[self.degree // 4 : self.degree // 2 + 2] = 7  # the same point again and again
         self.assert_agrees(replace(case, sets=replace(case.sets, indices=indices)))
 
     @pytest.mark.parametrize("prior", [0.0, 1e-3])
-    @pytest.mark.parametrize("n_em_iter", [1, 2])
-    def test_where_responsibilities_underflow(self, n_em_iter, prior):
-        case = self.make(p=4, d=7, scale=30.0, variance=0.5, n_em_iter=n_em_iter, prior=prior)
+    @pytest.mark.parametrize("n_iter", [1, 2])
+    def test_where_responsibilities_underflow(self, n_iter, prior):
+        case = self.make(p=4, d=7, scale=30.0, variance=0.5, n_iter=n_iter, prior=prior)
         # Members of weight zero may sit at an anchor nobody else is near: the gradient of their weight is 10^100.
         case = replace(case, weights=case.weights + 0.5)
         assert_close(self.gradients(case), case.gradients("torch"), rtol=1e-7)
         for name, gradient in self.gradients(case, torch.float32).items():
             assert torch.isfinite(gradient).all(), name
 
-    @pytest.mark.parametrize("n_em_iter", [1, 2])
-    def test_members_of_weight_zero_never_make_a_nan(self, n_em_iter):
-        case = self.make(p=4, d=7, scale=30.0, variance=0.5, n_em_iter=n_em_iter)
+    @pytest.mark.parametrize("n_iter", [1, 2])
+    def test_members_of_weight_zero_never_make_a_nan(self, n_iter):
+        case = self.make(p=4, d=7, scale=30.0, variance=0.5, n_iter=n_iter)
         got = self.gradients(case, torch.float32)
         for name in ("means", "mass", "points", "anchors", "bias"):
             assert torch.isfinite(got[name]).all(), name
 
-    @pytest.mark.parametrize("n_em_iter", [1, 2])
+    @pytest.mark.parametrize("n_iter", [1, 2])
     @pytest.mark.parametrize("scale", [1.0, 5.0])
-    def test_float32_is_at_most_twice_as_far_off_as_the_plain_version(self, scale, n_em_iter):
+    def test_float32_is_at_most_twice_as_far_off_as_the_plain_version(self, scale, n_iter):
         fast, plain = [], []
         for seed in self.seeds:
-            case = self.make(p=3, d=16, scale=scale, n_em_iter=n_em_iter, seed=seed, prior=0.1)
+            case = self.make(p=3, d=16, scale=scale, n_iter=n_iter, seed=seed, prior=0.1)
             exact, single = case.gradients("torch"), case.to("cpu", torch.float32)
             fast.append(errors(self.gradients(case, torch.float32), exact))
             plain.append(errors(single.gradients("torch"), exact))
@@ -256,17 +256,17 @@ class GradientContract:
 
     # ------------------------------------------------------------------------------------------ machinery
 
-    @pytest.mark.parametrize("n_em_iter", [1, 2])
-    def test_the_same_bits_again_and_for_other_indices(self, n_em_iter):
-        case = self.make(n_em_iter=n_em_iter)
+    @pytest.mark.parametrize("n_iter", [1, 2])
+    def test_the_same_bits_again_and_for_other_indices(self, n_iter):
+        case = self.make(n_iter=n_iter)
         narrow = replace(case, sets=replace(case.sets, indices=case.sets.indices.int()))
         expected = self.gradients(case)
         assert_same_bits(self.gradients(case), expected)
         assert_same_bits(self.gradients(narrow), expected)
 
-    @pytest.mark.parametrize("n_em_iter", [1, 2])
-    def test_tensors_that_are_not_contiguous(self, n_em_iter):
-        case = self.make(n_em_iter=n_em_iter).to(self.device)
+    @pytest.mark.parametrize("n_iter", [1, 2])
+    def test_tensors_that_are_not_contiguous(self, n_iter):
+        case = self.make(n_iter=n_iter).to(self.device)
         expected = case.gradients(self.engine)
         strided = {name: torch.stack([getattr(case, name)] * 2, dim=-1)[..., 0] for name in LEAVES}
         turned = {name: getattr(case, name).T.contiguous().T for name in ("points", "anchors")}
@@ -282,11 +282,11 @@ class GradientContract:
             else:
                 assert_close(result, {name: value.cpu() for name, value in expected.items()}, rtol=1e-12)
 
-    @pytest.mark.parametrize("n_em_iter", [1, 2])
+    @pytest.mark.parametrize("n_iter", [1, 2])
     @pytest.mark.parametrize("e_step", ["posterior", "balanced"])
-    def test_a_row_block(self, e_step, n_em_iter):
+    def test_a_row_block(self, e_step, n_iter):
         """The entries of a block do not begin at zero, and the weights of the others get no gradient."""
-        case = self.make(n_em_iter=n_em_iter, e_step=e_step).to(self.device)
+        case = self.make(n_iter=n_iter, e_step=e_step).to(self.device)
         rows = slice(2, 4)
         block = replace(
             case, sets=case.sets.block(rows), grad_means=case.grad_means[rows], grad_mass=case.grad_mass[rows]
@@ -298,14 +298,14 @@ class GradientContract:
         assert_close(block.gradients(self.engine), known)
 
     def test_several_iterations_in_chunks_of_sets(self, monkeypatch):
-        case = self.make(n_em_iter=2)
+        case = self.make(n_iter=2)
         expected = self.gradients(case)
         monkeypatch.setattr("fishergraph.ops.iterate.torch._CHUNK", 40)
         assert_close(self.gradients(case), {name: value.cpu() for name, value in expected.items()}, rtol=1e-12)
 
-    @pytest.mark.parametrize("n_em_iter", [1, 2])
-    def test_second_derivatives_or_a_clear_message(self, n_em_iter):
-        case = self.make(p=2, d=2, n=3, sizes=(1, 2), n_em_iter=n_em_iter).to(self.device)
+    @pytest.mark.parametrize("n_iter", [1, 2])
+    def test_second_derivatives_or_a_clear_message(self, n_iter):
+        case = self.make(p=2, d=2, n=3, sizes=(1, 2), n_iter=n_iter).to(self.device)
         case = replace(case, weights=case.weights + 0.5)
         leaves = case.leaves()
         if self.engine == "torch":
@@ -319,10 +319,10 @@ class GradientContract:
         with pytest.raises(NotImplementedError, match="differentiated"):
             torch.autograd.grad((first**2).sum(), leaves["points"])
 
-    @pytest.mark.parametrize("n_em_iter", [1, 2])
+    @pytest.mark.parametrize("n_iter", [1, 2])
     @pytest.mark.parametrize("e_step", ["posterior", "balanced"])
-    def test_the_compiler_takes_it_whole(self, e_step, n_em_iter):
-        case = self.make(n_em_iter=n_em_iter, e_step=e_step, sizes=(0, 1, 4)).to(self.device)
+    def test_the_compiler_takes_it_whole(self, e_step, n_iter):
+        case = self.make(n_iter=n_iter, e_step=e_step, sizes=(0, 1, 4)).to(self.device)
         case.sets.prepare()
         torch._dynamo.reset()
 

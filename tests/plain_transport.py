@@ -1,17 +1,4 @@
-"""A plain version of the solver under the balanced and unbalanced E-steps: one multiset, in logs, on any array.
-
-The unknowns are the p potentials g of log α_ij = log softmax_j(s_ij + g_j). With the shares b_i = a_i / Σ a of the
-weight, the column marginal m_j = Σ_i b_i α_ij has to meet its target q_j = softmax_j(−g_j / τ), which is 1/p at τ = ∞.
-That is Sinkhorn's fixed point with the common constant of g taken out. Newton's equation for it,
-
-    Σ_k W_jk (δ_j − δ_k) + m_j δ_j / τ = q_j − m_j,    W_jk = Σ_i b_i α_ij α_ik,
-
-is that of an electrical network: conductances W between the anchors, leaks m/τ to the ground, currents q − m. Newton
-alone overshoots where α is hard, Sinkhorn alone (each anchor by itself: δ_j = log(q_j/m_j) / (1 + 1/τ)) crawls; here
-Sinkhorn's step is taken whole and the rest of Newton's is damped by its length. Large scores are approached from
-scores divided by a power of four, the potentials of one stage starting the next. Four to eight steps then do for
-scores of 1 to 10, and fifty for scores of 10⁴; ops.numba_transport and ops.torch_transport do the same, faster.
-"""
+"""A plain version of the transport E-steps of one multiset, on any array (see `ops.transport.rules`)."""
 
 from __future__ import annotations
 

@@ -84,12 +84,12 @@ def m_step(points, weights, log_resp, anchors, prior=0.0):
     return means
 
 
-def em_means(points, sets, anchors, variance=1.0, prior=0.0, n_em_iter=1):
-    """(means, mass): n_em_iter EM iterations of every multiset from θ_0, Eq. 14 (one) towards Eq. 11 (many).
+def em_means(points, sets, anchors, variance=1.0, prior=0.0, n_iter=1):
+    """(means, mass): n_iter EM iterations of every multiset from θ_0, Eq. 14 (one) towards Eq. 11 (many).
 
     means is (set, anchor, feature); mass is (set, anchor), Σ_u a_vu α_uj of the last E-step. The first E-step
     is at the anchors, every later one at the set's own means; the prior always pulls towards the anchors.
-    With n_em_iter = 0, and for an empty set, the means are the anchors and the mass is 0.
+    With n_iter = 0, and for an empty set, the means are the anchors and the mass is 0.
     """
     points, anchors = np.asarray(points, dtype=np.float64), np.asarray(anchors, dtype=np.float64)
     p, d = anchors.shape
@@ -98,7 +98,7 @@ def em_means(points, sets, anchors, variance=1.0, prior=0.0, n_em_iter=1):
         members_x = np.array([points[u] for u, _ in members]).reshape(len(members), d)
         weights = [float(a) for _, a in members]
         theta = anchors
-        for _ in range(n_em_iter):
+        for _ in range(n_iter):
             log_resp = log_responsibilities(members_x, theta, variance)
             theta = m_step(members_x, weights, log_resp, anchors, prior)
             for j in range(p):

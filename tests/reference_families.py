@@ -75,10 +75,10 @@ def m_step(name, points, weights, alpha, theta_0, prior):
     return theta | {key: theta_0[key] for key in ("trials", "origin") if key in theta_0}
 
 
-def em(name, points, weights, theta_0, n_em_iter=1, prior=0.0, column_penalty=None):
+def em(name, points, weights, theta_0, n_iter=1, prior=0.0, column_penalty=None):
     """(θ, mass) of one multiset after EM from θ_0; with a penalty, or ∞, the transport E-step. No iteration: θ_0."""
     theta, mass = theta_0, np.zeros(len(theta_0["log_weights"]))
-    for _ in range(n_em_iter):
+    for _ in range(n_iter):
         logs = np.array([log_joint(name, x, theta) for x in points]).reshape(len(points), len(mass))
         logs = np.array([row - ref.log_sum_exp(row) for row in logs]).reshape(logs.shape)
         if column_penalty is not None:

@@ -134,15 +134,15 @@ def test_m_step_is_exact_where_the_quotient_is_zero_over_zero(rng):
     assert_allclose(means, exact, rtol=1e-10)
 
 
-@pytest.mark.parametrize("n_em_iter", [1, 2, 4])
-def test_em_is_scikit_learns(sample, n_em_iter):
+@pytest.mark.parametrize("n_iter", [1, 2, 4])
+def test_em_is_scikit_learns(sample, n_iter):
     points, anchors, variance = sample
     means = anchors
-    for _ in range(n_em_iter):
+    for _ in range(n_iter):
         last = means
         model = one_sklearn_step(points, means, variance)
         means = model.means_
-    ours, mass = ref.em_means(points, as_set(30), anchors, variance, n_em_iter=n_em_iter)
+    ours, mass = ref.em_means(points, as_set(30), anchors, variance, n_iter=n_iter)
     assert_allclose(ours[0], means, rtol=1e-11, atol=1e-12)
     # scikit-learn reports the responsibilities of the last E-step as the mixture weights of its M-step.
     assert_allclose(mass[0], 30 * model.weights_, rtol=1e-11)
@@ -184,7 +184,7 @@ def test_em_edge_cases(sample):
     assert_array_equal(mass[:2], 0)
     assert_allclose(means[2], np.tile(points[4], (4, 1)), rtol=1e-14)
     assert mass[2].sum() == pytest.approx(2.0, rel=1e-14)
-    means, mass = ref.em_means(points, sets, anchors, variance, n_em_iter=0)
+    means, mass = ref.em_means(points, sets, anchors, variance, n_iter=0)
     assert_array_equal(means, [anchors] * 3)
     assert_array_equal(mass, 0)
     assert_array_equal(ref.em_means(points, [[]], anchors, prior=1.0)[0][0], anchors)
@@ -192,7 +192,7 @@ def test_em_edge_cases(sample):
 
 def test_one_anchor_is_mean_pooling(sample):
     points, anchors, _ = sample
-    means, mass = ref.em_means(points, as_set(30), anchors[:1], n_em_iter=2)
+    means, mass = ref.em_means(points, as_set(30), anchors[:1], n_iter=2)
     assert_allclose(means[0, 0], points.mean(0), rtol=1e-12)
     assert_allclose(mass, [[30.0]], rtol=1e-14)
     assert_allclose(ref.reference_attention_means(points, as_set(30), anchors[:1])[0, 0], points.mean(0), rtol=1e-12)
@@ -200,7 +200,7 @@ def test_one_anchor_is_mean_pooling(sample):
 
 def test_many_iterations_reach_a_stationary_likelihood(sample):
     points, anchors, variance = sample
-    means = ref.em_means(points, as_set(30), anchors, variance, n_em_iter=800)[0][0]
+    means = ref.em_means(points, as_set(30), anchors, variance, n_iter=800)[0][0]
     slopes = ref.score(points, means, variance).sum(0)
     assert np.abs(slopes).max() < 1e-5
 
@@ -209,7 +209,7 @@ def test_many_iterations_with_a_prior_reach_the_map_estimate(sample):
     """Every iteration pulls to the anchors: the limit maximises log-likelihood − κ ‖θ − θ_0‖² / 2σ²."""
     points, anchors, variance = sample
     kappa = 2.0
-    means = ref.em_means(points, as_set(30), anchors, variance, kappa, n_em_iter=300)[0][0]
+    means = ref.em_means(points, as_set(30), anchors, variance, kappa, n_iter=300)[0][0]
     slopes = ref.score(points, means, variance).sum(0) - kappa * (means - anchors).ravel() / variance
     assert np.abs(slopes).max() < 1e-8
 
@@ -426,7 +426,7 @@ def test_likelihood_never_falls(sample):
         ref.log_likelihood(
             points,
             np.ones(30),
-            ref.em_means(points, as_set(30), anchors, variance, n_em_iter=n)[0][0],
+            ref.em_means(points, as_set(30), anchors, variance, n_iter=n)[0][0],
             variance,
         )
         for n in range(6)

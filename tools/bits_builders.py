@@ -56,7 +56,7 @@ def take(settings: Settings, **names: str) -> Settings:
 
 def layer_params(settings: Settings, *, sharpness: float, prior: float, bandwidth: float) -> Settings:
     """`family`, `em` and `kernel` of an estimator with these defaults; the settings are taken out."""
-    steps = {"n_em_iter": "n_iter", "e_step": "e_step", "column_penalty": "column_penalty", "prior": "prior"}
+    steps = {"n_iter": "n_iter", "e_step": "e_step", "column_penalty": "column_penalty", "prior": "prior"}
     em = {"prior": prior, **take(settings, **steps, anchor_method="init", max_samples="max_samples")}
     mixture = take(settings, sharpness="sharpness", variance="variance", fisher="fisher", tangent="tangent")
     family = settings.pop("family", ("gaussian-mixture", {}))
@@ -144,7 +144,7 @@ def make_probe(settings: Settings) -> Any:
 def conv_params(given: Settings, bandwidth: float) -> Settings:
     """The parameters of a Fisher layer."""
     settings = {name: value for name, value in given.items() if name != "backend"}
-    settings |= take(settings, num_em_steps="n_em_iter")
+    settings |= take(settings, num_em_steps="n_iter")
     head, width = settings.get("head"), settings.pop("bandwidth", bandwidth)
     if head == "nystrom":
         settings["head"] = fishergraph.Nystrom(bandwidth=width)

@@ -139,7 +139,7 @@ def set_cases() -> Iterator[Case]:
     for dtype in ("float32", "float64"):
         yield from case("defaults", {}, (dtype, "list"), (dtype, "csr"), (dtype, "tensors"))
         yield Case(f"set/long/{dtype}/offsets", TRANSFORMER, partial(run_long_sets, dtype))
-    yield from case("3-iterations", {"n_em_iter": 3}, ("float32", "tensors"), ("float32", "weighted"))
+    yield from case("3-iterations", {"n_iter": 3}, ("float32", "tensors"), ("float32", "weighted"))
     for family in FAMILIES:
         yield from case(family, {"family": (family, {})}, ("float64", "tensors"))
 
@@ -310,7 +310,7 @@ def run_family(family: str, dtype: str) -> Iterator[Any]:
     """EM of any family, from parameters learned from the points."""
     data = nodes(0, 600)
     points, sets = features(data, "dense", dtype, {"family": (family, {})}), build.make_sets(data.graph, dtype)
-    for settings in ({}, {"n_em_iter": 3, "prior": 0.5}, {"e_step": "unbalanced"}):
+    for settings in ({}, {"n_iter": 3, "prior": 0.5}, {"e_step": "unbalanced"}):
         yield build.run_em_estimate(points, sets, family, settings)
 
 

@@ -40,8 +40,8 @@ def check(x: torch.Tensor, p: int, sets: TensorSets, weights: torch.Tensor | Non
     w = torch.randn(p, d, device=DEVICE, requires_grad=True)
     head = torch.randn(16, p * d, device=DEVICE, requires_grad=True)
     edge = None if weights is None else weights.clone().requires_grad_()
-    for n_em_iter, slack in ((1, math.inf), (2, math.inf), (1, 0.5)):
-        steps = Steps(float(d), 0.1, n_em_iter, slack)
+    for n_iter, slack in ((1, math.inf), (2, math.inf), (1, 0.5)):
+        steps = Steps(float(d), 0.1, n_iter, slack)
         means, mass = em_means(x, sets.weighted(edge), w, steps, engine="triton")
         torch.autograd.grad(means.sum() + mass.sum(), [x, w, *([] if edge is None else [edge])])
     logs = posterior("triton", x, w, float(d))

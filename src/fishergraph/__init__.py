@@ -2,17 +2,17 @@
 
     multisets → EM at the anchors → whitened tangent vector φ → kernel map ψ, stacked T times.
 
-The rooms, in the order of that sentence (docs/map.md):
+The packages, in the order of that sentence (docs/map.md):
 
-    graph, graphs, tables   what people have → compressed sparse rows and node ids
+    graph, graphs      graphs of any library → compressed sparse rows and node ids
     diffusion          PageRank, heat, averages of steps, by push
     multiset       1   which points belong to which set
     family         2   the statistical manifold
     em, ops        3   project a multiset onto the manifold: em_means, and the engines under it
     embedding      4   φ, and the tangent kernel
-    bounds             what is proved of it, as numbers: margin_bound, lipschitz_constant
+    bounds             theorems as numbers: margin_bound, lipschitz_constant
     kernel_map     5   ψ, the Nyström map
-    layer          6   one layer on one row block
+    layer, stack   6   one layer by row blocks, the stages of a pass
     estimators     7   scikit-learn: FisherEmbedding, FisherSetEmbedding, FisherGraphEmbedding
     kernels        7   Gram matrices: node_kernel, set_kernel, graph_kernel
     nn             7   PyTorch Geometric: FisherConv, FisherNet, training; and FisherClassifier

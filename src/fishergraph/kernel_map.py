@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -153,7 +154,7 @@ class StandardMap:
         return self.centre.shape[0]
 
     def __call__(self, x: Any) -> Any:
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # `check_standard` tells it
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # `check_standard` reports it
             return ((x.toarray() if sp.issparse(x) else x) - self.centre) / self.scale
 
 
@@ -221,15 +222,15 @@ def fit_standard(sample: Any) -> StandardMap:
 
 
 @dataclass(frozen=True, repr=False)
-class Kernel(Component):
+class Kernel(Component, ABC):
     """The base of the maps that estimators take as `kernel` and `input_map`."""
 
     learns: ClassVar[bool] = True  # whether the map depends on data
     maps_last: ClassVar[bool] = True  # whether the last layer of a stack is mapped too
 
+    @abstractmethod
     def fit(self, sample: Rows, dim: int, *, rng: Rng, n_jobs: int | None = None) -> KernelMap:
         """Return the map with at most `dim` outputs, learned from the rows of a sample."""
-        raise NotImplementedError
 
     def fit_and_map(
         self, sample: Rows, dim: int, blocks: list[slice], *, rng: Rng, n_jobs: int | None = None
@@ -241,9 +242,9 @@ class Kernel(Component):
         """The most outputs of the map for rows of so many features."""
         return n_features
 
+    @abstractmethod
     def accepts(self, kernel_map: KernelMap) -> bool:
         """Whether a fitted map is one of this kind."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, repr=False)

@@ -54,7 +54,7 @@ class Run:
         """The engine of a layer with these settings: the configured one, or the first that can do the work."""
         tensors, device = self.workspace.tensors, self.workspace.device
         name = named_engine() or ("torch" if tensors and device == "cpu" else None)
-        return choose_engine(name, device=device, n_em_iter=em.n_iter, slack=em.slack, tensors=tensors)
+        return choose_engine(name, device=device, n_iter=em.n_iter, slack=em.slack, tensors=tensors)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Layer:
         if scored is None:
             points, sets = sets.gather(points)
             scored = score_points(self.family, points, self.theta, n_jobs=1)
-        steps: dict[str, Any] = {"prior": self.em.prior, "n_em_iter": self.em.n_iter, "slack": self.em.slack}
+        steps: dict[str, Any] = {"prior": self.em.prior, "n_iter": self.em.n_iter, "slack": self.em.slack}
         if self.reading in MASS_READINGS:
             return MASS_READINGS[self.reading](block_mass(engine, self.family, scored, sets, self.theta, **steps))
         means, mass = block_moments(engine, self.family, scored, sets, self.theta, **steps)

@@ -16,13 +16,13 @@ torch = pytest.importorskip("torch")
 E_STEPS = {"balanced": math.inf, "unbalanced": 2.0, "posterior": 0.0}
 
 
-def reference_means(problem, penalty, n_em_iter):
+def reference_means(problem, penalty, n_iter):
     """E-step, transport, M-step of every set, in float64 loops."""
     means = np.repeat(problem.anchors[None], problem.sets.n_sets, axis=0)
     mass = np.zeros(means.shape[:2])
     for v, members in enumerate(members_of(problem.sets)):
         x, weights = problem.points[[u for u, _ in members]], [a for _, a in members]
-        for _ in range(n_em_iter if members else 0):
+        for _ in range(n_iter if members else 0):
             logs = np.array(ref.log_responsibilities(x, means[v], problem.variance))
             logs = logs if penalty == 0 else ref.transport(logs, weights, penalty)
             means[v] = ref.m_step(x, weights, logs, problem.anchors, problem.prior)
@@ -30,13 +30,13 @@ def reference_means(problem, penalty, n_em_iter):
     return means, mass
 
 
-@pytest.mark.parametrize("n_em_iter", [1, 2])
+@pytest.mark.parametrize("n_iter", [1, 2])
 @pytest.mark.parametrize("prior", [0.0, 0.4])
 @pytest.mark.parametrize("e_step", E_STEPS)
 @pytest.mark.parametrize("engine", ["array", "numba", "torch"])
-def test_every_e_step_agrees_with_the_reference(engine, e_step, prior, n_em_iter):
+def test_every_e_step_agrees_with_the_reference(engine, e_step, prior, n_iter):
     problem = random_problem(prior=prior)
-    known = reference_means(problem, E_STEPS[e_step], n_em_iter)
+    known = reference_means(problem, E_STEPS[e_step], n_iter)
     points, anchors, name = problem.points, problem.anchors, None
     if engine != "array":
         points, anchors, name = torch.from_numpy(points), torch.from_numpy(anchors), engine
@@ -47,7 +47,7 @@ def test_every_e_step_agrees_with_the_reference(engine, e_step, prior, n_em_iter
             anchors,
             variance=problem.variance,
             prior=prior,
-            n_em_iter=n_em_iter,
+            n_iter=n_iter,
             e_step=e_step,
             column_penalty=2.0,
         )

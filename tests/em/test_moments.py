@@ -16,18 +16,16 @@ OTHERS = ["diagonal-mixture", "von-mises-fisher", "multinomial"]
 
 
 @pytest.mark.parametrize("name", OTHERS)
-@pytest.mark.parametrize(
-    "options", [{}, {"n_em_iter": 3, "prior": 0.4}, {"e_step": "unbalanced", "column_penalty": 2.0}]
-)
+@pytest.mark.parametrize("options", [{}, {"n_iter": 3, "prior": 0.4}, {"e_step": "unbalanced", "column_penalty": 2.0}])
 def test_estimates_are_the_references(name, options):
     theta_0 = learn_family(FAMILIES[name](), COUNTS, 3, rng=0)
     theta, mass = em_estimate(COUNTS, SETS, theta_0, **options)
-    n_em_iter, prior = options.get("n_em_iter", 1), options.get("prior", 0.0)
+    n_iter, prior = options.get("n_iter", 1), options.get("prior", 0.0)
     for v in range(len(SIZES)):
         own = slice(SETS.indptr[v], SETS.indptr[v + 1])
         members, weights = COUNTS[SETS.indices[own]], SETS.weights[own]
         found, expected_mass = ref.em(
-            name, members, weights, theta_0._asdict(), n_em_iter, prior, options.get("column_penalty")
+            name, members, weights, theta_0._asdict(), n_iter, prior, options.get("column_penalty")
         )
         assert_allclose(mass[v], expected_mass, atol=1e-8)
         for part, expected in found.items():
@@ -51,8 +49,8 @@ def test_the_tangent_kernel_of_records(name):
 
 def test_the_mixture_of_the_paper_is_em_means():
     theta_0 = learn_family(FAMILIES["gaussian-mixture"](), COUNTS, 3, rng=0)
-    theta, mass = em_estimate(COUNTS, SETS, theta_0, n_em_iter=2, prior=0.1)
-    means, other = em_means(COUNTS, SETS, theta_0.anchors, variance=theta_0.variance, n_em_iter=2, prior=0.1)
+    theta, mass = em_estimate(COUNTS, SETS, theta_0, n_iter=2, prior=0.1)
+    means, other = em_means(COUNTS, SETS, theta_0.anchors, variance=theta_0.variance, n_iter=2, prior=0.1)
     assert np.array_equal(theta.anchors, means)
     assert np.array_equal(mass, other)
     assert_allclose(tangent_kernel(theta, theta, theta_0), tangent_kernel(means, means, theta_0.anchors), atol=1e-12)
@@ -77,8 +75,8 @@ def test_the_likelihood_of_a_set_never_falls_along_the_iterations(name, seed):
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     sets = Multisets(indptr, rng.integers(30, size=indptr[-1]), rng.uniform(0.2, 3, size=indptr[-1]), 30)
     before = np.full(8, -np.inf)
-    for n_em_iter in range(6):
-        theta, _ = em_estimate(COUNTS, sets, theta_0, n_em_iter=n_em_iter)
+    for n_iter in range(6):
+        theta, _ = em_estimate(COUNTS, sets, theta_0, n_iter=n_iter)
         values = np.empty(8)
         for v in range(8):
             own = slice(indptr[v], indptr[v + 1])

@@ -45,10 +45,10 @@ def test_phi_is_the_references(name, options, engine):
     got = est.fit_transform(COUNTS.astype(np.float64), graph=GRAPH)
     theta = est.stack_.layers[0].theta._asdict()
     points = COUNTS.astype(np.float64) if name == "multinomial" else unit_rows(COUNTS.astype(np.float64))
-    n_em_iter, prior = options.get("em__n_iter", 1), options.get("em__prior", 0.0)
+    n_iter, prior = options.get("em__n_iter", 1), options.get("em__prior", 0.0)
     penalty = np.inf if "em__e_step" in options else None
     for v, (members, weights) in enumerate(closed_sets()):
-        found, mass = ref.em(name, points[members], weights, theta, n_em_iter, prior, penalty)
+        found, mass = ref.em(name, points[members], weights, theta, n_iter, prior, penalty)
         expected = ref.phi(name, found, theta)
         expected = np.concatenate([expected, np.log1p(mass)]) if options.get("counts") else expected
         np.testing.assert_allclose(got[v], expected, atol=2e-6)
@@ -189,11 +189,11 @@ def test_degenerate_features(name):
 
 
 @pytest.mark.parametrize("engine", ["numba", "torch"], indirect=True)
-@pytest.mark.parametrize("n_em_iter", [1, 2])
-def test_wide_statistics_are_those_of_each_blocks_members(engine, n_em_iter, monkeypatch):
+@pytest.mark.parametrize("n_iter", [1, 2])
+def test_wide_statistics_are_those_of_each_blocks_members(engine, n_iter, monkeypatch):
     """If the statistics of all points are too many, those of the members of a row block are made for it."""
     X = np.random.default_rng(1).normal(size=(N, 6))
-    options = {"kernel": "identity", "em__n_iter": n_em_iter}
+    options = {"kernel": "identity", "em__n_iter": n_iter}
     expected = model("gaussian", **options).fit_transform(X, graph=GRAPH)
     assert means.held_statistics(FAMILIES["gaussian"](), N, 6) == N * 27
     monkeypatch.setattr(means, "_MOST_HELD", 26 * N)

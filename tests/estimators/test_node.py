@@ -189,12 +189,12 @@ def test_a_layer_is_the_reference_formula(X, A, closed, weights, undirected):
     np.testing.assert_allclose(phi, ref.fisher_embedding(means, layer.theta.anchors), atol=atol)
 
 
-@pytest.mark.parametrize("n_em_iter", [1, 2, 4])
-def test_em_iterations_are_the_reference_loop(X, A, n_em_iter):
-    model = small(n_layers=1, kernel="identity", em__n_iter=n_em_iter, family__variance=0.2)
+@pytest.mark.parametrize("n_iter", [1, 2, 4])
+def test_em_iterations_are_the_reference_loop(X, A, n_iter):
+    model = small(n_layers=1, kernel="identity", em__n_iter=n_iter, family__variance=0.2)
     points, phi = blocks(model, model.fit_transform(X, graph=A))
     layer = model.stack_.layers[0]
-    means = ref.em_means(points, listed(A), layer.theta.anchors, variance=0.2, n_em_iter=n_em_iter)[0]
+    means = ref.em_means(points, listed(A), layer.theta.anchors, variance=0.2, n_iter=n_iter)[0]
     np.testing.assert_allclose(phi, ref.fisher_embedding(means, layer.theta.anchors), atol=1e-9)
 
 

@@ -72,7 +72,7 @@ def em_means(rng: Rng) -> Case:
     n, d = size(rng)
     names, points, anchors = it.matrix(rng, n, d)[0], it.matrix(rng, n, d)[1], it.matrix(rng, 2, d)[1]
     label, sets = it.multisets(rng, n)
-    known = ("variance", "prior", "n_em_iter", "e_step", "column_penalty", "engine", "bias")
+    known = ("variance", "prior", "n_iter", "e_step", "column_penalty", "engine", "bias")
     return call(f"{names}; {label}", by_engine(fg.em_means), points, sets, anchors, n_jobs=1, **parameters(rng, known))
 
 
@@ -91,7 +91,7 @@ def em_estimate(rng: Rng) -> Case:
     label, points = it.matrix(rng, n, d)
     name, sets = it.multisets(rng, n)
     family = pick(rng, families.FAMILIES)
-    options = parameters(rng, ("prior", "n_em_iter", "e_step", "column_penalty", "engine"))
+    options = parameters(rng, ("prior", "n_iter", "e_step", "column_penalty", "engine"))
     sample = np.abs(rng.normal(size=(9, d)))
 
     def run(points: Any, sets: Any, **options: Any) -> Any:

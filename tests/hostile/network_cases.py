@@ -89,7 +89,7 @@ def tensors(rng: Rng) -> Case:
         settings = settings_of(fg.FisherEmbedding, rng)
         model = {**SMALL[fg.FisherEmbedding], **settings}
         return f"{label} {settings}", lambda: fg.FisherEmbedding(**made(model)).fit_transform(x, graph=edges)
-    options = parameters(rng, ("variance", "prior", "n_em_iter", "e_step", "column_penalty", "bias", "engine"))
+    options = parameters(rng, ("variance", "prior", "n_iter", "e_step", "column_penalty", "bias", "engine"))
     anchors = _tensor(rng, (2, d))
 
     def run() -> Any:

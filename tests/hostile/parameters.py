@@ -107,7 +107,6 @@ SOUND: dict[str, tuple] = {
     "s": (None, 1, 2),
     "max_tuples": (1, 100, 200_000),
     # functions
-    "n_em_iter": (0, 1, 2, 3),
     "engine": (None, "numba", "scipy", "torch", "triton"),
     # networks
     "in_channels": (3, (3, 3), -1),

@@ -83,16 +83,14 @@ def test_pairs_are_a_node_with_each_neighbour():
 OPTIONS = {"n_layers": 1, "n_anchors": 3, "normalize": False, "kernel": "identity", "block_weights": [0, 1]}
 
 
-@pytest.mark.parametrize("n_em_iter", [1, 3])
+@pytest.mark.parametrize("n_iter", [1, 3])
 @each_rule
-def test_a_layer_is_the_references_on_lifted_points(multiset, n_em_iter):
+def test_a_layer_is_the_references_on_lifted_points(multiset, n_iter):
     graph, X = random_graph(), np.random.default_rng(1).normal(size=(30, 4))
-    model = FisherEmbedding(
-        **OPTIONS, counts=True, random_state=0, n_jobs=1, em=EM(n_iter=n_em_iter), multiset=multiset
-    )
+    model = FisherEmbedding(**OPTIONS, counts=True, random_state=0, n_jobs=1, em=EM(n_iter=n_iter), multiset=multiset)
     out = model.fit_transform(X, graph=graph)
     sets = choose_multiset(multiset)(graph)
-    phi, mass = slow_phi(X, sets, model.stack_.layers[0], n_em_iter=n_em_iter)
+    phi, mass = slow_phi(X, sets, model.stack_.layers[0], n_iter=n_iter)
     width = 3 * 4 * sets.slots
     assert out.shape == (30, width + 3)
     assert_allclose(out[:, :width], phi, atol=1e-6)

@@ -83,7 +83,7 @@ def test_phi_is_that_of_arrays(name, engine, options, tangent):
     parts, masses = [], []
     for h in range(made.heads):
         theta = map_arrays(made.mixture.theta(h, torch.float64), lambda part: part.detach().numpy())
-        steps = {"prior": em.prior, "n_em_iter": em.n_iter, "slack": em.slack}
+        steps = {"prior": em.prior, "n_iter": em.n_iter, "slack": em.slack}
         scored = score_points(family, points, theta)
         found = block_moments(choose_engine("numba"), family, scored, sets, theta, **steps)
         parts.append(family.phi(*found, theta, prior=em.prior))

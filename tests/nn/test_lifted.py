@@ -82,7 +82,7 @@ def test_phi_is_that_of_the_reference_on_lifted_unit_rows(lift, normalize, steps
     else:
         lifted = np.array([np.concatenate(s) for s in slots])
     anchors = conv.mixture.anchors[0].detach().numpy()
-    means, mass = reference.em_means(lifted, members_of(sets.sets), anchors, conv.mixture.variance, n_em_iter=steps)
+    means, mass = reference.em_means(lifted, members_of(sets.sets), anchors, conv.mixture.variance, n_iter=steps)
     expected = np.concatenate([reference.fisher_embedding(means, anchors), np.log1p(mass)], axis=1)
     found = conv((x, None), sets).detach().numpy()
     assert_allclose(found, expected, atol=1e-12)
@@ -90,11 +90,11 @@ def test_phi_is_that_of_the_reference_on_lifted_unit_rows(lift, normalize, steps
 
 
 @pytest.mark.parametrize("rule", RULES[:3], ids=str)
-@pytest.mark.parametrize("n_em_iter", [1, 2])
-def test_a_layer_agrees_with_the_estimator(rule, n_em_iter):
+@pytest.mark.parametrize("n_iter", [1, 2])
+def test_a_layer_agrees_with_the_estimator(rule, n_iter):
     """The same anchors, variance and landmarks give the columns of `FisherEmbedding`'s layer."""
     x = sample(torch.float32).numpy()
-    em = EM(n_iter=n_em_iter)
+    em = EM(n_iter=n_iter)
     model = FisherEmbedding(2, 3, 4, multiset=rule, em=em, random_state=0).fit(x, graph=GRAPH)
     Z = model.transform(x, graph=GRAPH)
     psi0, expected = (torch.from_numpy(Z[:, 4 * t : 4 * t + 4]) for t in (0, 1))

@@ -41,7 +41,7 @@ class TestTriton(TensorContract):
     """Under the interpreter, which is slow: few shapes, and hubs that are small."""
 
     engine = "triton"
-    n_em_iter = (1,)  # two iterations have their test in the contract of the gradients
+    n_iter = (1,)  # two iterations have their test in the contract of the gradients
     d = (7,)
     p = (1, 3)
     name = ("30",)
@@ -96,15 +96,15 @@ def test_a_named_engine_obeys(name):
 
 
 def test_a_named_engine_raises_where_it_cannot_and_the_choice_falls_back():
-    with pytest.raises(ValueError, match="n_em_iter=2"):
-        choose_engine("scipy", n_em_iter=2)
+    with pytest.raises(ValueError, match="n_iter=2"):
+        choose_engine("scipy", n_iter=2)
     with pytest.raises(ValueError, match=r"'numba' .* cuda"):
         choose_engine("numba", device="cuda")
     with pytest.raises(ValueError, match="no engine"):
         choose_engine(device="abacus")
     assert choose_engine(device="cuda").tensors
-    assert choose_engine(n_em_iter=2).several_iterations
-    assert choose_engine(n_em_iter=2).name == choose_engine().name == "numba"
+    assert choose_engine(n_iter=2).several_iterations
+    assert choose_engine(n_iter=2).name == choose_engine().name == "numba"
 
 
 @pytest.mark.parametrize("name", ["torch", "triton"])
@@ -146,8 +146,8 @@ def test_an_invalid_argument_is_named():
         ({"points": problem.points[:30]}, "30 rows"),
         ({"variance": 0.0}, "variance"),
         ({"prior": -1.0}, "prior"),
-        ({"n_em_iter": -1}, "n_em_iter"),
-        ({"n_em_iter": 1.5}, "n_em_iter"),
+        ({"n_iter": -1}, "n_iter"),
+        ({"n_iter": 1.5}, "n_iter"),
     ]
     for changes, message in cases:
         with pytest.raises(ValueError, match=message):

@@ -90,9 +90,9 @@ def problem(name, hub=HUB):
 
 
 @cache
-def expected_means(name, hub, n_em_iter, prior):
+def expected_means(name, hub, n_iter, prior):
     points, sets, anchors, variance = problem(name, hub)
-    return ref.em_means(points, members_of(sets), anchors, variance, prior, n_em_iter)
+    return ref.em_means(points, members_of(sets), anchors, variance, prior, n_iter)
 
 
 @pytest.fixture(autouse=True)
@@ -112,14 +112,14 @@ def fetch(*results):
     return [result.cpu().numpy() if isinstance(result, torch.Tensor) else result for result in results]
 
 
-def by_block(engine, device, name, hub, *, prior=0.0, n_em_iter=1, slack=math.inf):
+def by_block(engine, device, name, hub, *, prior=0.0, n_iter=1, slack=math.inf):
     """(means, mass) of the problem by `em_block` of an engine."""
     points, sets, anchors, variance = problem(name, hub)
-    record = choose_engine(engine, device=device, n_em_iter=n_em_iter, slack=slack)
+    record = choose_engine(engine, device=device, n_iter=n_iter, slack=slack)
     if record.tensors:
         (points, anchors), sets = send(device, points, anchors), tensor_sets(sets).to(device)
     alpha = first_responsibilities(points, anchors, variance)
-    steps = {"variance": variance, "prior": prior, "n_em_iter": n_em_iter, "slack": slack}
+    steps = {"variance": variance, "prior": prior, "n_iter": n_iter, "slack": slack}
     return fetch(*block_means(record, points, alpha, sets, anchors, **steps))
 
 
@@ -170,19 +170,19 @@ def test_attend(engine, device, name, prior, hub):
 
 @on_tensors
 @each_case
-@pytest.mark.parametrize("n_em_iter", [1, 3])
-def test_attend_and_iterate_on_whole_tensors(engine, device, name, n_em_iter, hub):
+@pytest.mark.parametrize("n_iter", [1, 3])
+def test_attend_and_iterate_on_whole_tensors(engine, device, name, n_iter, hub):
     points, sets, anchors, variance = problem(name, hub)
     x, w = send(device, points, anchors)
-    steps = Steps(variance, 0.3, n_em_iter)
+    steps = Steps(variance, 0.3, n_iter)
     results = fetch(*em_means(x, tensor_sets(sets).to(device), w, steps, engine=engine))
-    assert_means(results, expected_means(name, hub, n_em_iter, 0.3), CASES[name].scale)
+    assert_means(results, expected_means(name, hub, n_iter, 0.3), CASES[name].scale)
 
 
 @with_iterations
 @each_case
 def test_iterate(engine, device, name, hub):
-    results = by_block(engine, device, name, hub, n_em_iter=3)
+    results = by_block(engine, device, name, hub, n_iter=3)
     assert_means(results, expected_means(name, hub, 3, 0.0), CASES[name].scale, 1e-9)
 
 

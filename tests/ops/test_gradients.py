@@ -28,7 +28,7 @@ class TestTriton(GradientContract):
     degree = 12
     checked = (("posterior", 0.3, 1), ("posterior", 0.0, 2))
     e_step = ("posterior", "balanced")
-    n_em_iter = (1, 2)
+    n_iter = (1, 2)
     usual: ClassVar = {"n": 4, "sizes": (0, 1, 5, 2), "p": 2, "d": 3}
     seeds = range(4)
 

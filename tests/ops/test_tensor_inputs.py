@@ -67,7 +67,7 @@ def bad_sets(**changes):
         ({"points": torch.zeros(8, 0), "anchors": torch.zeros(2, 0)}, ValueError, "at least one feature"),
         ({"variance": 0.0}, ValueError, "variance"),
         ({"prior": -1.0}, ValueError, "prior"),
-        ({"n_em_iter": -1}, ValueError, "n_em_iter"),
+        ({"n_iter": -1}, ValueError, "n_iter"),
         ({"e_step": "balancd"}, ValueError, "'balancd'"),
         ({"engine": "nubma"}, ValueError, "'nubma'"),
         ({"engine": "scipy"}, ValueError, "'scipy' .* NumPy arrays"),
@@ -157,7 +157,7 @@ except ValueError as error:
 
 
 @HALVES
-@pytest.mark.parametrize("n_em_iter", [1, 2])
+@pytest.mark.parametrize("n_iter", [1, 2])
 @pytest.mark.parametrize(
     ("engine", "device"),
     [
@@ -167,7 +167,7 @@ except ValueError as error:
         pytest.param("triton", "cuda", marks=on_gpu),
     ],
 )
-def test_storage_in_halves_agrees_with_float32(engine, device, n_em_iter, dtype, monkeypatch):
+def test_storage_in_halves_agrees_with_float32(engine, device, n_iter, dtype, monkeypatch):
     """Points of 16 bits are the same points in float32; what is computed from them is rounded once, at the end.
 
     For bf16 the matrix units take rounded coefficients in one iteration, and Triton's interpreter cuts bits off.
@@ -179,7 +179,7 @@ def test_storage_in_halves_agrees_with_float32(engine, device, n_em_iter, dtype,
     results = []
     for arguments in (given, wide):
         leaves = {name: arguments[name].clone().requires_grad_() for name in ("points", "anchors")}
-        means, mass = means_by(engine, **{**arguments, **leaves}, n_em_iter=n_em_iter, variance=4.0)
+        means, mass = means_by(engine, **{**arguments, **leaves}, n_iter=n_iter, variance=4.0)
         ((means.float() ** 2).sum() + mass.sum()).backward()
         results.append([means, mass, *(leaf.grad for leaf in leaves.values())])
     assert [tensor.dtype for tensor in results[0]] == [dtype, torch.float32, dtype, dtype]
@@ -187,7 +187,7 @@ def test_storage_in_halves_agrees_with_float32(engine, device, n_em_iter, dtype,
     for name, ours, theirs in zip(("means", "mass", "points", "anchors"), *results, strict=True):
         scale = max(1.0, float(theirs.abs().max()))
         # A gradient starts from means that were rounded.
-        units = engine == "triton" and n_em_iter == 1 and dtype == torch.bfloat16
+        units = engine == "triton" and n_iter == 1 and dtype == torch.bfloat16
         most = 1e-6 if name == "mass" else ((1.5 if units else 0.5) if name == "means" else 4) * rounding + 1e-6
         assert float((ours.float() - theirs).abs().max()) <= most * scale, name
 
@@ -198,7 +198,7 @@ def test_anchors_and_weights_of_another_precision(engine):
     sets = given["multisets"].weighted(torch.rand(9, dtype=torch.float64).requires_grad_())
     anchors = given["anchors"].double().requires_grad_()
     with config_context(engine=engine):
-        means, mass = em_means(given["points"], sets, anchors, n_em_iter=2)
+        means, mass = em_means(given["points"], sets, anchors, n_iter=2)
     assert means.dtype == mass.dtype == torch.float32
     means.sum().backward()
     assert anchors.grad.dtype == sets.weights.grad.dtype == torch.float64

@@ -33,7 +33,7 @@ def both(case, device, dtype=torch.float64):
 @ON
 @pytest.mark.parametrize(("p", "d"), [(1, 5), (2, 130), (3, 128), (5, 7), (8, 260)])
 def test_every_fold_agrees_with_the_plain_version(p, d, device):
-    for ours, plain in zip(*both(make(n=8, sizes=SIZES, p=p, d=d, n_em_iter=3), device), strict=True):
+    for ours, plain in zip(*both(make(n=8, sizes=SIZES, p=p, d=d, n_iter=3), device), strict=True):
         torch.testing.assert_close(ours, plain, rtol=1e-10, atol=1e-10)
 
 
@@ -41,7 +41,7 @@ def test_every_fold_agrees_with_the_plain_version(p, d, device):
 @pytest.mark.parametrize("prior", [0.0, 0.2])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_mass_that_vanishes_is_made_good_in_logs(weighted, prior, device):
-    case = make(n=8, sizes=SIZES, p=4, d=7, scale=30.0, variance=0.5, n_em_iter=3, weighted=weighted, prior=prior)
+    case = make(n=8, sizes=SIZES, p=4, d=7, scale=30.0, variance=0.5, n_iter=3, weighted=weighted, prior=prior)
     (means, _), (known, _) = both(case, device, torch.float32)
     torch.testing.assert_close(means, known, rtol=1e-4, atol=1e-3)
 
@@ -53,13 +53,13 @@ def test_a_mass_between_two_means_that_nearly_agree(device):
     points, anchors = (torch.tensor(array, dtype=torch.float32) for array in (problem.points, problem.anchors))
     sets = tensor_sets(problem.sets).to(device)
     with config_context(engine="triton"):
-        _, mass = em_means(points.to(device), sets, anchors.to(device), variance=1.0, n_em_iter=2)
+        _, mass = em_means(points.to(device), sets, anchors.to(device), variance=1.0, n_iter=2)
     assert abs(mass.cpu().numpy() - reference_means(problem, 2)[1]).max() < 5e-6
 
 
 @ON
 def test_half_storage_is_summed_in_float32(device):
-    case = make(n=8, sizes=SIZES, p=3, d=20, n_em_iter=2, weighted=False, biased=False)
+    case = make(n=8, sizes=SIZES, p=3, d=20, n_iter=2, weighted=False, biased=False)
     case = case.to("cpu", torch.bfloat16).to("cpu")  # what bfloat16 holds
     (means, _), (known, _) = both(case, device, torch.bfloat16)
     torch.testing.assert_close(means, known, rtol=2**-7, atol=2**-7)

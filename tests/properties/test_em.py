@@ -70,7 +70,7 @@ def test_iterations_never_lower_the_likelihood(seed):
     points, weights, anchors, variance, sets = sample(seed)
     values = []
     for n in range(7):
-        theta = em_means(points, sets, anchors, variance=variance, n_em_iter=n).means[0]
+        theta = em_means(points, sets, anchors, variance=variance, n_iter=n).means[0]
         values.append(float(weights @ log_likelihood(points, theta, variance)))
     assert all(later >= earlier - 1e-10 * (1 + abs(earlier)) for earlier, later in itertools.pairwise(values))
     if len(anchors) == 1:  # one Gaussian: the first iteration is the maximum
@@ -84,7 +84,7 @@ def test_with_a_prior_iterations_never_lower_the_posterior(seed, prior):
     points, weights, anchors, variance, sets = sample(seed)
     values = []
     for n in range(7):
-        theta = em_means(points, sets, anchors, variance=variance, prior=prior, n_em_iter=n).means[0]
+        theta = em_means(points, sets, anchors, variance=variance, prior=prior, n_iter=n).means[0]
         penalty = prior / (2 * variance) * float(np.sum((theta - anchors) ** 2))
         values.append(float(weights @ log_likelihood(points, theta, variance)) - penalty)
     assert all(later >= earlier - 1e-10 * (1 + abs(earlier)) for earlier, later in itertools.pairwise(values))
@@ -97,7 +97,7 @@ def test_many_iterations_end_at_a_stationary_point_of_the_likelihood(seed):
     points, weights, anchors, variance, sets = sample(seed)
 
     def score(n):
-        theta = em_means(points, sets, anchors, variance=variance, n_em_iter=n).means[0]
+        theta = em_means(points, sets, anchors, variance=variance, n_iter=n).means[0]
         return np.linalg.norm(weights @ ref.score(points, theta, variance))
 
     assert score(400) <= 0.3 * score(0) + 1e-9
@@ -108,7 +108,7 @@ def test_many_iterations_end_at_a_stationary_point_of_the_likelihood(seed):
 def test_means_stay_in_the_hull_of_the_members_and_the_mass_is_the_weight(seed):
     points, weights, anchors, variance, sets = sample(seed)
     for n in (1, 2, 4):
-        means, mass = em_means(points, sets, anchors, variance=variance, n_em_iter=n)
+        means, mass = em_means(points, sets, anchors, variance=variance, n_iter=n)
         assert (means[0] >= points.min(axis=0) - 1e-12).all()
         assert (means[0] <= points.max(axis=0) + 1e-12).all()
         assert_allclose(mass[0].sum(), weights.sum(), rtol=1e-12)

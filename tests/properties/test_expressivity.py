@@ -153,21 +153,21 @@ def test_normalised_rows_forget_their_length():
 # ---------------------------------------------------------------------------------------- Theorem 4.4
 
 
-def phi_of(lists, points, anchors, *, counts, variance=0.8, n_em_iter=1):
-    means, mass = em_means(points, from_lists(lists, len(points)), anchors, variance=variance, n_em_iter=n_em_iter)
+def phi_of(lists, points, anchors, *, counts, variance=0.8, n_iter=1):
+    means, mass = em_means(points, from_lists(lists, len(points)), anchors, variance=variance, n_iter=n_iter)
     return fisher_embedding(means, anchors, mass=mass if counts else None)
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 3), st.integers(2, 5), st.integers(1, 4))
-def test_a_set_taken_k_times_coincides_without_counts_and_differs_with(seed, p, d, k, n_em_iter):
+def test_a_set_taken_k_times_coincides_without_counts_and_differs_with(seed, p, d, k, n_iter):
     rng = np.random.default_rng(seed)
     points, anchors = rng.normal(size=(4, d)), rng.normal(size=(p, d))
     members = [(u, 1.0) for u in range(rng.integers(1, 5))]
     lists = [members, members * k]
-    once, many = phi_of(lists, points, anchors, counts=False, n_em_iter=n_em_iter)
+    once, many = phi_of(lists, points, anchors, counts=False, n_iter=n_iter)
     np.testing.assert_allclose(many, once, rtol=0, atol=1e-10)
-    once, many = phi_of(lists, points, anchors, counts=True, n_em_iter=n_em_iter)
+    once, many = phi_of(lists, points, anchors, counts=True, n_iter=n_iter)
     assert np.abs(many - once).max() > 0.1 / p
 
 

@@ -16,8 +16,8 @@ SEEDS = st.integers(0, 2**32 - 1)
 N_NODES = 700  # more than one row block
 
 
-def means_of(points, sets, anchors, variance, n_em_iter, prior=0.0):
-    return em_means(points, sets, anchors, variance=variance, prior=prior, n_em_iter=n_em_iter, n_jobs=1)
+def means_of(points, sets, anchors, variance, n_iter, prior=0.0):
+    return em_means(points, sets, anchors, variance=variance, prior=prior, n_iter=n_iter, n_jobs=1)
 
 
 # ------------------------------------------------------------------------------------------- em_means
@@ -25,45 +25,43 @@ def means_of(points, sets, anchors, variance, n_em_iter, prior=0.0):
 
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, st.sampled_from([1, 3]), st.floats(0, 100), st.sampled_from([0.0, 0.5]))
-def test_a_translation_of_points_and_anchors_translates_the_means(seed, n_em_iter, size, prior):
+def test_a_translation_of_points_and_anchors_translates_the_means(seed, n_iter, size, prior):
     problem = random_problem(seed=seed)
     shift = size * np.random.default_rng(seed).normal(size=3)
-    base = means_of(problem.points, problem.sets, problem.anchors, problem.variance, n_em_iter, prior)
-    moved = means_of(problem.points + shift, problem.sets, problem.anchors + shift, problem.variance, n_em_iter, prior)
+    base = means_of(problem.points, problem.sets, problem.anchors, problem.variance, n_iter, prior)
+    moved = means_of(problem.points + shift, problem.sets, problem.anchors + shift, problem.variance, n_iter, prior)
     assert_allclose(moved.means, base.means + shift, rtol=0, atol=1e-9)
     assert_allclose(moved.mass, base.mass, rtol=0, atol=1e-9)
 
 
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, st.sampled_from([1, 3]), st.sampled_from([0.0, 0.5]))
-def test_a_rotation_of_points_and_anchors_rotates_the_means(seed, n_em_iter, prior):
+def test_a_rotation_of_points_and_anchors_rotates_the_means(seed, n_iter, prior):
     problem = random_problem(seed=seed)
     turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
-    base = means_of(problem.points, problem.sets, problem.anchors, problem.variance, n_em_iter, prior)
-    moved = means_of(problem.points @ turn, problem.sets, problem.anchors @ turn, problem.variance, n_em_iter, prior)
+    base = means_of(problem.points, problem.sets, problem.anchors, problem.variance, n_iter, prior)
+    moved = means_of(problem.points @ turn, problem.sets, problem.anchors @ turn, problem.variance, n_iter, prior)
     assert_allclose(moved.means, base.means @ turn, rtol=0, atol=1e-11)
     assert_allclose(moved.mass, base.mass, rtol=0, atol=1e-11)
 
 
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, st.sampled_from([1, 3]), st.floats(1e-3, 1e3))
-def test_units_do_not_matter_when_the_variance_follows(seed, n_em_iter, unit):
+def test_units_do_not_matter_when_the_variance_follows(seed, n_iter, unit):
     problem = random_problem(seed=seed)
-    base = means_of(problem.points, problem.sets, problem.anchors, problem.variance, n_em_iter)
-    scaled = means_of(
-        unit * problem.points, problem.sets, unit * problem.anchors, unit**2 * problem.variance, n_em_iter
-    )
+    base = means_of(problem.points, problem.sets, problem.anchors, problem.variance, n_iter)
+    scaled = means_of(unit * problem.points, problem.sets, unit * problem.anchors, unit**2 * problem.variance, n_iter)
     assert_allclose(scaled.means / unit, base.means, rtol=0, atol=1e-10)
     assert_allclose(scaled.mass, base.mass, rtol=0, atol=1e-10)
 
 
 @settings(max_examples=30, deadline=None)
 @given(SEEDS, st.sampled_from([1, 3]))
-def test_the_order_of_the_anchors_orders_the_means(seed, n_em_iter):
+def test_the_order_of_the_anchors_orders_the_means(seed, n_iter):
     problem = random_problem(seed=seed)
     order = np.random.default_rng(seed).permutation(4)
-    base = means_of(problem.points, problem.sets, problem.anchors, problem.variance, n_em_iter)
-    moved = means_of(problem.points, problem.sets, problem.anchors[order], problem.variance, n_em_iter)
+    base = means_of(problem.points, problem.sets, problem.anchors, problem.variance, n_iter)
+    moved = means_of(problem.points, problem.sets, problem.anchors[order], problem.variance, n_iter)
     assert_allclose(moved.means, base.means[:, order], rtol=0, atol=1e-11)
 
 

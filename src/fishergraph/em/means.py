@@ -127,7 +127,7 @@ def block_means(
     *,
     variance: float = 1.0,
     prior: float = 0.0,
-    n_em_iter: int = 1,
+    n_iter: int = 1,
     slack: float = math.inf,
     out: EMMeans | None = None,
 ) -> EMMeans:
@@ -139,10 +139,10 @@ def block_means(
             empty, options["device"] = array_namespace(points).empty, device_of(points)
         out = EMMeans(empty(shape, **options), empty(shape[:2], **options))
     means, mass = out
-    if n_em_iter == 0:
+    if n_iter == 0:
         means[:], mass[:] = anchors, 0
         return out
-    steps: dict[str, Any] = {"variance": variance, "prior": prior, "n_em_iter": n_em_iter}
+    steps: dict[str, Any] = {"variance": variance, "prior": prior, "n_iter": n_iter}
     if slack != math.inf:
         steps["slack"] = slack
     engine.em_block(points, responsibilities, sets, anchors, means=means, mass=mass, **steps)
@@ -157,22 +157,22 @@ def block_moments(
     theta: Any,
     *,
     prior: float = 0.0,
-    n_em_iter: int = 1,
+    n_iter: int = 1,
     slack: float = math.inf,
 ) -> EMMeans:
-    """The means of t, (set, anchor, statistic), and the masses, (set, anchor), after `n_em_iter` iterations from θ_0.
+    """The means of t, (set, anchor, statistic), and the masses, (set, anchor), after `n_iter` iterations from θ_0.
 
     An empty multiset, or no iteration at all, gives the mean statistics of θ_0 and no mass.
     """
     start = family.mean_statistics(theta)
-    steps: dict[str, Any] = {"prior": prior, "slack": slack, "n_em_iter": n_em_iter}
+    steps: dict[str, Any] = {"prior": prior, "slack": slack, "n_iter": n_iter}
     if family.fused:
         return block_means(engine, *scored, sets, start, variance=theta.variance, **steps)
-    steps["n_em_iter"] = min(n_em_iter, 1)
+    steps["n_iter"] = min(n_iter, 1)
     moments = block_means(engine, *scored, sets, start, **steps)
-    if n_em_iter > 1:
+    if n_iter > 1:
         members, entries = sets.gather(scored.statistics)
-        for _ in range(n_em_iter - 1):
+        for _ in range(n_iter - 1):
             estimate = family.estimate(moments.means, moments.mass, theta, prior)
             logs = log_softmax(_entry_scores(members, entries, *family.natural(estimate)))
             alpha = Responsibilities(logs, array_namespace(logs).exp(logs))
@@ -182,7 +182,7 @@ def block_moments(
 
 def block_mass(engine: Engine, family: Family, scored: Scored, sets: Sets, theta: Any, **steps: Any) -> Any:
     """The masses of `block_moments` alone, (set, anchor); after one posterior E-step no statistic is averaged."""
-    if steps["n_em_iter"] != 1 or steps["slack"] != math.inf:
+    if steps["n_iter"] != 1 or steps["slack"] != math.inf:
         return block_moments(engine, family, scored, sets, theta, **steps).mass
     nothing = family.mean_statistics(theta)[:, :0]
     return block_means(engine, scored.statistics[:, :0], scored.alpha, sets, nothing).mass
@@ -211,7 +211,7 @@ def em_means(
     *,
     variance: float = 1.0,
     prior: float = 0.0,
-    n_em_iter: int = 1,
+    n_iter: int = 1,
     e_step: str = "posterior",
     column_penalty: float = 1.0,
     bias: Any = None,
@@ -233,7 +233,7 @@ def em_means(
         The variance σ² of every component.
     prior : float, default=0.0
         The weight κ of the anchor as one more member of every component; 0 is the paper.
-    n_em_iter : int, default=1
+    n_iter : int, default=1
         The number of iterations.
     e_step : {"posterior", "balanced", "unbalanced"}, default="posterior"
         "balanced" gives every anchor the same mass in every set, "unbalanced" penalises deviations from that.
@@ -270,8 +270,8 @@ def em_means(
     """
     variance = check_number(variance, "variance", strict=True)
     prior = check_number(prior, "prior")
-    n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0, most=MOST_ITERATIONS)
-    steps: dict[str, Any] = {"prior": prior, "n_em_iter": n_em_iter, "slack": e_step_slack(e_step, column_penalty)}
+    n_iter = check_integer(n_iter, "n_iter", least=0, most=MOST_ITERATIONS)
+    steps: dict[str, Any] = {"prior": prior, "n_iter": n_iter, "slack": e_step_slack(e_step, column_penalty)}
     if is_torch_array(points):
         from fishergraph.ops.iterate.torch import checked_em_means
 
@@ -299,7 +299,7 @@ def _array_means(
         raise InputError(parameter="anchors", expected=expected, got=f"{start.shape}", advice=advice)
     check_sets(multisets, rows.shape[0])
     check_heaviest(multisets.weights, rows.dtype)
-    engine = choose_engine(n_em_iter=steps["n_em_iter"], slack=steps["slack"], tensors=False)
+    engine = choose_engine(n_iter=steps["n_iter"], slack=steps["slack"], tensors=False)
     alpha = first_responsibilities(rows, start, variance, n_jobs=n_jobs)
     means = np.empty((multisets.n_sets, *start.shape), rows.dtype)
     mass = np.empty((multisets.n_sets, start.shape[0]), rows.dtype)
@@ -319,7 +319,7 @@ def em_estimate(
     theta: Any,
     *,
     prior: float = 0.0,
-    n_em_iter: int = 1,
+    n_iter: int = 1,
     e_step: str = "posterior",
     column_penalty: float = 1.0,
 ) -> tuple[Any, Any]:
@@ -335,7 +335,7 @@ def em_estimate(
         The sets over these points.
     theta : parameter record
         The parameters θ_0, as `learn_family` returns it, in the dtype of the points; its type says which family it is.
-    prior, n_em_iter, e_step, column_penalty : options
+    prior, n_iter, e_step, column_penalty : options
         See `em_means`.
 
     Returns
@@ -361,7 +361,7 @@ def em_estimate(
     ((6, 2, 2), (6, 2))
     """
     family = check_theta(theta)
-    n_em_iter = check_integer(n_em_iter, "n_em_iter", least=0, most=MOST_ITERATIONS)
+    n_iter = check_integer(n_iter, "n_iter", least=0, most=MOST_ITERATIONS)
     prior, slack = check_number(prior, "prior"), e_step_slack(e_step, column_penalty)
     rows = as_points(points, "points")
     n_features = theta_sizes(theta, "theta")["features"]
@@ -370,8 +370,8 @@ def em_estimate(
         raise InputError(parameter="points", expected=expected, got=f"{rows.shape[1]}", advice=advice)
     family.check_points(rows, "points")
     check_sets(multisets, rows.shape[0])
-    engine = choose_engine(n_em_iter=n_em_iter, slack=slack, tensors=False)
-    steps: dict[str, Any] = {"prior": prior, "n_em_iter": n_em_iter, "slack": slack}
+    engine = choose_engine(n_iter=n_iter, slack=slack, tensors=False)
+    steps: dict[str, Any] = {"prior": prior, "n_iter": n_iter, "slack": slack}
     moments = block_moments(engine, family, score_points(family, rows, theta), multisets, theta, **steps)
     return family.estimate(*moments, theta, prior), moments.mass
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, signature
@@ -62,7 +63,7 @@ def _named_first(method: F) -> F:
     return call  # type: ignore[return-value]
 
 
-class FisherEstimator(BaseEstimator):
+class FisherEstimator(BaseEstimator, ABC):
     """The base of the estimators: model files, and components as parameters.
 
     A search reaches the options of a component by ``name__option``. `_chosen` says how a parameter becomes its
@@ -173,17 +174,17 @@ class FisherEstimator(BaseEstimator):
             state.finish()
         return model if device is None else model.set_params(device=device)
 
+    @abstractmethod
     def _state(self) -> dict[str, Any]:
         """The fitted records by name, for a model file."""
-        raise NotImplementedError
 
     def _weights(self) -> dict[str, np.ndarray]:
         """Arrays of a model file beside those of the records."""
         return {}
 
+    @abstractmethod
     def _restore(self, state: ModelState) -> None:
         """Take the fitted records of a model file, and raise unless they fit the parameters."""
-        raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -74,7 +74,7 @@ class Engine:
     def em_block(self) -> Callable[..., None]:
         """The function that computes `em_means` on a row block.
 
-        em_block(points, responsibilities, sets, anchors, *, variance, prior, n_em_iter, means, mass[, slack]) fills
+        em_block(points, responsibilities, sets, anchors, *, variance, prior, n_iter, means, mass[, slack]) fills
         `means` (set, anchor, feature) and `mass` (set, anchor). The responsibilities of the first E-step belong to the
         points, so they are computed once for all blocks.
         """
@@ -120,7 +120,7 @@ def choose_engine(
     name: str | None = None,
     *,
     device: str = "cpu",
-    n_em_iter: int = 1,
+    n_iter: int = 1,
     slack: float = math.inf,
     tensors: bool | None = None,
     dtype: str | None = None,
@@ -133,7 +133,7 @@ def choose_engine(
         An engine that must do it; None is the one of `set_config` or `config_context`, or else any.
     device : {'cpu', 'cuda'}, default='cpu'
         Where the arrays are.
-    n_em_iter : int, default=1
+    n_iter : int, default=1
         Iterations of EM.
     slack : float, default=inf
         1/τ of the E-step; ∞ is the posterior.
@@ -153,7 +153,7 @@ def choose_engine(
     for engine in ENGINES.values() if name is None else [find_engine(name)]:
         if name is None and ((engine.name, device) == ("triton", "cpu") or (dtype and engine.tensor_module is None)):
             continue
-        reason = _objection(engine, device, n_em_iter, slack, tensors, dtype)
+        reason = _objection(engine, device, n_iter, slack, tensors, dtype)
         if reason is None:
             try:
                 importlib.import_module(engine.block_module if dtype is None else str(engine.tensor_module))
@@ -177,7 +177,7 @@ def choose_engine(
 
 
 def _objection(
-    engine: Engine, device: str, n_em_iter: int, slack: float, tensors: bool | None, dtype: str | None
+    engine: Engine, device: str, n_iter: int, slack: float, tensors: bool | None, dtype: str | None
 ) -> str | None:
     """Why the engine cannot do the work, or None."""
     if dtype is not None and engine.tensor_module is None:
@@ -190,8 +190,8 @@ def _objection(
     if tensors is not None and tensors != engine.tensors:
         kinds = "NumPy arrays", "tensors"
         return f"its row blocks are {kinds[engine.tensors]}, and these are {kinds[tensors]}"
-    if n_em_iter > 1 and not engine.several_iterations:
-        return f"it runs one iteration, and n_em_iter={n_em_iter}"
+    if n_iter > 1 and not engine.several_iterations:
+        return f"it runs one iteration, and n_iter={n_iter}"
     if slack < math.inf and not engine.transports:
         return "it has no balanced or unbalanced E-step"
     return None

@@ -25,7 +25,7 @@ class TensorOps:
     attend_backward(points, logs, sets, anchors, prior, by_entry, means, log_total, grad_means, grad_mass, need_weights)
         → grad_points, grad_logs, grad_weights or None, grad_anchors; means of None are computed again
     score(points, means, sets) → (entry, anchor); score_backward(points, means, sets, grad) → grad_points, grad_means
-    em(points, logs, sets, anchors, variance, prior, n_em_iter, bias) → means, mass, or None if the engine has no
+    em(points, logs, sets, anchors, variance, prior, n_iter, bias) → means, mass, or None if the engine has no
         kernel for several iterations
     unit_rows(x) → x / ‖x‖ and 1 / ‖x‖ by rows; unit_rows_backward(units, scales, grad) → grad_x; None leaves both to
         autograd

@@ -67,7 +67,7 @@ def test_the_distances_are_those_of_slow_loops():
     points = np.concatenate([GaussianMixture().sample(theta_of(means), 40, rng) for means in (p, q)])
     anchors = learn_anchors(points, 4, rng=rng)
     sets = [[(u, 1.0) for u in members] for members in (range(40), range(40, 80))]
-    means, _ = reference.em_means(points, sets, anchors, n_em_iter=2)
+    means, _ = reference.em_means(points, sets, anchors, n_iter=2)
     fisher = reference.fisher_matrix_quadrature(anchors)
     gap = (means[0] - means[1]).ravel()
     assert_allclose(result["approximate"], gap @ gap / 4, rtol=1e-9)
@@ -101,7 +101,7 @@ def test_with_id_over_p_the_distance_is_the_divergence_with_the_components_known
     points = np.concatenate([GaussianMixture().sample(theta_of(means), 200, rng) for means in distributions()])
     anchors = learn_anchors(points, 5, rng=rng)
     sets = Multisets(np.array([0, 200, 400]), np.arange(400), None, 400)
-    means = em_means(points, sets, anchors, n_em_iter=4).means
+    means = em_means(points, sets, anchors, n_iter=4).means
     phi = fisher_embedding(means, anchors)
     assert_allclose(((phi[0] - phi[1]) ** 2).sum() / 2, kl_bound(theta_of(means[0]), theta_of(means[1])))
 

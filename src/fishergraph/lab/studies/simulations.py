@@ -95,7 +95,7 @@ def distances(cell: Cell) -> dict[str, Any]:
     points = np.concatenate([_FAMILY.sample(theta_of(cell.parameters[name]), n, rng) for name in ("p", "q")])
     anchors = learn_anchors(points, cell.parameters["n_anchors"], rng=rng)
     sets = Multisets(np.array([0, n, 2 * n]), np.arange(2 * n), None, 2 * n)
-    means = em_means(points, sets, anchors, n_em_iter=cell.parameters["n_em_iter"], n_jobs=1).means
+    means = em_means(points, sets, anchors, n_iter=cell.parameters["n_em_iter"], n_jobs=1).means
     return _squared_distances(means, anchors, rng, exact=cell.parameters["exact"])
 
 

@@ -67,7 +67,7 @@ def em_block(
 ) -> None:
     """Fill the means and the mass of one row block; the options are the fields of `Steps`."""
     steps, (logs, alpha) = Steps(**options), (torch.as_tensor(array) for array in responsibilities)
-    if steps.n_em_iter == 1 and steps.slack == torch.inf:
+    if steps.n_iter == 1 and steps.slack == torch.inf:
         mass.copy_(attend.attend(points, logs, sets, anchors, prior=steps.prior, alpha=alpha, out=means)[1])
     else:
         means[:], mass[:] = em_from_logs(OPERATIONS, points, logs, sets, anchors, steps)

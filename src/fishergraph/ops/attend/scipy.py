@@ -32,7 +32,7 @@ def em_block(
     *,
     variance: float,
     prior: float,
-    n_em_iter: int,
+    n_iter: int,
     means: np.ndarray,
     mass: np.ndarray,
 ) -> None:

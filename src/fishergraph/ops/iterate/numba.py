@@ -59,8 +59,8 @@ def _gather_logs(log_alpha, by_entry, indices, start, stop, logs):
 
 
 @compiled
-def em_rows(points, responsibilities, by_entry, sets, anchors, prior, variance, n_em_iter, limits, results, network):
-    """The means of each multiset of the block after `n_em_iter` iterations (Eq. 17).
+def em_rows(points, responsibilities, by_entry, sets, anchors, prior, variance, n_iter, limits, results, network):
+    """The means of each multiset of the block after `n_iter` iterations (Eq. 17).
 
     responsibilities (log α, α) of the first iteration belong to the point, or to the entry if `by_entry`; from the
     second iteration on, and with a finite slack (Appendix C) from the first, to the pair (set, point). sets is (indptr,
@@ -78,7 +78,7 @@ def em_rows(points, responsibilities, by_entry, sets, anchors, prior, variance, 
     wide, transported, unmet = np.empty(anchors.shape), network is not None, 0.0
     for v in range(len(indptr) - 1):
         start, stop = indptr[v], indptr[v + 1]
-        for iteration in range(n_em_iter):
+        for iteration in range(n_iter):
             in_logs = iteration > 0 or transported
             if iteration == 0 and transported:
                 # A constant of the member does not change the transport: the log-posterior serves as its score.
@@ -113,7 +113,7 @@ def em_block(
     means: np.ndarray,
     mass: np.ndarray,
     variance: float = 1.0,
-    n_em_iter: int = 1,
+    n_iter: int = 1,
     slack: float = np.inf,
     by_entry: bool = False,
     max_iter: int = MAX_ITER,
@@ -137,8 +137,8 @@ def em_block(
         (readonly(sets.indptr - first), readonly(sets.indices[first:last]), readonly(weights), step),
         readonly(anchors),
         dtype.type(prior),
-        None if n_em_iter == 1 else dtype.type(variance),
-        n_em_iter,
+        None if n_iter == 1 else dtype.type(variance),
+        n_iter,
         (least_mass, np.float64(slack), tolerance, max_iter),
         (means, mass, totals, shift),
         None if slack == np.inf else scratch(anchors.shape[0]),

@@ -46,7 +46,7 @@ class Steps:
 
     variance: float
     prior: float
-    n_em_iter: int
+    n_iter: int
     slack: float = torch.inf
 
 
@@ -68,7 +68,7 @@ def iterate(
     if by_entry:
         # A constant of the point does not change the transport: the log-posterior serves as its score.
         logs = transport(logs[sets.indices], sets.indptr, sets.weights, slack=steps.slack)
-    for left in reversed(range(steps.n_em_iter)):
+    for left in reversed(range(steps.n_iter)):
         iteration = Iteration(logs, by_entry, *ops.attend(points, logs, sets, anchors, steps.prior, by_entry, True))
         yield iteration
         if left:
@@ -102,9 +102,9 @@ def em_from_logs(
 ) -> tuple[Tensor, Tensor]:
     """means and mass, without gradients, from log α of the first E-step; in one kernel if the engine has it."""
     if steps.slack == torch.inf:
-        if steps.n_em_iter == 1:
+        if steps.n_iter == 1:
             return ops.attend(points, logs, sets, anchors, steps.prior, False, False)[:2]
-        results = ops.em(points, logs, sets, anchors, steps.variance, steps.prior, steps.n_em_iter, bias)
+        results = ops.em(points, logs, sets, anchors, steps.variance, steps.prior, steps.n_iter, bias)
         if results is not None:
             return results[0].to(points.dtype), results[1]
     return last_iteration(ops, points, logs, sets, anchors, steps, bias)
@@ -121,20 +121,20 @@ def em_means(
 ) -> tuple[Tensor, Tensor]:
     """means (set, anchor, feature) and mass (set, anchor) after EM from the anchors (Eq. 14, 17)."""
     engine = tensor_engine(engine, points)
-    if steps.n_em_iter == 0:
+    if steps.n_iter == 0:
         n_sets, kind = sets.n_sets, work_type(points.dtype)
         means = anchors.to(points.dtype).expand(n_sets, *anchors.shape)
         return means, torch.zeros((n_sets, anchors.shape[0]), dtype=kind, device=points.device)
     if engine == "torch":
         logs = plain_posterior(points, anchors, steps.variance, bias)
         return last_iteration(OPERATIONS, points, logs, sets, anchors, steps, bias)
-    if steps.n_em_iter == 1 and steps.slack == torch.inf:
+    if steps.n_iter == 1 and steps.slack == torch.inf:
         logs = posterior(engine, points, anchors, steps.variance, bias)
         return attend(engine, points, logs, sets, anchors, prior=steps.prior)
     sets = sets.cut(0, sets.n_sets)
     tensors = (points, anchors, bias, sets.weights)
     packed = sets.pack(transpose=needs_gradient(*tensors))
-    return torch.ops.fishergraph.em(*tensors, packed, steps.variance, steps.prior, steps.n_em_iter, steps.slack, engine)
+    return torch.ops.fishergraph.em(*tensors, packed, steps.variance, steps.prior, steps.n_iter, steps.slack, engine)
 
 
 def plain_score(points: Tensor, means: Tensor, sets: TensorSets) -> Tensor:
@@ -252,16 +252,16 @@ def _chunks(sets: TensorSets, anchors: Tensor) -> Iterator[tuple[int, int]]:
     "fishergraph::em",
     mutates_args=(),
     schema="(Tensor points, Tensor anchors, Tensor? bias, Tensor? weights, Tensor[] sets, float variance, float prior, "
-    "int n_em_iter, float slack, str engine) -> (Tensor, Tensor)",
+    "int n_iter, float slack, str engine) -> (Tensor, Tensor)",
 )
-def _em(points, anchors, bias, weights, sets, variance, prior, n_em_iter, slack, engine):
+def _em(points, anchors, bias, weights, sets, variance, prior, n_iter, slack, engine):
     ops, whole = tensor_ops(engine), unpack(sets, weights, points.shape[0])
     logs = ops.posterior(points, anchors, variance, bias)
-    return em_from_logs(ops, points, logs, whole, anchors, Steps(variance, prior, n_em_iter, slack), bias)
+    return em_from_logs(ops, points, logs, whole, anchors, Steps(variance, prior, n_iter, slack), bias)
 
 
 @_em.register_fake
-def _(points, anchors, bias, weights, sets, variance, prior, n_em_iter, slack, engine):
+def _(points, anchors, bias, weights, sets, variance, prior, n_iter, slack, engine):
     n_sets = sets[0].shape[0] - 1
     mass = points.new_empty((n_sets, anchors.shape[0]), dtype=work_type(points.dtype))
     return points.new_empty((n_sets, *anchors.shape)), mass
@@ -271,14 +271,14 @@ def _(points, anchors, bias, weights, sets, variance, prior, n_em_iter, slack, e
     "fishergraph::em_backward",
     mutates_args=(),
     schema="(Tensor points, Tensor anchors, Tensor? bias, Tensor? weights, Tensor[] sets, float variance, float prior, "
-    "int n_em_iter, float slack, str engine, Tensor grad_means, Tensor? grad_mass, bool need_weights) -> "
+    "int n_iter, float slack, str engine, Tensor grad_means, Tensor? grad_mass, bool need_weights) -> "
     "(Tensor, Tensor, Tensor, Tensor)",
 )
 def _em_backward(
-    points, anchors, bias, weights, sets, variance, prior, n_em_iter, slack, engine, grad_means, grad_mass, need_weights
+    points, anchors, bias, weights, sets, variance, prior, n_iter, slack, engine, grad_means, grad_mass, need_weights
 ):
     ops, whole = tensor_ops(engine), unpack(sets, weights, points.shape[0])
-    steps, new = Steps(variance, prior, n_em_iter, slack), {"dtype": work_type(points.dtype), "device": points.device}
+    steps, new = Steps(variance, prior, n_iter, slack), {"dtype": work_type(points.dtype), "device": points.device}
     by_entry = torch.zeros(len(weights) if need_weights else 0, **new)
     shapes = points.shape, anchors.shape, len(anchors)
     total = Gradients(*(torch.zeros(shape, **new) for shape in shapes), weights=None)
@@ -294,7 +294,7 @@ def _em_backward(
 
 @_em_backward.register_fake
 def _(
-    points, anchors, bias, weights, sets, variance, prior, n_em_iter, slack, engine, grad_means, grad_mass, need_weights
+    points, anchors, bias, weights, sets, variance, prior, n_iter, slack, engine, grad_means, grad_mass, need_weights
 ):
     kind = work_type(points.dtype)
     by_entry = torch.empty_like(weights) if need_weights else points.new_empty(0, dtype=kind)

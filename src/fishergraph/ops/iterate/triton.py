@@ -115,7 +115,7 @@ def _first_pass(points, alpha, members, start, stop, frame, S: constexpr):
 
 
 @triton.jit
-def _em_rows(results, points, alpha, w, centre, bias, sets, constants, hub, n_em_iter, S: constexpr):
+def _em_rows(results, points, alpha, w, centre, bias, sets, constants, hub, n_iter, S: constexpr):
     """All iterations of one set that is not a hub; `least` is the smallest mass of any iteration."""
     out, mass, least = results
     indptr, indices, weights = sets
@@ -129,7 +129,7 @@ def _em_rows(results, points, alpha, w, centre, bias, sets, constants, hub, n_em
     anchor_c = anchors * 0 + prior
     sums, totals = _first_pass(points, alpha, members, start, stop, frame, S)
     means, low = divide(sums, totals, anchor_c, w, features, lanes, anchors, S), totals
-    for _ in range(1, n_em_iter):
+    for _ in range(1, n_iter):
         sums, totals = _em_pass(means, points, bias, members, start, stop, frame, inverse, S)
         means = divide(sums, totals, anchor_c, w, features, lanes, anchors, S)
         low = tl.minimum(low, totals)
@@ -225,9 +225,7 @@ def _log_pass(
 
 
 @triton.jit
-def _em_repair(
-    results, points, logs, w, centre, bias, sets, constants, n_sets, n_em_iter, ROWS: constexpr, S: constexpr
-):
+def _em_repair(results, points, logs, w, centre, bias, sets, constants, n_sets, n_iter, ROWS: constexpr, S: constexpr):
     """The sets among ROWS of which some plain mass has lost digits, computed again in logs."""
     out, mass, least = results
     indptr, indices, weights = sets
@@ -249,7 +247,7 @@ def _em_repair(
             means, total = _log_pass(
                 nothing, points, logs, bias, members, start, stop, frame, w, prior, inverse, True, S
             )
-            for _ in range(1, n_em_iter):
+            for _ in range(1, n_iter):
                 means, total = _log_pass(
                     means, points, logs, bias, members, start, stop, frame, w, prior, inverse, False, S
                 )
@@ -265,7 +263,7 @@ def em_rows(
     anchors: Tensor,
     variance: float,
     prior: float,
-    n_em_iter: int,
+    n_iter: int,
     bias: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     """means (set, anchor, feature) and mass (set, anchor), in the dtype of the sums.
@@ -287,11 +285,11 @@ def em_rows(
     options: dict[str, Any] = {"S": shape, "num_warps": warps}
     limited = {**options, "maxnreg": _REGISTERS}
     inputs = (w, centre, bias, (sets.indptr, *members), constants)
-    _em_rows[(n_sets,)](results, rows, alpha, *inputs, tensor_sets.HUB, n_em_iter, **limited)
+    _em_rows[(n_sets,)](results, rows, alpha, *inputs, tensor_sets.HUB, n_iter, **limited)
     if hubs.n_hubs:
         parts = (out.new_empty((hubs.n_parts, *out.shape[1:])), out.new_empty((hubs.n_parts, n_anchors)))
         items = (hubs.part_first, hubs.part_last, hubs.part_row)
-        for iteration in range(n_em_iter):
+        for iteration in range(n_iter):
             first = {"FIRST": iteration == 0}
             _em_parts[(hubs.n_parts,)](
                 parts, out, rows, alpha, centre, bias, items, members, constants, **first, **limited
@@ -300,7 +298,7 @@ def em_rows(
                 results, w, centre, parts, hubs.rows, hubs.offsets, constants, PARTS=16, **first, **options
             )
     grid = (triton.cdiv(n_sets, _REPAIR_ROWS),)
-    _em_repair[grid](results, rows, logs, *inputs, n_sets, n_em_iter, ROWS=_REPAIR_ROWS, **options)
+    _em_repair[grid](results, rows, logs, *inputs, n_sets, n_iter, ROWS=_REPAIR_ROWS, **options)
     return results[:2]
 
 

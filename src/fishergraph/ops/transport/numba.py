@@ -1,4 +1,4 @@
-"""The transport E-steps of one multiset, compiled and in place (see `em.transport`).
+"""The transport E-steps of one multiset, compiled and in place (see `rules`).
 
 Bytes per sweep: the logs of one multiset (4·n·p), which stay in the cache; an exponential per entry. The p × p network
 is built in the same sweep and held, as are all sums, in float64.

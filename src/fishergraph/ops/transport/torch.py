@@ -1,6 +1,6 @@
 """The transport E-steps in PyTorch, all multisets at once, on any device, with the gradient of the solution.
 
-The steps are those of em.transport. Sums over the members of a set and the p × p networks are float64, so that a
+The steps are those of `rules`. Sums over the members of a set and the p × p networks are float64, so that a
 set of 10⁵ members meets the float32 tolerance too. Sets that have converged are removed from the working arrays. Bytes
 per step and entry: about 20·p² (the networks are built anchor by anchor).
 """
@@ -30,7 +30,7 @@ def transport(
 ) -> Tensor:
     """log α_ej, (entry, anchor), of the balanced (slack = 0) or unbalanced E-step of every multiset.
 
-    max_α Σ_ej a_e α_ej (s_ej − log α_ej) − τ KL(m ‖ A/p), Σ_j α_ej = 1, in each set, with slack = 1/τ (`em.transport`).
+    max_α Σ_ej a_e α_ej (s_ej − log α_ej) − τ KL(m ‖ A/p), Σ_j α_ej = 1, in each set, with slack = 1/τ (`rules`).
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def _network(alpha: Tensor, b: Tensor, rows: Tensor, n_sets: int) -> tuple[Tenso
 
 
 def _solve(conductances: Tensor, leaks: Tensor, currents: Tensor, fallback: Tensor, least: float) -> Tensor:
-    """`em.transport.solve_network` of every set, (set, anchor); only conductances below the diagonal are read."""
+    """The solution of the network of every set, (set, anchor); only conductances below the diagonal are read."""
     leaks, currents = leaks.clone(), currents.clone()
     pivots = torch.empty_like(leaks)
     for k in range(leaks.shape[1] - 1, -1, -1):
@@ -101,7 +101,7 @@ def _solve(conductances: Tensor, leaks: Tensor, currents: Tensor, fallback: Tens
 
 
 def _newton_step(mass: Tensor, target: Tensor, conductances: Tensor, slack: Tensor, least: float):
-    """The step of the potentials, (set, anchor), and whether it was short, (set,); see `em.transport.newton_step`."""
+    """The step of the potentials, (set, anchor), and whether it was short, (set,); see `rules`."""
     ratio = target.clamp(min=least).log() - mass.clamp(min=least).log()
     far = ratio.abs().amax(dim=1)
     ratio = ratio - (mass * ratio).sum(dim=1, keepdim=True)
