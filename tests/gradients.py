@@ -77,9 +77,18 @@ class Case:
 
 
 def make(
-    *, n, sizes, p=3, d=4, weighted=True, biased=True, scale=1.0, variance=None, seed=0,
+    *,
+    n,
+    sizes,
+    p=3,
+    d=4,
+    weighted=True,
+    biased=True,
+    scale=1.0,
+    variance=None,
+    seed=0,
     **options,
-):  # fmt: skip
+):
     """Sets with repeated members and some weights of zero, among them a set that weighs nothing."""
     rng = np.random.default_rng([seed, p, d, n])
     indptr = torch.tensor([0, *sizes]).cumsum(0)
@@ -171,8 +180,10 @@ class GradientContract:
         whole = e_step == "posterior" and self.engine != "triton"  # or in one random direction, which is faster
         assert torch.autograd.gradcheck(
             lambda *given: tuple(case.means(self.engine, **dict(zip(names, given, strict=True)))),
-            leaves, fast_mode=not whole, atol=1e-5 if e_step == "posterior" else 1e-4,
-        )  # fmt: skip
+            leaves,
+            fast_mode=not whole,
+            atol=1e-5 if e_step == "posterior" else 1e-4,
+        )
 
     # ------------------------------------------------------------------------------------------ agreement
 
@@ -311,8 +322,9 @@ class GradientContract:
         if self.engine == "torch":
             assert torch.autograd.gradgradcheck(
                 lambda *given: tuple(case.means("torch", **dict(zip(leaves, given, strict=True)))),
-                tuple(leaves.values()), fast_mode=True,
-            )  # fmt: skip
+                tuple(leaves.values()),
+                fast_mode=True,
+            )
             return
         means, _ = case.means(self.engine, **leaves)
         first = torch.autograd.grad(means.sum(), leaves["points"], create_graph=True)[0]

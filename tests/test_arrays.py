@@ -32,10 +32,16 @@ def small(**changes) -> FisherEmbedding:
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        ("f4", "f4"), ("f8", "f8"), ("f2", "f4"), ("g", "f8"), (">f4", "f4"), (">f8", "f8"), ("bool", "f4"),
+        ("f4", "f4"),
+        ("f8", "f8"),
+        ("f2", "f4"),
+        ("g", "f8"),
+        (">f4", "f4"),
+        (">f8", "f8"),
+        ("bool", "f4"),
         *((kind, "f4") for kind in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i2", ">u8")),
     ],
-)  # fmt: skip
+)
 def test_the_type_of_an_array_gives_that_of_its_floats(kind, expected):
     numbers = np.abs(10 * X).astype(kind)
     for found in (as_floats(numbers, "X"), as_points(numbers, "points")):

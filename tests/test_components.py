@@ -49,10 +49,29 @@ from fishergraph.published import PublishedMixture, PublishedNystrom
 from fishergraph.walk import choose_walk
 
 COMPONENTS = [
-    EM, Neighbourhood, PageRank, HeatKernel, StepAverage, Hops, Pairs, Paths, Tuples, GaussianMixture, Gaussian,
-    DiagonalMixture, VonMisesFisherMixture, MultinomialMixture, PublishedMixture, PublishedNystrom, Nystrom, Identity,
-    Standardize, Walk, Readout, Device,
-]  # fmt: skip
+    EM,
+    Neighbourhood,
+    PageRank,
+    HeatKernel,
+    StepAverage,
+    Hops,
+    Pairs,
+    Paths,
+    Tuples,
+    GaussianMixture,
+    Gaussian,
+    DiagonalMixture,
+    VonMisesFisherMixture,
+    MultinomialMixture,
+    PublishedMixture,
+    PublishedNystrom,
+    Nystrom,
+    Identity,
+    Standardize,
+    Walk,
+    Readout,
+    Device,
+]
 
 
 @pytest.mark.parametrize("kind", COMPONENTS)
@@ -151,16 +170,35 @@ def test_names_stand_for_defaults():
 # --- options are validated when a component is made, and shown when they differ -----------------------------
 
 WRONG = [
-    (EM, {"n_iter": -1}), (EM, {"prior": -1.0}), (EM, {"e_step": "posteriour"}), (EM, {"init": "k-means"}),
-    (EM, {"max_samples": 0}), (EM, {"column_penalty": -1.0}), (Neighbourhood, {"closed": 1}),
-    (Neighbourhood, {"weights": "symetric"}), (PageRank, {"teleport": 0.0}), (PageRank, {"undirected": None}),
-    (HeatKernel, {"time": -1.0}), (StepAverage, {"steps": 0}), (Hops, {"k": -1}), (Paths, {"length": 0}),
-    (Tuples, {"k": 4}), (GaussianMixture, {"sharpness": 2.0}), (GaussianMixture, {"variance": "atuo"}),
-    (GaussianMixture, {"fisher": "exakt"}), (DiagonalMixture, {"tangent": "scores"}), (Gaussian, {"power": 0.0}),
-    (MultinomialMixture, {"smoothing": -1.0}), (Nystrom, {"bandwidth": 0.0}), (PublishedNystrom, {"bandwidth": -1.0}),
-    (Walk, {"teleport": 1.5}), (Readout, {"n_anchors": 0}), (Readout, {"reading": "sum"}), (Readout, {"unit": 1}),
+    (EM, {"n_iter": -1}),
+    (EM, {"prior": -1.0}),
+    (EM, {"e_step": "posteriour"}),
+    (EM, {"init": "k-means"}),
+    (EM, {"max_samples": 0}),
+    (EM, {"column_penalty": -1.0}),
+    (Neighbourhood, {"closed": 1}),
+    (Neighbourhood, {"weights": "symetric"}),
+    (PageRank, {"teleport": 0.0}),
+    (PageRank, {"undirected": None}),
+    (HeatKernel, {"time": -1.0}),
+    (StepAverage, {"steps": 0}),
+    (Hops, {"k": -1}),
+    (Paths, {"length": 0}),
+    (Tuples, {"k": 4}),
+    (GaussianMixture, {"sharpness": 2.0}),
+    (GaussianMixture, {"variance": "atuo"}),
+    (GaussianMixture, {"fisher": "exakt"}),
+    (DiagonalMixture, {"tangent": "scores"}),
+    (Gaussian, {"power": 0.0}),
+    (MultinomialMixture, {"smoothing": -1.0}),
+    (Nystrom, {"bandwidth": 0.0}),
+    (PublishedNystrom, {"bandwidth": -1.0}),
+    (Walk, {"teleport": 1.5}),
+    (Readout, {"n_anchors": 0}),
+    (Readout, {"reading": "sum"}),
+    (Readout, {"unit": 1}),
     (Device, {"precision": "fp16"}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("kind", "options"), WRONG, ids=lambda part: getattr(part, "__name__", str(part)))

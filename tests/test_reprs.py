@@ -27,7 +27,7 @@ from fishergraph import (
     load_graph,
     neighbourhoods,
     node_tuples,
-)  # fmt: skip
+)
 from fishergraph._repr import short_repr
 from fishergraph.datasets import GraphSet, Preparation
 from fishergraph.device import Device
@@ -64,21 +64,37 @@ def examples() -> dict[str, object]:
         "FisherSetEmbedding": FisherSetEmbedding(dim=7),
         "FisherGraphEmbedding": FisherGraphEmbedding(inputs=["tags"] * 99),
         "LogisticProbe": LogisticProbe(Cs=np.logspace(-3, 3, 900)),
-        "Graph": graph, "named graph": weighted, "Graphs": graphs, "GraphData": cora,
+        "Graph": graph,
+        "named graph": weighted,
+        "Graphs": graphs,
+        "GraphData": cora,
         "EdgeTags": EdgeTags(np.arange(9000), np.arange(9000)),
-        "GraphSet": GraphSet("name", graphs, np.arange(2), (), (), "source"), "Preparation": Preparation(),
-        "Multisets": sets, "LiftedSets": choose_multiset("paths")(graph), "NodeTuples": tuples,
-        "Responsibilities": Responsibilities(X, X), "Engine": choose_engine(),
-        "EMMeans": em_means(X, sets, X[:4]), "estimates": em_estimate(X, sets, thetas[0])[0],
+        "GraphSet": GraphSet("name", graphs, np.arange(2), (), (), "source"),
+        "Preparation": Preparation(),
+        "Multisets": sets,
+        "LiftedSets": choose_multiset("paths")(graph),
+        "NodeTuples": tuples,
+        "Responsibilities": Responsibilities(X, X),
+        "Engine": choose_engine(),
+        "EMMeans": em_means(X, sets, X[:4]),
+        "estimates": em_estimate(X, sets, thetas[0])[0],
         "NestedScores": nested_scores({"z": X[:90]}, y, folds, Cs=(1.0,), gammas=(1.0,), inner=2),
-        "Stack": model.stack_, "Layer": model.stack_.layers[1], "NystromMap": model.stack_.input_map,
-        "NodeCode": whole.code_, "readouts": whole.readouts_[0], "fitted": model,
+        "Stack": model.stack_,
+        "Layer": model.stack_.layers[1],
+        "NystromMap": model.stack_.input_map,
+        "NodeCode": whole.code_,
+        "readouts": whole.readouts_[0],
+        "fitted": model,
         **{type(theta).__name__: theta for theta in thetas},
         **{f"family {name}": choose() for name, choose in FAMILIES.items()},
         **{f"rule {name}": choose_multiset(name) for name in MULTISETS},
-        "EM": EM(n_iter=3), "Nystrom": Nystrom(bandwidth=0.7), "Walk": Walk(teleport=0.3), "Identity": Identity(),
-        "Readout": Readout(family=GaussianMixture(sharpness=0.3)), "Device": Device("cuda"),
-    }  # fmt: skip
+        "EM": EM(n_iter=3),
+        "Nystrom": Nystrom(bandwidth=0.7),
+        "Walk": Walk(teleport=0.3),
+        "Identity": Identity(),
+        "Readout": Readout(family=GaussianMixture(sharpness=0.3)),
+        "Device": Device("cuda"),
+    }
 
 
 def test_one_short_line(examples):

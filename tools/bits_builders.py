@@ -105,9 +105,13 @@ def make_set(given: Settings) -> Any:
 def make_graph(given: Settings) -> Any:
     settings = dict(given)
     readout = take(
-        settings, graph_anchors="n_anchors", readout="reading", graph_kernel="kernel", graph_dim="dim",
+        settings,
+        graph_anchors="n_anchors",
+        readout="reading",
+        graph_kernel="kernel",
+        graph_dim="dim",
         unit_blocks="unit",
-    )  # fmt: skip
+    )
     family = settings.pop("graph_family", ("gaussian-mixture", {}))
     mixture = {name: settings[name] for name in ("variance",) if name in settings}
     readout["family"] = make_family(family, sharpness=settings.pop("graph_sharpness", 0.1), **mixture)

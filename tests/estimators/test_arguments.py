@@ -21,7 +21,7 @@ from fishergraph import (
     as_graphs,
     load_graph,
     structural_features,
-)  # fmt: skip
+)
 from models import graph_model, node_model
 
 NAMES = [f"p{v:02d}" for v in range(34)]

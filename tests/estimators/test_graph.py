@@ -59,8 +59,10 @@ def options(model: FisherGraphEmbedding) -> dict:
 def test_with_hard_assignment_stage_0_counts_the_tags():
     model = small(nodes__n_layers=0, inputs="tags", readout__family__sharpness=1e-6)
     Z = model.fit_transform(LIST)
-    expected = [[np.log1p(counts.get(tag, 0)) for tag in range(3)]
-                for counts in ref_graphs.histogram(GRAPHS.tags.tolist(), GRAPHS.graph_ptr.tolist())]  # fmt: skip
+    expected = [
+        [np.log1p(counts.get(tag, 0)) for tag in range(3)]
+        for counts in ref_graphs.histogram(GRAPHS.tags.tolist(), GRAPHS.graph_ptr.tolist())
+    ]
     # Anchors have an order of their own.
     np.testing.assert_allclose(np.sort(Z, axis=1), np.sort(expected, axis=1), atol=1e-5)
 
@@ -70,8 +72,10 @@ def test_a_block_is_the_soft_histogram_of_the_nodes_of_a_stage():
     Z = model.fit_transform(LIST)
     points = unit_rows(model.stack_.input_map(unit_rows(model.code_(GRAPHS))))
     layer, pointer = model.stack_.layers[0], GRAPHS.graph_ptr.tolist()
-    near = [[(u, 1.0) for u in sorted({v, *GRAPHS.graph.indices[GRAPHS.graph.indptr[v] : GRAPHS.graph.indptr[v + 1]]})]
-            for v in range(GRAPHS.n_nodes)]  # fmt: skip
+    near = [
+        [(u, 1.0) for u in sorted({v, *GRAPHS.graph.indices[GRAPHS.graph.indptr[v] : GRAPHS.graph.indptr[v + 1]]})]
+        for v in range(GRAPHS.n_nodes)
+    ]
     means, mass = ref.em_means(points.astype(float), near, layer.theta.anchors.astype(float), layer.theta.variance)
     phi = ref.fisher_embedding(means, layer.theta.anchors.astype(float))
     next_points = unit_rows(layer.kernel_map(np.hstack([phi, ref.soft_counts(mass)])))

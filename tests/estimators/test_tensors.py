@@ -24,9 +24,9 @@ from fishergraph.ops.tensor_rows import HostRows, SparseRows, first_distinct  # 
 from models import PUBLISHED, node_model  # noqa: E402
 
 N = 90
-CUDA = pytest.param("cuda", marks=[
-    pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-])  # fmt: skip
+CUDA = pytest.param(
+    "cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
+)
 
 each_device = pytest.mark.parametrize("device", ["cpu", CUDA])
 pytestmark = [

@@ -121,12 +121,18 @@ def test_where_it_is_left_out(X, A, left_out):
 @pytest.mark.parametrize(
     "kept",
     [
-        {"family": "diagonal-mixture"}, {"em__e_step": "balanced"}, {"em__n_iter": 3}, {"counts": True},
+        {"family": "diagonal-mixture"},
+        {"em__e_step": "balanced"},
+        {"em__n_iter": 3},
+        {"counts": True},
         {"em__prior": 0.5},
-        {"em__init": "spherical"}, {"em__init": "random"}, {"family__fisher": "exact"}, {"n_anchors": 1},
+        {"em__init": "spherical"},
+        {"em__init": "random"},
+        {"family__fisher": "exact"},
+        {"n_anchors": 1},
         {"family__variance": 0.5},
     ],
-)  # fmt: skip
+)
 def test_it_has_one_component_whatever_the_others_have(X, A, kept):
     for normalize in (True, kept == {"em__init": "spherical"}):
         one = small(n_layers=0, normalize=normalize).fit_transform(X, graph=A)

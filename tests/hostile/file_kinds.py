@@ -167,8 +167,20 @@ def source(kind: str, rng: np.random.Generator) -> tuple[str, Files]:
     return "g.npz", {"g.npz": content}
 
 
-SOURCES = ("npz", "sparse npz", "set npz", "shchur", "ogb", "ogb zip", "reddit", "reddit zip", "planetoid", "tu",
-           "tu zip", "tables")  # fmt: skip
+SOURCES = (
+    "npz",
+    "sparse npz",
+    "set npz",
+    "shchur",
+    "ogb",
+    "ogb zip",
+    "reddit",
+    "reddit zip",
+    "planetoid",
+    "tu",
+    "tu zip",
+    "tables",
+)
 
 
 @functools.cache

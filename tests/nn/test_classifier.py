@@ -123,10 +123,21 @@ def test_labels_of_strings_and_none():
         (["-1", "a", "b", "a"], ["-1", "a", "b"], [0, 1, 2, 1]),
     ],
     ids=[
-        "numbers", "minus one and one", "semi-supervised", "floats", "strings", "objects", "flags", "pandas",
-        "empty texts", "empty texts and None", "pandas texts", "signs as texts", "a class of that name",
+        "numbers",
+        "minus one and one",
+        "semi-supervised",
+        "floats",
+        "strings",
+        "objects",
+        "flags",
+        "pandas",
+        "empty texts",
+        "empty texts and None",
+        "pandas texts",
+        "signs as texts",
+        "a class of that name",
     ],
-)  # fmt: skip
+)
 @pytest.mark.filterwarnings("error")
 def test_labels_and_what_is_none(y, classes, codes):
     found, numbers = read_labels(y, 4)

@@ -19,7 +19,7 @@ from fishergraph import _validation
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._progress import Verbose, progress_bar, silent
 from fishergraph._repr import short_params
-from fishergraph._typing import RandomState
+from fishergraph._typing import Array, RandomState
 from fishergraph._warn import each_warning_once
 from fishergraph.device import Device, Workspace, choose_device
 from fishergraph.em.settings import EM, choose_em
@@ -195,7 +195,7 @@ class FisherEstimator(BaseEstimator, ABC):
         return tags
 
 
-def _chosen_or_none(choose: Callable[[Any], Any], value: Any) -> Any:
+def _chosen_or_none(choose: Callable[[Any], Any], value: object) -> Any:
     try:
         return choose(value)
     except (InputError, InputTypeError):
@@ -258,7 +258,7 @@ class FisherTransformer(TransformerMixin, FisherEstimator):
                 value=X.shape[1],
             )
 
-    def _named(self, Z: Any, ids: Any) -> Any:
+    def _named(self, Z: Array | None, ids: Any) -> Any:
         """Z as a table with these ids as its index, if the output is set to pandas; scikit-learn names the columns."""
         if Z is None or ids is None or _get_output_config("transform", self)["dense"] != "pandas":
             return Z
@@ -320,7 +320,7 @@ def make_layer(
     )
 
 
-def check_unchanged(fitted: Any, asked: Any, names: dict[str, str]) -> None:
+def check_unchanged(fitted: object, asked: object, names: dict[str, str]) -> None:
     """Raise if a parameter was changed after the fit; `names` maps fields of the settings to parameters."""
     pairs = {parameter: [_field(settings, field) for settings in (fitted, asked)] for field, parameter in names.items()}
     check_same({name: old for name, (old, _) in pairs.items()}, {name: new for name, (_, new) in pairs.items()})
@@ -336,7 +336,7 @@ def check_same(fitted: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
             raise InputError(f"{text} {advice}", parameter=parameter, value=new)
 
 
-def _field(settings: Any, path: str) -> Any:
+def _field(settings: object, path: str) -> Any:
     for name in path.split("."):
         settings = getattr(settings, name)
     return settings

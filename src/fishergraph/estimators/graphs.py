@@ -314,7 +314,7 @@ class FisherGraphEmbedding(FisherTransformer):
         X, sets, members, workspace = self._read(graphs, settings, self.code_)
         run = self._run(workspace, settings.readout.em, partial(_costs, settings, X, sets, members, fitting=False))
 
-        def put(array: Any) -> Any:
+        def put(array: np.ndarray) -> Any:
             return workspace.put(array, X.dtype)
 
         with one_blas_thread(), workspace.working(self.n_jobs):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
 import scipy.sparse as sp
 from array_api_compat import is_torch_array
 from sklearn.utils.validation import check_array
@@ -80,7 +81,7 @@ def check_no_graph(y: object, X: MatrixLike, graph: GraphLike) -> None:
         )
 
 
-def _length(values: Any) -> int | None:
+def _length(values: object) -> int | None:
     """The number of rows of an array, a matrix, a table or a list."""
     shape: Any = getattr(values, "shape", None)
     return shape[0] if shape else len(values) if isinstance(values, (list, tuple)) else None
@@ -220,7 +221,7 @@ def _host_sets(X: Rows, graph: Graph | None, settings: InputSettings) -> tuple[A
     return build_sets(X, graph, settings)[:2]
 
 
-def build_sets(X: Any, graph: Graph, settings: InputSettings, graph_ptr: Any = None) -> Any:
+def build_sets(X: Rows, graph: Graph, settings: InputSettings, graph_ptr: np.ndarray | None = None) -> Any:
     """Return the points, their multisets and those of the graphs, with progress."""
     rule = settings.rule
     progress = silent if rule.reads_edges else settings.progress  # neighbourhoods are there at once
