@@ -339,3 +339,12 @@ def test_a_layer_of_a_network_has_few_parameters():
     from fishergraph.nn import FisherConv
 
     assert len(signature(FisherConv).parameters) <= 14
+
+
+def test_a_component_with_a_list_is_hashable():
+    pytest.importorskip("torch")
+    from fishergraph.nn import Training
+
+    lists, tuples = (Training(batch_size=4, fan_out=kind([2, 3])) for kind in (list, tuple))
+    assert lists == tuples
+    assert hash(lists) == hash(tuples)

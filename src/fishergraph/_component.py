@@ -23,6 +23,9 @@ class Component:
 
     def __post_init__(self) -> None:
         self.check()
+        for name, value in vars(self).items():
+            if isinstance(value, list):  # components are hashable
+                object.__setattr__(self, name, tuple(value))
 
     def check(self) -> None:
         """Raise an `InputError` unless every option is valid."""

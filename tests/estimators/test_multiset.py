@@ -561,3 +561,8 @@ def test_a_scale_is_what_a_type_can_tell_from_rounding(wrap):
     scale = fit_standard(wrap(np.stack(columns, axis=1))).scale
     np.testing.assert_allclose(scale, [520, 1, 1, 1], rtol=0.05)
     np.testing.assert_array_equal(fit_standard(wrap(np.full((9000, 1), 0.1))).scale, 1)
+
+
+def test_a_memoryview_is_the_array_it_shows():
+    cube = np.random.default_rng(0).normal(size=(6, 4, 3))
+    np.testing.assert_array_equal(small().fit_transform(memoryview(cube)), small().fit_transform(cube))

@@ -82,7 +82,7 @@ def gather_sets(X: Any) -> tuple[Any, np.ndarray | None, list[Any] | None]:
 
 def _listed(X: Any) -> Any:
     """X, with an iterator or the values of a dictionary as a list."""
-    X = list(X) if isinstance(X, (Iterator, ValuesView)) else X
+    X = list(X) if isinstance(X, (Iterator, ValuesView)) else np.asarray(X) if isinstance(X, memoryview) else X
     if isinstance(X, (list, tuple)) and len(X) == 0:
         raise InputError(
             parameter="X",
