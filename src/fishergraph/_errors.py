@@ -274,6 +274,16 @@ class MissingDevice(FishergraphError, RuntimeError):
 # --- warnings -------------------------------------------------------------------------------------------
 
 
+class TrainingDiverged(FishergraphError, FloatingPointError):
+    """The loss of a training became NaN or infinite.
+
+    Attributes
+    ----------
+    epoch : int
+        The epoch in which it did.
+    """
+
+
 class FishergraphWarning(UserWarning):
     """Base class of the warnings that the library issues.
 

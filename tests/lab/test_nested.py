@@ -126,3 +126,16 @@ def test_numbers_with_fractions_are_no_classes():
     y = np.array([0.5, 1.5] * 6)
     with pytest.raises(ValueError, match=r"0\.5"):
         nested_scores(np.eye(12), y, [(np.arange(8), np.arange(8, 12))])
+
+
+@pytest.mark.filterwarnings("ignore:The least populated class")
+@pytest.mark.parametrize("probe", ["rbf-svm", "linear-svm", "logistic"])
+def test_an_inner_part_of_one_class_predicts_it(probe):
+    Z, y = np.arange(12.0)[:, None], np.array([0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 1])
+    scores = nested_scores({"a": Z}, y, [(np.arange(8), np.arange(8, 12))], inner=2, probes=(probe,))
+    assert scores.inner[0] >= 7 / 8  # the part without the one label of class 1 is right about its own rows
+
+
+def test_an_embedding_whose_name_is_no_text_is_named_in_an_error():
+    with pytest.raises(ValueError, match=r"\('a', 1\)"):
+        nested_scores({("a", 1): np.full((12, 1), 1j)}, np.arange(12) % 2, [(np.arange(8), np.arange(8, 12))])

@@ -17,6 +17,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GCN
 from torch_geometric.nn.dense.linear import Linear
 
+from fishergraph._errors import TrainingDiverged
 from fishergraph.multiset import Multisets, Neighbourhood
 from fishergraph.nn.conv import FisherConv
 from fishergraph.nn.history import COLUMNS, History
@@ -380,7 +381,7 @@ class Poisoned(nn.Module):
 def test_a_loss_that_is_not_finite_names_the_layer_and_keeps_the_last_good_epoch(tmp_path, where, pattern, val):
     torch.manual_seed(0)
     model = Poisoned(where)
-    with pytest.raises(FloatingPointError, match=pattern):
+    with pytest.raises(TrainingDiverged, match=pattern):
         fit(model, epochs=20, val=val, checkpoint=tmp_path / "c", log=tmp_path / "l.jsonl")
     torch.manual_seed(0)
     good = Poisoned(where)
@@ -610,6 +611,6 @@ def test_a_gpu(tmp_path, mode, amp):
 @pytest.mark.gpu
 def test_a_loss_that_is_not_finite_on_a_gpu(tmp_path):
     torch.manual_seed(0)
-    with pytest.raises(FloatingPointError, match=r"epoch 4.*'second'"):
+    with pytest.raises(TrainingDiverged, match=r"epoch 4.*'second'"):
         fit(Poisoned("output"), epochs=20, device="cuda", checkpoint=tmp_path / "c")
     assert (tmp_path / "c").is_file()

@@ -276,7 +276,12 @@ def _linear(make: Callable[[float], Any]) -> Callable[..., _Scorer]:
 
 
 def _score(model: Any, Z: np.ndarray, y: np.ndarray, Z_val: np.ndarray, y_val: np.ndarray) -> float:
-    """The accuracy on the validation rows. At the ends of a grid a solver need not converge: its score decides."""
+    """The accuracy on the validation rows. At the ends of a grid a solver need not converge: its score decides.
+
+    Rows of one class, which small inner parts may have, predict that class.
+    """
+    if (y == y[0]).all():
+        return float(np.mean(y_val == y[0]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(Z, y)
@@ -343,10 +348,10 @@ def _validate_rows(named: Mapping[str, Any], y: Any) -> tuple[np.ndarray, dict[s
     """Labels, and embeddings as finite float64 matrices with a row per label."""
     y, embeddings = plain_array(y, "y"), {}
     for name in _validate_list(list(named), "embeddings"):
-        rows = validate_embedding(named[name], name)
+        rows = validate_embedding(named[name], str(name))
         if y.shape != rows.shape[:1]:
             got = f"{rows.shape[0]} rows and labels of shape {y.shape}"
-            raise InputError(parameter=name, expected="have one row for each label", got=got)
+            raise InputError(parameter=str(name), expected="have one row for each label", got=got)
         embeddings[name] = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
     return y, embeddings
 

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fishergraph._errors import InputError
+from fishergraph._errors import InputError, TrainingDiverged
 from fishergraph.nn.batches import FullBatch, NearBatch, Sampled
 from fishergraph.nn.checkpoint import Run, Snapshot, restore, take_snapshot, write_snapshot
 from fishergraph.nn.history import History, open_log
@@ -78,7 +78,7 @@ class Loop:
         # One device synchronisation per epoch: all its numbers are copied together.
         values = torch.stack([mean_loss, *self._measures()]).tolist()
         if not all(abs(value) < float("inf") for value in values):
-            raise FloatingPointError(self._explain(number))
+            raise TrainingDiverged(self._explain(number), epoch=number)
         loss, train_accuracy, _, val_accuracy, val_loss = (*values, None, None)[:5]
         row = {"epoch": number, "loss": loss, "train_accuracy": train_accuracy}
         row |= {"val_accuracy": val_accuracy, "val_loss": val_loss}

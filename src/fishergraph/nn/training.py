@@ -142,7 +142,7 @@ def train(
 
     Raises
     ------
-    FloatingPointError
+    TrainingDiverged
         If the loss is not finite; it names the layer. The model then has the best weights, and the checkpoint is that
         of the last good epoch. Ctrl-C ends the training and keeps the best weights too.
 
