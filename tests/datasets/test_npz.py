@@ -173,8 +173,8 @@ def test_what_is_written_is_read_again(tmp_path, monkeypatch, packed):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again.npz", "cora.npz", "g.npz"]
 
 
-def test_ids_are_numbers_or_text(tmp_path):
-    ids = np.zeros(2, dtype=[("a", np.int64)])
+@pytest.mark.parametrize("ids", [np.zeros(2, dtype=[("a", np.int64)]), np.array([0.0, np.inf]), [np.nan, 1.0]])
+def test_ids_are_finite_numbers_or_text(tmp_path, ids):
     np.savez(tmp_path / "g.npz", edge_index=[[0], [1]], y=[0, 1], x=np.ones((2, 1)), ids=ids)
     with pytest.raises(ValueError, match="'ids'"):
         read_npz(tmp_path / "g.npz")

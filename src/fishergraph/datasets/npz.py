@@ -101,6 +101,8 @@ def _graph(arrays: Arrays, name: str, path: str) -> GraphData:
     ids = entry(path, arrays, "ids", (n_nodes,)) if "ids" in arrays else None
     if ids is not None and ids.dtype.kind not in "biufU":
         raise misfit(path, "numbers or text in 'ids'", str(ids.dtype))
+    if ids is not None and ids.dtype.kind == "f" and not np.isfinite(ids).all():
+        raise misfit(path, "finite numbers in 'ids'", "NaN or infinity")
     return GraphData(
         name=name,
         X=npz.read_features(path, arrays, n_rows=n_nodes),
