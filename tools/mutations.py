@@ -141,7 +141,7 @@ FAULTS = (
     ),
     Fault(
         "estimators/model_checks.py",
-        "if not np.abs(array).max() <= most:",
+        "if not np.abs(np.asarray(array)).max() <= most:",
         "if np.abs(array).max() < 0:",
         "estimators/test_state.py hostile/test_models.py",
     ),
