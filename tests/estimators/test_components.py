@@ -205,3 +205,13 @@ def test_memory_is_counted_for_members_and_for_sets(monkeypatch):
     counted.clear()
     Sets.model(n_anchors=1, kernel="identity").fit(SETS)
     assert counted == [8 * n_members * width]  # the members
+
+
+@pytest.mark.parametrize("passed", [False, True])
+def test_parameters_of_nodes_are_set_on_a_copy(passed):
+    nodes = FisherEmbedding(n_layers=1, walk=None)
+    model = FisherGraphEmbedding() if passed else FisherGraphEmbedding(nodes=nodes)
+    model.set_params(nodes__dim=16, **({"nodes": nodes} if passed else {}))
+    assert (model.nodes.n_layers, model.nodes.dim) == (1, 16)
+    assert nodes.dim == FisherEmbedding().dim
+    assert FisherGraphEmbedding().set_params(nodes__dim=16).nodes.n_layers == 3

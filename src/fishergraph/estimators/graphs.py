@@ -253,9 +253,9 @@ class FisherGraphEmbedding(FisherTransformer):
         self.verbose = verbose
 
     def set_params(self, **params: Any) -> Self:
-        # ``nodes__name`` needs an estimator to set it on.
-        if any(name.startswith("nodes__") for name in params):
-            params = {"nodes": default_nodes() if self.nodes is None else clone(self.nodes), **params}
+        if any(name.startswith("nodes__") for name in params):  # set on a copy: the caller's stays as it is
+            nodes = params.get("nodes", self.nodes)
+            params["nodes"] = default_nodes() if nodes is None else clone(nodes)
         return super().set_params(**params)
 
     def fit(self, graphs: GraphsLike, y: object = None) -> Self:
