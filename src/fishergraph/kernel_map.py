@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -62,8 +62,9 @@ def _kernels(products: Array, norms: Array, bandwidth: float) -> Any:
     return norms * xp.exp((cosines - 1) / bandwidth**2)
 
 
-def row_norms(x: Any) -> Any:
+def row_norms(rows: Rows) -> Any:
     """‖x‖ of dense or CSR rows, (row, 1), with a gradient of zero where x is zero (an empty multiset), not NaN."""
+    x: Any = rows
     if sp.issparse(x):
         return np.sqrt(np.asarray(x.multiply(x).sum(axis=1)).reshape(-1, 1))
     xp = array_namespace(x)
@@ -85,7 +86,7 @@ class KernelMap(Protocol):
     @property
     def n_outputs(self) -> int: ...
 
-    def __call__(self, x: Any) -> Any: ...
+    def __call__(self, x: Rows, /) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -106,20 +107,23 @@ class NystromMap:
     def n_outputs(self) -> int:
         return self.root.shape[1]
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Rows, /) -> Any:
         """ψ of the rows of a dense or CSR block, or of a tensor."""
         return landmark_kernels(x, self.landmarks, self.bandwidth) @ self.root
 
 
-def landmark_kernels(x: Any, landmarks: Array, bandwidth: float) -> Any:
+def landmark_kernels(rows: Rows, landmarks: Array, bandwidth: float) -> Any:
     """The kernel of each row of a dense or CSR block with each landmark, (row, landmark)."""
-    if is_torch_array(x):
+    if is_torch_array(rows):
         # One read of the block; a product with itself would write another one.
-        norms = array_namespace(x).linalg.vector_norm(x, axis=1, keepdims=True)
+        norms = array_namespace(rows).linalg.vector_norm(rows, axis=1, keepdims=True)
     else:
-        norms = row_norms(x).astype(landmarks.dtype) if sp.issparse(x) else row_norms(x)
-    products: Any = x @ landmarks.T  # type: ignore[operator]
-    return _kernels(products, norms, bandwidth)
+        norms = row_norms(rows).astype(landmarks.dtype) if sp.issparse(rows) else row_norms(rows)
+    return _kernels(cast(Any, rows) @ landmarks.T, norms, bandwidth)
+
+
+def _dense(rows: Any) -> Any:
+    return rows.toarray() if sp.issparse(rows) else rows
 
 
 @dataclass(frozen=True)
@@ -132,8 +136,8 @@ class IdentityMap:
     def n_inputs(self) -> int:
         return self.n_outputs
 
-    def __call__(self, x: Any) -> Any:
-        return x.toarray() if sp.issparse(x) else x
+    def __call__(self, x: Rows, /) -> Any:
+        return _dense(x)
 
 
 @dataclass(frozen=True)
@@ -153,9 +157,9 @@ class StandardMap:
     def n_outputs(self) -> int:
         return self.centre.shape[0]
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Rows, /) -> Any:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # `check_standard` reports it
-            return ((x.toarray() if sp.issparse(x) else x) - self.centre) / self.scale
+            return (_dense(x) - self.centre) / self.scale
 
 
 @dataclass(frozen=True)
@@ -174,8 +178,8 @@ class ProjectionMap:
     def n_outputs(self) -> int:
         return self.directions.shape[0]
 
-    def __call__(self, x: Any) -> Any:
-        return x @ self.directions.T
+    def __call__(self, x: Rows, /) -> Any:
+        return cast(Any, x) @ self.directions.T
 
 
 def fit_projection(sample: Any, n_directions: int, rng: Rng) -> ProjectionMap:
@@ -205,7 +209,7 @@ def fit_standard(sample: Any) -> StandardMap:
 
     def wide(rows: slice) -> Any:
         """Rows in float64, dense."""
-        return xp.astype(sample[rows].toarray() if sp.issparse(sample) else sample[rows], xp.float64)
+        return xp.astype(_dense(sample[rows]), xp.float64)
 
     def mean(function: Callable[[Any], Any]) -> Any:
         """The mean over the rows of a function of them, by blocks."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace, to_device
@@ -289,9 +289,9 @@ def sampled_points(points: Array, sets: Sets, n_anchors: int, max_samples: int, 
     return sets.members(points, chosen) if len(chosen) else sets.alone(points[:max_samples])
 
 
-def _exact_root(family: Family, theta: Any, rng: Rng) -> Any:
+def _exact_root(family: Family, theta: NamedTuple, rng: Rng) -> Any:
     """The root of the exact Fisher matrix at θ_0, beside the arrays of θ_0."""
     host = map_arrays(theta, lambda array: np.asarray(to_device(array, "cpu")))
     root = exact_root(family, host, np.random.default_rng(int(rng.integers(2**31))))
-    like = theta[0]
+    like: Any = theta[0]
     return array_namespace(like).asarray(root, dtype=like.dtype, device=device_of(like))

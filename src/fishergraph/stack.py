@@ -229,7 +229,7 @@ class Pass:
         layer = self.stack.layer
         return self._rows(sampled_rows(self.X.shape[0], layer.dim, layer.em.max_samples, rng)[0])
 
-    def _rows(self, rows: Any) -> Any:
+    def _rows(self, rows: slice | Array) -> Any:
         """Rows of X as the input map sees them."""
         return unit_rows(self.X[rows]) if self.stack.normalize else self.X[rows]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
@@ -152,14 +152,14 @@ def walk_means(
     return points
 
 
-def _member_weights(sets: Any) -> Any:
+def _member_weights(sets: Sets) -> Any:
     """d_u^-½, (point,); of the mean d where u is nobody's member."""
     if isinstance(sets, Multisets):
         sent: Any = degrees(sets.indptr, sets.indices, sets.weights)[1]
     else:
         from fishergraph.ops.tensor_edges import sent_weights
 
-        sent = sent_weights(sets)
+        sent = sent_weights(cast(Any, sets))
     xp = array_namespace(sent)
     n_members = int(xp.sum(xp.astype(sent > 0, xp.int64)))
     usual = float(xp.sum(sent)) / n_members if n_members else 1.0

@@ -9,7 +9,7 @@ their set, and averaged again by the same engine.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -74,7 +74,7 @@ def held_statistics(family: Family, n_points: int, n_features: int) -> int:
     return 0 if many or family.fused else n_points * width
 
 
-def score_points(family: Family, points: Array, theta: Any, *, n_jobs: int | None = None) -> Scored:
+def score_points(family: Family, points: Array, theta: NamedTuple, *, n_jobs: int | None = None) -> Scored:
     """Return the statistics and first responsibilities of all points, by row blocks."""
     means, fused = family.mean_statistics(theta), family.fused  # (anchor, statistic)
     n_points, (n_anchors, n_statistics) = points.shape[0], means.shape
@@ -87,13 +87,13 @@ def score_points(family: Family, points: Array, theta: Any, *, n_jobs: int | Non
         dtype = sum_dtype(points, means)
     statistics: Any = points if fused else xp.empty((n_points, n_statistics), dtype=dtype, device=device)
     log = xp.empty((n_points, n_anchors), dtype=dtype, device=device)
-    plain = xp.empty_like(log)
+    plain, mixture = xp.empty_like(log), cast(Any, theta)
 
     def fill(rows: slice) -> None:
         if fused and family.is_posterior and isinstance(points, np.ndarray):
             from fishergraph.ops.posterior.numba import posterior_block
 
-            posterior_block(points[rows], theta.anchors, theta.variance, log[rows], plain[rows])
+            posterior_block(points[rows], mixture.anchors, mixture.variance, log[rows], plain[rows])
             return
         block = xp.astype(points[rows], dtype, copy=False)
         if not fused:
@@ -154,7 +154,7 @@ def block_moments(
     family: Family,
     scored: Scored,
     sets: Sets,
-    theta: Any,
+    theta: NamedTuple,
     *,
     prior: float = 0.0,
     n_iter: int = 1,
@@ -167,7 +167,7 @@ def block_moments(
     start = family.mean_statistics(theta)
     steps: dict[str, Any] = {"prior": prior, "slack": slack, "n_iter": n_iter}
     if family.fused:
-        return block_means(engine, *scored, sets, start, variance=theta.variance, **steps)
+        return block_means(engine, *scored, sets, start, variance=cast(Any, theta).variance, **steps)
     steps["n_iter"] = min(n_iter, 1)
     moments = block_means(engine, *scored, sets, start, **steps)
     if n_iter > 1:
@@ -180,7 +180,7 @@ def block_moments(
     return moments
 
 
-def block_mass(engine: Engine, family: Family, scored: Scored, sets: Sets, theta: Any, **steps: Any) -> Any:
+def block_mass(engine: Engine, family: Family, scored: Scored, sets: Sets, theta: NamedTuple, **steps: Any) -> Any:
     """The masses of `block_moments` alone, (set, anchor); after one posterior E-step no statistic is averaged."""
     if steps["n_iter"] != 1 or steps["slack"] != math.inf:
         return block_moments(engine, family, scored, sets, theta, **steps).mass
@@ -316,7 +316,7 @@ def _array_means(
 def em_estimate(
     points: MatrixLike,
     multisets: Multisets,
-    theta: Any,
+    theta: NamedTuple,
     *,
     prior: float = 0.0,
     n_iter: int = 1,

@@ -16,12 +16,13 @@ from fishergraph._typing import DType, Rows
 NOISE = 16
 
 
-def unit_rows(points: Any, *, noise: float = 0.0) -> Any:
+def unit_rows(rows: Rows, *, noise: float = 0.0) -> Any:
     """The rows divided by their lengths; a zero row stays zero. Dense, canonical CSR, or a tensor.
 
     A row is divided by its largest entry first, so that no square can overflow or vanish. Dense rows whose largest
     entry is at most `noise` units of the last place of 1 become zero: rounding must not become a direction.
     """
+    points: Any = rows
     if sp.issparse(points):
         counts = np.diff(points.indptr)
         largest = abs(points).max(axis=1).toarray().ravel()
@@ -43,8 +44,9 @@ def unit_rows(points: Any, *, noise: float = 0.0) -> Any:
     return scaled
 
 
-def row_lengths(points: Any) -> Any:
+def row_lengths(rows: Rows) -> Any:
     """‖x_i‖ of every row, (row,)."""
+    points: Any = rows
     if sp.issparse(points):
         return np.sqrt(np.asarray(points.multiply(points).sum(axis=1))).ravel()
     if is_torch_array(points):
@@ -74,15 +76,16 @@ class UnitRows:
         return unit_rows(self.points[rows])
 
 
-def directions(points: Any, n_jobs: int | None) -> Any:
+def directions(rows: Rows, n_jobs: int | None) -> Any:
     """The unit vectors of the rows that have a direction."""
+    points: Any = rows
     if not (sp.issparse(points) or is_torch_array(points)):
         from fishergraph.ops.unit_rows.numba import row_scales_into
 
         points = np.ascontiguousarray(points)
         scales = np.empty(len(points), points.dtype)
         parts = row_blocks(len(points), 512)
-        if all(map_blocks(lambda rows: row_scales_into(points[rows], scales[rows]), parts, n_jobs=n_jobs)):
+        if all(map_blocks(lambda part: row_scales_into(points[part], scales[part]), parts, n_jobs=n_jobs)):
             nonzero = scales > 0
             return UnitRows(points, scales) if nonzero.all() else UnitRows(points[nonzero], scales[nonzero])
     points = unit_rows(points)

@@ -264,13 +264,13 @@ def _check_weights(log_weights: object, name: str, n_anchors: int) -> None:
         raise ValueError(f"{name}.log_weights must be logarithms of weights that sum to one; get the file again.")
 
 
-def _check_spread(means: np.ndarray, variances: Any, name: str, most_squares: float = _MOST_SQUARES) -> None:
+def _check_spread(means: np.ndarray, variances: Array | float, name: str, most_squares: float = _MOST_SQUARES) -> None:
     """Raise if the squares of means, in units of the variances, are more than these, or leave their type."""
     most = _most(means)
     _check_size(means, name, most)
     with np.errstate(over="ignore"):
-        squares = np.square(means.astype(np.float64)) / variances
-    spread = np.min(variances) >= _least_variance(means) and np.max(variances) <= most**2
+        squares = np.square(means.astype(np.float64)) / np.asarray(variances)
+    spread = np.min(np.asarray(variances)) >= _least_variance(means) and np.max(np.asarray(variances)) <= most**2
     if not squares.max() <= most_squares or not spread:
         raise ValueError(
             f"{name} must be within {most_squares**0.5:g} standard deviations of possible size; get the file again."

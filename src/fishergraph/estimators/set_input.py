@@ -133,10 +133,11 @@ def _with_columns(points: Any, names: list[Any] | None) -> Any:
     return DataFrame(points, columns=names)
 
 
-def _ndim(entry: Any) -> int:
+def _ndim(entry: object) -> int:
     """The number of axes of an array, a table, a tensor, or nested lists."""
-    if hasattr(entry, "shape"):
-        return len(entry.shape)
+    shape: Any = getattr(entry, "shape", None)
+    if shape is not None:
+        return len(shape)
     if not isinstance(entry, Sequence) or isinstance(entry, str):
         return 0
     return 1 + (max(_ndim(part) for part in entry[:1]) if len(entry) else 0)
