@@ -123,7 +123,7 @@ SIMULATE = Killed("simulate", "lab simulate modes --quick -o .", make_nothing, {
 # Its jobs are processes of their own.
 TABLE = Killed(
     "table1",
-    f"run table1 --methods wwl label-propagation --datasets {DATASET} --data data --jobs 1 --quick -o .",
+    f"lab run table1 --methods wwl label-propagation --datasets {DATASET} --data data --jobs 1 --quick -o .",
     make_home,
     {"table1.jsonl": json_rows, "table1.md": without_times, "table1.tex": whole, "table1.csv": csv_rows},
     may_stay=("table1.jsonl.lock",),
