@@ -77,9 +77,7 @@ FAULTS = (
         "shift = shift + 0.0",
         "ops/test_backends.py ops/test_numba_backward.py",
     ),
-    Fault(
-        "ops/attend/scipy.py", "-(-np.diff(indptr) // _CHUNK)", "np.diff(indptr) // _CHUNK + 1", "ops/test_backends.py"
-    ),
+    Fault("ops/attend/scipy.py", "-(-np.diff(indptr) // _CHUNK)", "np.diff(indptr) // _CHUNK", "ops/test_backends.py"),
     Fault(
         "ops/segment_sums/torch.py",
         "(entries - starts[sets.rows]) // _CHUNK",
@@ -97,7 +95,7 @@ FAULTS = (
         "counters.py",
         "(state ^ (state >> _27)) * _SECOND",
         "(state ^ (state >> _27)) * _FIRST",
-        "test_diffusion.py multiset ops/test_torch_sets.py nn/test_loader.py",
+        "test_counters.py",
     ),
     # the mathematics in plain arrays
     Fault("diffusion.py", "x *= scale[u]", "x *= 1.0", "test_diffusion.py"),
