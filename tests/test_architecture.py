@@ -35,7 +35,20 @@ ORDER = [
     ),
     *("_arrays", "_component", "config", "device", "_records", "io", "graph", "graphs"),
     *("counters", "cores", "structural", "diffusion", "multiset", "family", "ops", "em", "embedding", "bounds"),
-    *("kernel_map", "published", "walk", "layer", "stack", "costs", "presets", "estimators", "kernels", "nn", "probes"),
+    *(
+        "kernel_map",
+        "published",
+        "walk",
+        "axes",
+        "layer",
+        "stack",
+        "costs",
+        "presets",
+        "estimators",
+        "kernels",
+        "nn",
+        "probes",
+    ),
     *("datasets", "plots", "cli", "lab", "__main__"),
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -97,13 +97,15 @@ def _host_bytes() -> float:
     return total if limit in (-1, resource.RLIM_INFINITY) else min(total, limit)
 
 
-def check_block_weights(weights: Any, n_blocks: int) -> tuple[float, ...]:
+def check_block_weights(weights: Any, names: Sequence[str]) -> tuple[float, ...]:
     """One non-negative weight per block of the output, at least one of them positive; None is all ones."""
+    n_blocks = len(names)
     if weights is None:
         return (1.0,) * n_blocks
     values = np.asarray(weights, dtype=object).ravel()
     if len(values) != n_blocks:
-        expected = f"hold {n_blocks} weights: one for the input, one for the walk if there is one, one for every layer"
+        shown = names if n_blocks <= 8 else [*names[:3], "…", *names[-2:]]
+        expected = f"hold {n_blocks} weights, one for each of {', '.join(shown)}"
         raise InputError(parameter="block_weights", value=weights, expected=expected, got=f"{len(values)}")
     checked = tuple(check_number(value, "a block weight") for value in values)
     if max(checked, default=0) > _MOST_WEIGHT:

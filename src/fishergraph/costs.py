@@ -20,6 +20,7 @@ from fishergraph.walk import TILE
 # The cost of a kernel beside its products: an exponential, a division, and their memory.
 _KERNEL = 256
 _SPARSE_ROW = 1024  # a sparse row is sliced, measured and divided by its length
+_AXES_STEPS = 10  # products of a sample with its axes
 _KMEANS, _ANCHOR_STEPS, _EM_STEPS = 4, 5, 21  # iterations of landmarks, of anchors, of other families
 # Writing one number to a file, in multiplications.
 _WRITING = {".npz": 50, ".parquet": 500}
@@ -53,6 +54,12 @@ def stack_costs(stack: Stack, X: Rows, sets: Sets, *, fitting: bool) -> dict[str
     for t in range(1, stack.n_layers + 1):
         costs |= layer_costs(stack.layer_at(t), sets, points, f"layer {t}/{stack.n_layers}", fitting=fitting)
         points = widths[t + (stack.walk is not None)]
+    if stack.walk is not None and stack.smooths:
+        axes = stack.walk.axes(layer.dim, n_features)
+        if fitting:
+            costs["learning axes"] = _AXES_STEPS * sample_size(layer.dim, layer.em.max_samples, n_rows) * axes * row
+        costs["smoothing"] = SPARSE * stack.walk.n_passes(axes) * sets.n_entries * min(TILE, axes) + n_rows * axes * row
+        costs["smooth axes"] = float(n_rows * axes * axes)
     return costs
 
 

@@ -189,11 +189,8 @@ def fit_projection(sample: Any, n_directions: int, rng: Rng) -> ProjectionMap:
     features may be many.
     """
     n_rows = sample.shape[0]
-    bits = rng.integers(2, size=n_rows * min(n_directions, n_rows))
-    xp = array_namespace(bits)
-    rows = xp.astype(xp.reshape(bits, (n_rows, -1)), sample.dtype)
-    rows *= 2
-    rows -= 1
+    rows = random_signs(n_rows, min(n_directions, n_rows), sample, rng)
+    xp = array_namespace(rows)
     for _ in range(2):
         rows = xp.linalg.qr(sample @ (sample.T @ rows))[0]
     span = sample.T @ rows  # (feature, direction)
@@ -201,6 +198,16 @@ def fit_projection(sample: Any, n_directions: int, rng: Rng) -> ProjectionMap:
     kept = values > 16 * float(xp.finfo(sample.dtype).eps) * values[-1]
     whiten = vectors[:, kept] / xp.sqrt(values[kept])
     return ProjectionMap(xp.astype(whiten, sample.dtype).T @ span.T)
+
+
+def random_signs(n_rows: int, n_columns: int, like: Any, rng: Rng) -> Any:
+    """A matrix (n_rows, n_columns) of random signs, of the dtype of `like`."""
+    bits = rng.integers(2, size=n_rows * n_columns)
+    xp = array_namespace(bits)
+    signs = xp.astype(xp.reshape(bits, (n_rows, -1)), like.dtype)
+    signs *= 2
+    signs -= 1
+    return signs
 
 
 def fit_standard(sample: Any) -> StandardMap:

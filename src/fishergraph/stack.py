@@ -1,7 +1,7 @@
 """The stack: an input map, PageRank-smoothed features, and layers, as stages of one pass over the data (Eq. 2).
 
 A `Stack` holds its settings and, once fitted, what it learned. A `Pass` runs it over some rows, and learns on the way
-if it has random streams. Its stages are yielded one after the other: "psi0", "walk", "psi1", …, "psiT".
+if it has random streams. Its stages are yielded one after the other: "psi0", "walk", "psi1", …, "psiT", "smooth".
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from fishergraph._parallel import block_rows, map_blocks, row_blocks
 from fishergraph._progress import costing
 from fishergraph._repr import short_repr
 from fishergraph._typing import Array, Rng, Rows, Sets, Write
+from fishergraph.axes import Smooth, fit_axes, fit_sharpening
 from fishergraph.em.settings import EM
 from fishergraph.em.unit import NOISE, unit_rows
 from fishergraph.kernel_map import Identity, IdentityMap, Kernel, KernelMap, fit_projection
@@ -51,6 +52,7 @@ class Stack:
     input_map: KernelMap | None = None
     walk_map: WalkMap | None = None
     layers: tuple[Layer, ...] = ()
+    smooth: Smooth | None = None
 
     __repr__ = short_repr
 
@@ -67,15 +69,21 @@ class Stack:
     @property
     def names(self) -> list[str]:
         """The names of the stages."""
-        layers = [f"psi{t}" for t in range(1, self.n_layers + 1)]
-        return ["psi0", "walk", *layers] if self.walk else ["psi0", *layers]
+        walk = ["walk"] if self.walk else []
+        return ["psi0", *walk, *(f"psi{t}" for t in range(1, self.n_layers + 1)), *(["smooth"] if self.smooths else [])]
+
+    @property
+    def smooths(self) -> bool:
+        """Whether there is a stage "smooth"."""
+        return self.walk is not None and self.walk.n_axes > 0
 
     @property
     def widths(self) -> list[int]:
         """The columns of every stage, once the stack is fitted."""
         assert self.input_map is not None
         walk = [] if self.walk_map is None else [self.walk_map.n_outputs]
-        return [self.input_map.n_outputs, *walk, *(layer.n_outputs for layer in self.layers)]
+        smooth = [] if self.smooth is None else [self.smooth.n_outputs]
+        return [self.input_map.n_outputs, *walk, *(layer.n_outputs for layer in self.layers), *smooth]
 
     def layer_at(self, t: int) -> Layer:
         """The settings of layer t = 1, …, T."""
@@ -97,6 +105,8 @@ class Stack:
             layer = self.layer_at(t)
             phi = layer.phi_width(min(layer.n_anchors, members), sets.slots * points)
             widths.append(points := layer.kernel.width(dim, phi))
+        if self.walk is not None and self.smooths:
+            widths.append(min(self.walk.axes(self.layer.dim, n_features), max(sets.n_sets, 1)))
         return widths
 
     def kept(self, per_stage: Sequence[T]) -> list[T]:
@@ -159,7 +169,7 @@ class Pass:
     run : Run
         Workspace, threads and progress.
     streams : sequence of Rng, optional
-        One for the input map, one for the walk if there is one, and one per layer.
+        One per stage.
     keep_last : bool, default=False
         Keep the points of every stage, also those that no layer reads.
     want_last : bool, default=True
@@ -195,6 +205,8 @@ class Pass:
             yield stage
         if self.keep_last:
             stage.run(self.run)
+        if self.stack.walk is not None and self.stack.smooths:
+            yield self._smooth_stage(self.stack.walk)
 
     def _stage(self, name: str, title: str, blocks: Blocks, *, last: bool, noise: float = NOISE) -> Stage:
         """A stage, with memory for its points unless it is the last that has any."""
@@ -225,9 +237,13 @@ class Pass:
         return Stage("psi0", "input map", blocks, self._dense(IdentityMap(self.X.shape[1]), unit=False), fills=False)
 
     def _sample(self, rng: Rng) -> Any:
-        """Rows of X that maps of X are learned from."""
+        """Rows of X, as the input map sees them, that maps of X are learned from."""
+        return self._rows(self._sampled(rng))
+
+    def _sampled(self, rng: Rng) -> Any:
+        """The numbers of some rows to learn from."""
         layer = self.stack.layer
-        return self._rows(sampled_rows(self.X.shape[0], layer.dim, layer.em.max_samples, rng)[0])
+        return sampled_rows(self.X.shape[0], layer.dim, layer.em.max_samples, rng)[0]
 
     def _rows(self, rows: slice | Array) -> Any:
         """Rows of X as the input map sees them."""
@@ -237,7 +253,7 @@ class Pass:
         width = 4 * self.X.shape[1]
         return row_blocks(self.X.shape[0], block_rows(self.run.workspace.device, width, _INPUT_ROWS))
 
-    def _dense(self, row_map: KernelMap, *, unit: bool) -> Any:
+    def _dense(self, row_map: KernelMap, *, unit: bool = False) -> Any:
         """The rows of X, unit vectors or as they are, through a map: dense points."""
         points = self.run.workspace.empty((self.X.shape[0], row_map.n_outputs), self.X.dtype)
 
@@ -252,9 +268,7 @@ class Pass:
     def _walk_stage(self, walk: Walk) -> Stage:
         stack, run, walk_map = self.stack, self.run, self.stack.walk_map
         directions = self._directions(walk) if walk_map is None else walk_map.directions
-        means = self._dense(directions, unit=stack.normalize)
-        with run.progress("walking", walk.n_passes(means.shape[1])) as bar:
-            walk_means(means, self.sets, walk, engine=run.engine(_ONE_STEP), n_jobs=run.n_jobs, advance=bar.update)
+        means = self._averaged(walk, self._dense(directions, unit=stack.normalize), "walking")
         if walk_map is not None:
             blocks = self._walk_blocks(walk_map, means)
         else:
@@ -263,6 +277,14 @@ class Pass:
                 walk_map, blocks = self._fit_walk(directions, means)
             self.stack = replace(stack, walk_map=walk_map)
         return self._stage("walk", "walks", blocks, last=stack.n_layers == 0)
+
+    def _averaged(self, walk: Walk, points: Array, title: str) -> Any:
+        """The points averaged along walks, in their own memory."""
+        run = self.run
+        with run.progress(title, walk.n_passes(points.shape[1])) as bar:
+            return walk_means(
+                points, self.sets, walk, engine=run.engine(_ONE_STEP), n_jobs=run.n_jobs, advance=bar.update
+            )
 
     def _directions(self, walk: Walk) -> KernelMap:
         """The leading directions of wide features; narrow ones are averaged as they are."""
@@ -313,3 +335,24 @@ class Pass:
             self._phi = blocks.all_phi
             self.stack = replace(stack, layers=(*stack.layers, layer))
         return self._stage(f"psi{t}", title, blocks, last=last)
+
+    # --- principal axes ----------------------------------------------------------------------------------
+
+    def _smooth_stage(self, walk: Walk) -> Stage:
+        stack, run, smooth, title = self.stack, self.run, self.stack.smooth, "learning axes"
+        if smooth is not None:
+            means = self._averaged(walk, self._dense(smooth.axes), "smoothing")
+        else:
+            assert self.streams is not None
+            rng, unit = self.streams[-1], stack.normalize
+            with costing(run.progress, title, run.costs.get(title, 1.0)):
+                sample = self.X[self._sampled(rng)]
+                n_axes = walk.axes(stack.layer.dim, self.X.shape[1])
+                axes = fit_axes(sample, n_axes, walk.whitening, rng, unit=unit)
+            means = self._averaged(walk, self._dense(axes), "smoothing")
+            chosen = array_namespace(means).take(means, self._sampled(rng), axis=0)
+            smooth = Smooth(axes, fit_sharpening(chosen, walk.sharpening, unit=unit))
+            self.stack = replace(stack, smooth=smooth)
+        rows = row_blocks(means.shape[0], block_rows(run.workspace.device, 4 * means.shape[1]))
+        blocks = Blocks(rows, lambda rows: means[rows], smooth.sharpening)
+        return self._stage("smooth", "smooth axes", blocks, last=True)

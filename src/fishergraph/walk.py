@@ -24,7 +24,7 @@ from fishergraph._errors import InputTypeError
 from fishergraph._parallel import block_rows, map_blocks, row_blocks
 from fishergraph._repr import short_repr
 from fishergraph._typing import Array, Rng, Sets
-from fishergraph._validation import check_number
+from fishergraph._validation import MOST_COLUMNS, check_integer, check_number
 from fishergraph.device import device_kind
 from fishergraph.em.learn import mean_anchor, sample_size
 from fishergraph.em.means import EMMeans, block_means
@@ -49,13 +49,20 @@ _MOST_NUMBERS = 2**26
 class Walk(Component):
     """Features averaged over the whole graph by personalised PageRank.
 
-    They are a block of the output, and the input of the first layer. If neighbours differ more than they agree
-    (heterophily), ``walk=None`` may serve better.
+    They are a block of the output ("walk") and the input of the first layer. The principal axes of the features are
+    averaged too, and are a block of their own ("smooth"). If neighbours differ more than they agree (heterophily),
+    ``walk=None`` may serve better.
 
     Parameters
     ----------
     teleport : float in [0.01, 1], default=0.1
         The probability that a walk ends at each step.
+    n_axes : int, default=256
+        Largest width of the block "smooth", beside the embedding's `dim`; 0 leaves it out.
+    whitening : float in [0, 1], default=0.5
+        How far the axes are made alike before they are averaged: singular values are raised to the power 1 − whitening.
+    sharpening : float in [0, 2], default=1.0
+        Principal axes of the averaged values are multiplied by their standard deviations to this power.
 
     See Also
     --------
@@ -70,10 +77,16 @@ class Walk(Component):
     """
 
     teleport: float = 0.1
+    n_axes: int = 256
+    whitening: float = 0.5
+    sharpening: float = 1.0
 
     def check(self) -> None:
         """Raise unless every option is valid."""
         check_number(self.teleport, "teleport", least=0.01, most=1.0)
+        check_integer(self.n_axes, "n_axes", least=0, most=MOST_COLUMNS)
+        check_number(self.whitening, "whitening", most=1.0)
+        check_number(self.sharpening, "sharpening", most=2.0)
 
     @property
     def n_steps(self) -> int:
@@ -87,6 +100,10 @@ class Walk(Component):
     def width(self, dim: int, n_features: int) -> int:
         """How many directions of so many features are averaged."""
         return min(n_features, max(2 * dim, _LEAST_DIRECTIONS), max(_MOST_NUMBERS // n_features, 64))
+
+    def axes(self, dim: int, n_features: int) -> int:
+        """How many principal axes of so many features are averaged."""
+        return min(self.n_axes, dim, n_features, max(_MOST_NUMBERS // n_features, 64))
 
 
 def choose_walk(walk: float | Walk | None) -> Walk | None:

@@ -205,7 +205,7 @@ def test_another_multiset_is_an_option(files, tmp_path, multiset):
     np.testing.assert_array_equal(np.load(tmp_path / "again.npz")["x"], found)
 
 
-@pytest.mark.parametrize(("word", "value", "columns"), [("0.5", 0.5, 12), ("none", None, 8), (None, 0.1, 12)])
+@pytest.mark.parametrize(("word", "value", "columns"), [("0.5", 0.5, 15), ("none", None, 8), (None, 0.1, 15)])
 def test_walks_are_an_option(files, tmp_path, word, value, columns):
     arguments = ["embed", files[0], "-n", files[1], "-o", tmp_path / "z.npz", *SMALL]
     ok(*arguments, *([] if word is None else ["--walk", word]))
@@ -681,7 +681,7 @@ def command(*arguments, **more):
 def test_the_command_as_people_call_it(files, tmp_path):
     done = command("embed", "edges.csv", "--nodes", "nodes.csv", "-o", "z.parquet", *SMALL, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("z.parquet: 12 nodes x 12 columns")
+    assert done.stdout.startswith("z.parquet: 12 nodes x 15 columns")
     assert done.stderr == ""
     assert record_of(tmp_path / "z.parquet")["command"].startswith("fishergraph embed edges.csv --nodes nodes.csv")
     broken = command("embed", "edges.csv", "--nodes", "edges.csv", "-o", "y.csv", cwd=tmp_path)

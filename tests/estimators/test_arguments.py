@@ -90,7 +90,7 @@ def test_tuples_as_nodes_are_one_name_each():
 
 def test_other_output_is_as_before():
     assert isinstance(small().fit_transform(graph=EDGES), np.ndarray)
-    assert small().set_output(transform="polars").fit_transform(graph=EDGES).shape == (34, 18)
+    assert small().set_output(transform="polars").fit_transform(graph=EDGES).shape == (34, 24)
     numbers = framed().fit_transform(graph=nx.karate_club_graph())
     assert list(numbers.index) == list(range(34))
 
@@ -109,7 +109,7 @@ def test_a_graph_is_required_if_the_fit_had_one(tmp_path):
         alone = known.transform(X, graph=eval(call, {"scipy": __import__("scipy"), "X": X}))
         assert np.abs(alone - known.transform(X, graph=graph)).max() > 0.01
     without = small().fit(X)
-    assert without.transform(X).shape == (34, 18)
+    assert without.transform(X).shape == (34, 23)
     with pytest.raises(ValueError, match="left out"):
         without.transform(X, graph=graph)
 
@@ -139,7 +139,7 @@ def test_a_graph_alone():
     ):
         np.testing.assert_array_equal(Z, expected)
     np.testing.assert_array_equal(small().fit_transform(ring), small().fit_transform(None, graph=ring))
-    assert small().fit_transform(X=FRAME, graph=CLUB).shape == (34, 18)
+    assert small().fit_transform(X=FRAME, graph=CLUB).shape == (34, 23)
 
 
 def test_records_with_features_and_a_graph():
@@ -178,7 +178,7 @@ def test_two_graphs_or_nothing():
 def test_an_edge_table_instead_of_X(table):
     with pytest.raises(TypeError, match="edge table"):
         small().fit_transform(table)
-    assert small().fit_transform(graph=table).shape == (34, 18)
+    assert small().fit_transform(graph=table).shape == (34, 24)
     numbers = pd.DataFrame(RNG.normal(size=(9, 2)), columns=["from", "to"])
     assert small().fit_transform(numbers.to_numpy()).shape[0] == 9
 
@@ -222,7 +222,7 @@ def test_an_adjacency_matrix_instead_of_X(dense):
         small().fit(A)
     call = advised(str(said[0].message), r"graph=(scipy.*?\)),")
     graph = eval(call, {"scipy": __import__("scipy"), "X": A})
-    assert small().fit_transform(graph=graph).shape == (34, 18)
+    assert small().fit_transform(graph=graph).shape == (34, 23)
 
 
 @NOTHING_SAID

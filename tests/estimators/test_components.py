@@ -106,7 +106,7 @@ CHANGES = [
     (Graphs, {"nodes__multiset": "hops"}, "nodes.multiset"),
     (Graphs, {"nodes__em__n_iter": 2}, "nodes.em"),
     (Graphs, {"nodes__walk": None}, "nodes.walk"),
-    (Graphs, {"nodes__block_weights": [1, 0, 1]}, "nodes.block_weights"),
+    (Graphs, {"nodes__block_weights": [1, 0, 1, 1]}, "nodes.block_weights"),
     (Graphs, {"readout__unit": True}, "readout.unit"),
     (Graphs, {"readout__family__sharpness": 0.3}, "readout.family"),
     (Graphs, {"readout": "means"}, "readout.n_anchors"),
@@ -131,7 +131,7 @@ def test_the_weights_of_the_stages_may_change():
     model = Nodes.fit(Nodes.model())
     columns = Nodes.transform(model)
     kept = [not name.startswith("walk") for name in model.get_feature_names_out()]
-    np.testing.assert_array_equal(Nodes.transform(model.set_params(block_weights=[1, 0, 1])), columns[:, kept])
+    np.testing.assert_array_equal(Nodes.transform(model.set_params(block_weights=[1, 0, 1, 1])), columns[:, kept])
 
 
 @pytest.mark.parametrize("use", [Nodes, Sets, Graphs])
@@ -175,7 +175,7 @@ def test_a_graph_is_read_after_every_stage_of_nodes_with_a_walk():
     Z = model.fit_transform(GRAPHS)
     np.testing.assert_array_equal(Z, model.transform(GRAPHS))
     names = {name.partition("_")[0] for name in model.get_feature_names_out()}
-    assert names == {"phi0", "phiwalk", "phi1"}
+    assert names == {"phi0", "phiwalk", "phi1", "phismooth"}
 
 
 @pytest.mark.parametrize("em", [EM(n_iter=2), EM(e_step="balanced"), EM(n_iter=0)])

@@ -77,7 +77,7 @@ def test_scikit_learn_finds_no_fault(estimator, check):
 
 
 def test_clone_copies_parameters_and_forgets_the_fit(X, A):
-    model = small(block_weights=[0, 1, 2, 1], family__variance=0.5, multiset=PageRank(members=3)).fit(X, graph=A)
+    model = small(block_weights=[0, 1, 2, 1, 1], family__variance=0.5, multiset=PageRank(members=3)).fit(X, graph=A)
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     assert not hasattr(copy, "stack_")
@@ -122,12 +122,12 @@ def test_fit_returns_the_estimator(X, A):
 def test_feature_names_say_block_and_position(X, A):
     model = small().fit(X, graph=A)
     names = model.get_feature_names_out()
-    assert list(names) == [f"{block}_{k}" for block in ("psi0", "walk", "psi1", "psi2") for k in range(4)]
+    assert list(names) == [f"{block}_{k}" for block in ("psi0", "walk", "psi1", "psi2", "smooth") for k in range(4)]
     assert len(names) == model.transform(X, graph=A).shape[1]
 
 
 def test_feature_names_leave_out_blocks_of_weight_zero(X, A):
-    model = small(block_weights=[1, 0, 0, 1]).fit(X, graph=A)
+    model = small(block_weights=[1, 0, 0, 1, 0]).fit(X, graph=A)
     assert list(model.get_feature_names_out()) == [f"psi{t}_{k}" for t in (0, 2) for k in range(4)]
 
 
@@ -159,7 +159,7 @@ def test_polars_output_and_polars_input(X, A):
 
 def test_pandas_output_without_features(A):
     Z = small().set_output(transform="pandas").fit_transform(None, graph=A)
-    assert Z.shape == (40, 16)
+    assert Z.shape == (40, 19)
 
 
 def test_columns_in_another_order_are_refused(X, A):
@@ -266,7 +266,7 @@ def test_a_finished_graph_in_another_order_is_refused(named):
     with pytest.raises(ValueError, match=r"graph\.ids"):
         small().fit(frame, graph=graph)
     back = small().fit_transform(frame.loc[graph.ids], graph=graph)
-    assert back.shape == (40, 16)
+    assert back.shape == (40, 20)
 
 
 def test_a_name_without_features_is_an_error(named):

@@ -106,7 +106,7 @@ def refused(path, word: str, kind=FisherEmbedding) -> FileFormatError:
         {"kernel": "identity"},
         {"n_layers": 0},
         {"em": EM(n_iter=2, prior=0.5), "counts": True, "family": GaussianMixture(variance=np.float32(0.25))},
-        {"block_weights": np.array([0.0, 1.0, 2.0, 1.0]), "dim": np.int64(3)},
+        {"block_weights": np.array([0.0, 1.0, 2.0, 1.0, 0.5]), "dim": np.int64(3)},
         {"random_state": np.random.RandomState(3)},
         {"multiset": HeatKernel(weights="symmetric")},
         {"multiset": Neighbourhood(closed=False, undirected=True), "walk": Walk(teleport=0.3), "device": Device()},
@@ -144,7 +144,7 @@ def test_parameters_come_back(tmp_path):
         em=EM(n_iter=2),
         multiset=Neighbourhood(weights="symmetric", undirected=True),
         walk=Walk(teleport=0.3),
-        block_weights=(1, 0, 2, 1),
+        block_weights=(1, 0, 2, 1, 3),
         n_jobs=1,
     )
     model.fit(X, graph=A).save(tmp_path / "m.safetensors")
@@ -175,7 +175,7 @@ def test_a_model_of_sets_comes_back(tmp_path):
 
 def test_a_model_of_graphs_comes_back(tmp_path):
     graphs = [(rng.normal(size=(n, 2)), np.array([[0, 1], [1, 0]])) for n in (3, 4, 2)]
-    nodes = FisherEmbedding(n_layers=1, n_anchors=2, dim=3, em=EM(prior=0.5), block_weights=(1, 0, 2))
+    nodes = FisherEmbedding(n_layers=1, n_anchors=2, dim=3, em=EM(prior=0.5), block_weights=(1, 0, 2, 1))
     readout = Readout(n_anchors=2, reading="both", family=GaussianMixture(sharpness=0.2), unit=True)
     model = FisherGraphEmbedding(nodes, readout, inputs=["features", "degrees"], random_state=0).fit(graphs)
     model.save(tmp_path / "m.safetensors")
@@ -183,7 +183,7 @@ def test_a_model_of_graphs_comes_back(tmp_path):
     np.testing.assert_array_equal(again.transform(graphs), model.transform(graphs))
     assert again.readout == readout
     assert again.nodes.get_params() == nodes.get_params()
-    assert [layer is None for layer in again.readouts_] == [False, True, False]
+    assert [layer is None for layer in again.readouts_] == [False, True, False, False]
 
 
 @pytest.mark.parametrize(

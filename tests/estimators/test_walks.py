@@ -142,17 +142,19 @@ def test_it_has_one_component_whatever_the_others_have(X, A, kept):
 
 def test_without_iterations_the_walk_stays_and_the_layers_are_zero(X, A):
     Z, alone = (small(**options).fit_transform(X, graph=A) for options in ({"em__n_iter": 0}, {"n_layers": 0}))
-    assert_array_equal(Z[:, : alone.shape[1]], alone)
-    assert (Z[:, alone.shape[1] :] == 0).all()
+    width = alone.shape[1] - 5  # of "psi0" and "walk"; "smooth" is last and has a random stream of its own
+    assert_array_equal(Z[:, :width], alone[:, :width])
+    assert (Z[:, width:-5] == 0).all()
+    assert_allclose(np.abs(Z[:, -5:]), np.abs(alone[:, -5:]), atol=1e-6)
 
 
 def test_the_identity_keeps_phi(X, A):
     model = small(kernel="identity")
     Z = model.fit_transform(X, graph=A)
-    assert Z.shape == (N, 5 + 5 + 3 * 5 + 9 * 5)
+    assert Z.shape == (N, 5 + 5 + 3 * 5 + 9 * 5 + 5)
     assert_allclose(np.linalg.norm(Z[:, 5:10], axis=1), 1)
     wide = np.random.default_rng(7).normal(size=(N, 300))
-    assert small(kernel="identity", n_layers=1).fit_transform(wide, graph=A).shape == (N, 300 + N + 3 * N)
+    assert small(kernel="identity", n_layers=1).fit_transform(wide, graph=A).shape == (N, 300 + N + 3 * N + small().dim)
 
 
 def test_a_renumbered_graph_has_renumbered_rows(X, A):
@@ -210,10 +212,10 @@ def test_files(tmp_path, A, width):
 
 
 def test_blocks_have_names_and_weights(X, A):
-    model = small(block_weights=[1, 4, 0, 0.25])
+    model = small(block_weights=[1, 4, 0, 0.25, 0])
     Z, plain = model.fit_transform(X, graph=A), small().fit_transform(X, graph=A)
     names = [name.partition("_")[0] for name in small().fit(X, graph=A).get_feature_names_out()]
-    assert list(dict.fromkeys(names)) == ["psi0", "walk", "psi1", "psi2"]
+    assert list(dict.fromkeys(names)) == ["psi0", "walk", "psi1", "psi2", "smooth"]
     assert list(dict.fromkeys(n.partition("_")[0] for n in model.get_feature_names_out())) == ["psi0", "walk", "psi2"]
     parts = {name: plain[:, np.array(names) == name] for name in names}
     assert_allclose(Z, np.hstack([parts["psi0"], 2 * parts["walk"], 0.5 * parts["psi2"]]), rtol=1e-12)
@@ -244,11 +246,13 @@ def test_progress_names_the_walks(X, A):
 
     small(verbose=Part).fit_transform(X, graph=A)
     learned = [title for title in told if title.startswith("learning ")]
-    assert learned == [f"learning {part}" for part in ("input map", "walks", "layer 1/2", "layer 2/2")]
+    assert learned == [f"learning {part}" for part in ("input map", "walks", "layer 1/2", "layer 2/2", "axes")]
     assert [title for title in told if title not in learned] == [
         "input map",
         "walking",
         "walks",
         "layer 1/2",
         "layer 2/2",
+        "smoothing",
+        "smooth axes",
     ]

@@ -99,8 +99,7 @@ def run_embed(job: EmbedJob) -> None:
         hint = None if job.quiet or job.model or job.says_direction else one_way_hint(inputs.graph)
         if hint:
             say(hint)
-        n_blocks = estimator.n_layers + 1 + (estimator.walk is not None)
-        n_numbers = inputs.graph.n_nodes * n_blocks * estimator.dim
+        n_numbers = inputs.graph.n_nodes * len(estimator.settings().names) * estimator.dim
         run.bar.later = {"writing": writing_cost(job.output.suffix.lower(), n_numbers)}
         with run.stage("embed"):
             if job.model is None:

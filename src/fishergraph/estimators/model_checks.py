@@ -12,6 +12,7 @@ import numpy as np
 
 from fishergraph._typing import Array
 from fishergraph._validation import check_number
+from fishergraph.axes import Smooth
 from fishergraph.estimators.graph_input import PARTS, NodeCode
 from fishergraph.family.diagonal_mixture import DiagonalMixtureTheta
 from fishergraph.family.gaussian import GaussianTheta
@@ -29,6 +30,7 @@ _SLACK = 1e-3
 # The inverse root of a kernel matrix of unit landmarks has no larger entry: its eigenvalues are cut at a millionth.
 _MOST_ROOT = 1e4
 _MOST_FISHER_ROOT = 1e10
+_MOST_COLUMN_WEIGHT = 8.0  # √log n
 # Squares of means in units of learned variances are at most a thousand times the number of points.
 _MOST_SQUARES = 1e18
 # Logarithms of weights are at least this: float32 has no smaller positive number than e^-87.4.
@@ -125,6 +127,18 @@ def check_walk(walk: WalkMap, name: str) -> None:
     _check_inputs(walk.kernel_map, name, centre.shape[1])
 
 
+def check_smooth(smooth: Smooth, name: str) -> None:
+    """Raise unless the parts of the smoothed axes fit each other."""
+    directions = _matrix(smooth.axes.directions, f"{name}.directions")
+    weights = _shaped(smooth.axes.column_weights, f"{name}.column_weights", directions.shape[1])
+    rotation = _shaped(smooth.sharpening.rotation, f"{name}.rotation", directions.shape[0], directions.shape[0])
+    _shaped(smooth.sharpening.centre, f"{name}.centre", 1, directions.shape[0])
+    for part, array in {"directions": directions, "centre": smooth.sharpening.centre}.items():
+        _check_size(array, f"{name}.{part}", _most(directions) ** 0.5)
+    for part, array, most in (("rotation", rotation, 1 + _SLACK), ("column_weights", weights, _MOST_COLUMN_WEIGHT)):
+        _check_size(array, f"{name}.{part}", most)
+
+
 def check_stack(stack: Stack, width: int, slots: int) -> None:
     """Raise unless the maps and layers of a stack fit its settings and each other, for rows of that width.
 
@@ -141,6 +155,10 @@ def check_stack(stack: Stack, width: int, slots: int) -> None:
         _check_inputs(walk.directions, "walk", width)
         _check_kind(stack.layer.kernel.accepts(walk.kernel_map), stack.layer.kernel, walk.kernel_map, "walk")
         points = walk.n_outputs
+    if (stack.smooth is None) == stack.smooths:
+        raise ValueError(f"the file must have the stages {', '.join(stack.names)}, got others; get the file again.")
+    if stack.smooth is not None:
+        _check_inputs(stack.smooth.axes, "smooth", width)
     unit = stack.unit_points or isinstance(input_map, StandardMap)
     for t, layer in enumerate(stack.layers, 1):
         check_layer(layer, points * slots, f"layer{t}")

@@ -61,8 +61,8 @@ class FisherEmbedding(FisherTransformer):
 
     Each layer takes the multiset of every node's neighbours, projects it onto a mixture by EM that starts at anchors
     learned from the data, and maps the whitened tangent vector by a kernel map. The output is the concatenation of the
-    stages "psi0" (the features), "walk" (PageRank-smoothed features) and "psi1", …, "psiT" (the layers), whose inner
-    product is the multilayer kernel (Eq. 2).
+    stages "psi0" (the features), "walk" (PageRank-smoothed features), "psi1", …, "psiT" (the layers) and "smooth"
+    (PageRank-smoothed principal axes), whose inner product is the multilayer kernel (Eq. 2).
 
     Parameters
     ----------
@@ -84,9 +84,10 @@ class FisherEmbedding(FisherTransformer):
     kernel : {"exp", "identity"} or component, default="exp"
         The map ψ of a layer: ``Nystrom(bandwidth=1.5)``, or φ itself.
     walk : float, Walk or None, default=0.1
-        PageRank-smoothed features as a stage of their own and as the input of layer 1: their teleport probability, or
-        None to leave them out. Multisets of subgraphs and families of counts leave them out in any case. If neighbours
-        differ more than they agree, None may serve better.
+        PageRank-smoothed features: their teleport probability, or None to leave them out. They are the stage "walk",
+        which is also the input of layer 1, and the stage "smooth", of the principal axes of X. Multisets of subgraphs
+        and families of counts leave them out in any case. If neighbours differ more than they agree, None may serve
+        better.
     structure : {"projection", "degree", "spectral"}, default="projection"
         The features of a graph that has none (``X=None``).
     normalize : bool, default=True
@@ -132,7 +133,7 @@ class FisherEmbedding(FisherTransformer):
     >>> from fishergraph.datasets import load_graph
     >>> cora = load_graph("cora")
     >>> FisherEmbedding(random_state=0).fit_transform(cora.X, graph=cora.graph).shape
-    (2708, 1024)
+    (2708, 1280)
     """
 
     _chosen: ClassVar[dict[str, Any]] = {
@@ -348,15 +349,8 @@ class FisherEmbedding(FisherTransformer):
         walk = choose_walk(self.walk)
         if layer.family.support == "counts" or rule.lifts:
             walk = None
-        n_stages = n_layers + 1 + (walk is not None)
-        return Stack(
-            layer=layer,
-            input_kernel=layer.kernel,
-            walk=walk,
-            n_layers=n_layers,
-            normalize=normalize,
-            block_weights=_validation.check_block_weights(self.block_weights, n_stages),
-        )
+        stack = Stack(layer, layer.kernel, walk, n_layers, normalize, block_weights=())
+        return replace(stack, block_weights=_validation.check_block_weights(self.block_weights, stack.names))
 
     def _read(self, X: MatrixLike, graph: GraphLike, settings: Stack, *, fitting: bool) -> NodeInput:
         """X and the graph, validated, in the workspace of the run."""
@@ -390,7 +384,7 @@ class FisherEmbedding(FisherTransformer):
         check_stack(self.stack_, rule.n_columns(self.n_features_in_), rule.slots)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return the names of the columns: psi0_0, …, walk_0, …, psi1_0, ….
+        """Return the names of the columns: psi0_0, …, walk_0, …, psi1_0, …, smooth_0, ….
 
         Parameters
         ----------

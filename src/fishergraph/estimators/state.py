@@ -12,8 +12,9 @@ import numpy as np
 from fishergraph._errors import FileFormatError
 from fishergraph._validation import check_integer
 from fishergraph._version import __version__
+from fishergraph.axes import Axes, Sharpening, Smooth
 from fishergraph.estimators.graph_input import NodeCode
-from fishergraph.estimators.model_checks import check_code, check_map, check_theta, check_walk
+from fishergraph.estimators.model_checks import check_code, check_map, check_smooth, check_theta, check_walk
 from fishergraph.estimators.model_file import (
     foreign,
     given_params,
@@ -186,24 +187,43 @@ def _unpack_walk(entry: dict[str, Any], name: str, arrays: Arrays) -> WalkMap:
     return walk
 
 
+_SMOOTH = {"axes": ("column_weights", "directions"), "sharpening": ("centre", "rotation")}  # arrays of its parts
+
+
+def _pack_smooth(smooth: Smooth, name: str, arrays: Arrays) -> bool:
+    for part, fields in _SMOOTH.items():
+        for field in fields:
+            arrays[f"{name}.{field}"] = np.ascontiguousarray(getattr(getattr(smooth, part), field))
+    return True
+
+
+def _unpack_smooth(name: str, arrays: Arrays, *, unit: bool) -> Smooth:
+    axes, sharpening = ([arrays.pop(f"{name}.{field}") for field in fields] for fields in _SMOOTH.values())
+    smooth = Smooth(Axes(axes[0], axes[1], unit), Sharpening(sharpening[0], sharpening[1], unit))
+    check_smooth(smooth, name)
+    return smooth
+
+
 def _pack_stack(stack: Stack, name: str, arrays: Arrays) -> dict[str, Any]:
     assert stack.input_map is not None
     return {
         "input": _pack_map(stack.input_map, f"{name}.input", arrays),
         "walk": None if stack.walk_map is None else _pack_walk(stack.walk_map, f"{name}.walk", arrays),
         "layers": [_pack_layer(layer, f"{name}.layer{t}", arrays) for t, layer in enumerate(stack.layers, 1)],
+        "smooth": stack.smooth is not None and _pack_smooth(stack.smooth, f"{name}.smooth", arrays),
     }
 
 
 def _unpack_stack(entry: dict[str, Any], name: str, arrays: Arrays, settings: Stack) -> Stack:
-    only(entry, ("input", "walk", "layers"))
+    only(entry, ("input", "walk", "layers", "smooth"))
     walk = None if entry["walk"] is None else _unpack_walk(entry["walk"], f"{name}.walk", arrays)
     layers = tuple(
         _unpack_layer(layer, f"{name}.layer{t}", arrays, settings.layer_at(t))
         for t, layer in enumerate(entry["layers"], 1)
     )
     input_map = _unpack_map(entry["input"], f"{name}.input", arrays)
-    return replace(settings, input_map=input_map, walk_map=walk, layers=layers)
+    smooth = _unpack_smooth(f"{name}.smooth", arrays, unit=settings.normalize) if entry["smooth"] is True else None
+    return replace(settings, input_map=input_map, walk_map=walk, layers=layers, smooth=smooth)
 
 
 # --- codes -------------------------------------------------------------------------------------------------
