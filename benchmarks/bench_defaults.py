@@ -14,8 +14,9 @@ Every setting sees the same splits and seeds. A row holds, for each graph, the m
 first setting, pair by pair, and that gain's standard error, from the means of the splits.
 
 --study one changes one parameter of the defaults at a time; --study diffusion compares multisets, depths and weights of
-the blocks, --study bandwidth that of the kernel, --study walks a first layer that takes PageRank-smoothed features.
-These three give all parameters that matter, so that they do not depend on the defaults.
+the blocks, --study bandwidth that of the kernel, --study walks a first layer that takes PageRank-smoothed features,
+--study axes the block of smoothed principal axes. All but the first and the last give
+all parameters that matter, so that they do not depend on the defaults.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from typing import Any
 import numpy as np
 from common import Rows, load, parser, print_table, tiny_graph
 
-from fishergraph import FisherEmbedding, LogisticProbe
+from fishergraph import FisherEmbedding, LogisticProbe, Walk
 from fishergraph.datasets import GraphData
 from fishergraph.multiset import HeatKernel, PageRank, StepAverage, choose_multiset
 from fishergraph.published import PublishedMixture, PublishedNystrom
@@ -109,17 +110,28 @@ BANDWIDTH = [_full(5, "neighbourhood", None, kernel__bandwidth=sigma) for sigma 
 
 WALKS = [
     _full(5, "neighbourhood", None),  # the defaults before there were walks
-    *(_full(depth, "neighbourhood", None, walk=0.1) for depth in (3, 2, 1, 0)),
-    _full(2, "neighbourhood", None, 0.3, walk=0.1),
-    _full(2, "neighbourhood", None, 0.0, walk=0.1),
-    *(_full(depth, "neighbourhood", None, walk=0.05) for depth in (2, 1)),
-    *(_full(depth, "neighbourhood", None, walk=0.2) for depth in (2, 1)),
-    _full(2, "neighbourhood", None, walk=0.1, kernel__bandwidth=1.0),
-    _full(2, "neighbourhood", None, walk=0.1, family__sharpness=0.7),
-    _full(2, "neighbourhood", None, walk=0.1, n_anchors=1),
+    *(_full(depth, "neighbourhood", None, walk=Walk(0.1, n_axes=0)) for depth in (3, 2, 1, 0)),
+    _full(2, "neighbourhood", None, 0.3, walk=Walk(0.1, n_axes=0)),
+    _full(2, "neighbourhood", None, 0.0, walk=Walk(0.1, n_axes=0)),
+    *(_full(depth, "neighbourhood", None, walk=Walk(0.05, n_axes=0)) for depth in (2, 1)),
+    *(_full(depth, "neighbourhood", None, walk=Walk(0.2, n_axes=0)) for depth in (2, 1)),
+    _full(2, "neighbourhood", None, walk=Walk(0.1, n_axes=0), kernel__bandwidth=1.0),
+    _full(2, "neighbourhood", None, walk=Walk(0.1, n_axes=0), family__sharpness=0.7),
+    _full(2, "neighbourhood", None, walk=Walk(0.1, n_axes=0), n_anchors=1),
 ]
 
-STUDIES = {"one": ONE_AT_A_TIME, "diffusion": DIFFUSION, "bandwidth": BANDWIDTH, "walks": WALKS}
+AXES: list[dict[str, Any]] = [
+    {"walk": Walk(n_axes=0)},  # the defaults before there were axes
+    {},
+    {"block_weights": [1, 1, 1, 1, 0.5]},
+    {"block_weights": [1, 1, 1, 1, 2]},
+    {"walk": Walk(whitening=0.0)},
+    {"walk": Walk(whitening=1.0)},
+    {"walk": Walk(sharpening=0.0)},
+    {"walk": Walk(n_axes=128)},
+]
+
+STUDIES = {"one": ONE_AT_A_TIME, "diffusion": DIFFUSION, "bandwidth": BANDWIDTH, "walks": WALKS, "axes": AXES}
 
 # (graph, seed): the last embedding, as (its setting, its blocks)
 _DEEPEST: dict[tuple[str, int], tuple[Any, ...]] = {}
@@ -230,7 +242,8 @@ def main() -> None:
         rows.add(**row)
         cells = [f"{row[name]:.2f} ({row[f'{name}_gain']:+.2f} ± {row[f'{name}_se']:.2f})" for name in graphs]
         change = {key: value for key, value in setting.items() if settings[0].get(key) != value}
-        table.append([str(change) if change else "the first", *cells, f"{row['mean']:.2f}"])
+        name = "the first" if setting is settings[0] else "the defaults"
+        table.append([str(change or name), *cells, f"{row['mean']:.2f}"])
         print(*table[-1], flush=True)
     print_table(["setting", *graphs, "mean"], table)
 
