@@ -34,7 +34,8 @@ ORDER = [
         "_validation",
     ),
     *("_arrays", "_component", "config", "device", "_records", "io", "graph", "graphs"),
-    *("counters", "cores", "structural", "diffusion", "multiset", "family", "ops", "em", "embedding", "bounds"),
+    *("counters", "cores", "diffusion", "structural_factors", "structural", "multiset", "family", "ops", "em"),
+    *("embedding", "bounds"),
     *("kernel_map", "published", "walk", "layer", "stack", "costs", "presets", "estimators", "kernels", "nn", "probes"),
     *("datasets", "plots", "cli", "lab", "__main__"),
 ]
