@@ -13,13 +13,13 @@ from fishergraph.structural_factors import factor_columns
 
 
 def netmf_matrix(graph) -> np.ndarray:
-    """NetMF's matrix for a window of ten, from its equation."""
+    """NetMF's matrix for a window of twenty, from its equation."""
     A = graph.adjacency.toarray().astype(float)
     A = A + A.T
     d = A.sum(1)
     P = A / d[:, None]
-    powers = sum(np.linalg.matrix_power(P, r) for r in range(1, 11))
-    return np.log(np.maximum(1, d.sum() / 10 * powers / d))
+    powers = sum(np.linalg.matrix_power(P, r) for r in range(1, 21))
+    return np.log(np.maximum(1, d.sum() / 20 * powers / d))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
