@@ -266,7 +266,7 @@ def test_extreme_features_without_normalisation():
         ("multiset", ["neighbourhood", "open-neighbourhood", "ppr", "heat", "s2gc"]),
         ("multiset__weights", ["uniform", "symmetric"]),
         ("kernel", ["exp", "identity"]),
-        ("structure", ["projection", "degree", "spectral"]),
+        ("structure", ["projection", "degree", "spectral", "factors", "local"]),
         ("device", ["cpu", "cuda", "cuda:1"]),
         ("device__precision", ["float32", "tf32", "bf16"]),
     ],
@@ -367,7 +367,7 @@ def test_one_node(rule):
     assert np.isfinite(small(dim=4).fit(X).transform(X[:1])).all()
 
 
-@pytest.mark.parametrize("structure", ["projection", "degree", "spectral"])
+@pytest.mark.parametrize("structure", ["projection", "degree", "spectral", "factors", "local"])
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_structure_of_a_graph_without_edges(structure, n):
     quiet(small(structure=structure, dim=5), None, sp.csr_array((n, n)))

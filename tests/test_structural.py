@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fishergraph.graph import as_graph
 from fishergraph.structural import describe_structure, random_rows, structural_features
 
-KINDS = ["projection", "degree", "spectral"]
+KINDS = ["projection", "degree", "spectral", "factors", "local"]
 
 
 @st.composite
@@ -57,7 +57,7 @@ def test_the_seed_matters_for_the_projection():
 
 def test_nodes_without_edges_are_zero():
     graph = as_graph(np.array([[0], [1]]), n_nodes=3)
-    for kind in ("projection", "spectral"):
+    for kind in ("projection", "spectral", "factors", "local"):
         features = structural_features(graph, kind, 16)
         assert not features[2].any()
         assert features[:2].any(axis=1).all()

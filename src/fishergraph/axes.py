@@ -3,8 +3,8 @@
     X̂ = unit rows of X diag(w),    X̂ ≈ U S Vᵀ,    F = X̂ V S^-κ = U S^(1 − κ)
 
 w_i is the root of the inverse document frequency of a column whose entries are 0 or one other value, and 1 of any other
-column. κ is the whitening. The PageRank means of F are centred, turned to their own principal axes, scaled by the
-spread along them, and divided by their lengths (`Sharpening`).
+column. κ is the whitening. PageRank of D^-½ A D^-½ averages F. The result is centred, turned to its own principal axes,
+scaled by the spread along them, and divided by its lengths (`Sharpening`).
 """
 
 from __future__ import annotations

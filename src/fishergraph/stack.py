@@ -278,13 +278,12 @@ class Pass:
             self.stack = replace(stack, walk_map=walk_map)
         return self._stage("walk", "walks", blocks, last=stack.n_layers == 0)
 
-    def _averaged(self, walk: Walk, points: Array, title: str) -> Any:
+    def _averaged(self, walk: Walk, points: Array, title: str, *, symmetric: bool = False) -> Any:
         """The points averaged along walks, in their own memory."""
         run = self.run
+        options: dict[str, Any] = {"engine": run.engine(_ONE_STEP), "n_jobs": run.n_jobs, "symmetric": symmetric}
         with run.progress(title, walk.n_passes(points.shape[1])) as bar:
-            return walk_means(
-                points, self.sets, walk, engine=run.engine(_ONE_STEP), n_jobs=run.n_jobs, advance=bar.update
-            )
+            return walk_means(points, self.sets, walk, advance=bar.update, **options)
 
     def _directions(self, walk: Walk) -> KernelMap:
         """The leading directions of wide features; narrow ones are averaged as they are."""
@@ -341,7 +340,7 @@ class Pass:
     def _smooth_stage(self, walk: Walk) -> Stage:
         stack, run, smooth, title = self.stack, self.run, self.stack.smooth, "learning axes"
         if smooth is not None:
-            means = self._averaged(walk, self._dense(smooth.axes), "smoothing")
+            means = self._averaged(walk, self._dense(smooth.axes), "smoothing", symmetric=True)
         else:
             assert self.streams is not None
             rng, unit = self.streams[-1], stack.normalize
@@ -349,7 +348,7 @@ class Pass:
                 sample = self.X[self._sampled(rng)]
                 n_axes = walk.axes(stack.layer.dim, self.X.shape[1])
                 axes = fit_axes(sample, n_axes, walk.whitening, rng, unit=unit)
-            means = self._averaged(walk, self._dense(axes), "smoothing")
+            means = self._averaged(walk, self._dense(axes), "smoothing", symmetric=True)
             chosen = array_namespace(means).take(means, self._sampled(rng), axis=0)
             smooth = Smooth(axes, fit_sharpening(chosen, walk.sharpening, unit=unit))
             self.stack = replace(stack, smooth=smooth)

@@ -4,6 +4,8 @@
   in FastRP. Two nodes come close when they reach the same nodes.
 - "degree": a one-hot code of the degree. It names no node, so it carries over from one graph to another.
 - "spectral": leading eigenvectors of the normalised adjacency. They show the coarse communities.
+- "factors": factors of the logarithm of random walks of up to twenty steps, as in NetMF. Edges count both ways.
+- "local": log-degrees, triangles, clustering, PageRank and core numbers, seven columns that name no node.
 
 Every kind gives finite rows, zeros for a node without edges, and depends on nothing but
 the graph, the dimension and the seed.
@@ -11,13 +13,11 @@ the graph, the dimension and the seed.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import ArpackError, eigsh, lobpcg
 
 from fishergraph._arrays import check_weight_scale
 from fishergraph._parallel import one_blas_thread, progress_steps
@@ -25,6 +25,7 @@ from fishergraph._typing import GraphLike
 from fishergraph._validation import MOST_COLUMNS, check_host_memory, check_integer, check_seed, look_up
 from fishergraph.counters import STEP, mix
 from fishergraph.graph import Graph, as_graph
+from fishergraph.structural_factors import LOCAL_COLUMNS, factor_columns, fixed_signs, leading_vectors, local_columns
 
 N_POWERS = 3  # steps of the walk in "projection"
 SPARSITY = 3  # one entry in so many of the random matrix is not zero (Achlioptas)
@@ -41,10 +42,11 @@ def structural_features(graph: GraphLike, kind: str = "projection", dim: int = 1
     ----------
     graph : graph
         Anything that `as_graph` takes.
-    kind : {"projection", "degree", "spectral"}, default="projection"
-        Random projections of the adjacency powers with degrees, degree histograms, or leading eigenvectors.
+    kind : {"projection", "degree", "spectral", "factors", "local"}, default="projection"
+        Random projections of the adjacency powers with degrees, degree histograms, leading eigenvectors, factors of
+        log-walks as in NetMF, or local columns. A graph without edges gives zeros, except for "degree".
     dim : int, default=128
-        The number of features; for "degree" at most 32.
+        The number of features; for "degree" at most 32, for "local" at most 7.
     seed : int, default=0
         Of the random projection and of the first vector of the eigensolver.
 
@@ -81,9 +83,9 @@ def describe_structure(kind: str = "projection", dim: int = 128, seed: int = 0) 
     """What a run record needs to make the same features again; "width" is their number."""
     look_up(_KINDS, kind, "a structure")
     dim = check_integer(dim, "dim", least=4 if kind == "projection" else 1, most=MOST_COLUMNS)
-    width = min(dim, MAX_BINS) if kind == "degree" else dim
+    width = min(dim, {"degree": MAX_BINS, "local": LOCAL_COLUMNS}.get(kind, dim))
     record: dict[str, Any] = {"kind": kind, "dim": dim, "width": width}
-    if kind != "degree":
+    if kind not in ("degree", "local"):
         record["seed"] = check_seed(seed)
     if kind == "projection":
         record |= {"n_powers": N_POWERS, "sparsity": SPARSITY, "degree_scale": DEGREE_SCALE}
@@ -175,10 +177,8 @@ def _spectral(graph: Graph, dim: int, seed: int) -> np.ndarray:
     scale = sp.diags_array(power_or_zero(degrees, -0.5))
     S = sp.csr_array(scale @ both_ways @ scale)
     n, k = graph.n_nodes, min(dim, graph.n_nodes)
-    vectors = _dense_leading(S, k) if n <= max(DENSE_NODES, k + 1) else _sparse_leading(S, k, seed)
-    size = np.abs(vectors)
-    first = (size >= size.max(axis=0) / 2).argmax(axis=0)
-    vectors = vectors * np.sign(vectors[first, np.arange(k)])
+    vectors = _dense_leading(S, k) if n <= max(DENSE_NODES, k + 1) else leading_vectors(S, k, seed)
+    vectors = fixed_signs(vectors)
     out = np.zeros((n, dim), dtype=np.float32)
     out[:, :k] = vectors * np.sqrt(n / k)
     out[degrees == 0] = 0  # the vectors of the null space say nothing about a node without edges
@@ -191,22 +191,21 @@ def _dense_leading(S: Any, k: int) -> np.ndarray:
     return np.linalg.eigh(S.toarray())[1][:, ::-1][:, :k]
 
 
-def _sparse_leading(S: Any, k: int, seed: int) -> np.ndarray:
-    """The same by Lanczos, or by LOBPCG if many equal eigenvalues keep Lanczos from converging."""
-    rng = np.random.default_rng(seed)
-    # SciPy before 1.17 has no generator for the restarts of ARPACK.
-    restart: dict[str, Any] = {"rng": rng} if "rng" in inspect.signature(eigsh).parameters else {}
-    first = rng.standard_normal(S.shape[0])
-    try:
-        values, vectors = eigsh(S, k, which="LA", v0=first, **restart)
-    except ArpackError:
-        block = rng.standard_normal((S.shape[0], k))
-        values, vectors = lobpcg(S, block, largest=True, tol=1e-5, maxiter=200)[:2]
-    return vectors[:, np.argsort(-values, kind="stable")]
+# --- factors and local columns --------------------------------------------------------------------------
+
+
+def _factors(graph: Graph, dim: int, seed: int) -> np.ndarray:
+    return factor_columns(graph.adjacency, dim, seed)
+
+
+def _local(graph: Graph, dim: int, seed: int) -> np.ndarray:
+    return local_columns(graph.adjacency)[:, :dim]
 
 
 _KINDS: dict[str, Callable[[Graph, int, int], np.ndarray]] = {
     "projection": _projection,
     "degree": _degree,
     "spectral": _spectral,
+    "factors": _factors,
+    "local": _local,
 }

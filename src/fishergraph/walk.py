@@ -155,14 +155,16 @@ def walk_means(
     engine: Engine,
     n_jobs: int | None = None,
     advance: Callable[[int], Any] = lambda n: None,
+    symmetric: bool = False,
 ) -> Any:
     """μ_v of every multiset v, (set, feature), written over the points; there are as many sets as points.
 
-    `advance` is called after every pass.
+    `symmetric` gives Σ_u π_v(u) (b_u / b_v) x_u instead: PageRank of D^-½ A D^-½ on an undirected graph, whose rows are
+    longer for nodes with more neighbours. `advance` is called after every pass.
     """
     xp = array_namespace(points)
     weights = xp.asarray(_member_weights(sets), dtype=points.dtype, device=device_of(points))[:, None]
-    mass = _iterate(weights, sets, walk, engine, n_jobs, advance)
+    mass = weights if symmetric else _iterate(weights, sets, walk, engine, n_jobs, advance)
     for start in range(0, points.shape[1], TILE):
         columns = slice(start, start + TILE)
         points[:, columns] = _iterate(points[:, columns] * weights, sets, walk, engine, n_jobs, advance) / mass

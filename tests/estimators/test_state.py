@@ -128,7 +128,7 @@ def test_a_model_comes_back_bit_for_bit(tmp_path, changes, dtype):
     assert again.n_features_in_ == 6
 
 
-@pytest.mark.parametrize("structure", ["projection", "degree", "spectral"])
+@pytest.mark.parametrize("structure", ["projection", "degree", "spectral", "factors", "local"])
 @pytest.mark.parametrize("random_state", [None, 4])
 @pytest.mark.filterwarnings("ignore::fishergraph._errors.FewPointsWarning")
 def test_a_model_of_structure_keeps_its_seed(tmp_path, structure, random_state):

@@ -82,7 +82,7 @@ MODELS: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
     ),
     "node, exact": lambda: _node(family=DiagonalMixture(fisher="exact"), n_layers=1, dim=3),
     "node, pagerank": lambda: _node(multiset=PageRank(members=5, weights="symmetric")),
-    "node, hops": lambda: _node(multiset=Hops(2, 0.5), block_weights=(1, 0, 2, 1)),
+    "node, hops": lambda: _node(multiset=Hops(2, 0.5), block_weights=(1, 0, 2, 1, 1)),
     "node, paths": lambda: _node(multiset=Paths(2)),
     "node, tuples": lambda: _node(multiset=Tuples(2), n_layers=1),
     "node, structure": lambda: _node(data="none", structure="degree", n_layers=1),
@@ -93,6 +93,8 @@ MODELS: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
     "graphs, cores": lambda: _graphs(
         GRAPHS, {}, inputs=("features", "cores"), readout=Readout(3, "both", kernel="exp", em=EM(n_iter=2), dim=4)
     ),
-    "graphs, walk": lambda: _graphs(GRAPHS, {"walk": 0.2, "block_weights": (1, 0, 2)}, readout=Readout(3, unit=True)),
+    "graphs, walk": lambda: _graphs(
+        GRAPHS, {"walk": 0.2, "block_weights": (1, 0, 2, 1)}, readout=Readout(3, unit=True)
+    ),
     "graphs, tags": lambda: _graphs(TAGGED, {"multiset": Tuples(2)}),
 }

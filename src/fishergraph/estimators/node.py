@@ -88,7 +88,7 @@ class FisherEmbedding(FisherTransformer):
         which is also the input of layer 1, and the stage "smooth", of the principal axes of X. Multisets of subgraphs
         and families of counts leave them out in any case. If neighbours differ more than they agree, None may serve
         better.
-    structure : {"projection", "degree", "spectral"}, default="projection"
+    structure : {"projection", "degree", "spectral", "factors", "local"}, default="projection"
         The features of a graph that has none (``X=None``).
     normalize : bool, default=True
         Divide the rows of X, and the points of every layer, by their lengths.

@@ -74,7 +74,7 @@ class FisherClassifier(ClassifierMixin, FisherEstimator):
         The manifold, as in `FisherConv`. The first layer of a `MultinomialMixture` reads the counts in X.
     em : EM, optional
         E-step, iterations, prior, and how the first anchors are learned. None is ``EM()``.
-    structure : {"projection", "degree", "spectral"}, default="projection"
+    structure : {"projection", "degree", "spectral", "factors", "local"}, default="projection"
         The features of a graph without any (``X=None``).
     normalize : bool, default=True
         Divide the rows of X, and the points of every layer, by their lengths.
