@@ -20,9 +20,9 @@ def read_blocks(blocks: Any, Z: Any, n_columns: int) -> Blocks:
     `blocks` holds widths, pairs (name, width), slices, or one column name per column.
     """
     if blocks is None:
-        names = getattr(Z, "columns", None)
-        plain = names is None or not all(isinstance(name, str) for name in names)
-        return (("all", slice(0, n_columns)),) if plain else _from_names(list(names), n_columns)
+        names: list[Any] = list(getattr(Z, "columns", ()))
+        named = len(names) > 0 and all(isinstance(name, str) for name in names)
+        return _from_names(names, n_columns) if named else (("all", slice(0, n_columns)),)
     if isinstance(blocks, (str, bytes)) or not hasattr(blocks, "__iter__"):
         raise _not_blocks(blocks)
     entries = list(blocks)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
@@ -37,7 +39,8 @@ def fit_temperature(P: np.ndarray, codes: np.ndarray) -> float:
     def loss(log_t: float) -> float:
         return -float(np.mean(np.take_along_axis(log_softmax(logits / np.exp(log_t), axis=1), columns, axis=1)))
 
-    return float(np.exp(minimize_scalar(loss, bounds=_RANGE, method="bounded", options={"xatol": 1e-4}).x))
+    result: Any = minimize_scalar(loss, bounds=_RANGE, method="bounded", options={"xatol": 1e-4})
+    return float(np.exp(result.x))
 
 
 def expected_calibration_error(P: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None, n_bins: int = 15) -> float:

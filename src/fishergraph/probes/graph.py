@@ -110,7 +110,7 @@ class GraphProbe(Probe):
 
     @each_warning_once()
     def fit(self, Z: MatrixLike, y: ArrayLike, train: ArrayLike, val: ArrayLike) -> Self:
-        """Fit the heads to the training rows, and keep the one that is best on validation rows.
+        """Fit the heads, and keep the one that is best on validation rows.
 
         Self-training also uses rows without labels, so Z holds all nodes of the graph.
 

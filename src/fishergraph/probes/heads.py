@@ -22,7 +22,7 @@ from fishergraph.probes.sharpen import Sharpening, sharpenings
 from fishergraph.probes.smooth import spread_labels, spread_residuals
 
 FEW_LABELS = 1000  # below: no network; a network needs more
-_BLOCK_CS = np.logspace(-3, 4, 8)
+_BLOCK_CS = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4)
 _SOFT_CS = (0.1, 1.0, 10.0, 100.0)
 _POWERS = (0.0, 1.0)
 _SHARES = (0.5, 0.8)  # of what a step of Correct & Smooth takes from the neighbours
@@ -190,7 +190,7 @@ def _on_blocks(problem: Problem, chosen: tuple[str, ...]) -> Tried:
 def sharpen(problem: Problem, before: Sequence[Tried]) -> Iterator[Tried]:
     """Regressions on sharpened rows: of all columns, and of the best blocks if they are better than all."""
     for chosen in _column_sets(problem, before):
-        for power, (sharpening, rows) in problem.sharpened(chosen).items():
+        for power, (_, rows) in problem.sharpened(chosen).items():
             theta = np.zeros((rows.shape[1] + 1, problem.n_classes))
             weights = np.ones(len(problem.train))
             for C in _SOFT_CS:
@@ -218,6 +218,7 @@ def _column_sets(problem: Problem, before: Sequence[Tried]) -> list[tuple[str, .
 
 def self_training(problem: Problem, before: Sequence[Tried]) -> Iterator[Tried]:
     """Soft self-training from the regressions of "sharpen": from all of them, and two on the best blocks."""
+    assert problem.S is not None
     starts = [tried for tried in before if tried.head == "sharpen"] or list(sharpen(problem, before))
     everything = tuple(name for name, _ in problem.blocks)
     parts = [start for start in starts if start.options["blocks"] != everything]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import softmax
 
-_BATCH, _EPOCHS, _PATIENCE = 256, 80, 10
+_BATCH, _EPOCHS, _PATIENCE = 128, 150, 20
 _RATE, _DECAY = 2e-3, 1e-4
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # of Adam
 Weights = list[np.ndarray]  # (input, hidden), (hidden,), (hidden, class), (class,)
