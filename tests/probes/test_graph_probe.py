@@ -14,17 +14,17 @@ from fishergraph.probes.blocks import read_blocks
 from fishergraph.probes.calibrate import at_temperature, fit_temperature, log_loss
 from fishergraph.probes.choose import Scores, choose
 from fishergraph.probes.mlp import mlp_gradient
-from fishergraph.probes.self_training import fit_soft, row_weights, soft_loss, soft_targets
+from fishergraph.probes.self_training import fit_soft, row_weights, self_train, soft_loss, soft_targets
 from fishergraph.probes.sharpen import sharpenings
 from fishergraph.probes.smooth import pagerank_smooth, spread_labels, spread_residuals, symmetric_operator
 
 
-def problem(n=240, n_classes=3, noise=2.0, seed=0, edges=(0.05, 0.01)):
+def problem(n=240, n_classes=3, noise=2.0, seed=0):
     """A noisy embedding of two blocks, labels, and a graph whose edges mostly join equal labels."""
     rng = np.random.default_rng(seed)
     y = rng.integers(n_classes, size=n)
     same = y[:, None] == y[None, :]
-    A = np.triu(rng.random((n, n)) < np.where(same, *edges), 1).astype(float)
+    A = np.triu(rng.random((n, n)) < np.where(same, 0.05, 0.01), 1).astype(float)
     Z = rng.normal(size=(n_classes, 12))[y] + noise * rng.normal(size=(n, 12))
     return Z, y, sp.csr_array(A + A.T), np.arange(30), np.arange(30, 120)
 
@@ -176,13 +176,24 @@ def test_never_less_accurate_on_validation_rows_than_the_logistic_probe(seed):
     assert {record["head"] for record in probe.report_} == {"logistic", "blocks", "sharpen", "self-training"}
 
 
-def test_self_training_gains_from_the_graph():
-    Z, y, A, train, val = problem(n=400, noise=3.0, edges=(0.04, 0.001))
-    rest = np.arange(120, 400)
-    probe = GraphProbe(A, random_state=0).fit(Z, y, train, val)
-    assert probe.chosen_["head"] == "self-training"
-    assert probe.score(Z[rest], y[rest]) > LogisticProbe().fit(Z, y, train, val).score(Z[rest], y[rest]) + 0.1
-    assert_allclose(probe.predict_proba(Z[rest]), probe.predict_proba()[rest], atol=1e-5)
+def test_self_training_is_four_rounds_of_targets_and_fits():
+    Z, y, A, train, _ = problem(n=60)
+    S, Y, start = symmetric_operator(as_graph(A)), np.eye(3)[y[train]], np.zeros((13, 3))
+    sample, theta = row_weights(60, train, np.random.default_rng(0)), start
+    for _ in range(4):
+        P = np.exp(Z @ theta[:-1] + theta[-1])
+        Q = soft_targets(S, P / P.sum(axis=1, keepdims=True), Y, train)
+        theta = fit_soft(Z, Q, np.where(np.arange(60) < 30, 1, 30 / 60), 1.0, theta)
+    assert_allclose(self_train(Z, S, Y, train, 1.0, start, sample), theta, atol=1e-6)
+    assert np.abs(theta).max() > 0.1
+
+
+@pytest.mark.parametrize("head", ["blocks", "sharpen", "self-training", "mlp"])
+def test_inductive_heads_predict_rows_by_themselves(head):
+    Z, y, A, train, val = problem()
+    probe = GraphProbe(A, blocks=[6, 6], heads=(head,), random_state=0).fit(Z, y, train, val)
+    assert {record["head"] for record in probe.report_} == {"logistic", head}
+    assert_allclose(probe.predict_proba(Z[150:160]), probe.predict_proba()[150:160], atol=1e-5)
     assert_allclose(probe.predict_proba().sum(axis=1), 1)
 
 
@@ -228,8 +239,10 @@ def test_blocks_from_names_widths_and_slices():
 
 @pytest.mark.parametrize(
     ("blocks", "kind"),
-    [([2, 2], InputError), (["a_0"], InputError), ([0, 5], InputError), ("psi0", InputTypeError)]
-    + [([2.5, 2.5], InputTypeError), ([slice(0, 2), slice(3, 5)], InputError), ([("a", 2), ("a", 3)], InputError)],
+    [
+        *(([2, 2], InputError), (["a_0"], InputError), ([0, 5], InputError), ("psi0", InputTypeError)),
+        *(([2.5, 2.5], InputTypeError), ([slice(0, 2), slice(3, 5)], InputError), ([("a", 2), ("a", 3)], InputError)),
+    ],
 )
 def test_blocks_that_do_not_match(blocks, kind):
     with pytest.raises(kind, match="blocks"):
@@ -238,8 +251,10 @@ def test_blocks_that_do_not_match(blocks, kind):
 
 @pytest.mark.parametrize(
     ("options", "word"),
-    [({"blocks": [3]}, "columns"), ({"heads": "linear"}, "heads"), ({"heads": ("linear",)}, "head")]
-    + [({"heads": ("smooth",), "graph": None}, "graph"), ({"graph": sp.eye_array(7, format="csr")}, "7 nodes")],
+    [
+        *(({"blocks": [3]}, "columns"), ({"heads": "linear"}, "heads"), ({"heads": ("linear",)}, "head")),
+        *(({"heads": ("smooth",), "graph": None}, "graph"), ({"graph": sp.eye_array(7, format="csr")}, "7 nodes")),
+    ],
 )
 def test_bad_settings(options, word):
     Z, y, A, train, val = problem()
