@@ -40,6 +40,7 @@ _HOMES = {
     "Gaussian": "fishergraph.family",
     "GaussianMixture": "fishergraph.family",
     "Graph": "fishergraph.graph",
+    "GraphProbe": "fishergraph.probes",
     "Graphs": "fishergraph.graphs",
     "HeatKernel": "fishergraph.multiset",
     "Hops": "fishergraph.multiset",
@@ -133,6 +134,7 @@ if TYPE_CHECKING:
     from fishergraph.multiset import node_sets as node_sets
     from fishergraph.multiset import node_tuples as node_tuples
     from fishergraph.nn.classifier import FisherClassifier as FisherClassifier
+    from fishergraph.probes import GraphProbe as GraphProbe
     from fishergraph.probes import LogisticProbe as LogisticProbe
     from fishergraph.structural import structural_features as structural_features
     from fishergraph.walk import Walk as Walk

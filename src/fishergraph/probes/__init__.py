@@ -2,14 +2,20 @@
 
 logistic     LogisticProbe: linear, its C chosen on validation rows from the paper's grid
 boosted      BoostedProbe: LightGBM, tuned on validation rows by FLAML, as in the paper, or by Optuna
+graph        GraphProbe: the head that suits an embedding and its graph, chosen on validation rows
+heads        its candidates; built of blocks, sharpen, self_training, smooth and mlp
+choose       which candidate is kept
+calibrate    the temperature of probabilities, and expected_calibration_error
 base         Probe: fit(Z, y, train, val), predict(Z), predict_proba(Z), and `val_score_`
 validation   validation of embeddings, labels and rows
 """
 
 from fishergraph.probes.boosted import BoostedProbe
+from fishergraph.probes.calibrate import expected_calibration_error
+from fishergraph.probes.graph import GraphProbe
 from fishergraph.probes.logistic import PAPER_CS, LogisticProbe
 
 # By the names that settings use.
 PROBES = {"logistic": LogisticProbe, "lightgbm": BoostedProbe}
 
-__all__ = ["PAPER_CS", "PROBES", "BoostedProbe", "LogisticProbe"]
+__all__ = ["PAPER_CS", "PROBES", "BoostedProbe", "GraphProbe", "LogisticProbe", "expected_calibration_error"]
