@@ -4,7 +4,8 @@
   in FastRP. Two nodes come close when they reach the same nodes.
 - "degree": a one-hot code of the degree. It names no node, so it carries over from one graph to another.
 - "spectral": leading eigenvectors of the normalised adjacency. They show the coarse communities.
-- "factors": factors of the logarithm of random walks of up to twenty steps, as in NetMF. Edges count both ways.
+- "factors": factors of the logarithm of random walks of up to twenty steps, as in NetMF. Edges count both ways. They
+  separate communities best, but their axes belong to one graph: on a changed graph the columns are others.
 - "local": log-degrees, triangles, clustering, PageRank and core numbers, seven columns that name no node.
 
 Every kind gives finite rows, zeros for a node without edges, and depends on nothing but
