@@ -4,7 +4,8 @@ The factors are those of NetMF (Qiu et al. 2018) without its n × n matrix: the 
 powers of the random walk are pushed and cut to their largest entries, and a randomised SVD factors their logarithm.
 """
 # numba infers the types of the arguments of a kernel.
-# pyright: reportMissingParameterType=false, reportUnknownParameterType=false
+# SciPy declares no shapes.
+# pyright: reportMissingParameterType=false, reportUnknownParameterType=false, reportOptionalSubscript=false
 
 from __future__ import annotations
 
@@ -143,8 +144,8 @@ def local_columns(A: Any) -> np.ndarray:
 
 def _pagerank(P: sp.csr_array) -> np.ndarray:
     """n times the PageRank of every node; a walk stops at a node without edges."""
-    rank = np.ones(P.shape[0])
-    walk = sp.csr_array(P.T)
+    rank: Any = np.ones(P.shape[0])
+    walk: Any = sp.csr_array(P.T)
     for _ in range(N_PAGERANK):
         rank = (1 - RESTART) * (walk @ rank) + RESTART
     return rank
