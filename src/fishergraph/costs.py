@@ -58,7 +58,8 @@ def stack_costs(stack: Stack, X: Rows, sets: Sets, *, fitting: bool) -> dict[str
         axes = stack.walk.axes(layer.dim, n_features)
         if fitting:
             costs["learning axes"] = _AXES_STEPS * sample_size(layer.dim, layer.em.max_samples, n_rows) * axes * row
-        costs["smoothing"] = SPARSE * stack.walk.n_passes(axes) * sets.n_entries * min(TILE, axes) + n_rows * axes * row
+        passes = stack.walk.n_passes(axes, symmetric=True)
+        costs["smoothing"] = SPARSE * passes * sets.n_entries * min(TILE, axes) + n_rows * axes * row
         costs["smooth axes"] = float(n_rows * axes * axes)
     return costs
 

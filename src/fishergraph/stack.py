@@ -282,7 +282,7 @@ class Pass:
         """The points averaged along walks, in their own memory."""
         run = self.run
         options: dict[str, Any] = {"engine": run.engine(_ONE_STEP), "n_jobs": run.n_jobs, "symmetric": symmetric}
-        with run.progress(title, walk.n_passes(points.shape[1])) as bar:
+        with run.progress(title, walk.n_passes(points.shape[1], symmetric=symmetric)) as bar:
             return walk_means(points, self.sets, walk, advance=bar.update, **options)
 
     def _directions(self, walk: Walk) -> KernelMap:

@@ -93,9 +93,9 @@ class Walk(Component):
         """The number of steps of a walk: (1 − α)^K ≤ 0.3."""
         return 0 if self.teleport == 1.0 else math.ceil(math.log(_UNDER_WAY) / math.log1p(-self.teleport))
 
-    def n_passes(self, n_columns: int) -> int:
-        """How often the edges are read: once per step for every tile of columns, and for the masses."""
-        return (1 + math.ceil(n_columns / TILE)) * self.n_steps
+    def n_passes(self, n_columns: int, *, symmetric: bool = False) -> int:
+        """How often the edges are read: once per step for every tile of columns, and for the masses of means."""
+        return ((not symmetric) + math.ceil(n_columns / TILE)) * self.n_steps
 
     def width(self, dim: int, n_features: int) -> int:
         """How many directions of so many features are averaged."""
