@@ -13,10 +13,12 @@ and the nodes in no set judge, in ten groups.
 Every setting sees the same splits and seeds. A row holds, for each graph, the mean accuracy, the mean gain over the
 first setting, pair by pair, and that gain's standard error, from the means of the splits.
 
---study one changes one parameter of the defaults at a time; --study diffusion compares multisets, depths and weights of
-the blocks, --study bandwidth that of the kernel, --study walks a first layer that takes PageRank-smoothed features,
---study axes the block of smoothed principal axes. All but the first and the last give
-all parameters that matter, so that they do not depend on the defaults.
+--study one changes one parameter of the defaults at a time; --study blocks leaves out blocks of the defaults or weighs
+them otherwise, which needs one embedding; --study mixture compares numbers of components; --study diffusion compares
+multisets, depths and weights of the blocks, --study bandwidth that of the kernel. The last two give all parameters that
+matter, so that they do not depend on the defaults.
+
+A binary graph whose public measure is the area under the ROC curve (minesweeper) is judged by it.
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ from typing import Any
 
 import numpy as np
 from common import Rows, load, parser, print_table, tiny_graph
+from sklearn.metrics import roc_auc_score
 
-from fishergraph import FisherEmbedding, LogisticProbe, Walk
+from fishergraph import FisherEmbedding, LogisticProbe
 from fishergraph.datasets import GraphData
 from fishergraph.multiset import HeatKernel, PageRank, StepAverage, choose_multiset
 from fishergraph.published import PublishedMixture, PublishedNystrom
@@ -54,15 +57,15 @@ ONE_AT_A_TIME: list[dict[str, Any]] = [
     {"em__init": "spherical"},
     {"em__n_iter": 3},
     {"counts": True},
-    {"family": PublishedMixture(), "kernel": PublishedNystrom(), "walk": None},
+    {"family": PublishedMixture(), "kernel": PublishedNystrom(), "walk": None, "structure": None},
 ]
 
 
 def _full(n_layers: int, multiset: Any, weights: str | None = "symmetric", first: float = 1.0, **more: Any) -> dict:
     """A setting of the second study; `first` is the weight of ψ_0 beside layers of weight one."""
-    walks = more.get("walk") is not None  # one block more
-    blocks = None if first == 1.0 else (first, *[1.0] * (n_layers + walks))
-    base = {"n_anchors": 4, "dim": 256, "kernel__bandwidth": 1.5, "family__sharpness": 0.9, "walk": None}
+    blocks = None if first == 1.0 else {"psi0": first}
+    base = {"n_anchors": 4, "dim": 256, "kernel__bandwidth": 1.5, "family__sharpness": 0.9}
+    base |= {"walk": None, "structure": None}
     sets = {"multiset": choose_multiset(multiset).set_params(weights=weights)}
     return {**base, **sets, "n_layers": n_layers, "block_weights": blocks, **more}
 
@@ -108,32 +111,42 @@ DIFFUSION: list[dict[str, Any]] = [
 
 BANDWIDTH = [_full(5, "neighbourhood", None, kernel__bandwidth=sigma) for sigma in (1.5, 1.0, 1.1, 1.2, 1.3, 1.4, 1.75)]
 
-WALKS = [
-    _full(5, "neighbourhood", None),  # the defaults before there were walks
-    *(_full(depth, "neighbourhood", None, walk=Walk(0.1, n_axes=0)) for depth in (3, 2, 1, 0)),
-    _full(2, "neighbourhood", None, 0.3, walk=Walk(0.1, n_axes=0)),
-    _full(2, "neighbourhood", None, 0.0, walk=Walk(0.1, n_axes=0)),
-    *(_full(depth, "neighbourhood", None, walk=Walk(0.05, n_axes=0)) for depth in (2, 1)),
-    *(_full(depth, "neighbourhood", None, walk=Walk(0.2, n_axes=0)) for depth in (2, 1)),
-    _full(2, "neighbourhood", None, walk=Walk(0.1, n_axes=0), kernel__bandwidth=1.0),
-    _full(2, "neighbourhood", None, walk=Walk(0.1, n_axes=0), family__sharpness=0.7),
-    _full(2, "neighbourhood", None, walk=Walk(0.1, n_axes=0), n_anchors=1),
+# Weights of blocks: 0 leaves one out. The first are the defaults.
+BLOCKS: list[dict[str, Any]] = [
+    {"block_weights": weights}
+    for weights in (
+        {},
+        {"factors": 0.0, "local": 0.0},
+        {"factors": 0.0},
+        {"local": 0.0},
+        {"factors": 0.03, "local": 0.03},
+        {"factors": 0.3, "local": 0.1},
+        {"factors": 0.3, "local": 0.3},
+        {"factors": 1.0, "local": 1.0},
+        {"walk": 0.0},
+        {"smooth": 0.0},
+        {"smooth": 2.0},
+        {"walk": 2.0, "smooth": 2.0},
+        {"walk": 0.0, "smooth": 0.0},
+        {"psi0": 0.0},
+        {"psi0": 0.3},
+        {"psi1": 0.0, "psi2": 0.0},
+        {"psi1": 0.3, "psi2": 0.3},
+        {"psi2": 0.0},
+    )
 ]
 
-AXES: list[dict[str, Any]] = [
-    {"walk": Walk(n_axes=0)},  # the defaults before there were axes
-    {},
-    {"block_weights": [1, 1, 1, 1, 0.5]},
-    {"block_weights": [1, 1, 1, 1, 2]},
-    {"walk": Walk(whitening=0.0)},
-    {"walk": Walk(whitening=1.0)},
-    {"walk": Walk(sharpening=0.0)},
-    {"walk": Walk(n_axes=128)},
-]
+MIXTURE: list[dict[str, Any]] = [{"n_anchors": p} for p in (4, 1, 2, 8)]
 
-STUDIES = {"one": ONE_AT_A_TIME, "diffusion": DIFFUSION, "bandwidth": BANDWIDTH, "walks": WALKS, "axes": AXES}
+STUDIES = {
+    "one": ONE_AT_A_TIME,
+    "blocks": BLOCKS,
+    "mixture": MIXTURE,
+    "diffusion": DIFFUSION,
+    "bandwidth": BANDWIDTH,
+}
 
-# (graph, seed): the last embedding, as (its setting, its blocks)
+# (graph, seed): the last embedding, as (its setting, its blocks by name)
 _DEEPEST: dict[tuple[str, int], tuple[Any, ...]] = {}
 
 Splits = list[tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -175,35 +188,44 @@ def _drawn(data: GraphData, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def judge(data: GraphData, setting: dict[str, Any], splits: Splits, args: Namespace) -> np.ndarray:
-    """Accuracy in percent, (seed, split)."""
+    """Accuracy, or area under the ROC curve, in percent, (seed, split)."""
     scores = []
     for seed in range(args.first_seed, args.first_seed + args.seeds):
         Z = embed(data, setting, seed, args)
-        probes = [LogisticProbe(Cs=CS, tol=1e-4).fit(Z, data.y, train, choose) for train, choose, _ in splits]
-        scores.append([probe.score(Z[s[2]], data.y[s[2]]) for probe, s in zip(probes, splits, strict=True)])
+        probes = [LogisticProbe(Cs=CS, tol=1e-4, patience=2).fit(Z, data.y, *split[:2]) for split in splits]
+        scores.append([score(data, probe, Z, rows) for probe, (*_, rows) in zip(probes, splits, strict=True)])
     return 100 * np.array(scores)
 
 
-def embed(data: GraphData, setting: dict[str, Any], seed: int, args: Namespace) -> np.ndarray:
-    """ψ_0 … ψ_T of the setting, cut out of the deepest embedding that differs in depth and block weights alone.
+def score(data: GraphData, probe: Any, Z: np.ndarray, rows: np.ndarray) -> float:
+    """The measure of a graph on some of its rows."""
+    if data.name == "minesweeper":
+        return float(roc_auc_score(data.y[rows], probe.predict_proba(Z[rows])[:, 1]))
+    return probe.score(Z[rows], data.y[rows])
 
-    A layer does not know of the layers behind it, so a shallow embedding is the front of a deep one.
+
+def embed(data: GraphData, setting: dict[str, Any], seed: int, args: Namespace) -> np.ndarray:
+    """The embedding of a setting.
+
+    Settings that differ in the depth and the block weights alone share one embedding: a layer does not know of the
+    layers behind it.
     """
-    shape = {"n_layers", "block_weights"}
-    if not shape <= set(setting):
-        model = FisherEmbedding(random_state=seed, n_jobs=args.threads).set_params(**setting)
-        return model.fit_transform(data.X, graph=data.graph)
+    shape = ("n_layers", "block_weights")
     rest = {name: value for name, value in setting.items() if name not in shape}
-    key = (data.name, seed)
+    key, same = (
+        (data.name, seed),
+        [other for study in STUDIES.values() for other in study if {**other, **rest} == other],
+    )
     if _DEEPEST.get(key, (None,))[0] != rest:
-        same = [other["n_layers"] for other in (*DIFFUSION, *WALKS) if {**other, **rest} == other]
-        deepest = max([setting["n_layers"], *same])
-        model = FisherEmbedding(deepest, random_state=seed, n_jobs=args.threads).set_params(**rest)
-        Z = model.fit_transform(data.X, graph=data.graph)
-        _DEEPEST[key] = (rest, np.split(Z, np.cumsum(model.stack_.widths)[:-1], axis=1))
-    weights = setting["block_weights"] or [1.0] * (setting["n_layers"] + 1 + (setting["walk"] is not None))
-    blocks = zip(weights, _DEEPEST[key][1], strict=False)
-    return np.hstack([np.float32(np.sqrt(weight)) * block for weight, block in blocks if weight > 0])
+        depths = [other.get("n_layers", FisherEmbedding().n_layers) for other in (setting, *same)]
+        model = FisherEmbedding(max(depths), random_state=seed, n_jobs=args.threads).set_params(**rest)
+        weights = dict.fromkeys(model.settings().names, 1.0)
+        Z = model.set_params(block_weights=weights).fit_transform(data.X, graph=data.graph)
+        ends = np.cumsum([width for _, width in model.blocks_])[:-1]
+        _DEEPEST[key] = (rest, dict(zip(weights, np.split(Z, ends, axis=1), strict=True)))
+    stack = FisherEmbedding().set_params(**setting).settings()
+    blocks, weighted = _DEEPEST[key][1], zip(stack.names, stack.block_weights, strict=True)
+    return np.hstack([np.float32(np.sqrt(weight)) * blocks[name] for name, weight in weighted if weight > 0])
 
 
 def gain(scores: np.ndarray, base: np.ndarray) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from fishergraph import FisherEmbedding, FisherGraphEmbedding, FisherSetEmbeddin
 from fishergraph.published import PublishedMixture, PublishedNystrom
 
 # The parameters of `FisherEmbedding.published_code()`.
-PUBLISHED = {"family": PublishedMixture(), "kernel": PublishedNystrom(), "walk": None}
+PUBLISHED = {"family": PublishedMixture(), "kernel": PublishedNystrom(), "walk": None, "structure": None}
 
 
 def _made(kind: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:

@@ -34,7 +34,7 @@ ORDER = [
         "_validation",
     ),
     *("_arrays", "_component", "config", "device", "_records", "io", "graph", "graphs"),
-    *("counters", "cores", "diffusion", "structural_factors", "structural", "multiset", "family", "ops", "em"),
+    *("counters", "cores", "diffusion", "structural", "multiset", "family", "ops", "em"),
     *("embedding", "bounds", "kernel_map", "published", "walk", "axes", "layer", "stack", "costs", "presets"),
     *("estimators", "kernels", "nn", "probes"),
     *("datasets", "plots", "cli", "lab", "__main__"),

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fishergraph import FisherEmbedding, Walk
 from fishergraph._errors import InputError
-from fishergraph.axes import fit_axes, fit_sharpening, frequency_weights, principal_axes
+from fishergraph.axes import fit_axes, fit_scaled, fit_sharpening, frequency_weights, principal_axes
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -75,12 +75,14 @@ def test_coordinates_are_partly_whitened(whitening):
     assert_allclose(mapped @ mapped.T, F @ F.T, atol=1e-3)
     assert_allclose(axes(sp.csr_array(X)), mapped, atol=1e-12)
     assert_allclose(np.sum(mapped**2) / N, 1, rtol=1e-10)
+    plain = U[:, :5] * S[:5]
+    assert_allclose((mapped * axes.spread) @ (mapped * axes.spread).T, plain @ plain.T, atol=1e-3)
 
 
 @pytest.mark.parametrize("power", [0.0, 1.0, 2.0])
 def test_sharpening_scales_principal_axes_by_their_spread(power):
     means = RNG.normal(size=(N, 4)) @ RNG.normal(size=(4, 4)) + 3
-    sharpened = fit_sharpening(means, power, unit=True)(means)
+    sharpened = fit_sharpening(means, 4, power, unit=True)(means)
     centred = means - means.mean(axis=0)
     values, vectors = np.linalg.eigh(np.cov(centred.T, bias=True))
     expected = centred @ vectors * values ** (power / 2)
@@ -88,30 +90,39 @@ def test_sharpening_scales_principal_axes_by_their_spread(power):
     assert_allclose(sharpened @ sharpened.T, expected @ expected.T, atol=1e-9)
 
 
-def test_the_block_is_the_sharpened_mean_of_the_axes(A):
+def test_leading_axes_alone_are_kept():
+    means = RNG.normal(size=(N, 6)) * [5, 4, 3, 2, 1, 0.5]
+    wide, narrow = (fit_sharpening(means, n, 1.0, unit=False)(means) for n in (6, 2))
+    assert_array_equal(wide[:, :2], narrow)
+
+
+def test_standardised_columns_and_constant_ones():
+    columns = np.column_stack([RNG.normal(3, 2, size=(N, 2)), np.full(N, 1.0)])
+    scaled = fit_scaled(columns, None, unit=False)
+    rows = scaled.phi(columns)
+    assert_allclose(rows[:, :2].mean(axis=0), 0, atol=1e-12)
+    assert_allclose((rows[:, :2] ** 2).mean(axis=0), 1 / 3)
+    assert_array_equal(rows[:, 2], 1)
+
+
+def test_the_block_is_the_sharpened_sum_of_the_axes(A):
     X = words()
-    model = FisherEmbedding(n_layers=0, dim=6, block_weights=[0, 0, 1], random_state=0)
+    model = FisherEmbedding(n_layers=0, dim=6, structure=None, block_weights=[0, 0, 1], random_state=0)
     Z = model.fit_transform(X, graph=A)
-    smooth = model.stack_.smooth
     closed = (A.toarray() > 0) | np.eye(N, dtype=bool)
     P, b = closed / closed.sum(axis=1, keepdims=True), closed.sum(axis=0) ** -0.5
     symmetric = P * b / b[:, None]  # D^-½ A D^-½
-    values = start = smooth.axes(X)
+    values = start = model.stack_.axes(X)
     for _ in range(Walk().n_steps):
         values = 0.9 * symmetric @ values + 0.1 * start
     assert_allclose(symmetric, symmetric.T, atol=1e-12)
-    assert_allclose(Z, smooth.sharpening(values), atol=1e-9)
+    assert_allclose(Z, model.stack_.columns[1](values), atol=1e-9)
     assert_allclose(np.linalg.norm(Z, axis=1), 1)
 
 
-def test_it_can_be_left_out(A):
-    X = words()
-    without = FisherEmbedding(dim=5, walk=Walk(n_axes=0), random_state=0)
-    plain = without.fit_transform(X, graph=A)
-    assert "smooth" not in without.stack_.names
-    assert_array_equal(FisherEmbedding(dim=5, random_state=0).fit_transform(X, graph=A)[:, : plain.shape[1]], plain)
-    narrow = FisherEmbedding(dim=5, walk=Walk(n_axes=3), random_state=0).fit(X, graph=A)
-    assert narrow.stack_.widths[-1] == 3
+def test_few_axes(A):
+    narrow = FisherEmbedding(dim=5, walk=Walk(n_axes=3), structure=None, random_state=0).fit(words(), graph=A)
+    assert dict(narrow.blocks_)["smooth"] == 3
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -126,12 +137,13 @@ def test_a_file_and_any_number_of_threads_give_the_same_bits(A, tmp_path, dtype)
 
 
 def test_constant_features_stay_finite(A):
-    Z = FisherEmbedding(dim=4, random_state=0).fit_transform(np.ones((N, 3), dtype=np.float32), graph=A)
+    model = FisherEmbedding(dim=4, structure=None, random_state=0)
+    Z = model.fit_transform(np.ones((N, 3), dtype=np.float32), graph=A)
     assert np.isfinite(Z).all()
     assert_allclose(np.abs(Z[:, -1]), 1)  # the one axis has the degrees of the nodes, above or below their mean
 
 
-@pytest.mark.parametrize("options", [{"n_axes": -1}, {"whitening": 1.5}, {"sharpening": -0.1}], ids=str)
+@pytest.mark.parametrize("options", [{"n_axes": 0}, {"whitening": 1.5}, {"sharpening": -0.1}], ids=str)
 def test_options_out_of_range(options):
     with pytest.raises(InputError, match=next(iter(options))):
         Walk(**options)

@@ -17,13 +17,14 @@ from fishergraph import as_graph
 from fishergraph import walk as walk_module
 from fishergraph.multiset import Multisets, neighbourhoods, singletons
 from fishergraph.ops import choose_engine
-from fishergraph.walk import TILE, Walk, walk_means
+from fishergraph.walk import TILE, Walk, walk_averages
 
 N = 40
 
 
 def means(points, sets, teleport=0.2, *, engine="numba", n_jobs=1) -> np.ndarray:
-    return walk_means(points.copy(), sets, Walk(teleport), engine=choose_engine(engine), n_jobs=n_jobs)
+    sums, ratio = walk_averages(points.copy(), sets, Walk(teleport), engine=choose_engine(engine), n_jobs=n_jobs)
+    return sums * ratio
 
 
 def directed(seed: int = 0, n: int = N, density: float = 0.06) -> Multisets:
@@ -56,8 +57,9 @@ def test_tensors_agree_with_arrays(points, device):
 
     sets = directed()
     engine = choose_engine(None, device=device, tensors=True)
-    got = walk_means(torch.tensor(points, device=device), tensor_sets(sets).to(device), Walk(0.2), engine=engine)
-    assert_allclose(got.cpu().numpy(), means(points, sets), rtol=0, atol=1e-12)
+    x = torch.tensor(points, device=device)
+    sums, ratio = walk_averages(x, tensor_sets(sets).to(device), Walk(0.2), engine=engine)
+    assert_allclose((sums * ratio).cpu().numpy(), means(points, sets), rtol=0, atol=1e-12)
 
 
 @settings(max_examples=40, deadline=None)
@@ -92,6 +94,8 @@ def test_on_an_undirected_graph_they_are_means_of_the_symmetric_operator(points)
     for _ in range(Walk(0.2).n_steps):
         both = 0.8 * (roots @ closed @ roots) @ both + 0.2 * start
     assert_allclose(means(points, sets), both[:, :-1] / both[:, -1:], rtol=0, atol=1e-12)
+    sums, _ = walk_averages(points.copy(), sets, Walk(0.2), engine=choose_engine("numba"))
+    assert_allclose(sums, both[:, :-1], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("closed", [False, True])
@@ -119,7 +123,7 @@ def test_tiles_are_the_columns_one_by_one():
     alone = np.hstack([means(wide[:, [k]], directed()) for k in (0, TILE, 2 * TILE + 2)])
     assert_allclose(means(wide, directed())[:, [0, TILE, 2 * TILE + 2]], alone, rtol=0, atol=1e-13)
     told: list[int] = []
-    walk_means(wide.copy(), directed(), Walk(0.2), engine=choose_engine("numba"), advance=told.append)
+    walk_averages(wide.copy(), directed(), Walk(0.2), engine=choose_engine("numba"), advance=told.append)
     assert sum(told) == Walk(0.2).n_passes(wide.shape[1]) == 4 * Walk(0.2).n_steps
 
 

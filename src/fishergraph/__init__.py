@@ -29,6 +29,7 @@ from fishergraph._version import __version__
 _HOMES = {
     "Neighbourhood": "fishergraph.multiset",
     "Readout": "fishergraph.estimators",
+    "Structure": "fishergraph.structural",
     "Walk": "fishergraph.walk",
     "Nystrom": "fishergraph.kernel_map",
     "EM": "fishergraph.em",
@@ -136,6 +137,7 @@ if TYPE_CHECKING:
     from fishergraph.nn.classifier import FisherClassifier as FisherClassifier
     from fishergraph.probes import GraphProbe as GraphProbe
     from fishergraph.probes import LogisticProbe as LogisticProbe
+    from fishergraph.structural import Structure as Structure
     from fishergraph.structural import structural_features as structural_features
     from fishergraph.walk import Walk as Walk
 

@@ -32,7 +32,7 @@ KERNELS = (
     "multiset/hops.py",
     "multiset/*_search.py",
     "nn/sampling.py",
-    "structural_factors.py",
+    "structural/columns.py",
     "ops/_numba/*.py",
     "ops/*/numba*.py",
     "device.py",

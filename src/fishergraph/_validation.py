@@ -97,12 +97,23 @@ def _host_bytes() -> float:
     return total if limit in (-1, resource.RLIM_INFINITY) else min(total, limit)
 
 
-def check_block_weights(weights: Any, names: Sequence[str]) -> tuple[float, ...]:
-    """One non-negative weight per block of the output, at least one of them positive; None is all ones."""
-    n_blocks = len(names)
+def check_block_weights(
+    weights: Any, names: Sequence[str], defaults: Mapping[str, float] | None = None
+) -> tuple[float, ...]:
+    """One non-negative weight per block of the output, at least one of them positive.
+
+    `weights` has one for every block, or is a mapping of some names; blocks without a weight have their default, or 1.
+    """
+    usual = [(defaults or {}).get(name, 1.0) for name in names]
     if weights is None:
-        return (1.0,) * n_blocks
-    values = np.asarray(weights, dtype=object).ravel()
+        return tuple(usual)
+    if isinstance(weights, Mapping):
+        for name in weights:
+            look_up(dict.fromkeys(names), name, "a block in block_weights")
+        values: Any = [weights.get(name, weight) for name, weight in zip(names, usual, strict=True)]
+    else:
+        values = np.asarray(weights, dtype=object).ravel()
+    n_blocks = len(names)
     if len(values) != n_blocks:
         shown = names if n_blocks <= 8 else [*names[:3], "…", *names[-2:]]
         expected = f"hold {n_blocks} weights, one for each of {', '.join(shown)}"

@@ -1,10 +1,11 @@
-"""Principal axes of X, partly whitened: the input of the stage "smooth".
+"""Columns as blocks of the output: principal axes of X, and maps of columns that were averaged over the graph.
 
     X̂ = unit rows of X diag(w),    X̂ ≈ U S Vᵀ,    F = X̂ V S^-κ = U S^(1 − κ)
 
 w_i is the root of the inverse document frequency of a column whose entries are 0 or one other value, and 1 of any other
-column. κ is the whitening. PageRank of D^-½ A D^-½ averages F. The result is centred, turned to its own principal axes,
-scaled by the spread along them, and divided by its lengths (`Sharpening`).
+column. κ is the whitening. `Axes` maps X to F. Its averages become two blocks: `ScaledMap` undoes the whitening,
+subtracts the mean and applies a kernel map; `Sharpening` turns them to their own principal axes and scales these by
+their spread.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from fishergraph._repr import short_repr
 from fishergraph._typing import Array, Rng, Rows
 from fishergraph.em.learn import mean_anchor
 from fishergraph.em.unit import NOISE, unit_rows
-from fishergraph.kernel_map import random_signs
+from fishergraph.kernel_map import IdentityMap, KernelMap, fit_standard, random_signs
 
 _EXTRA = 64  # directions beyond those asked for, which make the last of them accurate
 _POWER_STEPS = 3
@@ -34,12 +35,14 @@ class Axes:
     """The map x → coordinates on partly whitened principal axes.
 
     column_weights : w, (feature,).
-    directions : the rows of (V S^-κ)ᵀ, (axis, feature).
+    directions : the rows of (V S^-κ)ᵀ, (axis, feature), scaled so that F has rows of length one on average.
+    spread : what the columns of F are multiplied by to be X̂ V again, (axis,).
     unit : whether rows are divided by their lengths.
     """
 
     column_weights: Array
     directions: Array
+    spread: Array
     unit: bool
 
     __repr__ = short_repr
@@ -87,17 +90,35 @@ class Sharpening:
 
 
 @dataclass(frozen=True)
-class Smooth:
-    """What the stage "smooth" learned."""
+class ScaledMap:
+    """The map of columns, each times a scale, about their centre and as unit vectors, through a kernel map.
 
-    axes: Axes
-    sharpening: Sharpening
+    scale, centre : (column,) and (1, column).
+    unit : whether rows are divided by their lengths before the kernel map.
+    """
+
+    scale: Array
+    centre: Array
+    unit: bool
+    kernel_map: KernelMap
 
     __repr__ = short_repr
 
     @property
+    def n_inputs(self) -> int:
+        return self.centre.shape[1]
+
+    @property
     def n_outputs(self) -> int:
-        return self.sharpening.n_outputs
+        return self.kernel_map.n_outputs
+
+    def phi(self, columns: Array) -> Any:
+        """The rows that enter the kernel map: φ of Eq. 18 with one component, if the columns are means."""
+        rows = columns * self.scale - self.centre
+        return unit_rows(rows, noise=8 * NOISE) if self.unit else rows  # every step of a walk rounds
+
+    def __call__(self, x: Rows, /) -> Any:
+        return self.kernel_map(self.phi(cast(Any, x)))
 
 
 def weighted_rows(rows: Rows, column_weights: Array, *, unit: bool) -> Any:
@@ -140,7 +161,7 @@ def fit_axes(sample: Any, n_axes: int, whitening: float, rng: Rng, *, unit: bool
     scale = xp.sqrt(sample.shape[0] / xp.where(powers > 0, powers, xp.ones_like(powers)))
     safe = xp.where(values > 0, values, xp.ones_like(values))
     factors = xp.astype(scale * safe**-whitening, directions.dtype)
-    return Axes(weights, factors[:, None] * directions, unit)
+    return Axes(weights, factors[:, None] * directions, 1 / factors, unit)
 
 
 def principal_axes(rows: Any, n_axes: int, rng: Rng) -> tuple[Any, Any]:
@@ -169,8 +190,24 @@ def principal_axes(rows: Any, n_axes: int, rng: Rng) -> tuple[Any, Any]:
     return values, _contiguous((image @ xp.astype(vectors / safe, basis.dtype)).T)
 
 
-def fit_sharpening(means: Any, power: float, *, unit: bool) -> Sharpening:
-    """Learn the principal axes of a sample of means, each scaled by its spread to a power, relative to the largest."""
+def fit_scaled(sample: Any, scale: Any, *, unit: bool) -> ScaledMap:
+    """Learn the centre of columns in this scale; if it is None they are standardised, and constant ones stay.
+
+    Standardised columns have a mean square length of one together.
+    """
+    xp, width = array_namespace(sample), sample.shape[1]
+    if scale is None:
+        standard = fit_standard(sample)
+        varies = xp.any(sample != sample[:1], axis=0)
+        scale = xp.where(varies, 1 / (width**0.5 * standard.scale), xp.ones_like(standard.scale))
+        centre = xp.where(varies, standard.centre * scale, xp.zeros_like(scale))[None, :]
+    else:
+        centre = mean_anchor(sample * scale)
+    return ScaledMap(scale, centre, unit, IdentityMap(width))
+
+
+def fit_sharpening(means: Any, most_outputs: int, power: float, *, unit: bool) -> Sharpening:
+    """Learn the leading principal axes of a sample, each scaled by its spread to a power, relative to the largest."""
     xp, centre = array_namespace(means), mean_anchor(means)
     centred = xp.astype(means - centre, xp.float64)
     variances, vectors = xp.linalg.eigh(centred.T @ centred / max(means.shape[0], 1))
@@ -180,8 +217,8 @@ def fit_sharpening(means: Any, power: float, *, unit: bool) -> Sharpening:
         scales = xp.ones_like(variances)
     else:
         scales = xp.where(variances > _FLAT * largest, variances, xp.full_like(variances, _FLAT * largest)) / largest
-    rotation = xp.asarray(vectors * scales ** (power / 2), dtype=means.dtype, device=device_of(means))
-    return Sharpening(centre, _contiguous(rotation), unit)
+    leading = (vectors * scales ** (power / 2))[:, :most_outputs]
+    return Sharpening(centre, _contiguous(xp.asarray(leading, dtype=means.dtype, device=device_of(means))), unit)
 
 
 def _contiguous(matrix: Any) -> Any:

@@ -15,7 +15,8 @@ from fishergraph.em.learn import sample_size
 from fishergraph.em.means import held_statistics
 from fishergraph.layer import Layer
 from fishergraph.stack import Stack
-from fishergraph.walk import TILE
+from fishergraph.structural import tells_nodes_apart
+from fishergraph.walk import TILE, Walk
 
 # The cost of a kernel beside its products: an exponential, a division, and their memory.
 _KERNEL = 256
@@ -44,24 +45,34 @@ def stack_costs(stack: Stack, X: Rows, sets: Sets, *, fitting: bool) -> dict[str
     costs["input map"] = n_rows * layer.dim * (row + layer.dim + _KERNEL)
     widths = stack.asked_widths(n_features, sets)
     points = n_features if stack.reads_counts else widths[0]
-    if stack.walk is not None:
-        walked = stack.walk.width(layer.dim, n_features)
-        costs["walking"] = SPARSE * stack.walk.n_passes(walked) * sets.n_entries * min(TILE, walked)
-        if fitting:
-            costs["learning walks"] = _map_learning(layer, n_rows, walked)
-        costs["walks"] = float(n_rows * layer.dim * (_KERNEL if fitting else _KERNEL + walked + layer.dim))
-        points = widths[1]
     for t in range(1, stack.n_layers + 1):
         costs |= layer_costs(stack.layer_at(t), sets, points, f"layer {t}/{stack.n_layers}", fitting=fitting)
-        points = widths[t + (stack.walk is not None)]
-    if stack.walk is not None and stack.smooths:
-        axes = stack.walk.axes(layer.dim, n_features)
+        points = widths[t]
+    if stack.averages_features and stack.walk is not None:
+        axes = stack.walk.axes(n_features)
         if fitting:
             costs["learning axes"] = _AXES_STEPS * sample_size(layer.dim, layer.em.max_samples, n_rows) * axes * row
-        passes = stack.walk.n_passes(axes, symmetric=True)
-        costs["smoothing"] = SPARSE * passes * sets.n_entries * min(TILE, axes) + n_rows * axes * row
-        costs["smooth axes"] = float(n_rows * axes * axes)
+        costs["walking"] = _averaging(stack.walk, axes, sets) + n_rows * axes * row
+        costs |= _mapping(layer, n_rows, axes, "walk", fitting=fitting)
+        costs["smooth"] = float(n_rows * axes * axes)
+    for kind, width in stack.structure:
+        if not tells_nodes_apart(kind):
+            costs |= _mapping(stack.mapping_layer(kind), n_rows, width, kind, fitting=fitting)
+        elif stack.walk is not None:
+            costs |= {f"averaging {kind}": _averaging(stack.walk, width, sets), kind: float(n_rows * width * width)}
     return costs
+
+
+def _averaging(walk: Walk, n_columns: int, sets: Sets) -> float:
+    """The cost of averaging so many columns."""
+    return float(SPARSE * walk.n_passes(n_columns) * sets.n_entries * min(TILE, n_columns))
+
+
+def _mapping(layer: Layer, n_rows: int, width: int, title: str, *, fitting: bool) -> dict[str, float]:
+    """The cost of learning the kernel map of columns, if `fitting`, and of their values."""
+    learning = {f"learning {title}": _map_learning(layer, n_rows, width)} if fitting else {}
+    values = float(n_rows * layer.dim * (_KERNEL if fitting else _KERNEL + width + layer.dim))
+    return {**learning, title: values}
 
 
 def layer_costs(layer: Layer, sets: Sets, width: int, title: str, *, fitting: bool) -> dict[str, float]:
@@ -160,13 +171,14 @@ def needed_bytes(stack: Stack, X: Rows, sets: Sets, workspace: Workspace, all_wi
     """
     n_rows, layer = sets.n_sets, stack.layer
     size, short = X.dtype.itemsize, workspace.storage(X.dtype).itemsize
-    widths = [*all_widths[:-1], 0]  # the values of the last stage are not points
+    widths = [*all_widths[: stack.n_layers], 0]  # the values of the last layer, and of columns, are not points
     pairs = [one + two for one, two in zip(widths, [*widths[1:], 0], strict=True)]
     points = X.shape[0] * (max(pairs) * short + 2 * layer.n_anchors * size)
-    if stack.walk is not None:  # averaged features, with three tiles of them, beside the points of the first layer
-        walked = stack.walk.width(layer.dim, X.shape[1])
-        points = max(points, X.shape[0] * (widths[1] * short + (walked + 3 * TILE + 4) * size))
-        points += 2 * walked * X.shape[1] * size * (walked < X.shape[1])  # directions, and what they are made of
+    if stack.walk is not None:  # averaged columns, with three tiles of them
+        axes = stack.walk.axes(X.shape[1]) if stack.averages_features else 0
+        columns = max([axes, *(2 * width for _, width in stack.structure)])  # structural ones are copied
+        points = max(points, X.shape[0] * (columns + 3 * TILE + 4) * size)
+        points += 2 * axes * X.shape[1] * size  # the axes, and what they are made of
     if not sets.lifted:
         points += max(held_statistics(layer.family, X.shape[0], width) for width in widths) * size
     phi = layer.phi_width(layer.n_anchors, sets.slots * max(widths))

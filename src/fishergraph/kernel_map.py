@@ -162,44 +162,6 @@ class StandardMap:
             return (_dense(x) - self.centre) / self.scale
 
 
-@dataclass(frozen=True)
-class ProjectionMap:
-    """ψ(x) = V x with orthonormal rows V, (direction, feature)."""
-
-    directions: Array
-
-    __repr__ = short_repr
-
-    @property
-    def n_inputs(self) -> int:
-        return self.directions.shape[1]
-
-    @property
-    def n_outputs(self) -> int:
-        return self.directions.shape[0]
-
-    def __call__(self, x: Rows, /) -> Any:
-        return cast(Any, x) @ self.directions.T
-
-
-def fit_projection(sample: Any, n_directions: int, rng: Rng) -> ProjectionMap:
-    """The map to about the leading principal directions of the sample; fewer where it has fewer, or fewer rows.
-
-    The directions span Xᵀ Q with Q a randomised range of (X Xᵀ)², found on the side of the rows: a sample has few, and
-    features may be many.
-    """
-    n_rows = sample.shape[0]
-    rows = random_signs(n_rows, min(n_directions, n_rows), sample, rng)
-    xp = array_namespace(rows)
-    for _ in range(2):
-        rows = xp.linalg.qr(sample @ (sample.T @ rows))[0]
-    span = sample.T @ rows  # (feature, direction)
-    values, vectors = xp.linalg.eigh(xp.astype(span.T @ span, xp.float64))
-    kept = values > 16 * float(xp.finfo(sample.dtype).eps) * values[-1]
-    whiten = vectors[:, kept] / xp.sqrt(values[kept])
-    return ProjectionMap(xp.astype(whiten, sample.dtype).T @ span.T)
-
-
 def random_signs(n_rows: int, n_columns: int, like: Any, rng: Rng) -> Any:
     """A matrix (n_rows, n_columns) of random signs, of the dtype of `like`."""
     bits = rng.integers(2, size=n_rows * n_columns)

@@ -9,10 +9,9 @@ from fishergraph.family import GaussianMixture
 
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
-    "fast": {"n_layers": 1, "dim": 128, "n_anchors": 1},
-    "heterophily": {"n_layers": 5, "walk": None},
-    # The equations of the paper: no PageRank-smoothed features, unit variance.
-    "paper": {"walk": None, "family": GaussianMixture(variance=1.0)},
+    "fast": {"n_layers": 1, "dim": 128, "n_anchors": 1, "structure": "local"},
+    # The equations of the paper: no averaged features, no structure, unit variance.
+    "paper": {"walk": None, "structure": None, "family": GaussianMixture(variance=1.0)},
 }
 
 

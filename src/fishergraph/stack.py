@@ -1,12 +1,13 @@
-"""The stack: an input map, PageRank-smoothed features, and layers, as stages of one pass over the data (Eq. 2).
+"""The stack: the input map, the layers, and blocks of averaged columns, as stages of one pass over the data (Eq. 2).
 
 A `Stack` holds its settings and, once fitted, what it learned. A `Pass` runs it over some rows, and learns on the way
-if it has random streams. Its stages are yielded one after the other: "psi0", "walk", "psi1", …, "psiT", "smooth".
+if it has random streams. Its stages are yielded one after the other: "psi0", the input map; "psi1", …, "psiT", the
+layers; "walk" and "smooth", of features averaged over the graph; and one for each kind of structural columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -16,19 +17,25 @@ from fishergraph._parallel import block_rows, map_blocks, row_blocks
 from fishergraph._progress import costing
 from fishergraph._repr import short_repr
 from fishergraph._typing import Array, Rng, Rows, Sets, Write
-from fishergraph.axes import Smooth, fit_axes, fit_sharpening
+from fishergraph.axes import Axes, ScaledMap, Sharpening, fit_axes, fit_scaled, fit_sharpening
 from fishergraph.em.settings import EM
 from fishergraph.em.unit import NOISE, unit_rows
-from fishergraph.kernel_map import Identity, IdentityMap, Kernel, KernelMap, fit_projection
+from fishergraph.kernel_map import Identity, IdentityMap, Kernel, KernelMap
 from fishergraph.layer import Blocks, Layer, Run, sampled_rows
-from fishergraph.walk import Walk, WalkMap, fit_centre, walk_means
+from fishergraph.structural import tells_nodes_apart
+from fishergraph.walk import Averages, Walk, walk_averages
 
 # A block of rows that the input map sees at once: bag-of-words rows are never dense beyond it.
 _INPUT_ROWS = 1024
 
 _ONE_STEP = EM()  # how averaged features are iterated
 
+# The kernel map of structural columns has at most so many landmarks: the columns are few.
+_MOST_LANDMARKS = 64
+
 T = TypeVar("T")
+ColumnMap = ScaledMap | Sharpening
+Columns = Callable[[Any], Any]  # rows, by a slice or by their numbers → their columns
 
 
 @dataclass(frozen=True)
@@ -37,10 +44,13 @@ class Stack:
 
     layer : the settings of the first layer; `layer_at` are those of the others.
     input_kernel : the kernel of ψ_0.
-    walk : PageRank-smoothed features, or None.
+    walk : how columns are averaged over the graph, or None.
     n_layers : the number of layers T.
     normalize : divide the rows of X, and the points of every layer, by their lengths.
+    structure : the kinds of structural columns that are blocks, with the most columns of each.
+    averages_features : whether there are the blocks "walk" and "smooth".
     block_weights : one weight per stage (Eq. 2); 0 leaves its block out of the output.
+    axes, columns : what the blocks "walk" and "smooth", and those of the structure learned.
     """
 
     layer: Layer
@@ -48,11 +58,13 @@ class Stack:
     walk: Walk | None
     n_layers: int
     normalize: bool
-    block_weights: tuple[float, ...]
+    structure: tuple[tuple[str, int], ...] = ()
+    averages_features: bool = False
+    block_weights: tuple[float, ...] = ()
     input_map: KernelMap | None = None
-    walk_map: WalkMap | None = None
     layers: tuple[Layer, ...] = ()
-    smooth: Smooth | None = None
+    axes: Axes | None = None
+    columns: tuple[ColumnMap, ...] = ()
 
     __repr__ = short_repr
 
@@ -67,23 +79,20 @@ class Stack:
         return self.normalize and self.layer.family.unit_points
 
     @property
-    def names(self) -> list[str]:
-        """The names of the stages."""
-        walk = ["walk"] if self.walk else []
-        return ["psi0", *walk, *(f"psi{t}" for t in range(1, self.n_layers + 1)), *(["smooth"] if self.smooths else [])]
+    def column_names(self) -> list[str]:
+        """The names of the stages of columns, which follow the layers."""
+        return [*(("walk", "smooth") if self.averages_features else ()), *(kind for kind, _ in self.structure)]
 
     @property
-    def smooths(self) -> bool:
-        """Whether there is a stage "smooth"."""
-        return self.walk is not None and self.walk.n_axes > 0
+    def names(self) -> list[str]:
+        """The names of the stages."""
+        return [*(f"psi{t}" for t in range(self.n_layers + 1)), *self.column_names]
 
     @property
     def widths(self) -> list[int]:
         """The columns of every stage, once the stack is fitted."""
         assert self.input_map is not None
-        walk = [] if self.walk_map is None else [self.walk_map.n_outputs]
-        smooth = [] if self.smooth is None else [self.smooth.n_outputs]
-        return [self.input_map.n_outputs, *walk, *(layer.n_outputs for layer in self.layers), *smooth]
+        return [part.n_outputs for part in (self.input_map, *self.layers, *self.columns)]
 
     def layer_at(self, t: int) -> Layer:
         """The settings of layer t = 1, …, T."""
@@ -98,16 +107,22 @@ class Stack:
         dim, members = min(self.layer.dim, max(sets.n_sets, 1)), max(sets.n_entries, sets.n_points, 1)
         widths = [self.input_kernel.width(dim, n_features)]
         points = n_features if self.reads_counts else widths[0]
-        if self.walk is not None:
-            walked = self.walk.width(self.layer.dim, n_features)
-            widths.append(points := self.layer.kernel.width(dim, walked))
         for t in range(1, self.n_layers + 1):
             layer = self.layer_at(t)
             phi = layer.phi_width(min(layer.n_anchors, members), sets.slots * points)
             widths.append(points := layer.kernel.width(dim, phi))
-        if self.walk is not None and self.smooths:
-            widths.append(min(self.walk.axes(self.layer.dim, n_features), max(sets.n_sets, 1)))
+        if self.averages_features and self.walk is not None:
+            axes = min(self.walk.axes(n_features), max(sets.n_sets, 1))
+            widths += [self.layer.kernel.width(dim, axes), min(dim, axes)]
+        for kind, width in self.structure:
+            layer = self.mapping_layer(kind)
+            mapped = layer.kernel.width(min(dim, layer.dim), width)
+            widths.append(min(dim, width) if tells_nodes_apart(kind) else mapped)
         return widths
+
+    def mapping_layer(self, name: str) -> Layer:
+        """The layer whose kernel maps the columns of a stage."""
+        return self.layer if name == "walk" else replace(self.layer, dim=min(self.layer.dim, _MOST_LANDMARKS))
 
     def kept(self, per_stage: Sequence[T]) -> list[T]:
         """The entries of a list with one per stage, of the stages in the output."""
@@ -168,6 +183,8 @@ class Pass:
         Their multisets.
     run : Run
         Workspace, threads and progress.
+    structural : mapping of str to array, optional
+        The structural columns of the rows, by kind.
     streams : sequence of Rng, optional
         One per stage.
     keep_last : bool, default=False
@@ -183,11 +200,13 @@ class Pass:
         sets: Sets,
         run: Run,
         *,
+        structural: Mapping[str, Array] | None = None,
         streams: Sequence[Rng] | None = None,
         keep_last: bool = False,
         want_last: bool = True,
     ):
         self.stack, self.X, self.sets, self.run = stack, X, sets, run
+        self.structural = structural or {}
         self.streams, self.keep_last, self.want_last = streams, keep_last, want_last
         self._phi: Array | None = None  # of the layer before, whose memory the next one uses
 
@@ -195,9 +214,6 @@ class Pass:
         """Yield the stages in order; one that is not run by the caller is run here if the next one needs it."""
         stage = self._input_stage()
         yield stage
-        if self.stack.walk is not None:
-            stage = self._walk_stage(self.stack.walk)
-            yield stage
         for t in range(1, self.stack.n_layers + 1):
             stage.run(self.run)
             assert stage.points is not None
@@ -205,8 +221,10 @@ class Pass:
             yield stage
         if self.keep_last:
             stage.run(self.run)
-        if self.stack.walk is not None and self.stack.smooths:
-            yield self._smooth_stage(self.stack.walk)
+        if self.stack.averages_features:
+            yield from self._feature_stages()
+        for kind, _ in self.stack.structure:
+            yield self._structural_stage(kind)
 
     def _stage(self, name: str, title: str, blocks: Blocks, *, last: bool, noise: float = NOISE) -> Stage:
         """A stage, with memory for its points unless it is the last that has any."""
@@ -223,7 +241,7 @@ class Pass:
         if self.streams is not None:
             kernel, rng, n_jobs = stack.input_kernel, self.streams[0], self.run.n_jobs
             with costing(self.run.progress, title, self.run.costs.get(title, 1.0)):
-                sample = self._sample(rng)
+                sample = self._rows(self._sampled(rng))
                 if sample.shape[0] < self.X.shape[0] or self.keep_last:
                     input_map = kernel.fit(sample, stack.layer.dim, rng=rng, n_jobs=n_jobs)
                 else:
@@ -231,14 +249,10 @@ class Pass:
             self.stack = stack = replace(stack, input_map=input_map)
         assert stack.input_map is not None
         blocks = Blocks(rows, self._rows, stack.input_map, all_psi=psi)
-        last = stack.n_layers == 0 or stack.walk is not None
+        last = stack.n_layers == 0
         if not stack.reads_counts or (last and not self.keep_last):
             return self._stage("psi0", "input map", blocks, last=last, noise=0.0)
-        return Stage("psi0", "input map", blocks, self._dense(IdentityMap(self.X.shape[1]), unit=False), fills=False)
-
-    def _sample(self, rng: Rng) -> Any:
-        """Rows of X, as the input map sees them, that maps of X are learned from."""
-        return self._rows(self._sampled(rng))
+        return Stage("psi0", "input map", blocks, self._dense(IdentityMap(self.X.shape[1])), fills=False)
 
     def _sampled(self, rng: Rng) -> Any:
         """The numbers of some rows to learn from."""
@@ -253,72 +267,15 @@ class Pass:
         width = 4 * self.X.shape[1]
         return row_blocks(self.X.shape[0], block_rows(self.run.workspace.device, width, _INPUT_ROWS))
 
-    def _dense(self, row_map: KernelMap, *, unit: bool = False) -> Any:
-        """The rows of X, unit vectors or as they are, through a map: dense points."""
+    def _dense(self, row_map: KernelMap) -> Any:
+        """The rows of X through a map: dense points."""
         points = self.run.workspace.empty((self.X.shape[0], row_map.n_outputs), self.X.dtype)
 
         def fill(rows: slice) -> None:
-            points[rows] = row_map(unit_rows(self.X[rows]) if unit else self.X[rows])
+            points[rows] = row_map(self.X[rows])
 
         map_blocks(fill, self._row_blocks(), n_jobs=self.run.n_jobs)
         return points
-
-    # --- the walk ----------------------------------------------------------------------------------------
-
-    def _walk_stage(self, walk: Walk) -> Stage:
-        stack, run, walk_map = self.stack, self.run, self.stack.walk_map
-        directions = self._directions(walk) if walk_map is None else walk_map.directions
-        means = self._averaged(walk, self._dense(directions, unit=stack.normalize), "walking")
-        if walk_map is not None:
-            blocks = self._walk_blocks(walk_map, means)
-        else:
-            title = "learning walks"
-            with costing(run.progress, title, run.costs.get(title, 1.0)):
-                walk_map, blocks = self._fit_walk(directions, means)
-            self.stack = replace(stack, walk_map=walk_map)
-        return self._stage("walk", "walks", blocks, last=stack.n_layers == 0)
-
-    def _averaged(self, walk: Walk, points: Array, title: str, *, symmetric: bool = False) -> Any:
-        """The points averaged along walks, in their own memory."""
-        run = self.run
-        options: dict[str, Any] = {"engine": run.engine(_ONE_STEP), "n_jobs": run.n_jobs, "symmetric": symmetric}
-        with run.progress(title, walk.n_passes(points.shape[1], symmetric=symmetric)) as bar:
-            return walk_means(points, self.sets, walk, advance=bar.update, **options)
-
-    def _directions(self, walk: Walk) -> KernelMap:
-        """The leading directions of wide features; narrow ones are averaged as they are."""
-        assert self.streams is not None
-        n_features = self.X.shape[1]
-        width = walk.width(self.stack.layer.dim, n_features)
-        if width == n_features:
-            return IdentityMap(width)
-        return fit_projection(self._sample(self.streams[0]), width, self.streams[0])
-
-    def _walk_blocks(self, walk_map: WalkMap, means: Array) -> Blocks:
-        """φ and ψ of averaged features, by row blocks."""
-        n_rows, width = means.shape
-
-        def phi(rows: slice) -> Any:
-            return walk_map.phi(means[rows], unit=self.stack.normalize)
-
-        rows = row_blocks(n_rows, block_rows(self.run.workspace.device, 4 * width))
-        return Blocks(rows, phi, walk_map.kernel_map)
-
-    def _fit_walk(self, directions: KernelMap, means: Array) -> tuple[WalkMap, Blocks]:
-        """The map learned from averaged features, and their blocks."""
-        assert self.streams is not None
-        layer, rng, xp = self.stack.layer, self.streams[1], array_namespace(means)
-        walk_map = WalkMap(directions, fit_centre(means, layer.em.max_samples, rng), IdentityMap(means.shape[1]))
-
-        def take(rows: Array) -> Blocks:
-            return self._walk_blocks(walk_map, xp.take(means, rows, axis=0))
-
-        def empty(n_rows: int) -> Any:
-            return xp.empty_like(means[:n_rows])
-
-        whole, runs = self._walk_blocks(walk_map, means), self.stack.n_layers > 0 or self.want_last
-        blocks = layer.learn_map(whole, means.shape[0], take, empty, self.run, rng, runs=runs)
-        return replace(walk_map, kernel_map=blocks.kernel_map), blocks
 
     # --- layers ------------------------------------------------------------------------------------------
 
@@ -328,30 +285,101 @@ class Pass:
         if self.streams is None:
             blocks = stack.layers[t - 1].over(points, sets, run)
         else:
-            rng, runs = self.streams[t + (stack.walk is not None)], not self.keep_last and (not last or self.want_last)
+            rng, runs = self.streams[t], not self.keep_last and (not last or self.want_last)
             with costing(run.progress, f"learning {title}", run.costs.get(f"learning {title}", 1.0)):
                 layer, blocks = stack.layer_at(t).fit(points, sets, run, rng, runs=runs, memory=self._phi)
             self._phi = blocks.all_phi
             self.stack = replace(stack, layers=(*stack.layers, layer))
         return self._stage(f"psi{t}", title, blocks, last=last)
 
-    # --- principal axes ----------------------------------------------------------------------------------
+    # --- columns -----------------------------------------------------------------------------------------
 
-    def _smooth_stage(self, walk: Walk) -> Stage:
-        stack, run, smooth, title = self.stack, self.run, self.stack.smooth, "learning axes"
-        if smooth is not None:
-            means = self._averaged(walk, self._dense(smooth.axes), "smoothing", symmetric=True)
-        else:
-            assert self.streams is not None
-            rng, unit = self.streams[-1], stack.normalize
-            with costing(run.progress, title, run.costs.get(title, 1.0)):
+    def _feature_stages(self) -> Iterator[Stage]:
+        """The principal axes of X, averaged: their means through a kernel map, and their sums, sharpened."""
+        walk, axes, title, unit = self.stack.walk, self.stack.axes, "learning axes", self.stack.normalize
+        assert walk is not None
+        if self.streams is not None:
+            rng = self._stream("walk")
+            with costing(self.run.progress, title, self.run.costs.get(title, 1.0)):
                 sample = self.X[self._sampled(rng)]
-                n_axes = walk.axes(stack.layer.dim, self.X.shape[1])
-                axes = fit_axes(sample, n_axes, walk.whitening, rng, unit=unit)
-            means = self._averaged(walk, self._dense(axes), "smoothing", symmetric=True)
-            chosen = array_namespace(means).take(means, self._sampled(rng), axis=0)
-            smooth = Smooth(axes, fit_sharpening(chosen, walk.sharpening, unit=unit))
-            self.stack = replace(stack, smooth=smooth)
-        rows = row_blocks(means.shape[0], block_rows(run.workspace.device, 4 * means.shape[1]))
-        blocks = Blocks(rows, lambda rows: means[rows], smooth.sharpening)
-        return self._stage("smooth", "smooth axes", blocks, last=True)
+                axes = fit_axes(sample, walk.axes(self.X.shape[1]), walk.whitening, rng, unit=unit)
+            self.stack = replace(self.stack, axes=axes)
+        assert axes is not None
+        sums, ratio = self._averaged(self._dense(axes), "walking")
+        yield self._mapped_stage("walk", lambda rows: sums[rows] * ratio[rows], axes.spread, unit=unit)
+        yield self._sharpened_stage("smooth", sums, unit=unit)
+
+    def _structural_stage(self, kind: str) -> Stage:
+        """Structural columns: those that tell nodes apart averaged and sharpened, others through a kernel map."""
+        columns = self.structural[kind]
+        if not tells_nodes_apart(kind):
+            return self._mapped_stage(kind, lambda rows: columns[rows], None, unit=True)
+        if self.stack.walk is not None:
+            own = array_namespace(columns).asarray(columns, copy=True)  # averages are written over what is averaged
+            columns = self._averaged(own, f"averaging {kind}").sums
+        return self._sharpened_stage(kind, columns, unit=True)
+
+    def _averaged(self, points: Array, title: str) -> Averages:
+        """The points averaged along walks, in their own memory."""
+        run, walk = self.run, self.stack.walk
+        assert walk is not None
+        with run.progress(title, walk.n_passes(points.shape[1])) as bar:
+            engine = run.engine(_ONE_STEP)
+            return walk_averages(points, self.sets, walk, engine=engine, n_jobs=run.n_jobs, advance=bar.update)
+
+    def _sharpened_stage(self, name: str, sums: Array, *, unit: bool) -> Stage:
+        """Sums on their own principal axes, the leading ones alone."""
+        if self.streams is not None:
+            power = 1.0 if self.stack.walk is None else self.stack.walk.sharpening
+            sample = sums[self._sampled(self._stream(name))]
+            self._learned(fit_sharpening(sample, self.stack.layer.dim, power, unit=unit))
+        blocks = Blocks(self._column_rows(sums.shape[1]), lambda rows: sums[rows], self._column_map(name))
+        return self._stage(name, name, blocks, last=True)
+
+    def _mapped_stage(self, name: str, columns: Columns, scale: Array | None, *, unit: bool) -> Stage:
+        """Columns in a scale, or standardised ones, through a kernel map."""
+        if self.streams is None:
+            scaled: Any = self._column_map(name)
+            blocks = self._scaled_blocks(columns, scaled)
+        else:
+            rng, title = self._stream(name), f"learning {name}"
+            with costing(self.run.progress, title, self.run.costs.get(title, 1.0)):
+                scaled = fit_scaled(columns(self._sampled(rng)), scale, unit=unit)
+                blocks = self._learn_map(name, columns, scaled, rng)
+            self._learned(replace(scaled, kernel_map=blocks.kernel_map))
+        return self._stage(name, name, blocks, last=True)
+
+    def _scaled_blocks(self, columns: Columns, scaled: ScaledMap, chosen: Any = None) -> Blocks:
+        """φ and ψ of columns, of all rows or of the chosen ones, by row blocks."""
+        rows = self._column_rows(scaled.n_inputs, None if chosen is None else len(chosen))
+        return Blocks(
+            rows, lambda rows: scaled.phi(columns(rows if chosen is None else chosen[rows])), scaled.kernel_map
+        )
+
+    def _learn_map(self, name: str, columns: Columns, scaled: ScaledMap, rng: Rng) -> Blocks:
+        """The blocks of columns with a kernel map learned from them."""
+        layer, workspace = self.stack.mapping_layer(name), self.run.workspace
+        whole, n_rows = self._scaled_blocks(columns, scaled), self.sets.n_sets
+
+        def empty(n_rows: int) -> Any:
+            return workspace.empty((n_rows, scaled.n_inputs), self.X.dtype)
+
+        def take(rows: Array) -> Blocks:
+            return self._scaled_blocks(columns, scaled, rows)
+
+        return layer.learn_map(whole, n_rows, take, empty, self.run, rng, runs=self.want_last)
+
+    def _column_rows(self, width: int, n_rows: int | None = None) -> list[slice]:
+        """The row blocks of columns."""
+        size = block_rows(self.run.workspace.device, 4 * width)
+        return row_blocks(self.sets.n_sets if n_rows is None else n_rows, size)
+
+    def _stream(self, name: str) -> Rng:
+        assert self.streams is not None
+        return self.streams[self.stack.names.index(name)]
+
+    def _column_map(self, name: str) -> ColumnMap:
+        return self.stack.columns[self.stack.column_names.index(name)]
+
+    def _learned(self, column_map: ColumnMap) -> None:
+        self.stack = replace(self.stack, columns=(*self.stack.columns, column_map))

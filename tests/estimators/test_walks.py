@@ -1,4 +1,4 @@
-"""PageRank-smoothed features: their values, when they are left out, and that they follow the rules of all stages."""
+"""Averaged features: their values, when they are left out, and that they follow the rules of all stages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from directed_graph import directed_graph
 from fishergraph import FisherEmbedding, as_graph, neighbourhoods
 from fishergraph import walk as walk_module
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph.kernel_map import IdentityMap, ProjectionMap
 from fishergraph.walk import Walk
 from models import PUBLISHED, node_model
 
@@ -22,7 +21,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:asked for:UserWarning")
 
 
 def small(**changes) -> FisherEmbedding:
-    return node_model(**{"n_layers": 2, "n_anchors": 3, "dim": 6, "random_state": 0, **changes})
+    return node_model(**{"n_layers": 2, "n_anchors": 3, "dim": 6, "structure": None, "random_state": 0, **changes})
+
+
+def block(model: FisherEmbedding, Z: np.ndarray, name: str) -> np.ndarray:
+    names, ends = [name for name, _ in model.blocks_], np.cumsum([0, *(width for _, width in model.blocks_)])
+    return Z[:, ends[names.index(name)] : ends[names.index(name) + 1]]
 
 
 @pytest.fixture(scope="module")
@@ -48,15 +52,24 @@ def test_the_block_is_the_map_of_smoothed_rows(X, A, teleport, normalize):
     Z = model.fit_transform(X, graph=A)
     rows = np.array([ref.unit(x) for x in X]) if normalize else X
     smoothed = ref.walk_means(rows, members_of(neighbourhoods(as_graph(A))), teleport, Walk(teleport).n_steps)
-    layer = model.stack_.walk_map
-    assert_allclose(layer.centre, smoothed.mean(axis=0, keepdims=True), atol=1e-12)
-    phi = smoothed - smoothed.mean(axis=0)
+    rotated = model.stack_.axes(X) * model.stack_.axes.spread  # all five axes: a rotation of the rows
+    assert_allclose(rotated @ rotated.T, rows @ rows.T, atol=1e-9)
+    turn = np.linalg.lstsq(rows, rotated, rcond=None)[0]
+    layer = model.stack_.columns[0]
+    assert_allclose(layer.centre, smoothed.mean(axis=0, keepdims=True) @ turn, atol=1e-9)
+    phi = (smoothed - smoothed.mean(axis=0)) @ turn
     phi = np.array([ref.unit(x) for x in phi]) if normalize else phi
     known = ref.nystrom(phi, layer.kernel_map.landmarks, 1.5, cutoff=1e-6)
-    assert_allclose(Z[:, 6:12], known, atol=1e-8)
+    assert_allclose(block(model, Z, "walk"), known, atol=1e-7)
 
 
-def test_it_hears_nodes_far_away(X):
+def test_layers_take_the_features_not_their_averages(X, A):
+    walks, plain = small(), small(walk=None)
+    Z, without = (model.fit_transform(X, graph=A) for model in (walks, plain))
+    assert_array_equal(Z[:, : without.shape[1]], without)
+
+
+def test_it_depends_on_nodes_far_away(X):
     other = X.copy()
     other[6] = -other[6]
     graph, far = path(N), np.s_[:1]
@@ -75,37 +88,15 @@ def test_one_pass_the_same_bits_at_any_number_of_threads(A, width, sparse):
     Z = small(n_jobs=1).fit_transform(X, graph=A)
     model = small(n_jobs=3).fit(X, graph=A)
     assert_array_equal(Z, model.transform(X, graph=A))
-    assert isinstance(model.stack_.walk_map.directions, IdentityMap if width == 5 else ProjectionMap)
     assert np.isfinite(Z).all()
 
 
-def test_wide_features_keep_their_products(A):
-    """X of rank 20 loses nothing in 256 directions, so the walks see the same geometry."""
-    rng = np.random.default_rng(5)
-    base, basis = rng.normal(size=(N, 20)), np.linalg.qr(rng.normal(size=(400, 20)))[0]
-    model = small().fit(base @ basis.T, graph=A)
-    directions = model.stack_.walk_map.directions.directions
-    assert directions.shape == (20, 400)
-    assert_allclose(directions @ directions.T, np.eye(20), atol=1e-10)
-    assert_allclose(directions.T @ (directions @ basis), basis, atol=1e-8)
-    narrow = small().fit(base, graph=A).stack_.walk_map.centre
-    assert_allclose(np.linalg.norm(model.stack_.walk_map.centre), np.linalg.norm(narrow), atol=1e-8)
-
-
-@pytest.mark.parametrize(("most", "directions"), [(2**26, 256), (400 * 100, 100), (1, 64)])
-def test_very_wide_features_have_fewer_directions(monkeypatch, most, directions):
+@pytest.mark.parametrize(("most", "axes"), [(2**26, 256), (400 * 100, 100), (1, 64)])
+def test_very_wide_features_have_fewer_axes(monkeypatch, most, axes):
     monkeypatch.setattr(walk_module, "_MOST_NUMBERS", most)
     X = np.random.default_rng(10).normal(size=(500, 400))
-    assert small(n_layers=0).fit(X).stack_.walk_map.directions.n_outputs == directions
-    assert small(n_layers=0).fit(X[:30]).stack_.walk_map.directions.n_outputs == 30
-
-
-def test_directions_are_those_of_most_variance():
-    rng = np.random.default_rng(6)
-    X = (rng.normal(size=(500, 300)) * np.geomspace(1, 1e-4, 300)) @ np.linalg.qr(rng.normal(size=(300, 300)))[0]
-    V = small(normalize=False).fit(X, graph=sp.csr_array((500, 500))).stack_.walk_map.directions.directions
-    best = np.linalg.svd(X, compute_uv=False)[256:]
-    assert np.linalg.norm(X - X @ V.T @ V) < 1.5 * np.linalg.norm(best)
+    assert small(n_layers=0).fit(X).stack_.axes.n_outputs == axes
+    assert small(n_layers=0).fit(X[:30]).stack_.axes.n_outputs == 30
 
 
 @pytest.mark.parametrize(
@@ -140,21 +131,23 @@ def test_it_has_one_component_whatever_the_others_have(X, A, kept):
     assert np.isfinite(small(**kept).fit_transform(X, graph=A)).all()
 
 
-def test_without_iterations_the_walk_stays_and_the_layers_are_zero(X, A):
-    Z, alone = (small(**options).fit_transform(X, graph=A) for options in ({"em__n_iter": 0}, {"n_layers": 0}))
-    width = alone.shape[1] - 5  # of "psi0" and "walk"; "smooth" is last and has a random stream of its own
-    assert_array_equal(Z[:, :width], alone[:, :width])
-    assert (Z[:, width:-5] == 0).all()
-    assert_allclose(np.abs(Z[:, -5:]), np.abs(alone[:, -5:]), atol=1e-6)
+def test_without_iterations_the_averages_stay_and_the_layers_are_zero(X, A):
+    model = small(em__n_iter=0)
+    Z, full = model.fit_transform(X, graph=A), small().fit_transform(X, graph=A)
+    for name in ("psi1", "psi2"):
+        assert not block(model, Z, name).any()
+    for name in ("psi0", "walk", "smooth"):
+        assert_array_equal(block(model, Z, name), block(small().fit(X, graph=A), full, name))
 
 
 def test_the_identity_keeps_phi(X, A):
     model = small(kernel="identity")
     Z = model.fit_transform(X, graph=A)
-    assert Z.shape == (N, 5 + 5 + 3 * 5 + 9 * 5 + 5)
-    assert_allclose(np.linalg.norm(Z[:, 5:10], axis=1), 1)
+    assert Z.shape == (N, 5 + 3 * 5 + 9 * 5 + 5 + 5)
+    assert_allclose(np.linalg.norm(block(model, Z, "walk"), axis=1), 1)
     wide = np.random.default_rng(7).normal(size=(N, 300))
-    assert small(kernel="identity", n_layers=1).fit_transform(wide, graph=A).shape == (N, 300 + N + 3 * N + small().dim)
+    model = small(kernel="identity", n_layers=1).fit(wide, graph=A)
+    assert model.blocks_ == [("psi0", 300), ("psi1", 900), ("walk", N), ("smooth", small().dim)]
 
 
 def test_a_renumbered_graph_has_renumbered_rows(X, A):
@@ -183,9 +176,10 @@ def test_without_edges_a_row_is_its_own(X, graph):
 def test_rows_that_agree_are_zeros(dtype, n, teleport):
     """What walks and means round is no direction."""
     row = np.random.default_rng(11).random(6).astype(dtype)
-    walk = Walk(teleport, n_axes=0)  # smoothed axes know the degrees
-    Z = small(walk=walk).fit_transform(np.tile(row, (n, 1)), graph=directed_graph(n, density=6 / n))
-    assert (Z[:, 1:] == 0).all()
+    model = small(walk=Walk(teleport), block_weights={"smooth": 0})  # sums know the degrees
+    Z = model.fit_transform(np.tile(row, (n, 1)), graph=directed_graph(n, density=6 / n))
+    assert not block(model, Z, "walk").any()
+    assert_allclose(Z[:, 1:], 0, atol=1e-6 if dtype == np.float32 else 1e-14)
     assert Z.dtype == dtype
 
 
@@ -213,13 +207,15 @@ def test_files(tmp_path, A, width):
 
 
 def test_blocks_have_names_and_weights(X, A):
-    model = small(block_weights=[1, 4, 0, 0.25, 0])
+    model = small(block_weights=[1, 0, 0.25, 4, 0])
     Z, plain = model.fit_transform(X, graph=A), small().fit_transform(X, graph=A)
     names = [name.partition("_")[0] for name in small().fit(X, graph=A).get_feature_names_out()]
-    assert list(dict.fromkeys(names)) == ["psi0", "walk", "psi1", "psi2", "smooth"]
-    assert list(dict.fromkeys(n.partition("_")[0] for n in model.get_feature_names_out())) == ["psi0", "walk", "psi2"]
+    assert list(dict.fromkeys(names)) == ["psi0", "psi1", "psi2", "walk", "smooth"]
+    assert list(dict.fromkeys(n.partition("_")[0] for n in model.get_feature_names_out())) == ["psi0", "psi2", "walk"]
     parts = {name: plain[:, np.array(names) == name] for name in names}
-    assert_allclose(Z, np.hstack([parts["psi0"], 2 * parts["walk"], 0.5 * parts["psi2"]]), rtol=1e-12)
+    assert_allclose(Z, np.hstack([parts["psi0"], 0.5 * parts["psi2"], 2 * parts["walk"]]), rtol=1e-12)
+    named = small(block_weights={"psi1": 0, "psi2": 0.25, "walk": 4, "smooth": 0}).fit_transform(X, graph=A)
+    assert_array_equal(named, Z)
     with pytest.raises(ValueError, match="block_weights"):
         small(block_weights=[1, 1, 1]).fit(X, graph=A)
 
@@ -245,15 +241,9 @@ def test_progress_names_the_walks(X, A):
         def update(self, n):
             return None
 
-    small(verbose=Part).fit_transform(X, graph=A)
+    small(verbose=Part, structure="auto").fit_transform(X, graph=A)
+    layers = ("layer 1/2", "layer 2/2")
     learned = [title for title in told if title.startswith("learning ")]
-    assert learned == [f"learning {part}" for part in ("input map", "walks", "layer 1/2", "layer 2/2", "axes")]
-    assert [title for title in told if title not in learned] == [
-        "input map",
-        "walking",
-        "walks",
-        "layer 1/2",
-        "layer 2/2",
-        "smoothing",
-        "smooth axes",
-    ]
+    assert learned == [f"learning {part}" for part in ("input map", *layers, "axes", "walk", "local")]
+    rest = ["structure", "input map", *layers, "walking", "walk", "smooth", "averaging factors", "factors", "local"]
+    assert [title for title in told if title not in learned] == rest

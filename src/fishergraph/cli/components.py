@@ -22,7 +22,7 @@ _WORDS = {"none": None, "None": None, "true": True, "True": True, "false": False
 _LONGEST = 1000  # characters of a value
 _WIDTH = 110  # of a page
 _FLAT = ("network__", "training__")  # components whose options are options of the command line
-_BY_NAME = ("multiset", "family", "kernel", "device")  # parameters that take names
+_BY_NAME = ("multiset", "family", "kernel", "structure", "device")  # parameters that take names
 _CALL = re.compile(r"([A-Za-z][\w:-]*)\s*(?:\((.*)\))?", re.DOTALL)
 
 
@@ -81,9 +81,10 @@ def _kinds(parameter: str) -> dict[str, Callable[[], Component]]:
     from fishergraph.family import FAMILIES
     from fishergraph.kernel_map import KERNELS
     from fishergraph.multiset import MULTISETS
+    from fishergraph.structural import STRUCTURES
     from fishergraph.walk import Walk
 
-    tables: dict[str, Any] = {"multiset": MULTISETS, "family": FAMILIES, "kernel": KERNELS}
+    tables: dict[str, Any] = {"multiset": MULTISETS, "family": FAMILIES, "kernel": KERNELS, "structure": STRUCTURES}
     return {**tables, "em": {"em": EM}, "walk": {"walk": Walk}, "device": {"cpu": Device}}.get(parameter, {})
 
 

@@ -71,7 +71,8 @@ def embed(job: EmbedJob) -> None:
     fishergraph embed edges.csv --multiset "ppr(teleport=0.05, members=32)" --family sharpness=0.5 -o z.npz
 
     A [bold]COMPONENT[/bold] is a name, a name with options, or options of the default alone; --multiset help lists
-    the multisets and their options, and so do --family help, --em help, --kernel help and --walk help.
+    the multisets and their options, and so do --family help, --em help, --kernel help,
+    --walk help and --structure help.
     """
     if job.model is not None:
         fitting = [flag_of(path) for path in job.parameters if path != "device"]
@@ -118,7 +119,7 @@ def run_embed(job: EmbedJob) -> None:
             "seed": estimator.random_state,
             "parameters": parameters_of(estimator, "random_state"),
             "input": inputs.facts,
-            "structural_features": structure_of(estimator, inputs),
+            "structure": structure_of(estimator),
             "output": {"path": job.output, "rows": Z.shape[0], "columns": Z.shape[1], "dtype": str(Z.dtype)},
             "model": {"used": job.model, "saved": job.save},
         }

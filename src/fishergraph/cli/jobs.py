@@ -275,12 +275,10 @@ def match_features(path: Path, model: Any, inputs: Inputs, *, advice: str = "") 
     `advice` is what the command offers for features that are too many. The model forgets the names of its features,
     because the matrix has none and its columns are in order.
     """
-    from fishergraph.structural import describe_structure
-
     names, learned = inputs.names, list(vars(model).pop("feature_names_in_", []))
-    width = len(names) or describe_structure(model.structure, model.dim)["width"]
+    width = len(names) or (model.n_features_in_ if model.structural_ else 0)
     missing = sorted(set(learned) - set(names), key=learned.index)
-    if names and getattr(model, "structural_", False):
+    if names and model.structural_:
         raise InputError(
             f"'{path}' was fitted on structural features and needs no others, got a node file with {len(names)} "
             f"features; give ids alone{advice}."
@@ -308,10 +306,9 @@ def save_with_names(estimator: Any, inputs: Inputs, path: Path) -> None:
     estimator.save(path)
 
 
-def structure_of(estimator: Any, inputs: Inputs) -> dict[str, Any] | None:
-    """Return what the record says of structural features, or None if the nodes have features."""
-    from fishergraph.structural import describe_structure
-
-    if inputs.X is not None:
+def structure_of(estimator: Any) -> dict[str, Any] | None:
+    """Return what the record says of structural columns, or None if there are none."""
+    structure = estimator.structure_
+    if structure is None:
         return None
-    return describe_structure(estimator.structure, estimator.dim, estimator.structure_seed_)
+    return {"columns": structure.structure.kinds, "width": structure.width, "seed": structure.seed}

@@ -25,7 +25,7 @@ DATA, RUN = "Data", "Run"  # panels of the help
 # Parameters whose options have other names.
 _FLAGS = {"random_state": "--seed", "n_jobs": "--jobs", "multiset__undirected": "--undirected"}
 _NEGATED = {"--undirected": "--directed"}
-COMPONENTS = ("multiset", "family", "em", "kernel", "walk", "device")
+COMPONENTS = ("multiset", "family", "em", "kernel", "walk", "structure", "device")
 # The components of the defaults, whose options the help lists.
 _DEFAULTS = {
     "multiset": ("neighbourhood", "multiset/rule.py", "Neighbourhood"),
@@ -145,7 +145,7 @@ _BY_COMMAND = ("random_state", "n_jobs", "verbose")  # --seed and --jobs are tho
 
 def _estimator(parameters: dict[str, Parameter], *leave: str) -> list[Setting]:
     kept = [entry for entry in parameters.values() if entry.name not in (*_BY_COMMAND, *leave)]
-    return settings_of(kept, "Method", structure=DATA, device=RUN)
+    return settings_of(kept, "Method", device=RUN)
 
 
 def _classifier() -> list[Setting]:

@@ -131,7 +131,7 @@ def run_train(job: TrainJob) -> None:
             "seed": estimator.random_state,
             "parameters": parameters_of(estimator, "random_state"),
             "input": inputs.facts | files,
-            "structural_features": structure_of(estimator, inputs),
+            "structure": structure_of(estimator),
             "classes": [str(label) for label in estimator.classes_],
             "results": results,
             "output": {"path": job.output, "checkpoint": job.checkpoint, "log": job.log, "plot": job.plot},

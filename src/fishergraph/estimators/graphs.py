@@ -365,7 +365,7 @@ class FisherGraphEmbedding(FisherTransformer):
     def _settings(self) -> _Settings:
         """The parameters, validated."""
         choose_device(self.device)
-        stack = choose_nodes(self.nodes).settings()
+        stack = choose_nodes(self.nodes).settings(graph=False)
         kernel = stack.input_kernel if isinstance(stack.input_kernel, Nystrom) else Nystrom(bandwidth=1.0)
         stack = replace(stack, input_kernel=kernel)
         readout = choose_readout(self.readout)

@@ -17,13 +17,14 @@ from fishergraph._errors import EndpointError, InputError, InputTypeError, Unkno
 from fishergraph._optional import require
 from fishergraph._progress import Progress, costing, silent
 from fishergraph._typing import GraphLike, MatrixLike, Rows, Sets
+from fishergraph._warn import warn
 from fishergraph.device import NUMPY, Device, Workspace
 from fishergraph.family import Family, GaussianMixture
 from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
 from fishergraph.io.columns import edge_table
 from fishergraph.multiset import LiftedSets, Multisets, Neighbourhood, Rule, singletons
 from fishergraph.ops import choose_engine
-from fishergraph.structural import structural_features
+from fishergraph.structural import Structure, StructureMap, fit_structure
 
 NameRow = Callable[[int], str]
 
@@ -51,13 +52,41 @@ class InputSettings:
         return self.normalize and self.family.support != "counts"
 
 
+@dataclass
+class StructureReader:
+    """Structural columns of a graph; the first graph is learned from, unless `fitted` is there already.
+
+    structure : the settings; None wants no columns.
+    width : of the columns that tell nodes apart.
+    """
+
+    structure: Structure | None
+    width: int
+    seed: int
+    fitted: StructureMap | None = None
+    n_jobs: int | None = None
+    progress: Progress = silent
+
+    def columns(self, graph: Graph, ids: Any) -> dict[str, np.ndarray]:
+        """The columns of the nodes with these ids, by kind."""
+        if self.structure is None:
+            return {}
+        with costing(self.progress, "structure", 1.0):
+            if self.fitted is not None:
+                return self.fitted.columns(graph, ids, self.n_jobs)
+            options: dict[str, Any] = {"width": self.width, "seed": self.seed, "n_jobs": self.n_jobs}
+            self.fitted, columns = fit_structure(self.structure, graph, ids, **options)
+        return columns
+
+
 class NodeInput(NamedTuple):
-    """X and its multisets in the workspace of a run, and the ids of the rows, if they have any."""
+    """X, its multisets and the structural columns in the workspace of a run, and the ids of the rows, if any."""
 
     X: Any
     sets: Sets
     workspace: Workspace
     ids: Any
+    structural: dict[str, Any]
 
 
 # --- X and graph -------------------------------------------------------------------------------------------
@@ -116,39 +145,50 @@ def check_same_source(X: MatrixLike, graph: GraphLike, *, structural: bool, need
 
 
 def read_host(
-    X: MatrixLike, graph: GraphLike, settings: InputSettings, structural: Callable[[Graph], Any]
-) -> tuple[Any, Multisets | LiftedSets, Any]:
-    """Return X as NumPy or CSR, the multisets of the graph, and the ids of the rows.
+    X: MatrixLike, graph: GraphLike, settings: InputSettings, structure: StructureReader
+) -> tuple[Any, Multisets | LiftedSets, Any, dict[str, np.ndarray]]:
+    """Return X as NumPy or CSR, the multisets of the graph, the ids of the rows, and the structural columns.
 
-    The ids are the index of a DataFrame X, else the node ids of the graph, else None. `structural(graph)` makes the
-    features if X is None.
+    The ids are the index of a DataFrame X, else the node ids of the graph, else None. Without X the features are the
+    structural columns of the first kind.
     """
     if X is None and graph is None:
         raise InputTypeError("X or graph must be given, got None for both; pass features, a graph, or both.")
     labelled = None if graph is None else _labelled_graph(X, graph, settings.rule.undirected)
     ids = getattr(X, "index", None) if hasattr(X, "iloc") else getattr(labelled, "ids", None)
-    features: Any = structural(labelled) if X is None and labelled is not None else X
-    return *_host_sets(host_rows(features, settings), labelled, settings), ids
+    columns = {} if labelled is None else structure.columns(labelled, ids)
+    if X is None and not columns:
+        advice = "pass X, or structure='auto'"
+        raise InputError(parameter="structure", expected="be given if there is no X", got="None", advice=advice)
+    if X is None and labelled is not None and labelled.n_edges == 0:
+        warn("edges", "the graph has no edges and there is no X, so all nodes are alike; pass X or a graph with edges.")
+    features: Any = next(iter(columns.values())) if X is None else X
+    return *_host_sets(host_rows(features, settings), labelled, settings), ids, columns
 
 
-def structure_of(graph: Graph, structure: str, *, dim: int, seed: int, progress: Progress) -> Any:
-    """The structural features of a graph, with progress."""
-    with costing(progress, "structure", 1.0):
-        return structural_features(graph, structure, dim=dim, seed=seed)
-
-
-def read_nodes(
-    X: MatrixLike, graph: GraphLike, settings: InputSettings, structural: Callable[[Graph], Any]
-) -> NodeInput:
-    """Return X, its multisets, the workspace and the row ids.
+def read_nodes(X: MatrixLike, graph: GraphLike, settings: InputSettings, structure: StructureReader) -> NodeInput:
+    """Return X, its multisets, the workspace, the row ids and the structural columns.
 
     Tensors stay tensors, on their device. NumPy and CSR matrices stay in host memory: a device reads them in blocks.
     """
     if is_torch_array(X):
         tensor = tensor_rows(X, settings)
-        return NodeInput(*in_tensor_workspace(tensor, _tensor_sets(tensor, graph, settings), settings), None)
-    rows, sets, ids = read_host(X, graph, settings, structural)
-    return NodeInput(*in_host_workspace(rows, sets, settings.device), ids)
+        sets, ids = _tensor_sets(tensor, graph, settings), None
+        columns = {} if graph is None else structure.columns(_host_graph(tensor, graph, sets, settings), None)
+        rows, sets, workspace = in_tensor_workspace(tensor, sets, settings)
+    else:
+        rows, sets, ids, columns = read_host(X, graph, settings, structure)
+        rows, sets, workspace = in_host_workspace(rows, sets, settings.device)
+    return NodeInput(rows, sets, workspace, ids, {k: workspace.put(v, rows.dtype) for k, v in columns.items()})
+
+
+def _host_graph(X: Any, graph: Any, sets: Any, settings: InputSettings) -> Graph:
+    """The graph of tensors in host memory; prepared multisets are its rows."""
+    if not hasattr(graph, "indptr") or isinstance(graph, Graph):
+        return _labelled_graph(X, graph, settings.rule.undirected)
+    indices, indptr = sets.indices.cpu().numpy(), sets.indptr.cpu().numpy()
+    weights = np.ones(len(indices), np.float32) if sets.weights is None else sets.weights.cpu().numpy()
+    return as_graph(sp.csr_array((weights, indices, indptr), shape=(X.shape[0], X.shape[0])))
 
 
 def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Graph:

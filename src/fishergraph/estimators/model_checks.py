@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from fishergraph._typing import Array
-from fishergraph._validation import check_number
-from fishergraph.axes import Smooth
+from fishergraph._validation import MOST_COLUMNS, check_integer, check_number, check_seed
+from fishergraph.axes import Axes, ScaledMap
 from fishergraph.estimators.graph_input import PARTS, NodeCode
 from fishergraph.family.diagonal_mixture import DiagonalMixtureTheta
 from fishergraph.family.gaussian import GaussianTheta
@@ -20,10 +20,10 @@ from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
 from fishergraph.family.multinomial import MultinomialTheta
 from fishergraph.family.theta import theta_sizes
 from fishergraph.family.von_mises_fisher import MOST_LENGTH, VonMisesFisherMixture, VonMisesFisherTheta
-from fishergraph.kernel_map import Kernel, KernelMap, NystromMap, ProjectionMap, Standardize, StandardMap
+from fishergraph.kernel_map import Kernel, KernelMap, NystromMap, Standardize, StandardMap
 from fishergraph.layer import Layer
-from fishergraph.stack import Stack
-from fishergraph.walk import WalkMap
+from fishergraph.stack import ColumnMap, Stack
+from fishergraph.structural import StructureMap, tells_nodes_apart
 
 # Lengths of unit vectors, and sums of probabilities, are one up to this.
 _SLACK = 1e-3
@@ -49,8 +49,6 @@ def check_map(kernel_map: KernelMap, name: str) -> None:
         centre = _flat(kernel_map.centre, f"{name}.centre")
         _shaped(kernel_map.scale, f"{name}.scale", len(centre))
         _check_positive(kernel_map.scale, f"{name}.scale")
-    elif isinstance(kernel_map, ProjectionMap):
-        _check_unit(_matrix(kernel_map.directions, f"{name}.directions"), f"{name}.directions")
 
 
 def check_theta(theta: object, name: str) -> None:
@@ -120,23 +118,41 @@ _THETAS: dict[type, Any] = {
 # --- parts that fit each other ---------------------------------------------------------------------------
 
 
-def check_walk(walk: WalkMap, name: str) -> None:
-    """Raise unless the parts of a walk fit each other."""
-    centre = _shaped(walk.centre, f"{name}.mean", 1, walk.directions.n_outputs)
-    _check_size(centre, f"{name}.mean", _most(centre))
-    _check_inputs(walk.kernel_map, name, centre.shape[1])
-
-
-def check_smooth(smooth: Smooth, name: str) -> None:
-    """Raise unless the parts of the smoothed axes fit each other."""
-    directions = _matrix(smooth.axes.directions, f"{name}.directions")
-    weights = _shaped(smooth.axes.column_weights, f"{name}.column_weights", directions.shape[1])
-    rotation = _shaped(smooth.sharpening.rotation, f"{name}.rotation", directions.shape[0], directions.shape[0])
-    _shaped(smooth.sharpening.centre, f"{name}.centre", 1, directions.shape[0])
-    for part, array in {"directions": directions, "centre": smooth.sharpening.centre}.items():
+def check_axes(axes: Axes, name: str) -> None:
+    """Raise unless the parts of the axes fit each other."""
+    directions = _matrix(axes.directions, f"{name}.directions")
+    weights = _shaped(axes.column_weights, f"{name}.column_weights", directions.shape[1])
+    spread = _shaped(axes.spread, f"{name}.spread", directions.shape[0])
+    _check_size(weights, f"{name}.column_weights", _MOST_COLUMN_WEIGHT)
+    for part, array in {"directions": directions, "spread": spread}.items():
         _check_size(array, f"{name}.{part}", _most(directions) ** 0.5)
-    for part, array, most in (("rotation", rotation, 1 + _SLACK), ("column_weights", weights, _MOST_COLUMN_WEIGHT)):
-        _check_size(array, f"{name}.{part}", most)
+
+
+def check_column_map(column_map: ColumnMap, name: str) -> None:
+    """Raise unless the parts of a map of columns fit each other."""
+    centre = _shaped(column_map.centre, f"{name}.centre", 1, None)
+    _check_size(centre, f"{name}.centre", _most(centre) ** 0.5)
+    width = centre.shape[1]
+    if isinstance(column_map, ScaledMap):
+        _check_size(_shaped(column_map.scale, f"{name}.scale", width), f"{name}.scale", _most(centre) ** 0.5)
+        _check_inputs(column_map.kernel_map, name, width)
+    else:
+        _check_size(_shaped(column_map.rotation, f"{name}.rotation", width, None), f"{name}.rotation", 1 + _SLACK)
+
+
+def check_structure(structure: StructureMap, name: str) -> None:
+    """Raise unless what structural columns learned fits its settings."""
+    keys = structure.keys
+    if keys.dtype != np.uint64 or keys.ndim != 1 or len(np.unique(keys)) != len(keys):
+        raise ValueError(f"{name}.keys must be distinct 64-bit integers, one for each node; get the file again.")
+    check_integer(structure.width, f"the width of {name}", least=1, most=MOST_COLUMNS)
+    check_seed(structure.seed, f"the seed of {name}")
+    for kind, factors in zip(structure.structure.kinds, structure.factors, strict=True):
+        if factors is not None:
+            basis = _shaped(factors.basis, f"{name}.{kind}.basis", len(keys), None)
+            values = _shaped(factors.values, f"{name}.{kind}.values", basis.shape[1])
+            for part, array in {"basis": basis, "values": values}.items():
+                _check_size(array, f"{name}.{kind}.{part}", _most(basis) ** 0.5)
 
 
 def check_stack(stack: Stack, width: int, slots: int) -> None:
@@ -144,27 +160,34 @@ def check_stack(stack: Stack, width: int, slots: int) -> None:
 
     `slots` is how many points a member has side by side.
     """
-    input_map, walk = stack.input_map, stack.walk_map
+    input_map = stack.input_map
     assert input_map is not None
-    if (walk is None) != (stack.walk is None) or len(stack.layers) != stack.n_layers:
+    if (stack.axes is not None) != stack.averages_features or len(stack.layers) != stack.n_layers:
         raise ValueError(f"the file must have the stages {', '.join(stack.names)}, got others; get the file again.")
     _check_kind(stack.input_kernel.accepts(input_map), stack.input_kernel, input_map, "input")
     _check_inputs(input_map, "input", width)
     points = width if stack.reads_counts else input_map.n_outputs
-    if walk is not None:
-        _check_inputs(walk.directions, "walk", width)
-        _check_kind(stack.layer.kernel.accepts(walk.kernel_map), stack.layer.kernel, walk.kernel_map, "walk")
-        points = walk.n_outputs
-    if (stack.smooth is None) == stack.smooths:
-        raise ValueError(f"the file must have the stages {', '.join(stack.names)}, got others; get the file again.")
-    if stack.smooth is not None:
-        _check_inputs(stack.smooth.axes, "smooth", width)
+    if stack.axes is not None:
+        _check_inputs(stack.axes, "axes", width)
+    for name, column_map in zip(stack.column_names, stack.columns, strict=True):
+        _check_columns(stack, name, column_map)
     unit = stack.unit_points or isinstance(input_map, StandardMap)
     for t, layer in enumerate(stack.layers, 1):
         check_layer(layer, points * slots, f"layer{t}")
         if unit:
             check_unit_spread(layer.theta, f"layer{t}")
         points = layer.n_outputs
+
+
+def _check_columns(stack: Stack, name: str, column_map: ColumnMap) -> None:
+    """Raise unless a map of columns is of the kind of its stage, and takes what the stage has."""
+    maps = name == "walk" or (name != "smooth" and not tells_nodes_apart(name))
+    _check_kind(isinstance(column_map, ScaledMap) == maps, stack.layer.kernel, column_map, name)
+    if isinstance(column_map, ScaledMap):
+        _check_kind(stack.layer.kernel.accepts(column_map.kernel_map), stack.layer.kernel, column_map.kernel_map, name)
+    if name in ("walk", "smooth"):
+        assert stack.axes is not None
+        _check_inputs(column_map, name, stack.axes.n_outputs)
 
 
 def check_layer(layer: Layer, width: int, name: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fishergraph._errors import FileFormatError, InputError
-from fishergraph._validation import check_flag, check_integer, check_seed
+from fishergraph._validation import check_flag, check_integer
 from fishergraph.device import Device
 from fishergraph.em.settings import EM
 from fishergraph.family import FAMILIES
@@ -22,6 +22,7 @@ from fishergraph.io.files import check_folder, check_regular, replacing
 from fishergraph.kernel_map import Identity, Nystrom, Standardize
 from fishergraph.multiset import RULES
 from fishergraph.published import PublishedMixture, PublishedNystrom
+from fishergraph.structural import Structure
 from fishergraph.walk import Walk
 
 FORMAT_VERSION = 2
@@ -169,7 +170,7 @@ def _own_kinds() -> dict[str, type]:
     from fishergraph.estimators.graphs import FisherGraphEmbedding, Readout
     from fishergraph.estimators.node import FisherEmbedding
 
-    components = (*RULES, *FAMILIES.values(), EM, Nystrom, Identity, Standardize, Walk, Device, Readout)
+    components = (*RULES, *FAMILIES.values(), EM, Nystrom, Identity, Standardize, Walk, Structure, Device, Readout)
     kinds = (*components, PublishedMixture, PublishedNystrom, FisherEmbedding, FisherGraphEmbedding)
     return {kind.__name__: kind for kind in kinds}
 
@@ -220,7 +221,6 @@ def _from_plain(value: object) -> Any:
 _ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "n_features_in_": lambda value: check_integer(value, "n_features_in_", least=1),
     "feature_names_in_": lambda value: np.array([_text(name) for name in value], dtype=object),
-    "structure_seed_": lambda value: check_seed(value, "structure_seed_"),
     "structural_": lambda value: check_flag(value, "structural_"),
     "needs_graph_": lambda value: check_flag(value, "needs_graph_"),
 }

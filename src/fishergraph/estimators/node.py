@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -25,10 +25,10 @@ from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check
 from fishergraph.estimators.inputs import (
     InputSettings,
     NodeInput,
+    StructureReader,
     check_no_graph,
     check_same_source,
     read_nodes,
-    structure_of,
 )
 from fishergraph.estimators.model_checks import check_stack
 from fishergraph.estimators.state import ModelState
@@ -38,7 +38,7 @@ from fishergraph.multiset import Rule, choose_multiset
 from fishergraph.presets import choose_preset
 from fishergraph.published import PublishedMixture, PublishedNystrom
 from fishergraph.stack import Pass, Stack
-from fishergraph.structural import describe_structure
+from fishergraph.structural import Structure, choose_structure
 from fishergraph.walk import Walk, choose_walk
 
 # Fields of the settings that may not change between fit and transform, with the parameters they come from.
@@ -52,6 +52,7 @@ STACK_PARAMETERS = {
     "layer.counts": "counts",
     "input_kernel": "kernel",
     "walk": "walk",
+    "structure": "structure",
     "normalize": "normalize",
 }
 
@@ -60,9 +61,10 @@ class FisherEmbedding(FisherTransformer):
     """Embed the nodes of a graph, without labels, in one pass.
 
     Each layer takes the multiset of every node's neighbours, projects it onto a mixture by EM that starts at anchors
-    learned from the data, and maps the whitened tangent vector by a kernel map. The output is the concatenation of the
-    stages "psi0" (the features), "walk" (PageRank-smoothed features), "psi1", …, "psiT" (the layers) and "smooth"
-    (PageRank-smoothed principal axes), whose inner product is the multilayer kernel (Eq. 2).
+    learned from the data, and maps the whitened tangent vector by a kernel map. The output is the concatenation of
+    blocks, whose inner product is the multilayer kernel (Eq. 2): "psi0" (the node's own features), "psi1", …, "psiT"
+    (the layers), "walk" and "smooth" (features averaged over the whole graph), "factors" and "local" (the structure of
+    the graph, without features).
 
     Parameters
     ----------
@@ -84,18 +86,19 @@ class FisherEmbedding(FisherTransformer):
     kernel : {"exp", "identity"} or component, default="exp"
         The map ψ of a layer: ``Nystrom(bandwidth=1.5)``, or φ itself.
     walk : float, Walk or None, default=0.1
-        PageRank-smoothed features: their teleport probability, or None to leave them out. They are the stage "walk",
-        which is also the input of layer 1, and the stage "smooth", of the principal axes of X. Multisets of subgraphs
-        and families of counts leave them out in any case. If neighbours differ more than they agree, None may serve
-        better.
-    structure : {"projection", "degree", "spectral", "factors", "local"}, default="projection"
-        The features of a graph that has none (``X=None``).
+        Features averaged over the whole graph by PageRank: the teleport probability, or None to leave them out. They
+        are the blocks "walk" and "smooth". Multisets of subgraphs and families of counts leave them out in any case.
+    structure : str, Structure or None, default="auto"
+        Columns from the edges alone, as blocks of a low weight beside X, and as the features for ``X=None``. "auto" is
+        ``Structure(("factors", "local"))``; other kinds are "spectral", "projection" and "degree". None leaves them
+        out, which saves a part of the time.
     normalize : bool, default=True
         Divide the rows of X, and the points of every layer, by their lengths.
     counts : bool, default=False
         Append the soft counts log(1 + mass), which tell {x} from {x, x}.
-    block_weights : sequence of float, optional
-        One weight per stage in Eq. 2; 0 leaves a stage out. None weighs all equally.
+    block_weights : mapping or sequence of float, optional
+        Weights of the blocks in Eq. 2, by name (``{"walk": 0, "local": 1}``) or one for each; 0 leaves a block out. The
+        default is 1, and 0.1 for structural blocks beside X.
     device : str or Device, default="cpu"
         "cpu", "cuda" or "cuda:1", or ``Device("cuda", precision="bf16")``.
     random_state : int, RandomState or None, default=None
@@ -112,10 +115,14 @@ class FisherEmbedding(FisherTransformer):
         The fitted input map, walk and layers.
     multiset_ : Rule
         The multiset of the fit.
+    structure_ : StructureMap or None
+        What structural columns of other graphs need.
     structural_ : bool
-        Whether the features came from the graph; `structure_seed_` is their seed.
+        Whether the features came from the graph.
     needs_graph_ : bool
         Whether the fit had a graph, so that `transform` needs one.
+    blocks_ : list of tuple
+        Name and number of columns of every block of the output.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of str
@@ -133,15 +140,16 @@ class FisherEmbedding(FisherTransformer):
     >>> from fishergraph.datasets import load_graph
     >>> cora = load_graph("cora")
     >>> FisherEmbedding(random_state=0).fit_transform(cora.X, graph=cora.graph).shape
-    (2708, 1280)
+    (2708, 1472)
     """
 
     _chosen: ClassVar[dict[str, Any]] = {
         **FisherTransformer._chosen,
         "multiset": choose_multiset,
         "walk": choose_walk,
+        "structure": choose_structure,
     }
-    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_", "structure_seed_", "structural_", "needs_graph_")
+    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_", "structural_", "needs_graph_")
 
     def __init__(
         self,
@@ -154,10 +162,10 @@ class FisherEmbedding(FisherTransformer):
         em: EM | None = None,
         kernel: str | Kernel = "exp",
         walk: float | Walk | None = 0.1,
-        structure: str = "projection",
+        structure: str | Structure | None = "auto",
         normalize: bool = True,
         counts: bool = False,
-        block_weights: Sequence[float] | None = None,
+        block_weights: Mapping[str, float] | Sequence[float] | None = None,
         device: str | Device = "cpu",
         random_state: RandomState = None,
         n_jobs: int | None = None,
@@ -221,9 +229,10 @@ class FisherEmbedding(FisherTransformer):
         Examples
         --------
         >>> FisherEmbedding.published_code(n_layers=3)
-        FisherEmbedding(n_layers=3, family=PublishedMixture(), kernel=PublishedNystrom(), walk=None)
+        FisherEmbedding(n_layers=3, family=PublishedMixture(), kernel=PublishedNystrom(), walk=None, structure=None)
         """
-        rule: dict[str, Any] = {"family": PublishedMixture(), "kernel": PublishedNystrom(), "walk": None}
+        components = {"family": PublishedMixture(), "kernel": PublishedNystrom()}
+        rule: dict[str, Any] = {**components, "walk": None, "structure": None}
         return cls(**{**rule, **changes})
 
     def fit(self, X: MatrixLike = None, y: object = None, *, graph: GraphLike = None) -> Self:
@@ -286,45 +295,60 @@ class FisherEmbedding(FisherTransformer):
         """
         check_is_fitted(self)
         fitted = self._unchanged()
-        rows, sets, workspace, ids = self._read(X, graph, fitted, fitting=False)
+        X, graph = features_and_graph(X, graph, fitting=False)
+        check_same_source(X, graph, structural=self.structural_, needs_graph=self.needs_graph_)
+        rows, sets, workspace, ids, structural = self._read(X, graph, fitted, fitting=False)
         check_memory(fitted, rows, sets, workspace, want_output=True)
         run = self._run(workspace, fitted.layer.em, partial(stack_costs, fitted, rows, sets, fitting=False))
         with one_blas_thread(), workspace.working(self.n_jobs):
             stack = moved(fitted, lambda array: workspace.put(array, rows.dtype))
-            return self._named(sets.pooled(_embedding(Pass(stack, rows, sets, run), stack.widths)), ids)
+            Z = _embedding(Pass(stack, rows, sets, run, structural=structural), stack.widths)
+            return self._named(sets.pooled(Z), ids)
 
     @all_or_nothing
     def _fit(self, X: MatrixLike, graph: GraphLike, *, want_output: bool) -> Any:
-        settings, words = self.settings(), self._seed_words()
-        self.structure_seed_ = words[0]
-        rows, sets, workspace, ids = self._read(X, graph, settings, fitting=True)
+        X, graph = features_and_graph(X, graph, fitting=True)
+        self.structural_, self.needs_graph_, self.structure_ = X is None, graph is not None, None
+        settings, words = self._settings(), self._seed_words()
+        rows, sets, workspace, ids, structural = self._read(X, graph, settings, fitting=True, seed=words[0])
         check_memory(settings, rows, sets, workspace, want_output=want_output)
         run = self._run(workspace, settings.layer.em, partial(stack_costs, settings, rows, sets, fitting=True))
         seeds = np.random.SeedSequence(words).spawn(len(settings.block_weights))
         with one_blas_thread(), workspace.working(self.n_jobs):
             streams = [workspace.stream(seed) for seed in seeds]
-            fitting = Pass(settings, rows, sets, run, streams=streams, want_last=want_output)
+            options: dict[str, Any] = {"structural": structural, "streams": streams, "want_last": want_output}
+            fitting = Pass(settings, rows, sets, run, **options)
             Z = _embedding(fitting, settings.asked_widths(rows.shape[1], sets)) if want_output else None
             for _ in () if want_output else fitting.stages():
                 pass  # every stage is learned, and run if the next one needs it
             self.stack_ = moved(fitting.stack, workspace.fetch)
-            self.multiset_, self._structure = choose_multiset(self.multiset), self.structure
+            self.multiset_ = choose_multiset(self.multiset)
             return self._named(sets.pooled(Z), ids) if want_output else None
 
     def _unchanged(self) -> Stack:
         """The fitted stack with the weights of today; raises if another parameter was changed after the fit."""
-        settings = self.settings()
+        settings = self._settings()
         check_unchanged(self.stack_, settings, STACK_PARAMETERS)
-        today = {"multiset": choose_multiset(self.multiset), "structure": self.structure}
-        check_same({"multiset": self.multiset_, "structure": self._structure}, today)
+        check_same({"multiset": self.multiset_}, {"multiset": choose_multiset(self.multiset)})
         return replace(self.stack_, block_weights=settings.block_weights)
+
+    def _settings(self) -> Stack:
+        """The settings for what the fit had, features and a graph or one of them."""
+        return self.settings(features=not self.structural_, graph=self.needs_graph_)
 
     def check(self) -> None:
         """Raise an `InputError` unless every parameter is valid."""
         self.settings()
 
-    def settings(self) -> Stack:
+    def settings(self, *, features: bool = True, graph: bool = True) -> Stack:
         """Return the parameters as the settings of a stack, validated.
+
+        Parameters
+        ----------
+        features : bool, default=True
+            Whether there is X.
+        graph : bool, default=True
+            Whether there is a graph.
 
         Returns
         -------
@@ -332,8 +356,7 @@ class FisherEmbedding(FisherTransformer):
             The settings, with nothing learned.
         """
         choose_device(self.device)
-        describe_structure(self.structure)  # an unknown kind is refused even if X is given
-        rule = choose_multiset(self.multiset)
+        rule, structure = choose_multiset(self.multiset), choose_structure(self.structure)
         n_layers = _validation.check_integer(self.n_layers, "n_layers", least=0, most=_validation.MOST_LAYERS)
         normalize = _validation.check_flag(self.normalize, "normalize")
         layer = make_layer(
@@ -349,42 +372,48 @@ class FisherEmbedding(FisherTransformer):
         walk = choose_walk(self.walk)
         if layer.family.support == "counts" or rule.lifts:
             walk = None
-        stack = Stack(layer, layer.kernel, walk, n_layers, normalize, block_weights=())
-        return replace(stack, block_weights=_validation.check_block_weights(self.block_weights, stack.names))
+        blocks, weights = (), {}
+        if structure is not None and graph and rule.keeps_nodes:
+            blocks = structure.blocks(layer.dim, features=features)
+            weights = structure.weights(features=features)
+        averaged = walk is not None and features
+        stack = Stack(layer, layer.kernel, walk, n_layers, normalize, blocks, averaged)
+        weights = _validation.check_block_weights(self.block_weights, stack.names, weights)
+        return replace(stack, block_weights=weights)
 
-    def _read(self, X: MatrixLike, graph: GraphLike, settings: Stack, *, fitting: bool) -> NodeInput:
-        """X and the graph, validated, in the workspace of the run."""
-        X, graph = features_and_graph(X, graph, fitting=fitting)
-        if fitting:
-            self.structural_, self.needs_graph_ = X is None, graph is not None
+    def _read(self, X: MatrixLike, graph: GraphLike, settings: Stack, *, fitting: bool, seed: int = 0) -> NodeInput:
+        """X, the graph and its structural columns, validated, in the workspace of the run."""
+        progress, n_jobs = progress_bar(self.verbose), _validation.check_n_jobs(self.n_jobs)
+        structure, features = choose_structure(self.structure), X is not None
+        if structure is None or (features and not settings.structure):
+            reader = StructureReader(None, 0, seed)
         else:
-            check_same_source(X, graph, structural=self.structural_, needs_graph=self.needs_graph_)
-        progress = progress_bar(self.verbose)
+            width = structure.n_columns(self.dim, features=features)
+            reader = StructureReader(structure, width, seed, self.structure_, n_jobs, progress)
         inputs = InputSettings(
             rule=choose_multiset(self.multiset),
             family=settings.layer.family,
             normalize=settings.normalize,
             device=choose_device(self.device),
-            n_jobs=_validation.check_n_jobs(self.n_jobs),
+            n_jobs=n_jobs,
             progress=progress,
             check_columns=partial(self._check_columns, fitting=fitting),
         )
-        structural = partial(
-            structure_of, structure=self.structure, dim=self.dim, seed=self.structure_seed_, progress=progress
-        )
-        return read_nodes(X, graph, inputs, structural)
+        read = read_nodes(X, graph, inputs, reader)
+        self.structure_ = reader.fitted
+        return read
 
     def _state(self) -> dict[str, Any]:
-        return {"stack": self.stack_}
+        return {"stack": self.stack_, "structure": self.structure_}
 
     def _restore(self, state: ModelState) -> None:
-        rule = choose_multiset(self.multiset)
-        self.multiset_, self._structure = rule, self.structure
-        self.stack_ = state.stack("stack", self.settings())
+        self.multiset_ = rule = choose_multiset(self.multiset)
+        self.stack_ = state.stack("stack", self._settings())
+        self.structure_ = state.structure("structure", choose_structure(self.structure))
         check_stack(self.stack_, rule.n_columns(self.n_features_in_), rule.slots)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return the names of the columns: psi0_0, …, walk_0, …, psi1_0, …, smooth_0, ….
+        """Return the names of the columns: psi0_0, …, psi1_0, …, walk_0, …, smooth_0, …, factors_0, …, local_0, ….
 
         Parameters
         ----------
@@ -396,10 +425,14 @@ class FisherEmbedding(FisherTransformer):
         ndarray of str
             One name per column.
         """
+        return np.array([f"{name}_{k}" for name, width in self.blocks_ for k in range(width)], dtype=object)
+
+    @property
+    def blocks_(self) -> list[tuple[str, int]]:
+        """Name and number of columns of every block of the output."""
         check_is_fitted(self)
         stack = self._unchanged()
-        stages = stack.kept(list(zip(stack.names, stack.widths, strict=True)))
-        return np.array([f"{name}_{k}" for name, width in stages for k in range(width)], dtype=object)
+        return stack.kept(list(zip(stack.names, stack.widths, strict=True)))
 
 
 def _embedding(stages: Pass, widths: list[int]) -> Any:

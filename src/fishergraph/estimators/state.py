@@ -10,11 +10,18 @@ from typing import Any, Self
 import numpy as np
 
 from fishergraph._errors import FileFormatError
-from fishergraph._validation import check_integer
+from fishergraph._validation import check_flag, check_integer
 from fishergraph._version import __version__
-from fishergraph.axes import Axes, Sharpening, Smooth
+from fishergraph.axes import Axes, ScaledMap, Sharpening
 from fishergraph.estimators.graph_input import NodeCode
-from fishergraph.estimators.model_checks import check_code, check_map, check_smooth, check_theta, check_walk
+from fishergraph.estimators.model_checks import (
+    check_axes,
+    check_code,
+    check_column_map,
+    check_map,
+    check_structure,
+    check_theta,
+)
 from fishergraph.estimators.model_file import (
     foreign,
     given_params,
@@ -26,10 +33,11 @@ from fishergraph.estimators.model_file import (
     write_file,
 )
 from fishergraph.family import FAMILIES, family_of
-from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, ProjectionMap, StandardMap
+from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, StandardMap
 from fishergraph.layer import Layer
-from fishergraph.stack import Stack
-from fishergraph.walk import WalkMap
+from fishergraph.stack import ColumnMap, Stack
+from fishergraph.structural import Structure, StructureMap
+from fishergraph.structural.factors import OPERATORS, Factors
 
 Arrays = dict[str, np.ndarray]
 
@@ -92,6 +100,11 @@ class ModelState:
             for t, entry in enumerate(entries)
         )
 
+    def structure(self, name: str, settings: Structure | None) -> StructureMap | None:
+        """What structural columns learned with these settings, or None."""
+        entry = self.parts.pop(name)
+        return None if entry is None else _unpack_structure(entry, name, self.arrays, settings)
+
     def code(self, name: str) -> NodeCode:
         """The fitted code of the nodes of graphs."""
         return _unpack_code(self.parts.pop(name), name, self.arrays)
@@ -114,9 +127,6 @@ def _pack_map(kernel_map: KernelMap, name: str, arrays: Arrays) -> dict[str, Any
         arrays[f"{name}.centre"] = np.ascontiguousarray(kernel_map.centre)
         arrays[f"{name}.scale"] = np.ascontiguousarray(kernel_map.scale)
         return {"kind": "standardize"}
-    if isinstance(kernel_map, ProjectionMap):
-        arrays[f"{name}.directions"] = np.ascontiguousarray(kernel_map.directions)
-        return {"kind": "projection"}
     return {"kind": "identity", "n_outputs": kernel_map.n_outputs}
 
 
@@ -128,9 +138,6 @@ def _unpack_map(entry: dict[str, Any], name: str, arrays: Arrays) -> KernelMap:
     elif entry["kind"] == "standardize":
         only(entry, ("kind",))
         kernel_map = StandardMap(arrays.pop(f"{name}.centre"), arrays.pop(f"{name}.scale"))
-    elif entry["kind"] == "projection":
-        only(entry, ("kind",))
-        kernel_map = ProjectionMap(arrays.pop(f"{name}.directions"))
     elif entry["kind"] == "identity":
         only(entry, ("kind", "n_outputs"))
         kernel_map = IdentityMap(check_integer(entry["n_outputs"], "n_outputs", least=1))
@@ -169,61 +176,87 @@ def _pack_layers(layers: tuple[Layer | None, ...], name: str, arrays: Arrays) ->
     return [None if layer is None else _pack_layer(layer, f"{name}.{t}", arrays) for t, layer in enumerate(layers)]
 
 
-def _pack_walk(walk: WalkMap, name: str, arrays: Arrays) -> dict[str, Any]:
-    arrays[f"{name}.mean"] = np.ascontiguousarray(walk.centre)
-    return {
-        "directions": _pack_map(walk.directions, name, arrays),
-        "map": _pack_map(walk.kernel_map, f"{name}.kernel", arrays),
-    }
+_AXES = ("column_weights", "directions", "spread")
 
 
-def _unpack_walk(entry: dict[str, Any], name: str, arrays: Arrays) -> WalkMap:
-    only(entry, ("directions", "map"))
-    directions, kernel_map = (
-        _unpack_map(entry[part], prefix, arrays) for part, prefix in (("directions", name), ("map", f"{name}.kernel"))
-    )
-    walk = WalkMap(directions, arrays.pop(f"{name}.mean"), kernel_map)
-    check_walk(walk, name)
-    return walk
-
-
-_SMOOTH = {"axes": ("column_weights", "directions"), "sharpening": ("centre", "rotation")}  # arrays of its parts
-
-
-def _pack_smooth(smooth: Smooth, name: str, arrays: Arrays) -> bool:
-    for part, fields in _SMOOTH.items():
-        for field in fields:
-            arrays[f"{name}.{field}"] = np.ascontiguousarray(getattr(getattr(smooth, part), field))
+def _pack_axes(axes: Axes, name: str, arrays: Arrays) -> bool:
+    arrays.update({f"{name}.{part}": np.ascontiguousarray(getattr(axes, part)) for part in _AXES})
     return True
 
 
-def _unpack_smooth(name: str, arrays: Arrays, *, unit: bool) -> Smooth:
-    axes, sharpening = ([arrays.pop(f"{name}.{field}") for field in fields] for fields in _SMOOTH.values())
-    smooth = Smooth(Axes(axes[0], axes[1], unit), Sharpening(sharpening[0], sharpening[1], unit))
-    check_smooth(smooth, name)
-    return smooth
+def _unpack_axes(name: str, arrays: Arrays, *, unit: bool) -> Axes:
+    axes = Axes(*(arrays.pop(f"{name}.{part}") for part in _AXES), unit=unit)
+    check_axes(axes, name)
+    return axes
+
+
+def _pack_column_map(column_map: ColumnMap, name: str, arrays: Arrays) -> dict[str, Any]:
+    arrays[f"{name}.centre"] = np.ascontiguousarray(column_map.centre)
+    if isinstance(column_map, Sharpening):
+        arrays[f"{name}.rotation"] = np.ascontiguousarray(column_map.rotation)
+        return {"unit": column_map.unit}
+    arrays[f"{name}.scale"] = np.ascontiguousarray(column_map.scale)
+    return {"unit": column_map.unit, "map": _pack_map(column_map.kernel_map, f"{name}.kernel", arrays)}
+
+
+def _unpack_column_map(entry: dict[str, Any], name: str, arrays: Arrays) -> ColumnMap:
+    unit, centre = check_flag(only(entry, ("unit", "map"))["unit"], "unit"), arrays.pop(f"{name}.centre")
+    column_map: ColumnMap
+    if "map" in entry:
+        scale, kernel_map = arrays.pop(f"{name}.scale"), _unpack_map(entry["map"], f"{name}.kernel", arrays)
+        column_map = ScaledMap(scale, centre, unit, kernel_map)
+    else:
+        column_map = Sharpening(centre, arrays.pop(f"{name}.rotation"), unit)
+    check_column_map(column_map, name)
+    return column_map
 
 
 def _pack_stack(stack: Stack, name: str, arrays: Arrays) -> dict[str, Any]:
     assert stack.input_map is not None
+    columns = zip(stack.column_names, stack.columns, strict=True)
     return {
         "input": _pack_map(stack.input_map, f"{name}.input", arrays),
-        "walk": None if stack.walk_map is None else _pack_walk(stack.walk_map, f"{name}.walk", arrays),
         "layers": [_pack_layer(layer, f"{name}.layer{t}", arrays) for t, layer in enumerate(stack.layers, 1)],
-        "smooth": stack.smooth is not None and _pack_smooth(stack.smooth, f"{name}.smooth", arrays),
+        "axes": stack.axes is not None and _pack_axes(stack.axes, f"{name}.axes", arrays),
+        "columns": {part: _pack_column_map(column_map, f"{name}.{part}", arrays) for part, column_map in columns},
     }
 
 
 def _unpack_stack(entry: dict[str, Any], name: str, arrays: Arrays, settings: Stack) -> Stack:
-    only(entry, ("input", "walk", "layers", "smooth"))
-    walk = None if entry["walk"] is None else _unpack_walk(entry["walk"], f"{name}.walk", arrays)
+    only(entry, ("input", "layers", "axes", "columns"))
     layers = tuple(
         _unpack_layer(layer, f"{name}.layer{t}", arrays, settings.layer_at(t))
         for t, layer in enumerate(entry["layers"], 1)
     )
+    axes = _unpack_axes(f"{name}.axes", arrays, unit=settings.normalize) if entry["axes"] is True else None
+    parts = only(entry["columns"], settings.column_names)
+    columns = tuple(_unpack_column_map(parts[part], f"{name}.{part}", arrays) for part in settings.column_names)
     input_map = _unpack_map(entry["input"], f"{name}.input", arrays)
-    smooth = _unpack_smooth(f"{name}.smooth", arrays, unit=settings.normalize) if entry["smooth"] is True else None
-    return replace(settings, input_map=input_map, walk_map=walk, layers=layers, smooth=smooth)
+    return replace(settings, input_map=input_map, layers=layers, axes=axes, columns=columns)
+
+
+# --- structure ---------------------------------------------------------------------------------------------
+
+
+def _pack_structure(structure: StructureMap, name: str, arrays: Arrays) -> dict[str, Any]:
+    arrays[f"{name}.keys"] = structure.keys
+    for kind, factors in zip(structure.structure.kinds, structure.factors, strict=True):
+        if factors is not None:
+            arrays |= {f"{name}.{kind}.{part}": np.ascontiguousarray(v) for part, v in factors._asdict().items()}
+    return {"width": structure.width, "seed": structure.seed}
+
+
+def _unpack_structure(entry: dict[str, Any], name: str, arrays: Arrays, settings: Structure | None) -> StructureMap:
+    only(entry, ("width", "seed"))
+    if settings is None:
+        raise KeyError("structure")
+    factors = tuple(
+        Factors(*(arrays.pop(f"{name}.{kind}.{part}") for part in Factors._fields)) if kind in OPERATORS else None
+        for kind in settings.kinds
+    )
+    structure = StructureMap(settings, entry["width"], entry["seed"], arrays.pop(f"{name}.keys"), factors)
+    check_structure(structure, name)
+    return structure
 
 
 # --- codes -------------------------------------------------------------------------------------------------
@@ -263,4 +296,10 @@ def _pack(record: Any, name: str, arrays: Arrays) -> Any:
     return _PACK[type(record)](record, name, arrays) if type(record) in _PACK else record
 
 
-_PACK: dict[type, Any] = {Stack: _pack_stack, Layer: _pack_layer, tuple: _pack_layers, NodeCode: _pack_code}
+_PACK: dict[type, Any] = {
+    Stack: _pack_stack,
+    Layer: _pack_layer,
+    tuple: _pack_layers,
+    NodeCode: _pack_code,
+    StructureMap: _pack_structure,
+}

@@ -41,6 +41,7 @@ class Rule(Component, ABC):
     undirected: bool = field(default=False, kw_only=True)
 
     lifts: ClassVar[bool] = False  # whether it makes `LiftedSets`
+    keeps_nodes: ClassVar[bool] = True  # whether the multisets belong to nodes, and not to tuples of them
     reads_edges: ClassVar[bool] = False  # whether an edge list on a device is enough to build it there
 
     @property

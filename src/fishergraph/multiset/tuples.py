@@ -194,6 +194,7 @@ class Tuples(Rule):
     max_tuples: int = 200_000
 
     lifts: ClassVar[bool] = True
+    keeps_nodes: ClassVar[bool] = False
 
     @property
     def slots(self) -> int:

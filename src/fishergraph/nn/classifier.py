@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -25,7 +24,7 @@ from fishergraph.device import Device, choose_device
 from fishergraph.em.settings import EM, choose_em
 from fishergraph.estimators.arguments import features_and_graph
 from fishergraph.estimators.base import FisherEstimator, all_or_nothing, check_same
-from fishergraph.estimators.inputs import InputSettings, check_same_source, read_host, structure_of
+from fishergraph.estimators.inputs import InputSettings, StructureReader, check_same_source, read_host
 from fishergraph.estimators.state import ModelState
 from fishergraph.family import Family, choose_family
 from fishergraph.multiset import Rule, choose_multiset
@@ -41,7 +40,7 @@ from fishergraph.nn.training import own_randomness, train
 from fishergraph.ops.tensor_edges import tensor_sets
 from fishergraph.ops.torch_device import find_device, to_numpy
 from fishergraph.ops.torch_threads import bounded
-from fishergraph.structural import describe_structure
+from fishergraph.structural import Structure, choose_structure
 
 _IN_ORDER = "y.reindex(X.index), or y.reindex(as_graph(graph).ids) if X is not a DataFrame"
 # The arguments of the network that come from a parameter of another name.
@@ -74,7 +73,7 @@ class FisherClassifier(ClassifierMixin, FisherEstimator):
         The manifold, as in `FisherConv`. The first layer of a `MultinomialMixture` reads the counts in X.
     em : EM, optional
         E-step, iterations, prior, and how the first anchors are learned. None is ``EM()``.
-    structure : {"projection", "degree", "spectral", "factors", "local"}, default="projection"
+    structure : str, Structure or None, default="auto"
         The features of a graph without any (``X=None``).
     normalize : bool, default=True
         Divide the rows of X, and the points of every layer, by their lengths.
@@ -125,7 +124,7 @@ class FisherClassifier(ClassifierMixin, FisherEstimator):
     """
 
     n_features_in_: int
-    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_", "structure_seed_", "structural_", "needs_graph_")
+    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_", "structural_", "needs_graph_")
     _chosen: ClassVar[dict[str, Any]] = {
         "multiset": choose_multiset,
         "family": choose_family,
@@ -144,7 +143,7 @@ class FisherClassifier(ClassifierMixin, FisherEstimator):
         multiset: str | Rule = "neighbourhood",
         family: str | Family = "gaussian-mixture",
         em: EM | None = None,
-        structure: str = "projection",
+        structure: str | Structure | None = "auto",
         normalize: bool = True,
         network: Network | None = None,
         training: Training | None = None,
@@ -203,8 +202,9 @@ class FisherClassifier(ClassifierMixin, FisherEstimator):
         """
         self.check()
         words = check_random_state(_validation.check_random_seed(self.random_state)).randint(0, 2**31 - 1, size=3)
-        self.structure_seed_, seed, split_seed = (int(word) for word in words)
-        x, sets, ids = self._read(X, graph, fitting=True)
+        structure_seed, seed, split_seed = (int(word) for word in words)
+        self.structure_ = None
+        x, sets, ids = self._read(X, graph, fitting=True, seed=structure_seed)
         check_row_order(y, ids, _IN_ORDER)
         network, training, n_nodes = choose_network(self.network), choose_training(self.training), n_outputs(sets)
         self.classes_, codes = read_labels(y, n_nodes)
@@ -300,7 +300,7 @@ class FisherClassifier(ClassifierMixin, FisherEstimator):
             raise InputError(text, parameter="X")
         return logits, ids
 
-    def _read(self, X: Any, graph: Any, *, fitting: bool) -> tuple[Tensor, Any, Any]:
+    def _read(self, X: Any, graph: Any, *, fitting: bool, seed: int = 0) -> tuple[Tensor, Any, Any]:
         """X and its multisets as tensors in host memory, and the ids of the rows."""
         X, graph = features_and_graph(X, graph, fitting=fitting)
         if fitting:
@@ -317,10 +317,10 @@ class FisherClassifier(ClassifierMixin, FisherEstimator):
             progress=progress,
             check_columns=lambda X: validate_data(self, X, reset=fitting, skip_check_array=True),
         )
-        structural = partial(
-            structure_of, structure=self.structure, dim=self.dim, seed=self.structure_seed_, progress=progress
-        )
-        X, sets, ids = read_host(X, graph, settings, structural)
+        structure = choose_structure(self.structure) if X is None else None
+        reader = StructureReader(structure, self.dim, seed, self.structure_, settings.n_jobs, progress)
+        X, sets, ids, _ = read_host(X, graph, settings, reader)
+        self.structure_ = reader.fitted
         if sp.issparse(X) and choose_training(self.training).batch_size is not None:
             _arrays.check_dense(X)
             X = X.toarray()  # batches are cut from dense rows
@@ -352,7 +352,7 @@ class FisherClassifier(ClassifierMixin, FisherEstimator):
         training.check()
         choose_family(self.family)
         choose_em(self.em)
-        describe_structure(self.structure)
+        choose_structure(self.structure)
         _validation.check_integer(self.n_layers, "n_layers", least=0, most=_validation.MOST_LAYERS)
         _validation.check_integer(self.n_anchors, "n_anchors", least=1, most=_validation.MOST_COLUMNS)
         _validation.check_integer(self.dim, "dim", least=1, most=_validation.MOST_COLUMNS)
@@ -375,7 +375,7 @@ class FisherClassifier(ClassifierMixin, FisherEstimator):
     def _state(self) -> dict[str, Any]:
         self._check_unchanged()
         classes = {"classes": self.classes_.tolist(), "classes_dtype": self.classes_.dtype.str}
-        return {**classes, "history": vars(self.history_)}
+        return {**classes, "structure": self.structure_, "history": vars(self.history_)}
 
     def _weights(self) -> dict[str, np.ndarray]:
         return {name: to_numpy(tensor) for name, tensor in self.net_.state_dict().items()}
@@ -383,6 +383,7 @@ class FisherClassifier(ClassifierMixin, FisherEstimator):
     def _restore(self, state: ModelState) -> None:
         self.check()
         self.classes_ = read_classes(state.parts.pop("classes"), state.parts.pop("classes_dtype"))
+        self.structure_ = state.structure("structure", choose_structure(self.structure))
         n_columns = choose_multiset(self.multiset).n_columns(self.n_features_in_)
         self.net_ = read_network(self._config(n_columns, len(self.classes_)), state.arrays)
         self.history_ = read_history(state.parts.pop("history"))

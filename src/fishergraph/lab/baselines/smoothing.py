@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from fishergraph._progress import progress_bar
 from fishergraph._validation import check_flag, check_integer, check_number
 from fishergraph.lab.baselines.base import Baseline, Probed, Task
-from fishergraph.structural import power_or_zero
+from fishergraph.structural.columns import power_or_zero
 
 MOST_STEPS = 10_000  # of a smoothing of the whole graph
 

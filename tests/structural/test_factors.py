@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from fishergraph.graph import as_graph
 from fishergraph.structural import structural_features
-from fishergraph.structural_factors import factor_columns
+from fishergraph.structural.factors import OPERATORS, learn_factors, product
 
 
 def netmf_matrix(graph) -> np.ndarray:
@@ -35,12 +35,38 @@ def test_factors_against_dense_netmf(weighted):
     assert np.linalg.norm(F @ F.T - expected) < 0.02 * np.linalg.norm(expected)
 
 
-def test_factors_have_the_same_bits_at_any_number_of_threads():
+@pytest.mark.parametrize("kind", OPERATORS)
+def test_the_same_bits_at_any_number_of_threads(kind):
     A = as_graph(nx.gnm_random_graph(1500, 4000, seed=2)).adjacency
-    np.testing.assert_array_equal(factor_columns(A, 16, 0, n_jobs=1), factor_columns(A, 16, 0, n_jobs=2))
+    (one, first), (two, second) = (learn_factors(OPERATORS[kind], A, 16, 0, n_jobs) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(one.basis, two.basis)
 
 
-@pytest.mark.parametrize("kind", ["factors", "local"])
+@pytest.mark.parametrize("kind", OPERATORS)
+@pytest.mark.parametrize("n", [2, 30, 700])
+def test_the_basis_gives_the_columns_again_and_its_values_make_it_the_columns(kind, n):
+    A = as_graph(nx.gnm_random_graph(n, 3 * n, seed=4)).adjacency
+    factors, columns = learn_factors(OPERATORS[kind], A, 8, 0)
+    assert factors.basis.shape == columns.shape == (n, 8)
+    again = product(OPERATORS[kind].matrix(A, None), factors.basis, None)
+    np.testing.assert_array_equal(again.astype(np.float32), columns)
+    again = factors.basis * factors.values
+    assert np.linalg.norm(again - columns) < 0.25 * np.linalg.norm(columns)  # two power iterations, a flat spectrum
+
+
+def test_large_graphs_get_fewer_columns_and_entries(monkeypatch):
+    from fishergraph.structural import factors as module
+
+    A = as_graph(nx.gnm_random_graph(1000, 8000, seed=5)).adjacency
+    full = module.log_walks(A).nnz
+    monkeypatch.setattr(module, "_MOST_NUMBERS", 20 * 1000)
+    monkeypatch.setattr(module, "_MOST_ENTRIES", 20 * 1000)
+    assert learn_factors(OPERATORS["factors"], A, 64, 0)[1].shape == (1000, 20)
+    assert module.log_walks(A).nnz < 2 * 20 * 1000 < full
+
+
+@pytest.mark.parametrize("kind", ["factors", "spectral", "local"])
 def test_a_graph_without_edges_gives_zeros(kind):
     assert not structural_features(sp.csr_array((4, 4)), kind, 5).any()
 
@@ -57,3 +83,7 @@ def test_local_columns_against_networkx():
     np.testing.assert_allclose(X[:, 4], [clustering[v] for v in nodes], rtol=1e-5)
     np.testing.assert_allclose(X[:, 5], np.log1p([80 * ranks[v] for v in nodes]), rtol=1e-3)
     np.testing.assert_allclose(X[:, 6], np.log1p([cores[v] for v in nodes]) / np.log(11), rtol=1e-5)
+    P = nx.to_numpy_array(plain, nodelist=nodes) / np.maximum(degrees, 1)[:, None]
+    np.testing.assert_allclose(X[:, 7:14], P @ X[:, :7], atol=1e-6)
+    np.testing.assert_allclose(X[:, 14:21], P @ P @ X[:, :7], atol=1e-6)
+    assert (X[:, 21] == 1).all()

@@ -1,0 +1,207 @@
+"""Columns that tell nodes apart: factors of an operator of the graph, kept so that they survive changes of it.
+
+    columns = operator(graph) · basis
+
+"factors" are those of NetMF (Qiu et al. 2018) without its n × n matrix: the rows of the mean of the first twenty powers
+of the random walk are pushed and cut to their largest entries, and a randomised method factors their logarithm.
+"spectral" are leading eigenvectors of the normalised adjacency. The basis has a row for every node of the fit. On a
+changed graph the operator is computed anew and multiplied by the same basis, so that a node keeps its place, and a new
+node gets one from the known nodes that its walks reach.
+"""
+# SciPy declares no shapes.
+# pyright: reportOptionalSubscript=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from fishergraph._compile import readonly
+from fishergraph._parallel import map_blocks, row_blocks
+from fishergraph._validation import check_host_memory
+from fishergraph.diffusion import diffuse
+
+WINDOW = 20  # steps of the walk (benchmarks/bench_structure.py compares it with the ten of NetMF)
+MOST_MEMBERS, LEAST_MEMBERS = 256, 16  # entries of a row that are kept
+_MOST_ENTRIES = 2**24  # of all rows together: large graphs keep fewer entries of a row
+_MOST_NUMBERS = 2**27  # of the columns of all nodes: large graphs get fewer columns
+_LEAST_COLUMNS = 16
+_TOLERANCE = 1e-5  # mass that a node may keep to itself, per neighbour, in a graph of up to so many nodes
+_FINE_NODES = 3000  # the tolerance grows with the nodes beyond, up to 100 times
+_EXTRA = 32  # columns of the range finder beyond those that are returned
+_N_ITER = 2  # power iterations of the range finder
+_ROWS = 4096  # of a block of a product
+_DENSE_NODES = 512  # up to here the full eigendecomposition is quick, and exact for repeated eigenvalues
+_LEAST_VALUE = 1e-3  # an eigenvalue nearer to zero than this gives no column: others could not be told from it
+
+
+class Factors(NamedTuple):
+    """A basis (node, column), and the values (column,) that make it the columns of the graph it was learned from."""
+
+    basis: np.ndarray
+    values: np.ndarray
+
+
+class Operator(NamedTuple):
+    """An operator of a graph, (adjacency, n_jobs) → matrix, and how it is factored, (matrix, k, seed, n_jobs)."""
+
+    matrix: Callable[[Any, int | None], sp.csr_array]
+    factor: Callable[[sp.csr_array, int, int, int | None], Factors]
+
+
+def learn_factors(
+    operator: Operator, A: Any, width: int, seed: int, n_jobs: int | None = None
+) -> tuple[Factors, np.ndarray]:
+    """Factors of an operator, and the columns of the graph itself, (node, column); zeros beyond the rank."""
+    n_nodes = A.shape[0]
+    width = min(width, max(_MOST_NUMBERS // max(n_nodes, 1), _LEAST_COLUMNS))
+    check_host_memory(24 * n_nodes * width, f"{n_nodes} nodes need", "for structural columns", "lower n_factors")
+    M = operator.matrix(A, n_jobs)
+    factors = _padded(operator.factor(M, min(width, n_nodes), seed, n_jobs), width)
+    return factors, product(M, factors.basis, n_jobs).astype(np.float32, copy=False)
+
+
+def _padded(factors: Factors, width: int) -> Factors:
+    """The factors with columns of zeros up to a width, float32."""
+    missing = width - len(factors.values)
+    basis = np.pad(factors.basis, ((0, 0), (0, missing))).astype(np.float32)
+    return Factors(basis, np.pad(factors.values, (0, missing)).astype(np.float32))
+
+
+def product(M: sp.csr_array, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
+    """M X by row blocks on threads; the bits do not depend on their number."""
+    out = np.empty((M.shape[0], X.shape[1]), np.result_type(M.dtype, X.dtype))
+
+    def fill(rows: slice) -> None:
+        ends = M.indptr[rows.start : rows.stop + 1]
+        part = slice(ends[0], ends[-1])
+        block = sp.csr_array((M.data[part], M.indices[part], ends - ends[0]), shape=(len(ends) - 1, M.shape[1]))
+        out[rows] = block @ X
+
+    map_blocks(fill, row_blocks(M.shape[0], _ROWS), n_jobs=n_jobs)
+    return out
+
+
+def symmetric(A: Any) -> sp.csr_array:
+    """A + Aᵀ in float64: the edges of a directed graph count both ways."""
+    A = sp.csr_array(A, dtype=np.float64)
+    return sp.csr_array(A + A.T)
+
+
+# --- log-walks ------------------------------------------------------------------------------------------
+
+
+def log_walks(A: Any, n_jobs: int | None = None) -> sp.csr_array:
+    """log max(1, vol · (mean of P^1 … P^20)_vu / d_u), cut and symmetric, float32; zeros for nodes without edges."""
+    both_ways = symmetric(A)
+    degrees = np.asarray(both_ways.sum(axis=1))
+    linked = np.flatnonzero(degrees > 0)
+    if len(linked) == 0:
+        return sp.csr_array(both_ways.shape, dtype=np.float32)
+    if len(linked) < len(degrees):
+        both_ways, degrees = sp.csr_array(both_ways[linked][:, linked]), degrees[linked]
+    M = _pushed(both_ways, degrees, n_jobs)
+    if len(linked) == A.shape[0]:
+        return M
+    M = M.tocoo()
+    return sp.csr_array((M.data, (linked[M.row], linked[M.col])), shape=A.shape)
+
+
+def _pushed(A: sp.csr_array, degrees: np.ndarray, n_jobs: int | None) -> sp.csr_array:
+    """The matrix of `log_walks` of a graph in which every node has an edge."""
+    n_nodes = A.shape[0]
+    series = np.append(1e-9, np.full(WINDOW, 1 / WINDOW))  # the push needs a positive first term
+    arrays = (readonly(A.indptr.astype(np.int64)), readonly(A.indices), readonly(A.data))
+    tolerance = _TOLERANCE * min(max(n_nodes / _FINE_NODES, 1.0), 100.0)
+    members = min(max(_MOST_ENTRIES // n_nodes, LEAST_MEMBERS), MOST_MEMBERS)
+    # The scales make the push rank the entries of a row by (P^k)_vu / d_u.
+    indptr, indices, weights = diffuse(
+        arrays, np.ones(n_nodes), 1 / degrees, series, members, tolerance, np.float64, n_jobs
+    )
+    rows = np.repeat(np.arange(n_nodes), np.diff(indptr))
+    values = np.log(np.maximum(1.0, weights * degrees.sum() / degrees[rows]))
+    M = sp.csr_array((values.astype(np.float32), indices, indptr), shape=A.shape)
+    M.sort_indices()
+    M.eliminate_zeros()
+    return sp.csr_array(M.maximum(M.T))
+
+
+def _log_factors(M: sp.csr_array, k: int, seed: int, n_jobs: int | None) -> Factors:
+    """W S^-½ of M ≈ U S Wᵀ, so that M times it is U S^½, the factors of NetMF."""
+    n_nodes = M.shape[0]
+    Q = np.random.default_rng(seed).standard_normal((n_nodes, min(k + _EXTRA, n_nodes)), dtype=np.float32)
+    for _ in range(_N_ITER + 1):
+        Q = np.linalg.qr(product(M, Q, n_jobs))[0]
+    B = product(M, Q, n_jobs)  # (node, direction): M is symmetric, so this is (Qᵀ M)ᵀ
+    squares, turn = np.linalg.eigh(B.T.astype(np.float64) @ B)
+    squares, turn = squares[::-1][:k], turn[:, ::-1][:, :k]
+    kept = squares > 16 * np.finfo(np.float32).eps * max(squares[0], 0.0)
+    values = np.sqrt(squares[kept])
+    W = (B @ (turn[:, kept] / values).astype(np.float32)).astype(np.float32)
+    left = Q @ turn[:, kept].astype(np.float32)
+    signs = np.where(np.einsum("ij,ij->j", left, W) < 0, -1, 1)  # of the eigenvalues: U = W signs
+    return Factors(W * (_first_signs(left) / np.sqrt(values)), values * signs)
+
+
+def _first_signs(vectors: np.ndarray) -> np.ndarray:
+    """The sign of the first entry of at least half the largest size of every column."""
+    size = np.abs(vectors)
+    first = (size >= size.max(axis=0, initial=0) / 2).argmax(axis=0)
+    return np.where(vectors[first, np.arange(vectors.shape[1])] < 0, -1, 1)
+
+
+# --- leading eigenvectors -------------------------------------------------------------------------------
+
+
+def _normalised(A: Any, n_jobs: int | None = None) -> sp.csr_array:
+    """D^-½ (A + Aᵀ) D^-½ in float64; zeros for nodes without edges."""
+    both_ways = symmetric(A)
+    degrees = np.asarray(both_ways.sum(axis=1))
+    root = sp.diags_array(np.power(degrees, -0.5, out=np.zeros_like(degrees), where=degrees > 0))
+    return sp.csr_array(root @ both_ways @ root)
+
+
+def _eigen_factors(S: sp.csr_array, k: int, seed: int, n_jobs: int | None) -> Factors:
+    """√(n/k) times the k leading eigenvectors, each divided by its eigenvalue; rows have mean square length 1."""
+    n_nodes = S.shape[0]
+    if n_nodes <= max(_DENSE_NODES, k + 1):
+        check_host_memory(24 * n_nodes**2, f"{n_nodes} nodes need", "for all eigenvectors", "lower n_factors")
+        values, vectors = np.linalg.eigh(S.toarray())
+        values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
+    else:
+        values, vectors = _leading_vectors(S, k, seed, n_jobs)
+    safe = np.where(np.abs(values) > _LEAST_VALUE, values, np.inf)
+    return Factors(vectors * (_first_signs(vectors) * np.sqrt(n_nodes / k) / safe), values)
+
+
+def _leading_vectors(
+    S: sp.csr_array, k: int, seed: int, n_jobs: int | None, n_iter: int = 60, degree: int = 8
+) -> tuple[np.ndarray, np.ndarray]:
+    """The k leading eigenvalues (k,) and eigenvectors (node, k) of a symmetric S with spectrum in [−1, 1], largest first.
+
+    Subspace iteration, each round with a Chebyshev polynomial that is small below the eigenvalues that are sought.
+    It ends after `n_iter` rounds, or if no leading eigenvalue moves by more than 1e-9.
+    """
+    n = S.shape[0]
+    width = min(k + _EXTRA, n)
+    Q = np.linalg.qr(np.random.default_rng(seed).standard_normal((n, width)))[0]
+    edge, before = 0.0, np.full(k, np.inf)
+    for _ in range(n_iter):
+        middle, half = (edge - 1.0) / 2, (edge + 1.0) / 2  # [−1, edge] is damped
+        last, Y = Q, (product(S, Q, n_jobs) - middle * Q) / half
+        for _ in range(degree - 1):
+            last, Y = Y, (product(S, Y, n_jobs) - middle * Y) * (2 / half) - last
+        Q = np.linalg.qr(Y)[0]
+        values, turn = np.linalg.eigh(Q.T @ product(S, Q, n_jobs))
+        values, Q = values[::-1], Q @ turn[:, ::-1]
+        moved, before = np.abs(values[:k] - before).max(), values[:k]
+        if moved < 1e-9:
+            break
+        edge = float(np.clip(values[-1], -0.9, 0.999))
+    return before, Q[:, :k]
+
+
+OPERATORS = {"factors": Operator(log_walks, _log_factors), "spectral": Operator(_normalised, _eigen_factors)}
