@@ -180,7 +180,7 @@ def _eigen_factors(S: sp.csr_array, k: int, seed: int, n_jobs: int | None) -> Fa
 def _leading_vectors(
     S: sp.csr_array, k: int, seed: int, n_jobs: int | None, n_iter: int = 60, degree: int = 8
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k leading eigenvalues (k,) and eigenvectors (node, k) of a symmetric S with spectrum in [−1, 1], largest first.
+    """The k leading eigenvalues and eigenvectors (node, k) of a symmetric S with spectrum in [−1, 1], largest first.
 
     Subspace iteration, each round with a Chebyshev polynomial that is small below the eigenvalues that are sought.
     It ends after `n_iter` rounds, or if no leading eigenvalue moves by more than 1e-9.

@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
 SMALL = {
+    "netmf": {"dim": 8, "window": 3},
     "node2vec": {"dim": 8, "walk_length": 10, "n_walks": 4, "window": 3, "epochs": 5},
     "fie": {"n_layers": 1, "n_anchors": 2, "dim": 16},
     "fie-reference": {"n_layers": 1, "n_anchors": 2, "dim": 16},

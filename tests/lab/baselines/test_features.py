@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import reference_baselines as reference
 from fishergraph.lab.baselines import baseline
 from fishergraph.lab.baselines.base import Task
+from fishergraph.lab.baselines.netmf import NetMF, netmf_matrix
 from fishergraph.lab.baselines.node2vec import _Walks
 from fishergraph.lab.baselines.smoothing import S2GC, SGC, SIGN, WWL, scaled_rows, smoother
 
@@ -89,6 +90,25 @@ def test_label_propagation_ends_at_the_harmonic_function():
     model = baseline("label-propagation", tol=0.0, max_iter=5000).fit(None, y, graph=A, train=train, val=val)
     np.testing.assert_allclose(model.predict_proba(), reference.harmonic(A.toarray(), y, train), atol=1e-9)
     np.testing.assert_allclose(model.predict_proba([11])[0], [2 / 3, 1 / 3])  # nothing reaches the node alone
+
+
+# --- NetMF ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("window", "negative"), [(1, 1.0), (4, 2.0)])
+def test_netmf(window, negative):
+    dense = A.toarray()
+    degrees = dense.sum(axis=1)
+    P = np.divide(dense, degrees[:, None], out=np.zeros_like(dense), where=degrees[:, None] > 0)
+    walks = sum(np.linalg.matrix_power(P, r) for r in range(1, window + 1))
+    inverse = np.divide(1, degrees, out=np.zeros_like(degrees), where=degrees > 0)
+    expected = np.log(np.maximum(1, degrees.sum() / (negative * window) * walks * inverse))
+    M = netmf_matrix(A, window, negative)
+    np.testing.assert_allclose(M, expected, atol=1e-5)
+    Z = features(NetMF(3, window=window, n_negative=negative))
+    U, S, _ = np.linalg.svd(expected)
+    np.testing.assert_allclose(np.abs(Z), np.abs(U[:, :3] * np.sqrt(S[:3])), atol=1e-3)
+    assert not M[-1].any()  # a node without edges
 
 
 # --- node2vec ---------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ The names of the table `BASELINES`, each with the settings of its paper:
     wwl, sgc, s2gc, sign        features without training, then a probe                   smoothing
     label-propagation           labels along edges, no features                           smoothing
     node2vec                    features from random walks, then a probe                  node2vec
+    netmf                       factors of the log-walk matrix, then a probe              netmf
     fie, fie-reference          FisherEmbedding by the paper's equations, or by the
                                 rule of its authors' code, then a probe                   fisher
     mlp                         no graph                                                  networks
@@ -53,6 +54,7 @@ _ATTENTION = {"hidden": 64, "heads": 8, "dropout": 0.6, "lr": 0.005}
 BASELINES: dict[str, Recipe] = {
     "wwl": Recipe("smoothing", "WWL"),
     "node2vec": Recipe("node2vec", "Node2Vec"),
+    "netmf": Recipe("netmf", "NetMF"),
     "sgc": Recipe("smoothing", "SGC"),
     "s2gc": Recipe("smoothing", "S2GC"),
     "sign": Recipe("smoothing", "SIGN"),
