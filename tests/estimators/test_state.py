@@ -547,7 +547,11 @@ def test_parameters_that_no_family_has(tmp_path, family, change, word):
         ("params.family", "diagonal-mixture", "DiagonalMixture"),
         ("params.multiset", "paths", "unknown"),
         ("params.structure", "local", "unknown"),
-        ("params.structure", {"kind": "Structure", "columns": ["factors", "local"], "n_factors": 5}, "columns must be 5"),
+        (
+            "params.structure",
+            {"kind": "Structure", "columns": ["factors", "local"], "n_factors": 5},
+            "columns must be 5",
+        ),
         ("params.structure", {"kind": "Structure", "columns": "walks"}, "columns"),
         ("params.block_weights", {"kind": "mapping", "psi9": 1}, "psi9"),
         ("params.block_weights", {"kind": "mapping", "psi1": {"kind": "Hops"}}, "weight"),
