@@ -18,8 +18,8 @@ def _made(kind: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
 
 
 def node_model(*args: Any, **params: Any) -> FisherEmbedding:
-    """A node embedding."""
-    return _made(FisherEmbedding, args, params)
+    """A node embedding, of the features alone unless a structure is named."""
+    return _made(FisherEmbedding, args, {"structure": None, **params})
 
 
 def set_model(*args: Any, **params: Any) -> FisherSetEmbedding:

@@ -23,6 +23,7 @@ from fishergraph._typing import Array, Rng, Rows
 from fishergraph.em.learn import mean_anchor
 from fishergraph.em.unit import NOISE, unit_rows
 from fishergraph.kernel_map import IdentityMap, KernelMap, fit_standard, random_signs
+from fishergraph.structural.factors import first_signs
 
 _EXTRA = 64  # directions beyond those asked for, which make the last of them accurate
 _POWER_STEPS = 3
@@ -185,9 +186,11 @@ def principal_axes(rows: Any, n_axes: int, rng: Rng) -> tuple[Any, Any]:
     squares, vectors = xp.flip(squares[kept])[:n_axes], xp.flip(vectors[:, kept], axis=1)[:, :n_axes]
     values = xp.sqrt(xp.where(squares > 0, squares, xp.zeros_like(squares)))
     if n_features <= n_rows:
-        return values, _contiguous((basis @ xp.astype(vectors, basis.dtype)).T)
-    safe = xp.where(values > 0, values, xp.ones_like(values))
-    return values, _contiguous((image @ xp.astype(vectors / safe, basis.dtype)).T)
+        axes = basis @ xp.astype(vectors, basis.dtype)
+    else:
+        safe = xp.where(values > 0, values, xp.ones_like(values))
+        axes = image @ xp.astype(vectors / safe, basis.dtype)
+    return values, _contiguous((axes * first_signs(axes)).T)
 
 
 def fit_scaled(sample: Any, scale: Any, *, unit: bool) -> ScaledMap:
@@ -217,7 +220,7 @@ def fit_sharpening(means: Any, most_outputs: int, power: float, *, unit: bool) -
         scales = xp.ones_like(variances)
     else:
         scales = xp.where(variances > _FLAT * largest, variances, xp.full_like(variances, _FLAT * largest)) / largest
-    leading = (vectors * scales ** (power / 2))[:, :most_outputs]
+    leading = (vectors * (first_signs(vectors) * scales ** (power / 2)))[:, :most_outputs]
     return Sharpening(centre, _contiguous(xp.asarray(leading, dtype=means.dtype, device=device_of(means))), unit)
 
 

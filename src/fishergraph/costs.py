@@ -58,8 +58,10 @@ def stack_costs(stack: Stack, X: Rows, sets: Sets, *, fitting: bool) -> dict[str
     for kind, width in stack.structure:
         if not tells_nodes_apart(kind):
             costs |= _mapping(stack.mapping_layer(kind), n_rows, width, kind, fitting=fitting)
-        elif stack.walk is not None:
-            costs |= {f"averaging {kind}": _averaging(stack.walk, width, sets), kind: float(n_rows * width * width)}
+            continue
+        if stack.walk is not None:
+            costs[f"averaging {kind}"] = _averaging(stack.walk, width, sets)
+        costs[kind] = float(n_rows * width * width)
     return costs
 
 
@@ -122,7 +124,7 @@ def check_memory(stack: Stack, X: Rows, sets: Sets, workspace: Workspace, *, wan
     """
     widths, itemsize = stack.asked_widths(X.shape[1], sets), X.dtype.itemsize
     if sets.lifted:
-        check_largest(sets, sets.slots * max(widths[:-1], default=0), itemsize)
+        check_largest(sets, sets.slots * max(widths[: stack.n_layers], default=0), itemsize)
     free = workspace.free_bytes()
     if free is not None:
         _check_device(stack, X, sets, workspace, widths, free, want_output=want_output, more=more)
@@ -167,7 +169,7 @@ def needed_bytes(stack: Stack, X: Rows, sets: Sets, workspace: Workspace, all_wi
     """The bytes of the working arrays, and of the output.
 
     Working arrays are the points of two layers, their responsibilities and statistics, the sample of k-means with a
-    copy, and blocks.
+    copy, structural columns, and blocks.
     """
     n_rows, layer = sets.n_sets, stack.layer
     size, short = X.dtype.itemsize, workspace.storage(X.dtype).itemsize
@@ -176,9 +178,10 @@ def needed_bytes(stack: Stack, X: Rows, sets: Sets, workspace: Workspace, all_wi
     points = X.shape[0] * (max(pairs) * short + 2 * layer.n_anchors * size)
     if stack.walk is not None:  # averaged columns, with three tiles of them
         axes = stack.walk.axes(X.shape[1]) if stack.averages_features else 0
-        columns = max([axes, *(2 * width for _, width in stack.structure)])  # structural ones are copied
+        columns = max([axes, *(width for _, width in stack.structure)])
         points = max(points, X.shape[0] * (columns + 3 * TILE + 4) * size)
         points += 2 * axes * X.shape[1] * size  # the axes, and what they are made of
+    points += X.shape[0] * sum(width for _, width in stack.structure) * size
     if not sets.lifted:
         points += max(held_statistics(layer.family, X.shape[0], width) for width in widths) * size
     phi = layer.phi_width(layer.n_anchors, sets.slots * max(widths))

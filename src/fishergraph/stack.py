@@ -13,10 +13,12 @@ from typing import Any, TypeVar
 
 from array_api_compat import array_namespace
 
+from fishergraph._errors import FewPointsWarning
 from fishergraph._parallel import block_rows, map_blocks, row_blocks
 from fishergraph._progress import costing
 from fishergraph._repr import short_repr
 from fishergraph._typing import Array, Rng, Rows, Sets, Write
+from fishergraph._warn import each_warning_once
 from fishergraph.axes import Axes, ScaledMap, Sharpening, fit_axes, fit_scaled, fit_sharpening
 from fishergraph.em.settings import EM
 from fishergraph.em.unit import NOISE, unit_rows
@@ -117,7 +119,7 @@ class Stack:
         for kind, width in self.structure:
             layer = self.mapping_layer(kind)
             mapped = layer.kernel.width(min(dim, layer.dim), width)
-            widths.append(min(dim, width) if tells_nodes_apart(kind) else mapped)
+            widths.append(min(self.layer.dim, width) if tells_nodes_apart(kind) else mapped)
         return widths
 
     def mapping_layer(self, name: str) -> Layer:
@@ -313,7 +315,8 @@ class Pass:
         """Structural columns: those that tell nodes apart averaged and sharpened, others through a kernel map."""
         columns = self.structural[kind]
         if not tells_nodes_apart(kind):
-            return self._mapped_stage(kind, lambda rows: columns[rows], None, unit=True)
+            with each_warning_once(silence=(FewPointsWarning,)):  # nobody asked for a number of landmarks
+                return self._mapped_stage(kind, lambda rows: columns[rows], None, unit=True)
         if self.stack.walk is not None:
             own = array_namespace(columns).asarray(columns, copy=True)  # averages are written over what is averaged
             columns = self._averaged(own, f"averaging {kind}").sums

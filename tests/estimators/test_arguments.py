@@ -22,7 +22,7 @@ from fishergraph import (
     load_graph,
     structural_features,
 )
-from models import graph_model, node_model
+from models import graph_model
 
 NAMES = [f"p{v:02d}" for v in range(34)]
 CLUB = nx.relabel_nodes(nx.karate_club_graph(), dict(enumerate(NAMES)))
@@ -33,7 +33,8 @@ NOTHING_SAID = pytest.mark.filterwarnings("error")
 
 
 def small(**changes) -> FisherEmbedding:
-    return node_model(**{"n_layers": 1, "n_anchors": 2, "dim": 6, "random_state": 0, **changes})
+    """The default with everything small."""
+    return FisherEmbedding(n_layers=1, n_anchors=2, dim=6, random_state=0, **changes)
 
 
 def framed() -> FisherEmbedding:
@@ -139,7 +140,8 @@ def test_a_graph_alone():
     ):
         np.testing.assert_array_equal(Z, expected)
     np.testing.assert_array_equal(small().fit_transform(ring), small().fit_transform(None, graph=ring))
-    assert small().fit_transform(X=FRAME, graph=CLUB).shape == (34, 23)
+    # ψ_0, ψ_1 and the walk have six columns, the smoothed axes five, the factors four, and the local columns six.
+    assert small().fit_transform(X=FRAME, graph=CLUB).shape == (34, 33)
 
 
 def test_records_with_features_and_a_graph():
@@ -155,8 +157,9 @@ def test_data_of_pytorch_geometric():
     edges = torch.tensor(np.array(nx.karate_club_graph().edges).T)
     x = torch.tensor(FRAME.to_numpy())
     data = pyg.data.Data(x=x, edge_index=edges)
-    expected = small().fit_transform(x, graph=data)
-    torch.testing.assert_close(expected, small().fit_transform(x, graph=edges))
+    model = small()
+    expected = model.fit_transform(x, graph=data)
+    torch.testing.assert_close(model.transform(x, graph=edges), expected)
     assert torch.equal(small().fit_transform(data), expected)
     assert torch.equal(small().fit(data).transform(data), expected)
     with pytest.warns(UserWarning, match=r"graph\.x"):
@@ -222,7 +225,7 @@ def test_an_adjacency_matrix_instead_of_X(dense):
         small().fit(A)
     call = advised(str(said[0].message), r"graph=(scipy.*?\)),")
     graph = eval(call, {"scipy": __import__("scipy"), "X": A})
-    assert small().fit_transform(graph=graph).shape == (34, 23)
+    assert small().fit_transform(graph=graph).shape == (34, 24)
 
 
 @NOTHING_SAID
@@ -454,5 +457,6 @@ def test_a_probe_meets_labels_by_name_or_refuses():
 def test_structural_features_are_what_no_X_means():
     model = small()
     Z = model.fit_transform(graph=CLUB)
-    X = structural_features(CLUB, dim=6, seed=model.structure_seed_)
+    X = structural_features(CLUB, dim=6, seed=model.structure_.seed)
     np.testing.assert_array_equal(Z, model.transform(X, graph=CLUB))
+    assert [name for name, _ in model.blocks_] == ["psi0", "psi1", "factors", "local"]

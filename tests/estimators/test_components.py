@@ -93,6 +93,8 @@ CHANGES = [
     (Nodes, {"walk": None}, "walk"),
     (Nodes, {"walk__teleport": 0.3}, "walk"),
     (Nodes, {"structure": "degree"}, "structure"),
+    (Nodes, {"structure": None}, "structure"),
+    (Nodes, {"structure__n_factors": 5}, "structure"),
     (Nodes, {"normalize": False}, "normalize"),
     (Nodes, {"counts": True}, "counts"),
     (Sets, {"n_anchors": 3}, "n_anchors"),
@@ -131,7 +133,12 @@ def test_the_weights_of_the_stages_may_change():
     model = Nodes.fit(Nodes.model())
     columns = Nodes.transform(model)
     kept = [not name.startswith("walk") for name in model.get_feature_names_out()]
-    np.testing.assert_array_equal(Nodes.transform(model.set_params(block_weights=[1, 0, 1, 1])), columns[:, kept])
+    np.testing.assert_array_equal(Nodes.transform(model.set_params(block_weights={"walk": 0})), columns[:, kept])
+    weights = [1, 1, 0, 1, 0.1, 0.1]  # psi0, psi1, walk, smooth, factors, local
+    np.testing.assert_array_equal(Nodes.transform(model.set_params(block_weights=weights)), columns[:, kept])
+    louder = Nodes.transform(model.set_params(block_weights=None, structure__weight=0.4))
+    structural = [name.startswith(("factors", "local")) for name in model.get_feature_names_out()]
+    np.testing.assert_allclose(louder, np.where(structural, 2 * columns, columns), rtol=1e-12)
 
 
 @pytest.mark.parametrize("use", [Nodes, Sets, Graphs])

@@ -92,7 +92,7 @@ def test_node_stages_are_those_of_fisher_embedding():
     """The points of the last stage are ψ_T of the union: a readout with one component and "means" is their mean."""
     model = small(readout__reading="means", readout__n_anchors=1, nodes__em__prior=0.0, inputs="tags")
     Z = model.fit_transform(LIST)
-    nodes = default_nodes().set_params(n_layers=2, n_anchors=3, dim=16, random_state=0)
+    nodes = default_nodes().set_params(n_layers=2, n_anchors=3, dim=16, structure=None, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         nodes.fit(model.code_(GRAPHS).toarray(), graph=GRAPHS.graph)

@@ -100,9 +100,9 @@ def test_sets_that_are_neighbourhoods_give_what_the_node_estimator_gives():
     A = sp.random_array((40, 40), density=0.15, rng=np.random.default_rng(5), format="csr") + sp.eye_array(40)
     A.data[:] = 1
     X = np.random.default_rng(6).normal(size=(40, 3))
-    model = FisherEmbedding(
-        1, 3, kernel="identity", normalize=False, walk=None, random_state=0, family=GaussianMixture(variance=0.5)
-    )
+    alone = {"walk": None, "structure": None}
+    family = GaussianMixture(variance=0.5)
+    model = FisherEmbedding(1, 3, kernel="identity", normalize=False, family=family, random_state=0, **alone)
     Z = model.fit_transform(X, graph=A)[:, 3:]
     layer = model.stack_.layers[0]
     sets = small(input_map="identity", family__variance=0.5, em__prior=0.0, counts=False).fit(X)

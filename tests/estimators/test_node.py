@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 import reference as ref
 from directed_graph import directed_graph
-from fishergraph import FisherEmbedding, as_graph, config_context
+from fishergraph import FisherEmbedding, Structure, as_graph, config_context
 from fishergraph._errors import InputError
 from fishergraph.multiset import HeatKernel, PageRank, StepAverage, neighbourhoods
 from models import PUBLISHED, node_model
@@ -21,7 +21,7 @@ N = 60
 
 
 def small(**changes) -> FisherEmbedding:
-    """A small model whose layers use ψ_0; `test_walks.py` has those that use smoothed features."""
+    """A small model of layers alone; `test_walks.py` has averaged features, `structural/test_structure.py` the rest."""
     given = {"n_layers": 2, "n_anchors": 3, "dim": 6, "walk": None, "random_state": 0, **changes}
     return node_model(**given)
 
@@ -63,6 +63,9 @@ def unit_rows(Z: np.ndarray) -> np.ndarray:
 
 VARIANTS = [
     {},
+    {"walk": 0.1, "structure": "auto"},
+    {"walk": 0.1, "structure": "projection", "multiset": "ppr"},
+    {"structure": Structure(("spectral", "degree")), "kernel": "identity"},
     PUBLISHED,
     {"kernel": "identity"},
     {"normalize": False, "family__variance": 0.5},
@@ -111,7 +114,7 @@ def test_the_seed_decides(X, A):
 def test_the_global_random_state_is_left_alone(X, A):
     before = np.random.get_state()  # noqa: NPY002
     small().fit_transform(X, graph=A)
-    small().fit_transform(None, graph=A)
+    small(structure="auto").fit_transform(None, graph=A)
     after = np.random.get_state()  # noqa: NPY002
     assert before[0] == after[0]
     np.testing.assert_array_equal(before[1], after[1])
@@ -361,7 +364,7 @@ def test_a_callable_shows_progress_in_its_own_way(X, A):
     parts = ["input map", "layer 1/2", "layer 2/2"]
     assert seen == [(title, 0) for part in parts for title in (f"learning {part}", part)]
     seen.clear()
-    small(verbose=Bar, multiset="ppr").fit(None, graph=A)
+    small(verbose=Bar, multiset="ppr", structure="auto").fit(None, graph=A)
     assert [title for title, _ in seen[:2]] == ["structure", "multisets"]
     assert all(left == 0 for _, left in seen)
 

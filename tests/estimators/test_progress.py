@@ -47,12 +47,16 @@ class Watch:
 
 
 def model(**changes) -> FisherEmbedding:
-    return node_model(**{"n_layers": 2, "n_anchors": 4, "dim": 32, "random_state": 0, "n_jobs": 1, **changes})
+    small = {"n_layers": 2, "n_anchors": 4, "dim": 32, "structure": "auto", "random_state": 0, "n_jobs": 1}
+    return node_model(**{**small, **changes})
 
 
 CASES = {
     "defaults": {},
+    "no structure": {"structure": None},
     "no walks": {"walk": None},
+    "no features": {},
+    "eigenvectors": {"structure": "spectral", "walk": None, "n_layers": 1},
     "identity": {"kernel": "identity", "n_layers": 1},
     "another family": {"family": "diagonal-mixture"},
     "published": PUBLISHED,
@@ -65,18 +69,15 @@ CASES = {
 @pytest.mark.filterwarnings("ignore:asked for")
 @pytest.mark.parametrize("case", CASES)
 def test_the_plan_names_every_part_in_order(case):
-    watch = Watch()
+    watch, again, features = Watch(), Watch(), None if case == "no features" else X
     fitted = model(verbose=watch, **CASES[case])
-    Z = fitted.fit_transform(X, graph=A)
-    watch.check()
-    titles = [title for title, _, _ in watch.parts]
-    before = [title for title in titles if title not in watch.plan]
-    assert before in ([], ["multisets"])
-    assert titles == [*before, *watch.plan]
-    assert all(cost > 0 for cost in watch.plan.values())
-    again = Watch()
-    np.testing.assert_array_equal(fitted.set_params(verbose=again).transform(X, graph=A), Z)
-    again.check()
+    Z = fitted.fit_transform(features, graph=A)
+    np.testing.assert_array_equal(fitted.set_params(verbose=again).transform(features, graph=A), Z)
+    reading = [title for title in ("structure", "multisets") if title in watch.check()]
+    for run in (watch, again):
+        run.check()
+        assert [title for title, _, _ in run.parts] == [*reading, *run.plan]
+        assert all(cost > 0 for cost in run.plan.values())
     assert not any(title.startswith("learning") for title in again.plan)
 
 

@@ -26,6 +26,7 @@ from fishergraph import (
     Nystrom,
     PageRank,
     Readout,
+    Structure,
     Tuples,
     VonMisesFisherMixture,
     Walk,
@@ -106,7 +107,10 @@ def refused(path, word: str, kind=FisherEmbedding) -> FileFormatError:
         {"kernel": "identity"},
         {"n_layers": 0},
         {"em": EM(n_iter=2, prior=0.5), "counts": True, "family": GaussianMixture(variance=np.float32(0.25))},
-        {"block_weights": np.array([0.0, 1.0, 2.0, 1.0, 0.5]), "dim": np.int64(3)},
+        {"block_weights": np.array([0.0, 1.0, 2.0, 1.0, 0.5, 0.0, 1.0]), "dim": np.int64(3)},
+        {"block_weights": {"walk": np.float32(0.5), "psi0": 0, "local": 1}},
+        {"structure": None},
+        {"structure": Structure(["spectral", "degree"], n_factors=np.int64(4), weight=np.float64(0.2))},
         {"random_state": np.random.RandomState(3)},
         {"multiset": HeatKernel(weights="symmetric")},
         {"multiset": Neighbourhood(closed=False, undirected=True), "walk": Walk(teleport=0.3), "device": Device()},
@@ -144,7 +148,8 @@ def test_parameters_come_back(tmp_path):
         em=EM(n_iter=2),
         multiset=Neighbourhood(weights="symmetric", undirected=True),
         walk=Walk(teleport=0.3),
-        block_weights=(1, 0, 2, 1, 3),
+        structure=Structure(("local", "projection"), n_factors=5),
+        block_weights={"walk": 0, "local": 2},
         n_jobs=1,
     )
     model.fit(X, graph=A).save(tmp_path / "m.safetensors")
@@ -418,6 +423,17 @@ def put(name, value):
     return change
 
 
+def narrower(name, *parts):
+    """Take a column away from all of these parts, which fit each other then."""
+
+    def change(arrays):
+        for part in parts:
+            array = arrays[f"{name}.{part}"]
+            arrays[f"{name}.{part}"] = array[:-1] if part == "rotation" else array[..., :-1]
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "word"),
     [
@@ -434,8 +450,34 @@ def put(name, value):
         (put("stack.input.landmarks", lambda a: a[:, :-1]), "columns"),
         (put("stack.input.root", 1e9), "between"),
         (put("stack.input.root", lambda a: a[:, :-1]), "shape"),
-        (put("stack.walk.mean", 1e30), "between"),
-        (put("stack.walk.mean", lambda a: a[:, :-1]), "shape"),
+        (put("stack.axes.column_weights", 100.0), "between"),
+        (put("stack.axes.column_weights", lambda a: a[:-1]), "shape"),
+        (put("stack.axes.directions", 1e30), "between"),
+        (put("stack.axes.directions", lambda a: a[:, :-1]), "shape"),
+        (put("stack.axes.spread", lambda a: a[:-1]), "shape"),
+        (put("stack.walk.centre", 1e30), "between"),
+        (put("stack.walk.centre", lambda a: a[:, :-1]), "shape"),
+        (put("stack.walk.scale", 1e30), "between"),
+        (put("stack.walk.kernel.landmarks", lambda a: a[:, :-1]), "columns"),
+        (put("stack.smooth.rotation", 2.0), "between"),
+        (put("stack.smooth.rotation", lambda a: a[:-1]), "shape"),
+        (put("stack.factors.rotation", lambda a: a[:, :0]), "shape"),
+        (put("stack.local.scale", lambda a: a[:-1]), "shape"),
+        (put("structure.keys", lambda a: a[:-1]), "shape"),
+        (put("structure.keys", lambda a: a[:0]), "distinct"),
+        (put("structure.keys", lambda a: a[:, None]), "distinct"),
+        (put("structure.keys", lambda a: a.astype(np.int64)), "distinct"),
+        (put("structure.keys", lambda a: np.zeros_like(a)), "distinct"),
+        (put("structure.factors.basis", np.nan), "finite"),
+        (put("structure.factors.basis", 1e30), "between"),
+        (put("structure.factors.basis", lambda a: a[1:]), "shape"),
+        (put("structure.factors.basis", lambda a: a[:, 1:]), "shape"),
+        (put("structure.factors.basis", lambda a: a.astype(np.float16)), "floats"),
+        (put("structure.factors.values", 1e30), "between"),
+        (lambda arrays: [arrays.pop(f"structure.{name}") for name in ("keys", "factors.basis")], "missing"),
+        (narrower("structure.factors", "basis", "values"), "columns"),
+        (narrower("stack.factors", "centre", "rotation"), "columns"),
+        (narrower("stack.local", "centre", "scale", "kernel.landmarks"), "columns"),
         (lambda arrays: arrays.pop("stack.layer1.root"), "missing"),
         (lambda arrays: arrays.update(extra=X), "unknown"),
     ],
@@ -474,12 +516,24 @@ def test_parameters_that_no_family_has(tmp_path, family, change, word):
         ("fitted.feature_names_in_", ["a"], "names"),
         ("fitted.feature_names_in_", [[]] * 6, "name"),
         ("fitted.structural_", 1, "structural_"),
-        ("fitted.structure_seed_", -1, "structure_seed_"),
+        ("fitted.structural_", True, "stages|unknown|missing"),
+        ("fitted.needs_graph_", False, "unknown"),
         ("state.stack.input", {"kind": "identity", "n_outputs": 6}, "Nystrom|unknown"),
         ("state.stack.input", {"kind": "nothing"}, "nothing"),
         ("state.stack.input", {"kind": "nystrom", "bandwidth": 1e-9}, "bandwidth"),
         ("state.stack.input", {"kind": "nystrom", "bandwidth": 1.0, "more": 1}, "more"),
-        ("state.stack.walk", False, "stages|missing"),
+        ("state.stack.axes", False, "stages"),
+        ("state.stack.columns", {}, "missing"),
+        ("state.stack.columns.more", {}, "more"),
+        ("state.stack.columns.walk.unit", 1, "unit"),
+        ("state.stack.columns.smooth.map", {"kind": "identity", "n_outputs": 5}, "scale"),
+        ("state.stack.columns.local.map", {"kind": "identity", "n_outputs": 22}, "Nystrom"),
+        ("state.structure.seed", -1, "seed"),
+        ("state.structure.seed", 1.5, "seed"),
+        ("state.structure.width", 0, "width"),
+        ("state.structure.width", 5, "columns must be 4"),
+        ("state.structure.more", 1, "more"),
+        ("state", {"structure": None}, "missing"),
         ("state.stack.layers", [], "stages"),
         ("state.stack.layers", [{}, {}], "missing"),
         ("state.stack.layers.0.family", "diagonal-mixture", "unknown"),
@@ -491,7 +545,16 @@ def test_parameters_that_no_family_has(tmp_path, family, change, word):
         ("params.structure", "colour", "structure"),
         ("params.kernel", "identity", "Identity"),
         ("params.family", "diagonal-mixture", "DiagonalMixture"),
-        ("params.multiset", "paths", "stages|columns"),
+        ("params.multiset", "paths", "unknown"),
+        ("params.structure", "local", "unknown"),
+        (
+            "params.structure",
+            {"kind": "Structure", "columns": ["factors", "local"], "n_factors": 5},
+            "columns must be 5",
+        ),
+        ("params.structure", {"kind": "Structure", "columns": "walks"}, "columns"),
+        ("params.block_weights", {"kind": "mapping", "psi9": 1}, "psi9"),
+        ("params.block_weights", {"kind": "mapping", "psi1": {"kind": "Hops"}}, "weight"),
     ],
 )
 def test_headers_that_do_not_fit(saved, place, value, word):
@@ -499,7 +562,33 @@ def test_headers_that_do_not_fit(saved, place, value, word):
     refused(saved, word)
 
 
-@pytest.mark.parametrize("name", ["n_features_in_", "structure_seed_", "structural_", "needs_graph_"])
+def test_structure_that_is_missing_or_too_much(saved, tmp_path):
+    """A model would learn it anew from the graph of `transform`, or never look at it."""
+    header = header_of(saved)
+
+    def without(arrays):
+        for name in [name for name in arrays if name.startswith("structure.")]:
+            del arrays[name]
+
+    rewrite_model(saved, state={**header["state"], "structure": None})
+    rewrite_arrays(saved, without)
+    refused(saved, "exactly")
+    path = tmp_path / "pairs.safetensors"  # of nodes, which have no structure of their own
+    small(multiset=Tuples(k=2), n_layers=1, structure="local").fit(X, graph=A).save(path)
+    rewrite_model(path, state={**header_of(path)["state"], "structure": {"width": 4, "seed": 0}})
+    rewrite_arrays(path, lambda arrays: arrays.update({"structure.keys": np.arange(30, dtype=np.uint64)}))
+    refused(path, "exactly")
+
+
+def test_structure_of_features_that_are_not_as_wide(tmp_path):
+    path = tmp_path / "m.safetensors"
+    small(n_layers=0, kernel="identity", structure=Structure(("local", "degree"))).fit(graph=A).save(path)
+    rewrite_entry(path, "fitted.n_features_in_", 21)
+    rewrite_entry(path, "state.stack.input", {"kind": "identity", "n_outputs": 21})
+    refused(path, "21 columns")
+
+
+@pytest.mark.parametrize("name", ["n_features_in_", "structural_", "needs_graph_"])
 def test_a_model_that_has_forgotten_something(saved, name):
     rewrite_entry(saved, f"fitted.{name}", None)
     refused(saved, name)

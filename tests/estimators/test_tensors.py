@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import AbstractContextManager, nullcontext
 
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -36,7 +37,7 @@ pytestmark = [
 
 
 def small(**changes) -> FisherEmbedding:
-    return node_model(**{"n_layers": 2, "n_anchors": 3, "dim": 8, "random_state": 0, **changes})
+    return node_model(**{"n_layers": 2, "n_anchors": 3, "dim": 8, "structure": "auto", "random_state": 0, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ VARIANTS = [
     {"kernel": "identity"},
     {"normalize": False, "family__variance": 0.5},
     {"em__n_iter": 3, "counts": True, "em__prior": 0.5},
-    {"em__init": "spherical", "block_weights": [0, 1, 2, 1, 3]},
+    {"em__init": "spherical", "block_weights": {"psi0": 0, "psi2": 2, "local": 3}},
     {"em__init": "em", "multiset__weights": "symmetric"},
     {"em__init": "random", "multiset": "open-neighbourhood"},
     {"multiset": "ppr"},
@@ -175,19 +176,31 @@ def _weights(sets) -> np.ndarray:
 
 @each_device
 def test_every_form_of_the_graph_gives_the_same(X, A, device):
+    """Structural columns are those of multisets without their own nodes: a loop is not told from them."""
     x = torch.from_numpy(X).to(device)
-    model = small(device=device).fit(x, graph=A)
-    expected = model.transform(x, graph=A)
-    sets = tensor_sets(neighbourhoods(as_graph(A))).to(device)
-    for graph in (sets, edge_list(A, device), as_graph(A), edge_list(A, "cpu")):
-        assert_near(model.transform(x, graph=graph), expected.cpu().numpy(), tol=1e-5)
+    for structure, graph in ((None, A), ("auto", sp.csr_array(sp.triu(A, 1) + sp.tril(A, -1)))):
+        model = small(structure=structure, device=device).fit(x, graph=graph)
+        expected = model.transform(x, graph=graph).cpu().numpy()
+        sets = tensor_sets(neighbourhoods(as_graph(graph))).to(device)
+        for form in (sets, edge_list(graph, device), as_graph(graph), edge_list(graph, "cpu")):
+            assert_near(model.transform(x, graph=form), expected, tol=1e-5)
+
+
+@each_device
+def test_nodes_are_known_by_the_ids_of_the_graph(X, A, device):
+    named = as_graph(nx.relabel_nodes(nx.from_scipy_sparse_array(A), lambda v: f"n{v}"))
+    model = small().fit(X, graph=named)
+    rows = np.random.default_rng(0).permutation(N)
+    Z = model.set_params(device=device).transform(torch.from_numpy(X[rows]).to(device), graph=named[rows])
+    assert_near(Z, model.set_params(device="cpu").transform(X, graph=named)[rows])
 
 
 @each_device
 def test_no_edge_travels_through_the_host(X, A, device, monkeypatch):
+    """Structural columns are computed in host memory; nothing else is."""
     edges, _ = edge_list(A, device)
     monkeypatch.setattr("fishergraph.estimators.inputs.as_graph", None)
-    small(device=device).fit_transform(torch.from_numpy(X).to(device), graph=edges)
+    small(structure=None, device=device).fit_transform(torch.from_numpy(X).to(device), graph=edges)
 
 
 def test_a_diffusion_of_an_edge_list_is_built_on_the_host(X, A):
@@ -320,14 +333,19 @@ def test_distinct_rows_are_found_in_order():
 
 @each_device
 def test_constant_features(A, device):
-    Z = small(device=device).fit_transform(torch.ones(N, 4, device=device), graph=A)
+    model = small(device=device)
+    Z = model.fit_transform(torch.ones(N, 4, device=device), graph=A)
     assert torch.isfinite(Z).all()
-    assert Z.shape == (N, 5)
+    assert model.blocks_ == [
+        *((name, 1) for name in ("psi0", "psi1", "psi2", "walk", "smooth")),
+        ("factors", 4),
+        ("local", 8),
+    ]
 
 
 @each_device
 def test_zero_features(A, device):
-    Z = small(device=device).fit_transform(torch.zeros(N, 4, device=device), graph=A)
+    Z = small(structure=None, device=device).fit_transform(torch.zeros(N, 4, device=device), graph=A)
     assert torch.count_nonzero(Z) == 0
 
 
@@ -346,8 +364,11 @@ def test_fewer_points_than_anchors(n, device):
 def test_an_empty_open_graph(X, device):
     x = torch.from_numpy(X).to(device)
     edges = torch.zeros(2, 0, dtype=torch.int64, device=device)
-    Z = small(device=device, multiset="open-neighbourhood").fit_transform(x, graph=edges)
-    assert torch.count_nonzero(Z[:, 16:-5]) == 0
+    model = small(device=device, multiset="open-neighbourhood")
+    Z = model.fit_transform(x, graph=edges)
+    columns = dict(zip(model.get_feature_names_out(), Z.T, strict=True))
+    for name, column in columns.items():  # the layers and the structure have nothing to read
+        assert bool(column.any()) == name.startswith(("psi0", "walk", "smooth", "local")), name
 
 
 @each_device
@@ -355,7 +376,8 @@ def test_without_a_graph_rows_are_their_own_sets(X, device):
     x = torch.from_numpy(X).to(device)
     loops = torch.arange(N, device=device).repeat(2, 1)
     alone = small(device=device).fit(x).transform(x)
-    assert_near(alone, small(device=device).fit(x, graph=loops).transform(x, graph=loops).cpu().numpy(), tol=1e-6)
+    looped = small(structure=None, device=device).fit(x, graph=loops).transform(x, graph=loops)
+    assert_near(alone, looped.cpu().numpy(), tol=1e-6)
 
 
 def refused(match, x, error=ValueError, graph=None, **params):

@@ -80,14 +80,16 @@ def test_pairs_are_a_node_with_each_neighbour():
     assert sets.slots == 1
 
 
-OPTIONS = {"n_layers": 1, "n_anchors": 3, "normalize": False, "kernel": "identity", "block_weights": [0, 1]}
+OPTIONS = {"n_layers": 1, "n_anchors": 3, "normalize": False, "kernel": "identity"}
+LAYER_ALONE = {"structure": None, "block_weights": [0, 1]}
 
 
 @pytest.mark.parametrize("n_iter", [1, 3])
 @each_rule
 def test_a_layer_is_the_references_on_lifted_points(multiset, n_iter):
     graph, X = random_graph(), np.random.default_rng(1).normal(size=(30, 4))
-    model = FisherEmbedding(**OPTIONS, counts=True, random_state=0, n_jobs=1, em=EM(n_iter=n_iter), multiset=multiset)
+    options = {**OPTIONS, **LAYER_ALONE, "em": EM(n_iter=n_iter), "multiset": multiset}
+    model = FisherEmbedding(**options, counts=True, random_state=0, n_jobs=1)
     out = model.fit_transform(X, graph=graph)
     sets = choose_multiset(multiset)(graph)
     phi, mass = slow_phi(X, sets, model.stack_.layers[0], n_iter=n_iter)
@@ -186,7 +188,8 @@ def test_prepared_tensor_sets_are_no_subgraphs():
 @each_rule
 def test_without_a_graph_there_is_no_subgraph(multiset):
     X = np.random.default_rng(1).normal(size=(30, 4))
-    model, alone = FisherEmbedding(2, dim=8, multiset=multiset, random_state=0), sp.csr_array((30, 30))
+    model = FisherEmbedding(2, dim=8, multiset=multiset, structure=None, random_state=0)
+    alone = sp.csr_array((30, 30))
     assert_array_equal(model.fit_transform(X), model.fit_transform(X, graph=alone))
 
 

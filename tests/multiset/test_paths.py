@@ -61,9 +61,8 @@ def test_a_node_without_a_path_of_this_length_has_an_empty_set():
     assert [len(paths) for paths in paths_of(Paths(3)(chain))] == [1, 0, 0, 1]
     assert [len(paths) for paths in paths_of(Paths(4)(chain))] == [0] * 4
     X = np.eye(4, 3) + 0.1
-    phi = FisherEmbedding(
-        1, n_anchors=2, multiset=Paths(3), kernel="identity", block_weights=[0, 1], random_state=0
-    ).fit_transform(X, graph=chain)
+    options = {"multiset": Paths(3), "structure": None, "kernel": "identity", "block_weights": [0, 1]}
+    phi = FisherEmbedding(1, n_anchors=2, **options, random_state=0).fit_transform(X, graph=chain)
     assert_array_equal(phi[[1, 2]], 0)
     assert phi.shape == (4, 2 * 4 * 3)
 

@@ -27,9 +27,9 @@ APART, ALIKE = 1e-6, 1e-9
 
 
 def embed(adjacency, X, *, n_layers=2, **options):
-    """The blocks ψ_0 … ψ_T of a stack that keeps lengths: a normalised x cannot be told from 2x.
+    """The blocks of a stack that keeps lengths: a normalised x cannot be told from 2x.
 
-    Its layers use ψ_0: smoothed features depend on nodes that are further away than a step per layer.
+    They are ψ_0 … ψ_T unless `walk` adds averaged features, which depend on nodes further away than a step per layer.
     """
     options = {"normalize": False, "counts": True, "family__variance": 1.0, "random_state": 0, "n_jobs": 1, **options}
     options = {"walk": None, **options}
@@ -37,8 +37,7 @@ def embed(adjacency, X, *, n_layers=2, **options):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "asked for")
         out = model.fit_transform(np.asarray(X, dtype=np.float64), graph=sp.csr_array(np.asarray(adjacency, float)))
-    names = model.get_feature_names_out()
-    return [out[:, np.char.startswith(names.astype(str), f"psi{t}_")] for t in range(n_layers + 1)]
+    return np.split(out, np.cumsum([width for _, width in model.blocks_])[:-1], axis=1)
 
 
 def closed_colours(adjacency, labels, n_rounds):
@@ -106,14 +105,16 @@ def test_nor_do_walks_once_its_colours_are_stable(graph, teleport):
     neighbours = [list(np.flatnonzero(row)) for row in adjacency]
     alike = same(ref.wl_colours(neighbours, labels, len(labels)))
     blocks = embed(adjacency, np.eye(3)[labels], walk=teleport, kernel="identity")
+    assert len(blocks) == 5  # ψ_0, ψ_1, ψ_2, the walk, and its sums
     assert distances(np.concatenate(blocks, axis=1))[alike].max() < ALIKE
 
 
 def test_walks_tell_apart_what_the_layers_do_not_reach():
     """The two ends of a path, four and six steps away from its only labelled node."""
     path, X = np.diag(np.ones(10), 1) + np.diag(np.ones(10), -1), np.eye(2)[[0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]]
-    assert max(distances(block)[0, 10] for block in embed(path, X)) < ALIKE
-    assert distances(embed(path, X, walk=0.1)[1])[0, 10] > APART
+    *layers, walk, smooth = embed(path, X, walk=0.1)
+    assert max(distances(block)[0, 10] for block in layers) < ALIKE
+    assert min(distances(block)[0, 10] for block in (walk, smooth)) > APART
 
 
 def test_two_triangles_and_a_hexagon_stay_alike():

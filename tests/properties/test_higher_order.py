@@ -55,11 +55,11 @@ PAIRS = {
 }
 
 
-def gap(pair, multiset, n_layers=3):
+def gap(pair, multiset, n_layers=3, structure=None):
     """The largest difference between the sorted rows of two graphs without features."""
     first, second = (as_graph(nx.relabel.convert_node_labels_to_integers(graph)) for graph in PAIRS[pair])
     settings = {"normalize": False, "counts": True, "family": GaussianMixture(variance=1.0), "random_state": 0}
-    model = FisherEmbedding(n_layers, n_anchors=4, dim=48, multiset=multiset, n_jobs=1, **settings)
+    model = FisherEmbedding(n_layers, 4, 48, multiset=multiset, structure=structure, n_jobs=1, **settings)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "asked for")
         rows = [model.fit_transform(np.ones((first.n_nodes, 2)), graph=first)]
@@ -82,6 +82,15 @@ def test_the_pairs_have_one_colouring_and_differ(pair):
 @pytest.mark.parametrize("pair", PAIRS)
 def test_neighbourhoods_and_pairs_see_no_difference(pair, multiset):
     assert gap(pair, multiset) < ALIKE
+
+
+@pytest.mark.parametrize(
+    ("pair", "seen"), [("triangles", True), ("decalin", False), ("circulant", True), ("rook", False)]
+)
+def test_local_columns_count_triangles(pair, seen):
+    """Neither ten-node graph has one, and the nodes of both strongly regular ones are in six each."""
+    difference = gap(pair, "neighbourhood", structure="local")
+    assert difference > APART if seen else difference < ALIKE
 
 
 # What sees which pair, and what does not. A triangle has no path of three edges; a ring of five has none of five.
@@ -123,9 +132,8 @@ def test_larger_subgraphs_tell_graphs_apart_that_neighbourhoods_do_not(pair, mul
 
 def tuple_blocks(adjacency, labels, k, s, n_layers):
     """ψ_0 … ψ_T of every tuple."""
-    model = FisherEmbedding(
-        n_layers, 4, 64, normalize=False, counts=True, n_jobs=1, walk=None, family=GaussianMixture(variance=1.0)
-    )
+    layers = {"walk": None, "structure": None, "family": GaussianMixture(variance=1.0)}
+    model = FisherEmbedding(n_layers, 4, 64, normalize=False, counts=True, n_jobs=1, **layers)
     tuples = node_tuples(as_graph(sp.csr_array(adjacency)), k, s)
     points = tuples.features(np.eye(2)[labels])
     with warnings.catch_warnings():

@@ -174,7 +174,10 @@ def read_nodes(X: MatrixLike, graph: GraphLike, settings: InputSettings, structu
     if is_torch_array(X):
         tensor = tensor_rows(X, settings)
         sets, ids = _tensor_sets(tensor, graph, settings), None
-        columns = {} if graph is None else structure.columns(_host_graph(tensor, graph, sets, settings), None)
+        columns = {}
+        if graph is not None and structure.structure is not None:
+            on_host = _host_graph(tensor, graph, settings)
+            columns = structure.columns(on_host, on_host.ids)
         rows, sets, workspace = in_tensor_workspace(tensor, sets, settings)
     else:
         rows, sets, ids, columns = read_host(X, graph, settings, structure)
@@ -182,13 +185,19 @@ def read_nodes(X: MatrixLike, graph: GraphLike, settings: InputSettings, structu
     return NodeInput(rows, sets, workspace, ids, {k: workspace.put(v, rows.dtype) for k, v in columns.items()})
 
 
-def _host_graph(X: Any, graph: Any, sets: Any, settings: InputSettings) -> Graph:
-    """The graph of tensors in host memory; prepared multisets are its rows."""
-    if not hasattr(graph, "indptr") or isinstance(graph, Graph):
+def _host_graph(X: Any, graph: Any, settings: InputSettings) -> Graph:
+    """The graph of tensors in host memory; prepared multisets are its rows, without the nodes themselves."""
+    from fishergraph.ops.tensor_sets import TensorSets
+
+    if not isinstance(graph, TensorSets):
         return _labelled_graph(X, graph, settings.rule.undirected)
-    indices, indptr = sets.indices.cpu().numpy(), sets.indptr.cpu().numpy()
-    weights = np.ones(len(indices), np.float32) if sets.weights is None else sets.weights.cpu().numpy()
-    return as_graph(sp.csr_array((weights, indices, indptr), shape=(X.shape[0], X.shape[0])))
+    points, indptr = graph.indices.cpu().numpy(), graph.indptr.cpu().numpy()
+    rows = np.repeat(np.arange(graph.n_sets), np.diff(indptr))
+    weights = np.ones(len(points), np.float32) if graph.weights is None else graph.weights.cpu().numpy()
+    others = points != rows
+    return as_graph(
+        sp.csr_array((weights[others], (rows[others], points[others])), shape=(graph.n_sets, graph.n_points))
+    )
 
 
 def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Graph:

@@ -143,7 +143,7 @@ def check_column_map(column_map: ColumnMap, name: str) -> None:
 def check_structure(structure: StructureMap, name: str) -> None:
     """Raise unless what structural columns learned fits its settings."""
     keys = structure.keys
-    if keys.dtype != np.uint64 or keys.ndim != 1 or len(np.unique(keys)) != len(keys):
+    if keys.dtype != np.uint64 or keys.ndim != 1 or not len(np.unique(keys)) == len(keys) > 0:
         raise ValueError(f"{name}.keys must be distinct 64-bit integers, one for each node; get the file again.")
     check_integer(structure.width, f"the width of {name}", least=1, most=MOST_COLUMNS)
     check_seed(structure.seed, f"the seed of {name}")
@@ -188,6 +188,27 @@ def _check_columns(stack: Stack, name: str, column_map: ColumnMap) -> None:
     if name in ("walk", "smooth"):
         assert stack.axes is not None
         _check_inputs(column_map, name, stack.axes.n_outputs)
+
+
+def check_structural(stack: Stack, structure: StructureMap | None, width: int, n_features: int | None) -> None:
+    """Raise unless structural columns are there if they are needed, and are what the stack takes.
+
+    `width` is that of columns that tell nodes apart, `n_features` that of the features if these are structural columns.
+    """
+    needed = len(stack.structure) > 0 or n_features is not None
+    if structure is None or not needed:
+        if (structure is not None) != needed:
+            words = "structural columns exactly if the model takes them"
+            raise ValueError(f"the file must have {words}, got the other; get the file again.")
+        return
+    first, widths = structure.structure.kinds[0], structure.widths
+    if structure.width != width or not all(widths[kind] <= most for kind, most in stack.structure):
+        raise ValueError(f"the structural columns must be {width}, got {structure.width}; get the file again.")
+    maps = dict(zip(stack.column_names, stack.columns, strict=True))
+    for kind, _ in stack.structure:
+        _check_inputs(maps[kind], kind, widths[kind])
+    if n_features is not None and n_features != widths[first]:
+        raise ValueError(f"{first} must have {n_features} columns, got {widths[first]}; get the file again.")
 
 
 def check_layer(layer: Layer, width: int, name: str) -> None:

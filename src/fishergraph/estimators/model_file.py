@@ -153,6 +153,7 @@ def _check_format(path: Path, metadata: dict[str, str], kind: Kind) -> None:
 
 
 _registered: dict[str, type] = {}
+_MAPPING = "mapping"  # the kind of a parameter that is one, such as `block_weights` by name
 
 
 def register_components(*kinds: type) -> None:
@@ -199,6 +200,8 @@ def _plain(value: Any) -> Any:
                 value=value,
             )
         return {"kind": name, **plain_params(value.get_params(deep=False))}
+    if isinstance(value, Mapping):
+        return {"kind": _MAPPING, **{name: _plain(entry) for name, entry in value.items()}}
     return value
 
 
@@ -212,7 +215,8 @@ def _from_plain(value: object) -> Any:
         return tuple(_from_plain(entry) for entry in value)
     if not isinstance(value, dict):
         return value
-    return _kinds()[value["kind"]](**given_params({name: entry for name, entry in value.items() if name != "kind"}))
+    entries = given_params({name: entry for name, entry in value.items() if name != "kind"})
+    return entries if value["kind"] == _MAPPING else _kinds()[value["kind"]](**entries)
 
 
 # --- what an estimator knows of its features ----------------------------------------------------------------

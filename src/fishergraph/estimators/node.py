@@ -30,7 +30,7 @@ from fishergraph.estimators.inputs import (
     check_same_source,
     read_nodes,
 )
-from fishergraph.estimators.model_checks import check_stack
+from fishergraph.estimators.model_checks import check_stack, check_structural
 from fishergraph.estimators.state import ModelState
 from fishergraph.family import Family
 from fishergraph.kernel_map import Kernel
@@ -388,7 +388,7 @@ class FisherEmbedding(FisherTransformer):
         if structure is None or (features and not settings.structure):
             reader = StructureReader(None, 0, seed)
         else:
-            width = structure.n_columns(self.dim, features=features)
+            width = structure.n_columns(settings.layer.dim, features=features)
             reader = StructureReader(structure, width, seed, self.structure_, n_jobs, progress)
         inputs = InputSettings(
             rule=choose_multiset(self.multiset),
@@ -409,8 +409,11 @@ class FisherEmbedding(FisherTransformer):
     def _restore(self, state: ModelState) -> None:
         self.multiset_ = rule = choose_multiset(self.multiset)
         self.stack_ = state.stack("stack", self._settings())
-        self.structure_ = state.structure("structure", choose_structure(self.structure))
+        structure, features = choose_structure(self.structure), not self.structural_
+        self.structure_ = state.structure("structure", structure)
         check_stack(self.stack_, rule.n_columns(self.n_features_in_), rule.slots)
+        width = 0 if structure is None else structure.n_columns(self.stack_.layer.dim, features=features)
+        check_structural(self.stack_, self.structure_, width, None if features else self.n_features_in_)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Return the names of the columns: psi0_0, …, psi1_0, …, walk_0, …, smooth_0, …, factors_0, …, local_0, ….

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from array_api_compat import array_namespace
 
 from fishergraph._compile import readonly
 from fishergraph._parallel import map_blocks, row_blocks
@@ -143,14 +144,19 @@ def _log_factors(M: sp.csr_array, k: int, seed: int, n_jobs: int | None) -> Fact
     W = (B @ (turn[:, kept] / values).astype(np.float32)).astype(np.float32)
     left = Q @ turn[:, kept].astype(np.float32)
     signs = np.where(np.einsum("ij,ij->j", left, W) < 0, -1, 1)  # of the eigenvalues: U = W signs
-    return Factors(W * (_first_signs(left) / np.sqrt(values)), values * signs)
+    return Factors(W * (first_signs(left) / np.sqrt(values)), values * signs)
 
 
-def _first_signs(vectors: np.ndarray) -> np.ndarray:
-    """The sign of the first entry of at least half the largest size of every column."""
-    size = np.abs(vectors)
-    first = (size >= size.max(axis=0, initial=0) / 2).argmax(axis=0)
-    return np.where(vectors[first, np.arange(vectors.shape[1])] < 0, -1, 1)
+def first_signs(vectors: Any) -> Any:
+    """The sign of the first entry of at least half the largest size of every column: it tells a vector from its negative.
+
+    Rounding errors do not change it.
+    """
+    xp = array_namespace(vectors)
+    large = xp.abs(vectors) >= xp.max(xp.abs(vectors), axis=0) / 2
+    first = xp.argmax(xp.astype(large, xp.uint8), axis=0)
+    entries = xp.take_along_axis(vectors, first[None, :], axis=0)[0]
+    return xp.where(entries < 0, -xp.ones_like(entries), xp.ones_like(entries))
 
 
 # --- leading eigenvectors -------------------------------------------------------------------------------
@@ -174,7 +180,7 @@ def _eigen_factors(S: sp.csr_array, k: int, seed: int, n_jobs: int | None) -> Fa
     else:
         values, vectors = _leading_vectors(S, k, seed, n_jobs)
     safe = np.where(np.abs(values) > _LEAST_VALUE, values, np.inf)
-    return Factors(vectors * (_first_signs(vectors) * np.sqrt(n_nodes / k) / safe), values)
+    return Factors(vectors * (first_signs(vectors) * np.sqrt(n_nodes / k) / safe), values)
 
 
 def _leading_vectors(

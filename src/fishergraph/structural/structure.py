@@ -114,7 +114,7 @@ class Structure(Component):
 
     def n_columns(self, dim: int, *, features: bool) -> int:
         """How many columns tell nodes apart in an embedding of that width, beside features or without."""
-        return self.n_factors or max(dim // 2 if features else dim, 4)
+        return int(self.n_factors or max(dim // 2 if features else dim, 4))
 
     def blocks(self, dim: int, *, features: bool) -> tuple[tuple[str, int], ...]:
         """The kinds, with the most columns of each."""
@@ -150,6 +150,13 @@ class StructureMap:
     seed: int
     keys: np.ndarray
     factors: tuple[Factors | None, ...]
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """The number of columns of every kind."""
+        plain = {"local": LOCAL_COLUMNS, "degree": MAX_BINS, "projection": self.width}
+        kinds = zip(self.structure.kinds, self.factors, strict=True)
+        return {kind: plain[kind] if factors is None else len(factors.values) for kind, factors in kinds}
 
     def columns(self, graph: Graph, ids: Any = None, n_jobs: int | None = None) -> dict[str, np.ndarray]:
         """The columns of another graph, or of the same one, by kind."""
