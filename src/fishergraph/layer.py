@@ -99,6 +99,7 @@ class Layer:
     n_anchors : components p of the mixture.
     dim : the most outputs of the kernel map.
     reading : "means", φ; "both", φ and the soft counts; "counts" or "weights", a function of the masses alone.
+    kinds : how many kinds of members are embedded apart; their φ stand side by side.
     """
 
     n_anchors: int
@@ -107,6 +108,7 @@ class Layer:
     em: EM = field(default_factory=EM)
     kernel: Kernel = field(default_factory=Nystrom)
     reading: str = "means"
+    kinds: int = 1
     theta: Any = None
     root: Array | None = None
     kernel_map: KernelMap | None = None
@@ -127,11 +129,16 @@ class Layer:
     def phi_width(self, n_anchors: int, n_features: int) -> int:
         """The columns of φ for so many anchors of so many features."""
         if self.reading in MASS_READINGS:
-            return n_anchors
-        return self.family.width(n_anchors, n_features) + (n_anchors if self.reading == "both" else 0)
+            return self.kinds * n_anchors
+        return self.kinds * (self.family.width(n_anchors, n_features) + (n_anchors if self.reading == "both" else 0))
 
     def phi(self, points: Array, scored: Scored | None, sets: Sets, engine: Engine) -> Any:
-        """φ of the multisets of one row block (Eq. 13, 18), (set, coordinate [+ anchor])."""
+        """φ of the multisets of one row block, that of every kind of members side by side."""
+        phi = self._phi(points, scored, sets.apart(), engine)
+        return phi if self.kinds == 1 else phi.reshape(sets.n_sets, self.kinds * phi.shape[1])
+
+    def _phi(self, points: Array, scored: Scored | None, sets: Sets, engine: Engine) -> Any:
+        """φ of multisets of one kind (Eq. 13, 18), (set, coordinate [+ anchor])."""
         if scored is None:
             points, sets = sets.gather(points)
             scored = score_points(self.family, points, self.theta, n_jobs=1)
@@ -169,7 +176,7 @@ class Layer:
     def _row_blocks(self, sets: Sets, n_features: int, device: str, *, gathers: bool) -> list[slice]:
         """The row blocks for points of so many features; members that are gathered count too."""
         lifted = n_features * sets.slots
-        blocks = row_blocks(sets.n_sets, block_rows(device, 4 * self.family.width(self.n_anchors, lifted)))
+        blocks = row_blocks(sets.n_sets, block_rows(device, 4 * self.kinds * self.family.width(self.n_anchors, lifted)))
         iterates = self.em.n_iter > 1 and not self.family.fused
         if not (iterates or gathers):
             return blocks

@@ -310,6 +310,8 @@ def make_layer(
             got=f"multiset={rule!r}, whose members are lifted" if unit else "normalize=False",
             advice="set normalize=True and a multiset of nodes, or use init='kmeans'",
         )
+    if rule is not None:
+        rule.check_support(chosen.support)
     return Layer(
         n_anchors=_validation.check_integer(n_anchors, "n_anchors", least=1, most=_validation.MOST_ANCHORS),
         dim=_validation.check_integer(dim, "dim", least=1, most=_validation.MOST_COLUMNS),
@@ -317,6 +319,7 @@ def make_layer(
         em=steps,
         kernel=choose_kernel(kernel),
         reading=reading,
+        kinds=1 if rule is None else rule.kinds,
     )
 
 
