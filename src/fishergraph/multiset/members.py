@@ -129,8 +129,8 @@ class Multisets(SetsOfPoints):
         return int(self.indptr[-1] - self.indptr[0])
 
     def __repr__(self) -> str:
-        weighted = "" if self.weights is None else " weighted"
-        return f"{type(self).__name__}({self.n_sets:,} sets over {self.n_points:,} points, {self.n_entries:,}{weighted} members)"
+        weighted, name = "" if self.weights is None else " weighted", type(self).__name__
+        return f"{name}({self.n_sets:,} sets over {self.n_points:,} points, {self.n_entries:,}{weighted} members)"
 
     def block(self, rows: slice) -> Multisets:
         """Return the sets of consecutive rows, without a copy."""

@@ -85,7 +85,7 @@ class Rule(Component, ABC):
         """Return the multisets of a graph whose edges are taken as they are."""
 
     def alone(self, n_rows: int) -> Multisets:
-        """Return every row as its own multiset, of each kind: what rows without a graph have, unless they are lifted."""
+        """Return every row as its own multiset, of each kind: those of rows without a graph, unless they are lifted."""
         rows = singletons(n_rows)
         return rows if self.kinds == 1 else side_by_side([rows] * self.kinds)
 
@@ -129,8 +129,8 @@ class DirectedRule(Rule):
         if self.direction is not None:
             look_up(DIRECTIONS, self.direction, "direction (or None)")
         if self.direction == "both" and self.undirected:
-            expected = "be None with undirected=True, which makes both directions the same"
-            raise InputError(parameter="direction", value=self.direction, expected=expected, advice="choose one of the two")
+            expected, advice = "be None with undirected=True, which makes directions the same", "choose one of the two"
+            raise InputError(parameter="direction", value=self.direction, expected=expected, advice=advice)
 
     def near(self, graph: Graph, *, closed: bool, dtype: DTypeLike) -> Multisets:
         """Return the neighbours of every node in this direction; both directions apart are `SplitSets`."""

@@ -1,12 +1,12 @@
 """`SplitSets`: multisets whose members are of several kinds, which are embedded apart and stand side by side.
 
-Set v has the parts S_1(v), …, S_k(v). Each is a sample of its own, so the parameters are a point of the product manifold
-M × … × M with the anchor (θ_0, …, θ_0), whose Fisher matrix is block diagonal:
+Set v has the parts S_1(v), …, S_k(v). Each is a sample of its own, so the parameters are a point of the product
+manifold M × … × M with the anchor (θ_0, …, θ_0), whose Fisher matrix is block diagonal:
 
     φ_v = (φ(S_1(v)), …, φ(S_k(v)))
 
-All parts share θ_0. The parts of a set are consecutive in memory. So the set of all members is the same arrays with every
-k-th offset, φ of a row is k consecutive rows of φ of the parts, and neither is copied.
+All parts share θ_0. The parts of a set are consecutive in memory. So the set of all members is the same arrays with
+every k-th offset, φ of a row is k consecutive rows of φ of the parts, and neither is copied.
 """
 
 from __future__ import annotations

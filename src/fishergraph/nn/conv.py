@@ -64,8 +64,9 @@ class FisherConv(MessagePassing):
         E-step, iterations and prior. ``init`` and ``max_samples`` belong to `init_from_data`. None is ``EM()``.
     multiset : str or component, default="neighbourhood"
         `Neighbourhood` says whether every node belongs to its own multiset, how edges are weighted, and which way they
-        are read: an edge goes from a source to a target, so that "in", the default, makes sources the members of
-        targets; "both" keeps in- and out-neighbours apart, and φ has twice the width. A rule such as ``Paths(2)``, whose members are made of several rows, makes the layer take the
+        are read. By default sources are the members of targets; ``direction="both"`` keeps in- and out-neighbours
+        apart, and doubles the width of φ (compile it with ``net.sets(…).prepare()`` as `edge_index`). A rule such as
+        ``Paths(2)``, whose members are made of several rows, makes the layer take the
         `LiftedSets` of that rule; rows are divided by their lengths before they are lifted.
     counts : bool, default=False
         Append the soft counts log(1 + mass) to φ.

@@ -51,15 +51,14 @@ def edge_sets(
     are used as they are. Weights are finite and not negative; an added loop has weight one. `dtype` is that of the
     points: symmetric weights are float64 for float64.
     """
-    grouped = isinstance(edge_index, TensorSets)
-    if edge_index.kinds != rule.kinds if grouped else not isinstance(rule, Neighbourhood):
-        expected, advice = f"be multisets for multiset={rule!r}", f"pass tensor_sets({rule!r}(graph))"
-        got = type(edge_index).__name__
-        raise InputTypeError(parameter="edge_index", value=edge_index, expected=expected, got=got, advice=advice)
-    if grouped:
+    if isinstance(edge_index, TensorSets) and edge_index.kinds == rule.kinds:
         sets = edge_index if edge_weight is None else edge_index.weighted(edge_weight)
         check_counts(sets, n_points, n_sets)
         return sets if torch.compiler.is_compiling() else check_sets(sets)
+    if isinstance(edge_index, TensorSets) or not isinstance(rule, Neighbourhood):
+        expected, advice = f"be multisets for multiset={rule!r}", f"pass tensor_sets({rule!r}(graph))"
+        got = type(edge_index).__name__
+        raise InputTypeError(parameter="edge_index", value=edge_index, expected=expected, got=got, advice=advice)
     if getattr(edge_index, "layout", torch.strided) != torch.strided:
         compressed = tensor_sets(edge_index)
         check_counts(compressed, n_points, n_sets)

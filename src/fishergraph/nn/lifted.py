@@ -36,7 +36,8 @@ def lifted_sets(edges: Any, edge_weight: Any, size: tuple[int, int], rule: Rule)
         advice = f"pass {rule!r}(graph), or leave multiset='neighbourhood'"
         raise InputTypeError(parameter="edge_index", value=edges, expected=expected, got=got, advice=advice)
     if not rule.lifts or (rule.slots, rule.kinds) != (edges.slots, edges.kinds):
-        expected = f"be a rule with slots={edges.slots} and kinds={edges.kinds}, such as the one that made these LiftedSets"
+        sizes = f"slots={edges.slots} and kinds={edges.kinds}"
+        expected = f"be a rule with {sizes} for these LiftedSets, such as the one that made them"
         raise InputError(parameter="multiset", value=rule, expected=expected)
     is_tensor = isinstance(edges.subgraphs, Tensor) and edge_weight is None
     sets = edges if is_tensor else tensor_sets(edges, weights=edge_weight)

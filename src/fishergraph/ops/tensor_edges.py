@@ -1,8 +1,8 @@
 """Constructors of `TensorSets`: `tensor_sets` of edges or sets, `edge_neighbourhoods` of edges on a device.
 
 Compressed rows are not copied. The neighbourhoods follow `multiset.neighbourhoods` and the rules of `as_graph`, on the
-device: parallel edges add, an edge of weight zero is dropped, a self-loop is added once. In- and out-neighbours that are
-kept apart are `SplitTensorSets`.
+device: parallel edges add, an edge of weight zero is dropped, a self-loop is added once. In- and out-neighbours, if
+they are kept apart, are `SplitTensorSets`.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class SplitTensorSets(TensorSets):
         """The sets with these parts, and with the cached properties of `plain`, which are all members together."""
         arrays = (plain.indptr, plain.indices, plain.weights, plain.n_points, plain._whole, plain._first)
         other = SplitTensorSets(*arrays, parts, self.kinds)
-        return plain._share(other, "sound", "weighed", "transpose", "rows", "hubs", "n_entries")  # type: ignore[return-value]
+        return plain._share(other, "sound", "weighed", "transpose", "rows", "hubs", "n_entries")
 
 
 def split_tensors(parts: TensorSets, kinds: int) -> Any:
