@@ -99,7 +99,6 @@ class Layer:
     n_anchors : components p of the mixture.
     dim : the most outputs of the kernel map.
     reading : "means", φ; "both", φ and the soft counts; "counts" or "weights", a function of the masses alone.
-    kinds : how many kinds of members are embedded apart; their φ stand side by side.
     """
 
     n_anchors: int
@@ -108,7 +107,6 @@ class Layer:
     em: EM = field(default_factory=EM)
     kernel: Kernel = field(default_factory=Nystrom)
     reading: str = "means"
-    kinds: int = 1
     theta: Any = None
     root: Array | None = None
     kernel_map: KernelMap | None = None
@@ -129,16 +127,11 @@ class Layer:
     def phi_width(self, n_anchors: int, n_features: int) -> int:
         """The columns of φ for so many anchors of so many features."""
         if self.reading in MASS_READINGS:
-            return self.kinds * n_anchors
-        return self.kinds * (self.family.width(n_anchors, n_features) + (n_anchors if self.reading == "both" else 0))
+            return n_anchors
+        return self.family.width(n_anchors, n_features) + (n_anchors if self.reading == "both" else 0)
 
     def phi(self, points: Array, scored: Scored | None, sets: Sets, engine: Engine) -> Any:
-        """φ of the multisets of one row block, that of every kind of members side by side."""
-        phi = self._phi(points, scored, sets.apart(), engine)
-        return phi if self.kinds == 1 else phi.reshape(sets.n_sets, self.kinds * phi.shape[1])
-
-    def _phi(self, points: Array, scored: Scored | None, sets: Sets, engine: Engine) -> Any:
-        """φ of multisets of one kind (Eq. 13, 18), (set, coordinate [+ anchor])."""
+        """φ of the multisets of one row block (Eq. 13, 18), (set, coordinate [+ anchor])."""
         if scored is None:
             points, sets = sets.gather(points)
             scored = score_points(self.family, points, self.theta, n_jobs=1)
@@ -176,7 +169,7 @@ class Layer:
     def _row_blocks(self, sets: Sets, n_features: int, device: str, *, gathers: bool) -> list[slice]:
         """The row blocks for points of so many features; members that are gathered count too."""
         lifted = n_features * sets.slots
-        blocks = row_blocks(sets.n_sets, block_rows(device, 4 * self.kinds * self.family.width(self.n_anchors, lifted)))
+        blocks = row_blocks(sets.n_sets, block_rows(device, 4 * self.family.width(self.n_anchors, lifted)))
         iterates = self.em.n_iter > 1 and not self.family.fused
         if not (iterates or gathers):
             return blocks
@@ -287,6 +280,26 @@ class Layer:
         else:
             kernel_map, psi = self.kernel.fit_and_map(phi, self.dim, whole.rows, rng=rng, n_jobs=run.n_jobs)
         return replace(whole, kernel_map=kernel_map, all_phi=phi, all_psi=psi)
+
+
+@dataclass(frozen=True, repr=False)
+class SplitLayer(Layer):
+    """A layer on multisets of several kinds of members (`SplitSets`): the φ of all kinds side by side, at one θ_0.
+
+    kinds : their number.
+    """
+
+    kinds: int = 2
+
+    def phi_width(self, n_anchors: int, n_features: int) -> int:
+        return self.kinds * super().phi_width(n_anchors, n_features)
+
+    def phi(self, points: Array, scored: Scored | None, sets: Sets, engine: Engine) -> Any:
+        phi = super().phi(points, scored, sets.apart(), engine)
+        return phi.reshape(sets.n_sets, self.kinds * phi.shape[1])
+
+    def _row_blocks(self, sets: Sets, n_features: int, device: str, *, gathers: bool) -> list[slice]:
+        return super()._row_blocks(sets, self.kinds * n_features, device, gathers=gathers)
 
 
 def sampled_points(points: Array, sets: Sets, n_anchors: int, max_samples: int, rng: Rng) -> Any:

@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 from fishergraph._records import unchecked
 from fishergraph._validation import check_flag
 from fishergraph.graph import Graph
+from fishergraph.multiset.directions import DIRECTIONS
 from fishergraph.multiset.lifted import LiftedSets
 from fishergraph.multiset.members import consecutive
 from fishergraph.multiset.rule import DirectedRule
@@ -55,7 +56,7 @@ class Differences(DirectedRule):
 
     def sets(self, graph: Graph, n_jobs: int | None = None, dtype: DTypeLike = np.float32) -> LiftedSets:
         """Return the pairs of every node; a node without neighbours has none."""
-        near = self.near(graph, closed=self.closed, dtype=dtype)
+        near = DIRECTIONS[self.direction or "in"](graph, closed=self.closed, weights=self.weights, dtype=dtype)
         roots = np.repeat(np.arange(graph.n_nodes, dtype=near.indices.dtype), np.diff(near.indptr))
         pairs, parts = np.stack([roots, near.indices], axis=1), near.apart()
         sets = split_sets(consecutive(parts.indptr, parts.weights), near.kinds)

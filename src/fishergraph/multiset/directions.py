@@ -1,11 +1,14 @@
-"""Which way edges are read: from a node to those that point to it, to those it points to, or to both, apart."""
+"""Neighbours by direction: the nodes that point to a node, those it points to, or both, apart."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from fishergraph._records import unchecked
 from fishergraph.graph import Graph
+from fishergraph.multiset.members import Multisets, neighbourhoods
+from fishergraph.multiset.split import SplitSets, side_by_side
 
 
 def reverse(graph: Graph) -> Graph:
@@ -15,9 +18,19 @@ def reverse(graph: Graph) -> Graph:
     return unchecked(Graph, indptr, indices, None if graph.weights is None else columns.data, graph.ids)
 
 
-# Row v of a graph lists the nodes that point to v.
-DIRECTIONS: dict[str, Callable[[Graph], tuple[Graph, ...]]] = {
-    "in": lambda graph: (graph,),
-    "out": lambda graph: (reverse(graph),),
-    "both": lambda graph: (graph, reverse(graph)),
+def _out_neighbourhoods(graph: Graph, **options: Any) -> Multisets:
+    """The nodes that every node points to."""
+    return neighbourhoods(reverse(graph), **options)
+
+
+def _both_neighbourhoods(graph: Graph, **options: Any) -> SplitSets:
+    """The nodes that point to every node, and those it points to."""
+    return side_by_side([neighbourhoods(graph, **options), _out_neighbourhoods(graph, **options)])
+
+
+# (graph, and the options of `neighbourhoods`) → multisets. Row v of a graph lists the nodes that point to v.
+DIRECTIONS: dict[str, Callable[..., Multisets]] = {
+    "in": neighbourhoods,
+    "out": _out_neighbourhoods,
+    "both": _both_neighbourhoods,
 }

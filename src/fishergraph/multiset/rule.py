@@ -15,11 +15,12 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from fishergraph._component import Component
 from fishergraph._errors import InputError
+from fishergraph._parallel import cached_attribute
 from fishergraph._typing import GraphLike, Rows, Sets
 from fishergraph._validation import check_flag, look_up
 from fishergraph.graph import Graph, as_graph
 from fishergraph.multiset.directions import DIRECTIONS
-from fishergraph.multiset.members import WEIGHTS, Multisets, neighbourhoods, node_sets, singletons
+from fishergraph.multiset.members import WEIGHTS, Multisets, node_sets, singletons
 from fishergraph.multiset.split import side_by_side
 
 
@@ -56,7 +57,7 @@ class Rule(Component, ABC):
         """How many points a member has side by side."""
         return 1
 
-    @property
+    @cached_attribute
     def kinds(self) -> int:
         """How many kinds of members are embedded apart."""
         return 1
@@ -69,12 +70,6 @@ class Rule(Component, ABC):
         """Raise unless every option is valid."""
         look_up(WEIGHTS, "edge" if self.weights is None else self.weights, "weights (or None)")
         check_flag(self.undirected, "undirected")
-
-    def check_support(self, support: str) -> None:
-        """Raise if members may lie outside the support of a family: "reals", "directions" or "counts"."""
-        if self.signed and support == "counts":
-            expected, advice = f"be one of real vectors with multiset={self!r}", "use family='gaussian-mixture'"
-            raise InputError(parameter="family", expected=expected, got="a family of counts", advice=advice)
 
     def __call__(self, graph: GraphLike, *, n_jobs: int | None = None, dtype: DTypeLike = np.float32) -> Sets:
         """Return the multisets of a graph, `Multisets` or `LiftedSets`, with weights in `dtype` at least."""
@@ -104,6 +99,12 @@ class Rule(Component, ABC):
         return SetsOfGraph(X, sets, None if graph_ptr is None else node_sets(graph_ptr))
 
 
+def not_counts(rule: Rule) -> InputError:
+    """The error about a family of counts, if members are `signed`."""
+    expected, advice = f"be one of real vectors with multiset={rule!r}", "use family='gaussian-mixture'"
+    return InputError(parameter="family", expected=expected, got="a family of counts", advice=advice)
+
+
 @dataclass(frozen=True, repr=False)
 class DirectedRule(Rule):
     """The base of the multisets of neighbours, which may tell the directions of edges apart.
@@ -119,7 +120,7 @@ class DirectedRule(Rule):
 
     direction: str | None = field(default=None, kw_only=True)
 
-    @property
+    @cached_attribute
     def kinds(self) -> int:
         """Two if the directions are kept apart."""
         return 2 if self.direction == "both" else 1
@@ -131,12 +132,6 @@ class DirectedRule(Rule):
         if self.direction == "both" and self.undirected:
             expected, advice = "be None with undirected=True, which makes directions the same", "choose one of the two"
             raise InputError(parameter="direction", value=self.direction, expected=expected, advice=advice)
-
-    def near(self, graph: Graph, *, closed: bool, dtype: DTypeLike) -> Multisets:
-        """Return the neighbours of every node in this direction; both directions apart are `SplitSets`."""
-        graphs = DIRECTIONS[self.direction or "in"](graph)
-        sides = [neighbourhoods(side, closed=closed, weights=self.weights, dtype=dtype) for side in graphs]
-        return sides[0] if len(sides) == 1 else side_by_side(sides)
 
 
 @dataclass(frozen=True, repr=False)
@@ -184,5 +179,5 @@ class Neighbourhood(DirectedRule):
         check_flag(self.closed, "closed")
 
     def sets(self, graph: Graph, n_jobs: int | None = None, dtype: DTypeLike = np.float32) -> Multisets:
-        """Return the neighbourhood of every node."""
-        return self.near(graph, closed=self.closed, dtype=dtype)
+        """Return the neighbourhood of every node; both directions apart are `SplitSets`."""
+        return DIRECTIONS[self.direction or "in"](graph, closed=self.closed, weights=self.weights, dtype=dtype)

@@ -17,6 +17,7 @@ from fishergraph.family import Family
 from fishergraph.kernel_map import Identity, Nystrom
 from fishergraph.layer import sampled_points
 from fishergraph.multiset import LiftedSets, Neighbourhood, Rule, choose_multiset
+from fishergraph.multiset.rule import not_counts
 from fishergraph.nn.channels import check_widths
 from fishergraph.nn.edges import edge_sets, graph_size, listed_edges
 from fishergraph.nn.families import make_mixture
@@ -134,7 +135,8 @@ class FisherConv(MessagePassing):
         width = sources * self.multiset.slots if sources > 0 else sources
         options: dict[str, Any] = {"heads": heads, "counts": counts, "lifted": self.lifts}
         self.mixture = make_mixture(width, num_anchors, family=family, em=em, normalize=normalize, **options)
-        self.multiset.check_support(self.mixture.family.support)
+        if self.multiset.signed and self.mixture.family.support == "counts":
+            raise not_counts(self.multiset)
         # Whether rows are divided by their lengths before they are lifted; the mixture does it otherwise.
         self.unit_rows = self.lifts and normalize and self.mixture.family.support != "counts"
         chosen = choose_head(head)
@@ -233,8 +235,8 @@ class FisherConv(MessagePassing):
         else:
             sets = self.sets(edge_index, edge_weight, size)
             members = thinned(sets, self.dropout) if self.training and self.dropout > 0 else sets
-            if isinstance(self.head, LinearHead) and not members.lifted:
-                z = self._linear(source, members, self.head.weight)
+            if isinstance(self.head, LinearHead) and not members.lifted and members.kinds == 1:
+                z = self.mixture.linear(source, members, self.head.weight)
                 z = self.head.finish(z if z.dtype == source.dtype else match_dtype(z, source))
             else:
                 z = self._output(source, members)
@@ -290,7 +292,7 @@ class FisherConv(MessagePassing):
         return edge_sets(edge_index, edge_weight, n_points=size[0], n_sets=size[1], rule=self.multiset, dtype=dtype)
 
     def _output(self, source: Tensor, sets: Any) -> Tensor:
-        """The head of φ, without messages, if it is not linear or members are lifted."""
+        """The head of φ, without messages, if it is not linear, or members are lifted or of several kinds."""
         head = self.head
         if head is None:
             return match_dtype(self._over(self._phi, source, sets), source)
