@@ -1,6 +1,7 @@
 """In- and out-neighbours: what they are, how they stay apart, and what the estimators make of them."""
 
 import dataclasses
+import os
 import warnings
 
 import networkx as nx
@@ -259,10 +260,12 @@ def test_an_undirected_graph_says_the_same_twice():
     assert_array_equal(Z[:, :12], Z[:, 12:])
 
 
-@pytest.mark.parametrize("engine", ["numba", "scipy", "torch"])
+@pytest.mark.parametrize("engine", ["numba", "scipy", "torch", "triton"])
 def test_engines_agree(engine):
-    if engine == "torch":
-        pytest.importorskip("torch")
+    if engine in ("torch", "triton"):
+        pytest.importorskip(engine)
+    if engine == "triton" and os.environ.get("TRITON_INTERPRET") != "1":
+        pytest.skip("needs TRITON_INTERPRET=1")
     model = FisherEmbedding(2, dim=8, multiset=BOTH, random_state=0).fit(X, graph=GRAPH)
     expected = model.transform(X, graph=GRAPH)
     with config_context(engine=engine):

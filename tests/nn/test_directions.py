@@ -68,6 +68,14 @@ def test_both_is_in_and_out_side_by_side(weights):
     assert not torch.allclose(into(x, EDGES), out(x, EDGES))
 
 
+@pytest.mark.parametrize("options", [{}, {"counts": True}, {"em": EM(n_iter=2)}, {"heads": 2}], ids=str)
+def test_a_linear_head_is_a_product_with_phi(options):
+    x, conv, plain = sample(), layer(BOTH, "linear", **options), layer(BOTH, **options)
+    plain.mixture.load_state_dict(conv.mixture.state_dict())
+    expected = plain(x, EDGES, WEIGHTS) @ conv.head.weight.T + conv.head.bias
+    torch.testing.assert_close(conv(x, EDGES, WEIGHTS), expected)
+
+
 @pytest.mark.parametrize("steps", [1, 3])
 @pytest.mark.parametrize("rule", [BOTH, Neighbourhood(direction="out"), Differences(direction="both")], ids=str)
 def test_a_network_agrees_with_the_estimator(rule, steps):
