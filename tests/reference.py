@@ -367,6 +367,35 @@ def symmetric_weights(adjacency):
     return out
 
 
+def directed_members(edges, n, direction, closed):
+    """For every node v the (u, weight) of its neighbours in order of u: "in" those with an edge to v, "out" from v.
+
+    `edges` are (source, target, weight); parallel edges add. If `closed`, v is a member once, of weight one unless an
+    edge from v to v says otherwise.
+    """
+    sets = []
+    for v in range(n):
+        total = {}
+        for source, target, weight in edges:
+            here, other = (target, source) if direction == "in" else (source, target)
+            if here == v:
+                total[other] = total.get(other, 0.0) + weight
+        if closed and v not in total:
+            total[v] = 1.0
+        sets.append(sorted(total.items()))
+    return sets
+
+
+def difference_means(points, sets, anchors, variance=1.0, n_iter=1):
+    """(means, mass) of the multisets {x_u − x_v : u ∈ S(v)}, as `em_means`; set v belongs to point v."""
+    differences, lists = [], []
+    for v, members in enumerate(sets):
+        first = len(differences)
+        differences += [np.asarray(points[u], dtype=np.float64) - points[v] for u, _ in members]
+        lists.append([(first + i, a) for i, (_, a) in enumerate(members)])
+    return em_means(differences, lists, anchors, variance, n_iter=n_iter)
+
+
 def walk_operator(adjacency, symmetric=False):
     """M of a diffusion: missing loops of weight one, then D^-1 A, or D_row^-½ A D_column^-½."""
     closed = adjacency + np.diag(np.where(np.diag(adjacency) == 0, 1.0, 0.0))

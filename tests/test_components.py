@@ -18,6 +18,7 @@ import fishergraph
 from fishergraph import (
     EM,
     DiagonalMixture,
+    Differences,
     FisherEmbedding,
     FisherGraphEmbedding,
     FisherSetEmbedding,
@@ -55,6 +56,7 @@ COMPONENTS = [
     HeatKernel,
     StepAverage,
     Hops,
+    Differences,
     Pairs,
     Paths,
     Tuples,

@@ -29,7 +29,7 @@ def make_multiset(given: tuple[str, Settings], **options: Any) -> Any:
     name, own = given
     kinds = {"hops": "Hops", "pagerank": "PageRank", "heat": "HeatKernel", "step-average": "StepAverage"}
     kinds |= {"pairs": "Pairs", "paths": "Paths", "tuples": "Tuples"}
-    kinds |= {"neighbourhood": "Neighbourhood", "open-neighbourhood": "Neighbourhood"}
+    kinds |= {"differences": "Differences", "neighbourhood": "Neighbourhood", "open-neighbourhood": "Neighbourhood"}
     options = {**own, **options, **({"closed": False} if name == "open-neighbourhood" else {})}
     return getattr(fishergraph, kinds[name])(**options)
 

@@ -20,6 +20,10 @@ FAMILIES = ("gaussian-mixture", "diagonal-mixture", "gaussian", "von-mises-fishe
 MULTISETS: dict[str, Settings] = {
     "neighbourhood": {"multiset": ("neighbourhood", {})},
     "open-neighbourhood": {"multiset": ("open-neighbourhood", {})},
+    "out-neighbours": {"multiset": ("neighbourhood", {"direction": "out"})},
+    "both-directions": {"multiset": ("neighbourhood", {"direction": "both"})},
+    "differences": {"multiset": ("differences", {})},
+    "differences-both": {"multiset": ("differences", {"direction": "both"})},
     "hops": {"multiset": ("hops", {})},
     "hops-options": {"multiset": ("hops", {"k": 3, "decay": 0.5, "members": 16, "seed": 1})},
     "pagerank": {"multiset": ("pagerank", {})},

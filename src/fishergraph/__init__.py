@@ -34,6 +34,7 @@ _HOMES = {
     "Nystrom": "fishergraph.kernel_map",
     "EM": "fishergraph.em",
     "DiagonalMixture": "fishergraph.family",
+    "Differences": "fishergraph.multiset",
     "FisherClassifier": "fishergraph.nn.classifier",
     "FisherEmbedding": "fishergraph.estimators",
     "FisherGraphEmbedding": "fishergraph.estimators",
@@ -121,6 +122,7 @@ if TYPE_CHECKING:
     from fishergraph.kernels import graph_kernel as graph_kernel
     from fishergraph.kernels import node_kernel as node_kernel
     from fishergraph.kernels import set_kernel as set_kernel
+    from fishergraph.multiset import Differences as Differences
     from fishergraph.multiset import HeatKernel as HeatKernel
     from fishergraph.multiset import Hops as Hops
     from fishergraph.multiset import LiftedSets as LiftedSets

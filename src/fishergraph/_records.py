@@ -117,8 +117,8 @@ def as_weights(weights: Any, n_entries: int, rows: slice, *, least: str) -> np.n
     return array
 
 
-def as_subgraphs(subgraphs: Any, n_points: int, *, filled: bool) -> Any:
-    """Subgraphs (subgraph, slot) of points 0 … n_points − 1, −1 in an empty slot; `filled`: each has a point."""
+def as_subgraphs(subgraphs: Any, n_points: int, *, lift: str) -> Any:
+    """Subgraphs (subgraph, slot) of points 0 … n_points − 1, −1 in an empty slot, that have such a lift."""
     shape, kind = getattr(subgraphs, "shape", ()), str(getattr(subgraphs, "dtype", "")).removeprefix("torch.")
     if len(shape) != 2 or shape[1] < 1 or kind not in ("int8", "int16", "int32", "int64"):
         got = f"{type(subgraphs).__name__} of shape {tuple(shape)} and dtype {kind or 'none'}"
@@ -129,7 +129,10 @@ def as_subgraphs(subgraphs: Any, n_points: int, *, filled: bool) -> Any:
     if low < -1 or high >= n_points:
         expected, got = f"hold points 0 to {n_points - 1}, or -1 in an empty slot", f"{low} to {high}"
         raise InputError(parameter="subgraphs", expected=expected, got=got, advice="number the points by rows")
-    if filled and low < 0 and bool(((subgraphs >= 0).sum(1) == 0).any()):
+    if lift == "difference" and (shape[1] != 2 or low < 0):
+        got = f"{shape[1]} slots" if shape[1] != 2 else "-1, an empty slot"
+        raise InputError(parameter="a subgraph", expected="be a pair of points for lift='difference'", got=got)
+    if lift == "mean" and low < 0 and bool(((subgraphs >= 0).sum(1) == 0).any()):
         expected = "have at least one point for lift='mean'"
         raise InputError(parameter="a subgraph", expected=expected, got="one of -1 only", advice="drop it")
     return subgraphs

@@ -80,7 +80,7 @@ def _mapping(layer: Layer, n_rows: int, width: int, title: str, *, fitting: bool
 def layer_costs(layer: Layer, sets: Sets, width: int, title: str, *, fitting: bool) -> dict[str, float]:
     """The cost of learning a layer over points of that width, if `fitting`, and of running it, by their titles."""
     lifted, n_sets, em = width * sets.slots, sets.n_sets, layer.em
-    phi_width, learns = layer.family.width(layer.n_anchors, lifted), layer.kernel.learns
+    phi_width, learns = layer.phi_width(layer.n_anchors, lifted), layer.kernel.learns
     phi = SPARSE * sets.n_entries * lifted * layer.n_anchors
     rows = sample_size(layer.dim, em.max_samples, n_sets)
     running = float(phi + n_sets * layer.dim * ((phi_width + layer.dim + _KERNEL) if learns else 0))

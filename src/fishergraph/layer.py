@@ -282,6 +282,26 @@ class Layer:
         return replace(whole, kernel_map=kernel_map, all_phi=phi, all_psi=psi)
 
 
+@dataclass(frozen=True, repr=False)
+class SplitLayer(Layer):
+    """A layer on multisets of several kinds of members (`SplitSets`): the φ of all kinds side by side, at one θ_0.
+
+    kinds : their number.
+    """
+
+    kinds: int = 2
+
+    def phi_width(self, n_anchors: int, n_features: int) -> int:
+        return self.kinds * super().phi_width(n_anchors, n_features)
+
+    def phi(self, points: Array, scored: Scored | None, sets: Sets, engine: Engine) -> Any:
+        phi = super().phi(points, scored, sets.apart(), engine)
+        return phi.reshape(sets.n_sets, self.kinds * phi.shape[1])
+
+    def _row_blocks(self, sets: Sets, n_features: int, device: str, *, gathers: bool) -> list[slice]:
+        return super()._row_blocks(sets, self.kinds * n_features, device, gathers=gathers)
+
+
 def sampled_points(points: Array, sets: Sets, n_anchors: int, max_samples: int, rng: Rng) -> Any:
     """Return the points of members drawn from all sets, to learn so many anchors from."""
     chosen = sample_members(sets, sample_size(n_anchors, max_samples, sets.n_entries), rng)

@@ -193,7 +193,7 @@ def test_the_record_says_what_was_done(files, tmp_path, monkeypatch):
     assert pd.Timestamp(record["started"]).tzinfo is not None
 
 
-@pytest.mark.parametrize("multiset", ["hops", "pairs", "paths", "tuples", "ppr", "heat", "s2gc"])
+@pytest.mark.parametrize("multiset", ["hops", "differences", "pairs", "paths", "tuples", "ppr", "heat", "s2gc"])
 def test_another_multiset_is_an_option(files, tmp_path, multiset):
     arguments = ["embed", files[0], "-n", files[1], "--seed", 0, *SMALL]
     ok(*arguments, "-o", tmp_path / "z.npz", "--multiset", multiset, "--save", tmp_path / "m.safetensors")
@@ -201,6 +201,19 @@ def test_another_multiset_is_an_option(files, tmp_path, multiset):
     ok(*arguments, "-o", tmp_path / "plain.npz")
     found, plain = (np.load(tmp_path / f"{name}.npz")["x"] for name in ("z", "plain"))
     assert np.abs(found[:, -4:] - plain[:, -4:]).max() > 1e-3  # the layer; subgraphs have no walks
+    ok("embed", files[0], "-n", files[1], "-o", tmp_path / "again.npz", "--model", tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(np.load(tmp_path / "again.npz")["x"], found)
+
+
+@pytest.mark.parametrize("direction", ["in", "out", "both"])
+def test_directions_are_an_option(files, tmp_path, direction):
+    arguments = ["embed", files[0], "-n", files[1], "--seed", 0, *SMALL]
+    option = ["--multiset", f"direction={direction}", "--save", tmp_path / "m.safetensors"]
+    ok(*arguments, *option, "-o", tmp_path / "z.npz")
+    assert record_of(tmp_path / "z.npz")["parameters"]["multiset"] == repr(Neighbourhood(direction=direction))
+    ok(*arguments, "-o", tmp_path / "plain.npz")
+    found, plain = (np.load(tmp_path / f"{name}.npz")["x"] for name in ("z", "plain"))
+    assert np.array_equal(found, plain) == (direction == "in")
     ok("embed", files[0], "-n", files[1], "-o", tmp_path / "again.npz", "--model", tmp_path / "m.safetensors")
     np.testing.assert_array_equal(np.load(tmp_path / "again.npz")["x"], found)
 
@@ -463,7 +476,8 @@ def test_a_hint_where_every_edge_goes_one_way(tmp_path):
     (hint,) = [line for line in result.stderr.splitlines() if line.startswith("hint:")]
     assert "--undirected" in hint
     assert "--directed" in hint
-    for said in (["--undirected"], ["--directed"], ["--quiet"], ["--multiset", "hops(undirected=false)"]):
+    texts = ("hops(undirected=false)", "direction=in")
+    for said in (["--undirected"], ["--directed"], ["--quiet"], *(["--multiset", text] for text in texts)):
         assert "hint" not in ok(*arguments, *said).stderr
     (tmp_path / "e.csv").write_text("source,target\na,b\nb,a\nb,c\n")
     assert "hint" not in ok(*arguments).stderr
@@ -651,6 +665,8 @@ def test_a_failed_write_leaves_the_old_output(files, tmp_path, monkeypatch):
         (["e.csv", "-o", "z.csv", "--multiset", "all"], "--multiset.*neighbourhood.*'all'"),
         (["e.csv", "-o", "z.csv", "--multiset", "hops(weights=w)"], "'--multiset'.*uniform.*symmetric.*'w'"),
         (["e.csv", "-o", "z.csv", "--multiset", "hops(q=1)"], "hops has no option 'q'.*decay"),
+        (["e.csv", "-o", "z.csv", "--multiset", "direction=up"], "'--multiset'.*'in', 'out', 'both'.*'up'"),
+        (["e.csv", "-o", "z.csv", "--multiset", "direction=both", "--undirected"], "undirected"),
         (["e.csv", "-o", "z.csv", "--multiset", "q=1"], "--multiset has no option 'q'.*closed"),
         (["e.csv", "-o", "z.csv", "--multiset", "hops(k=print(1))"], "--multiset must be a name"),
         (["e.csv", "-o", "z.csv", "--multiset", "hops(" + "(" * 900], "--multiset must be a name"),

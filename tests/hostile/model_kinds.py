@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from fishergraph import (
     EM,
     DiagonalMixture,
+    Differences,
     FisherEmbedding,
     FisherGraphEmbedding,
     FisherSetEmbedding,
@@ -83,6 +84,8 @@ MODELS: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
     "node, exact": lambda: _node(family=DiagonalMixture(fisher="exact"), n_layers=1, dim=3),
     "node, pagerank": lambda: _node(multiset=PageRank(members=5, weights="symmetric")),
     "node, hops": lambda: _node(multiset=Hops(2, 0.5), block_weights=(1, 0, 2, 1, 1)),
+    "node, both directions": lambda: _node(multiset=Neighbourhood(direction="both"), kernel="identity", counts=True),
+    "node, differences": lambda: _node(multiset=Differences(direction="both")),
     "node, paths": lambda: _node(multiset=Paths(2)),
     "node, tuples": lambda: _node(multiset=Tuples(2), n_layers=1),
     "node, structure": lambda: _node(data="none", structure="degree", n_layers=1),

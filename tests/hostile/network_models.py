@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph import FisherClassifier, Paths
+from fishergraph import FisherClassifier, Neighbourhood, Paths
 from fishergraph.nn import Network, Training
 from hostile.model_kinds import COUNTS, GRAPH, D, N, X, Y
 
@@ -83,6 +83,7 @@ MODELS: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
         network=Network(head="relu", jk="last"), family="diagonal-mixture", texts=True
     ),
     "classifier, counts": lambda: _classifier(network=Network(head="linear"), family="multinomial"),
+    "classifier, both directions": lambda: _classifier(multiset=Neighbourhood(direction="both"), dim=2),
     "classifier, paths": lambda: _classifier(multiset=Paths(2), dim=2),
     "checkpoint": lambda: _checkpoint(None),
     "checkpoint, plateau": lambda: _checkpoint("plateau"),

@@ -143,7 +143,7 @@ def test_spherical_anchors_want_plain_members():
 
 
 def test_which_rules_lift():
-    assert {name for name in MULTISETS if choose_multiset(name).lifts} == {"pairs", "paths", "tuples"}
+    assert {name for name in MULTISETS if choose_multiset(name).lifts} == {"differences", "pairs", "paths", "tuples"}
     assert Paths(3).lifts
     assert not Hops().lifts
     assert choose_multiset("ppr") == PageRank()

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import partial
+from keyword import kwlist
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -23,6 +24,8 @@ _LONGEST = 1000  # characters of a value
 _WIDTH = 110  # of a page
 _FLAT = ("network__", "training__")  # components whose options are options of the command line
 _BY_NAME = ("multiset", "family", "kernel", "structure", "device")  # parameters that take names
+# Words that Python reserves, as the value of an option: direction=in.
+_RESERVED = re.compile(rf"(?<==)\s*({'|'.join(word for word in kwlist if word.islower())})\s*(?=,|$)")
 _CALL = re.compile(r"([A-Za-z][\w:-]*)\s*(?:\((.*)\))?", re.DOTALL)
 
 
@@ -138,7 +141,7 @@ def _find(path: str, name: str) -> Callable[[], Component]:
 def _read_options(flag: str, text: str) -> tuple[list[Any], dict[str, Any]]:
     """The positional and the named values of "0.05, members=32"; words need no quotes."""
     try:
-        call = ast.parse(f"f({text})", mode="eval").body
+        call = ast.parse("f(" + _RESERVED.sub(r"'\1'", text) + ")", mode="eval").body
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             raise ValueError(text)
         values = {key.arg: _literal(key.value) for key in call.keywords}

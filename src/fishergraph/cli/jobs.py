@@ -104,7 +104,7 @@ class LearningJob(Job):
     @property
     def says_direction(self) -> bool:
         """Whether an option says that edges have a direction, or that they have none."""
-        return self.undirected is not None or "undirected" in self.settings.get("multiset", "")
+        return self.undirected is not None or "direct" in self.settings.get("multiset", "")
 
 
 def with_options(settings: list[Setting]) -> Callable[[Callable[[Any], None]], Callable[..., None]]:

@@ -27,8 +27,9 @@ from fishergraph.estimators.model_file import reading_model
 from fishergraph.estimators.state import ModelState, write_model
 from fishergraph.family import Family, choose_family
 from fishergraph.kernel_map import Kernel, choose_kernel
-from fishergraph.layer import Layer, Run
+from fishergraph.layer import Layer, Run, SplitLayer
 from fishergraph.multiset import Rule
+from fishergraph.multiset.rule import not_counts
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -310,7 +311,10 @@ def make_layer(
             got=f"multiset={rule!r}, whose members are lifted" if unit else "normalize=False",
             advice="set normalize=True and a multiset of nodes, or use init='kmeans'",
         )
-    return Layer(
+    if chosen.support == "counts" and rule is not None and rule.signed:
+        raise not_counts(rule)
+    kind = Layer if rule is None or rule.kinds == 1 else SplitLayer
+    return kind(
         n_anchors=_validation.check_integer(n_anchors, "n_anchors", least=1, most=_validation.MOST_ANCHORS),
         dim=_validation.check_integer(dim, "dim", least=1, most=_validation.MOST_COLUMNS),
         family=chosen,

@@ -22,7 +22,7 @@ from fishergraph.device import NUMPY, Device, Workspace
 from fishergraph.family import Family, GaussianMixture
 from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
 from fishergraph.io.columns import edge_table
-from fishergraph.multiset import LiftedSets, Multisets, Neighbourhood, Rule, singletons
+from fishergraph.multiset import LiftedSets, Multisets, Neighbourhood, Rule
 from fishergraph.ops import choose_engine
 from fishergraph.structural import Structure, StructureMap, fit_structure
 
@@ -262,7 +262,7 @@ def _host_sets(X: Rows, graph: Graph | None, settings: InputSettings) -> tuple[A
     """Return X and its multisets; without a graph every row is its own, or has no members if these are lifted."""
     rule = settings.rule
     if graph is None and not rule.lifts:
-        return X, singletons(X.shape[0])
+        return X, rule.alone(X.shape[0])
     if graph is None:
         graph = as_graph(sp.csr_array((X.shape[0], X.shape[0])))
     _records.check_same_rows(X.shape[0], graph.n_nodes)
@@ -289,12 +289,12 @@ def _tensor_sets(X: Any, graph: Any, settings: InputSettings) -> Any:
 
     device, rule = X.device, settings.rule
     if isinstance(graph, TensorSets):
-        if rule.lifts:
+        if rule.lifts or rule.kinds != graph.kinds:
             raise InputError(
                 parameter="graph",
                 value=graph,
                 expected=f"hold edges for multiset={rule!r}",
-                got="TensorSets, which are multisets of rows",
+                got=f"{type(graph).__name__}, which are multisets of rows",
                 advice="pass the edges, or leave multiset='neighbourhood'",
             )
         return given_sets(graph, X.shape[0], device)
@@ -305,6 +305,7 @@ def _tensor_sets(X: Any, graph: Any, settings: InputSettings) -> Any:
             "closed": rule.closed,
             "weights": rule.weights,
             "undirected": rule.undirected,
+            "direction": rule.direction,
             "dtype": X.dtype,
         }
         return edge_neighbourhoods(*pair, X.shape[0], **options)

@@ -6,7 +6,10 @@ The later packages see multisets only, no graph.
 
 members      Multisets, neighbourhoods, the nodes of a graph, and their weights
 lifted       LiftedSets: members made of several points, and the lifts h
+split        SplitSets: members of several kinds, which are embedded apart
+directions   which way edges are read
 rule         Rule: what a multiset is, with parameters of its own; Neighbourhood
+differences  Differences
 diffused     PageRank, HeatKernel, StepAverage
 hops         Hops
 paths        Pairs, Paths; path_search finds or draws paths
@@ -16,12 +19,14 @@ tuples       Tuples, node_tuples; tuple_search finds them
 from collections.abc import Callable
 
 from fishergraph._validation import look_up
+from fishergraph.multiset.differences import Differences
 from fishergraph.multiset.diffused import Diffusion, HeatKernel, PageRank, StepAverage
 from fishergraph.multiset.hops import Hops
 from fishergraph.multiset.lifted import LIFTS, LiftedSets
 from fishergraph.multiset.members import WEIGHTS, Multisets, neighbourhoods, node_sets, singletons
 from fishergraph.multiset.paths import Pairs, Paths
 from fishergraph.multiset.rule import Neighbourhood, Rule
+from fishergraph.multiset.split import SplitSets
 from fishergraph.multiset.tuples import NodeTuples, Tuples, node_tuples
 
 __all__ = [
@@ -29,6 +34,7 @@ __all__ = [
     "MULTISETS",
     "RULES",
     "WEIGHTS",
+    "Differences",
     "Diffusion",
     "HeatKernel",
     "Hops",
@@ -40,6 +46,7 @@ __all__ = [
     "Pairs",
     "Paths",
     "Rule",
+    "SplitSets",
     "StepAverage",
     "Tuples",
     "choose_multiset",
@@ -50,11 +57,12 @@ __all__ = [
 ]
 
 # The components a model file may name.
-RULES = (Neighbourhood, PageRank, HeatKernel, StepAverage, Hops, Pairs, Paths, Tuples)
+RULES = (Neighbourhood, PageRank, HeatKernel, StepAverage, Hops, Differences, Pairs, Paths, Tuples)
 
 MULTISETS: dict[str, Callable[[], Rule]] = {
     "neighbourhood": Neighbourhood,
     "open-neighbourhood": lambda: Neighbourhood(closed=False),
+    "differences": Differences,
     "hops": Hops,
     "pairs": Pairs,
     "paths": Paths,

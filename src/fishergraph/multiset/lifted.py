@@ -3,7 +3,8 @@
     x_v = {h(s) : s ∈ S_G(v)},   s = (u_1, …, u_k)
 
 "mean" is h(s) = (ψ(u_1) + … + ψ(u_k)) / k. "concatenation" is h(s) = (ψ(u_1), …, ψ(u_k)), k times as wide; a slot
-that holds −1 is empty and gives zeros, so that members of several kinds can have slots of their own.
+that holds −1 is empty and gives zeros, so that members of several kinds can have slots of their own. "difference" is
+h(v, u) = ψ(u) − ψ(v), of pairs.
 
 The lifted points of all members never exist at once: `gather` makes those of a row block.
 """
@@ -40,8 +41,8 @@ class LiftedSets:
         The points of every subgraph; −1 is an empty slot.
     n_points : int
         The number of points that subgraphs are made of.
-    lift : {"concatenation", "mean"}, default="concatenation"
-        How the points of a subgraph become one.
+    lift : {"concatenation", "mean", "difference"}, default="concatenation"
+        How the points of a subgraph become one. "difference" takes pairs: the second point less the first.
     totals : array of shape (n_sets,), optional
         How many subgraphs a set represents: more than its members if these are a sample.
     pool : Multisets, optional
@@ -74,7 +75,7 @@ class LiftedSets:
         if not hasattr(self.sets, "own_entries"):
             got = type(self.sets).__name__
             raise InputTypeError(parameter="sets", expected="be Multisets over the subgraphs", got=got)
-        subgraphs = as_subgraphs(self.subgraphs, n_points, filled=self.lift == "mean")
+        subgraphs = as_subgraphs(self.subgraphs, n_points, lift=self.lift)
         n, n_sets = subgraphs.shape[0], self.sets.n_sets
         if self.sets.n_points != n:
             raise InputError(parameter="the sets", expected=f"be over the {n} subgraphs", got=f"{self.sets.n_points}")
@@ -96,6 +97,11 @@ class LiftedSets:
     def slots(self) -> int:
         """How many points are side by side in a lifted point: its width is so many times theirs."""
         return self.subgraphs.shape[1] if self.lift == "concatenation" else 1
+
+    @property
+    def kinds(self) -> int:
+        """How many kinds of members are embedded apart."""
+        return self.sets.kinds
 
     @property
     def n_sets(self) -> int:
@@ -134,6 +140,10 @@ class LiftedSets:
     def take(self, rows: Array) -> LiftedSets:
         """Return the sets of the given rows, in that order; the subgraphs are not copied."""
         return changed(self, sets=self.sets.take(rows), totals=None)
+
+    def apart(self) -> LiftedSets:
+        """Return the sets of every kind, those of a row one after the other."""
+        return self if self.kinds == 1 else changed(self, sets=self.sets.apart(), totals=None)
 
     def to(self, device: object) -> LiftedSets:
         """Return the sets on another device, if they are tensors."""
@@ -183,6 +193,12 @@ def _concatenation(points: Rows, subgraphs: Array) -> Any:
     return array_namespace(points).reshape(_slots(points, subgraphs), (n, slots * points.shape[1]))
 
 
+def _difference(points: Rows, subgraphs: Array) -> Any:
+    """h(v, u) = ψ(u) − ψ(v)."""
+    xp = array_namespace(points)
+    return xp.take(points, subgraphs[:, 1], axis=0) - xp.take(points, subgraphs[:, 0], axis=0)
+
+
 def _slots(points: Rows, subgraphs: Array) -> Any:
     """The points of every slot, (subgraph, slot, feature); zeros in an empty one."""
     xp = array_namespace(points)
@@ -196,4 +212,8 @@ def _slots(points: Rows, subgraphs: Array) -> Any:
     return xp.reshape(rows, (*subgraphs.shape, points.shape[1]))
 
 
-LIFTS: dict[str, Callable[[Rows, Array], Any]] = {"mean": _mean, "concatenation": _concatenation}
+LIFTS: dict[str, Callable[[Rows, Array], Any]] = {
+    "mean": _mean,
+    "concatenation": _concatenation,
+    "difference": _difference,
+}

@@ -35,6 +35,7 @@ class SetsOfPoints:
 
     slots: int = 1  # how many points are side by side in a member
     lifted: bool = False  # whether the points of members exist only once they are gathered
+    kinds: int = 1  # how many kinds of members are embedded apart
 
     @property
     def n_sets(self) -> int:
@@ -69,6 +70,10 @@ class SetsOfPoints:
     def pooled(self, rows: Array) -> Any:
         """Return the rows of the result: one per set."""
         return rows
+
+    def apart(self) -> Any:
+        """Return the sets of every kind, those of a row one after the other."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -124,8 +129,8 @@ class Multisets(SetsOfPoints):
         return int(self.indptr[-1] - self.indptr[0])
 
     def __repr__(self) -> str:
-        weighted = "" if self.weights is None else " weighted"
-        return f"Multisets({self.n_sets:,} sets over {self.n_points:,} points, {self.n_entries:,}{weighted} members)"
+        weighted, name = "" if self.weights is None else " weighted", type(self).__name__
+        return f"{name}({self.n_sets:,} sets over {self.n_points:,} points, {self.n_entries:,}{weighted} members)"
 
     def block(self, rows: slice) -> Multisets:
         """Return the sets of consecutive rows, without a copy."""

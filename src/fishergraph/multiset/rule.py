@@ -1,4 +1,8 @@
-"""`Rule`, the component that says which multiset belongs to a node, and the first of them, `Neighbourhood`."""
+"""`Rule`, the component that says which multiset belongs to a node, and the first of them, `Neighbourhood`.
+
+Row v of a `Graph` lists the nodes that point to v: the source of an edge is in the row of its target. `direction` says
+which way edges are read: "in" takes the rows, "out" the columns, and "both" keeps the two apart (`SplitSets`).
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from fishergraph._component import Component
+from fishergraph._errors import InputError
+from fishergraph._parallel import cached_attribute
 from fishergraph._typing import GraphLike, Rows, Sets
 from fishergraph._validation import check_flag, look_up
 from fishergraph.graph import Graph, as_graph
-from fishergraph.multiset.members import WEIGHTS, Multisets, neighbourhoods, node_sets
+from fishergraph.multiset.directions import DIRECTIONS
+from fishergraph.multiset.members import WEIGHTS, Multisets, node_sets, singletons
+from fishergraph.multiset.split import side_by_side
 
 
 class SetsOfGraph(NamedTuple):
@@ -42,11 +50,17 @@ class Rule(Component, ABC):
 
     lifts: ClassVar[bool] = False  # whether it makes `LiftedSets`
     keeps_nodes: ClassVar[bool] = True  # whether the multisets belong to nodes, and not to tuples of them
+    signed: ClassVar[bool] = False  # whether members of points that are not negative may be negative
     reads_edges: ClassVar[bool] = False  # whether an edge list on a device is enough to build it there
 
     @property
     def slots(self) -> int:
         """How many points a member has side by side."""
+        return 1
+
+    @cached_attribute
+    def kinds(self) -> int:
+        """How many kinds of members are embedded apart."""
         return 1
 
     def n_columns(self, n_features: int) -> int:
@@ -66,6 +80,11 @@ class Rule(Component, ABC):
     def sets(self, graph: Graph, n_jobs: int | None = None, dtype: DTypeLike = np.float32) -> Sets:
         """Return the multisets of a graph whose edges are taken as they are."""
 
+    def alone(self, n_rows: int) -> Multisets:
+        """Return every row as its own multiset, of each kind: those of rows without a graph, unless they are lifted."""
+        rows = singletons(n_rows)
+        return rows if self.kinds == 1 else side_by_side([rows] * self.kinds)
+
     def build(
         self,
         X: Rows,
@@ -81,23 +100,66 @@ class Rule(Component, ABC):
         return SetsOfGraph(X, sets, None if graph_ptr is None else node_sets(graph_ptr))
 
 
+def not_counts(rule: Rule) -> InputError:
+    """The error about a family of counts, if members are `signed`."""
+    expected, advice = f"be one of real vectors with multiset={rule!r}", "use family='gaussian-mixture'"
+    return InputError(parameter="family", expected=expected, got="a family of counts", advice=advice)
+
+
 @dataclass(frozen=True, repr=False)
-class Neighbourhood(Rule):
+class DirectedRule(Rule):
+    """The base of the multisets of neighbours, which may tell the directions of edges apart.
+
+    Parameters
+    ----------
+    direction : {None, "in", "out", "both"}, default=None
+        Which neighbours of a node are members: those that point to it ("in"), those it points to ("out"), or both, each
+        embedded apart. None reads rows as given, which is "in"; see `Neighbourhood`.
+    weights, undirected : options
+        See `Rule`.
+    """
+
+    direction: str | None = field(default=None, kw_only=True)
+
+    @cached_attribute
+    def kinds(self) -> int:
+        """Two if the directions are kept apart."""
+        return 2 if self.direction == "both" else 1
+
+    def check(self) -> None:
+        super().check()
+        if self.direction is not None:
+            look_up(DIRECTIONS, self.direction, "direction (or None)")
+        if self.direction == "both" and self.undirected:
+            expected, advice = "be None with undirected=True, which makes directions the same", "choose one of the two"
+            raise InputError(parameter="direction", value=self.direction, expected=expected, advice=advice)
+
+
+@dataclass(frozen=True, repr=False)
+class Neighbourhood(DirectedRule):
     """The neighbours of a node: S_G(v) = N(v), or N(v) ∪ {v} if `closed`.
 
     Parameters
     ----------
     closed : bool, default=True
-        Make every node a member of its own multiset, once, with weight one if the graph has no self-loop there.
+        Make every node a member of its own multiset, once, with weight one if the graph has no self-loop there. With
+        ``direction="both"`` it is a member on both sides.
+    direction : {None, "in", "out", "both"}, default=None
+        Which neighbours of a node v are members. "in": the nodes that point to v. "out": the nodes that v points to.
+        "both": both, kept apart, so that a layer embeds each side and puts them side by side. None reads rows as they
+        are given, which is "in": an edge (source, target) makes the source a member of the target, and entry (v, u) of
+        a matrix makes u a member of v. If entry (v, u) of your matrix is an edge from v to u, pass its transpose. In an
+        undirected graph all directions are the same, and "both" says the same thing twice.
     weights : {None, "uniform", "symmetric"}, default=None
         None keeps the graph's own weights, "uniform" sets them to one, "symmetric" divides them by the square roots of
-        the degrees of both ends.
+        the degrees of both ends: of an edge from u to v, what u sends in all and what v receives in all.
     undirected : bool, default=False
         Add the reverse of every edge first.
 
     See Also
     --------
-    neighbourhoods : The same as a function.
+    neighbourhoods : The same as a function, for rows as given.
+    Differences : How neighbours differ from the node.
 
     Examples
     --------
@@ -105,6 +167,8 @@ class Neighbourhood(Rule):
     >>> from fishergraph import Neighbourhood
     >>> Neighbourhood(undirected=True)(np.array([[0, 1], [1, 2]]))
     Multisets(3 sets over 3 points, 7 members)
+    >>> Neighbourhood(closed=False, direction="out")(np.array([[0, 1], [1, 2]])).indices  # 0 → 1 → 2
+    array([1, 2], dtype=int32)
     """
 
     closed: bool = True
@@ -116,5 +180,5 @@ class Neighbourhood(Rule):
         check_flag(self.closed, "closed")
 
     def sets(self, graph: Graph, n_jobs: int | None = None, dtype: DTypeLike = np.float32) -> Multisets:
-        """Return the neighbourhood of every node."""
-        return neighbourhoods(graph, closed=self.closed, weights=self.weights, dtype=dtype)
+        """Return the neighbourhood of every node; both directions apart are `SplitSets`."""
+        return DIRECTIONS[self.direction or "in"](graph, closed=self.closed, weights=self.weights, dtype=dtype)

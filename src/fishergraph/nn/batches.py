@@ -18,6 +18,7 @@ from fishergraph.nn.rows import take_rows
 from fishergraph.nn.task import Task
 from fishergraph.ops.tensor_edges import tensor_sets
 from fishergraph.ops.tensor_sets import TensorSets
+from fishergraph.ops.tensor_split import split_tensors
 
 
 class Step(NamedTuple):
@@ -83,10 +84,10 @@ def receptive_field(x: Tensor, sets: TensorSets, nodes: Tensor, n_hops: int) -> 
         hops.append(members[number[members] < 0])
     order = torch.cat(hops)
     number[order] = torch.arange(len(order), device=sets.device)
-    inner = sets.take(order[: len(order) - len(hops[-1])])
-    indptr = torch.cat([inner.indptr, inner.indptr[-1:].expand(len(hops[-1]))])
+    inner = sets.take(order[: len(order) - len(hops[-1])]).apart()
+    indptr = torch.cat([inner.indptr, inner.indptr[-1:].expand(sets.kinds * len(hops[-1]))])
     near = TensorSets(indptr, number[inner.indices.long()].to(inner.indices.dtype), inner.weights, len(order))
-    return Field(take_rows(x, order), near, [len(hop) for hop in hops])
+    return Field(take_rows(x, order), split_tensors(near, sets.kinds), [len(hop) for hop in hops])
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,9 @@ def sampled(model: Any, task: Task, hops: list[int], batch_size: int, *, device:
     if grouped:
         with torch.no_grad():
             source = model.sets(source, task.edge_weight, task.n_nodes)
+        if source.kinds > 1:
+            expected = "be None if in- and out-neighbours are kept apart"
+            raise InputError(parameter="batch_size", value=batch_size, expected=expected)
     elif getattr(source, "layout", torch.strided) != torch.strided:
         source = tensor_sets(source)
     beside: dict[str, Any] = {"x": task.x, "y": task.y}

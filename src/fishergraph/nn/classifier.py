@@ -360,8 +360,9 @@ class FisherClassifier(ClassifierMixin, FisherEstimator):
         if device.precision != "float32":
             expected = "have precision='float32' for a network"
             raise InputError(parameter="device", value=device, expected=expected, advice="use Training(amp='bf16')")
-        if training.batch_size is not None and rule.lifts:
-            expected = f"be None with multiset={rule!r}, whose members are made of several nodes"
+        if training.batch_size is not None and (rule.lifts or rule.kinds > 1):
+            why = "whose members are made of several nodes" if rule.lifts else "which keeps directions apart"
+            expected = f"be None with multiset={rule!r}, {why}"
             raise InputError(parameter="batch_size", value=training.batch_size, expected=expected)
 
     def _check_unchanged(self) -> None:

@@ -17,6 +17,7 @@ from fishergraph.family import Family
 from fishergraph.kernel_map import Identity, Nystrom
 from fishergraph.layer import sampled_points
 from fishergraph.multiset import LiftedSets, Neighbourhood, Rule, choose_multiset
+from fishergraph.multiset.rule import not_counts
 from fishergraph.nn.channels import check_widths
 from fishergraph.nn.edges import edge_sets, graph_size, listed_edges
 from fishergraph.nn.families import make_mixture
@@ -63,8 +64,10 @@ class FisherConv(MessagePassing):
     em : EM, optional
         E-step, iterations and prior. ``init`` and ``max_samples`` belong to `init_from_data`. None is ``EM()``.
     multiset : str or component, default="neighbourhood"
-        `Neighbourhood` says whether every node belongs to its own multiset, how edges are weighted, and whether their
-        reverse is added. A rule such as ``Paths(2)``, whose members are made of several rows, makes the layer take the
+        `Neighbourhood` says whether every node belongs to its own multiset, how edges are weighted, and which way they
+        are read. By default sources are the members of targets; ``direction="both"`` keeps in- and out-neighbours
+        apart, and doubles the width of φ (compile it with ``net.sets(…).prepare()`` as `edge_index`). A rule such as
+        ``Paths(2)``, whose members are made of several rows, makes the layer take the
         `LiftedSets` of that rule; rows are divided by their lengths before they are lifted.
     counts : bool, default=False
         Append the soft counts log(1 + mass) to φ.
@@ -89,8 +92,9 @@ class FisherConv(MessagePassing):
     - **input:** x (node, in_channels) or a pair (x_source, x_target), whose second entry may be None;
       edge_index (2, edge), `EdgeIndex`, a sparse tensor with a row per target, `TensorSets` or `LiftedSets`;
       edge_weight (edge,), optional
-    - **output:** (target, out), and with ``return_attention_weights=True`` also a pair: the edges in the order of their
-      targets, loops included, and the attention (edge, head · anchor), whose columns sum to one over a multiset
+    - **output:** (target, out), and with ``return_attention_weights=True`` also a pair: (member, node) in the order of
+      the nodes, loops included, and the attention (entry, head · anchor), whose columns sum to one over a multiset;
+      if in- and out-neighbours are apart, the former come first at every node, and columns sum to one over each
 
     Examples
     --------
@@ -131,12 +135,20 @@ class FisherConv(MessagePassing):
         width = sources * self.multiset.slots if sources > 0 else sources
         options: dict[str, Any] = {"heads": heads, "counts": counts, "lifted": self.lifts}
         self.mixture = make_mixture(width, num_anchors, family=family, em=em, normalize=normalize, **options)
+        if self.multiset.signed and self.mixture.family.support == "counts":
+            raise not_counts(self.multiset)
         # Whether rows are divided by their lengths before they are lifted; the mixture does it otherwise.
         self.unit_rows = self.lifts and normalize and self.mixture.family.support != "counts"
         chosen = choose_head(head)
         has_head = not isinstance(chosen, Identity)
-        self.head = make_head(chosen, self.mixture.out_channels, self._width(), bias=bias) if has_head else None
+        self.head = make_head(chosen, self._phi_width, self._width(), bias=bias) if has_head else None
         self.residual = Residual(targets, self._width()) if check_flag(residual, "residual") else None
+
+    @property
+    def _phi_width(self) -> int:
+        """The columns of φ, all kinds of members side by side; −1 while the width of the input is not known."""
+        width = self.mixture.out_channels
+        return width if width < 0 else self.multiset.kinds * width
 
     def _width(self) -> int:
         """The columns of the output of a head."""
@@ -174,14 +186,14 @@ class FisherConv(MessagePassing):
         """
         source, target = self._pair(x)
         rng, most = random_stream(seed, source), self.mixture.em.max_samples
-        size = graph_size(source, target, edge_index, None, self.mixture.out_channels)
+        size = graph_size(source, target, edge_index, None, self._phi_width)
         sets = self.sets(edge_index, edge_weight, size)
         points = self._to_lift(source) if self.lifts else source
         self.mixture.init_from_data(sampled_points(points, sets, self.num_anchors, most, rng), rng)
         if isinstance(self.head, NystromHead):
             n_rows = sample_size(self.head.out_channels, most, sets.n_sets)
             rows = rng.permutation(sets.n_sets)[:n_rows].sort().values
-            self.head.init_from_data(self._over(self.mixture, source, sets.take(rows)), rng)
+            self.head.init_from_data(self._over(self._phi, source, sets.take(rows)), rng)
         return self
 
     def forward(
@@ -216,14 +228,14 @@ class FisherConv(MessagePassing):
         if size is None and target is source:
             size = (len(source), len(source))
         else:
-            size = graph_size(source, target, edge_index, size, self.mixture.out_channels)
+            size = graph_size(source, target, edge_index, size, self._phi_width)
         sets = None
         if self.is_explained():
             z = self._explained(source, edge_index, edge_weight, size)
         else:
             sets = self.sets(edge_index, edge_weight, size)
             members = thinned(sets, self.dropout) if self.training and self.dropout > 0 else sets
-            if isinstance(self.head, LinearHead) and not members.lifted:
+            if isinstance(self.head, LinearHead) and not members.lifted and members.kinds == 1:
                 z = self.mixture.linear(source, members, self.head.weight)
                 z = self.head.finish(z if z.dtype == source.dtype else match_dtype(z, source))
             else:
@@ -238,7 +250,7 @@ class FisherConv(MessagePassing):
             return z
         check_plain(edge_index, "return_attention_weights")
         sets = self.sets(edge_index, edge_weight, size) if sets is None else sets
-        return z, (torch.stack([sets.indices.long(), sets.rows]), self.mixture.attention(source, sets))
+        return z, (torch.stack([sets.indices.long(), sets.rows]), self.mixture.attention(source, sets.apart()))
 
     def _pair(self, x: Any) -> tuple[Tensor, Tensor | None]:
         """Sources and targets. Raises unless x has the right width; an unknown width becomes known."""
@@ -256,7 +268,7 @@ class FisherConv(MessagePassing):
         if self.mixture.in_channels != slots * width:
             self.mixture.expect(slots * width)
         if self.head is not None and self.head.in_channels < 0:
-            self.head.expect(self.mixture.out_channels)
+            self.head.expect(self._phi_width)
         return source, target
 
     def sets(self, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> Any:
@@ -280,16 +292,29 @@ class FisherConv(MessagePassing):
         return edge_sets(edge_index, edge_weight, n_points=size[0], n_sets=size[1], rule=self.multiset, dtype=dtype)
 
     def _output(self, source: Tensor, sets: Any) -> Tensor:
-        """The head of φ, without messages, if it is not linear or members are lifted."""
-        head, mixture = self.head, self.mixture
+        """The head of φ, without messages, if it is not linear, or members are lifted or of several kinds."""
+        head = self.head
         if head is None:
-            return match_dtype(self._over(mixture, source, sets), source)
+            return match_dtype(self._over(self._phi, source, sets), source)
         if isinstance(head, NystromHead):
             root = head.root()  # once for all row blocks
-            z = self._over(lambda points, sets: head(mixture(points, sets), root), source, sets)
+            z = self._over(lambda points, sets: head(self._phi(points, sets), root), source, sets)
             return match_dtype(z, source)
-        z = self._over(lambda points, sets: mixture.linear(points, sets, head.weight), source, sets)
+        z = self._over(lambda points, sets: self._linear(points, sets, head.weight), source, sets)
         return head.finish(match_dtype(z, source))
+
+    def _phi(self, points: Tensor, sets: Any) -> Tensor:
+        """φ of plain sets, that of every kind of members side by side."""
+        phi = self.mixture(points, sets.apart())
+        return phi if sets.kinds == 1 else phi.reshape(sets.n_sets, self._phi_width)
+
+    def _linear(self, points: Tensor, sets: Any, weight: Tensor) -> Tensor:
+        """weight · φ of plain sets, added over the kinds of members; φ is not stored if one operator computes both."""
+        if sets.kinds == 1:
+            return self.mixture.linear(points, sets, weight)
+        blocks = zip(sets.sides, weight.chunk(sets.kinds, dim=1), strict=True)
+        terms = [self.mixture.linear(points, side, block.contiguous()) for side, block in blocks]
+        return torch.stack(terms).sum(dim=0)
 
     def _to_lift(self, source: Tensor) -> Tensor:
         """The rows that are lifted."""
@@ -300,7 +325,7 @@ class FisherConv(MessagePassing):
         """function(points, sets); by row blocks if members are lifted."""
         if not sets.lifted:
             return function(source, sets)
-        return by_blocks(function, self._to_lift(source), sets, self.mixture.out_channels)
+        return by_blocks(function, self._to_lift(source), sets, self._phi_width)
 
     def is_explained(self) -> bool:
         """Return whether an explainer or a hook reads the messages.
@@ -318,8 +343,9 @@ class FisherConv(MessagePassing):
         """The same by messages of size edge × anchor × feature, which explainers can read and mask."""
         check_plain(edge_index, "an explanation")
         rule = Neighbourhood() if isinstance(edge_index, TensorSets) else self.multiset
-        if rule.undirected:
-            expected, advice = "have undirected=False in an explanation", "pass edge_index with both directions"
+        if rule.undirected or self.multiset.kinds > 1 or getattr(rule, "direction", None) == "out":
+            expected = "have undirected=False and direction=None in an explanation"
+            advice = "pass edge_index with the directions you want"
             raise InputError(parameter="multiset", value=rule, expected=expected, advice=advice)
         edges, weights = listed_edges(edge_index, edge_weight, size, loops=self.add_self_loops)
         order = torch.sort(edges[1], stable=True).indices

@@ -16,9 +16,11 @@ from torch_geometric.utils import add_remaining_self_loops
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._validation import MOST_COLUMNS, check_host_memory, check_integer
 from fishergraph.multiset import LiftedSets, Neighbourhood, Rule
+from fishergraph.multiset.split import turns
 from fishergraph.nn.rows import described
 from fishergraph.ops.tensor_edges import WEIGH, edge_neighbourhoods, tensor_sets
 from fishergraph.ops.tensor_sets import TensorSets, check_range, check_sets, check_values, outside_inference, unpack
+from fishergraph.ops.tensor_split import split_tensors, tensors_side_by_side
 
 # Graphs whose sets are kept; the oldest is forgotten first.
 _MOST_KEPT = 16
@@ -43,15 +45,17 @@ def edge_sets(
 ) -> TensorSets:
     """The multiset of every target: the sources of its edges and, if the rule is closed, the target once.
 
+    The direction of the rule takes the targets of every source instead, or both, apart.
+
     `edge_index` is a (2, edge) tensor, an `EdgeIndex`, a sparse tensor with a row per target, or `TensorSets`, which
     are used as they are. Weights are finite and not negative; an added loop has weight one. `dtype` is that of the
     points: symmetric weights are float64 for float64.
     """
-    if isinstance(edge_index, TensorSets):
+    if isinstance(edge_index, TensorSets) and edge_index.kinds == rule.kinds:
         sets = edge_index if edge_weight is None else edge_index.weighted(edge_weight)
         check_counts(sets, n_points, n_sets)
         return sets if torch.compiler.is_compiling() else check_sets(sets)
-    if not isinstance(rule, Neighbourhood):
+    if isinstance(edge_index, TensorSets) or not isinstance(rule, Neighbourhood):
         expected, advice = f"be multisets for multiset={rule!r}", f"pass tensor_sets({rule!r}(graph))"
         got = type(edge_index).__name__
         raise InputTypeError(parameter="edge_index", value=edge_index, expected=expected, got=got, advice=advice)
@@ -67,18 +71,19 @@ def edge_sets(
         sources, targets = plain[0], plain[1]
     if edge_weight is not None:
         edge_weight = _checked_weights(edge_weight, len(sources))
+    turned = rule.direction in ("out", "both")
+    if (rule.undirected or turned) and n_points != n_sets:
+        expected = f"have {'direction=None' if turned else 'undirected=False'} in a bipartite graph"
+        raise InputError(parameter="multiset", value=rule, expected=expected, advice="pass each direction to a layer")
     if rule.undirected:
-        if n_points != n_sets:
-            expected, advice = "have undirected=False in a bipartite graph", "pass both directions to a layer each"
-            raise InputError(parameter="multiset", value=rule, expected=expected, advice=advice)
         ends = torch.stack([sources.long(), targets.long()])
         options: dict[str, Any] = {"closed": rule.closed, "weights": rule.weights, "dtype": dtype}
         return edge_neighbourhoods(ends, edge_weight, n_points, undirected=True, **options)
-    edges = _find(edge_index, plain, sources, targets, n_points, n_sets, rule.closed)
+    edges = _find(edge_index, plain, sources, targets, n_points, n_sets, rule.closed, rule.direction)
     if edge_weight is None and rule.weights is None:
         return edges.sets
     if torch.is_grad_enabled():
-        _ = edges.sets.transpose  # found now, it is kept with the edges
+        _ = edges.sets.apart().transpose  # found now, it is kept with the edges
     sets = edges.sets
     if edge_weight is not None:  # in the order of the entries; one for an added loop
         sets = sets.weighted(torch.cat([edge_weight, edge_weight.new_ones(1)])[edges.order])
@@ -179,6 +184,8 @@ def narrow(sets: TensorSets, n_sets: int, n_points: int) -> TensorSets:
     """The first `n_sets` sets, whose members are among the first `n_points` points."""
     if (n_sets, n_points) == (sets.n_sets, sets.n_points):
         return sets
+    if sets.kinds > 1:
+        return split_tensors(narrow(sets.apart(), sets.kinds * n_sets, n_points), sets.kinds)
     first = sets.cut(0, n_sets)
     narrowed = TensorSets(first.indptr, first.indices, first.weights, n_points)
     if torch.compiler.is_compiling():
@@ -232,22 +239,32 @@ _kept: dict[tuple, tuple[Any, Edges]] = {}  # for an edge_index: a weak referenc
 
 
 def _find(
-    owner: Any, plain: Tensor, sources: Tensor, targets: Tensor, n_points: int, n_sets: int, loops: bool
+    owner: Any,
+    plain: Tensor,
+    sources: Tensor,
+    targets: Tensor,
+    n_points: int,
+    n_sets: int,
+    loops: bool,
+    direction: str | None = None,
 ) -> Edges:
     """The sets of these edges, kept for as long as the tensor `owner` lives and is not written to."""
-    if torch.compiler.is_compiling():
+    if direction == "out":
+        sources, targets = targets, sources
+    if torch.compiler.is_compiling() and direction != "both":
         order, rows, *parts = torch.ops.fishergraph.edge_sets(sources, targets, n_points, n_sets, loops)
         sets = unpack(parts, None, n_points)
         sets.__dict__["rows"] = rows
         return Edges(sets, order)
+    find = _both_ways if direction == "both" else _sorted_edges
     if plain.is_inference() or sources.is_inference():  # PyTorch does not count writes to such tensors
-        return _sorted_edges(sources, targets, n_points, n_sets, loops)
+        return find(sources, targets, n_points, n_sets, loops)
     address = plain.data_ptr() if plain.layout == torch.strided else None
-    key = (id(owner), address, plain._version, n_points, n_sets, loops)
+    key = (id(owner), address, plain._version, n_points, n_sets, loops, direction)
     kept = _kept.get(key)
     if kept is not None and kept[0]() is owner:
         return kept[1]
-    edges = _sorted_edges(sources, targets, n_points, n_sets, loops)
+    edges = find(sources, targets, n_points, n_sets, loops)
     for oldest in list(_kept)[: 1 - _MOST_KEPT]:
         del _kept[oldest]
     _kept[key] = (weakref.ref(owner, lambda _: _kept.pop(key, None)), edges)
@@ -271,6 +288,15 @@ def _sorted_edges(sources: Tensor, targets: Tensor, n_points: int, n_sets: int, 
     sets = TensorSets(indptr, sources, None, n_points)
     sets.__dict__["sound"] = True  # the ends were checked above
     return Edges(sets, order)
+
+
+@outside_inference
+def _both_ways(sources: Tensor, targets: Tensor, n_points: int, n_sets: int, loops: bool) -> Edges:
+    """The sources of every node and its targets, apart, each with a loop if it has none."""
+    into, out = (_sorted_edges(*ends, n_points, n_sets, loops) for ends in ((sources, targets), (targets, sources)))
+    sets = tensors_side_by_side([into.sets, out.sets])
+    sets.parts.__dict__["sound"] = True  # as its sides
+    return Edges(sets, torch.cat([into.order, out.order])[turns([into.sets.indptr, out.sets.indptr])[1]])
 
 
 def _with_loops(indptr: Tensor, sources: Tensor, targets: Tensor, order: Tensor, n_nodes: int) -> tuple[Tensor, ...]:

@@ -22,6 +22,7 @@ from fishergraph.multiset import LiftedSets, Rule
 from fishergraph.nn.edges import check_counts
 from fishergraph.ops.tensor_edges import tensor_sets
 from fishergraph.ops.tensor_sets import TensorSets
+from fishergraph.ops.tensor_split import split_tensors
 
 # The lifted points of a block, and its φ, on the CPU and on a GPU, where every block costs a dozen launches.
 # If everything fits it is one block, and nothing is lifted twice.
@@ -34,8 +35,9 @@ def lifted_sets(edges: Any, edge_weight: Any, size: tuple[int, int], rule: Rule)
         expected, got = f"be LiftedSets for multiset={rule!r}", type(edges).__name__
         advice = f"pass {rule!r}(graph), or leave multiset='neighbourhood'"
         raise InputTypeError(parameter="edge_index", value=edges, expected=expected, got=got, advice=advice)
-    if not rule.lifts or rule.slots != edges.slots:
-        expected = f"be a rule with slots={edges.slots} for these LiftedSets, such as the one that made them"
+    if not rule.lifts or (rule.slots, rule.kinds) != (edges.slots, edges.kinds):
+        sizes = f"slots={edges.slots} and kinds={edges.kinds}"
+        expected = f"be a rule with {sizes} for these LiftedSets, such as the one that made them"
         raise InputError(parameter="multiset", value=rule, expected=expected)
     is_tensor = isinstance(edges.subgraphs, Tensor) and edge_weight is None
     sets = edges if is_tensor else tensor_sets(edges, weights=edge_weight)
@@ -77,21 +79,22 @@ def thinned(sets: Any, rate: float) -> Any:
     kept = torch.rand(sets.indices.shape, device=sets.device) >= rate
     weights = kept.float() if sets.weights is None else sets.weights * kept
     if torch.is_grad_enabled():
-        _ = sets.transpose  # of all members, for as long as the sets live
+        _ = sets.apart().transpose  # of all members, for as long as the sets live
     return sets.weighted(weights)
 
 
 def block_sets(sets: Any, rows: slice, device: Any) -> tuple[Tensor, Any]:
     """The points that the members of some sets are made of, and these sets over them, on a device."""
-    plain = sets.sets.block(rows) if sets.lifted else sets.block(rows)
+    plain = (sets.sets.block(rows) if sets.lifted else sets.block(rows)).apart()
     plain = plain.cut(0, plain.n_sets)
     used = sets.subgraphs[plain.indices] if sets.lifted else plain.indices
     points, local = torch.unique(used, return_inverse=True)
     if not sets.lifted:
-        return points, TensorSets(plain.indptr, local, plain.weights, len(points)).to(device)
+        local_sets = TensorSets(plain.indptr, local, plain.weights, len(points))
+        return points, split_tensors(local_sets, sets.kinds).to(device)
     empty = int((points[:1] < 0).sum())  # −1, the empty slot, comes first and stays −1
     entries = torch.arange(plain.n_entries, device=plain.device)
-    members = TensorSets(plain.indptr, entries, plain.weights, plain.n_entries)
+    members = split_tensors(TensorSets(plain.indptr, entries, plain.weights, plain.n_entries), sets.kinds)
     points = points[empty:]
     return points, unchecked(LiftedSets, members, local - empty, len(points), sets.lift).to(device)
 

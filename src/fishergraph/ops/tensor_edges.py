@@ -1,7 +1,8 @@
 """Constructors of `TensorSets`: `tensor_sets` of edges or sets, `edge_neighbourhoods` of edges on a device.
 
 Compressed rows are not copied. The neighbourhoods follow `multiset.neighbourhoods` and the rules of `as_graph`, on the
-device: parallel edges add, an edge of weight zero is dropped, a self-loop is added once.
+device: parallel edges add, an edge of weight zero is dropped, a self-loop is added once. In- and out-neighbours, if
+they are kept apart, are `SplitTensorSets`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from torch import Tensor
 from fishergraph._errors import InputError
 from fishergraph._records import changed
 from fishergraph._validation import check_integer, look_up
-from fishergraph.multiset import WEIGHTS, LiftedSets, Multisets
+from fishergraph.multiset import WEIGHTS, LiftedSets, Multisets, SplitSets
 from fishergraph.ops.tensor_sets import TensorSets, bad_input, bad_type, check_device, check_range, check_sets, shown
+from fishergraph.ops.tensor_split import SplitTensorSets, split_tensors, tensors_side_by_side
 
 _MOST_SETS = 2**28  # their offsets take 2 GiB
 
@@ -39,7 +41,7 @@ def tensor_sets(
     Returns
     -------
     TensorSets or LiftedSets
-        The multisets, on the device of the edges.
+        The multisets, on the device of the edges. Members of several kinds stay apart.
 
     See Also
     --------
@@ -82,6 +84,8 @@ def _from_compressed(edges: Any, weights: Tensor | None) -> TensorSets:
     """The sets of compressed or sparse input, which have a number of sets and points."""
     if isinstance(edges, TensorSets):
         return check_sets(edges if weights is None else edges.weighted(weights))
+    if isinstance(edges, SplitSets):
+        return split_tensors(_from_compressed(edges.parts, weights), edges.kinds)
     if isinstance(edges, Multisets):
         arrays = [
             None if a is None else torch.from_numpy(a if a.flags.writeable else a.copy())
@@ -166,13 +170,20 @@ def edge_neighbourhoods(
     closed: bool = True,
     weights: str | None = None,
     undirected: bool = False,
+    direction: str | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> TensorSets:
     """N(v), with v itself if `closed`; the source of an edge is a member of the set of its target.
 
-    `dtype` is that of the points.
+    `direction` is that of `Neighbourhood`, `dtype` that of the points.
     """
     source, target = check_edges(edge_index, edge_weights, n_nodes)
+    if direction in ("out", "both"):
+        options: dict[str, Any] = {"closed": closed, "weights": weights, "undirected": undirected, "dtype": dtype}
+        out = edge_neighbourhoods(torch.stack([target, source]), edge_weights, n_nodes, **options)
+        if direction == "out":
+            return out
+        return tensors_side_by_side([edge_neighbourhoods(edge_index, edge_weights, n_nodes, **options), out])
     edges = _merge(target.long() * n_nodes + source.long(), edge_weights, "sum")
     if edges.weights is not None:
         live = edges.weights > 0
@@ -250,6 +261,8 @@ def _with_loops(edges: _Edges, n_nodes: int) -> _Edges:
 
 def _symmetric(sets: TensorSets, dtype: torch.dtype) -> Tensor:
     """a_vu = w_vu / √(d_v d_u), with d_v the weight v receives and d_u the weight u sends; float64 for such points."""
+    if isinstance(sets, SplitTensorSets):
+        return sets.from_sides([_symmetric(side, dtype) for side in sets.sides])
     received, sent = _received(sets), sent_weights(sets)
     result = torch.float32 if sets.weights is None else sets.weights.dtype
     result = torch.float64 if dtype == torch.float64 else result

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,6 +19,8 @@ from fishergraph.multiset.members import SetsOfPoints
 HUB = 96
 # A very long set is cut finer: in float32 a sum of 96 equal members may be off by 1.5e-6, one of 32 by 5e-7.
 LONG, LONG_PART = 2**16, 32
+
+T = TypeVar("T", bound="TensorSets")
 
 
 def outside_inference(function: Callable) -> Callable:
@@ -123,7 +125,7 @@ class TensorSets(SetsOfPoints):
         other = TensorSets(self.indptr, self.indices, weights, self.n_points, self._whole, self._first)
         return self._share(other, "sound", "transpose", "rows", "hubs", "n_entries")
 
-    def _share(self, other: TensorSets, *names: str) -> TensorSets:
+    def _share(self, other: T, *names: str) -> T:
         """The other sets, with these cached properties of this one."""
         for name in names:
             if name in self.__dict__:
