@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph.estimators.model_file import _checksum
+from fishergraph.io.array_file import _checksum
 from hostile import model_kinds, network_models
 from hostile.rule import Fault
 

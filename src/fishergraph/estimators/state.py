@@ -15,17 +15,9 @@ from fishergraph._version import __version__
 from fishergraph.axes import Axes, Sharpening, Smooth
 from fishergraph.estimators.graph_input import NodeCode
 from fishergraph.estimators.model_checks import check_code, check_map, check_smooth, check_theta, check_walk
-from fishergraph.estimators.model_file import (
-    foreign,
-    given_params,
-    only,
-    pack_attributes,
-    plain_params,
-    read_file,
-    unpack_attributes,
-    write_file,
-)
+from fishergraph.estimators.model_file import given_params, pack_attributes, plain_params, unpack_attributes
 from fishergraph.family import FAMILIES, family_of
+from fishergraph.io.array_file import foreign, only, read_file, write_file
 from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, ProjectionMap, StandardMap
 from fishergraph.layer import Layer
 from fishergraph.stack import Stack

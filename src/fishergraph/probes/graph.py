@@ -5,7 +5,7 @@ The candidates are in heads.py, the rule that mixes them in mixture.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any, Self
 
@@ -18,18 +18,20 @@ from fishergraph._errors import FishergraphWarning, InputError
 from fishergraph._parallel import one_blas_thread
 from fishergraph._progress import progress_bar
 from fishergraph._typing import GraphLike, MatrixLike, RandomState
-from fishergraph._validation import check_random_seed, look_up
+from fishergraph._validation import check_number, check_random_seed, look_up
 from fishergraph._warn import each_warning_once, warn
 from fishergraph.graph import as_graph, lists_edges
+from fishergraph.io.array_file import only
 from fishergraph.probes.base import Probe
 from fishergraph.probes.blocks import Blocks, read_blocks
 from fishergraph.probes.calibrate import expected_calibration_error
 from fishergraph.probes.heads import HEADS, NEED_GRAPH, SMOOTH, Tried, suitable
 from fishergraph.probes.mixture import Blend, blend
 from fishergraph.probes.models import Mixture
+from fishergraph.probes.probe_file import pack_mixture, unpack_mixture
 from fishergraph.probes.problem import Problem
 from fishergraph.probes.smooth import smoothed, symmetric_operator
-from fishergraph.probes.validation import FIT_ON, encode, validate_embedding
+from fishergraph.probes.validation import FIT_ON, encode, take, validate_embedding
 
 _MIX, _MIX_VERSIONS = 5, 6  # purposes of random streams; smaller ones belong to the heads
 _STRENGTHS = [{"correct": correct, "smooth": share} for correct in (None, 0.8) for share in (0.5, 0.8)]
@@ -51,7 +53,7 @@ class GraphProbe(Probe):
     - "smooth": Correct & Smooth, which spreads errors and labels over the graph, after the mixture of the others;
     - "lightgbm" and "tabicl": models of the packages of these names, tried only if they are named.
 
-    All but "smooth" can predict rows of other nodes.
+    All but "smooth" can predict rows of other nodes. A model file holds all but "lightgbm" and "tabicl".
 
     Parameters
     ----------
@@ -166,7 +168,7 @@ class GraphProbe(Probe):
                 mixture = Mixture([one.fit(problem) for one in used], mixed.of_used())
                 P = mixture.proba(Z, problem.known_rows())
                 P = P if smoothing is None else smoothing.proba(_versions(problem, P))
-        self._mixture, self._node_proba = mixture, P
+        self._mixture, self._node_proba, self._marks = mixture, P, _marks(Z)
         self.report_ = _report(problem, tried, mixed, smoothing)
         self.chosen_ = _by_head(self.report_)
 
@@ -201,8 +203,8 @@ class GraphProbe(Probe):
         Parameters
         ----------
         Z : array, sparse matrix or DataFrame of shape (n, n_features), default=None
-            Rows of the embedding, of any nodes; "smooth" has no part in their probabilities. None is the nodes of the
-            fit, with all heads.
+            Rows of the embedding. None, and the embedding of the fit, are the nodes of the fit. "smooth" has no part in
+            the probabilities of other rows.
 
         Returns
         -------
@@ -218,7 +220,7 @@ class GraphProbe(Probe):
         Parameters
         ----------
         Z : array, sparse matrix or DataFrame of shape (n, n_features), default=None
-            Rows of the embedding, as in `predict_proba`; None is the nodes of the fit.
+            Rows of the embedding, as in `predict_proba`.
 
         Returns
         -------
@@ -230,7 +232,39 @@ class GraphProbe(Probe):
 
     def _proba(self, Z: Any) -> np.ndarray:
         with one_blas_thread():
-            return self._mixture.proba(Z)
+            return self._node_proba.copy() if _same(_marks(Z), self._marks) else self._mixture.proba(Z)
+
+    def _pack(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+        entry = {"mixture": pack_mixture(self._mixture, arrays), "val_ece": self.val_ece_}
+        arrays |= {"nodes": self._node_proba, "marks": self._marks}
+        blocks = [[name, part.stop - part.start] for name, part in self.blocks_]
+        return {**entry, "blocks": blocks, "report": self.report_, "seconds": self.seconds_}
+
+    def _unpack(self, entry: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        fields = only(entry, ("mixture", "val_ece", "blocks", "report", "seconds"))
+        n_columns, n_classes = self.n_features_in_, len(self.classes_)
+        self.blocks = tuple((name, width) for name, width in fields["blocks"])
+        self.blocks_ = read_blocks(self.blocks, None, n_columns)
+        self._mixture = unpack_mixture(fields["mixture"], arrays, n_columns, n_classes)
+        self._marks = arrays.pop("marks")
+        self._node_proba = take(arrays, "nodes", (*self._marks.shape, n_classes))
+        if self._node_proba.ndim != 2 or np.abs(self._node_proba.sum(axis=1) - 1).max(initial=0) > 1e-6:
+            raise ValueError("nodes must hold probabilities that sum to one.")
+        self.val_ece_ = check_number(fields["val_ece"], "val_ece", most=1.0)
+        self.report_ = [dict(record) for record in fields["report"]]
+        self.seconds_ = {head: check_number(seconds, "seconds") for head, seconds in fields["seconds"].items()}
+        self.chosen_ = _by_head(self.report_)
+
+
+def _marks(Z: Any) -> np.ndarray:
+    """A number for every row, by which the rows of the fit are recognised, (row,)."""
+    directions = np.random.default_rng(0).standard_normal(Z.shape[1]) / np.sqrt(Z.shape[1])
+    return np.asarray(Z @ directions.astype(Z.dtype), dtype=np.float64).ravel()
+
+
+def _same(marks: np.ndarray, others: np.ndarray) -> bool:
+    """Whether marks are equal up to rounding."""
+    return marks.shape == others.shape and bool(np.abs(marks - others).max() <= 1e-4 * np.abs(others).max())
 
 
 def _versions(problem: Problem, P: np.ndarray) -> list[np.ndarray]:
