@@ -61,6 +61,9 @@ def fit_probe(
     Z = _on_host(embedding.fit_transform(X, graph=graph))
     check_row_order(y, row_ids(X, graph), IN_ORDER)
     classes, codes = read_labels(y, len(Z))
+    if len(classes) < 2:
+        got, advice = f"one class, {classes.tolist()[0]!r}", "label rows of another one"
+        raise InputError(parameter="y", expected="hold at least two classes", got=got, advice=advice)
     options: dict[str, Any] = {"random_state": embedding.random_state, "verbose": embedding.verbose}
     if val is None:
         held, options["fit_on"] = hold_out(codes, _FRACTION, seed, least=1), "train+val"

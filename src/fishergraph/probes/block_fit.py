@@ -51,7 +51,8 @@ class BlockFit:
 def fit_blocks(problem: Problem, weights: Weights, C: float, start: BlockFit | None = None) -> BlockFit:
     """The regression of these weights, from the coefficients of another one."""
     used = [name for name in problem.axes if weights.get(name, 0.0) > 0]
-    X = np.hstack([problem.axes[name].train * np.float32(weights[name]) for name in used])
+    none = np.zeros((len(problem.train), 0), dtype=np.float32)  # if no block varies
+    X = np.hstack([none, *(problem.axes[name].train * np.float32(weights[name]) for name in used)])
     theta = np.zeros((X.shape[1] + 1, problem.n_classes))
     ends = np.cumsum([0, *(problem.axes[name].train.shape[1] for name in used)])
     slices = {name: slice(*ends[k : k + 2]) for k, name in enumerate(used)}

@@ -71,7 +71,7 @@ def blocks(problem: Problem, before: Sequence[Tried]) -> Iterator[Tried]:
     left out, and blocks added to the best one as long as the validation loss falls.
     """
     names = list(problem.axes)
-    equal = list(_path(problem, dict.fromkeys(names, 1.0)))
+    equal = list(_path(problem, dict.fromkeys(names, 1.0))) if names else []
     alone = [list(_path(problem, {name: 1.0})) for name in names] if len(names) > 1 else []
     for path in (equal, *alone):
         yield from (tried for tried, _ in path)
@@ -209,7 +209,7 @@ def _refit_mlp(problem: Problem, blocks: tuple[str, ...], n_epochs: int) -> Mode
 def foreign(problem: Problem, before: Sequence[Tried], name: str) -> Iterator[Tried]:
     """A head of another package."""
     model = FITS[name](problem)
-    P = model.classifier.proba(problem.known_rows()[model.input][problem.val])
+    P = model.classifier.proba(model.input.rows(problem.Z[problem.val]))
     yield Tried(name, {}, model, P, problem.loss(P), FITS[name])
 
 

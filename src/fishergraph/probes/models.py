@@ -47,8 +47,8 @@ class Sharpened:
     sharpening: Sharpening
 
     def rows(self, Z: Any) -> np.ndarray:
-        """The sharpened rows of Z, float32, (row, axis)."""
-        return self.sharpening.rows(dense_columns(Z, self.columns)).astype(np.float32, copy=False)
+        """The sharpened rows of Z, (row, axis)."""
+        return self.sharpening.rows(dense_columns(Z, self.columns))
 
 
 @dataclass(frozen=True, eq=False)

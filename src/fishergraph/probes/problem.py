@@ -121,7 +121,9 @@ class Problem:
         return {power: _sharp(columns, sizes, one, coordinates) for power, one in maps.items()}
 
     def known_rows(self) -> dict[Input, Any]:
-        """The rows of all nodes by input, as far as they are computed."""
+        """The rows of all nodes by input, as far as they are computed in the precision of Z."""
+        if self.Z.dtype != np.float32:
+            return {}
         return {sharp.input: sharp.rows for maps in self._sharpened.values() for sharp in maps.values()}
 
 
