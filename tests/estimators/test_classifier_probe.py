@@ -111,9 +111,7 @@ def test_labels_of_strings_and_ids_of_tables():
     model = small().fit(frame, pd.Series(names, index=ids), graph=table, val=VAL)
     assert model.classes_.tolist() == ["ape", "bee", "cat"]
     assert model.feature_names_in_.tolist() == list("abcde")
-    np.testing.assert_allclose(
-        model.predict_proba(frame, graph=table), plain.predict_proba(X, graph=A), atol=1e-4
-    )
+    np.testing.assert_allclose(model.predict_proba(frame, graph=table), plain.predict_proba(X, graph=A), atol=1e-4)
     with pytest.raises(InputError, match="reindex"):
         small().fit(frame, pd.Series(names, index=ids)[::-1], graph=table)
 

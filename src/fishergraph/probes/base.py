@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from fishergraph._arrays import check_finite_result
 from fishergraph._errors import FileFormatError, InputError
 from fishergraph._repr import short_params
 from fishergraph._typing import MatrixLike
@@ -88,7 +89,7 @@ class Probe(ClassifierMixin, BaseEstimator):
         array of shape (n, n_classes)
             Probabilities in the order of `classes_`; rows sum to one.
         """
-        return self._proba(self._checked(Z))
+        return check_finite_result(self._proba(self._checked(Z)), "the probabilities of the probe")
 
     def predict(self, Z: MatrixLike) -> np.ndarray:
         """Predict the most probable class.
@@ -107,7 +108,7 @@ class Probe(ClassifierMixin, BaseEstimator):
 
     def _codes(self, Z: Any) -> np.ndarray:
         """The class numbers of the rows of a valid embedding."""
-        return np.argmax(self._proba(Z), axis=1)
+        return np.argmax(check_finite_result(self._proba(Z), "the probabilities of the probe"), axis=1)
 
     def _checked(self, Z: MatrixLike) -> Any:
         check_is_fitted(self)
@@ -165,7 +166,7 @@ class Probe(ClassifierMixin, BaseEstimator):
         arrays: dict[str, np.ndarray] = {}
         entry = {"classes": self.classes_.tolist(), "classes_dtype": self.classes_.dtype.str}
         entry |= {"n_features": self.n_features_in_, "val_score": float(self.val_score_), "parts": self._pack(arrays)}
-        return entry, arrays
+        return entry, {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
     @classmethod
     def unpack(cls, entry: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> Self:

@@ -145,6 +145,8 @@ class GraphProbe(Probe):
             The fitted probe.
         """
         width = validate_embedding(Z).shape[1]
+        if width == 0:
+            raise InputError(parameter="Z", expected="have at least one column", got="none")
         self.blocks_: Blocks = read_blocks(self.blocks, Z, width)
         return super().fit(Z, y, train, val)
 
@@ -212,7 +214,7 @@ class GraphProbe(Probe):
             Probabilities in the order of `classes_`; rows sum to one.
         """
         check_is_fitted(self)
-        return self._node_proba.copy() if Z is None else self._proba(self._checked(Z))
+        return self._node_proba.copy() if Z is None else super().predict_proba(Z)
 
     def predict(self, Z: MatrixLike = None) -> np.ndarray:
         """Predict the most probable class.
@@ -300,9 +302,9 @@ def _by_head(records: list[dict[str, Any]]) -> dict[str, float]:
 def _names(heads: Any, problem: Problem) -> tuple[str, ...]:
     """The heads to try, in order."""
     known = {**HEADS, SMOOTH: None}
-    if heads == "auto" or heads == "inductive":
+    if isinstance(heads, str) and heads in ("auto", "inductive"):
         return tuple(name for name in suitable(problem) if heads == "auto" or name != SMOOTH)
-    if isinstance(heads, str) or not hasattr(heads, "__iter__"):
+    if isinstance(heads, str) or not hasattr(heads, "__iter__") or getattr(heads, "ndim", 1) == 0:
         expected = "be 'auto', 'inductive' or a tuple of names of heads"
         raise InputError(parameter="heads", value=heads, expected=expected, advice=f"the names are {', '.join(known)}")
     asked = list(heads)

@@ -33,7 +33,7 @@ def pack_mixture(mixture: Mixture, arrays: Arrays) -> dict[str, Any]:
     for k, rows in enumerate(sharpened):
         values = (rows.columns, rows.sharpening.mean, rows.sharpening.axes, rows.sharpening.scale)
         for name, value in zip(_AXES, values, strict=True):
-            arrays[f"input{k}.{name}"] = np.ascontiguousarray(value)
+            arrays[f"input{k}.{name}"] = value
     blend = mixture.blend
     arrays["weights"], arrays["temperatures"] = blend.weights, blend.temperatures
     numbers = {"temperature": blend.temperature, "accuracy": blend.accuracy, "loss": blend.loss}
@@ -42,11 +42,11 @@ def pack_mixture(mixture: Mixture, arrays: Arrays) -> dict[str, Any]:
 
 def _pack_classifier(classifier: Any, name: str, arrays: Arrays) -> str:
     if isinstance(classifier, Linear):
-        arrays[f"{name}.theta"] = np.ascontiguousarray(classifier.theta)
+        arrays[f"{name}.theta"] = classifier.theta
         return "linear"
     if isinstance(classifier, MLP):
         for part, weight in zip(_LAYERS, classifier.weights, strict=True):
-            arrays[f"{name}.{part}"] = np.ascontiguousarray(weight)
+            arrays[f"{name}.{part}"] = weight
         return "mlp"
     raise InputError(
         "the heads 'lightgbm' and 'tabicl' hold models of other packages, which a model file cannot hold; "

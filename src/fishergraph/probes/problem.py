@@ -90,8 +90,8 @@ class Problem:
         train, val = (dense(self.Z[rows, columns]) for rows in (self.train, self.val))
         mean = train.mean(axis=0)
         centred = train - mean
-        largest = np.abs(centred).max()
-        if not largest > 0:
+        largest, floats = np.abs(centred).max(), np.finfo(centred.dtype)
+        if not largest > floats.tiny / floats.eps:  # also coefficients are numbers of this type
             return None
         size = largest * np.sqrt(np.mean(np.sum((centred / largest) ** 2, axis=1)))  # squares that can be added
         axes = _row_space(centred / size)
