@@ -195,7 +195,7 @@ class GraphProbe(Probe):
                 start = perf_counter()
                 tried += HEADS[name](problem, tuple(tried))
                 self.seconds_[name] = perf_counter() - start
-                bar.set_postfix(head=name, loss=min(one.loss for one in tried))
+                bar.set_postfix(loss=min(one.loss for one in tried))
                 bar.update(1)
         return tried
 
