@@ -185,7 +185,9 @@ def accuracies(
             result = {"accuracy": float(scores.mean()), "gain": mean, "gain_se": error}
             shape = {"seeds": args.seeds, "splits": len(splits), "columns": columns}
             rows.add(study=study, graph=data.name, setting=name, **shape, **result, seconds=spent)
-            table.append([data.name, name, columns, f"{scores.mean():.2f}", f"{mean:+.2f} ± {error:.2f}", f"{spent:.1f}"])
+            table.append(
+                [data.name, name, columns, f"{scores.mean():.2f}", f"{mean:+.2f} ± {error:.2f}", f"{spent:.1f}"]
+            )
             print(*table[-1], flush=True)
     print_table(["graph", "setting", "columns", "accuracy", "gain", "s"], table)
 

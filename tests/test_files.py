@@ -405,7 +405,7 @@ def write_embedding(folder: Path) -> None:
 
 
 def write_model(folder: Path) -> None:
-    from fishergraph.estimators.model_file import write_file
+    from fishergraph.io.array_file import write_file
 
     write_file(folder / "out.safetensors", {}, {"a": np.ones(100_000)})
 

@@ -13,9 +13,10 @@ The packages, in the order of that sentence (docs/map.md):
     bounds             theorems as numbers: margin_bound, lipschitz_constant
     kernel_map     5   ψ, the Nyström map
     layer, stack   6   one layer by row blocks, the stages of a pass
-    estimators     7   scikit-learn: FisherEmbedding, FisherSetEmbedding, FisherGraphEmbedding
+    nn             7   PyTorch Geometric: FisherConv, FisherNet, training
+    probes         7   classifiers of embeddings: LogisticProbe, GraphProbe
+    estimators     7   scikit-learn: FisherEmbedding, FisherSetEmbedding, FisherGraphEmbedding, FisherClassifier
     kernels        7   Gram matrices: node_kernel, set_kernel, graph_kernel
-    nn             7   PyTorch Geometric: FisherConv, FisherNet, training; and FisherClassifier
     datasets       8   graphs to begin with
 
 Names are imported when they are first used, so `import fishergraph` is quick and loads neither numba nor torch.
@@ -35,7 +36,7 @@ _HOMES = {
     "EM": "fishergraph.em",
     "DiagonalMixture": "fishergraph.family",
     "Differences": "fishergraph.multiset",
-    "FisherClassifier": "fishergraph.nn.classifier",
+    "FisherClassifier": "fishergraph.estimators",
     "FisherEmbedding": "fishergraph.estimators",
     "FisherGraphEmbedding": "fishergraph.estimators",
     "FisherSetEmbedding": "fishergraph.estimators",
@@ -83,9 +84,7 @@ _HOMES = {
     "tangent_kernel": "fishergraph.embedding",
 }
 
-# A star import asks for no extra: what needs torch is imported by name.
-_PLAIN = [name for name, home in _HOMES.items() if not home.startswith("fishergraph.nn")]
-__all__ = ["__version__", *_PLAIN]  # pyright: ignore
+__all__ = ["__version__", *_HOMES]  # pyright: ignore
 
 if TYPE_CHECKING:
     from fishergraph.bounds import lipschitz_constant as lipschitz_constant
@@ -103,6 +102,7 @@ if TYPE_CHECKING:
     from fishergraph.em import learn_family as learn_family
     from fishergraph.embedding import fisher_embedding as fisher_embedding
     from fishergraph.embedding import tangent_kernel as tangent_kernel
+    from fishergraph.estimators import FisherClassifier as FisherClassifier
     from fishergraph.estimators import FisherEmbedding as FisherEmbedding
     from fishergraph.estimators import FisherGraphEmbedding as FisherGraphEmbedding
     from fishergraph.estimators import FisherSetEmbedding as FisherSetEmbedding
@@ -136,7 +136,6 @@ if TYPE_CHECKING:
     from fishergraph.multiset import neighbourhoods as neighbourhoods
     from fishergraph.multiset import node_sets as node_sets
     from fishergraph.multiset import node_tuples as node_tuples
-    from fishergraph.nn.classifier import FisherClassifier as FisherClassifier
     from fishergraph.probes import GraphProbe as GraphProbe
     from fishergraph.probes import LogisticProbe as LogisticProbe
     from fishergraph.structural import Structure as Structure

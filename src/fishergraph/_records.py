@@ -20,6 +20,8 @@ import numpy as np
 from fishergraph._arrays import plain_array
 from fishergraph._errors import EndpointError, InputError, InputTypeError
 
+UNLABELLED = -1  # the class number of a node without a label
+
 R = TypeVar("R")
 Index = int | slice | Sequence[int] | np.ndarray | tuple  # what [] takes; the first entry of a tuple counts
 

@@ -230,7 +230,7 @@ def test_resume_begins_anew_where_there_is_no_checkpoint_yet(files, tmp_path):
 
 @pytest.mark.parametrize("kind", [FisherClassifier, Network, Training])
 def test_docstrings_have_the_defaults_of_the_signature(kind):
-    file = "nn/classifier.py" if kind is FisherClassifier else "nn/settings.py"
+    file = "estimators/classifier.py" if kind is FisherClassifier else "nn/settings.py"
     described, signature = documented(file, kind.__name__), inspect.signature(kind).parameters
     assert list(described) == list(signature)
     for name, entry in described.items():

@@ -33,7 +33,7 @@ from fishergraph import (
 )
 from fishergraph._errors import FileFormatError, InputError
 from fishergraph.device import Device
-from fishergraph.estimators import model_file
+from fishergraph.io import array_file
 from models import PUBLISHED
 
 rng = np.random.default_rng(0)
@@ -293,7 +293,7 @@ def test_no_file(tmp_path, missing):
 
 
 def test_a_newer_format(saved):
-    rewrite(saved, format_version=str(model_file.FORMAT_VERSION + 1))
+    rewrite(saved, format_version=str(array_file.FORMAT_VERSION + 1))
     refused(saved, "upgrade")
 
 

@@ -264,12 +264,27 @@ def probes(rng: Rng) -> Case:
 
         train, val = rows(rng, 0, 6), rows(rng, 6, 10)
         return f"logistic {label} {y} {train} {settings}", fit
+    if rng.random() < 0.5:
+        return _graph_probe(rng, label, Z, y)
     folds = [(rows(rng, 0, 8), rows(rng, 8, 12))] if rng.random() < 0.9 else absurd(rng)
     names = ("probes", "Cs", "gammas", "inner", "repeats", "random_state")
     options = {"inner": 2, **{key: absurd(rng) for key in names if rng.random() < 0.08}}
     if rng.random() < 0.3:
         options["probes"] = (pick(rng, ("rbf-svm", "linear-svm", "logistic")),)
     return call(f"nested {label} {folds}", lambda *a, **k: nested_scores(*a, **k).test, Z, y, folds, **options)
+
+
+def _graph_probe(rng: Rng, label: str, Z: Any, y: Any) -> Case:
+    graph = pick(rng, (None, np.eye(12, k=1), absurd(rng)))
+    settings = {"heads": ("blocks", "sharpen", "mlp"), "random_state": 0}
+    settings |= {key: absurd(rng) for key in ("blocks", "heads", "fit_on", "random_state") if rng.random() < 0.1}
+    train, val = rows(rng, 0, 6), rows(rng, 6, 10)
+
+    def fit() -> Any:
+        probe = fg.GraphProbe(graph, **settings).fit(Z, y, train, val)
+        return [probe.predict_proba(), probe.predict_proba(Z), probe.val_score_, probe.val_ece_]
+
+    return f"graph probe {label} {y} {train} {settings}", fit
 
 
 def as_graphs(rng: Rng) -> Case:

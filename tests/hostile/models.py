@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph.estimators.model_file import _checksum
-from hostile import model_kinds, network_models
+from fishergraph.io.array_file import _checksum
+from hostile import model_kinds, network_models, probe_models
 from hostile.rule import Fault
 
-MODELS = {**model_kinds.MODELS, **network_models.MODELS}
+MODELS = {**model_kinds.MODELS, **network_models.MODELS, **probe_models.MODELS}
 
 
 @cache

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 import fishergraph as fg
+from fishergraph import FisherClassifier
 from fishergraph.nn import FisherAggregation, FisherConv, FisherNet, Training, tensor_sets, train
-from fishergraph.nn.classifier import FisherClassifier
 from hostile import ingredients as it
 from hostile.estimator_cases import SMALL, Case, node_data, settings_of, size
 from hostile.function_cases import by_engine, labels

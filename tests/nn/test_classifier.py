@@ -16,10 +16,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fishergraph
-from fishergraph import EM, FisherEmbedding, GaussianMixture, PageRank, as_graph
+from fishergraph import EM, FisherClassifier, FisherEmbedding, GaussianMixture, PageRank, as_graph
 from fishergraph._errors import InputError, InputTypeError, MissingDevice
-from fishergraph.nn import FisherClassifier, Network, Training, WeightedMixture
-from fishergraph.nn.labels import hold_out, read_labels
+from fishergraph.estimators.labels import hold_out, read_labels
+from fishergraph.nn import Network, Training, WeightedMixture
 
 NETWORK, TRAINING = Network(head="linear", dropout=0.0), Training(lr=0.05, max_epochs=15)
 SMALL = {"n_layers": 1, "n_anchors": 2, "dim": 8, "network": NETWORK, "training": TRAINING, "random_state": 0}

@@ -465,7 +465,7 @@ def test_who_needs_edges_says_so():
 
 
 def test_a_classifier_says_no_to_batches_before_it_works(monkeypatch):
-    monkeypatch.setattr("fishergraph.nn.classifier.read_host", None)
+    monkeypatch.setattr("fishergraph.estimators.classifier.read_host", None)
     for rule in ("paths", Tuples(2)):
         with pytest.raises(ValueError, match="batch_size"):
             FisherClassifier(multiset=rule, training=Training(batch_size=16)).fit(X, Y, graph=A)

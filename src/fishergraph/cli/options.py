@@ -150,7 +150,7 @@ def _estimator(parameters: dict[str, Parameter], *leave: str) -> list[Setting]:
 
 def _classifier() -> list[Setting]:
     """The options of `FisherClassifier`, with those of its network and its training as options of their own."""
-    shared, parameters = documented(*_NODES), dict(documented("nn/classifier.py", "FisherClassifier"))
+    shared, parameters = documented(*_NODES), dict(documented("estimators/classifier.py", "FisherClassifier"))
     for name, entry in parameters.items():
         if "as in `Fisher" in entry.text and name in shared:
             parameters[name] = replace(entry, text=shared[name].text)

@@ -42,7 +42,6 @@ def predict(job: PredictJob) -> None:
 
     fishergraph predict edges.csv --nodes nodes.csv --model model.safetensors --proba -o predictions.csv
     """
-    from fishergraph._optional import require
     from fishergraph.io.tables import check_writable, check_written_ids
 
     check_tables(job)
@@ -50,7 +49,6 @@ def predict(job: PredictJob) -> None:
     check_outputs(job, model=job.model)
     with recorded(job) as run:
         with run.stage("import"):
-            require("torch", extra="torch")
             from fishergraph import FisherClassifier
 
             estimator = configure(FisherClassifier.load(job.model).set_params(n_jobs=job.jobs), job.settings)

@@ -26,7 +26,7 @@ from fishergraph.cli.jobs import (
     with_options,
 )
 from fishergraph.cli.labels import Labels, read_labels
-from fishergraph.cli.options import CLASSIFIER
+from fishergraph.cli.options import CLASSIFIER, flag_of
 from fishergraph.cli.record import parameters_of, record_path, recorded
 
 if TYPE_CHECKING:
@@ -65,16 +65,22 @@ class TrainJob(LearningJob):
     log: Path | None = None
     plot: Path | None = None
 
+    @property
+    def is_probe(self) -> bool:
+        """Whether the embedding is probed, without a network."""
+        return self.settings.get("mode") == "probe"
+
 
 @with_options(CLASSIFIER)
 def train(job: TrainJob) -> None:
     """Train a classifier of nodes on the labels that some of them have; OUTPUT.run.json records the run.
 
-    Nodes without a label belong to the graph all the same. Ctrl-C saves the best model so far.
+    Nodes without a label belong to the graph all the same. --mode probe needs seconds and no PyTorch; a network is
+    trained for many epochs, and Ctrl-C saves the best model so far.
 
     [bold]Examples[/bold]
 
-    fishergraph train edges.csv --nodes nodes.csv --label topic --undirected -o model.safetensors
+    fishergraph train edges.csv --nodes nodes.csv --label topic --mode probe --undirected -o model.safetensors
 
     fishergraph train edges.csv -n nodes.csv --label topic --split part --lr 0.01 --plot curves.png -o m
 
@@ -92,6 +98,8 @@ def _check_call(job: TrainJob) -> None:
     from fishergraph._optional import require
     from fishergraph.io.files import check_suffix
 
+    if job.is_probe:
+        _check_no_network(job)
     if job.split is not None and VALIDATION in job.settings:
         raise typer.BadParameter(
             "--validation-fraction chooses validation nodes, and --split names them: give one of the two."
@@ -109,6 +117,15 @@ def _check_call(job: TrainJob) -> None:
         require("matplotlib", extra="plots")
 
 
+def _check_no_network(job: TrainJob) -> None:
+    """Raise for options of a network beside --mode probe."""
+    options = [flag_of(path) for path in job.settings if path.startswith(("network__", "training__"))]
+    files = {"--checkpoint": job.checkpoint, "--resume": job.resume, "--log": job.log, "--plot": job.plot}
+    options += [flag for flag, value in files.items() if value]
+    if options:
+        raise typer.BadParameter(f"{options[0]} belongs to a network: leave it or --mode probe out.")
+
+
 def run_train(job: TrainJob) -> None:
     """Read, train, write."""
     with recorded(job) as run:
@@ -120,7 +137,8 @@ def run_train(job: TrainJob) -> None:
         hint = None if job.quiet or job.says_direction else one_way_hint(inputs.graph)
         if hint:
             say(hint)
-        run.bar.expect({"learning": 1, "training": 20})
+        if not job.is_probe:
+            run.bar.expect({"learning": 1, "training": 20})
         with run.stage("train"):
             _fit(job, estimator, inputs, labels)
         run.bar.part("writing")
@@ -147,7 +165,8 @@ def make_estimator(job: TrainJob, bar: Bar) -> FisherClassifier:
     """Return the estimator that was asked for."""
     from fishergraph._optional import require
 
-    require("torch", extra="torch")
+    if not job.is_probe:
+        require("torch", extra="torch")
     from fishergraph import FisherClassifier
 
     seed = secrets.randbelow(2**32) if job.seed is None else job.seed
@@ -174,6 +193,10 @@ def read_labelled(job: TrainJob) -> tuple[Inputs, Labels]:
 
 
 def _fit(job: TrainJob, estimator: FisherClassifier, inputs: Inputs, labels: Labels) -> None:
+    if job.is_probe:
+        val = None if labels.val is None or not len(labels.val) else labels.val
+        estimator.fit(inputs.X, labels.training, graph=inputs.graph, val=val)
+        return
     # The command says itself what the library logs: what Ctrl-C did, and that there is no checkpoint yet.
     logging.getLogger("fishergraph.nn").addHandler(logging.NullHandler())
     if job.resume and job.checkpoint is not None and not job.checkpoint.exists() and not job.quiet:
@@ -184,12 +207,9 @@ def _fit(job: TrainJob, estimator: FisherClassifier, inputs: Inputs, labels: Lab
         raise KeyboardInterrupt  # before the first epoch was done: there is no model
 
 
-def _write(job: TrainJob, estimator: Any, inputs: Inputs, labels: Labels) -> dict[str, Any]:
+def _write(job: TrainJob, estimator: FisherClassifier, inputs: Inputs, labels: Labels) -> dict[str, Any]:
     """Write the model and the curves; returns how good the model is."""
-    history = estimator.history_
-    best: dict[str, Any] = history.best or {}
-    results = {"epochs": len(history), "best_epoch": history.best_epoch, "interrupted": history.interrupted}
-    results |= {name: best[name] for name in ("loss", "train_accuracy", "val_accuracy", "val_loss")}
+    results = _probe_results(estimator) if job.is_probe else _network_results(estimator)
     if labels.test is not None and len(labels.test):
         results["test_accuracy"] = estimator.score(inputs.X, labels.tested, graph=inputs.graph)
     estimator.classes_ = labels.classes  # instead of their numbers
@@ -197,16 +217,32 @@ def _write(job: TrainJob, estimator: Any, inputs: Inputs, labels: Labels) -> dic
     if job.plot is not None:
         from fishergraph.plots import training_curves
 
-        training_curves(history, title=f"{job.label} of {job.edges.name}", path=job.plot)
+        training_curves(estimator.history_, title=f"{job.label} of {job.edges.name}", path=job.plot)
     return results
+
+
+def _network_results(estimator: FisherClassifier) -> dict[str, Any]:
+    history = estimator.history_
+    best: dict[str, Any] = history.best or {}
+    results = {"epochs": len(history), "best_epoch": history.best_epoch, "interrupted": history.interrupted}
+    return results | {name: best[name] for name in ("loss", "train_accuracy", "val_accuracy", "val_loss")}
+
+
+def _probe_results(estimator: FisherClassifier) -> dict[str, Any]:
+    probe = estimator.probe_
+    return {"heads": probe.chosen_, "val_accuracy": probe.val_score_, "val_ece": probe.val_ece_, "interrupted": False}
 
 
 def _summary(job: TrainJob, estimator: FisherClassifier, results: dict[str, Any], seconds: float) -> None:
     names = {"train_accuracy": "training", "val_accuracy": "validation", "test_accuracy": "test"}
     right = ", ".join(f"{name} {results[key]:.1%}" for key, name in names.items() if results.get(key) is not None)
+    if job.is_probe:
+        made = " + ".join(f"{weight:.0%} {head}" for head, weight in results["heads"].items())
+    else:
+        made = f"epoch {results['best_epoch']} of {results['epochs']}"
     typer.echo(
-        f"{job.output}: {len(estimator.classes_)} classes, epoch {results['best_epoch']} of {results['epochs']}, "
-        f"{right} right, in {seconds:.1f} s (seed {estimator.random_state})"
+        f"{job.output}: {len(estimator.classes_)} classes, {made}, {right} right, in {seconds:.1f} s "
+        f"(seed {estimator.random_state})"
     )
     typer.echo(f"{record_path(job.output)}: how it was made")
     for path, what in ((job.log, "a row per epoch"), (job.plot, "the curves"), (job.checkpoint, "for --resume")):

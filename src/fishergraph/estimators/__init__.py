@@ -1,7 +1,8 @@
 """scikit-learn estimators: they hold parameters and fitted state, and contain no mathematics."""
 
+from fishergraph.estimators.classifier import FisherClassifier
 from fishergraph.estimators.graphs import FisherGraphEmbedding, Readout
 from fishergraph.estimators.node import FisherEmbedding
 from fishergraph.estimators.sets import FisherSetEmbedding
 
-__all__ = ["FisherEmbedding", "FisherGraphEmbedding", "FisherSetEmbedding", "Readout"]
+__all__ = ["FisherClassifier", "FisherEmbedding", "FisherGraphEmbedding", "FisherSetEmbedding", "Readout"]

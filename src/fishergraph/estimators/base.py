@@ -23,9 +23,9 @@ from fishergraph._typing import Array, RandomState
 from fishergraph._warn import each_warning_once
 from fishergraph.device import Device, Workspace, choose_device
 from fishergraph.em.settings import EM, choose_em
-from fishergraph.estimators.model_file import reading_model
 from fishergraph.estimators.state import ModelState, write_model
 from fishergraph.family import Family, choose_family
+from fishergraph.io.array_file import reading_model
 from fishergraph.kernel_map import Kernel, choose_kernel
 from fishergraph.layer import Layer, Run, SplitLayer
 from fishergraph.multiset import Rule
@@ -94,12 +94,16 @@ class FisherEstimator(BaseEstimator, ABC):
             The parameters.
         """
         params = super().get_params(deep)
-        for name, choose in self._chosen.items() if deep else ():
+        for name, choose in self._components().items() if deep else ():
             if not hasattr(params[name], "get_params"):
                 component = _chosen_or_none(choose, params[name])
                 options = {} if component is None else component.get_params()
                 params |= {f"{name}__{option}": entry for option, entry in options.items()}
         return params
+
+    def _components(self) -> dict[str, Callable[[Any], Any]]:
+        """The parameters that are components, with the function that makes each of them."""
+        return self._chosen
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters.
@@ -169,11 +173,40 @@ class FisherEstimator(BaseEstimator, ABC):
         """
         with reading_model(path):
             state = ModelState.read(path, cls.__name__)
-            model = cls(**state.params)
-            vars(model).update(state.fitted(cls._remembered))
-            model._restore(state)
+            model = cls.from_state(state.params, state)
             state.finish()
         return model if device is None else model.set_params(device=device)
+
+    @classmethod
+    def from_state(cls, params: dict[str, Any], state: ModelState) -> Self:
+        """Return the fitted estimator of an open model file.
+
+        Parameters
+        ----------
+        params : dict
+            The parameters of the estimator.
+        state : ModelState
+            The contents of the file, of which the estimator takes its own.
+
+        Returns
+        -------
+        estimator
+            The fitted model.
+        """
+        model = cls(**params)
+        vars(model).update(state.fitted(cls._remembered))
+        model._restore(state)
+        return model
+
+    def records(self) -> dict[str, Any]:
+        """Return the fitted records by name, for a model file.
+
+        Returns
+        -------
+        dict
+            Records that `from_state` takes back.
+        """
+        return self._state()
 
     @abstractmethod
     def _state(self) -> dict[str, Any]:

@@ -223,6 +223,11 @@ def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Graph:
     return graph
 
 
+def read_graph(X: MatrixLike, graph: GraphLike, rule: Rule) -> Graph | None:
+    """Return the graph with one node per row of X, in the order of the rows; None if there is none."""
+    return None if graph is None else _labelled_graph(X, graph, rule.undirected)
+
+
 # --- rows --------------------------------------------------------------------------------------------------
 
 

@@ -22,17 +22,9 @@ from fishergraph.estimators.model_checks import (
     check_structure,
     check_theta,
 )
-from fishergraph.estimators.model_file import (
-    foreign,
-    given_params,
-    only,
-    pack_attributes,
-    plain_params,
-    read_file,
-    unpack_attributes,
-    write_file,
-)
+from fishergraph.estimators.model_file import given_params, pack_attributes, plain_params, unpack_attributes
 from fishergraph.family import FAMILIES, family_of
+from fishergraph.io.array_file import foreign, only, read_file, write_file
 from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, StandardMap
 from fishergraph.layer import Layer
 from fishergraph.stack import ColumnMap, Stack

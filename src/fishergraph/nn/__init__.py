@@ -10,7 +10,7 @@ rows         rows of x, dense or sparse
 models       FisherNet: the stack; inference runs it layer by layer
 loader       neighbourhoods of mini-batches
 training     train, on a task, in batches; loop, checkpoint and history
-classifier   FisherClassifier, for scikit-learn users, with settings, labels and classifier_file
+node_network the network of FisherClassifier, with its settings
 """
 
 from fishergraph._optional import require
@@ -19,7 +19,6 @@ require("torch", extra="torch")
 require("torch_geometric", extra="torch")
 
 from fishergraph.nn.aggr import FisherAggregation  # noqa: E402
-from fishergraph.nn.classifier import FisherClassifier  # noqa: E402
 from fishergraph.nn.conv import FisherConv  # noqa: E402
 from fishergraph.nn.heads import NystromHead  # noqa: E402
 from fishergraph.nn.history import History  # noqa: E402
@@ -31,7 +30,6 @@ from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
 
 __all__ = [
     "FisherAggregation",
-    "FisherClassifier",
     "FisherConv",
     "FisherNet",
     "History",

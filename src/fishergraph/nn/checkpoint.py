@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from fishergraph._errors import InputError
 from fishergraph._validation import check_number
 from fishergraph._version import __version__
-from fishergraph.estimators.model_file import Kind, foreign, only, read_file, write_file
+from fishergraph.io.array_file import Kind, foreign, only, read_file, write_file
 from fishergraph.multiset import LiftedSets
 from fishergraph.nn.history import History, read_history
 from fishergraph.ops.tensor_sets import TensorSets

@@ -12,7 +12,7 @@ from typing import Any
 
 from fishergraph._repr import short_repr
 from fishergraph._validation import check_flag, check_integer
-from fishergraph.estimators.model_file import only
+from fishergraph.io.array_file import only
 from fishergraph.io.files import as_path, check_folder, check_suffix, naming
 
 # The columns of a row. Accuracies are of the model without dropout; without validation nodes their two are None.

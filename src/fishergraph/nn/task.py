@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from fishergraph._arrays import check_finite_rows
 from fishergraph._errors import InputError, InputTypeError
+from fishergraph._records import UNLABELLED
 from fishergraph.multiset import LiftedSets, Multisets
 from fishergraph.nn.edges import check_counts
 from fishergraph.nn.lifted import n_outputs
@@ -17,8 +18,6 @@ from fishergraph.nn.rows import check_rows, described, is_sparse, node_numbers
 from fishergraph.ops.tensor_edges import check_edges, tensor_sets
 from fishergraph.ops.tensor_rows import check_csr
 from fishergraph.ops.tensor_sets import TensorSets
-
-UNLABELLED = -1
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ def read_blocks(blocks: Any, Z: Any, n_columns: int) -> Blocks:
         names: list[Any] = list(getattr(Z, "columns", ()))
         named = len(names) > 0 and all(isinstance(name, str) for name in names)
         return _from_names(names, n_columns) if named else (("all", slice(0, n_columns)),)
-    if isinstance(blocks, (str, bytes)) or not hasattr(blocks, "__iter__"):
+    if isinstance(blocks, (str, bytes)) or not hasattr(blocks, "__iter__") or getattr(blocks, "ndim", 1) == 0:
         raise _not_blocks(blocks)
     entries = list(blocks)
     if entries and all(isinstance(entry, str) for entry in entries):

@@ -13,7 +13,7 @@ from fishergraph._arrays import real_array
 from fishergraph._errors import InputError
 from fishergraph._validation import check_integer
 
-_LEAST = 1e-6  # of a probability: a wrong row that was certain costs a finite loss
+LEAST = 1e-6  # of a probability: a wrong row that was certain costs a finite loss
 _RANGE = (-3.0, 3.0)  # of the logarithm of a temperature
 
 
@@ -21,12 +21,12 @@ def log_loss(P: np.ndarray, codes: np.ndarray) -> float:
     """The mean of −log P[i, codes[i]]; a class number of −1, which no column has, costs as much as can be."""
     known = codes >= 0
     p = np.where(known, P[np.arange(len(codes)), np.where(known, codes, 0)], 0.0)
-    return float(-np.mean(np.log(np.maximum(p, _LEAST))))
+    return float(-np.mean(np.log(np.maximum(p, LEAST))))
 
 
 def at_temperature(P: np.ndarray, temperature: float) -> np.ndarray:
     """Rows ∝ P^{1 / temperature}: the same order of classes, more or less certain."""
-    return softmax(np.log(np.maximum(P, _LEAST)) / temperature, axis=1)
+    return softmax(np.log(np.maximum(P, LEAST)) / temperature, axis=1)
 
 
 def fit_temperature(P: np.ndarray, codes: np.ndarray) -> float:
@@ -34,7 +34,7 @@ def fit_temperature(P: np.ndarray, codes: np.ndarray) -> float:
     known = codes >= 0
     if not known.any():
         return 1.0
-    logits, columns = np.log(np.maximum(P[known], _LEAST)), codes[known][:, None]
+    logits, columns = np.log(np.maximum(P[known], LEAST)), codes[known][:, None]
 
     def loss(log_t: float) -> float:
         return -float(np.mean(np.take_along_axis(log_softmax(logits / np.exp(log_t), axis=1), columns, axis=1)))

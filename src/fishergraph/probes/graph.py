@@ -1,12 +1,11 @@
-"""`GraphProbe`: the classifier that suits an embedding and its graph, chosen on validation rows.
+"""`GraphProbe`: the mixture of classifiers that suits an embedding and its graph, chosen on validation rows.
 
-The candidates are in heads.py, the rule that chooses among them in choose.py. Plain logistic regression is always a
-candidate, and no other is kept unless it is at least as accurate on the validation rows.
+The candidates are in heads.py, the rule that mixes them in mixture.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any, Self
 
@@ -19,32 +18,42 @@ from fishergraph._errors import FishergraphWarning, InputError
 from fishergraph._parallel import one_blas_thread
 from fishergraph._progress import progress_bar
 from fishergraph._typing import GraphLike, MatrixLike, RandomState
-from fishergraph._validation import check_random_seed, look_up
+from fishergraph._validation import check_number, check_random_seed, look_up
 from fishergraph._warn import each_warning_once, warn
 from fishergraph.graph import as_graph, lists_edges
+from fishergraph.io.array_file import only
 from fishergraph.probes.base import Probe
 from fishergraph.probes.blocks import Blocks, read_blocks
-from fishergraph.probes.calibrate import at_temperature
-from fishergraph.probes.choose import Scores, choose, score
-from fishergraph.probes.heads import HEADS, NEED_GRAPH, TRANSDUCTIVE, Problem, Tried, suitable
-from fishergraph.probes.smooth import symmetric_operator
-from fishergraph.probes.validation import encode, validate_embedding
+from fishergraph.probes.calibrate import expected_calibration_error
+from fishergraph.probes.heads import HEADS, NEED_GRAPH, SMOOTH, Tried, suitable
+from fishergraph.probes.mixture import Blend, blend
+from fishergraph.probes.models import Mixture
+from fishergraph.probes.probe_file import pack_mixture, unpack_mixture
+from fishergraph.probes.problem import Problem
+from fishergraph.probes.smooth import smoothed, symmetric_operator
+from fishergraph.probes.validation import FIT_ON, encode, take, validate_embedding
+
+_MIX, _MIX_VERSIONS = 5, 6  # purposes of random streams; smaller ones belong to the heads
+_STRENGTHS = [{"correct": correct, "smooth": share} for correct in (None, 0.8) for share in (0.5, 0.8)]
 
 
 class GraphProbe(Probe):
-    """Classifier of nodes that chooses its head on validation rows.
+    """Classifier of nodes that mixes heads by their validation loss.
 
-    It tries several heads and keeps the best on the validation rows, never one that is less accurate there than
-    `LogisticProbe`. Its probabilities are calibrated on the validation rows by one temperature. The heads are
+    It fits many candidates, calibrates each by a temperature, and mixes their probabilities so that the log-loss on
+    the validation rows is small (greedy ensemble selection). The mixture is never less accurate on the validation rows
+    than plain logistic regression, and is calibrated there by one temperature. The heads are
 
-    - "logistic": plain logistic regression;
-    - "blocks": logistic regression on some blocks of the columns;
+    - "logistic": plain logistic regression, which is `LogisticProbe` with a tolerance of 1e-3;
+    - "blocks": logistic regression on blocks of the columns: all alike, each alone, one raised or left out, some added
+      one by one;
     - "sharpen": regression on the principal axes, scaled by their variances, with unit rows;
     - "self-training": the same, and four rounds in which it learns from its own smoothed predictions on all nodes;
     - "mlp": a network with one hidden layer;
-    - "smooth": Correct & Smooth, which spreads errors and labels over the graph, after the best head so far.
+    - "smooth": Correct & Smooth, which spreads errors and labels over the graph, after the mixture of the others;
+    - "lightgbm" and "tabicl": models of the packages of these names, tried only if they are named.
 
-    All but "smooth" can predict rows of other nodes. "smooth" predicts the nodes of the fit alone.
+    All but "smooth" can predict rows of other nodes. A model file holds all but "lightgbm" and "tabicl".
 
     Parameters
     ----------
@@ -56,23 +65,26 @@ class GraphProbe(Probe):
     heads : {'auto', 'inductive'} or tuple of str, default='auto'
         The heads to try; "logistic" is always tried. "auto" tries those that suit the number of labels, "inductive"
         those of them that can predict other nodes.
+    fit_on : {'train', 'train+val'}, default='train'
+        Keep the models of the training rows, or fit them once more on training and validation rows, with the same
+        settings and weights.
     random_state : int or RandomState, default=None
-        Seed of the network, and of the samples of nodes on large graphs.
+        Seed of the mixture, of the network, and of the samples of nodes on large graphs.
     verbose : bool or callable, default=False
         Show a progress bar. A callable is used as in `FisherEmbedding`.
 
     Attributes
     ----------
     chosen_ : dict
-        Name of the chosen head under "head", and its options.
+        The weight of each head in the mixture, largest first.
     report_ : list of dict
-        What was tried: head, options, accuracy and calibrated log-loss on the validation rows, seconds.
+        What was tried: head, options, weight, accuracy and calibrated log-loss on the validation rows, seconds.
     val_score_ : float
-        The accuracy of the chosen head on the validation rows.
-    C_ : float or None
-        The C of the chosen head; None for a network.
-    temperature_ : float
-        The temperature of the probabilities.
+        The accuracy of the mixture on the validation rows, before a fit on all rows.
+    val_ece_ : float
+        The expected calibration error of its probabilities there.
+    seconds_ : dict
+        The seconds that each head took.
     blocks_ : tuple
         Name and columns of each block.
     classes_ : array of shape (n_classes,)
@@ -89,8 +101,8 @@ class GraphProbe(Probe):
     >>> cora = load_graph("cora")
     >>> Z = FisherEmbedding(random_state=0).fit_transform(cora.X, graph=cora.graph)
     >>> probe = GraphProbe(cora.graph, random_state=0).fit(Z, cora.y, train=cora.train, val=cora.val)
-    >>> probe.chosen_["head"]
-    'self-training'
+    >>> probe.predict().shape
+    (2708,)
     """
 
     def __init__(
@@ -99,20 +111,22 @@ class GraphProbe(Probe):
         *,
         blocks: Sequence[Any] | None = None,
         heads: str | Sequence[str] = "auto",
+        fit_on: str = "train",
         random_state: RandomState = None,
         verbose: Any = False,
     ):
         self.graph = graph
         self.blocks = blocks
         self.heads = heads
+        self.fit_on = fit_on
         self.random_state = random_state
         self.verbose = verbose
 
     @each_warning_once()
     def fit(self, Z: MatrixLike, y: ArrayLike, train: ArrayLike, val: ArrayLike) -> Self:
-        """Fit the heads, and keep the one that is best on validation rows.
+        """Fit the heads, and mix them so that they are good on validation rows.
 
-        Self-training also uses rows without labels, so Z holds all nodes of the graph.
+        Self-training and smoothing also use rows without labels, so Z holds all nodes of the graph.
 
         Parameters
         ----------
@@ -131,22 +145,34 @@ class GraphProbe(Probe):
             The fitted probe.
         """
         width = validate_embedding(Z).shape[1]
+        if width == 0:
+            raise InputError(parameter="Z", expected="have at least one column", got="none")
         self.blocks_: Blocks = read_blocks(self.blocks, Z, width)
         return super().fit(Z, y, train, val)
 
     def _fit(self, Z: Any, y: np.ndarray, train: np.ndarray, val: np.ndarray) -> None:
-        problem = self._problem(Z, y, train, val)
+        refit, problem = look_up(FIT_ON, self.fit_on, "fit_on"), self._problem(Z, y, train, val)
         names = _names(self.heads, problem)
         with one_blas_thread():
-            tried, seconds = self._try(problem, names)
-            scores = [score(one.val_proba, problem.val_codes) for one in tried]
-            best = choose(scores)
-            self._head = tried[best]
-            self.temperature_ = scores[best].temperature
-            self._node_proba = at_temperature(self._head.model.proba(Z), self.temperature_)
-        self.val_score_, self.C_ = scores[best].accuracy, self._head.C
-        self.chosen_ = {"head": self._head.head, **self._head.options}
-        self.report_ = [_record(*entry) for entry in zip(tried, scores, seconds, strict=True)]
+            tried = self._try(problem, [name for name in names if name != SMOOTH])
+            mixed = blend([one.val_proba for one in tried], problem.val_codes, problem.rng(_MIX))
+            used = [tried[k] for k in mixed.used]
+            mixture = Mixture([one.model for one in used], mixed.of_used())
+            P, smoothing = mixture.proba(Z, problem.known_rows()), None
+            if SMOOTH in names:
+                versions = _versions(problem, P)
+                smoothing = blend([Q[val] for Q in versions], problem.val_codes, problem.rng(_MIX_VERSIONS))
+                P = smoothing.proba(versions)
+            self.val_score_ = mixed.accuracy if smoothing is None else smoothing.accuracy
+            self.val_ece_ = expected_calibration_error(P[val], problem.val_codes)
+            if refit:
+                problem = problem.with_validation()
+                mixture = Mixture([one.fit(problem) for one in used], mixed.of_used())
+                P = mixture.proba(Z, problem.known_rows())
+                P = P if smoothing is None else smoothing.proba(_versions(problem, P))
+        self._mixture, self._node_proba, self._marks = mixture, P, _marks(Z)
+        self.report_ = _report(problem, tried, mixed, smoothing)
+        self.chosen_ = _by_head(self.report_)
 
     def _problem(self, Z: Any, y: np.ndarray, train: np.ndarray, val: np.ndarray) -> Problem:
         """The problem of all heads; sets `classes_`."""
@@ -156,24 +182,22 @@ class GraphProbe(Probe):
         val_codes = _codes_of(y[val], self.classes_)
         absent = [label for k, label in enumerate(self.classes_.tolist()) if k not in val_codes]
         if absent:
-            text = f"no validation row has the class {absent[0]!r}, so heads are chosen without it"
+            text = f"no validation row has the class {absent[0]!r}, so heads are weighed without it"
             warn("validation", f"{text}; add such rows to val if you have them.", FishergraphWarning)
-        return Problem(Z, y, codes, val_codes, train, val, len(self.classes_), self.blocks_, S, seed)
+        return Problem(Z, codes, val_codes, train, val, len(self.classes_), self.blocks_, S, seed)
 
-    def _try(self, problem: Problem, names: Sequence[str]) -> tuple[list[Tried], list[float]]:
-        """The candidates of the heads, and the seconds that each took."""
+    def _try(self, problem: Problem, names: Sequence[str]) -> list[Tried]:
+        """The candidates of the heads; sets `seconds_`."""
         tried: list[Tried] = []
-        seconds: list[float] = []
-        with progress_bar(self.verbose, unit="head")("choosing a head", len(names)) as bar:
+        self.seconds_: dict[str, float] = {}
+        with progress_bar(self.verbose, unit="head")("fitting heads", len(names)) as bar:
             for name in names:
                 start = perf_counter()
-                for one in HEADS[name](problem, tuple(tried)):
-                    tried.append(one)
-                    seconds.append(perf_counter() - start)
-                    start = perf_counter()
-                bar.set_postfix(head=name, best=max(map(problem.accuracy, tried)))
+                tried += HEADS[name](problem, tuple(tried))
+                self.seconds_[name] = perf_counter() - start
+                bar.set_postfix(loss=min(one.loss for one in tried))
                 bar.update(1)
-        return tried, seconds
+        return tried
 
     def predict_proba(self, Z: MatrixLike = None) -> np.ndarray:
         """Predict calibrated class probabilities.
@@ -181,8 +205,8 @@ class GraphProbe(Probe):
         Parameters
         ----------
         Z : array, sparse matrix or DataFrame of shape (n, n_features), default=None
-            Rows of the embedding; None is the nodes of the fit. If the chosen head is "smooth", all nodes of the graph
-            in its order.
+            Rows of the embedding. None, and the embedding of the fit, are the nodes of the fit. "smooth" has no part in
+            the probabilities of other rows.
 
         Returns
         -------
@@ -190,7 +214,7 @@ class GraphProbe(Probe):
             Probabilities in the order of `classes_`; rows sum to one.
         """
         check_is_fitted(self)
-        return self._node_proba.copy() if Z is None else self._proba(self._checked(Z))
+        return self._node_proba.copy() if Z is None else super().predict_proba(Z)
 
     def predict(self, Z: MatrixLike = None) -> np.ndarray:
         """Predict the most probable class.
@@ -198,7 +222,7 @@ class GraphProbe(Probe):
         Parameters
         ----------
         Z : array, sparse matrix or DataFrame of shape (n, n_features), default=None
-            Rows of the embedding, as in `predict_proba`; None is the nodes of the fit.
+            Rows of the embedding, as in `predict_proba`.
 
         Returns
         -------
@@ -209,35 +233,88 @@ class GraphProbe(Probe):
         return self.classes_[np.argmax(P, axis=1)]
 
     def _proba(self, Z: Any) -> np.ndarray:
-        n_nodes = len(self._node_proba)
-        if self._head.head in TRANSDUCTIVE and Z.shape[0] != n_nodes:
-            raise InputError(
-                parameter="Z",
-                value=Z.shape[0],
-                expected=f"have the {n_nodes} rows of the fit, as the head {self._head.head!r} needs all nodes",
-                got=f"{Z.shape[0]} rows",
-                advice="call predict() and take the rows you want, or fit with heads='inductive'",
-            )
         with one_blas_thread():
-            return at_temperature(self._head.model.proba(Z), self.temperature_)
+            return self._node_proba.copy() if _same(_marks(Z), self._marks) else self._mixture.proba(Z)
+
+    def _pack(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+        entry = {"mixture": pack_mixture(self._mixture, arrays), "val_ece": self.val_ece_}
+        arrays |= {"nodes": self._node_proba, "marks": self._marks}
+        blocks = [[name, part.stop - part.start] for name, part in self.blocks_]
+        return {**entry, "blocks": blocks, "report": self.report_, "seconds": self.seconds_}
+
+    def _unpack(self, entry: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        fields = only(entry, ("mixture", "val_ece", "blocks", "report", "seconds"))
+        n_columns, n_classes = self.n_features_in_, len(self.classes_)
+        self.blocks = tuple((name, width) for name, width in fields["blocks"])
+        self.blocks_ = read_blocks(self.blocks, None, n_columns)
+        self._mixture = unpack_mixture(fields["mixture"], arrays, n_columns, n_classes)
+        self._marks = arrays.pop("marks")
+        self._node_proba = take(arrays, "nodes", (*self._marks.shape, n_classes))
+        if self._node_proba.ndim != 2 or np.abs(self._node_proba.sum(axis=1) - 1).max(initial=0) > 1e-6:
+            raise ValueError("nodes must hold probabilities that sum to one.")
+        self.val_ece_ = check_number(fields["val_ece"], "val_ece", most=1.0)
+        self.report_ = [dict(record) for record in fields["report"]]
+        self.seconds_ = {head: check_number(seconds, "seconds") for head, seconds in fields["seconds"].items()}
+        self.chosen_ = _by_head(self.report_)
+
+
+def _marks(Z: Any) -> np.ndarray:
+    """A number for every row, by which the rows of the fit are recognised, (row,)."""
+    directions = np.random.default_rng(0).standard_normal(Z.shape[1]) / np.sqrt(Z.shape[1])
+    return np.asarray(Z @ directions.astype(Z.dtype), dtype=np.float64).ravel()
+
+
+def _same(marks: np.ndarray, others: np.ndarray) -> bool:
+    """Whether marks are equal up to rounding."""
+    return marks.shape == others.shape and bool(np.abs(marks - others).max() <= 1e-4 * np.abs(others).max())
+
+
+def _versions(problem: Problem, P: np.ndarray) -> list[np.ndarray]:
+    """The probabilities of all nodes, as they are and after Correct & Smooth in several strengths."""
+    assert problem.S is not None
+    return [P, *(smoothed(problem.S, P, problem.targets, problem.train, **strength) for strength in _STRENGTHS)]
+
+
+def _report(problem: Problem, tried: list[Tried], mixed: Blend, smoothing: Blend | None) -> list[dict[str, Any]]:
+    """A record of every candidate. If the mixture was smoothed, its candidates share the weight it has unsmoothed."""
+    accuracies = [float(np.mean(one.val_proba.argmax(axis=1) == problem.val_codes)) for one in tried]
+    share = 1.0 if smoothing is None else float(smoothing.weights[0])
+    records: list[dict[str, Any]] = [
+        {"head": one.head, "options": one.options, "weight": share * float(weight), "val_accuracy": accuracy}
+        | {"val_log_loss": one.loss}
+        for one, weight, accuracy in zip(tried, mixed.weights, accuracies, strict=True)
+    ]
+    weights = [] if smoothing is None else smoothing.weights[1:].tolist()
+    return records + [
+        {"head": SMOOTH, "options": strength, "weight": weight}
+        for strength, weight in zip(_STRENGTHS, weights, strict=False)
+    ]
+
+
+def _by_head(records: list[dict[str, Any]]) -> dict[str, float]:
+    """The weight of each head that has some, largest first."""
+    total: dict[str, float] = {}
+    for record in records:
+        total[record["head"]] = total.get(record["head"], 0.0) + record["weight"]
+    return {head: weight for head, weight in sorted(total.items(), key=lambda entry: -entry[1]) if weight > 0}
 
 
 def _names(heads: Any, problem: Problem) -> tuple[str, ...]:
-    """The heads to try, in the order of `HEADS`."""
-    if heads == "auto" or heads == "inductive":
-        left_out = TRANSDUCTIVE if heads == "inductive" else ()
-        return tuple(name for name in suitable(problem) if name not in left_out)
-    if isinstance(heads, str) or not hasattr(heads, "__iter__"):
+    """The heads to try, in order."""
+    known = {**HEADS, SMOOTH: None}
+    if isinstance(heads, str) and heads in ("auto", "inductive"):
+        return tuple(name for name in suitable(problem) if heads == "auto" or name != SMOOTH)
+    if isinstance(heads, str) or not hasattr(heads, "__iter__") or getattr(heads, "ndim", 1) == 0:
         expected = "be 'auto', 'inductive' or a tuple of names of heads"
-        raise InputError(parameter="heads", value=heads, expected=expected, advice=f"the names are {', '.join(HEADS)}")
+        raise InputError(parameter="heads", value=heads, expected=expected, advice=f"the names are {', '.join(known)}")
     asked = list(heads)
     for name in asked:
-        look_up(HEADS, name, "a head")
+        look_up(known, name, "a head")
     needing = [name for name in asked if name in NEED_GRAPH]
     if needing and problem.S is None:
         got, advice = f"{needing[0]!r} without a graph", "pass GraphProbe(graph, …)"
         raise InputError(parameter="heads", expected="need no graph if there is none", got=got, advice=advice)
-    return tuple(name for name in HEADS if name == "logistic" or name in asked)
+    return tuple(name for name in known if name == "logistic" or name in asked)
 
 
 def _operator(graph: GraphLike, n_rows: int) -> Any:
@@ -258,9 +335,3 @@ def _codes_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """The class number of each label; −1 if there is no such class."""
     places = {label: k for k, label in enumerate(classes.tolist())}
     return np.array([places.get(label, -1) for label in labels.tolist()], dtype=np.intp)
-
-
-def _record(tried: Tried, scores: Scores, seconds: float) -> dict[str, Any]:
-    """A record of the report."""
-    values = {"val_accuracy": scores.accuracy, "val_log_loss": scores.loss, "seconds": seconds}
-    return {"head": tried.head, "options": tried.options, **values}

@@ -12,7 +12,7 @@ of the minimisers for the two values of C before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,8 +28,9 @@ from fishergraph._progress import progress_bar
 from fishergraph._typing import MatrixLike
 from fishergraph._validation import check_integer, check_number, look_up
 from fishergraph._warn import warn
+from fishergraph.io.array_file import only
 from fishergraph.probes.base import Probe
-from fishergraph.probes.validation import FIT_ON, encode
+from fishergraph.probes.validation import FIT_ON, encode, take
 
 PAPER_CS = np.logspace(-4, 5, 19)
 _STEPS = 200  # quasi-Newton steps after which the curvature is computed again
@@ -136,6 +137,18 @@ class LogisticProbe(Probe):
                 if len(scores) - 1 - int(np.argmax(scores)) >= patience:
                     break
         return path
+
+    def _pack(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+        arrays |= {"coef": self.coef_, "intercept": self.intercept_, "Cs": self.Cs_, "val_scores": self.val_scores_}
+        return {"C": self.C_}
+
+    def _unpack(self, entry: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.C_ = check_number(only(entry, ("C",))["C"], "C", strict=True)
+        n_rows = 1 if len(self.classes_) == 2 else len(self.classes_)
+        self.coef_ = take(arrays, "coef", (n_rows, self.n_features_in_))
+        self.intercept_ = take(arrays, "intercept", (n_rows,))
+        self.Cs_ = _validate_Cs(arrays.pop("Cs"))
+        self.val_scores_ = take(arrays, "val_scores", self.Cs_.shape)
 
     def decision_function(self, Z: MatrixLike) -> np.ndarray:
         """Compute the logits.

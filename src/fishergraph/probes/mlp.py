@@ -1,28 +1,39 @@
-"""A network with one hidden layer in NumPy: ReLU, dropout, Adam, stopped early on validation rows."""
+"""A network with one hidden layer in NumPy: ReLU, dropout, Adam, averaged weights, stopped early on validation rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from scipy.special import softmax
 
-_BATCH, _EPOCHS, _PATIENCE = 128, 150, 20
+from fishergraph.probes.calibrate import log_loss
+
+_HIDDEN, _DROPOUT, _INPUT_DROPOUT = 256, 0.5, 0.2
+_BATCH, _EPOCHS, _PATIENCE = 128, 100, 10
 _RATE, _DECAY = 2e-3, 1e-4
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # of Adam
+_MEMORY = 0.99  # of the average of the weights
 Weights = list[np.ndarray]  # (input, hidden), (hidden,), (hidden, class), (class,)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MLP:
-    """The map x → softmax(relu(x W_1 + b_1) W_2 + b_2)."""
+    """The map x → softmax(relu(x W_1 + b_1) W_2 + b_2) of rows that are scaled to a mean square entry of one."""
 
     weights: Weights
+    n_epochs: int = 0
 
     def proba(self, X: np.ndarray) -> np.ndarray:
-        """Class probabilities, float64, (row, class)."""
+        """Class probabilities of unit rows, float64, (row, class)."""
         W1, b1, W2, b2 = self.weights
-        return softmax((np.maximum(X @ W1 + b1, 0) @ W2 + b2).astype(np.float64), axis=1)
+        return softmax((np.maximum(scaled(X) @ W1 + b1, 0) @ W2 + b2).astype(np.float64), axis=1)
+
+
+def scaled(X: np.ndarray) -> np.ndarray:
+    """Unit rows, scaled to a mean square entry of one."""
+    return X * np.sqrt(X.shape[1]).astype(X.dtype)
 
 
 def mlp_gradient(weights: Weights, X: np.ndarray, targets: np.ndarray, mask: np.ndarray) -> tuple[float, Weights]:
@@ -41,51 +52,54 @@ def fit_mlp(
     X: np.ndarray,
     codes: np.ndarray,
     n_classes: int,
-    val: tuple[np.ndarray, np.ndarray],
     rng: np.random.Generator,
     *,
-    n_hidden: int = 256,
-    dropout: float = 0.5,
+    val: tuple[np.ndarray, np.ndarray] | None = None,
+    n_epochs: int = _EPOCHS,
 ) -> MLP:
-    """The network of the epoch with the highest accuracy on `val`, a pair of rows and class numbers."""
-    targets = np.eye(n_classes, dtype=X.dtype)[codes]
-    weights = _start(X.shape[1], n_hidden, n_classes, X.dtype, rng)
-    first, second = [np.zeros_like(w) for w in weights], [np.zeros_like(w) for w in weights]
-    best, best_score, since, step = MLP(weights), (-1.0, 0.0), 0, 0
-    for _ in range(_EPOCHS):
-        order = rng.permutation(len(X))
-        for rows in np.array_split(order, max(1, len(X) // _BATCH)):
-            mask = (rng.random((len(rows), n_hidden), dtype=np.float32) >= dropout).astype(X.dtype) / (1 - dropout)
-            _, gradients = mlp_gradient(weights, X[rows], targets[rows], mask)
-            step += 1
-            weights = _adam(weights, gradients, first, second, step)
-        score = _score(MLP(weights).proba(val[0]), val[1])
-        best, best_score, since = (MLP(weights), score, 0) if score > best_score else (best, best_score, since + 1)
+    """The network after the epoch with the least log-loss on `val`, rows and class numbers; else after all epochs."""
+    X, targets = scaled(X), np.eye(n_classes, dtype=X.dtype)[codes]
+    weights = _start(X.shape[1], n_classes, X.dtype, rng)
+    moments = [np.zeros_like(w) for w in weights], [np.zeros_like(w) for w in weights]
+    average, steps = weights, count(1)
+    best, least, since = MLP(weights), np.inf, 0
+    for epoch in range(1, n_epochs + 1):
+        for rows in np.array_split(rng.permutation(len(X)), max(1, len(X) // _BATCH)):
+            batch = X[rows] * _mask((len(rows), X.shape[1]), _INPUT_DROPOUT, X.dtype, rng)
+            _, gradients = mlp_gradient(
+                weights, batch, targets[rows], _mask((len(rows), _HIDDEN), _DROPOUT, X.dtype, rng)
+            )
+            step = next(steps)
+            weights = _adam(weights, gradients, moments, step)
+            share = np.asarray(1 - min(_MEMORY, step / (step + 10)), dtype=X.dtype)  # the first steps are forgotten
+            average = [a + share * (w - a) for a, w in zip(average, weights, strict=True)]
+        if val is None:
+            continue
+        loss = log_loss(MLP(average).proba(val[0]), val[1])
+        best, least, since = (MLP(average, epoch), loss, 0) if loss < least else (best, least, since + 1)
         if since >= _PATIENCE:
             break
-    return best
+    return MLP(average, n_epochs) if val is None else best
 
 
-def _start(n_inputs: int, n_hidden: int, n_classes: int, dtype: np.dtype, rng: np.random.Generator) -> Weights:
+def _start(n_inputs: int, n_classes: int, dtype: np.dtype, rng: np.random.Generator) -> Weights:
     """Normal weights of the size that keeps the scale of a row, and zero intercepts."""
-    first = rng.standard_normal((n_inputs, n_hidden)) * np.sqrt(2 / n_inputs)
-    second = rng.standard_normal((n_hidden, n_classes)) * np.sqrt(1 / n_hidden)
-    parts = [first, np.zeros(n_hidden), second, np.zeros(n_classes)]
-    return [part.astype(dtype) for part in parts]
+    first = rng.standard_normal((n_inputs, _HIDDEN)) * np.sqrt(2 / n_inputs)
+    second = rng.standard_normal((_HIDDEN, n_classes)) * np.sqrt(1 / _HIDDEN)
+    return [part.astype(dtype) for part in (first, np.zeros(_HIDDEN), second, np.zeros(n_classes))]
 
 
-def _adam(weights: Weights, gradients: Weights, first: Weights, second: Weights, step: int) -> Weights:
+def _mask(shape: tuple[int, int], dropout: float, dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
+    """Zeros with probability `dropout`, else 1 / (1 − dropout)."""
+    return (rng.random(shape, dtype=np.float32) >= dropout).astype(dtype) / np.asarray(1 - dropout, dtype=dtype)
+
+
+def _adam(weights: Weights, gradients: Weights, moments: tuple[Weights, Weights], step: int) -> Weights:
     """New weights after a step of Adam with decoupled decay; updates the moments in place."""
     moved = []
-    for w, g, m, v in zip(weights, gradients, first, second, strict=True):
+    for w, g, m, v in zip(weights, gradients, *moments, strict=True):
         m += (1 - _BETA1) * (g - m)
         v += (1 - _BETA2) * (g * g - v)
         rate = _RATE * np.sqrt(1 - _BETA2**step) / (1 - _BETA1**step)
         moved.append((w * (1 - _RATE * _DECAY) - rate * m / (np.sqrt(v) + _EPSILON)).astype(w.dtype))
     return moved
-
-
-def _score(P: np.ndarray, codes: np.ndarray) -> tuple[float, float]:
-    """Accuracy, and the mean probability of the true class, which breaks ties."""
-    true = np.where(codes >= 0, P[np.arange(len(codes)), np.maximum(codes, 0)], 0.0)
-    return float(np.mean(P.argmax(axis=1) == codes)), float(true.mean())

@@ -61,3 +61,11 @@ def unit_sums(P: np.ndarray) -> np.ndarray:
     """The rows of P divided by their sums; a row of zeros becomes uniform."""
     sums = P.sum(axis=1, keepdims=True)
     return np.where(sums > 0, P / np.where(sums > 0, sums, 1.0), 1 / P.shape[1])
+
+
+def smoothed(
+    S: sp.csr_array, P: np.ndarray, Y: np.ndarray, train: np.ndarray, correct: float | None, smooth: float
+) -> np.ndarray:
+    """Correct & Smooth: the probabilities P of all nodes, corrected unless `correct` is None, then smoothed."""
+    P = P if correct is None else spread_residuals(S, P, Y, train, correct)
+    return spread_labels(S, P, Y, train, smooth)

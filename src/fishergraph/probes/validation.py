@@ -101,3 +101,28 @@ def unique_labels(labels: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray
     except TypeError:  # they cannot be sorted
         types = " and ".join(sorted({type(label).__name__ for label in labels.tolist()}))
         raise InputError(parameter=name, expected="hold labels of one type", got=types, advice="convert them") from None
+
+
+def read_classes(values: Any, name: Any) -> np.ndarray:
+    """The labels of the classes, in order, in the dtype of that name."""
+    if not isinstance(values, list) or not isinstance(name, str) or len(values) < 1:
+        raise TypeError("classes that are not a list")
+    dtype = np.dtype(name)
+    if all(isinstance(value, str) for value in values):
+        fits = dtype.kind == "O" or (dtype.kind == "U" and dtype.itemsize == 4 * max(map(len, values)))
+    else:
+        fits = dtype.kind in "biuf" and all(isinstance(value, (int, float)) for value in values)
+    if not fits:
+        raise ValueError(f"classes must have the dtype {name} of the file.")
+    classes = np.array(values, dtype=dtype)
+    if classes.tolist() != values or classes.tolist() != sorted(set(values)):
+        raise ValueError("classes must be sorted and distinct.")
+    return classes
+
+
+def take(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """An array of floats of that shape, taken out of the others."""
+    array = arrays.pop(name)
+    if array.shape != shape or array.dtype not in (np.float32, np.float64):
+        raise ValueError(f"{name} must hold floats of shape {shape}, got {array.dtype} of shape {array.shape}.")
+    return array

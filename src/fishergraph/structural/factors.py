@@ -148,9 +148,9 @@ def _log_factors(M: sp.csr_array, k: int, seed: int, n_jobs: int | None) -> Fact
 
 
 def first_signs(vectors: Any) -> Any:
-    """The sign of the first entry of at least half the largest size of every column: it tells a vector from its negative.
+    """The sign of the first entry of every column that is at least half as large as its largest.
 
-    Rounding errors do not change it.
+    It tells a vector from its negative, and rounding errors do not change it.
     """
     xp = array_namespace(vectors)
     large = xp.abs(vectors) >= xp.max(xp.abs(vectors), axis=0) / 2

@@ -43,8 +43,8 @@ class NetMF(Probed):
 
     def _features(self, task: Task, seed: int, progress: Any) -> np.ndarray:
         M = netmf_matrix(task.A, self.window, self.n_negative)
-        dim = min(check_integer(self.dim, "dim", least=1), task.A.shape[0])
-        U, S, _ = randomized_svd(M, dim, n_iter=5, random_state=seed)
+        options: Any = {"n_iter": 5, "random_state": seed}
+        U, S, _ = randomized_svd(M, min(check_integer(self.dim, "dim", least=1), len(M)), **options)
         return U * np.sqrt(S)
 
 

@@ -11,13 +11,13 @@ from sklearn.utils.validation import column_or_1d
 
 from fishergraph._arrays import unmasked
 from fishergraph._errors import InputError, InputTypeError
+from fishergraph._records import UNLABELLED
 from fishergraph._warn import warn
-from fishergraph.nn.task import UNLABELLED
 
 _LABELS = (str, int, float, np.bool_, np.integer, np.floating)
 
 
-def read_labels(y: Any, n_rows: int, fitted_classes: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def read_labels(y: object, n_rows: int, fitted_classes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The classes in order, and for each row the number of its class, or −1 without one.
 
     A row has no label if y is −1 (a number, or a text among texts of integers), None, NaN or an empty text. If −1 and 1
@@ -66,7 +66,7 @@ def read_labels(y: Any, n_rows: int, fitted_classes: Any = None) -> tuple[np.nda
     return classes, codes
 
 
-def read_weights(weights: Any, n_rows: int) -> np.ndarray:
+def read_weights(weights: object, n_rows: int) -> np.ndarray:
     """One finite number for each row."""
     weights = _column(weights, "sample_weight")
     if len(weights) != n_rows or weights.dtype.kind not in "biuf" or not np.isfinite(weights).all():
@@ -96,13 +96,13 @@ def _missing(y: np.ndarray) -> np.ndarray:
     return np.array([_is_missing(value) for value in y.tolist()], dtype=bool)
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     if isinstance(value, str):
         return not value.strip()
     return value is None or type(value).__name__ == "NAType" or value != value
 
 
-def _marked(labels: np.ndarray, fitted_classes: Any) -> np.ndarray:
+def _marked(labels: np.ndarray, fitted_classes: np.ndarray | None) -> np.ndarray:
     """Which rows −1 marks as unlabelled: beside other integers, as numbers or as texts, unless it is a class."""
     texts = labels.dtype.kind not in "biuf"
     values = set(np.unique(labels).tolist())
@@ -121,15 +121,55 @@ def _marked(labels: np.ndarray, fitted_classes: Any) -> np.ndarray:
     return labels == mark
 
 
-def _is_integer(text: Any) -> bool:
+def _is_integer(text: object) -> bool:
     return isinstance(text, str) and text.strip().lstrip("-").isdigit()
 
 
-def hold_out(codes: np.ndarray, fraction: float, seed: int) -> np.ndarray:
-    """The rows that are held out: of every class this fraction of its labelled rows, rounded down."""
+def hold_out(codes: np.ndarray, fraction: float, seed: int, least: int = 0) -> np.ndarray:
+    """The rows that are held out: of every class this fraction of its labelled rows, rounded down.
+
+    At least `least` rows of a class are held out, but never its last one.
+    """
     rng = np.random.default_rng(seed)
     chosen = [np.zeros(0, dtype=np.int64)]
     for label in range(int(codes.max()) + 1):
         rows = np.flatnonzero(codes == label)
-        chosen.append(rng.permutation(rows)[: int(fraction * len(rows))])
+        count = max(int(fraction * len(rows)), min(least, len(rows) - 1))
+        chosen.append(rng.permutation(rows)[:count])
     return np.sort(np.concatenate(chosen))
+
+
+def read_rows(rows: object, n_rows: int, name: str) -> np.ndarray:
+    """Row numbers, ascending and each once, from a mask or from integers."""
+    expected = f"be a mask with an entry for each of the {n_rows} rows, or a list of their numbers"
+    try:
+        numbers = np.asarray(rows)
+    except (TypeError, ValueError):
+        raise InputError(parameter=name, expected=expected, got=type(rows).__name__) from None
+    mask = numbers.dtype == bool
+    numbers = numbers.astype(np.int64) if numbers.size == 0 else numbers  # an empty list has floats
+    if numbers.ndim != 1 or numbers.dtype.kind not in "biu" or (mask and len(numbers) not in (0, n_rows)):
+        got = f"{numbers.dtype} of shape {numbers.shape}"
+        raise InputError(parameter=name, expected=expected, got=got)
+    numbers = np.flatnonzero(numbers) if mask else np.unique(numbers).astype(np.int64)
+    if len(numbers) and not 0 <= numbers[0] <= numbers[-1] < n_rows:
+        raise InputError(parameter=name, expected=f"hold rows 0 to {n_rows - 1}", got=f"{numbers[0]} to {numbers[-1]}")
+    return numbers
+
+
+def check_held_out(codes: np.ndarray, held: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The labelled rows that are not held out; raises unless they have all classes and `held` has labels alone."""
+    bare = held[codes[held] == UNLABELLED]
+    if len(bare):
+        got = f"row {bare[0]} without one (the first of {len(bare)})"
+        raise InputError(parameter="val", expected="hold rows with labels", got=got)
+    train = np.setdiff1d(np.flatnonzero(codes != UNLABELLED), held)
+    absent = np.setdiff1d(codes[held], codes[train])
+    if len(absent):
+        name, count = classes.tolist()[absent[0]], int(np.sum(codes == absent[0]))
+        raise InputError(
+            f"class {name!r} must have a row to train on, got {count} labelled rows of it, all held out; "
+            "take one of them out of val, or remove their labels.",
+            parameter="val",
+        )
+    return train
