@@ -63,7 +63,7 @@ class TwoSlots(Rule):
         return LiftedSets(consecutive(both.indptr, both.weights), members, graph.n_nodes)
 
 
-# --- settings: one embedding, or several side by side -------------------------------------------------------------------
+# --- settings: one embedding, or several side by side ---------------------------------------------------------------
 
 Setting = tuple[dict[str, Any], ...]
 _IN, _OUT, _BOTH = (Neighbourhood(direction=side) for side in ("in", "out", "both"))
@@ -94,7 +94,7 @@ DIFFERENCES: dict[str, Setting] = {
 }
 
 
-# --- graphs -------------------------------------------------------------------------------------------------------------
+# --- graphs ---------------------------------------------------------------------------------------------------------
 
 
 def readers(n_readers: int = 1000, n_pages: int = 500, n_features: int = 16, seed: int = 0) -> GraphData:
@@ -150,7 +150,7 @@ def few_training_nodes(data: GraphData, args: Namespace) -> Splits:
     return splits
 
 
-# --- studies ------------------------------------------------------------------------------------------------------------
+# --- studies --------------------------------------------------------------------------------------------------------
 
 
 def judge(data: GraphData, setting: Setting, splits: Splits, args: Namespace) -> tuple[np.ndarray, int, float]:
