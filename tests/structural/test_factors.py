@@ -49,7 +49,7 @@ def test_the_basis_gives_the_columns_again_and_its_values_make_it_the_columns(ki
     A = as_graph(nx.gnm_random_graph(n, 3 * n, seed=4)).adjacency
     factors, columns = learn_factors(OPERATORS[kind], A, 8, 0)
     assert factors.basis.shape == columns.shape == (n, 8)
-    again = product(OPERATORS[kind].matrix(A, None), factors.basis, None)
+    again = product(OPERATORS[kind].matrix(A, 8, None), factors.basis, None)
     np.testing.assert_array_equal(again.astype(np.float32), columns)
     again = factors.basis * factors.values
     assert np.linalg.norm(again - columns) < 0.25 * np.linalg.norm(columns)  # two power iterations, a flat spectrum

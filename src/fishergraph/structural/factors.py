@@ -8,8 +8,8 @@ of the random walk are pushed and cut to their largest entries, and a randomised
 changed graph the operator is computed anew and multiplied by the same basis, so that a node keeps its place, and a new
 node gets one from the known nodes that its walks reach.
 """
-# SciPy declares no shapes.
-# pyright: reportOptionalSubscript=false
+# numba infers the types of the arguments of a kernel. SciPy declares no shapes.
+# pyright: reportMissingParameterType=false, reportUnknownParameterType=false, reportOptionalSubscript=false
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
-from fishergraph._compile import readonly
+from fishergraph._compile import compiled, readonly
 from fishergraph._parallel import map_blocks, row_blocks
 from fishergraph._validation import check_host_memory
 from fishergraph.diffusion import diffuse
 
 WINDOW = 20  # steps of the walk (benchmarks/bench_structure.py compares it with the ten of NetMF)
 MOST_MEMBERS, LEAST_MEMBERS = 256, 16  # entries of a row that are kept
+_FEW_MEMBERS = 128  # as many as there are columns, but no fewer than this unless the graph is large
 _MOST_ENTRIES = 2**24  # of all rows together: large graphs keep fewer entries of a row
 _MOST_NUMBERS = 2**27  # of the columns of all nodes: large graphs get fewer columns
 _LEAST_COLUMNS = 16
-_TOLERANCE = 1e-5  # mass that a node may keep to itself, per neighbour, in a graph of up to so many nodes
-_FINE_NODES = 3000  # the tolerance grows with the nodes beyond, up to 100 times
+_TOLERANCE = 1e-5  # mass that a node may keep to itself, per neighbour, for 256 members; four times as much for half
+_FINE_NODES = 3000  # of a graph with this tolerance; it grows with the nodes beyond, up to 100 times
 _EXTRA = 32  # columns of the range finder beyond those that are returned
 _N_ITER = 2  # power iterations of the range finder
 _ROWS = 4096  # of a block of a product
@@ -47,9 +48,12 @@ class Factors(NamedTuple):
 
 
 class Operator(NamedTuple):
-    """An operator of a graph, (adjacency, n_jobs) → matrix, and how it is factored, (matrix, k, seed, n_jobs)."""
+    """An operator of a graph, (adjacency, columns, n_jobs) → matrix, and how it is factored, (matrix, k, seed, n_jobs).
 
-    matrix: Callable[[Any, int | None], sp.csr_array]
+    The matrix is as fine as so many columns can show.
+    """
+
+    matrix: Callable[[Any, int, int | None], sp.csr_array]
     factor: Callable[[sp.csr_array, int, int, int | None], Factors]
 
 
@@ -60,7 +64,7 @@ def learn_factors(
     n_nodes = A.shape[0]
     width = min(width, max(_MOST_NUMBERS // max(n_nodes, 1), _LEAST_COLUMNS))
     check_host_memory(24 * n_nodes * width, f"{n_nodes} nodes need", "for structural columns", "lower n_factors")
-    M = operator.matrix(A, n_jobs)
+    M = operator.matrix(A, width, n_jobs)
     factors = _padded(operator.factor(M, min(width, n_nodes), seed, n_jobs), width)
     return factors, product(M, factors.basis, n_jobs).astype(np.float32, copy=False)
 
@@ -75,15 +79,26 @@ def _padded(factors: Factors, width: int) -> Factors:
 def product(M: sp.csr_array, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
     """M X by row blocks on threads; the bits do not depend on their number."""
     out = np.empty((M.shape[0], X.shape[1]), np.result_type(M.dtype, X.dtype))
+    arrays = [readonly(array) for array in (M.indptr, M.indices, M.data, np.ascontiguousarray(X))]
 
     def fill(rows: slice) -> None:
-        ends = M.indptr[rows.start : rows.stop + 1]
-        part = slice(ends[0], ends[-1])
-        block = sp.csr_array((M.data[part], M.indices[part], ends - ends[0]), shape=(len(ends) - 1, M.shape[1]))
-        out[rows] = block @ X
+        _product_rows(rows.start, *arrays, out[rows])
 
     map_blocks(fill, row_blocks(M.shape[0], _ROWS), n_jobs=n_jobs)
     return out
+
+
+@compiled
+def _product_rows(start, indptr, indices, data, X, out):
+    """The rows of M X from `start` on; with the vector instructions of this processor, unlike SciPy's loop."""
+    n_columns = X.shape[1]
+    for i in range(len(out)):
+        row = out[i]
+        row[:] = 0
+        for entry in range(indptr[start + i], indptr[start + i + 1]):
+            weight, other = data[entry], X[indices[entry]]
+            for c in range(n_columns):
+                row[c] += weight * other[c]
 
 
 def symmetric(A: Any) -> sp.csr_array:
@@ -95,7 +110,7 @@ def symmetric(A: Any) -> sp.csr_array:
 # --- log-walks ------------------------------------------------------------------------------------------
 
 
-def log_walks(A: Any, n_jobs: int | None = None) -> sp.csr_array:
+def log_walks(A: Any, width: int = MOST_MEMBERS, n_jobs: int | None = None) -> sp.csr_array:
     """log max(1, vol · (mean of P^1 … P^20)_vu / d_u), cut and symmetric, float32; zeros for nodes without edges."""
     both_ways = symmetric(A)
     degrees = np.asarray(both_ways.sum(axis=1))
@@ -104,20 +119,21 @@ def log_walks(A: Any, n_jobs: int | None = None) -> sp.csr_array:
         return sp.csr_array(both_ways.shape, dtype=np.float32)
     if len(linked) < len(degrees):
         both_ways, degrees = sp.csr_array(both_ways[linked][:, linked]), degrees[linked]
-    M = _pushed(both_ways, degrees, n_jobs)
+    M = _pushed(both_ways, degrees, width, n_jobs)
     if len(linked) == A.shape[0]:
         return M
     M = M.tocoo()
     return sp.csr_array((M.data, (linked[M.row], linked[M.col])), shape=A.shape)
 
 
-def _pushed(A: sp.csr_array, degrees: np.ndarray, n_jobs: int | None) -> sp.csr_array:
+def _pushed(A: sp.csr_array, degrees: np.ndarray, width: int, n_jobs: int | None) -> sp.csr_array:
     """The matrix of `log_walks` of a graph in which every node has an edge."""
     n_nodes = A.shape[0]
     series = np.append(1e-9, np.full(WINDOW, 1 / WINDOW))  # the push needs a positive first term
     arrays = (readonly(A.indptr.astype(np.int64)), readonly(A.indices), readonly(A.data))
-    tolerance = _TOLERANCE * min(max(n_nodes / _FINE_NODES, 1.0), 100.0)
-    members = min(max(_MOST_ENTRIES // n_nodes, LEAST_MEMBERS), MOST_MEMBERS)
+    wanted = min(max(width, _FEW_MEMBERS), MOST_MEMBERS)
+    tolerance = _TOLERANCE * (MOST_MEMBERS / wanted) ** 2 * min(max(n_nodes / _FINE_NODES, 1.0), 100.0)
+    members = min(max(_MOST_ENTRIES // n_nodes, LEAST_MEMBERS), wanted)
     # The scales make the push rank the entries of a row by (P^k)_vu / d_u.
     indptr, indices, weights = diffuse(
         arrays, np.ones(n_nodes), 1 / degrees, series, members, tolerance, np.float64, n_jobs
@@ -162,8 +178,8 @@ def first_signs(vectors: Any) -> Any:
 # --- leading eigenvectors -------------------------------------------------------------------------------
 
 
-def _normalised(A: Any, n_jobs: int | None = None) -> sp.csr_array:
-    """D^-½ (A + Aᵀ) D^-½ in float64; zeros for nodes without edges."""
+def _normalised(A: Any, width: int, n_jobs: int | None = None) -> sp.csr_array:
+    """D^-½ (A + Aᵀ) D^-½ in float64, for any number of columns; zeros for nodes without edges."""
     both_ways = symmetric(A)
     degrees = np.asarray(both_ways.sum(axis=1))
     root = sp.diags_array(np.power(degrees, -0.5, out=np.zeros_like(degrees), where=degrees > 0))

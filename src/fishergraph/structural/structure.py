@@ -199,7 +199,7 @@ def _known_columns(kind: str, graph: Graph, factors: Factors, rows: np.ndarray, 
     """The columns of a graph whose nodes are these rows of the basis, −1 if unknown; zeros if it is another graph."""
     known = rows >= 0
     basis = np.where(known[:, None], factors.basis[rows], np.float32(0))
-    M = OPERATORS[kind].matrix(graph.adjacency, n_jobs)
+    M = OPERATORS[kind].matrix(graph.adjacency, basis.shape[1], n_jobs)
     columns, own = product(M, basis, n_jobs), M.diagonal().astype(np.float32)[:, None] * basis
     if not _agree((columns - own)[known], basis[known] * factors.values):  # what others say of a node
         warn(
