@@ -98,9 +98,23 @@ def test_as_much_of_the_first_as_is_needed():
     first = np.array([[0.6, 0.4], [0.6, 0.4], [0.4, 0.6]])
     second = np.array([[0.9, 0.1], [0.3, 0.7], [0.1, 0.9]])
     assert_allclose(at_least_as_accurate(np.array([0.0, 1.0]), [first, second], codes), [0.75, 0.25])
+    third = np.array([[0.8, 0.2], [0.55, 0.45], [0.2, 0.8]])  # as accurate as the first, and more certain
+    towards_third = at_least_as_accurate(np.array([0.0, 1.0, 0.0]), [first, second, third], codes)
+    assert towards_third[0] == 0 < towards_third[2]
     hopeless = np.array([[0.9, 0.1], [0.01, 0.99], [0.1, 0.9]])
     assert_allclose(at_least_as_accurate(np.array([0.0, 1.0]), [first, hopeless], codes), [1, 0])
     assert_allclose(at_least_as_accurate(np.array([0.0, 1.0]), [second, first], codes), [0, 1])
+
+
+def test_without_bags_a_worse_version_of_the_best_has_no_weight():
+    """Bags of half of the candidates would miss the best of three in every third bag."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(3, size=500)
+    logits = np.eye(3)[codes] + 0.5 * rng.normal(size=(500, 3))
+    versions = [np.exp(scale * logits) / np.exp(scale * logits).sum(axis=1, keepdims=True) for scale in (2.0, 0.0)]
+    versions.append(versions[0] / 2 + np.roll(versions[0], 1, axis=0) / 2)
+    assert_allclose(blend(versions, codes).weights, [1, 0, 0])
+    assert bagged_weights(true_class(versions, codes), np.random.default_rng(0))[0] < 0.9
 
 
 def test_rows_of_a_class_that_nobody_knows():

@@ -33,7 +33,7 @@ from fishergraph.probes.problem import Problem
 from fishergraph.probes.smooth import smoothed, symmetric_operator
 from fishergraph.probes.validation import FIT_ON, encode, take, validate_embedding
 
-_MIX, _MIX_VERSIONS = 5, 6  # purposes of random streams; smaller ones belong to the heads
+_MIX = 5  # the purpose of a random stream; smaller ones belong to the heads
 _STRENGTHS = [{"correct": correct, "smooth": share} for correct in (None, 0.8) for share in (0.5, 0.8)]
 
 
@@ -161,7 +161,7 @@ class GraphProbe(Probe):
             P, smoothing = mixture.proba(Z, problem.known_rows()), None
             if SMOOTH in names:
                 versions = _versions(problem, P)
-                smoothing = blend([Q[val] for Q in versions], problem.val_codes, problem.rng(_MIX_VERSIONS))
+                smoothing = blend([Q[val] for Q in versions], problem.val_codes)
                 P = smoothing.proba(versions)
             self.val_score_ = mixed.accuracy if smoothing is None else smoothing.accuracy
             self.val_ece_ = expected_calibration_error(P[val], problem.val_codes)

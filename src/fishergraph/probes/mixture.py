@@ -7,8 +7,8 @@ lowers the loss most, again and again and with replacement, and keeps the best n
 candidate k was added. This is done for twenty random halves of the candidates, and the weights are averaged. So a few
 validation rows cannot single out one lucky candidate.
 
-Candidate 0 is plain logistic regression. The mixture is never less accurate on the validation rows: if it were, as
-much of candidate 0 is mixed in as is needed, in quarters.
+Candidate 0 is plain logistic regression. The mixture is never less accurate on the validation rows: if it were, it is
+moved, in quarters, towards a candidate that is as accurate as candidate 0, so that the loss stays as small as possible.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 from fishergraph.probes.calibrate import LEAST, at_temperature, fit_temperature, log_loss
 
 N_BAGS, N_ADDITIONS = 20, 15
+_SHARES = (0.25, 0.5, 0.75, 1.0)  # of a candidate that makes a mixture accurate enough
 _LEAST_WEIGHT = 0.01  # candidates with less are left out
 
 
@@ -50,10 +51,12 @@ class Blend:
         return at_temperature(P, self.temperature)
 
 
-def blend(probas: Sequence[np.ndarray], codes: np.ndarray, rng: np.random.Generator) -> Blend:
+def blend(probas: Sequence[np.ndarray], codes: np.ndarray, rng: np.random.Generator | None = None) -> Blend:
     """The mixture of candidates with these probabilities on the validation rows, whose class numbers are `codes`.
 
-    A row of class −1, which no candidate can predict, has no influence on weights and temperatures.
+    Without a random stream all candidates are selected from together, which suits a few of them: a half that lacks the
+    best one would add a worse one. A row of class −1, which no candidate can predict, has no influence on weights and
+    temperatures.
     """
     temperatures = np.array([fit_temperature(P, codes) for P in probas])
     calibrated = [at_temperature(P, t) for P, t in zip(probas, temperatures, strict=True)]
@@ -80,10 +83,15 @@ def greedy_weights(true: np.ndarray, n_additions: int = N_ADDITIONS) -> np.ndarr
     return best
 
 
-def bagged_weights(true: np.ndarray, rng: np.random.Generator, n_bags: int = N_BAGS) -> np.ndarray:
-    """The mean of `greedy_weights` over random halves of the candidates; all to the first if there is no row."""
+def bagged_weights(true: np.ndarray, rng: np.random.Generator | None, n_bags: int = N_BAGS) -> np.ndarray:
+    """The mean of `greedy_weights` over random halves of the candidates, or over one bag of all of them.
+
+    All weight goes to the first if there is no row.
+    """
     if true.shape[1] == 0:
         return np.eye(len(true))[0]
+    if rng is None:
+        return greedy_weights(true)
     weights = np.zeros(len(true))
     for _ in range(n_bags):
         half = np.sort(rng.permutation(len(true))[: -(-len(true) // 2)])
@@ -92,14 +100,21 @@ def bagged_weights(true: np.ndarray, rng: np.random.Generator, n_bags: int = N_B
 
 
 def at_least_as_accurate(weights: np.ndarray, probas: Sequence[np.ndarray], codes: np.ndarray) -> np.ndarray:
-    """The weights, moved towards candidate 0 until the mixture is as accurate as that candidate."""
-    first = np.eye(len(weights))[0]
-    needed = _accuracy(probas[0], codes)
-    for share in (0.0, 0.25, 0.5, 0.75):
-        moved = (1 - share) * weights + share * first
-        if _accuracy(np.tensordot(moved, probas, axes=1), codes) >= needed:
-            return moved
-    return first
+    """The weights if their mixture is as accurate as candidate 0, else those of least loss that are.
+
+    They are moved, in quarters, towards one of the candidates that are as accurate.
+    """
+    mixed, needed = np.tensordot(weights, probas, axes=1), _accuracy(probas[0], codes)
+    if _accuracy(mixed, codes) >= needed:
+        return weights
+    ones, least = np.eye(len(weights)), np.inf
+    moved = ones[0]
+    for k in (k for k, P in enumerate(probas) if _accuracy(P, codes) >= needed):
+        for share in _SHARES:
+            P = (1 - share) * mixed + share * probas[k]
+            if _accuracy(P, codes) >= needed and (loss := log_loss(P, codes)) < least:
+                least, moved = loss, (1 - share) * weights + share * ones[k]
+    return moved
 
 
 def _pruned(weights: np.ndarray) -> np.ndarray:
