@@ -194,9 +194,9 @@ class FisherEmbedding(FisherTransformer):
 
         Parameters
         ----------
-        name : {"default", "fast", "heterophily", "paper"}
-            "paper" has the equations of the paper alone, "heterophily" five layers without PageRank-smoothed features,
-            "fast" a quarter of the columns.
+        name : {"default", "fast", "best", "paper"}
+            "fast" has one layer of 128 columns with one component, "best" three layers of 512 columns, "paper" the
+            equations of the paper alone.
         **changes
             Parameters that replace those of the preset.
 
@@ -207,8 +207,8 @@ class FisherEmbedding(FisherTransformer):
 
         Examples
         --------
-        >>> FisherEmbedding.preset("heterophily")
-        FisherEmbedding(n_layers=5, walk=None)
+        >>> FisherEmbedding.preset("fast")
+        FisherEmbedding(n_layers=1, n_anchors=1, dim=128, structure='local')
         """
         return cls(**{**choose_preset(name), **changes})
 
