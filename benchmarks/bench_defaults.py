@@ -273,7 +273,7 @@ def main() -> None:
         args.seeds, args.splits = 1, 2
     graphs = {"tiny": tiny_graph()} if args.quick else {name: load(name, args.data) for name in args.graphs}
     splits = {name: selection_splits(data, args.splits, args.first_split, args.public) for name, data in graphs.items()}
-    rows, table, base = Rows("defaults", args), [], {}
+    rows, table, base = Rows("presets" if args.study == "preset" else "defaults", args), [], {}
     settings = STUDIES[args.study][:2] if args.quick else STUDIES[args.study]
     for setting in settings if args.only is None else [settings[k] for k in (0, *args.only)]:
         row: dict[str, Any] = {"study": args.study, "change": str(setting)}

@@ -66,11 +66,20 @@ def fits(monkeypatch):
 
 
 class Clock:
-    """A clock that moves on when an embedding is fitted, by one second for each of its layers and its input map."""
+    """A clock that moves on when an embedding is fitted, by one second for each of its layers and its input map.
+
+    A probe takes `probing` seconds.
+    """
 
     def __init__(self, monkeypatch):
-        self.now = 100.0
-        fit_transform = FisherEmbedding.fit_transform
+        self.now, self.probing = 100.0, 0.0
+        fit_transform, fit = FisherEmbedding.fit_transform, LogisticProbe.fit
+
+        def probed(probe, *args, **kwargs):
+            self.now += self.probing
+            return fit(probe, *args, **kwargs)
+
+        monkeypatch.setattr(LogisticProbe, "fit", probed)
 
         def slow(embedding, *args, **kwargs):
             self.now += 1.0 + embedding.n_layers
@@ -305,7 +314,7 @@ def test_a_setting_that_does_not_fit_is_skipped(clock, fits):
     assert [record["seconds"] for record in result.report] == [3, 3, 0, 0, 0]
     assert result.report[3]["val_accuracy"] is None
     assert "skipped (budget)" in str(result)
-    assert result.seconds["settings"] == 6
+    assert (result.budget, result.seconds["settings"]) == (8, 6)
     assert len(fits) == 2
 
 
@@ -315,11 +324,30 @@ def test_the_time_is_predicted_from_the_work(clock):
     assert [record["skipped"] for record in result.report] == [None, None, "budget"]
 
 
+def test_the_time_of_the_probe_counts(clock):
+    """Each probe takes two seconds. After the first two settings less than that is left."""
+    clock.probing = 2.0
+    result = tuned(settings=[{}, {"n_layers": 1}, {"n_layers": 0}], budget=8.5)
+    assert [record["skipped"] for record in result.report] == [None, None, "budget"]
+    assert [record["seconds"] for record in result.report] == [5, 2, 0]
+
+
+def test_a_large_setting_keeps_no_small_one_out(clock):
+    """A setting that is too large does not keep a smaller one from being tried."""
+    result = tuned(settings=[{}, {"dim": 64, "n_anchors": 32}, {"n_layers": 1}], budget=4)
+    assert [record["skipped"] for record in result.report] == [None, "budget", None]
+
+
 def test_a_budget_for_one_setting_returns_it_with_a_warning(clock):
     with pytest.warns(FishergraphWarning, match="budget=0.5"):
         result = tuned(settings=[{}, {"dim": 9}], budget=0.5)
     assert result.setting == {}
     assert result.report[1]["skipped"] == "budget"
+
+
+def test_the_first_setting_runs_whatever_the_budget():
+    with pytest.warns(FishergraphWarning, match="raise budget"):
+        assert tuned(settings=[{}, {"dim": 9}], budget=1e-9).setting == {}
 
 
 def test_one_setting_needs_no_comparison(clock):

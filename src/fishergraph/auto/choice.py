@@ -78,8 +78,10 @@ class AutoEmbedding:
         and chosen. A setting that was skipped has no accuracy. The accuracies are those of logistic regression.
     train, val : ndarray of int
         The rows that trained, and the rows the setting was chosen on.
+    budget : float
+        The seconds that the settings had.
     seconds : dict
-        The seconds of the settings and of the probe.
+        The seconds that the settings and the probe took.
     """
 
     embedding: FisherEmbedding
@@ -89,6 +91,7 @@ class AutoEmbedding:
     report: list[dict[str, Any]]
     train: np.ndarray
     val: np.ndarray
+    budget: float
     seconds: dict[str, float]
 
     @property

@@ -67,7 +67,7 @@ def auto_embed(
         The probe at the end is not counted.
     settings : sequence of dict, optional
         Parameters of `FisherEmbedding` to try; the first is preferred. None is a handful that begins with the default:
-        other weights of blocks, directions of a directed graph, and a wider and deeper embedding.
+        other weights of blocks, directions of a directed graph, and the preset "best".
     heads : {'auto', 'inductive'} or tuple of str or None, default='auto'
         The heads of the `GraphProbe` on the chosen embedding. None returns the `LogisticProbe` of the comparison, which
         learned from at most 10,000 rows.
@@ -95,8 +95,10 @@ def auto_embed(
     --------
     >>> from fishergraph import auto_embed, load_graph
     >>> cora = load_graph("cora")
-    >>> result = auto_embed(cora.X, cora.graph, cora.y, train=cora.train, val=cora.val, random_state=0)
-    >>> result.setting  # the default
+    >>> settings = [{}, {"block_weights": {"walk": 0, "smooth": 0}}]
+    >>> split = {"train": cora.train, "val": cora.val}
+    >>> result = auto_embed(cora.X, cora.graph, cora.y, **split, settings=settings, heads=None, random_state=0)
+    >>> result.setting  # the first
     {}
     >>> bool(result.probe.score(result.Z[cora.test], cora.y[cora.test]) > 0.8)
     True
@@ -128,7 +130,7 @@ def auto_embed(
         probe.fit(Z, split.labels, split.train, split.val)
     seconds = {"settings": trials.seconds, "probe": clock() - began}
     setting, report = dict(asked[best.number]), trials.report(asked)
-    return AutoEmbedding(embedding, Z, probe, setting, report, split.train, split.val, seconds)
+    return AutoEmbedding(embedding, Z, probe, setting, report, split.train, split.val, budget, seconds)
 
 
 def _n_rows(X: MatrixLike, graph: Graph | None) -> int:

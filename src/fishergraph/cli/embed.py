@@ -44,7 +44,7 @@ class EmbedJob(TuneOptions, LearningJob):
     output : FILE
         Embedding to write: .parquet, .csv, .tsv (or .gz) or .npz.
     preset : NAME
-        Start from other settings: fast, best (wider and deeper), paper (its equations alone) or published-code (the
+        Start from other settings: fast, best (four layers), paper (its equations alone) or published-code (the
         rule of the authors' code).
     save : FILE
         Write the fitted model (safetensors) here.

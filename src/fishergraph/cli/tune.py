@@ -84,7 +84,7 @@ def facts_of(result: AutoEmbedding, job: EmbedJob) -> dict[str, Any]:
     return {
         "label": job.label,
         "split": job.split,
-        "budget": job.budget,
+        "budget": result.budget,
         "training_rows": len(result.train),
         "validation_rows": len(result.val),
         "setting": result.setting,

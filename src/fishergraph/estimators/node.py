@@ -195,8 +195,8 @@ class FisherEmbedding(FisherTransformer):
         Parameters
         ----------
         name : {"default", "fast", "best", "paper"}
-            "fast" has one layer of 128 columns with one component, "best" three layers of 512 columns, "paper" the
-            equations of the paper alone.
+            "fast" has one layer of 128 columns with one component, "best" four layers, "paper" the equations of the
+            paper alone. `auto_embed` chooses settings on labels.
         **changes
             Parameters that replace those of the preset.
 
