@@ -447,6 +447,9 @@ def test_settings_are_a_list_of_dicts(settings):
 def test_bad_labels_and_settings_are_refused_before_any_work(fits):
     with pytest.raises(InputError):
         tuned(np.zeros(N, dtype=int))
+    for bad in ({"settings": [{}, {"dim": 0}]}, {"heads": "all"}, {"heads": ("mlp", "trees")}):
+        with pytest.raises(InputError):
+            tuned(**bad)
     with pytest.raises(ValueError, match="n_layer"):
         tuned(settings=[{}, {"n_layer": 3}])
     assert not fits

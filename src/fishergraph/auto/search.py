@@ -24,7 +24,7 @@ from fishergraph.estimators.inputs import read_graph
 from fishergraph.estimators.node_probe import row_ids, split_labels
 from fishergraph.graph import Graph
 from fishergraph.multiset import Neighbourhood
-from fishergraph.probes.graph import GraphProbe
+from fishergraph.probes.graph import GraphProbe, read_heads
 
 
 @each_warning_once()
@@ -110,6 +110,9 @@ def auto_embed(
         raise InputTypeError("X or graph must be given, got None for both; pass features, a graph, or both.")
     nodes = read_graph(X, graph, Neighbourhood())
     n_rows = _n_rows(X, nodes)
+    if heads is not None:
+        heads = heads if isinstance(heads, str) or not hasattr(heads, "__iter__") else list(heads)
+        heads = read_heads(heads, graph=nodes is not None)
     split = split_labels(y, n_rows, row_ids(X, nodes), train=train, val=val, seed=_hold_out_seed(seed))
     shared = SharedEmbeddings(X, nodes, n_rows)
     asked = default_settings(shared, params) if settings is None else settings
