@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fishergraph._validation import check_number
 from fishergraph.cli.console import Bar, printer
 from fishergraph.cli.jobs import Inputs
 from fishergraph.cli.labels import Labels
@@ -55,6 +54,8 @@ def check_tune(job: EmbedJob) -> None:
     if job.tune and job.label is None:
         raise typer.BadParameter("--tune chooses settings on labels: name their column with --label.")
     if job.budget is not None:
+        from fishergraph._validation import check_number
+
         with wrong_call():
             check_number(job.budget, "--budget", strict=True)
 
