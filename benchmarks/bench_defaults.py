@@ -14,9 +14,10 @@ Every setting sees the same splits and seeds. A row holds, for each graph, the m
 first setting, pair by pair, and that gain's standard error, from the means of the splits.
 
 --study one changes one parameter of the defaults at a time; --study blocks leaves out blocks of the defaults or weighs
-them otherwise, which needs one embedding; --study mixture compares numbers of components; --study diffusion compares
-multisets, depths and weights of the blocks, --study bandwidth that of the kernel. The last two give all parameters that
-matter, so that they do not depend on the defaults.
+them otherwise, which needs one embedding; --study mixture compares numbers of components; --study preset compares what
+may help on many graphs, or much on some; --study diffusion compares multisets, depths and weights of the blocks,
+--study bandwidth that of the kernel. The last two give all parameters that matter, so that they do not depend on the
+defaults.
 
 A binary graph whose public measure is the area under the ROC curve (minesweeper) is judged by it.
 """
@@ -138,10 +139,31 @@ BLOCKS: list[dict[str, Any]] = [
 
 MIXTURE: list[dict[str, Any]] = [{"n_anchors": p} for p in (4, 1, 2, 8)]
 
+# What the preset "best" and the settings of auto_embed were chosen from.
+PRESET: list[dict[str, Any]] = [
+    {},
+    {"n_layers": 1},
+    {"n_layers": 3},
+    {"n_layers": 4},
+    {"block_weights": {"walk": 0.0, "smooth": 0.0}},
+    {"block_weights": {"factors": 1.0, "local": 1.0}},
+    {"block_weights": {"psi1": 0.0, "psi2": 0.0, "walk": 0.0, "smooth": 0.0}},
+    {"dim": 512},
+    {"dim": 512, "n_layers": 3},
+    {"dim": 512, "n_layers": 3, "block_weights": {"factors": 0.3, "local": 0.3}},
+    {"n_anchors": 8},
+    {"walk": 0.05},
+    {"walk": None, "n_layers": 5},
+    {"multiset__undirected": True},
+    {"multiset__direction": "both"},
+    {"multiset": "differences"},
+]
+
 STUDIES = {
     "one": ONE_AT_A_TIME,
     "blocks": BLOCKS,
     "mixture": MIXTURE,
+    "preset": PRESET,
     "diffusion": DIFFUSION,
     "bandwidth": BANDWIDTH,
 }
@@ -251,7 +273,7 @@ def main() -> None:
         args.seeds, args.splits = 1, 2
     graphs = {"tiny": tiny_graph()} if args.quick else {name: load(name, args.data) for name in args.graphs}
     splits = {name: selection_splits(data, args.splits, args.first_split, args.public) for name, data in graphs.items()}
-    rows, table, base = Rows("defaults", args), [], {}
+    rows, table, base = Rows("presets" if args.study == "preset" else "defaults", args), [], {}
     settings = STUDIES[args.study][:2] if args.quick else STUDIES[args.study]
     for setting in settings if args.only is None else [settings[k] for k in (0, *args.only)]:
         row: dict[str, Any] = {"study": args.study, "change": str(setting)}

@@ -305,13 +305,14 @@ def test_a_search_over_options_of_nodes():
 
 def test_presets():
     assert FisherEmbedding.preset("default").get_params() == FisherEmbedding().get_params()
-    assert FisherEmbedding.preset("heterophily").walk is None
+    assert FisherEmbedding.preset("paper").walk is None
+    assert FisherEmbedding.preset("best").n_layers > FisherEmbedding().n_layers
     assert FisherEmbedding.preset("fast").dim < FisherEmbedding().dim
     assert FisherEmbedding.preset("fast", dim=7).dim == 7
-    with pytest.raises(InputError, match="'heterophily'") as error:
+    with pytest.raises(InputError, match="'best'") as error:
         FisherEmbedding.preset("fastest")
     assert error.value.value == "fastest"
-    for name in ("default", "fast", "heterophily", "paper"):
+    for name in ("default", "fast", "best", "paper"):
         FisherEmbedding.preset(name).check()
 
 

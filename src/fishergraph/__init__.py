@@ -16,6 +16,7 @@ The packages, in the order of that sentence (docs/map.md):
     nn             7   PyTorch Geometric: FisherConv, FisherNet, training
     probes         7   classifiers of embeddings: LogisticProbe, GraphProbe
     estimators     7   scikit-learn: FisherEmbedding, FisherSetEmbedding, FisherGraphEmbedding, FisherClassifier
+    auto           7   settings chosen on labels: auto_embed
     kernels        7   Gram matrices: node_kernel, set_kernel, graph_kernel
     datasets       8   graphs to begin with
 
@@ -59,6 +60,7 @@ _HOMES = {
     "VonMisesFisherMixture": "fishergraph.family",
     "as_graph": "fishergraph.graph",
     "as_graphs": "fishergraph.graphs",
+    "auto_embed": "fishergraph.auto",
     "config_context": "fishergraph.config",
     "em_estimate": "fishergraph.em",
     "em_means": "fishergraph.em",
@@ -87,6 +89,7 @@ _HOMES = {
 __all__ = ["__version__", *_HOMES]  # pyright: ignore
 
 if TYPE_CHECKING:
+    from fishergraph.auto import auto_embed as auto_embed
     from fishergraph.bounds import lipschitz_constant as lipschitz_constant
     from fishergraph.bounds import margin_bound as margin_bound
     from fishergraph.bounds import set_lipschitz_constant as set_lipschitz_constant

@@ -143,7 +143,7 @@ def named(rng: Rng) -> Case:
     """Estimators that are made by a name, with other parameters."""
     label, (X, options) = node_data(rng, 3)
     changes = {**SMALL[fg.FisherEmbedding], **settings_of(fg.FisherEmbedding, rng)}
-    name = pick(rng, ("default", "fast", "heterophily", "paper", "published", parameters.absurd(rng)))
+    name = pick(rng, ("default", "fast", "best", "paper", "published", parameters.absurd(rng)))
 
     def action() -> Any:
         make = fg.FisherEmbedding.published_code if isinstance(name, str) and name == "published" else _preset(name)

@@ -6,13 +6,14 @@ import secrets
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from fishergraph.cli.components import configure
 from fishergraph.cli.console import Bar, say
 from fishergraph.cli.jobs import (
+    Inputs,
     LearningJob,
     check_outputs,
     check_tables,
@@ -23,8 +24,10 @@ from fishergraph.cli.jobs import (
     structure_of,
     with_options,
 )
+from fishergraph.cli.labels import Labels, read_labelled
 from fishergraph.cli.options import EMBEDDING, flag_of, wrong_call
 from fishergraph.cli.record import parameters_of, record_path, recorded
+from fishergraph.cli.tune import TuneOptions, check_tune, facts_of, show, tuned
 
 if TYPE_CHECKING:
     from fishergraph.estimators import FisherEmbedding
@@ -33,7 +36,7 @@ PUBLISHED = "published-code"
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbedJob(LearningJob):
+class EmbedJob(TuneOptions, LearningJob):
     """What embed was asked for.
 
     Parameters
@@ -41,8 +44,8 @@ class EmbedJob(LearningJob):
     output : FILE
         Embedding to write: .parquet, .csv, .tsv (or .gz) or .npz.
     preset : NAME
-        Start from other settings: fast, heterophily, paper (its equations alone) or published-code (the rule of the
-        authors' code).
+        Start from other settings: fast, best (four layers), paper (its equations alone) or published-code (the
+        rule of the authors' code).
     save : FILE
         Write the fitted model (safetensors) here.
     model : FILE
@@ -66,6 +69,8 @@ def embed(job: EmbedJob) -> None:
 
     fishergraph embed edges.csv -n nodes.csv --drop label --seed 0 -o z.npz --save model.safetensors
 
+    fishergraph embed edges.csv -n nodes.csv --tune --label topic --undirected -o z.npz
+
     fishergraph embed new_edges.csv -n new_nodes.csv --drop label --model model.safetensors -o new_z.npz
 
     fishergraph embed edges.csv --multiset "ppr(teleport=0.05, members=32)" --family sharpness=0.5 -o z.npz
@@ -74,6 +79,7 @@ def embed(job: EmbedJob) -> None:
     the multisets and their options, and so do --family help, --em help, --kernel help,
     --walk help and --structure help.
     """
+    check_tune(job)
     if job.model is not None:
         fitting = [flag_of(path) for path in job.parameters if path != "device"]
         fitting += [f"--{key}" for key in ("preset", "seed", "save") if getattr(job, key) is not None]
@@ -95,7 +101,7 @@ def run_embed(job: EmbedJob) -> None:
             estimator = make_estimator(job, run.bar)
         run.bar.part("reading")
         with run.stage("read"):
-            inputs = read_inputs(job, drop=job.drop)
+            inputs, labels = _read(job)
             check_written_ids(job.output, inputs.ids)
         hint = None if job.quiet or job.model or job.says_direction else one_way_hint(inputs.graph)
         if hint:
@@ -103,11 +109,11 @@ def run_embed(job: EmbedJob) -> None:
         n_numbers = inputs.graph.n_nodes * len(estimator.settings().names) * estimator.dim
         run.bar.later = {"writing": writing_cost(job.output.suffix.lower(), n_numbers)}
         with run.stage("embed"):
-            if job.model is None:
-                Z = estimator.fit_transform(inputs.X, graph=inputs.graph)
+            tuning = None if labels is None else tuned(estimator, inputs, labels, budget=job.budget, bar=run.bar)
+            if tuning is None:
+                Z = _embed(job, estimator, inputs)
             else:
-                X = match_features(job.model, estimator, inputs, advice=", or leave some out with --drop")
-                Z = estimator.transform(X, graph=inputs.graph)
+                estimator, Z = tuning.embedding, tuning.Z
         run.seconds["parts_of_embed"] = dict(run.bar.seconds)
         with run.stage("write"):
             if job.save is not None:
@@ -122,13 +128,31 @@ def run_embed(job: EmbedJob) -> None:
             "structure": structure_of(estimator),
             "output": {"path": job.output, "rows": Z.shape[0], "columns": Z.shape[1], "dtype": str(Z.dtype)},
             "model": {"used": job.model, "saved": job.save},
+            "tuning": None if tuning is None else facts_of(tuning, job),
         }
     if not job.quiet:
+        if tuning is not None:
+            show(tuning)
         how = f"seed {estimator.random_state}" if job.model is None else f"model {job.model}"
         typer.echo(f"{job.output}: {Z.shape[0]:,} nodes x {Z.shape[1]:,} columns in {run.total():.1f} s ({how})")
         typer.echo(f"{record_path(job.output)}: how it was made")
         if job.save is not None:
             typer.echo(f"{job.save}: the fitted model, for --model")
+
+
+def _read(job: EmbedJob) -> tuple[Inputs, Labels | None]:
+    """The graph and the features, and the labels if settings are chosen on them."""
+    if job.label is None:
+        return read_inputs(job, drop=job.drop), None
+    return read_labelled(job, job.label, job.split, command="--tune")
+
+
+def _embed(job: EmbedJob, estimator: FisherEmbedding, inputs: Inputs) -> Any:
+    """The embedding by a new model or a saved one."""
+    if job.model is None:
+        return estimator.fit_transform(inputs.X, graph=inputs.graph)
+    X = match_features(job.model, estimator, inputs, advice=", or leave some out with --drop")
+    return estimator.transform(X, graph=inputs.graph)
 
 
 def make_estimator(job: EmbedJob, bar: Bar) -> FisherEmbedding:

@@ -28,7 +28,7 @@ _PANELS = (None, DATA, "Method", "Network", "Training", RUN)
 _LAST = ("config", "quiet", "debug")
 _SHORT = {"nodes": ("-n",), "output": ("-o",), "jobs": ("-j",), "quiet": ("-q",)}
 _ON = {
-    "Method": ("preset",),
+    "Method": ("preset", "tune", "budget"),
     RUN: ("jobs", "engine", "config", "quiet", "debug", "seed", "save", "checkpoint", "resume", "log", "plot"),
 }
 _MORE: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""Labels that train reads from the node file, and predictions that predict writes."""
+"""Labels that train and embed --tune read from the node file, and predictions that predict writes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fishergraph._errors import FishergraphWarning, InputError
+from fishergraph.cli.jobs import Inputs, LearningJob, node_file, read_inputs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,6 +51,17 @@ class Labels:
         if self.test is not None:
             y[self.test] = self.y[self.test]
         return y
+
+
+def read_labelled(job: LearningJob, label: str, split: str | None, *, command: str) -> tuple[Inputs, Labels]:
+    """Return the graph, the features, and the labels beside them, which are no features."""
+    path = node_file(job)
+    if path is None:
+        raise InputError(f"{command} needs a node file with the column {label!r}, got none; name it with --nodes.")
+    columns = [label] if split is None else [label, split]
+    labels = read_labels(path, label, split)
+    table = path.suffix.lower() != ".npz"
+    return read_inputs(job, drop=[*(job.drop or []), *columns] if table else job.drop), labels
 
 
 def read_labels(path: Path, label: str, split: str | None) -> Labels:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fishergraph._errors import InputError
 from fishergraph.cli.components import configure
 from fishergraph.cli.console import Bar, say
 from fishergraph.cli.jobs import (
@@ -18,14 +17,12 @@ from fishergraph.cli.jobs import (
     LearningJob,
     check_outputs,
     check_tables,
-    node_file,
     one_way_hint,
-    read_inputs,
     save_with_names,
     structure_of,
     with_options,
 )
-from fishergraph.cli.labels import Labels, read_labels
+from fishergraph.cli.labels import Labels, read_labelled
 from fishergraph.cli.options import CLASSIFIER, flag_of
 from fishergraph.cli.record import parameters_of, record_path, recorded
 
@@ -133,7 +130,7 @@ def run_train(job: TrainJob) -> None:
             estimator = make_estimator(job, run.bar)
         run.bar.part("reading")
         with run.stage("read"):
-            inputs, labels = read_labelled(job)
+            inputs, labels = read(job)
         hint = None if job.quiet or job.says_direction else one_way_hint(inputs.graph)
         if hint:
             say(hint)
@@ -173,23 +170,10 @@ def make_estimator(job: TrainJob, bar: Bar) -> FisherClassifier:
     return configure(FisherClassifier(random_state=seed, n_jobs=job.jobs, verbose=bar), job.parameters)
 
 
-def read_labelled(job: TrainJob) -> tuple[Inputs, Labels]:
-    """The graph, the features, and the labels beside them."""
-    path = node_file(job)
-    if path is None:
-        raise InputError(f"train needs a node file with the column {job.label!r}, got none; name it with --nodes.")
-    columns = [job.label] if job.split is None else [job.label, job.split]
-    labels = read_labels(path, job.label, job.split)
-    if labels.val is not None and VALIDATION in job.settings:
-        if job.split is not None:
-            raise InputError(
-                f"--validation-fraction chooses validation nodes, got {labels.split} in '{path}', which names them; "
-                "leave one of the two out."
-            )
-        labels = replace(labels, val=None)  # the option wins over a mask of the file
-    table = path.suffix.lower() != ".npz"
-    inputs = read_inputs(job, drop=[*(job.drop or []), *columns] if table else job.drop)
-    return inputs, labels
+def read(job: TrainJob) -> tuple[Inputs, Labels]:
+    """The graph, the features, and the labels beside them; --validation-fraction wins over a mask of the file."""
+    inputs, labels = read_labelled(job, job.label, job.split, command="train")
+    return inputs, replace(labels, val=None) if VALIDATION in job.settings else labels
 
 
 def _fit(job: TrainJob, estimator: FisherClassifier, inputs: Inputs, labels: Labels) -> None:

@@ -194,9 +194,9 @@ class FisherEmbedding(FisherTransformer):
 
         Parameters
         ----------
-        name : {"default", "fast", "heterophily", "paper"}
-            "paper" has the equations of the paper alone, "heterophily" five layers without PageRank-smoothed features,
-            "fast" a quarter of the columns.
+        name : {"default", "fast", "best", "paper"}
+            "fast" has one layer of 128 columns with one component, "best" four layers, "paper" the equations of the
+            paper alone. `auto_embed` chooses settings on labels.
         **changes
             Parameters that replace those of the preset.
 
@@ -207,8 +207,8 @@ class FisherEmbedding(FisherTransformer):
 
         Examples
         --------
-        >>> FisherEmbedding.preset("heterophily")
-        FisherEmbedding(n_layers=5, walk=None)
+        >>> FisherEmbedding.preset("fast")
+        FisherEmbedding(n_layers=1, n_anchors=1, dim=128, structure='local')
         """
         return cls(**{**choose_preset(name), **changes})
 
@@ -416,7 +416,7 @@ class FisherEmbedding(FisherTransformer):
         check_structural(self.stack_, self.structure_, width, None if features else self.n_features_in_)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return the names of the columns: psi0_0, …, psi1_0, …, walk_0, …, smooth_0, …, factors_0, …, local_0, ….
+        """Return the names of the columns, such as psi0_0, psi1_0, walk_0 and local_0.
 
         Parameters
         ----------

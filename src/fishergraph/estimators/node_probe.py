@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fishergraph._errors import InputError
-from fishergraph._records import check_row_order
+from fishergraph._records import UNLABELLED, check_row_order
 from fishergraph._typing import Array, MatrixLike
 from fishergraph.estimators.labels import check_held_out, hold_out, read_labels, read_rows
 from fishergraph.estimators.node import FisherEmbedding
@@ -28,7 +28,7 @@ class NodeProbe(NamedTuple):
 
     def proba(self, X: MatrixLike, graph: Graph | None) -> np.ndarray:
         """Class probabilities, (row, class)."""
-        return self.probe.predict_proba(_on_host(self.embedding.transform(X, graph=graph)))
+        return self.probe.predict_proba(on_host(self.embedding.transform(X, graph=graph)))
 
     def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The records and the arrays of a model file."""
@@ -58,26 +58,75 @@ def fit_probe(
     Without validation rows `val`, a third of the labelled rows of each class is held out, and the probe is fitted once
     more to all labelled rows in the end.
     """
-    Z = _on_host(embedding.fit_transform(X, graph=graph))
-    check_row_order(y, row_ids(X, graph), IN_ORDER)
-    classes, codes = read_labels(y, len(Z))
+    Z = on_host(embedding.fit_transform(X, graph=graph))
+    split = split_labels(y, len(Z), row_ids(X, graph), val=val, seed=seed)
+    options: dict[str, Any] = {"random_state": embedding.random_state, "verbose": embedding.verbose}
+    probe = GraphProbe(graph, blocks=embedding.get_feature_names_out().tolist(), fit_on=split.fit_on, **options)
+    return split.classes, NodeProbe(embedding, probe.fit(Z, split.codes, split.train, split.val))
+
+
+class LabelSplit(NamedTuple):
+    """Labels as class numbers, −1 without one, and the rows that train and those that choose."""
+
+    classes: np.ndarray
+    codes: np.ndarray  # (row,)
+    train: np.ndarray
+    val: np.ndarray
+    fit_on: str  # the rows of the last fit, as `GraphProbe` takes it
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The label of every row; of rows without one, any."""
+        return self.classes[np.maximum(self.codes, 0)]
+
+
+def split_labels(
+    y: object, n_rows: int, ids: Any, *, train: object = None, val: object = None, seed: int = 0
+) -> LabelSplit:
+    """The labels y of rows with these ids, split.
+
+    Without training rows `train`, all labelled rows that are not in `val` train. Without `val`, a third of the labelled
+    rows of each class is held out.
+    """
+    check_row_order(y, ids, IN_ORDER)
+    classes, codes = read_labels(y, n_rows)
+    held = None if val is None else read_rows(val, n_rows, "val")
+    if train is not None:
+        classes, codes = _only(classes, codes, read_rows(train, n_rows, "train"), held)
     if len(classes) < 2:
         got, advice = f"one class, {classes.tolist()[0]!r}", "label rows of another one"
         raise InputError(parameter="y", expected="hold at least two classes", got=got, advice=advice)
-    options: dict[str, Any] = {"random_state": embedding.random_state, "verbose": embedding.verbose}
-    if val is None:
-        held, options["fit_on"] = hold_out(codes, _FRACTION, seed, least=1), "train+val"
-        if not len(held):
-            expected, advice = "hold two labels of some class", "label more rows, or name validation rows with val="
-            raise InputError(parameter="y", expected=expected, got="one label per class", advice=advice)
-    else:
-        held = read_rows(val, len(Z), "val")
+    if held is not None:
         if not len(held):
             expected, advice = "hold a labelled row to choose the probe on", "name some, or leave val out"
             raise InputError(parameter="val", expected=expected, got="none", advice=advice)
-    train = check_held_out(codes, held, classes)
-    probe = GraphProbe(graph, blocks=embedding.get_feature_names_out().tolist(), **options)
-    return classes, NodeProbe(embedding, probe.fit(Z, codes, train, held))
+        return LabelSplit(classes, codes, check_held_out(codes, held, classes), held, "train")
+    held = hold_out(codes, _FRACTION, seed, least=1)
+    if not len(held):
+        expected, advice = "hold two labels of some class", "label more rows, or name validation rows with val="
+        raise InputError(parameter="y", expected=expected, got="one label per class", advice=advice)
+    return LabelSplit(classes, codes, check_held_out(codes, held, classes), held, "train+val")
+
+
+def _only(
+    classes: np.ndarray, codes: np.ndarray, train: np.ndarray, held: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The classes and class numbers of the rows that train or are held out alone."""
+    kept = train
+    if held is not None:
+        common = np.intersect1d(train, held)
+        if len(common):
+            got, advice = f"{len(common)} common rows, {common[0]} the first", "remove them from one of the two"
+            raise InputError(parameter="train and val", expected="be disjoint", got=got, advice=advice)
+        kept = np.concatenate([train, held])
+    bare = train[codes[train] == UNLABELLED]
+    if len(bare) or not len(train):
+        got = f"row {bare[0]} without one (the first of {len(bare)})" if len(bare) else "none"
+        raise InputError(parameter="train", expected="hold rows with labels", got=got, advice="leave train out")
+    present = np.unique(codes[kept][codes[kept] != UNLABELLED])
+    numbers = np.full(len(codes), UNLABELLED)
+    numbers[kept] = np.where(codes[kept] == UNLABELLED, UNLABELLED, np.searchsorted(present, codes[kept]))
+    return classes[present], numbers
 
 
 def row_ids(X: MatrixLike, graph: Graph | None) -> Any:
@@ -85,7 +134,7 @@ def row_ids(X: MatrixLike, graph: Graph | None) -> Any:
     return getattr(X, "index", None) if hasattr(X, "iloc") else getattr(graph, "ids", None)
 
 
-def _on_host(Z: Array) -> np.ndarray:
+def on_host(Z: Array) -> np.ndarray:
     """An embedding as an array of NumPy."""
     tensor: Any = Z
     return tensor.detach().cpu().numpy() if hasattr(tensor, "detach") else np.asarray(Z)

@@ -299,11 +299,11 @@ def _by_head(records: list[dict[str, Any]]) -> dict[str, float]:
     return {head: weight for head, weight in sorted(total.items(), key=lambda entry: -entry[1]) if weight > 0}
 
 
-def _names(heads: Any, problem: Problem) -> tuple[str, ...]:
-    """The heads to try, in order."""
-    known = {**HEADS, SMOOTH: None}
+def read_heads(heads: Any, *, graph: bool) -> str | list[str]:
+    """The heads that are asked for, "auto", "inductive" or names, validated for a graph or for none."""
     if isinstance(heads, str) and heads in ("auto", "inductive"):
-        return tuple(name for name in suitable(problem) if heads == "auto" or name != SMOOTH)
+        return heads
+    known = {**HEADS, SMOOTH: None}
     if isinstance(heads, str) or not hasattr(heads, "__iter__") or getattr(heads, "ndim", 1) == 0:
         expected = "be 'auto', 'inductive' or a tuple of names of heads"
         raise InputError(parameter="heads", value=heads, expected=expected, advice=f"the names are {', '.join(known)}")
@@ -311,10 +311,18 @@ def _names(heads: Any, problem: Problem) -> tuple[str, ...]:
     for name in asked:
         look_up(known, name, "a head")
     needing = [name for name in asked if name in NEED_GRAPH]
-    if needing and problem.S is None:
+    if needing and not graph:
         got, advice = f"{needing[0]!r} without a graph", "pass GraphProbe(graph, …)"
         raise InputError(parameter="heads", expected="need no graph if there is none", got=got, advice=advice)
-    return tuple(name for name in known if name == "logistic" or name in asked)
+    return asked
+
+
+def _names(heads: Any, problem: Problem) -> tuple[str, ...]:
+    """The heads to try, in order."""
+    asked = read_heads(heads, graph=problem.S is not None)
+    if isinstance(asked, str):
+        return tuple(name for name in suitable(problem) if asked == "auto" or name != SMOOTH)
+    return tuple(name for name in (*HEADS, SMOOTH) if name == "logistic" or name in asked)
 
 
 def _operator(graph: GraphLike, n_rows: int) -> Any:
