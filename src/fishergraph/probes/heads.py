@@ -26,7 +26,9 @@ NEED_GRAPH = ("self-training", SMOOTH)
 FEW_LABELS = 1000  # below: no network, which needs more, and no smoothing of errors
 _CS = (0.1, 1.0, 10.0, 100.0)
 _TOL = 1e-3  # of plain logistic regression
+_FINER = (0.3, 3.0)  # times the best C of all blocks together
 _RAISED = 3.0  # the weight of a block that counts more than the others
+_ADDED = (1.0, 0.2)  # the weights with which a block is added to the best one
 _STARTS = 4  # of self-training, for each choice of blocks
 _ALL = AllColumns()
 
@@ -68,11 +70,14 @@ def blocks(problem: Problem, before: Sequence[Tried]) -> Iterator[Tried]:
     """Logistic regression on blocks with weights.
 
     All blocks alike and every block alone, with several C. Then, with the best C, all blocks with one of them raised or
-    left out, and blocks added to the best one as long as the validation loss falls.
+    left out, and blocks added to the best one, fully or a little, as long as the validation loss falls.
     """
     names = list(problem.axes)
-    equal = list(_path(problem, dict.fromkeys(names, 1.0))) if names else []
-    alone = [list(_path(problem, {name: 1.0})) for name in names] if len(names) > 1 else []
+    equal = list(_path(problem, dict.fromkeys(names, 1.0), _CS)) if names else []
+    if equal:
+        best, fit = min(equal, key=_loss)
+        equal += _path(problem, best.options["blocks"], [share * best.options["C"] for share in _FINER], fit)
+    alone = [list(_path(problem, {name: 1.0}, _CS)) for name in names] if len(names) > 1 else []
     for path in (equal, *alone):
         yield from (tried for tried, _ in path)
     if len(names) > 1:
@@ -84,10 +89,11 @@ def _loss(entry: tuple[Tried, BlockFit]) -> float:
     return entry[0].loss
 
 
-def _path(problem: Problem, weights: Weights) -> Iterator[tuple[Tried, BlockFit]]:
-    """The regressions with these weights and several C."""
-    fit = None
-    for C in _CS:
+def _path(
+    problem: Problem, weights: Weights, Cs: Sequence[float], fit: BlockFit | None = None
+) -> Iterator[tuple[Tried, BlockFit]]:
+    """The regressions with these weights and several C, each from the one before."""
+    for C in Cs:
         tried, fit = _weighted(problem, weights, C, fit)
         yield tried, fit
 
@@ -103,7 +109,7 @@ def _varied(problem: Problem, base: Tried, start: BlockFit) -> Iterator[Tried]:
 def _added(problem: Problem, best: Tried, start: BlockFit) -> Iterator[Tried]:
     """Blocks added to the best one while the validation loss falls."""
     while len(chosen := best.options["blocks"]) + 1 < len(problem.axes):
-        more = [{**chosen, name: 1.0} for name in problem.axes if name not in chosen]
+        more = [{**chosen, name: weight} for name in problem.axes if name not in chosen for weight in _ADDED]
         round_ = [_weighted(problem, weights, best.options["C"], start) for weights in more]
         yield from (tried for tried, _ in round_)
         after, start = min(round_, key=_loss)
