@@ -4,8 +4,9 @@ Every row compares a number of components p with p = 1 on the same splits and se
 p = 1, and its standard error from the means of the splits. No test node and no test fold is looked at.
 
     --part nodes    `FisherEmbedding` and a logistic probe on the splits of bench_defaults.py. "full" is the default
-                    embedding, "layers" has walk=None, structure=None: ψ_0 and the layers alone. "4, sharp" is p = 4
-                    with GaussianMixture(sharpness=0.5). minesweeper is judged by the area under the ROC curve.
+                    embedding, "layers" has walk=None, structure=None: ψ_0 and the layers alone, "edges" is the default
+                    embedding without X. "4, sharp" is p = 4 with GaussianMixture(sharpness=0.5). minesweeper is judged
+                    by the area under the ROC curve.
     --part sets     `FisherSetEmbedding` on the bags of bench_set_defaults.py: repeated stratified folds, ridge probe.
     --part graphs   the node layers of `FisherGraphEmbedding`: best inner accuracy of a support vector machine in the
                     training part of every fixed fold. Layers of p components have soft counts, those of one as well.
@@ -21,14 +22,15 @@ from typing import Any
 
 import numpy as np
 from bags import BAGS
-from bench_defaults import gain, judge, selection_splits
+from bench_defaults import CS, Splits, gain, score, selection_splits
 from bench_graphs import ABLATION_GRID, load_set
 from bench_set_defaults import NAMES, fold_scores
 from bench_sets import selection_half
 from common import Rows, load, parser, print_table, timed, tiny_graph
 
-from fishergraph import FisherEmbedding, FisherGraphEmbedding, GaussianMixture
+from fishergraph import FisherEmbedding, FisherGraphEmbedding, GaussianMixture, LogisticProbe
 from fishergraph._errors import FewPointsWarning
+from fishergraph.datasets import GraphData
 from fishergraph.lab import inner_scores
 
 GRAPHS = (
@@ -45,7 +47,7 @@ GRAPHS = (
 )
 TIMED = ("cora", "amazon_computers", "ogbn_arxiv_sub18k")
 GRAPH_SETS = ("MUTAG", "PROTEINS", "IMDBBINARY")
-EMBEDDINGS: dict[str, dict[str, Any]] = {"full": {}, "layers": {"walk": None, "structure": None}}
+EMBEDDINGS: dict[str, dict[str, Any]] = {"full": {}, "layers": {"walk": None, "structure": None}, "edges": {}}
 COMPONENTS: dict[str, dict[str, Any]] = {
     "1": {"n_anchors": 1},
     "4": {"n_anchors": 4},
@@ -61,7 +63,7 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--part", choices=list(PARTS), default="nodes")
     options.add_argument("--data-sets", nargs="+", help="names of graphs or sets (default: all of the part)")
-    options.add_argument("--embeddings", nargs="+", choices=list(EMBEDDINGS), default=list(EMBEDDINGS))
+    options.add_argument("--embeddings", nargs="+", choices=list(EMBEDDINGS), default=["full", "layers"])
     options.add_argument("--components", nargs="+", choices=list(COMPONENTS), default=["1", "4", "8"])
     options.add_argument("--seeds", type=int, default=2)
     options.add_argument(
@@ -101,10 +103,26 @@ def nodes(args: Namespace) -> Iterator[dict[str, Any]]:
         splits = selection_splits(data, args.splits, args.first_split)
         for embedding in args.embeddings:
 
-            def scores(p: str, data=data, splits=splits, more=EMBEDDINGS[embedding]) -> np.ndarray:
-                return judge(data, {**more, **COMPONENTS[p]}, splits, args)
+            def scores(p: str, data=data, splits=splits, embedding=embedding) -> np.ndarray:
+                X, setting = None if embedding == "edges" else data.X, {**EMBEDDINGS[embedding], **COMPONENTS[p]}
+                return judge(data, X, setting, splits, args)
 
             yield from compared(name, embedding, scores, args.components)
+
+
+def judge(data: GraphData, X: Any, setting: dict[str, Any], splits: Splits, args: Namespace) -> np.ndarray:
+    """The scores of an embedding in percent, (seed, split).
+
+    Every C is tried. A probe with patience can stop at the smallest ones, which predict one class, if the embedding is
+    short.
+    """
+    scores = []
+    for seed in range(args.first_seed, args.first_seed + args.seeds):
+        model = FisherEmbedding(random_state=seed, n_jobs=args.threads).set_params(**setting)
+        Z = model.fit_transform(X, graph=data.graph)
+        probes = [LogisticProbe(Cs=CS, tol=1e-4).fit(Z, data.y, *split[:2]) for split in splits]
+        scores.append([score(data, probe, Z, rows) for probe, (*_, rows) in zip(probes, splits, strict=True)])
+    return 100 * np.array(scores)
 
 
 def sets(args: Namespace) -> Iterator[dict[str, Any]]:
