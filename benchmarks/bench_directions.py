@@ -199,7 +199,8 @@ def times(args: Namespace) -> None:
     rules |= {"differences": Differences(), "differences, both": Differences(direction="both")}
     models: dict[str, FisherEmbedding] = {}
     for name, rule in rules.items():
-        model = FisherEmbedding(1, dim=args.dim, walk=None, n_jobs=args.threads, random_state=0, multiset=rule)
+        layers = FisherEmbedding(1, dim=args.dim, walk=None, structure=None, multiset=rule)
+        model = layers.set_params(n_jobs=args.threads, random_state=0)
         model.fit(small.X, graph=small.graph)  # compiles
         models[name] = model.fit(data.X, graph=graph)
     build, run = ({name: [] for name in rules} for _ in range(2))

@@ -30,7 +30,9 @@ def main() -> None:
     graph, small, rows, table = as_graph(data.graph), tiny_graph(n_nodes=600), Rows("multisets", args), []
     for multiset in MULTISETS:
         shape = {"dim": min(args.dim, 16) if args.quick else args.dim, "n_anchors": args.anchors}
-        model = FisherEmbedding(2, multiset=multiset, walk=None, n_jobs=args.threads, random_state=0, **shape)
+        model = FisherEmbedding(
+            2, multiset=multiset, walk=None, structure=None, n_jobs=args.threads, random_state=0, **shape
+        )
         model.fit(small.X, graph=small.graph)  # compiles
         build = choose_multiset(multiset)
         seconds, sets = timed(lambda build=build: build(graph, n_jobs=args.threads))

@@ -56,17 +56,17 @@ def main() -> None:
         said = ", ".join(f"{key}={value!r}" for key, value in change.items()) or "defaults"
         if args.only not in said:
             continue
-        scores = [accuracy(bags, change, args.repeats, args.threads) for bags in data.values()]
+        scores = [fold_scores(bags, change, args.repeats, args.threads).mean() for bags in data.values()]
         for name, value in zip(data, scores, strict=True):
-            rows.add(data=name, change=said, repeats=args.repeats, val=value)
+            rows.add(data=name, change=said, repeats=args.repeats, val=float(value))
         lines.append([said, *(f"{100 * value:.2f}" for value in scores), f"{100 * np.mean(scores):.2f}"])
         print(*lines[-1], flush=True)
     print()
     print_table(["change", *data, "mean"], lines)
 
 
-def accuracy(bags: Bags, change: dict[str, Any], repeats: int, threads: int) -> float:
-    """The mean over the folds."""
+def fold_scores(bags: Bags, change: dict[str, Any], repeats: int, threads: int) -> np.ndarray:
+    """Accuracies, (fold,)."""
     scores = []
     for repeat in range(repeats):
         folds = StratifiedKFold(4, shuffle=True, random_state=repeat)
@@ -75,7 +75,7 @@ def accuracy(bags: Bags, change: dict[str, Any], repeats: int, threads: int) -> 
             model = FisherSetEmbedding(random_state=10 * repeat + number, n_jobs=threads).set_params(**change)
             Z = model.fit_transform(train.sets, weights=train.weights)
             scores.append(score(Z, model.transform(held.sets, weights=held.weights), train.y, held.y, "ridge"))
-    return float(np.mean(scores))
+    return np.array(scores)
 
 
 if __name__ == "__main__":

@@ -246,6 +246,7 @@ def neighbourhoods(n_anchors: int, seed: int, threads: int) -> dict[str, Any]:
         family=GaussianMixture(sharpness=0.5),
         kernel="identity",
         walk=None,
+        structure=None,
         normalize=False,
         random_state=seed,
         n_jobs=threads,

@@ -416,7 +416,7 @@ class FisherEmbedding(FisherTransformer):
         check_structural(self.stack_, self.structure_, width, None if features else self.n_features_in_)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return the names of the columns, such as psi0_0, psi1_0, walk_0 and local_0.
+        """Return the names of the columns, such as psi0_0, walk_0 and factors_0.
 
         Parameters
         ----------

@@ -78,7 +78,8 @@ class GraphProbe(Probe):
     chosen_ : dict
         The weight of each head in the mixture, largest first.
     report_ : list of dict
-        What was tried: head, options, weight, accuracy and calibrated log-loss on the validation rows, seconds.
+        What was tried: head, options, weight, accuracy and calibrated log-loss on the validation rows. Those of
+        "smooth" have no accuracy and loss of their own.
     val_score_ : float
         The accuracy of the mixture on the validation rows, before a fit on all rows.
     val_ece_ : float

@@ -63,8 +63,8 @@ class Structure(Component):
     Local columns and degrees go through a kernel map. Without X the columns of the first kind are the features too.
 
     Nodes are known by their ids, or by their row numbers if the graph has none. New nodes get columns from the known
-    ones around them. On a graph of other nodes, columns that tell nodes apart are zero, with a warning; "local" and
-    "degree" carry over.
+    ones around them. On a graph of other nodes "factors" and "spectral" are zero, with a warning, and "projection"
+    means nothing; "local" and "degree" carry over.
 
     Parameters
     ----------
