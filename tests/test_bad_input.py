@@ -74,7 +74,8 @@ def test_features_that_are_not_a_matrix(features):
 
 def test_weights_that_structural_features_cannot_hold():
     message = "1e-30"
-    refused(message, features=None, graph=A * 1e39, dim=4)
+    for features in (None, X):
+        refused(message, features=features, graph=A * 1e39, structure="auto", dim=4)
 
 
 def compressed(indices, indptr, shape=(8, 8)):
@@ -266,7 +267,7 @@ def test_extreme_features_without_normalisation():
         ("multiset", ["neighbourhood", "open-neighbourhood", "ppr", "heat", "s2gc"]),
         ("multiset__weights", ["uniform", "symmetric"]),
         ("kernel", ["exp", "identity"]),
-        ("structure", ["projection", "degree", "spectral", "factors", "local"]),
+        ("structure", ["factors", "spectral", "projection", "local", "degree"]),
         ("device", ["cpu", "cuda", "cuda:1"]),
         ("device__precision", ["float32", "tf32", "bf16"]),
     ],
@@ -325,7 +326,8 @@ def test_parameters_that_do_not_go_together():
     refused("em .*spherical", em__init="spherical", normalize=False)
     with config_context(engine="scipy"):
         refused("scipy", em__n_iter=2)
-    refused("dim", features=None)  # the projection has three degree columns
+    refused("structure must be given", features=None)
+    refused("n_factors", features=None, structure__columns="projection", structure__n_factors=3)  # three are degrees
 
 
 # --- odd, but fine --------------------------------------------------------------------------------------

@@ -232,7 +232,7 @@ class FisherClassifier(NodeClassifier):
         nodes = read_graph(X, graph, choose_multiset(self.multiset))
         embedding = FisherEmbedding(**self._embedding_params())
         self.classes_, (self.embedding_, self.probe_) = fit_probe(embedding, X, y, nodes, val, seed)
-        names = {*self._remembered, "feature_names_in_"}
+        names = {*self._remembered, "structure_", "feature_names_in_"}
         vars(self).update({name: value for name, value in vars(embedding).items() if name in names})
 
     def _fit_network(
@@ -393,6 +393,7 @@ class FisherClassifier(NodeClassifier):
         self.classes_ = read_classes(state.parts.pop("classes"), state.parts.pop("classes_dtype"))
         if self.mode == "probe":
             self.embedding_, self.probe_ = NodeProbe.unpack(self._embedding_params(), state, len(self.classes_))
+            self.structure_ = self.embedding_.structure_
             return
         from fishergraph.nn.history import read_history
         from fishergraph.nn.node_network import read_network

@@ -186,18 +186,21 @@ def read_nodes(X: MatrixLike, graph: GraphLike, settings: InputSettings, structu
 
 
 def _host_graph(X: Any, graph: Any, settings: InputSettings) -> Graph:
-    """The graph of tensors in host memory; prepared multisets are its rows, without the nodes themselves."""
+    """The graph of tensors in host memory; prepared multisets are its rows, without the nodes themselves.
+
+    Of multisets of both directions, those of the first say all.
+    """
     from fishergraph.ops.tensor_sets import TensorSets
 
     if not isinstance(graph, TensorSets):
         return _labelled_graph(X, graph, settings.rule.undirected)
-    points, indptr = graph.indices.cpu().numpy(), graph.indptr.cpu().numpy()
-    rows = np.repeat(np.arange(graph.n_sets), np.diff(indptr))
-    weights = np.ones(len(points), np.float32) if graph.weights is None else graph.weights.cpu().numpy()
-    others = points != rows
-    return as_graph(
-        sp.csr_array((weights[others], (rows[others], points[others])), shape=(graph.n_sets, graph.n_points))
-    )
+    sets, every = graph.apart(), graph.kinds
+    points, indptr = sets.indices.cpu().numpy(), sets.indptr.cpu().numpy()
+    rows = np.repeat(np.arange(sets.n_sets), np.diff(indptr))
+    weights = np.ones(len(points), np.float32) if sets.weights is None else sets.weights.cpu().numpy()
+    kept = (rows % every == 0) & (points != rows // every)
+    edges = (weights[kept], (rows[kept] // every, points[kept]))
+    return as_graph(sp.csr_array(edges, shape=(graph.n_sets, graph.n_points)))
 
 
 def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Graph:

@@ -215,7 +215,7 @@ def test_a_network_without_a_hidden_layer_says_so():
 
 
 def test_fie_is_the_paper_s_and_walks_on_request():
-    assert baseline("fie").embedding(0).walk is None
+    assert baseline("fie").embedding(0).settings().names == ["psi0", "psi1", "psi2", "psi3"]
     assert baseline("fie", options={"walk": 0.2}).embedding(0).walk == 0.2
     assert baseline("fie-reference").embedding(0).get_params() == (
         FisherEmbedding.published_code(n_layers=3, random_state=0).set_params(kernel__bandwidth=1.0).get_params()

@@ -30,15 +30,13 @@ def paper_embedding(
     bandwidth: float = 1.5,
     **changes: Any,
 ) -> FisherEmbedding:
-    """The estimator with the paper's layers, without PageRank-smoothed features.
+    """The estimator with the paper's layers alone: no averaged features, no structural columns.
 
     `changes` are its other parameters, those of components by their nested names.
     """
     family, kernel = look_up(RULES, attention, "attention")
-    model = FisherEmbedding(
-        n_layers, n_anchors, dim, family=family(), kernel=kernel(bandwidth=bandwidth), walk=None, random_state=seed
-    )
-    return model.set_params(**changes)
+    layers = {"family": family(), "kernel": kernel(bandwidth=bandwidth), "walk": None, "structure": None}
+    return FisherEmbedding(n_layers, n_anchors, dim, random_state=seed).set_params(**{**layers, **changes})
 
 
 @dataclass(eq=False, repr=False)
