@@ -161,7 +161,8 @@ def read_host(
         advice = "pass X, or structure='auto'"
         raise InputError(parameter="structure", expected="be given if there is no X", got="None", advice=advice)
     if X is None and labelled is not None and labelled.n_edges == 0:
-        warn("edges", "the graph has no edges and there is no X, so all nodes are alike; pass X or a graph with edges.")
+        text = "the graph has no edges and there is no X, so all nodes are alike; pass X or a graph with edges."
+        warn("edges", text, explains=("few anchors", "few landmarks"))
     features: Any = next(iter(columns.values())) if X is None else X
     return *_host_sets(host_rows(features, settings), labelled, settings), ids, columns
 

@@ -204,8 +204,8 @@ def _known_columns(kind: str, graph: Graph, factors: Factors, rows: np.ndarray, 
     if not _agree((columns - own)[known], basis[known] * factors.values):  # what others say of a node
         warn(
             "structure",
-            f"the nodes of the graph are not those of the fit, so the block {kind!r} is zero. Name the nodes by ids if "
-            "they are the same, or use structure='local', which carries over to other graphs.",
+            f"the nodes of the graph are not those of the fit, so the block {kind!r} says nothing of them. Name the "
+            "nodes by ids if they are the same, or use structure='local', which carries over to other graphs.",
         )
         return np.zeros_like(columns, dtype=np.float32)
     return columns.astype(np.float32, copy=False)
