@@ -174,7 +174,9 @@ def test_counts_are_lifted_as_they_are(lift):
 @pytest.mark.parametrize("rule", [Pairs(), Paths(2)], ids=str)
 def test_a_network_of_counts_agrees_with_the_estimator(rule):
     x = np.random.default_rng(0).poisson(2.0, size=(N, D)).astype(np.float64)
-    model = FisherEmbedding(1, 2, 6, multiset=rule, family="multinomial", structure=None, random_state=0).fit(x, graph=GRAPH)
+    model = FisherEmbedding(1, 2, 6, multiset=rule, family="multinomial", structure=None, random_state=0).fit(
+        x, graph=GRAPH
+    )
     sets, fitted = rule(GRAPH), model.stack_.layers[0]
     net = FisherNet(D, 6, 1, num_anchors=2, head=Nystrom(), family="multinomial", multiset=rule).double()
     mixture = net.convs[0].mixture

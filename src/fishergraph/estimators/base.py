@@ -262,7 +262,7 @@ class FisherTransformer(TransformerMixin, FisherEstimator):
     def _seed_words(self) -> list[int]:
         """Four words drawn from `random_state`: every stream of a fit comes from them."""
         generator = check_random_state(_validation.check_random_seed(self.random_state))
-        return [int(word) for word in generator.randint(0, 2**32, size=4, dtype=np.uint32)]
+        return generator.randint(0, 2**32, size=4, dtype=np.uint32).tolist()
 
     def _run(self, workspace: Workspace, em: EM, costs: Callable[[], dict[str, float]]) -> Run:
         """How the work of a call is run; raises before the work if the configured engine cannot do it.
