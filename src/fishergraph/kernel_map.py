@@ -173,11 +173,11 @@ def random_signs(n_rows: int, n_columns: int, like: Any, rng: Rng) -> Any:
     return signs
 
 
-def _mean_power(sample: Any, origin: Any, power: int, xp: Any) -> Any:
+def _mean_power(sample: Rows, origin: Array, power: int) -> Any:
     """The mean over the rows of (x − origin)^power, in float64, by blocks of dense rows."""
-    total: Any = 0
+    xp, points, total = array_namespace(origin), cast(Any, sample), cast(Any, 0)
     for rows in row_blocks(sample.shape[0], 4096):
-        total = total + xp.sum((xp.astype(_dense(sample[rows]), xp.float64) - origin) ** power, axis=0)
+        total = total + xp.sum((xp.astype(_dense(points[rows]), xp.float64) - origin) ** power, axis=0)
     return total / sample.shape[0]
 
 
@@ -185,8 +185,8 @@ def fit_standard(sample: Any) -> StandardMap:
     """The map that standardises the sample's features; one that does not vary is only centred."""
     xp = array_namespace(sample.data if sp.issparse(sample) else sample)
     first = xp.astype(_dense(sample[:1])[0], xp.float64)  # beside it a constant is zero to the last bit
-    centre = first + _mean_power(sample, first, 1, xp)
-    scale = xp.sqrt(_mean_power(sample, centre, 2, xp))
+    centre = first + _mean_power(sample, first, 1)
+    scale = xp.sqrt(_mean_power(sample, centre, 2))
     # What rounding leaves of a constant is no scale, nor is what the type cannot hold.
     info = xp.finfo(sample.dtype)
     varies = scale > float(info.eps) * xp.abs(centre) + float(info.smallest_normal)

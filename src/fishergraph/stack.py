@@ -362,7 +362,7 @@ class Pass:
         self.stack = replace(stack, columns=(*stack.columns, replace(scaled, kernel_map=blocks.kernel_map)))
         return self._stage(name, name, blocks, last=True)
 
-    def _scaled_blocks(self, columns: Columns, scaled: ScaledMap, chosen: Any = None) -> Blocks:
+    def _scaled_blocks(self, columns: Columns, scaled: ScaledMap, chosen: Array | None = None) -> Blocks:
         """φ and ψ of columns, of all rows or of the chosen ones, by row blocks."""
         rows = self._row_blocks(self.sets.n_sets if chosen is None else len(chosen), len(scaled.scale))
         return Blocks(

@@ -378,7 +378,7 @@ class FisherEmbedding(FisherTransformer):
         check_structural(self.stack_, self.structure_, width, None if features else self.n_features_in_)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return the names of the columns: the block and a number, as psi1_0, walk_0, local_0.
+        """Return the names of the columns: psi0_0, …, walk_0, …, local_0, ….
 
         Parameters
         ----------
