@@ -19,11 +19,12 @@ from fishergraph import (
     FisherSetEmbedding,
     LogisticProbe,
     Paths,
+    Structure,
     as_graph,
     config_context,
     learn_anchors,
 )
-from fishergraph._errors import InputError
+from fishergraph._errors import FishergraphWarning, InputError
 from fishergraph.family.gaussian_mixture import GaussianMixtureTheta
 from fishergraph.lab.baselines.smoothing import SGC
 from models import PUBLISHED, node_model
@@ -74,7 +75,8 @@ def test_features_that_are_not_a_matrix(features):
 
 def test_weights_that_structural_features_cannot_hold():
     message = "1e-30"
-    refused(message, features=None, graph=A * 1e39, dim=4)
+    for features in (None, X):
+        refused(message, features=features, graph=A * 1e39, structure="auto", dim=4)
 
 
 def compressed(indices, indptr, shape=(8, 8)):
@@ -266,7 +268,7 @@ def test_extreme_features_without_normalisation():
         ("multiset", ["neighbourhood", "open-neighbourhood", "ppr", "heat", "s2gc"]),
         ("multiset__weights", ["uniform", "symmetric"]),
         ("kernel", ["exp", "identity"]),
-        ("structure", ["projection", "degree", "spectral", "factors", "local"]),
+        ("structure", ["factors", "spectral", "projection", "local", "degree"]),
         ("device", ["cpu", "cuda", "cuda:1"]),
         ("device__precision", ["float32", "tf32", "bf16"]),
     ],
@@ -325,7 +327,9 @@ def test_parameters_that_do_not_go_together():
     refused("em .*spherical", em__init="spherical", normalize=False)
     with config_context(engine="scipy"):
         refused("scipy", em__n_iter=2)
-    refused("dim", features=None)  # the projection has three degree columns
+    refused("structure must be given", features=None)
+    with pytest.raises(InputError, match="n_factors"):  # three columns of the projection are degrees
+        Structure("projection", n_factors=3)
 
 
 # --- odd, but fine --------------------------------------------------------------------------------------
@@ -354,8 +358,7 @@ def test_a_graph_without_edges(multiset, rule):
     elif multiset != "open-neighbourhood":
         np.testing.assert_allclose(Z, alone, atol=2e-5)  # the weight of the only member hardly matters
     else:
-        own = 3 if rule else 6  # ψ_0, and walks that end where they begin
-        layers = slice(own, None if rule else -3)  # smoothed axes follow, of walks as well
+        layers = slice(3, None if rule else -6)  # between ψ_0 and walks, which end where they begin
         np.testing.assert_allclose(np.delete(Z, layers, axis=1), np.delete(alone, layers, axis=1), atol=2e-5)
         assert not Z[:, layers].any()
 
@@ -371,7 +374,40 @@ def test_one_node(rule):
 @pytest.mark.parametrize("structure", ["projection", "degree", "spectral", "factors", "local"])
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_structure_of_a_graph_without_edges(structure, n):
-    quiet(small(structure=structure, dim=5), None, sp.csr_array((n, n)))
+    """One warning of a call says all there is to say; beside X there is none."""
+    model, empty = small(structure=structure, dim=5), sp.csr_array((n, n))
+    for call in (model.fit_transform, model.transform):
+        with pytest.warns(FishergraphWarning, match="no edges") as issued:
+            Z = call(None, graph=empty)
+        assert len(issued) == 1
+        assert (Z[0] == Z).all()
+        assert np.isfinite(Z).all()
+    _, messages = quiet(small(structure=structure, n_anchors=1, dim=n), X[:n], empty)
+    assert messages == []
+
+
+def test_the_default_structure_warns_of_nothing_beside_features():
+    for graph in (A, sp.csr_array((8, 8)), nx.path_graph(8), nx.complete_graph(8), nx.star_graph(7)):
+        expected = quiet(FisherEmbedding(dim=8, structure=None, random_state=0), X, graph)[1]
+        assert quiet(FisherEmbedding(dim=8, random_state=0), X, graph)[1] == expected
+    model = FisherEmbedding(dim=8, random_state=0).fit(X, graph=sp.csr_array((8, 8)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.transform(X, graph=A)
+        FisherEmbedding(dim=8, random_state=0).fit(X, graph=A).transform(X, graph=sp.csr_array((8, 8)))
+
+
+def test_structure_of_other_nodes_says_so_once():
+    nodes, others = nx.gnm_random_graph(60, 150, seed=1), nx.gnm_random_graph(60, 150, seed=2)
+    features = np.random.default_rng(0).normal(size=(60, 4))
+    for structure in ("auto", Structure(("factors", "spectral", "local"))):
+        model = FisherEmbedding(1, dim=8, structure=structure, random_state=0).fit(features, graph=nodes)
+        with pytest.warns(FishergraphWarning, match="not those of the fit") as issued:
+            Z = model.transform(features, graph=others)
+        assert len(issued) == 1
+        names = model.get_feature_names_out()
+        assert np.ptp(Z[:, [name.startswith(("factors", "spectral")) for name in names]], axis=0).max() == 0
+        assert np.ptp(Z[:, [name.startswith("local") for name in names]], axis=0).min() > 0
 
 
 @pytest.mark.parametrize("rule", [{}, PUBLISHED], ids=["posterior", "published"])
@@ -392,7 +428,7 @@ def test_too_few_distinct_points_warn_and_are_used():
     Z, messages = quiet(model, few, sp.csr_array((8, 8)))
     assert "asked for 6 landmarks, but the data hold only 2 distinct points: 2 are used." in messages
     assert "asked for 4 anchors, but the data hold only 2 distinct points: 2 are used." in messages
-    blocks = ("psi0", "walk", "psi1", "smooth")
+    blocks = ("psi0", "psi1", "walk", "smooth")
     assert list(model.get_feature_names_out()) == [f"{block}_{k}" for block in blocks for k in range(2)]
     assert Z.shape == (8, 8)
     np.testing.assert_allclose(Z[0], Z[2], atol=1e-12)

@@ -58,6 +58,8 @@ def real_array(values: Any, name: str) -> np.ndarray:
 
 def plain_array(values: Any, name: str) -> np.ndarray:
     """An array of any type, labels for example, without masked entries."""
+    if type(values) is np.ndarray:
+        return values
     values = unmasked(values, name)
     try:
         return np.asarray(values)
@@ -67,7 +69,9 @@ def plain_array(values: Any, name: str) -> np.ndarray:
 
 def unmasked(values: Any, name: str) -> Any:
     """The values without their mask; raises if an entry is masked, because conversions would uncover it."""
-    parts = values if isinstance(values, (list, tuple)) else [values]
+    if not isinstance(values, (list, tuple, np.ma.MaskedArray)):
+        return values
+    parts = [values] if isinstance(values, np.ma.MaskedArray) else values
     masked = [part for part in parts if isinstance(part, np.ma.MaskedArray)]
     # The mask of a structured array is structured too.
     if any(np.ascontiguousarray(np.ma.getmaskarray(part)).view(bool).any() for part in masked):

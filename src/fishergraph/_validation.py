@@ -104,13 +104,13 @@ def check_block_weights(
 
     `weights` has one for every block, or is a mapping of some names; blocks without a weight have their default, or 1.
     """
-    usual = [(defaults or {}).get(name, 1.0) for name in names]
+    usual = {**dict.fromkeys(names, 1.0), **(defaults or {})}
     if weights is None:
-        return tuple(usual)
+        return tuple(usual.values())
     if isinstance(weights, Mapping):
         for name in weights:
             look_up(dict.fromkeys(names), name, "a block in block_weights")
-        values: Any = [weights.get(name, weight) for name, weight in zip(names, usual, strict=True)]
+        values: Any = list({**usual, **weights}.values())
     else:
         values = np.asarray(weights, dtype=object).ravel()
     n_blocks = len(names)

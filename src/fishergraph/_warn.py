@@ -34,10 +34,17 @@ def each_warning_once(*, silence: tuple[type[FishergraphWarning], ...] = ()) -> 
         _issued.reset(token)
 
 
-def warn(warning: Warning | str, text: str = "", category: type[Warning] = FishergraphWarning) -> None:
+def warn(
+    warning: Warning | str,
+    text: str = "",
+    category: type[Warning] = FishergraphWarning,
+    *,
+    explains: tuple[str, ...] = (),
+) -> None:
     """Issue a warning at the line that called the library, unless this call has issued one of its kind.
 
-    A string in place of a warning is the kind of one of type `category`, which says `text`.
+    A string in place of a warning is the kind of one of type `category`, which says `text`. Warnings of the kinds that
+    it explains are not issued after it.
     """
     kind = warning if isinstance(warning, str) else getattr(warning, "kind", type(warning).__name__)
     issue = category(text) if isinstance(warning, str) else warning
@@ -48,7 +55,7 @@ def warn(warning: Warning | str, text: str = "", category: type[Warning] = Fishe
         with _lock:
             if kind in issued:
                 return
-            issued.add(kind)
+            issued.update((kind, *explains))
     warnings.warn(issue, stacklevel=_caller_level())
 
 

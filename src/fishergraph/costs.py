@@ -15,7 +15,7 @@ from fishergraph.em.learn import sample_size
 from fishergraph.em.means import held_statistics
 from fishergraph.layer import Layer
 from fishergraph.stack import Stack
-from fishergraph.structural import tells_nodes_apart
+from fishergraph.structural import TELLING_APART
 from fishergraph.walk import TILE, Walk
 
 # The cost of a kernel beside its products: an exponential, a division, and their memory.
@@ -56,7 +56,7 @@ def stack_costs(stack: Stack, X: Rows, sets: Sets, *, fitting: bool) -> dict[str
         costs |= _mapping(layer, n_rows, axes, "walk", fitting=fitting)
         costs["smooth"] = float(n_rows * axes * axes)
     for kind, width in stack.structure:
-        if not tells_nodes_apart(kind):
+        if kind not in TELLING_APART:
             costs |= _mapping(stack.mapping_layer(kind), n_rows, width, kind, fitting=fitting)
             continue
         if stack.walk is not None:
@@ -125,7 +125,7 @@ def check_memory(stack: Stack, X: Rows, sets: Sets, workspace: Workspace, *, wan
     widths, itemsize = stack.asked_widths(X.shape[1], sets), X.dtype.itemsize
     if sets.lifted:
         check_largest(sets, sets.slots * max(widths[: stack.n_layers], default=0), itemsize)
-    free = workspace.free_bytes()
+    free = None if workspace.free_bytes is None else workspace.free_bytes()
     if free is not None:
         _check_device(stack, X, sets, workspace, widths, free, want_output=want_output, more=more)
         return

@@ -110,20 +110,20 @@ class Workspace:
     stream : a seed sequence → a random stream whose draws are arrays of this workspace.
     storage : the dtype that points are kept in between layers, of the dtype of the work.
     working : (n_jobs) → a context manager around all work: the precision of products, no gradients, threads.
-    free_bytes : the memory left for new arrays, or None if it is not counted.
+    free_bytes : () → the memory left for new arrays, or None if it is not counted.
     """
 
     device: str = "cpu"
     tensors: bool = False
     empty: Callable[..., Any] = aligned_empty
     empty_output: Callable[..., Any] = np.empty
-    put: Callable[[np.ndarray, Any], Any] = lambda array, dtype: array.astype(dtype, copy=False)
-    fetch: Callable[[Any], np.ndarray] = lambda array: array
-    result: Callable[[Any], Any] = lambda array: array
+    put: Callable[[np.ndarray, Any], Any] = np.asarray
+    fetch: Callable[[Any], np.ndarray] = np.asarray
+    result: Callable[[Any], Any] = np.asarray
     stream: Callable[[Any], Any] = np.random.default_rng
-    storage: Callable[[Any], Any] = lambda dtype: dtype
+    storage: Callable[[Any], Any] = np.dtype
     working: Callable[[int | None], AbstractContextManager] = nullcontext
-    free_bytes: Callable[[], int | None] = lambda: None
+    free_bytes: Callable[[], int | None] | None = None
 
 
 NUMPY = Workspace()

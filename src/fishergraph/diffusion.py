@@ -16,6 +16,8 @@ are walked for a row, however large the graph is (the bound of Andersen, Chung a
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -125,6 +127,11 @@ def _push_block(start, stop, indptr, indices, weights, scale, right, series, lim
     return sizes, out[:filled], out_weights[:filled]
 
 
+def _scratch(n: int, dtype: DTypeLike) -> tuple[np.ndarray, ...]:
+    """Three masses of every node, which are zero, and memory for three lists of nodes."""
+    return np.zeros(n), np.zeros(n), np.zeros(n), np.empty(n, dtype), np.empty(n, dtype), np.empty(n, dtype)
+
+
 def diffuse(
     adjacency: tuple[np.ndarray, np.ndarray, np.ndarray | None],
     left: np.ndarray,
@@ -169,12 +176,12 @@ def diffuse(
     size = max(min(BLOCK_ROWS, int(_BLOCK_EDGES / max(work, 1.0))), 1)
 
     # Of the size of the graph, where a block sees a small part of it; every row leaves the masses at zero.
-    scratch = per_thread(lambda: (*(np.zeros(n) for _ in range(3)), *(np.empty(n, indices.dtype) for _ in range(3))))
+    scratch = per_thread(partial(_scratch, n, indices.dtype))
 
     def push(rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         sizes, out, out_weights = _push_block(rows.start, rows.stop, *operator, scratch())
         return sizes, out, out_weights.astype(dtype)
 
     blocks = map_blocks(push, row_blocks(n, size), n_jobs=n_jobs)
-    sizes, out, out_weights = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
+    sizes, out, out_weights = map(np.concatenate, zip(*blocks, strict=True))
     return np.append(0, np.cumsum(sizes)), out, out_weights

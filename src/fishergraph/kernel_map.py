@@ -69,7 +69,8 @@ def row_norms(rows: Rows) -> Any:
         return np.sqrt(np.asarray(x.multiply(x).sum(axis=1)).reshape(-1, 1))
     xp = array_namespace(x)
     squares = xp.vecdot(x, x)[:, None]
-    return xp.where(squares > 0, xp.sqrt(_one_if_zero(squares)), xp.zeros_like(squares))
+    lengths = xp.sqrt(xp.where(squares > 0, squares, xp.ones_like(squares)))
+    return xp.where(squares > 0, lengths, xp.zeros_like(squares))
 
 
 def _one_if_zero(norms: Array) -> Any:
@@ -172,21 +173,20 @@ def random_signs(n_rows: int, n_columns: int, like: Any, rng: Rng) -> Any:
     return signs
 
 
+def _mean_power(sample: Rows, origin: Array, power: int) -> Any:
+    """The mean over the rows of (x − origin)^power, in float64, by blocks of dense rows."""
+    xp, points, total = array_namespace(origin), cast(Any, sample), cast(Any, 0)
+    for rows in row_blocks(sample.shape[0], 4096):
+        total = total + xp.sum((xp.astype(_dense(points[rows]), xp.float64) - origin) ** power, axis=0)
+    return total / sample.shape[0]
+
+
 def fit_standard(sample: Any) -> StandardMap:
     """The map that standardises the sample's features; one that does not vary is only centred."""
-    xp, n_rows = array_namespace(sample.data if sp.issparse(sample) else sample), sample.shape[0]
-
-    def wide(rows: slice) -> Any:
-        """Rows in float64, dense."""
-        return xp.astype(_dense(sample[rows]), xp.float64)
-
-    def mean(function: Callable[[Any], Any]) -> Any:
-        """The mean over the rows of a function of them, by blocks."""
-        return sum(xp.sum(function(wide(rows)), axis=0) for rows in row_blocks(n_rows, 4096)) / n_rows
-
-    first = wide(slice(0, 1))[0]  # beside it a constant is zero to the last bit
-    centre = first + mean(lambda block: block - first)
-    scale = xp.sqrt(mean(lambda block: (block - centre) ** 2))
+    xp = array_namespace(sample.data if sp.issparse(sample) else sample)
+    first = xp.astype(_dense(sample[:1])[0], xp.float64)  # beside it a constant is zero to the last bit
+    centre = first + _mean_power(sample, first, 1)
+    scale = xp.sqrt(_mean_power(sample, centre, 2))
     # What rounding leaves of a constant is no scale, nor is what the type cannot hold.
     info = xp.finfo(sample.dtype)
     varies = scale > float(info.eps) * xp.abs(centre) + float(info.smallest_normal)

@@ -53,7 +53,7 @@ class Run:
     def engine(self, em: EM) -> Engine:
         """The engine of a layer with these settings: the configured one, or the first that can do the work."""
         tensors, device = self.workspace.tensors, self.workspace.device
-        name = named_engine() or ("torch" if tensors and device == "cpu" else None)
+        name = "torch" if tensors and device == "cpu" and named_engine() is None else None
         return choose_engine(name, device=device, n_iter=em.n_iter, slack=em.slack, tensors=tensors)
 
 
@@ -215,8 +215,7 @@ class Layer:
         def take(rows: Array) -> Blocks:
             return layer._over(points, scored, sets.take(rows), run)
 
-        def empty(n_rows: int) -> Any:
-            shape = (n_rows, n_outputs)
+        def empty(shape: tuple[int, int]) -> Any:
             if memory is not None and tuple(memory.shape) == shape:
                 return memory  # pages that exist already are filled in half the time of new ones
             return array_namespace(theta[0]).empty(shape, dtype=sum_dtype(points, theta[0]), device=device_of(theta[0]))
@@ -230,7 +229,7 @@ class Layer:
         whole: Blocks,
         n_rows: int,
         take: Callable[[Array], Blocks],
-        empty: Callable[[int], Any],
+        empty: Callable[[tuple[int, int]], Any],
         run: Run,
         rng: Rng,
         *,
@@ -248,7 +247,7 @@ class Layer:
         take : callable
             Some rows → their `Blocks`.
         empty : callable
-            A number of rows → memory for their φ.
+            A shape → memory for φ.
         run : Run
             Threads and progress.
         rng : Rng
@@ -266,7 +265,7 @@ class Layer:
         if not self.kernel.learns:
             return whole
         rows, all_rows = sampled_rows(n_rows, self.dim, self.em.max_samples, rng)
-        sample, phi = whole if all_rows else take(rows), empty(len(rows))
+        sample, phi = whole if all_rows else take(rows), empty((len(rows), whole.kernel_map.n_outputs))
 
         def fill(block: slice) -> None:
             phi[block] = sample.phi(block)

@@ -7,14 +7,17 @@ layers; "walk" and "smooth", of features averaged over the graph; and one for ea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import compress
 from typing import Any, TypeVar
 
 from array_api_compat import array_namespace
 
 from fishergraph._errors import FewPointsWarning
-from fishergraph._parallel import block_rows, map_blocks, row_blocks
+from fishergraph._parallel import BLOCK_ROWS, block_rows, map_blocks, row_blocks
 from fishergraph._progress import costing
 from fishergraph._repr import short_repr
 from fishergraph._typing import Array, Rng, Rows, Sets, Write
@@ -24,7 +27,7 @@ from fishergraph.em.settings import EM
 from fishergraph.em.unit import NOISE, unit_rows
 from fishergraph.kernel_map import Identity, IdentityMap, Kernel, KernelMap
 from fishergraph.layer import Blocks, Layer, Run, sampled_rows
-from fishergraph.structural import tells_nodes_apart
+from fishergraph.structural import TELLING_APART
 from fishergraph.walk import Averages, Walk, walk_averages
 
 # A block of rows that the input map sees at once: bag-of-words rows are never dense beyond it.
@@ -81,14 +84,15 @@ class Stack:
         return self.normalize and self.layer.family.unit_points
 
     @property
-    def column_names(self) -> list[str]:
-        """The names of the stages of columns, which follow the layers."""
-        return [*(("walk", "smooth") if self.averages_features else ()), *(kind for kind, _ in self.structure)]
-
-    @property
     def names(self) -> list[str]:
         """The names of the stages."""
-        return [*(f"psi{t}" for t in range(self.n_layers + 1)), *self.column_names]
+        features = ("walk", "smooth") if self.averages_features else ()
+        return [*map("psi{}".format, range(self.n_layers + 1)), *features, *dict(self.structure)]
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the stages of columns, which follow the layers."""
+        return self.names[self.n_layers + 1 :]
 
     @property
     def widths(self) -> list[int]:
@@ -119,7 +123,7 @@ class Stack:
         for kind, width in self.structure:
             layer = self.mapping_layer(kind)
             mapped = layer.kernel.width(min(dim, layer.dim), width)
-            widths.append(min(self.layer.dim, width) if tells_nodes_apart(kind) else mapped)
+            widths.append(min(self.layer.dim, width) if kind in TELLING_APART else mapped)
         return widths
 
     def mapping_layer(self, name: str) -> Layer:
@@ -128,7 +132,7 @@ class Stack:
 
     def kept(self, per_stage: Sequence[T]) -> list[T]:
         """The entries of a list with one per stage, of the stages in the output."""
-        return [entry for entry, weight in zip(per_stage, self.block_weights, strict=True) if weight > 0]
+        return list(compress(per_stage, self.block_weights))
 
 
 @dataclass
@@ -239,7 +243,8 @@ class Pass:
     # --- ψ_0 ---------------------------------------------------------------------------------------------
 
     def _input_stage(self) -> Stage:
-        stack, rows, psi, title = self.stack, self._row_blocks(), None, "learning input map"
+        stack, psi, title = self.stack, None, "learning input map"
+        rows = self._row_blocks(self.X.shape[0], self.X.shape[1], _INPUT_ROWS)
         if self.streams is not None:
             kernel, rng, n_jobs = stack.input_kernel, self.streams[0], self.run.n_jobs
             with costing(self.run.progress, title, self.run.costs.get(title, 1.0)):
@@ -265,9 +270,9 @@ class Pass:
         """Rows of X as the input map sees them."""
         return unit_rows(self.X[rows]) if self.stack.normalize else self.X[rows]
 
-    def _row_blocks(self) -> list[slice]:
-        width = 4 * self.X.shape[1]
-        return row_blocks(self.X.shape[0], block_rows(self.run.workspace.device, width, _INPUT_ROWS))
+    def _row_blocks(self, n_rows: int, width: int, size: int = BLOCK_ROWS) -> list[slice]:
+        """The blocks of rows of so many columns."""
+        return row_blocks(n_rows, block_rows(self.run.workspace.device, 4 * width, size))
 
     def _dense(self, row_map: KernelMap) -> Any:
         """The rows of X through a map: dense points."""
@@ -276,7 +281,7 @@ class Pass:
         def fill(rows: slice) -> None:
             points[rows] = row_map(self.X[rows])
 
-        map_blocks(fill, self._row_blocks(), n_jobs=self.run.n_jobs)
+        map_blocks(fill, self._row_blocks(self.X.shape[0], self.X.shape[1], _INPUT_ROWS), n_jobs=self.run.n_jobs)
         return points
 
     # --- layers ------------------------------------------------------------------------------------------
@@ -301,7 +306,7 @@ class Pass:
         walk, axes, title, unit = self.stack.walk, self.stack.axes, "learning axes", self.stack.normalize
         assert walk is not None
         if self.streams is not None:
-            rng = self._stream("walk")
+            rng = self.streams[self.stack.n_layers + 1]
             with costing(self.run.progress, title, self.run.costs.get(title, 1.0)):
                 sample = self.X[self._sampled(rng)]
                 axes = fit_axes(sample, walk.axes(self.X.shape[1]), walk.whitening, rng, unit=unit)
@@ -314,9 +319,9 @@ class Pass:
     def _structural_stage(self, kind: str) -> Stage:
         """Structural columns: those that tell nodes apart averaged and sharpened, others through a kernel map."""
         columns = self.structural[kind]
-        if not tells_nodes_apart(kind):
+        if kind not in TELLING_APART:
             with each_warning_once(silence=(FewPointsWarning,)):  # nobody asked for a number of landmarks
-                return self._mapped_stage(kind, lambda rows: columns[rows], None, unit=True)
+                return self._mapped_stage(kind, columns.__getitem__, None, unit=True)
         if self.stack.walk is not None:
             own = array_namespace(columns).asarray(columns, copy=True)  # averages are written over what is averaged
             columns = self._averaged(own, f"averaging {kind}").sums
@@ -332,57 +337,57 @@ class Pass:
 
     def _sharpened_stage(self, name: str, sums: Array, *, unit: bool) -> Stage:
         """Sums on their own principal axes, the leading ones alone."""
+        stack, number = self.stack, self.stack.names.index(name)
         if self.streams is not None:
-            power = 1.0 if self.stack.walk is None else self.stack.walk.sharpening
-            sample = sums[self._sampled(self._stream(name))]
-            self._learned(fit_sharpening(sample, self.stack.layer.dim, power, unit=unit))
-        blocks = Blocks(self._column_rows(sums.shape[1]), lambda rows: sums[rows], self._column_map(name))
+            power = 1.0 if stack.walk is None else stack.walk.sharpening
+            sample = sums[self._sampled(self.streams[number])]
+            learned = fit_sharpening(sample, stack.layer.dim, power, unit=unit)
+            self.stack = stack = replace(stack, columns=(*stack.columns, learned))
+        rows = self._row_blocks(self.sets.n_sets, sums.shape[1])
+        blocks = Blocks(rows, sums.__getitem__, stack.columns[number - stack.n_layers - 1])
         return self._stage(name, name, blocks, last=True)
 
     def _mapped_stage(self, name: str, columns: Columns, scale: Array | None, *, unit: bool) -> Stage:
         """Columns in a scale, or standardised ones, through a kernel map."""
+        stack, number, title, run = self.stack, self.stack.names.index(name), f"learning {name}", self.run
         if self.streams is None:
-            scaled: Any = self._column_map(name)
-            blocks = self._scaled_blocks(columns, scaled)
-        else:
-            rng, title = self._stream(name), f"learning {name}"
-            with costing(self.run.progress, title, self.run.costs.get(title, 1.0)):
-                scaled = fit_scaled(columns(self._sampled(rng)), scale, unit=unit)
-                blocks = self._learn_map(name, columns, scaled, rng)
-            self._learned(replace(scaled, kernel_map=blocks.kernel_map))
+            fitted: Any = stack.columns[number - stack.n_layers - 1]
+            return self._stage(name, name, self._scaled_blocks(columns, fitted), last=True)
+        rng, layer, n_rows = self.streams[number], stack.mapping_layer(name), self.sets.n_sets
+        with costing(run.progress, title, run.costs.get(title, 1.0)):
+            scaled = fit_scaled(columns(self._sampled(rng)), scale, unit=unit)
+            whole, empty = self._scaled_blocks(columns, scaled), partial(run.workspace.empty, dtype=self.X.dtype)
+            take = partial(self._scaled_blocks, columns, scaled)
+            blocks = layer.learn_map(whole, n_rows, take, empty, run, rng, runs=self.want_last)
+        self.stack = replace(stack, columns=(*stack.columns, replace(scaled, kernel_map=blocks.kernel_map)))
         return self._stage(name, name, blocks, last=True)
 
-    def _scaled_blocks(self, columns: Columns, scaled: ScaledMap, chosen: Any = None) -> Blocks:
+    def _scaled_blocks(self, columns: Columns, scaled: ScaledMap, chosen: Array | None = None) -> Blocks:
         """φ and ψ of columns, of all rows or of the chosen ones, by row blocks."""
-        rows = self._column_rows(scaled.n_inputs, None if chosen is None else len(chosen))
+        rows = self._row_blocks(self.sets.n_sets if chosen is None else len(chosen), len(scaled.scale))
         return Blocks(
             rows, lambda rows: scaled.phi(columns(rows if chosen is None else chosen[rows])), scaled.kernel_map
         )
 
-    def _learn_map(self, name: str, columns: Columns, scaled: ScaledMap, rng: Rng) -> Blocks:
-        """The blocks of columns with a kernel map learned from them."""
-        layer, workspace = self.stack.mapping_layer(name), self.run.workspace
-        whole, n_rows = self._scaled_blocks(columns, scaled), self.sets.n_sets
 
-        def empty(n_rows: int) -> Any:
-            return workspace.empty((n_rows, scaled.n_inputs), self.X.dtype)
+def side_by_side(stages: Pass, widths: list[int]) -> Any:
+    """√weight · ψ of the kept stages side by side (Eq. 2), written while each block of rows is in cache.
 
-        def take(rows: Array) -> Blocks:
-            return self._scaled_blocks(columns, scaled, rows)
+    The array is allocated at the largest widths; if the data gave fewer landmarks it is cut at the end.
+    """
+    stack, workspace, output, used = stages.stack, stages.run.workspace, None, 0
+    for stage, weight in zip(stages.stages(), stack.block_weights, strict=True):
+        if weight == 0:
+            continue
+        if output is None:
+            output = workspace.empty_output((stages.sets.n_sets, sum(stack.kept(widths))), stages.X.dtype)
+        columns, scale, used = output[:, used : used + stage.n_outputs], math.sqrt(weight), used + stage.n_outputs
+        stage.run(stages.run, partial(_write, columns, scale))
+    result = workspace.result(output)
+    if used == result.shape[1]:
+        return result
+    return array_namespace(result).asarray(result[:, :used], copy=True)
 
-        return layer.learn_map(whole, n_rows, take, empty, self.run, rng, runs=self.want_last)
 
-    def _column_rows(self, width: int, n_rows: int | None = None) -> list[slice]:
-        """The row blocks of columns."""
-        size = block_rows(self.run.workspace.device, 4 * width)
-        return row_blocks(self.sets.n_sets if n_rows is None else n_rows, size)
-
-    def _stream(self, name: str) -> Rng:
-        assert self.streams is not None
-        return self.streams[self.stack.names.index(name)]
-
-    def _column_map(self, name: str) -> ColumnMap:
-        return self.stack.columns[self.stack.column_names.index(name)]
-
-    def _learned(self, column_map: ColumnMap) -> None:
-        self.stack = replace(self.stack, columns=(*self.stack.columns, column_map))
+def _write(columns: Array, scale: float, rows: slice, block: Array) -> None:
+    columns[rows] = block if scale == 1 else block * scale

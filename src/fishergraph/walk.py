@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from array_api_compat import array_namespace
@@ -103,7 +104,13 @@ def choose_walk(walk: float | Walk | None) -> Walk | None:
         raise InputTypeError(
             parameter="walk", value=walk, expected="be a Walk, a teleport probability or None", advice="pass Walk(…)"
         )
-    return Walk(walk)
+    return _teleporting(walk) if type(walk) is float else Walk(walk)
+
+
+@lru_cache(maxsize=32)
+def _teleporting(teleport: float) -> Walk:
+    """The walk with this probability, made and validated once."""
+    return Walk(teleport)
 
 
 class Averages(NamedTuple):

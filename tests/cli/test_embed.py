@@ -17,7 +17,7 @@ from commands import call, fails, ok, record_of, wrong
 from fishergraph import EM, DiagonalMixture, FisherEmbedding, Neighbourhood, __version__
 from fishergraph.io.npz import SUFFIXES
 from fishergraph.io.tables import read_nodes
-from fishergraph.structural import describe_structure, structural_features
+from fishergraph.structural import structural_features
 
 try:
     import torch
@@ -121,16 +121,17 @@ def test_a_graph_without_features_gets_structural_ones(files, tmp_path, with_ids
     pd.read_csv(nodes)[["id"]].to_csv(ids, index=False)
     ok("embed", edges, *(["--nodes", ids] if with_ids else []), "-o", out, "--seed", 5, "--structure", "degree", *SMALL)
     record = record_of(out)
-    assert record["structural_features"] == describe_structure("degree", 4)
+    assert (record["structure"]["columns"], record["structure"]["width"]) == (["degree"], 4)
     assert record["input"]["n_nodes"] == (12 if with_ids else 11)
     assert np.load(out)["ids"].dtype.kind == "U"
 
 
 def test_the_record_of_structural_features_makes_them_again(files, tmp_path):
     ok("embed", files[0], "-o", tmp_path / "z.npz", "--save", tmp_path / "m.safetensors", *SMALL)
-    structure = record_of(tmp_path / "z.npz")["structural_features"]
+    structure = record_of(tmp_path / "z.npz")["structure"]
+    assert structure["columns"] == ["factors", "local"]
     graph = embedded_graph(pd.read_csv(files[0]), None)
-    X = structural_features(graph, structure["kind"], structure["dim"], structure["seed"])
+    X = structural_features(graph, structure["columns"][0], structure["width"], structure["seed"])
     model = FisherEmbedding.load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(model.transform(X, graph=graph), np.load(tmp_path / "z.npz")["x"])
 
@@ -180,11 +181,15 @@ def test_the_record_says_what_was_done(files, tmp_path, monkeypatch):
     multiset = Neighbourhood(weights="symmetric", undirected=False)
     parameters = FisherEmbedding(n_layers=1, n_anchors=2, dim=4, n_jobs=1, multiset=multiset).get_params()
     parameters["multiset"] = repr(multiset)
+    parameters["structure__columns"] = ["factors", "local"]  # JSON has no tuples
     assert record["parameters"] == {k: v for k, v in parameters.items() if k not in ("verbose", "random_state")}
     assert record["parameters"]["multiset__weights"] == "symmetric"
     assert record["input"]["edges"] == {"path": str(files[0]), "bytes": files[0].stat().st_size, "rows": 48}
     assert (record["input"]["n_nodes"], record["input"]["n_features"]) == (12, 3)
-    assert record["structural_features"] is None
+    assert {name: record["structure"][name] for name in ("columns", "width")} == {
+        "columns": ["factors", "local"],
+        "width": 4,
+    }
     columns = len(pd.read_parquet(out).columns) - 1
     assert record["output"] == {"path": str(out), "rows": 12, "columns": columns, "dtype": "float32"}
     seconds = record["seconds"]
@@ -200,7 +205,7 @@ def test_another_multiset_is_an_option(files, tmp_path, multiset):
     assert record_of(tmp_path / "z.npz")["parameters"]["multiset"] == multiset
     ok(*arguments, "-o", tmp_path / "plain.npz")
     found, plain = (np.load(tmp_path / f"{name}.npz")["x"] for name in ("z", "plain"))
-    assert np.abs(found[:, -4:] - plain[:, -4:]).max() > 1e-3  # the layer; subgraphs have no walks
+    assert np.abs(found[:, 4:8] - plain[:, 4:8]).max() > 1e-3  # the layer
     ok("embed", files[0], "-n", files[1], "-o", tmp_path / "again.npz", "--model", tmp_path / "m.safetensors")
     np.testing.assert_array_equal(np.load(tmp_path / "again.npz")["x"], found)
 
@@ -218,7 +223,7 @@ def test_directions_are_an_option(files, tmp_path, direction):
     np.testing.assert_array_equal(np.load(tmp_path / "again.npz")["x"], found)
 
 
-@pytest.mark.parametrize(("word", "value", "columns"), [("0.5", 0.5, 15), ("none", None, 8), (None, 0.1, 15)])
+@pytest.mark.parametrize(("word", "value", "columns"), [("0.5", 0.5, 23), ("none", None, 16), (None, 0.1, 23)])
 def test_walks_are_an_option(files, tmp_path, word, value, columns):
     arguments = ["embed", files[0], "-n", files[1], "-o", tmp_path / "z.npz", *SMALL]
     ok(*arguments, *([] if word is None else ["--walk", word]))
@@ -672,7 +677,7 @@ def test_a_failed_write_leaves_the_old_output(files, tmp_path, monkeypatch):
         (["e.csv", "-o", "z.csv", "--multiset", "hops(" + "(" * 900], "--multiset must be a name"),
         (["e.csv", "-o", "z.csv", "--multiset", "h" * 1001], "--multiset must have at most 1000 characters"),
         (["e.csv", "-o", "z.csv", "--block-weights", "1,2"], "--block-weights"),
-        (["e.csv", "-o", "z.csv", "--structure", "none"], "'projection', 'degree', 'spectral'"),
+        (["e.csv", "-o", "z.csv", "--structure", "all"], "factors, spectral,.*projection, local, degree"),
         (["e.csv", "-o", "z.csv", "--drop", "label"], "need a node table"),
         (["e.csv", "-o", "z.csv", "-n", "n.npz", "--id-column", "id"], "need a node table"),
         (["e.csv", "-o", "z.csv", "--model", "m", "--em", "n_iter=1"], "--em belongs to fitting"),
@@ -697,7 +702,7 @@ def command(*arguments, **more):
 def test_the_command_as_people_call_it(files, tmp_path):
     done = command("embed", "edges.csv", "--nodes", "nodes.csv", "-o", "z.parquet", *SMALL, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("z.parquet: 12 nodes x 15 columns")
+    assert done.stdout.startswith("z.parquet: 12 nodes x 23 columns")
     assert done.stderr == ""
     assert record_of(tmp_path / "z.parquet")["command"].startswith("fishergraph embed edges.csv --nodes nodes.csv")
     broken = command("embed", "edges.csv", "--nodes", "edges.csv", "-o", "y.csv", cwd=tmp_path)

@@ -50,9 +50,9 @@ def test_predictions_of_a_probe(files, tmp_path):
     ok("train", *files, "--label", "topic", "--drop", "part", "-o", model, *PROBE, "--undirected", "-q")
     ok("predict", *files, "--model", model, "--proba", "-o", out)
     table = pd.read_csv(out)
-    assert list(table.columns) == ["id", "prediction", "proba_ape", "proba_bee", "proba_cat"]
+    assert list(table.columns) == ["id", "prediction", "p_ape", "p_bee", "p_cat"]
     assert (table["prediction"] == TOPIC).mean() > 0.7
-    np.testing.assert_allclose(table.filter(like="proba").sum(axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(table.filter(regex="^p_").sum(axis=1), 1, atol=1e-5)
 
 
 def test_neither_command_needs_torch(files, tmp_path):

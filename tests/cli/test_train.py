@@ -174,7 +174,7 @@ def test_nodes_without_features_and_mini_batches(files, tmp_path):
         "bf16",
     )
     record = record_of(tmp_path / "m")
-    assert record["structural_features"]["kind"] == "degree"
+    assert record["structure"]["columns"] == ["degree"]
     assert (record["parameters"]["training__fan_out"], record["parameters"]["training__amp"]) == ([5, 4], "bf16")
     ok("predict", *files, "--model", tmp_path / "m", "-o", tmp_path / "p.csv")
     assert len(pd.read_csv(tmp_path / "p.csv")) == N

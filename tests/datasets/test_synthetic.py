@@ -50,9 +50,8 @@ def test_on_neighbourhoods_the_mixture_sees_what_the_mean_does_not():
     assert np.abs([s.mean(axis=0) for s in neighbours]).max() < 1e-6
     scores = {}
     for p in (1, 8):
-        model = FisherEmbedding(
-            1, p, kernel="identity", normalize=False, walk=None, random_state=0, family=GaussianMixture(sharpness=0.5)
-        )
+        components = {"family": GaussianMixture(sharpness=0.5), "kernel": "identity", "walk": None, "structure": None}
+        model = FisherEmbedding(1, p, normalize=False, random_state=0, **components)
         Z = model.fit_transform(data.X, graph=data.graph)
         seen = np.concatenate([data.train, data.val])
         scores[p] = probe().fit(Z[seen], data.y[seen]).score(Z[data.test], data.y[data.test])

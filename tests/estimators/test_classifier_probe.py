@@ -187,6 +187,16 @@ def test_clone_pickle_and_another_mode():
         small().predict(X)
 
 
+@pytest.mark.parametrize("structure", ["auto", "local", None])
+def test_the_structure_is_that_of_the_embedding(tmp_path, structure):
+    model = small(structure=structure).fit(X, Y, graph=A)
+    assert model.structure_ is model.embedding_.structure_
+    model.save(tmp_path / "m")
+    loaded = FisherClassifier.load(tmp_path / "m")
+    assert loaded.structure_ is loaded.embedding_.structure_
+    assert (loaded.structure_ is None) == (structure is None)
+
+
 def test_structural_features():
     model = small(structure="factors").fit(None, HIDDEN, graph=A, val=VAL)
     assert (model.predict(graph=A) == Y)[TEST].mean() > 0.8

@@ -14,7 +14,7 @@ from fishergraph.datasets.prepare import Preparation, prepare
 from fishergraph.datasets.records import GraphData
 from fishergraph.lab import nested_scores
 from fishergraph.lab.baselines.smoothing import SGC
-from fishergraph.structural import describe_structure
+from fishergraph.structural import fit_structure
 from hostile import ingredients as it
 from hostile.estimator_cases import SMALL, Case, graph_data, node_data, set_data, settings_of, size
 from hostile.ingredients import Rng, made, pick
@@ -196,9 +196,23 @@ def structural(rng: Rng) -> Case:
     name, graph = it.graph(rng, n)
     options = {key: absurd(rng) for key in ("kind", "dim", "seed") if rng.random() < 0.15}
     options = {"kind": pick(rng, SOUND["structure"]), "dim": int(pick(rng, (4, 8, 40))), **options}
-    if rng.random() < 0.1:
-        return call("describe", describe_structure, **options)
+    if rng.random() < 0.2:
+        return call(f"known {name}", known_again, graph, structure_options(rng), it.graph(rng, n)[1])
     return call(name, fg.structural_features, graph, **options)
+
+
+def structure_options(rng: Rng) -> dict[str, Any]:
+    """The options of a `Structure`, sound ones for the most part."""
+    sound = {"columns": pick(rng, SOUND["structure"]), "n_factors": pick(rng, (None, 4, 9)), "weight": 0.5}
+    return {key: absurd(rng) if rng.random() < 0.1 else value for key, value in sound.items()}
+
+
+def known_again(graph: Any, options: dict[str, Any], other: Any) -> Any:
+    """The columns of another graph, by what was learned from the first."""
+    structure = fg.Structure(**options)
+    graph, other = fg.as_graph(graph), fg.as_graph(other)
+    fitted, _ = fit_structure(structure, graph, graph.ids, width=structure.n_columns(8, features=True), seed=0)
+    return list(fitted.columns(other, other.ids).values())
 
 
 def bounds(rng: Rng) -> Case:

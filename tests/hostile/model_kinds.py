@@ -83,7 +83,7 @@ MODELS: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
     ),
     "node, exact": lambda: _node(family=DiagonalMixture(fisher="exact"), n_layers=1, dim=3),
     "node, pagerank": lambda: _node(multiset=PageRank(members=5, weights="symmetric")),
-    "node, hops": lambda: _node(multiset=Hops(2, 0.5), block_weights=(1, 0, 2, 1, 1)),
+    "node, hops": lambda: _node(multiset=Hops(2, 0.5), block_weights=(1, 0, 2, 1, 1, 0, 2)),
     "node, both directions": lambda: _node(multiset=Neighbourhood(direction="both"), kernel="identity", counts=True),
     "node, differences": lambda: _node(multiset=Differences(direction="both")),
     "node, paths": lambda: _node(multiset=Paths(2)),

@@ -47,7 +47,8 @@ def prepare() -> None:
 # --- files as pieces ---------------------------------------------------------------------------------------
 
 Pieces = tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray]]  # metadata, the model's header, arrays
-_KINDS = {"F32": np.float32, "F64": np.float64, "I64": np.int64, "U8": np.uint8, "I32": np.int32, "F16": np.float16}
+_KINDS = {"F16": np.float16, "F32": np.float32, "F64": np.float64}
+_KINDS |= {"U8": np.uint8, "I32": np.int32, "I64": np.int64, "U64": np.uint64}
 
 
 def _taken_apart(data: bytes) -> Pieces:

@@ -16,7 +16,8 @@ from fishergraph._errors import InputError
 from fishergraph.multiset import choose_multiset
 
 GRAPH, X = directed_graph(40, 0.06), np.random.default_rng(1).normal(size=(40, 4))
-PLAIN = {"n_layers": 1, "n_anchors": 3, "kernel": "identity", "normalize": False, "walk": None, "block_weights": [0, 1]}
+PLAIN = {"n_layers": 1, "n_anchors": 3, "kernel": "identity", "normalize": False, "walk": None, "structure": None}
+PLAIN |= {"block_weights": [0, 1]}
 
 
 def phi(rule="differences", points=X, graph=GRAPH, **options):

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fishergraph
-from fishergraph import EM, FisherClassifier, FisherEmbedding, GaussianMixture, PageRank, as_graph
+from fishergraph import EM, FisherClassifier, FisherEmbedding, GaussianMixture, PageRank, Structure, as_graph
 from fishergraph._errors import InputError, InputTypeError, MissingDevice
 from fishergraph.estimators.labels import hold_out, read_labels
 from fishergraph.nn import Network, Training, WeightedMixture
@@ -563,3 +563,12 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was():
         fresh.fit(X, Y, graph=A, val=[99])
     with pytest.raises(NotFittedError):
         fresh.predict(X, graph=A)
+
+
+@pytest.mark.parametrize("dim", [2, 8])
+def test_the_structure_of_a_network_has_its_own_width(dim):
+    """`n_factors`, or the width of a layer, and at least the four columns that a projection needs."""
+    for structure, width in (("projection", max(dim, 4)), (Structure("factors", n_factors=5), 5)):
+        options = {"structure": structure, "training": Training(max_epochs=1), "random_state": 0}
+        model = FisherClassifier(1, 2, dim, **options).fit(None, Y, graph=A)
+        assert (model.structure_.width, model.n_features_in_) == (width, width)

@@ -80,7 +80,7 @@ def test_a_linear_head_is_a_product_with_phi(options):
 @pytest.mark.parametrize("rule", [BOTH, Neighbourhood(direction="out"), Differences(direction="both")], ids=str)
 def test_a_network_agrees_with_the_estimator(rule, steps):
     x, hidden = sample(torch.float32).numpy(), 6
-    options = {"kernel": Nystrom(bandwidth=0.9), "walk": None, "em": EM(n_iter=steps)}
+    options = {"kernel": Nystrom(bandwidth=0.9), "walk": None, "structure": None, "em": EM(n_iter=steps)}
     model = FisherEmbedding(2, 3, hidden, multiset=rule, random_state=0, **options).fit(x, graph=GRAPH)
     net = FisherNet(D, hidden, 2, num_anchors=3, head=Nystrom(bandwidth=0.9), multiset=rule, em=EM(n_iter=steps))
     with torch.no_grad():

@@ -95,7 +95,7 @@ def test_a_layer_agrees_with_the_estimator(rule, n_iter):
     """The same anchors, variance and landmarks give the columns of `FisherEmbedding`'s layer."""
     x = sample(torch.float32).numpy()
     em = EM(n_iter=n_iter)
-    model = FisherEmbedding(2, 3, 4, multiset=rule, em=em, random_state=0).fit(x, graph=GRAPH)
+    model = FisherEmbedding(2, 3, 4, multiset=rule, em=em, structure=None, random_state=0).fit(x, graph=GRAPH)
     Z = model.transform(x, graph=GRAPH)
     psi0, expected = (torch.from_numpy(Z[:, 4 * t : 4 * t + 4]) for t in (0, 1))
     fitted, sets = model.stack_.layers[0], rule(GRAPH)
@@ -114,7 +114,8 @@ def test_a_network_agrees_with_the_estimator(rule, normalize):
     x, hidden = sample(torch.float32).numpy(), 6
     options = {"normalize": normalize, "multiset": rule}
     kernel = Nystrom(bandwidth=0.9)
-    model = FisherEmbedding(2, 3, hidden, kernel=kernel, walk=None, random_state=0, **options).fit(x, graph=GRAPH)
+    model = FisherEmbedding(2, 3, hidden, kernel=kernel, walk=None, structure=None, random_state=0, **options)
+    model.fit(x, graph=GRAPH)
     Z = model.transform(x, graph=GRAPH)
     sets, points = rule(GRAPH), x
     if isinstance(rule, Tuples):
@@ -173,7 +174,9 @@ def test_counts_are_lifted_as_they_are(lift):
 @pytest.mark.parametrize("rule", [Pairs(), Paths(2)], ids=str)
 def test_a_network_of_counts_agrees_with_the_estimator(rule):
     x = np.random.default_rng(0).poisson(2.0, size=(N, D)).astype(np.float64)
-    model = FisherEmbedding(1, 2, 6, multiset=rule, family="multinomial", random_state=0).fit(x, graph=GRAPH)
+    model = FisherEmbedding(1, 2, 6, multiset=rule, family="multinomial", structure=None, random_state=0).fit(
+        x, graph=GRAPH
+    )
     sets, fitted = rule(GRAPH), model.stack_.layers[0]
     net = FisherNet(D, 6, 1, num_anchors=2, head=Nystrom(), family="multinomial", multiset=rule).double()
     mixture = net.convs[0].mixture

@@ -47,7 +47,9 @@ def test_the_stack_is_that_of_the_estimator():
     x, edges, _ = graph()
     A = as_graph(edges.numpy(), n_nodes=N)
     kernel = Nystrom(bandwidth=0.7)
-    model = FisherEmbedding(2, 4, HIDDEN, kernel=kernel, walk=None, random_state=0).fit(x.numpy(), graph=A)
+    model = FisherEmbedding(2, 4, HIDDEN, kernel=kernel, walk=None, structure=None, random_state=0).fit(
+        x.numpy(), graph=A
+    )
     net = make(out=None)
     with torch.no_grad():
         net.input_map.weight.copy_(torch.from_numpy(model.stack_.input_map.landmarks))

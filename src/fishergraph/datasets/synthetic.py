@@ -66,6 +66,8 @@ def equal_mean_graph(
     near e_c for class c, drawn from `n_nodes` pairs that all nodes share. A quarter of the labelled nodes is for
     training, a quarter for validation, half for testing.
 
+    Classes share no neighbours, so structural columns tell them apart: embed with ``structure=None``.
+
     Parameters
     ----------
     n_nodes : int, default=400

@@ -52,8 +52,9 @@ def kmeans(
         points = directions(points, n_jobs)
     chosen = start(points, n_clusters, rng)
     centres = _dense(points[chosen])
-    if len(centres) < n_clusters:
-        warn(FewPointsWarning(what=what, asked=n_clusters, used=max(len(centres), 1)))
+    used = max(len(centres), 1)
+    if used < n_clusters:
+        warn(FewPointsWarning(what=what, asked=n_clusters, used=used))
     if len(centres) == 0:  # nothing but zero vectors, which have no direction: any one will do
         return array_namespace(centres).eye(1, points.shape[1], dtype=centres.dtype, device=device_of(centres))
     n_iter = n_iter if len(centres) > 1 or not spherical else 1

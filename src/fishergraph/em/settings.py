@@ -25,11 +25,7 @@ def posterior(points: Array, anchors: Array, variance: float = 1.0) -> Any:
 
 def e_step_slack(e_step: str, column_penalty: float) -> float:
     """1/τ of the penalty on the anchors' masses in a set: ∞ is the posterior, 0 is balanced."""
-    look_up(E_STEPS, e_step, "e_step")
-    penalty = check_number(column_penalty, "column_penalty")
-    if e_step == "balanced":
-        return 0.0
-    return 1 / penalty if e_step == "unbalanced" and penalty > 1e-15 else math.inf
+    return EM(e_step=e_step, column_penalty=column_penalty).slack
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,7 +70,8 @@ class EM(Component):
     def check(self) -> None:
         """Raise unless every option is valid."""
         check_integer(self.n_iter, "n_iter", least=0, most=MOST_ITERATIONS)
-        e_step_slack(self.e_step, self.column_penalty)
+        look_up(E_STEPS, self.e_step, "e_step")
+        check_number(self.column_penalty, "column_penalty")
         check_number(self.prior, "prior", most=1e12)
         look_up(METHODS, self.init, "init")
         check_integer(self.max_samples, "max_samples", least=1)
@@ -82,7 +79,11 @@ class EM(Component):
     @property
     def slack(self) -> float:
         """1/τ of the E-step: ∞ is the posterior, 0 is balanced."""
-        return e_step_slack(self.e_step, self.column_penalty)
+        if self.e_step == "balanced":
+            return 0.0
+        return (
+            1 / float(self.column_penalty) if self.e_step == "unbalanced" and self.column_penalty > 1e-15 else math.inf
+        )
 
     @property
     def is_posterior(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from fishergraph._arrays import is_table
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._records import type_name
 from fishergraph._typing import GraphLike, MatrixLike
@@ -42,7 +43,7 @@ def features_and_graph(X: MatrixLike, graph: GraphLike, *, fitting: bool) -> tup
         X, graph = _parts(X)
     elif X is not None and graph is None:
         _check_no_edges(X)
-    elif X is not None:
+    elif is_table(X):
         _check_no_ids(X)
     if X is None and graph is not None and fitting:
         _warn_of_attributes(graph)

@@ -16,7 +16,7 @@ from sklearn.utils._set_output import _get_output_config  # pyright: ignore[repo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fishergraph import _validation
-from fishergraph._errors import InputError, InputTypeError
+from fishergraph._errors import InputError, InputTypeError, MissingExtra
 from fishergraph._progress import Verbose, progress_bar, silent
 from fishergraph._repr import short_params
 from fishergraph._typing import Array, RandomState
@@ -230,9 +230,10 @@ class FisherEstimator(BaseEstimator, ABC):
 
 
 def _chosen_or_none(choose: Callable[[Any], Any], value: object) -> Any:
+    """The component, or None if the value is invalid or the package that has it is not installed."""
     try:
         return choose(value)
-    except (InputError, InputTypeError):
+    except (InputError, InputTypeError, MissingExtra):
         return None
 
 
@@ -261,7 +262,7 @@ class FisherTransformer(TransformerMixin, FisherEstimator):
     def _seed_words(self) -> list[int]:
         """Four words drawn from `random_state`: every stream of a fit comes from them."""
         generator = check_random_state(_validation.check_random_seed(self.random_state))
-        return [int(word) for word in generator.randint(0, 2**32, size=4, dtype=np.uint32)]
+        return generator.randint(0, 2**32, size=4, dtype=np.uint32).tolist()
 
     def _run(self, workspace: Workspace, em: EM, costs: Callable[[], dict[str, float]]) -> Run:
         """How the work of a call is run; raises before the work if the configured engine cannot do it.

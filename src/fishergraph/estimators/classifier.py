@@ -21,12 +21,13 @@ from fishergraph.device import Device, choose_device
 from fishergraph.em.settings import EM, choose_em
 from fishergraph.estimators.arguments import features_and_graph
 from fishergraph.estimators.base import all_or_nothing, check_same
-from fishergraph.estimators.inputs import InputSettings, StructureReader, check_same_source, read_graph, read_host
+from fishergraph.estimators.inputs import InputSettings, check_same_source, read_graph, read_host
 from fishergraph.estimators.labels import hold_out, read_labels, read_rows
 from fishergraph.estimators.node import FisherEmbedding
 from fishergraph.estimators.node_classifier import IN_ORDER, NodeClassifier
-from fishergraph.estimators.node_probe import NodeProbe, fit_probe, row_ids
+from fishergraph.estimators.node_probe import NodeProbe, check_left_out, fit_probe, row_ids
 from fishergraph.estimators.state import ModelState
+from fishergraph.estimators.structure_input import StructureReader
 from fishergraph.family import Family, choose_family
 from fishergraph.multiset import Rule, choose_multiset
 from fishergraph.probes.validation import read_classes
@@ -218,10 +219,7 @@ class FisherClassifier(NodeClassifier):
         seeds = [int(word) for word in words]
         files = {"checkpoint": checkpoint, "resume": resume, "log": log}
         if self.mode == "probe":
-            unused = next((name for name, value in files.items() if value), None)
-            if unused is not None:
-                expected, advice = "be left out in the mode 'probe', which has no epochs", "set mode='network'"
-                raise InputError(parameter=unused, value=files[unused], expected=expected, advice=advice)
+            check_left_out(files, "be left out in the mode 'probe', which has no epochs", "set mode='network'")
             self._fit_probe(X, y, graph, val, seeds[2])
         else:
             self._fit_network(X, y, graph, val, seeds, files)
@@ -232,7 +230,7 @@ class FisherClassifier(NodeClassifier):
         nodes = read_graph(X, graph, choose_multiset(self.multiset))
         embedding = FisherEmbedding(**self._embedding_params())
         self.classes_, (self.embedding_, self.probe_) = fit_probe(embedding, X, y, nodes, val, seed)
-        names = {*self._remembered, "feature_names_in_"}
+        names = {*self._remembered, "structure_", "feature_names_in_"}
         vars(self).update({name: value for name, value in vars(embedding).items() if name in names})
 
     def _fit_network(
@@ -284,18 +282,17 @@ class FisherClassifier(NodeClassifier):
             self.structural_, self.needs_graph_ = X is None, graph is not None
         else:
             check_same_source(X, graph, structural=self.structural_, needs_graph=self.needs_graph_)
-        progress, device = progress_bar(self.verbose), choose_device(self.device)
         settings = InputSettings(
             rule=choose_multiset(self.multiset),
             family=choose_family(self.family),
             normalize=self.normalize,
-            device=device,
+            device=choose_device(self.device),
             n_jobs=_validation.check_n_jobs(self.n_jobs),
-            progress=progress,
+            progress=progress_bar(self.verbose),
             check_columns=lambda X: validate_data(self, X, reset=fitting, skip_check_array=True),
         )
-        structure = choose_structure(self.structure) if X is None else None
-        reader = StructureReader(structure, self._size("dim"), seed, self.structure_, settings.n_jobs, progress)
+        dim, wanted = self._size("dim"), choose_structure(self.structure) if X is None else None
+        reader = StructureReader(wanted, dim, False, seed, self.structure_, settings.n_jobs, settings.progress)
         rows, sets, ids, _ = read_host(X, graph, settings, reader)
         self.structure_ = reader.fitted
         if sp.issparse(rows) and _settings("training", self.training).batch_size is not None:
@@ -337,10 +334,8 @@ class FisherClassifier(NodeClassifier):
     def check(self) -> None:
         """Raise an `InputError` unless every parameter is valid."""
         if _validation.look_up({"network": False, "probe": True}, self.mode, "mode"):
-            for name in ("network", "training"):
-                if getattr(self, name) is not None:
-                    expected, advice = "be None in the mode 'probe'", "set mode='network', or leave it out"
-                    raise InputError(parameter=name, value=getattr(self, name), expected=expected, advice=advice)
+            given, advice = {"network": self.network, "training": self.training}, "set mode='network', or leave it out"
+            check_left_out(given, "be None in the mode 'probe'", advice)
             FisherEmbedding(**self._embedding_params()).check()
             return
         rule, device = choose_multiset(self.multiset), choose_device(self.device)
@@ -393,6 +388,7 @@ class FisherClassifier(NodeClassifier):
         self.classes_ = read_classes(state.parts.pop("classes"), state.parts.pop("classes_dtype"))
         if self.mode == "probe":
             self.embedding_, self.probe_ = NodeProbe.unpack(self._embedding_params(), state, len(self.classes_))
+            self.structure_ = self.embedding_.structure_
             return
         from fishergraph.nn.history import read_history
         from fishergraph.nn.node_network import read_network

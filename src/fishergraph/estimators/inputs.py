@@ -12,19 +12,19 @@ from array_api_compat import is_torch_array
 from sklearn.utils.validation import check_array
 
 from fishergraph import _arrays, _records
-from fishergraph._arrays import as_floats, check_column_names
+from fishergraph._arrays import as_floats, check_column_names, is_table
 from fishergraph._errors import EndpointError, InputError, InputTypeError, UnknownNodeError
 from fishergraph._optional import require
 from fishergraph._progress import Progress, costing, silent
 from fishergraph._typing import GraphLike, MatrixLike, Rows, Sets
 from fishergraph._warn import warn
 from fishergraph.device import NUMPY, Device, Workspace
+from fishergraph.estimators.structure_input import StructureReader
 from fishergraph.family import Family, GaussianMixture
 from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
 from fishergraph.io.columns import edge_table
 from fishergraph.multiset import LiftedSets, Multisets, Neighbourhood, Rule
 from fishergraph.ops import choose_engine
-from fishergraph.structural import Structure, StructureMap, fit_structure
 
 NameRow = Callable[[int], str]
 
@@ -52,33 +52,6 @@ class InputSettings:
         return self.normalize and self.family.support != "counts"
 
 
-@dataclass
-class StructureReader:
-    """Structural columns of a graph; the first graph is learned from, unless `fitted` is there already.
-
-    structure : the settings; None wants no columns.
-    width : of the columns that tell nodes apart.
-    """
-
-    structure: Structure | None
-    width: int
-    seed: int
-    fitted: StructureMap | None = None
-    n_jobs: int | None = None
-    progress: Progress = silent
-
-    def columns(self, graph: Graph, ids: Any) -> dict[str, np.ndarray]:
-        """The columns of the nodes with these ids, by kind."""
-        if self.structure is None:
-            return {}
-        with costing(self.progress, "structure", 1.0):
-            if self.fitted is not None:
-                return self.fitted.columns(graph, ids, self.n_jobs)
-            options: dict[str, Any] = {"width": self.width, "seed": self.seed, "n_jobs": self.n_jobs}
-            self.fitted, columns = fit_structure(self.structure, graph, ids, **options)
-        return columns
-
-
 class NodeInput(NamedTuple):
     """X, its multisets and the structural columns in the workspace of a run, and the ids of the rows, if any."""
 
@@ -93,9 +66,7 @@ class NodeInput(NamedTuple):
 
 
 def check_no_graph(y: object, X: MatrixLike, graph: GraphLike) -> None:
-    """Raise if a graph was passed as y, which is ignored."""
-    if y is None:
-        return
+    """Raise if the ignored y is a graph."""
     package, length = type(y).__module__.partition(".")[0], _length(y)
     shape: Any = getattr(y, "shape", None)
     square = sp.issparse(y) and shape[0] == shape[1]
@@ -161,7 +132,8 @@ def read_host(
         advice = "pass X, or structure='auto'"
         raise InputError(parameter="structure", expected="be given if there is no X", got="None", advice=advice)
     if X is None and labelled is not None and labelled.n_edges == 0:
-        warn("edges", "the graph has no edges and there is no X, so all nodes are alike; pass X or a graph with edges.")
+        text = "the graph has no edges and there is no X, so all nodes are alike; pass X or a graph with edges."
+        warn("edges", text, explains=("few anchors", "few landmarks"))
     features: Any = next(iter(columns.values())) if X is None else X
     return *_host_sets(host_rows(features, settings), labelled, settings), ids, columns
 
@@ -182,22 +154,27 @@ def read_nodes(X: MatrixLike, graph: GraphLike, settings: InputSettings, structu
     else:
         rows, sets, ids, columns = read_host(X, graph, settings, structure)
         rows, sets, workspace = in_host_workspace(rows, sets, settings.device)
-    return NodeInput(rows, sets, workspace, ids, {k: workspace.put(v, rows.dtype) for k, v in columns.items()})
+    for kind, block in columns.items():
+        columns[kind] = workspace.put(block, rows.dtype)
+    return NodeInput(rows, sets, workspace, ids, columns)
 
 
 def _host_graph(X: Any, graph: Any, settings: InputSettings) -> Graph:
-    """The graph of tensors in host memory; prepared multisets are its rows, without the nodes themselves."""
+    """The graph of tensors in host memory; prepared multisets are its rows, without the nodes themselves.
+
+    Of multisets of both directions, those of the first say all.
+    """
     from fishergraph.ops.tensor_sets import TensorSets
 
     if not isinstance(graph, TensorSets):
         return _labelled_graph(X, graph, settings.rule.undirected)
-    points, indptr = graph.indices.cpu().numpy(), graph.indptr.cpu().numpy()
-    rows = np.repeat(np.arange(graph.n_sets), np.diff(indptr))
-    weights = np.ones(len(points), np.float32) if graph.weights is None else graph.weights.cpu().numpy()
-    others = points != rows
-    return as_graph(
-        sp.csr_array((weights[others], (rows[others], points[others])), shape=(graph.n_sets, graph.n_points))
-    )
+    sets, every = graph.apart(), graph.kinds
+    points, indptr = sets.indices.cpu().numpy(), sets.indptr.cpu().numpy()
+    rows = np.repeat(np.arange(sets.n_sets), np.diff(indptr))
+    weights = np.ones(len(points), np.float32) if sets.weights is None else sets.weights.cpu().numpy()
+    kept = (rows % every == 0) & (points != rows // every)
+    edges = (weights[kept], (rows[kept] // every, points[kept]))
+    return as_graph(sp.csr_array(edges, shape=(graph.n_sets, graph.n_points)))
 
 
 def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Graph:
@@ -236,7 +213,8 @@ def host_rows(X: MatrixLike, settings: InputSettings) -> Any:
     rows: Any = as_floats(X, "X")
     options: Any = {"accept_sparse": "csr", "dtype": rows.dtype, "ensure_all_finite": False}
     rows = check_array(rows, input_name="X", **options)
-    check_column_names(X)
+    if is_table(X):
+        check_column_names(X)
     settings.check_columns(X)
     _arrays.check_finite_rows(rows, name_row=settings.name_row)
     _arrays.check_scale(rows, normalize=settings.unit_rows)

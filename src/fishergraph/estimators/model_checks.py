@@ -23,7 +23,7 @@ from fishergraph.family.von_mises_fisher import MOST_LENGTH, VonMisesFisherMixtu
 from fishergraph.kernel_map import Kernel, KernelMap, NystromMap, Standardize, StandardMap
 from fishergraph.layer import Layer
 from fishergraph.stack import ColumnMap, Stack
-from fishergraph.structural import StructureMap, tells_nodes_apart
+from fishergraph.structural import TELLING_APART, StructureMap
 
 # Lengths of unit vectors, and sums of probabilities, are one up to this.
 _SLACK = 1e-3
@@ -181,7 +181,7 @@ def check_stack(stack: Stack, width: int, slots: int) -> None:
 
 def _check_columns(stack: Stack, name: str, column_map: ColumnMap) -> None:
     """Raise unless a map of columns is of the kind of its stage, and takes what the stage has."""
-    maps = name == "walk" or (name != "smooth" and not tells_nodes_apart(name))
+    maps = name == "walk" or (name != "smooth" and name not in TELLING_APART)
     _check_kind(isinstance(column_map, ScaledMap) == maps, stack.layer.kernel, column_map, name)
     if isinstance(column_map, ScaledMap):
         _check_kind(stack.layer.kernel.accepts(column_map.kernel_map), stack.layer.kernel, column_map.kernel_map, name)

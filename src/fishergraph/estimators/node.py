@@ -2,59 +2,37 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from array_api_compat import array_namespace
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _validation
 from fishergraph._parallel import one_blas_thread
 from fishergraph._progress import Verbose, progress_bar
-from fishergraph._typing import Array, GraphLike, MatrixLike, RandomState
+from fishergraph._typing import GraphLike, MatrixLike, RandomState
 from fishergraph._warn import each_warning_once
 from fishergraph.costs import check_memory, stack_costs
 from fishergraph.device import Device, choose_device, moved
 from fishergraph.em.settings import EM
 from fishergraph.estimators.arguments import features_and_graph
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_same, check_unchanged, make_layer
-from fishergraph.estimators.inputs import (
-    InputSettings,
-    NodeInput,
-    StructureReader,
-    check_no_graph,
-    check_same_source,
-    read_nodes,
-)
+from fishergraph.estimators.inputs import InputSettings, NodeInput, check_no_graph, check_same_source, read_nodes
 from fishergraph.estimators.model_checks import check_stack, check_structural
+from fishergraph.estimators.node_settings import STACK_PARAMETERS, stack_settings
 from fishergraph.estimators.state import ModelState
+from fishergraph.estimators.structure_input import StructureReader
 from fishergraph.family import Family
 from fishergraph.kernel_map import Kernel
 from fishergraph.multiset import Rule, choose_multiset
 from fishergraph.presets import choose_preset
 from fishergraph.published import PublishedMixture, PublishedNystrom
-from fishergraph.stack import Pass, Stack
+from fishergraph.stack import Pass, Stack, side_by_side
 from fishergraph.structural import Structure, choose_structure
 from fishergraph.walk import Walk, choose_walk
-
-# Fields of the settings that may not change between fit and transform, with the parameters they come from.
-STACK_PARAMETERS = {
-    "n_layers": "n_layers",
-    "layer.n_anchors": "n_anchors",
-    "layer.dim": "dim",
-    "layer.family": "family",
-    "layer.em": "em",
-    "layer.kernel": "kernel",
-    "layer.counts": "counts",
-    "input_kernel": "kernel",
-    "walk": "walk",
-    "structure": "structure",
-    "normalize": "normalize",
-}
 
 
 class FisherEmbedding(FisherTransformer):
@@ -257,7 +235,8 @@ class FisherEmbedding(FisherTransformer):
         FisherEmbedding
             The fitted estimator.
         """
-        check_no_graph(y, X, graph)
+        if y is not None:
+            check_no_graph(y, X, graph)
         self._fit(X, graph, want_output=False)
         return self
 
@@ -276,7 +255,8 @@ class FisherEmbedding(FisherTransformer):
         array of shape (n_nodes, n_columns)
             One row per node.
         """
-        check_no_graph(y, X, graph)
+        if y is not None:
+            check_no_graph(y, X, graph)
         return self._fit(X, graph, want_output=True)
 
     @each_warning_once()
@@ -302,7 +282,7 @@ class FisherEmbedding(FisherTransformer):
         run = self._run(workspace, fitted.layer.em, partial(stack_costs, fitted, rows, sets, fitting=False))
         with one_blas_thread(), workspace.working(self.n_jobs):
             stack = moved(fitted, lambda array: workspace.put(array, rows.dtype))
-            Z = _embedding(Pass(stack, rows, sets, run, structural=structural), stack.widths)
+            Z = side_by_side(Pass(stack, rows, sets, run, structural=structural), stack.widths)
             return self._named(sets.pooled(Z), ids)
 
     @all_or_nothing
@@ -315,15 +295,17 @@ class FisherEmbedding(FisherTransformer):
         run = self._run(workspace, settings.layer.em, partial(stack_costs, settings, rows, sets, fitting=True))
         seeds = np.random.SeedSequence(words).spawn(len(settings.block_weights))
         with one_blas_thread(), workspace.working(self.n_jobs):
-            streams = [workspace.stream(seed) for seed in seeds]
+            streams = list(map(workspace.stream, seeds))
             options: dict[str, Any] = {"structural": structural, "streams": streams, "want_last": want_output}
             fitting = Pass(settings, rows, sets, run, **options)
-            Z = _embedding(fitting, settings.asked_widths(rows.shape[1], sets)) if want_output else None
+            Z = side_by_side(fitting, settings.asked_widths(rows.shape[1], sets)) if want_output else None
             for _ in () if want_output else fitting.stages():
                 pass  # every stage is learned, and run if the next one needs it
-            self.stack_ = moved(fitting.stack, workspace.fetch)
+            self.stack_ = moved(fitting.stack, workspace.fetch) if workspace.tensors else fitting.stack
             self.multiset_ = choose_multiset(self.multiset)
-            return self._named(sets.pooled(Z), ids) if want_output else None
+            if not want_output:
+                return None
+            return sets.pooled(Z) if ids is None else self._named(sets.pooled(Z), ids)
 
     def _unchanged(self) -> Stack:
         """The fitted stack with the weights of today; raises if another parameter was changed after the fit."""
@@ -359,37 +341,17 @@ class FisherEmbedding(FisherTransformer):
         rule, structure = choose_multiset(self.multiset), choose_structure(self.structure)
         n_layers = _validation.check_integer(self.n_layers, "n_layers", least=0, most=_validation.MOST_LAYERS)
         normalize = _validation.check_flag(self.normalize, "normalize")
-        layer = make_layer(
-            self.n_anchors,
-            self.dim,
-            family=self.family,
-            em=self.em,
-            kernel=self.kernel,
-            reading="both" if _validation.check_flag(self.counts, "counts") else "means",
-            unit=normalize,
-            rule=rule,
-        )
-        walk = choose_walk(self.walk)
-        if layer.family.support == "counts" or rule.lifts:
-            walk = None
-        blocks, weights = (), {}
-        if structure is not None and graph and rule.keeps_nodes:
-            blocks = structure.blocks(layer.dim, features=features)
-            weights = structure.weights(features=features)
-        averaged = walk is not None and features
-        stack = Stack(layer, layer.kernel, walk, n_layers, normalize, blocks, averaged)
-        weights = _validation.check_block_weights(self.block_weights, stack.names, weights)
-        return replace(stack, block_weights=weights)
+        reading = "both" if _validation.check_flag(self.counts, "counts") else "means"
+        parts: dict[str, Any] = {"family": self.family, "em": self.em, "kernel": self.kernel}
+        layer = make_layer(self.n_anchors, self.dim, **parts, reading=reading, unit=normalize, rule=rule)
+        given = {"normalize": normalize, "features": features, "graph": graph}
+        return stack_settings(layer, n_layers, rule, choose_walk(self.walk), structure, self.block_weights, **given)
 
     def _read(self, X: MatrixLike, graph: GraphLike, settings: Stack, *, fitting: bool, seed: int = 0) -> NodeInput:
         """X, the graph and its structural columns, validated, in the workspace of the run."""
         progress, n_jobs = progress_bar(self.verbose), _validation.check_n_jobs(self.n_jobs)
-        structure, features = choose_structure(self.structure), X is not None
-        if structure is None or (features and not settings.structure):
-            reader = StructureReader(None, 0, seed)
-        else:
-            width = structure.n_columns(settings.layer.dim, features=features)
-            reader = StructureReader(structure, width, seed, self.structure_, n_jobs, progress)
+        structure = choose_structure(self.structure) if settings.structure or X is None else None
+        reader = StructureReader(structure, settings.layer.dim, X is not None, seed, self.structure_, n_jobs, progress)
         inputs = InputSettings(
             rule=choose_multiset(self.multiset),
             family=settings.layer.family,
@@ -436,26 +398,3 @@ class FisherEmbedding(FisherTransformer):
         check_is_fitted(self)
         stack = self._unchanged()
         return stack.kept(list(zip(stack.names, stack.widths, strict=True)))
-
-
-def _embedding(stages: Pass, widths: list[int]) -> Any:
-    """√weight · ψ of the kept stages side by side (Eq. 2), written while each block of rows is in cache.
-
-    The array is allocated at the largest widths; if the data gave fewer landmarks it is cut at the end.
-    """
-    stack, workspace, output, used = stages.stack, stages.run.workspace, None, 0
-    for stage, weight in zip(stages.stages(), stack.block_weights, strict=True):
-        if weight == 0:
-            continue
-        if output is None:
-            output = workspace.empty_output((stages.sets.n_sets, sum(stack.kept(widths))), stages.X.dtype)
-        columns, scale, used = output[:, used : used + stage.n_outputs], math.sqrt(weight), used + stage.n_outputs
-        stage.run(stages.run, partial(_write, columns, scale))
-    result = workspace.result(output)
-    if used == result.shape[1]:
-        return result
-    return array_namespace(result).asarray(result[:, :used], copy=True)
-
-
-def _write(columns: Array, scale: float, rows: slice, block: Array) -> None:
-    columns[rows] = block if scale == 1 else block * scale

@@ -129,6 +129,13 @@ def _only(
     return classes[present], numbers
 
 
+def check_left_out(given: dict[str, Any], expected: str, advice: str) -> None:
+    """Raise if one of these arguments, which a probe does not have, was passed."""
+    for name, value in given.items():
+        if value is not None and value is not False:
+            raise InputError(parameter=name, value=value, expected=expected, advice=advice)
+
+
 def row_ids(X: MatrixLike, graph: Graph | None) -> Any:
     """The ids of the rows, if they have any."""
     return getattr(X, "index", None) if hasattr(X, "iloc") else getattr(graph, "ids", None)

@@ -106,9 +106,9 @@ ENGINES = {
 }
 
 
-def named_engine(name: str | None = None) -> str | None:
-    """The name, or else that of `set_config` or `config_context`; None leaves the choice open."""
-    return engine_setting.get() if name is None else name
+def named_engine() -> str | None:
+    """The engine of `set_config` or `config_context`; None leaves the choice open."""
+    return engine_setting.get()
 
 
 def find_engine(name: str) -> Engine:
@@ -149,7 +149,7 @@ def choose_engine(
     ImportError
         If the named engine needs a package that is not installed.
     """
-    name = named_engine(name)
+    name = engine_setting.get() if name is None else name
     for engine in ENGINES.values() if name is None else [find_engine(name)]:
         if name is None and ((engine.name, device) == ("triton", "cpu") or (dtype and engine.tensor_module is None)):
             continue

@@ -2,20 +2,20 @@
 
 from fishergraph.structural.structure import (
     STRUCTURES,
+    TELLING_APART,
     Structure,
     StructureMap,
     choose_structure,
     fit_structure,
     structural_features,
-    tells_nodes_apart,
 )
 
 __all__ = [
     "STRUCTURES",
+    "TELLING_APART",
     "Structure",
     "StructureMap",
     "choose_structure",
     "fit_structure",
     "structural_features",
-    "tells_nodes_apart",
 ]

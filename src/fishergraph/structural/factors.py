@@ -65,15 +65,11 @@ def learn_factors(
     width = min(width, max(_MOST_NUMBERS // max(n_nodes, 1), _LEAST_COLUMNS))
     check_host_memory(24 * n_nodes * width, f"{n_nodes} nodes need", "for structural columns", "lower n_factors")
     M = operator.matrix(A, width, n_jobs)
-    factors = _padded(operator.factor(M, min(width, n_nodes), seed, n_jobs), width)
-    return factors, product(M, factors.basis, n_jobs).astype(np.float32, copy=False)
-
-
-def _padded(factors: Factors, width: int) -> Factors:
-    """The factors with columns of zeros up to a width, float32."""
-    missing = width - len(factors.values)
-    basis = np.pad(factors.basis, ((0, 0), (0, missing))).astype(np.float32)
-    return Factors(basis, np.pad(factors.values, (0, missing)).astype(np.float32))
+    basis, values = operator.factor(M, min(width, n_nodes), seed, n_jobs)
+    missing = width - len(values)
+    basis = np.pad(basis, ((0, 0), (0, missing))).astype(np.float32)
+    values = np.pad(values, (0, missing)).astype(np.float32)
+    return Factors(basis, values), product(M, basis, n_jobs).astype(np.float32, copy=False)
 
 
 def product(M: sp.csr_array, X: np.ndarray, n_jobs: int | None) -> np.ndarray:

@@ -47,12 +47,10 @@ KINDS = {
     "local": (1, LOCAL_COLUMNS),
     "degree": (1, MAX_BINS),
 }
+_FIXED = {"local": LOCAL_COLUMNS, "degree": MAX_BINS}  # columns that no option changes
 _SAME = 0.3  # mean cosine of a node's centred columns before and after, above which two graphs have the same nodes
-
-
-def tells_nodes_apart(kind: str) -> bool:
-    """Whether columns of this kind are places in the graph, and not the part that a node plays."""
-    return kind in OPERATORS or kind == "projection"
+# The kinds whose columns are places in the graph, and not the part that a node plays.
+TELLING_APART = frozenset({*OPERATORS, "projection"})
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,12 +116,15 @@ class Structure(Component):
 
     def blocks(self, dim: int, *, features: bool) -> tuple[tuple[str, int], ...]:
         """The kinds, with the most columns of each."""
-        widths = {"local": LOCAL_COLUMNS, "degree": MAX_BINS}
-        return tuple((kind, widths.get(kind, self.n_columns(dim, features=features))) for kind in self.kinds)
+        widths = dict.fromkeys(self.kinds, self.n_columns(dim, features=features))
+        for kind in widths.keys() & _FIXED:
+            widths[kind] = _FIXED[kind]
+        return tuple(widths.items())
 
     def weights(self, *, features: bool) -> dict[str, float]:
         """The weights of the blocks by default; without X the first kind is what the features are made of."""
-        return {kind: self.weight if features or k > 0 else 1.0 for k, kind in enumerate(self.kinds)}
+        weights = dict.fromkeys(self.kinds, self.weight)
+        return weights if features else {**weights, self.kinds[0]: 1.0}
 
 
 STRUCTURES: dict[str, Callable[[], Structure]] = {"auto": Structure, **{k: partial(Structure, k) for k in KINDS}}
@@ -154,7 +155,7 @@ class StructureMap:
     @property
     def widths(self) -> dict[str, int]:
         """The number of columns of every kind."""
-        plain = {"local": LOCAL_COLUMNS, "degree": MAX_BINS, "projection": self.width}
+        plain = {**_FIXED, "projection": self.width}
         kinds = zip(self.structure.kinds, self.factors, strict=True)
         return {kind: plain[kind] if factors is None else len(factors.values) for kind, factors in kinds}
 
@@ -204,8 +205,8 @@ def _known_columns(kind: str, graph: Graph, factors: Factors, rows: np.ndarray, 
     if not _agree((columns - own)[known], basis[known] * factors.values):  # what others say of a node
         warn(
             "structure",
-            f"the nodes of the graph are not those of the fit, so the block {kind!r} is zero. Name the nodes by ids if "
-            "they are the same, or use structure='local', which carries over to other graphs.",
+            f"the nodes of the graph are not those of the fit, so the block {kind!r} says nothing of them. Name the "
+            "nodes by ids if they are the same, or use structure='local', which carries over to other graphs.",
         )
         return np.zeros_like(columns, dtype=np.float32)
     return columns.astype(np.float32, copy=False)
