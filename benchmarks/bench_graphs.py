@@ -39,6 +39,9 @@ from fishergraph.lab import inner_scores, nested_scores
 
 EDGES = Tuples(k=2, s=1, max_tuples=10_000_000)  # a graph as the multiset of its nodes and edges
 
+# Of all settings below that do not say otherwise; the library's own defaults are those of bench_graph_defaults.py.
+SIZES: dict[str, Any] = {"nodes__n_anchors": 8, "readout__n_anchors": 128}
+
 # name of the set: (candidates, γ, C, parts of the inner validation, its repeats)
 CANDIDATES: dict[str, tuple[dict[str, dict[str, Any]], list[float], list[float], int, int]] = {
     "MUTAG": (
@@ -230,7 +233,7 @@ def load_set(name: str, args: Namespace) -> GraphSet:
 
 def make(settings: dict[str, Any], graphs: Any, threads: int) -> FeatureUnion:
     """The embedding of some settings: one or several seeds side by side."""
-    settings = dict(settings)
+    settings = {**SIZES, **settings}
     seeds = settings.pop("seeds", 1)
     if settings.get("inputs") == "no degrees":
         inputs = {"features": graphs.X, "tags": graphs.tags, "edge-tags": graphs.edge_tags}

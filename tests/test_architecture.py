@@ -45,7 +45,7 @@ TORCH = re.compile(r"nn/|lab/|ops/(tensor_|torch_|_torch/|_triton/|_numba/tensor
 
 MODULE_LINES, FUNCTION_LINES, KERNEL_LINES = 400, 50, 80
 # Budgets of modules that are longer; the numbers only fall.
-LONG_MODULES = {"estimators/graphs.py": 491}
+LONG_MODULES = {"estimators/graphs.py": 414}
 COMPILERS = {"compiled", "compiled_sum", "inlined", "inner", "inner_sum", "njit", "intrinsic", "jit"}
 
 

@@ -42,7 +42,8 @@ from fishergraph._component import Component
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph.device import Device, choose_device
 from fishergraph.em.settings import choose_em
-from fishergraph.estimators.graphs import choose_nodes, choose_readout
+from fishergraph.estimators.graphs import choose_nodes
+from fishergraph.estimators.readout import choose_readout
 from fishergraph.family import choose_family
 from fishergraph.kernel_map import Identity, Standardize, choose_kernel
 from fishergraph.multiset import choose_multiset

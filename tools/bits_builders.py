@@ -112,6 +112,7 @@ def make_graph(given: Settings) -> Any:
         graph_dim="dim",
         unit_blocks="unit",
     )
+    readout.setdefault("n_anchors", 128)
     family = settings.pop("graph_family", ("gaussian-mixture", {}))
     mixture = {name: settings[name] for name in ("variance",) if name in settings}
     readout["family"] = make_family(family, sharpness=settings.pop("graph_sharpness", 0.1), **mixture)

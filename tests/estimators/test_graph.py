@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 import reference as ref
 import reference_graphs as ref_graphs
-from fishergraph import FisherEmbedding, FisherGraphEmbedding, Paths, Tuples, as_graphs, config_context
+from fishergraph import EM, FisherEmbedding, FisherGraphEmbedding, Paths, Readout, Tuples, as_graphs, config_context
 from fishergraph._errors import InputError
 from fishergraph.em.kmeans import unit_rows
 from fishergraph.estimators.graph_input import cores_of
@@ -100,6 +100,22 @@ def test_node_stages_are_those_of_fisher_embedding():
     psi = nodes.set_params(block_weights=(0, 0, 1)).transform(model.code_(GRAPHS).toarray(), graph=GRAPHS.graph)
     means = np.add.reduceat(unit_rows(psi), GRAPHS.graph_ptr[:-1]) / np.diff(GRAPHS.graph_ptr)[:, None]
     np.testing.assert_allclose(Z[:, -psi.shape[1] :], means - model.readouts_[-1].theta.anchors, atol=1e-5)
+
+
+def test_readouts_have_more_components_for_more_graphs():
+    widths = [Readout().layer(EM(), n_graphs).n_anchors for n_graphs in (1, 2048, 3000, 10_000)]
+    assert widths == [128, 128, 187, 256]
+    assert Readout(n_anchors=7).layer(EM(), 10_000).n_anchors == 7
+
+
+def test_readouts_choose_their_width_in_fit(tmp_path):
+    graphs = [nx.gnp_random_graph(12, 0.3, seed=k) for k in range(40)]
+    model = FisherGraphEmbedding(random_state=0)
+    Z = model.fit_transform(graphs)
+    assert max(len(readout.theta.anchors) for readout in model.readouts_) == 128
+    np.testing.assert_array_equal(model.transform(graphs[:3]), Z[:3])
+    model.save(tmp_path / "model.fg")
+    np.testing.assert_array_equal(FisherGraphEmbedding.load(tmp_path / "model.fg").transform(graphs), Z)
 
 
 def test_weights_are_the_roots_of_the_normalised_masses():

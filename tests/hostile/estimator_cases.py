@@ -12,7 +12,8 @@ from sklearn.base import clone
 import fishergraph as fg
 from fishergraph.device import choose_device
 from fishergraph.em.settings import choose_em
-from fishergraph.estimators.graphs import choose_nodes, choose_readout
+from fishergraph.estimators.graphs import choose_nodes
+from fishergraph.estimators.readout import choose_readout
 from fishergraph.family import choose_family
 from fishergraph.kernel_map import choose_kernel
 from fishergraph.multiset import choose_multiset

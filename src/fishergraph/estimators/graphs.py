@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
@@ -18,7 +18,6 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _arrays, _validation
-from fishergraph._component import Component
 from fishergraph._errors import FewPointsWarning, InputError, InputTypeError
 from fishergraph._parallel import one_blas_thread
 from fishergraph._progress import Verbose, progress_bar
@@ -26,19 +25,19 @@ from fishergraph._typing import RandomState, Rows, Sets
 from fishergraph._warn import each_warning_once
 from fishergraph.costs import check_memory, layer_costs, stack_costs
 from fishergraph.device import Device, Workspace, choose_device, moved
-from fishergraph.em.settings import EM, choose_em
-from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_same, check_unchanged, make_layer
+from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_same, check_unchanged
 from fishergraph.estimators.graph_input import NodeCode, fit_code, name_node, part_names
 from fishergraph.estimators.inputs import InputSettings, build_sets, in_host_workspace
 from fishergraph.estimators.model_checks import check_layer, check_stack, check_unit_spread, code_width
 from fishergraph.estimators.node import STACK_PARAMETERS, FisherEmbedding
+from fishergraph.estimators.readout import Readout, choose_readout
 from fishergraph.estimators.sets import check_standard, fit_layer, written
 from fishergraph.estimators.state import ModelState
-from fishergraph.family import Family, GaussianMixture, choose_family
+from fishergraph.family import GaussianMixture
 from fishergraph.family.base import unit_normalize
 from fishergraph.graphs import Graphs, as_graphs
-from fishergraph.kernel_map import Identity, Kernel, Nystrom, choose_kernel
-from fishergraph.layer import READINGS, Layer
+from fishergraph.kernel_map import Identity, Nystrom
+from fishergraph.layer import Layer
 from fishergraph.multiset import choose_multiset
 from fishergraph.stack import Pass, Stack
 
@@ -48,89 +47,11 @@ GraphsLike: TypeAlias = object  # anything that `as_graphs` takes
 _OWN = ("structure", "device", "random_state", "n_jobs", "verbose")
 
 
-@dataclass(frozen=True, repr=False)
-class Readout(Component):
-    """How a graph is read as the multiset of its nodes' points, after each stage.
-
-    Parameters
-    ----------
-    n_anchors : int, default=128
-        Number of mixture components.
-    reading : {"counts", "weights", "means", "both"}, default="counts"
-        "counts" is log(1 + mass_j) of every component, a soft histogram: with hard assignments that of Weisfeiler and
-        Lehman's colours. "weights" is √(mass_j / Σ_l mass_l), for which the Fisher metric of the weights is the
-        Euclidean one. "means" is φ of the components' means (`dim` columns per component), "both" these and the counts.
-    family : str or component, default=GaussianMixture(sharpness=0.1)
-        The manifold; see `FisherEmbedding`.
-    em : EM, optional
-        E-step, iterations and prior; None takes those of the node layers.
-    kernel : {"identity", "exp"} or component, default="identity"
-        φ of the readout itself, or a Nyström map of it.
-    dim : int, default=256
-        Width of that map.
-    unit : bool, default=False
-        Divide every block of a graph by its length, which hides the graph's size.
-
-    See Also
-    --------
-    fishergraph.FisherGraphEmbedding : Takes it as `readout`.
-
-    Examples
-    --------
-    >>> from fishergraph import FisherGraphEmbedding, Readout
-    >>> FisherGraphEmbedding(readout=Readout(n_anchors=16, reading="means"))
-    FisherGraphEmbedding(readout=Readout(n_anchors=16, reading='means'))
-    """
-
-    n_anchors: int = 128
-    reading: str = "counts"
-    family: str | Family = GaussianMixture(sharpness=0.1)
-    em: EM | None = None
-    kernel: str | Kernel = "identity"
-    dim: int = 256
-    unit: bool = False
-
-    def check(self) -> None:
-        """Raise unless every option is valid."""
-        _validation.check_integer(self.n_anchors, "n_anchors", least=1, most=_validation.MOST_ANCHORS)
-        _validation.look_up(READINGS, self.reading, "reading")
-        choose_family(self.family)
-        choose_em(self.em)
-        choose_kernel(self.kernel)
-        _validation.check_integer(self.dim, "dim", least=1, most=_validation.MOST_COLUMNS)
-        _validation.check_flag(self.unit, "unit")
-
-    def layer(self, em: EM) -> Layer:
-        """The settings of the layer that reads graphs; `em` are those of the node layers."""
-        return make_layer(
-            self.n_anchors,
-            self.dim,
-            family=self.family,
-            em=self.em or em,
-            kernel=self.kernel,
-            reading=self.reading,
-            unit=True,
-        )
-
-
-def choose_readout(readout: str | Readout | None) -> Readout:
-    """Return the component; a text is its reading."""
-    if readout is None:
-        return Readout()
-    if isinstance(readout, str):
-        return Readout(reading=readout)
-    if not isinstance(readout, Readout):
-        raise InputTypeError(
-            parameter="readout", value=readout, expected="be a Readout, a reading or None", advice="pass Readout(…)"
-        )
-    return readout
-
-
 def default_nodes() -> FisherEmbedding:
     """The node embedding of `FisherGraphEmbedding` by default."""
     return FisherEmbedding(
         n_layers=3,
-        n_anchors=8,
+        n_anchors=1,
         dim=128,
         family=GaussianMixture(sharpness=0.4),
         kernel=Nystrom(bandwidth=1.0),
@@ -187,9 +108,9 @@ class FisherGraphEmbedding(FisherTransformer):
     Parameters
     ----------
     nodes : FisherEmbedding, optional
-        The embedding of the nodes. None is ``FisherEmbedding(n_layers=3, n_anchors=8, dim=128,
-        family=GaussianMixture(sharpness=0.4), kernel=Nystrom(bandwidth=1.0), walk=None, counts=True)``. Its
-        `block_weights` weigh the blocks of the result.
+        The embedding of the nodes. None is ``FisherEmbedding(n_layers=3, n_anchors=1, dim=128,
+        family=GaussianMixture(sharpness=0.4), kernel=Nystrom(bandwidth=1.0), walk=None, counts=True)``,
+        means of neighbourhoods and their sizes. Its `block_weights` weigh the blocks of the result.
     readout : Readout or str, optional
         How a graph is read; a text is the `reading`. None is ``Readout()``.
     inputs : "auto" or sequence of str, default="auto"
@@ -345,6 +266,7 @@ class FisherGraphEmbedding(FisherTransformer):
             readouts: list[Layer | None] = []
             blocks = []
             weights = settings.stack.block_weights
+            sized = choose_readout(self.readout).layer(settings.stack.layer.em, members.n_sets)
             for stage, weight, rng in zip(inner.stages(), weights, streams[1::2], strict=True):
                 if weight == 0:
                     readouts.append(None)
@@ -352,7 +274,8 @@ class FisherGraphEmbedding(FisherTransformer):
                 stage.run(run)
                 assert stage.points is not None
                 options: dict[str, Any] = {"title": _title(stage.name), "want_output": want_output}
-                layer, block = fit_layer(settings.readout, stage.points, members, run, rng, X.dtype, **options)
+                layer, block = fit_layer(sized, stage.points, members, run, rng, X.dtype, **options)
+                layer = replace(layer, n_anchors=settings.readout.n_anchors)  # as asked; θ_0 may have fewer
                 readouts.append(moved(layer, workspace.fetch))
                 blocks.append(block)
             self.stack_, self.readouts_ = moved(inner.stack, workspace.fetch), tuple(readouts)

@@ -38,8 +38,9 @@ def _kind(name: str) -> type:
 
 @cache
 def _kinds() -> dict[str, type]:
-    from fishergraph.estimators.graphs import FisherGraphEmbedding, Readout
+    from fishergraph.estimators.graphs import FisherGraphEmbedding
     from fishergraph.estimators.node import FisherEmbedding
+    from fishergraph.estimators.readout import Readout
 
     components = (*RULES, *FAMILIES.values(), EM, Nystrom, Identity, Standardize, Walk, Structure, Device, Readout)
     kinds = (*components, PublishedMixture, PublishedNystrom, FisherEmbedding, FisherGraphEmbedding)
