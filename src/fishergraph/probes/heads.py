@@ -161,7 +161,7 @@ def _on_axes(
     head: str, problem: Problem, options: dict[str, Any], fitted: Linear | MLP, fit: Callable[[Problem], Model]
 ) -> Tried:
     """A candidate on sharpened rows."""
-    sharp = problem.sharpened(options["blocks"])[options["power"]]
+    sharp = problem.sharpened(options["blocks"], options.get("alike", False))[options["power"]]
     P = fitted.proba(sharp.rows[problem.val])
     return Tried(head, options, Model(sharp.input, fitted), P, problem.loss(P), fit)
 
@@ -197,17 +197,19 @@ def _refit_trained(problem: Problem, blocks: tuple[str, ...], power: float, C: f
 
 
 def mlp(problem: Problem, before: Sequence[Tried]) -> Iterator[Tried]:
-    """A network with one hidden layer on the principal axes."""
-    for chosen in column_sets(problem, before):
-        options: dict[str, Any] = {"blocks": chosen, "power": 0.0}
-        rows = problem.sharpened(chosen)[0.0].rows
+    """A network with one hidden layer on the principal axes: of all blocks as they are, of blocks of equal size."""
+    all_blocks, *some = column_sets(problem, before)
+    for chosen, alike in ((all_blocks, False), *((blocks, True) for blocks in ([all_blocks, *some] if some else []))):
+        options: dict[str, Any] = {"blocks": chosen, "power": 0.0, "alike": alike}
+        rows = problem.sharpened(chosen, alike)[0.0].rows
         val = rows[problem.val], problem.val_codes
         fitted = fit_mlp(rows[problem.train], problem.codes, problem.n_classes, problem.rng(2), val=val)
-        yield _on_axes("mlp", problem, options, fitted, partial(_refit_mlp, blocks=chosen, n_epochs=fitted.n_epochs))
+        again = partial(_refit_mlp, blocks=chosen, alike=alike, n_epochs=fitted.n_epochs)
+        yield _on_axes("mlp", problem, options, fitted, again)
 
 
-def _refit_mlp(problem: Problem, blocks: tuple[str, ...], n_epochs: int) -> Model:
-    sharp = problem.sharpened(blocks)[0.0]
+def _refit_mlp(problem: Problem, blocks: tuple[str, ...], alike: bool, n_epochs: int) -> Model:
+    sharp = problem.sharpened(blocks, alike)[0.0]
     rows = sharp.rows[problem.train]
     return Model(sharp.input, fit_mlp(rows, problem.codes, problem.n_classes, problem.rng(2), n_epochs=n_epochs))
 

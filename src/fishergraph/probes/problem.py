@@ -98,21 +98,22 @@ class Problem:
         rows = (((part - mean) / size) @ axes for part in (train, val))
         return Axes(columns, mean, float(size), axes, *(part.astype(np.float32, copy=False) for part in rows))
 
-    def sharpened(self, chosen: tuple[str, ...]) -> dict[float, Sharp]:
+    def sharpened(self, chosen: tuple[str, ...], alike: bool = False) -> dict[float, Sharp]:
         """Power → the sharpened rows of some blocks; computed once.
 
-        All blocks together keep their sizes. Of some of them each is divided by its size.
+        All blocks together keep their sizes, unless they are to be alike. Of some of them each is divided by its size.
         """
-        if chosen not in self._sharpened:
-            self._sharpened[chosen] = self._sharpen(chosen)
-        return self._sharpened[chosen]
+        alike = alike or len(chosen) < len(self.blocks)
+        if (chosen, alike) not in self._sharpened:
+            self._sharpened[chosen, alike] = self._sharpen(chosen, alike)
+        return self._sharpened[chosen, alike]
 
-    def _sharpen(self, chosen: tuple[str, ...]) -> dict[float, Sharp]:
+    def _sharpen(self, chosen: tuple[str, ...], alike: bool) -> dict[float, Sharp]:
         parts = [(name, columns) for name, columns in self.blocks if name in chosen]
         columns = np.concatenate([np.arange(part.start, part.stop) for _, part in parts])
         Z = dense_columns(self.Z, columns)
         sizes = np.ones(len(columns), dtype=Z.dtype)
-        if len(parts) < len(self.blocks):
+        if alike:
             sizes = np.concatenate([_sizes(Z.dtype, self.axes.get(name), part) for name, part in parts])
             Z = Z / sizes
         maps = sharpenings(Z, POWERS, self.rng(0))
