@@ -134,6 +134,8 @@ BLOCKS: list[dict[str, Any]] = [
         {"psi1": 0.0, "psi2": 0.0},
         {"psi1": 0.3, "psi2": 0.3},
         {"psi2": 0.0},
+        {"smooth": 2.0, "psi1": 0.3, "psi2": 0.3},
+        {"smooth": 2.0, "psi1": 0.3, "psi2": 0.3, "factors": 0.03, "local": 0.03},
     )
 ]
 

@@ -230,7 +230,7 @@ def check_squares(values: Any, name: str, *, over: float = 1.0) -> None:
 
 def least_factor(dtype: Any) -> float:
     """The smallest parameter that numbers of the dtype can be multiplied and divided by."""
-    return 1e-300 if _dtype_name(dtype) == "float64" else 1e-30
+    return 1e-300 if str(dtype).endswith("float64") else 1e-30
 
 
 def check_in_range(value: float, dtype: Any, name: str) -> float:
@@ -282,13 +282,12 @@ def check_finite_result(result: Any, what: str) -> Any:
 
 def check_weight_scale(weights: Any, dtype: Any, what: str = "edge") -> None:
     """Raise if sums of weights would overflow or underflow in the dtype they are added in."""
-    name = _dtype_name(dtype)
-    bound = 1e30 if name == "float32" else 1e300
+    bound = 1e30 if str(dtype).endswith("float32") else 1e300
     if weights is not None and len(weights) and not 1 / bound <= float(weights.min()) <= float(weights.max()) <= bound:
         raise InputError(
             parameter=f"{what} weights",
             value=(float(weights.min()), float(weights.max())),
-            expected=f"lie between {1 / bound:g} and {bound:g} for features in {name}",
+            expected=f"lie between {1 / bound:g} and {bound:g} for features in {_dtype_name(dtype)}",
             got=f"{weights.min():g} to {weights.max():g}",
             advice=f"rescale them, or drop the {what}s of tiny weight",
         )

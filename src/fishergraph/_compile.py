@@ -33,6 +33,7 @@ KERNELS = (
     "multiset/*_search.py",
     "nn/sampling.py",
     "structural/columns.py",
+    "structural/factors.py",
     "ops/_numba/*.py",
     "ops/*/numba*.py",
     "device.py",

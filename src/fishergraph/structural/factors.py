@@ -75,7 +75,7 @@ def learn_factors(
 def product(M: sp.csr_array, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
     """M X by row blocks on threads; the bits do not depend on their number."""
     out = np.empty((M.shape[0], X.shape[1]), np.result_type(M.dtype, X.dtype))
-    arrays = [readonly(array) for array in (M.indptr, M.indices, M.data, np.ascontiguousarray(X))]
+    arrays = readonly(M.indptr), readonly(M.indices), readonly(M.data), readonly(np.ascontiguousarray(X))
 
     def fill(rows: slice) -> None:
         _product_rows(rows.start, *arrays, out[rows])
