@@ -46,10 +46,10 @@ class GraphProbe(Probe):
 
     - "logistic": plain logistic regression, which is `LogisticProbe` with a tolerance of 1e-3;
     - "blocks": logistic regression on blocks of the columns: all alike, each alone, one raised or left out, some added
-      one by one;
+      one by one, fully or a little;
     - "sharpen": regression on the principal axes, scaled by their variances, with unit rows;
     - "self-training": the same, and four rounds in which it learns from its own smoothed predictions on all nodes;
-    - "mlp": a network with one hidden layer;
+    - "mlp": a network with one hidden layer, on all columns and on blocks of equal size;
     - "smooth": Correct & Smooth, which spreads errors and labels over the graph, after the mixture of the others;
     - "lightgbm" and "tabicl": models of the packages of these names, tried only if they are named.
 
