@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from fishergraph.graph import as_graph
 from fishergraph.structural import structural_features
-from fishergraph.structural.factors import OPERATORS, learn_factors, product
+from fishergraph.structural.factors import OPERATORS, _orthonormal, learn_factors, product
 
 
 def netmf_matrix(graph) -> np.ndarray:
@@ -53,6 +53,22 @@ def test_the_basis_gives_the_columns_again_and_its_values_make_it_the_columns(ki
     np.testing.assert_array_equal(again.astype(np.float32), columns)
     again = factors.basis * factors.values
     assert np.linalg.norm(again - columns) < 0.25 * np.linalg.norm(columns)  # two power iterations, a flat spectrum
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e4])
+def test_an_orthonormal_basis_of_columns(spread):
+    """Columns that are nearly the same, one of zeros and one that is the sum of two."""
+    rng = np.random.default_rng(0)
+    Y = (rng.standard_normal((5000, 8)) * np.geomspace(1, 1 / spread, 8)).astype(np.float32)
+    Y = np.hstack([Y, np.zeros((5000, 1), np.float32), Y[:, :1] + Y[:, 1:2]])
+    Q = _orthonormal(Y, None)
+    lengths = np.sort(np.linalg.norm(Q, axis=0))
+    np.testing.assert_allclose(lengths[-8:], 1, atol=1e-5)
+    kept = Q[:, np.linalg.norm(Q, axis=0) > 0.5].astype(float)
+    np.testing.assert_allclose(kept.T @ kept, np.eye(kept.shape[1]), atol=1e-5)
+    rest = Y - kept @ (kept.T @ Y)
+    assert np.linalg.norm(rest, axis=0).max() < 1e-5 * np.linalg.norm(Y)
+    np.testing.assert_array_equal(_orthonormal(Y, 1), Q)
 
 
 def test_large_graphs_get_fewer_columns_and_entries(monkeypatch):
