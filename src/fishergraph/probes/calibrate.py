@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 from fishergraph._arrays import real_array
 from fishergraph._errors import InputError
 from fishergraph._validation import check_integer
+from fishergraph.probes.soft import log_softmax
 
 LEAST = 1e-6  # of a probability: a wrong row that was certain costs a finite loss
 _RANGE = (-3.0, 3.0)  # of the logarithm of a temperature
@@ -37,7 +38,7 @@ def fit_temperature(P: np.ndarray, codes: np.ndarray) -> float:
     logits, columns = np.log(np.maximum(P[known], LEAST)), codes[known][:, None]
 
     def loss(log_t: float) -> float:
-        return -float(np.mean(np.take_along_axis(log_softmax(logits / np.exp(log_t), axis=1), columns, axis=1)))
+        return -float(np.mean(np.take_along_axis(log_softmax(logits / np.exp(log_t)), columns, axis=1)))
 
     result: Any = minimize_scalar(loss, bounds=_RANGE, method="bounded", options={"xatol": 1e-4})
     return float(np.exp(result.x))
