@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fishergraph._progress import Progress, costing, silent
+from fishergraph._warn import warn
 from fishergraph.graph import Graph
 from fishergraph.structural import Structure, StructureMap, fit_structure
 
@@ -35,6 +36,10 @@ class StructureReader:
         with costing(self.progress, "structure", 1.0):
             if self.fitted is not None:
                 return self.fitted.columns(graph, ids, self.n_jobs)
+            if self.features and graph.n_edges == 0 and self.structure != Structure():  # without X there is a warning
+                kinds = ", ".join(self.structure.kinds)
+                text = f"the graph has no edges, so the blocks {kinds} are the same for all nodes"
+                warn("structure", f"{text}; pass a graph with edges, or structure=None.")
             width = self.structure.n_columns(self.dim, features=self.features)
             options: dict[str, Any] = {"width": width, "seed": self.seed, "n_jobs": self.n_jobs}
             self.fitted, columns = fit_structure(self.structure, graph, ids, **options)
