@@ -113,6 +113,7 @@ def test_without_bags_a_worse_version_of_the_best_has_no_weight():
     logits = np.eye(3)[codes] + 0.5 * rng.normal(size=(500, 3))
     versions = [np.exp(scale * logits) / np.exp(scale * logits).sum(axis=1, keepdims=True) for scale in (2.0, 0.0)]
     versions.append(versions[0] / 2 + np.roll(versions[0], 1, axis=0) / 2)
+    assert_allclose(bagged_weights(true_class(versions, codes), None), [1, 0, 0])
     assert_allclose(blend(versions, codes).weights, [1, 0, 0])
     assert bagged_weights(true_class(versions, codes), np.random.default_rng(0))[0] < 0.9
 

@@ -59,7 +59,8 @@ def test_the_basis_gives_the_columns_again_and_its_values_make_it_the_columns(ki
 def test_an_orthonormal_basis_of_columns(spread):
     """Columns that are nearly the same, one of zeros and one that is the sum of two."""
     rng = np.random.default_rng(0)
-    Y = (rng.standard_normal((5000, 8)) * np.geomspace(1, 1 / spread, 8)).astype(np.float32)
+    turn = np.linalg.qr(rng.standard_normal((8, 8)))[0]
+    Y = (rng.standard_normal((5000, 8)) * np.geomspace(1, 1 / spread, 8) @ turn).astype(np.float32)
     Y = np.hstack([Y, np.zeros((5000, 1), np.float32), Y[:, :1] + Y[:, 1:2]])
     Q = _orthonormal(Y, None)
     lengths = np.sort(np.linalg.norm(Q, axis=0))
