@@ -36,7 +36,7 @@ ORDER = [
     *("_arrays", "_component", "config", "device", "_records", "io", "graph", "graphs"),
     *("counters", "cores", "diffusion", "structural", "multiset", "family", "ops", "em"),
     *("embedding", "bounds", "kernel_map", "published", "walk", "axes", "layer", "stack", "costs", "presets"),
-    *("nn", "probes", "estimators", "auto", "kernels"),
+    *("nn", "probes", "estimators", "auto", "kernels", "scale"),
     *("datasets", "plots", "cli", "lab", "__main__"),
 ]
 

@@ -1,0 +1,370 @@
+"""`Store`: a graph and its features in a folder of `.npy` files, with a manifest, for graphs larger than memory.
+
+    STORE/
+      manifest.json                 what is there: arrays with shapes, dtypes and checksums, names, facts
+      indptr.npy, indices.npy       compressed rows: row v lists the nodes that point to v (int64; int32 or int64)
+      weights.npy                   edge weights, if there are any
+      features.npy                  X; if it is sparse features_data.npy, features_indices.npy, features_indptr.npy
+      ids.npy                       integer ids, or ids_text.npy and ids_offsets.npy; row numbers if there are none
+      multisets/                    multisets that were built once
+      embeddings/NAME/              one run: its parameters, the values of every stage, the model
+
+Every file can be read with `numpy.load`. The folder of a new store has a hidden name until it is complete.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from fishergraph._errors import FileFormatError, InputError
+from fishergraph._version import __version__
+from fishergraph.io.files import as_path, naming, replacing
+from fishergraph.scale.arrays import Features, FileArray, FileRows
+
+FORMAT, FORMAT_VERSION = "fishergraph-store", 1
+MANIFEST = "manifest.json"
+_SPARSE = ("features_data", "features_indices", "features_indptr")
+
+
+class StoredIds:
+    """The ids of the nodes of a store: integers, or texts in UTF-8."""
+
+    def __init__(self, numbers: FileArray | None, text: FileArray | None = None, offsets: FileArray | None = None):
+        self._numbers, self._text, self._offsets = numbers, text, offsets
+
+    def __len__(self) -> int:
+        return len(self._numbers) if self._numbers is not None else len(self._offsets or ()) - 1
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        """The ids of a slice of rows, int64 or an array of texts."""
+        if self._numbers is not None:
+            return self._numbers[rows]
+        assert self._text is not None
+        assert self._offsets is not None
+        start, stop, _ = rows.indices(len(self))
+        offsets = self._offsets[start : max(stop, start) + 1]
+        text = self._text[int(offsets[0]) : int(offsets[-1])].tobytes()
+        ends = (offsets - offsets[0]).tolist()
+        ids = np.empty(len(ends) - 1, dtype=object)
+        ids[:] = [text[a:b].decode() for a, b in pairwise(ends)]
+        return ids
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        ids = self[:]
+        return ids if dtype is None else ids.astype(dtype)
+
+
+class Store:
+    """A graph and its features on disk.
+
+    `fishergraph ingest` and `write_store` make one. `FisherEmbedding().fit_transform(store)` embeds its nodes in a
+    bounded amount of memory.
+
+    Parameters
+    ----------
+    path : path
+        The folder.
+
+    Attributes
+    ----------
+    indptr, indices, weights : FileArray
+        The compressed rows of the graph; `weights` is None if all edges weigh one.
+    features : FileArray, FileRows or None
+        X.
+    ids : StoredIds or None
+        The ids of the nodes; None if they are the row numbers.
+    facts : dict
+        How the store was made.
+
+    See Also
+    --------
+    write_store : Make one from arrays.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from fishergraph.datasets import load_graph
+    >>> from fishergraph.scale import write_store
+    >>> cora = load_graph("cora")
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "cora"
+    >>> write_store(path, cora.graph, cora.X)
+    Store(2,708 nodes, 10,556 edges, 1,433 features)
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = as_path(path, "store")
+        self.manifest = read_manifest(self.path)
+        arrays = self.manifest["arrays"]
+        self.indptr, self.indices = self._array("indptr"), self._array("indices")
+        self.weights = self._array("weights") if "weights" in arrays else None
+        self.features: Features | None = None
+        if "features" in arrays:
+            self.features = self._array("features")
+        elif _SPARSE[0] in arrays:
+            data, indices, indptr = map(self._array, _SPARSE)
+            self.features = FileRows(data, indices, indptr, int(self.manifest["n_features"]))
+        self.ids: StoredIds | None = None
+        if "ids" in arrays:
+            self.ids = StoredIds(self._array("ids"))
+        elif "ids_text" in arrays:
+            self.ids = StoredIds(None, self._array("ids_text"), self._array("ids_offsets"))
+        self.facts: dict[str, Any] = self.manifest["facts"]
+
+    def _array(self, name: str) -> FileArray:
+        """The array of that name, as the manifest describes it."""
+        entry, path = self.manifest["arrays"].get(name), self.path / f"{name}.npy"
+        if entry is None:
+            raise FileFormatError(
+                path=self.path / MANIFEST, reason=f"it lists no array {name!r}", advice="ingest again"
+            )
+        if not path.is_file():
+            raise FileFormatError(path=path, reason="the file is missing", advice="restore it, or ingest again")
+        array = FileArray(path)
+        if list(array.shape) != entry["shape"] or str(array.dtype) != entry["dtype"]:
+            reason = f"it holds {array.dtype} of shape {array.shape}, and the manifest says "
+            reason += f"{entry['dtype']} of shape {tuple(entry['shape'])}"
+            raise FileFormatError(path=path, reason=reason, advice="restore it, or ingest again")
+        return array
+
+    @property
+    def n_nodes(self) -> int:
+        """The number of nodes."""
+        return len(self.indptr) - 1
+
+    @property
+    def n_edges(self) -> int:
+        """The number of stored edges; an undirected edge counts twice."""
+        return len(self.indices)
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of X; 0 if there is none."""
+        return 0 if self.features is None else self.features.shape[1]
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The names of the columns of X, if they have any."""
+        return self.manifest.get("feature_names")
+
+    @property
+    def digest(self) -> str:
+        """A text that another graph, or other features, would change."""
+        arrays = {name: [e["shape"], e["dtype"], e["checksums"]] for name, e in self.manifest["arrays"].items()}
+        return hashlib.sha256(json.dumps(arrays, sort_keys=True).encode()).hexdigest()
+
+    def __repr__(self) -> str:
+        features = f", {self.n_features:,} features" if self.features is not None else ""
+        return f"Store({self.n_nodes:,} nodes, {self.n_edges:,} edges{features})"
+
+    def check(self, advance: Callable[[int], Any] = lambda n: None) -> list[str]:
+        """Compare every array with its checksums; return what differs, in words.
+
+        Parameters
+        ----------
+        advance : callable, optional
+            Called with the number of bytes that were read.
+
+        Returns
+        -------
+        list of str
+            One entry for every damaged chunk; empty if there is none.
+        """
+        return check_arrays(self.path, self.manifest["arrays"], advance)
+
+
+def check_arrays(folder: Path, entries: Mapping[str, Any], advance: Callable[[int], Any] = lambda n: None) -> list[str]:
+    """What differs between arrays and their entries in a manifest, in words."""
+    damaged = []
+    for name, entry in entries.items():
+        array = FileArray(folder / f"{name}.npy")
+        found = array.checksums(advance)
+        borders = list(array.blocks())
+        for k, (a, b) in enumerate(zip(found, entry["checksums"], strict=False)):
+            if a != b:
+                damaged.append(f"{name}.npy, rows {borders[k].start:,} to {borders[k].stop - 1:,}")
+        if len(found) != len(entry["checksums"]):
+            damaged.append(f"{name}.npy, its length")
+    return damaged
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a store of this version."""
+    path = folder / MANIFEST
+    if not folder.is_dir():
+        raise FileNotFoundError(f"a store is expected at '{folder}', got no folder; make one with: fishergraph ingest.")
+    if not path.is_file():
+        raise FileFormatError(
+            path=folder, reason="it has no manifest.json, so it is not a store", advice="check the path"
+        )
+    try:
+        manifest = json.loads(path.read_text())
+    except (ValueError, RecursionError) as error:
+        raise FileFormatError(path=path, reason=f"it is not JSON ({error})", advice="ingest again") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise FileFormatError(path=path, reason="it is not the manifest of a store", advice="check the path")
+    if manifest.get("format_version") != FORMAT_VERSION:
+        reason = f"it has version {manifest.get('format_version')}, and this package reads version {FORMAT_VERSION}"
+        raise FileFormatError(path=path, reason=reason, advice="ingest again, or use the package that wrote it")
+    missing = {"arrays", "facts"} - set(manifest)
+    if missing:
+        raise FileFormatError(path=path, reason=f"it has no {sorted(missing)[0]!r}", advice="ingest again")
+    return manifest
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a JSON file that appears whole or not at all."""
+    with replacing(path) as part:
+        part.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def array_entry(array: FileArray, advance: Callable[[int], Any] = lambda n: None) -> dict[str, Any]:
+    """The entry of an array in a manifest."""
+    return {"shape": list(array.shape), "dtype": str(array.dtype), "checksums": array.checksums(advance)}
+
+
+class StoreWriter:
+    """A new store, which appears under its name when it is complete.
+
+    Use it in a `with` statement. The folder has a hidden name until then. It is removed if the work fails. That of a killed writer is removed by the
+    next one.
+
+    Parameters
+    ----------
+    path : path
+        The folder of the store. It must not exist, unless `overwrite`.
+    overwrite : bool, default=False
+        Replace the store that is there, with its embeddings.
+
+    See Also
+    --------
+    write_store : Make a store from arrays in memory.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import numpy as np
+    >>> from fishergraph.scale import Store, StoreWriter
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "path"
+    >>> with StoreWriter(path) as writer:
+    ...     writer.array("indptr", (4,), np.int64)[:] = [0, 1, 3, 4]
+    ...     writer.array("indices", (4,), np.int32)[:] = [1, 0, 2, 1]
+    >>> Store(path)
+    Store(3 nodes, 4 edges)
+    """
+
+    def __init__(self, path: str | Path, *, overwrite: bool = False):
+        self.path, self.overwrite = as_path(path, "store"), overwrite
+        self.facts: dict[str, Any] = {}
+        self.feature_names: list[str] | None = None
+        self.n_features: int | None = None
+        self.advance: Callable[[int], Any] = lambda n: None
+        self._arrays: dict[str, FileArray] = {}
+
+    def __enter__(self) -> Self:
+        path = self.path
+        if path.exists() and not self.overwrite:
+            advice = "choose another folder, or overwrite this one"
+            raise InputError(parameter="store", value=str(path), expected="not exist yet", advice=advice)
+        if path.exists() and not (path / MANIFEST).is_file():
+            raise FileExistsError(f"'{path}' is not a store and is not overwritten; choose another path.")
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"the folder of '{path}' does not exist; create '{path.parent}' first.")
+        for left in path.parent.glob(f".{path.name}.*.ingest"):
+            if not _is_alive(left):
+                shutil.rmtree(left, ignore_errors=True)
+        self.folder = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.ingest")
+        with naming(path):
+            self.folder.mkdir()
+        return self
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> FileArray:
+        """Return a new array of the store.
+
+        Parameters
+        ----------
+        name : str
+            Its name, of those in the description of the module.
+        shape : tuple of int
+            Its shape.
+        dtype : dtype
+            Its dtype.
+
+        Returns
+        -------
+        FileArray
+            The array, to be filled.
+        """
+        self._arrays[name] = FileArray.create(self.folder / f"{name}.npy", shape, dtype)
+        return self._arrays[name]
+
+    def scratch(self, name: str) -> Path:
+        """Return the path of a file that is removed with the writer.
+
+        Parameters
+        ----------
+        name : str
+            The name of the file.
+
+        Returns
+        -------
+        Path
+            A path in the folder of the store.
+        """
+        (self.folder / "scratch").mkdir(exist_ok=True)
+        return self.folder / "scratch" / name
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        try:
+            if kind is None:
+                self._finish()
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _finish(self) -> None:
+        shutil.rmtree(self.folder / "scratch", ignore_errors=True)
+        entries = {}
+        for name, array in self._arrays.items():
+            array.sync()
+            entries[name] = array_entry(array, self.advance)
+        manifest = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "fishergraph": __version__,
+            "n_features": self.n_features,
+            "feature_names": self.feature_names,
+            "facts": self.facts,
+            "arrays": entries,
+        }
+        write_json(self.folder / MANIFEST, manifest)
+        with naming(self.path):
+            if self.path.exists():
+                old = self.folder.with_suffix(".old.ingest")
+                os.replace(self.path, old)
+                os.replace(self.folder, self.path)
+                shutil.rmtree(old, ignore_errors=True)
+            else:
+                os.replace(self.folder, self.path)
+
+
+def _is_alive(folder: Path) -> bool:
+    """Whether the process that writes to a hidden folder still runs."""
+    process = folder.name.rsplit(".", 2)[1].partition("-")[0]
+    if not process.isdigit():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
