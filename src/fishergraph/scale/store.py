@@ -235,8 +235,8 @@ def array_entry(array: FileArray, advance: Callable[[int], Any] = lambda n: None
 class StoreWriter:
     """A new store, which appears under its name when it is complete.
 
-    Use it in a `with` statement. The folder has a hidden name until then. It is removed if the work fails. That of a killed writer is removed by the
-    next one.
+    Use it in a `with` statement. The folder has a hidden name until then. It is removed if the work fails. That of a
+    killed writer is removed by the next one.
 
     Parameters
     ----------

@@ -44,7 +44,8 @@ class NetMF(Probed):
     def _features(self, task: Task, seed: int, progress: Any) -> np.ndarray:
         M = netmf_matrix(task.A, self.window, self.n_negative)
         options: Any = {"n_iter": 5, "random_state": seed}
-        U, S, _ = randomized_svd(M, min(check_integer(self.dim, "dim", least=1), len(M)), **options)
+        n_axes = min(check_integer(self.dim, "dim", least=1), len(M))
+        U, S, _ = randomized_svd(M, n_axes, **options)
         return U * np.sqrt(S)
 
 
