@@ -1,8 +1,8 @@
 """The stack: the input map, the layers, and blocks of averaged columns, as stages of one pass over the data (Eq. 2).
 
 A `Stack` holds its settings and, once fitted, what it learned. A `Pass` runs it over some rows, and learns on the way
-if it has random streams. Its stages are yielded one after the other: "psi0", the input map; "psi1", …, "psiT", the
-layers; "walk" and "smooth", of features averaged over the graph; and one for each kind of structural columns.
+what the stack has not learned. Its stages are yielded one after the other: "psi0", the input map; "psi1", …, "psiT",
+the layers; "walk" and "smooth", of features averaged over the graph; and one for each kind of structural columns.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class Stage:
 
 
 class Pass:
-    """One pass of a stack over rows and their multisets; it learns if it has random streams.
+    """One pass of a stack over rows and their multisets; it learns what the stack has not learned.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class Pass:
     structural : mapping of str to array, optional
         The structural columns of the rows, by kind.
     streams : sequence of Rng, optional
-        One per stage.
+        One per stage, for those that learn.
     keep_last : bool, default=False
         Keep the points of every stage, also those that no layer reads.
     want_last : bool, default=True
@@ -213,24 +213,33 @@ class Pass:
     ):
         self.stack, self.X, self.sets, self.run = stack, X, sets, run
         self.structural = structural or {}
-        self.streams, self.keep_last, self.want_last = streams, keep_last, want_last
+        self.streams: Sequence[Rng] = streams or ()
+        self.keep_last, self.want_last = keep_last, want_last
         self._phi: Array | None = None  # of the layer before, whose memory the next one uses
+        self._feature_averages: Averages | None = None  # of the axes of X, between "walk" and "smooth"
 
     def stages(self) -> Iterator[Stage]:
         """Yield the stages in order; one that is not run by the caller is run here if the next one needs it."""
-        stage = self._input_stage()
-        yield stage
-        for t in range(1, self.stack.n_layers + 1):
-            stage.run(self.run)
-            assert stage.points is not None
-            stage = self._layer_stage(t, stage.points)
+        points = None
+        for t, name in enumerate(self.stack.names):
+            stage = self.stage(name, points)
             yield stage
-        if self.keep_last:
-            stage.run(self.run)
-        if self.stack.averages_features:
-            yield from self._feature_stages()
-        for kind, _ in self.stack.structure:
-            yield self._structural_stage(kind)
+            points = self._points_after(stage) if t < self.stack.n_layers or self.keep_last else None
+
+    def stage(self, name: str, points: Array | None = None) -> Stage:
+        """Return a stage, learned if the stack has not; a layer takes `points`, those of the stage before."""
+        stack = self.stack
+        if name in dict(stack.structure):
+            return self._structural_stage(name)
+        if name in ("walk", "smooth"):
+            return self._feature_stage(name)
+        t = stack.names.index(name)
+        return self._input_stage() if t == 0 or points is None else self._layer_stage(t, points)
+
+    def _points_after(self, stage: Stage) -> Array | None:
+        """The points that a stage leaves for the next one."""
+        stage.run(self.run)
+        return stage.points
 
     def _stage(self, name: str, title: str, blocks: Blocks, *, last: bool, noise: float = NOISE) -> Stage:
         """A stage, with memory for its points unless it is the last that has any."""
@@ -245,7 +254,7 @@ class Pass:
     def _input_stage(self) -> Stage:
         stack, psi, title = self.stack, None, "learning input map"
         rows = self._row_blocks(self.X.shape[0], self.X.shape[1], _INPUT_ROWS)
-        if self.streams is not None:
+        if stack.input_map is None:
             kernel, rng, n_jobs = stack.input_kernel, self.streams[0], self.run.n_jobs
             with costing(self.run.progress, title, self.run.costs.get(title, 1.0)):
                 sample = self._rows(self._sampled(rng))
@@ -289,7 +298,7 @@ class Pass:
     def _layer_stage(self, t: int, points: Array) -> Stage:
         stack, run, sets = self.stack, self.run, self.sets
         last, title = t == stack.n_layers, f"layer {t}/{stack.n_layers}"
-        if self.streams is None:
+        if len(stack.layers) >= t:
             blocks = stack.layers[t - 1].over(points, sets, run)
         else:
             rng, runs = self.streams[t], not self.keep_last and (not last or self.want_last)
@@ -301,20 +310,23 @@ class Pass:
 
     # --- columns -----------------------------------------------------------------------------------------
 
-    def _feature_stages(self) -> Iterator[Stage]:
-        """The principal axes of X, averaged: their means through a kernel map, and their sums, sharpened."""
-        walk, axes, title, unit = self.stack.walk, self.stack.axes, "learning axes", self.stack.normalize
-        assert walk is not None
-        if self.streams is not None:
-            rng = self.streams[self.stack.n_layers + 1]
+    def _feature_stage(self, name: str) -> Stage:
+        """The principal axes of X, averaged: their means through a kernel map, or their sums, sharpened."""
+        unit, axes, title = self.stack.normalize, self.stack.axes, "learning axes"
+        if axes is None:
+            walk, rng = self.stack.walk, self.streams[self.stack.n_layers + 1]
+            assert walk is not None
             with costing(self.run.progress, title, self.run.costs.get(title, 1.0)):
                 sample = self.X[self._sampled(rng)]
                 axes = fit_axes(sample, walk.axes(self.X.shape[1]), walk.whitening, rng, unit=unit)
             self.stack = replace(self.stack, axes=axes)
-        assert axes is not None
-        sums, ratio = self._averaged(self._dense(axes), "walking")
-        yield self._mapped_stage("walk", lambda rows: sums[rows] * ratio[rows], axes.spread, unit=unit)
-        yield self._sharpened_stage("smooth", sums, unit=unit)
+        if self._feature_averages is None:
+            self._feature_averages = self._averaged(self._dense(axes), "walking")
+        sums, ratio = self._feature_averages
+        if name == "walk":
+            return self._mapped_stage(name, lambda rows: sums[rows] * ratio[rows], axes.spread, unit=unit)
+        self._feature_averages = None  # the stage alone holds them
+        return self._sharpened_stage(name, sums, unit=unit)
 
     def _structural_stage(self, kind: str) -> Stage:
         """Structural columns: those that tell nodes apart averaged and sharpened, others through a kernel map."""
@@ -338,7 +350,7 @@ class Pass:
     def _sharpened_stage(self, name: str, sums: Array, *, unit: bool) -> Stage:
         """Sums on their own principal axes, the leading ones alone."""
         stack, number = self.stack, self.stack.names.index(name)
-        if self.streams is not None:
+        if len(stack.columns) <= number - stack.n_layers - 1:
             power = 1.0 if stack.walk is None else stack.walk.sharpening
             sample = sums[self._sampled(self.streams[number])]
             learned = fit_sharpening(sample, stack.layer.dim, power, unit=unit)
@@ -350,7 +362,7 @@ class Pass:
     def _mapped_stage(self, name: str, columns: Columns, scale: Array | None, *, unit: bool) -> Stage:
         """Columns in a scale, or standardised ones, through a kernel map."""
         stack, number, title, run = self.stack, self.stack.names.index(name), f"learning {name}", self.run
-        if self.streams is None:
+        if len(stack.columns) > number - stack.n_layers - 1:
             fitted: Any = stack.columns[number - stack.n_layers - 1]
             return self._stage(name, name, self._scaled_blocks(columns, fitted), last=True)
         rng, layer, n_rows = self.streams[number], stack.mapping_layer(name), self.sets.n_sets
