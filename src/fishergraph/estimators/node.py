@@ -23,7 +23,6 @@ from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check
 from fishergraph.estimators.inputs import InputSettings, NodeInput, check_no_graph, check_same_source, read_nodes
 from fishergraph.estimators.model_checks import check_stack, check_structural
 from fishergraph.estimators.model_file import plain_params
-from fishergraph.estimators.node_settings import STACK_PARAMETERS, stack_settings
 from fishergraph.estimators.source import NodeJob, Source, check_source
 from fishergraph.estimators.state import ModelState
 from fishergraph.estimators.structure_input import StructureReader
@@ -32,7 +31,7 @@ from fishergraph.kernel_map import Kernel
 from fishergraph.multiset import Rule, choose_multiset
 from fishergraph.passes import Pass, side_by_side
 from fishergraph.presets import Presets
-from fishergraph.stack import Stack
+from fishergraph.stack import STACK_PARAMETERS, Stack, stack_settings
 from fishergraph.structural import Structure, choose_structure
 from fishergraph.walk import Walk, choose_walk
 
