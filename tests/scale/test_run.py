@@ -101,7 +101,7 @@ def test_transform_and_the_model_file(tmp_path):
 
 
 def test_rows_of_the_embedding(tmp_path):
-    store, graph, X = random_store(tmp_path / "s")
+    store, _graph, _X = random_store(tmp_path / "s")
     S = model().fit_transform(store)
     Z = np.asarray(S)
     rows = np.array([5, 3, 800, 3])
