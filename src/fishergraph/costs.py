@@ -66,8 +66,9 @@ def stack_costs(stack: Stack, X: Rows, sets: Sets, *, fitting: bool) -> dict[str
 
 
 def _averaging(walk: Walk, n_columns: int, sets: Sets) -> float:
-    """The cost of averaging so many columns."""
-    return float(SPARSE * walk.n_passes(n_columns) * sets.n_entries * min(TILE, n_columns))
+    """The cost of averaging so many columns, and of their masses."""
+    tiles = walk.tiles(sets.n_sets, n_columns)
+    return float(SPARSE * walk.n_steps * sets.n_entries * (n_columns + n_columns / max(len(tiles), 1)))
 
 
 def _mapping(layer: Layer, n_rows: int, width: int, title: str, *, fitting: bool) -> dict[str, float]:
