@@ -1,11 +1,25 @@
 """Graphs larger than memory: a store of `.npy` files, and the embedding of its nodes in a bounded amount of memory.
 
-arrays   arrays in files, read by rows
-store    the folder of a graph, its manifest and its checksums
-write    a store from arrays in memory
+arrays     arrays in files, read by rows
+store      the folder of a graph, its manifest and its checksums
+write      a store from arrays in memory
+memory     sizes of memory, and what there is of it
+ingestion  a store from files of any size; imported when `ingest` is used
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from fishergraph.scale.store import Store, StoreWriter
 from fishergraph.scale.write import write_store
 
-__all__ = ["Store", "StoreWriter", "write_store"]
+if TYPE_CHECKING:
+    from fishergraph.scale.ingestion import ingest
+
+__all__ = ["Store", "StoreWriter", "ingest", "write_store"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ingest":
+        return import_module("fishergraph.scale.ingestion").ingest
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
