@@ -89,7 +89,7 @@ def read_cells(path: Path, suffix: str, header: Header, wanted: Choice) -> dict[
         words = file.read_words(columns, only=True, missing=()) if any(c.null_count for c in table.columns) else table
     cells = {}
     for name, column, text in zip(table.column_names, table.columns, words.columns, strict=True):
-        column = _integers(column)
+        column = as_integers(column)
         marks = {word.strip() for word in text.filter(column.is_null()).to_pylist()}
         cells[name] = (column.to_pylist(), sorted(marks - {""}))
     return cells
@@ -106,9 +106,9 @@ def _read_text(file: TextFile, ids: Choice) -> pa.Table:
     kinds = {str(column.type) for column in ids_read}
     exact = kinds <= {"int64", "string"} and not any(column.null_count for column in ids_read)
     if table is None or not (kinds <= {"string"} or (exact and not loses_zeros(file))):
-        table, repair = file.read_words(columns), _integers
+        table, repair = file.read_words(columns), as_integers
     else:
-        repair = _trimmed
+        repair = trimmed
     for k in columns:
         if str(table.column(k).type) == "string":
             table = table.set_column(k, file.names[k], cast(Any, repair(table.column(k))))
@@ -127,7 +127,7 @@ def _without_hex(table: pa.Table, ids: list[int], file: TextFile) -> pa.Table:
     return table
 
 
-def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Text without the blanks around it, and without quotes that follow a blank, which the parser keeps."""
     text = call_function("utf8_trim_whitespace", [column])
     if call_function("all", [call_function("equal", [text, column])]).as_py() is not False:
@@ -136,12 +136,12 @@ def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return call_function("utf8_trim_whitespace", [call_function("replace_substring_regex", [column], quoted)])
 
 
-def _integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def as_integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Text as int64 if nothing is lost, that is if every number is written as it is printed: 7, not 007.
 
     Blanks around a word such as NA are ignored.
     """
-    text = _trimmed(column)
+    text = trimmed(column)
     if text is not column:
         bare = call_function("is_in", [text], SetLookupOptions(value_set=pa.array(sorted(MISSING))))
         blank = call_function("and", [bare, call_function("not_equal", [text, column])])

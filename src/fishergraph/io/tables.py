@@ -147,19 +147,12 @@ def read_nodes(
     if suffix == ".npz":
         return _npz_nodes(path, read_npz(path))
     drop = list(drop)
-
-    def key(names: list[str]) -> list[str]:
-        _check_columns(path, names, [*drop, *([] if id_column is None else [id_column])])
-        folded = {name.strip().lower(): name for name in reversed(names) if name not in drop}
-        candidates = [folded[name] for name in ID_COLUMNS if name in folded]
-        return candidates[:1] if id_column is None else [id_column]
-
-    table = read_table(path, suffix, node_header, key)
-    keys = key(table.column_names)
+    table = read_table(path, suffix, node_header, lambda names: split_columns(path, names, id_column, drop)[0])
+    keys, names = split_columns(path, table.column_names, id_column, drop)
     ids = to_ids(distinct_ids(table.column(keys[0]), f"column {keys[0]!r}")) if keys else np.arange(len(table))
-    pandas_index = [name for name in table.column_names if name.startswith("__index_level_")]
-    aside, wanted = {*drop, *pandas_index, *keys}, set(table.column_names if only is None else only)
-    names = [name for name in table.column_names if name in wanted and name not in aside]
+    if only is not None:
+        wanted = set(only)
+        names = [name for name in names if name in wanted]
     first = table.column(names[0]) if names and not keys else None
     if first is not None and str(first.type).startswith(("int", "uint")) and 1 < len(first) == len(first.unique()):
         text = (
@@ -168,6 +161,32 @@ def read_nodes(
         )
         warn(FishergraphWarning(text, kind=f"ids of {path}"))
     return ids, _features(path, table.select(names), named=bool(keys)), names
+
+
+def split_columns(
+    path: PathLike, columns: list[str], id_column: str | None, drop: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """The column of the ids, in a list that is empty if there is none, and those of the features."""
+    check_columns_exist(path, columns, [*drop, *([] if id_column is None else [id_column])])
+    folded = {name.strip().lower(): name for name in reversed(columns) if name not in drop}
+    candidates = [folded[name] for name in ID_COLUMNS if name in folded]
+    keys = candidates[:1] if id_column is None else [id_column]
+    pandas_index = [name for name in columns if name.startswith("__index_level_")]
+    aside = {*drop, *pandas_index, *keys}
+    return keys, [name for name in columns if name not in aside]
+
+
+def check_numbers(path: PathLike, schema: pa.Schema, *, named: bool) -> None:
+    """Raise unless all columns hold numbers; `named` says whether another column is known to hold the ids."""
+    words = [field.name for field in schema if not str(field.type).startswith(_NUMBERS)]
+    if words:
+        columns = listed(words)
+        advice = "" if named else "name the column of the ids by id_column (--id-column on the command line), "
+        raise FileFormatError(
+            path=path,
+            reason=f"features must be numbers, but the columns {columns} hold other values",
+            advice=f"{advice}leave labels out with drop=[{columns}] (--drop on the command line) and encode the rest",
+        )
 
 
 def _npz_nodes(path: Path, arrays: Arrays) -> tuple[np.ndarray, np.ndarray | sp.csr_array, list[str]]:
@@ -188,7 +207,8 @@ def _npz_nodes(path: Path, arrays: Arrays) -> tuple[np.ndarray, np.ndarray | sp.
     return to_ids(distinct_ids(ids, f"ids in '{path}'")), X, names
 
 
-def _check_columns(path: Path, columns: list[str], wanted: Sequence[str]) -> None:
+def check_columns_exist(path: PathLike, columns: list[str], wanted: Sequence[str]) -> None:
+    """Raise if a table does not have a column."""
     for name in wanted:
         if name not in columns:
             shown = ", ".join(name[:60] for name in columns[:10])
@@ -199,15 +219,7 @@ def _check_columns(path: Path, columns: list[str], wanted: Sequence[str]) -> Non
 
 def _features(path: Path, table: pa.Table, *, named: bool) -> np.ndarray:
     """The columns of a table as (n, d) float32, or float64 if that would lose digits."""
-    words = [field.name for field in table.schema if not str(field.type).startswith(_NUMBERS)]
-    if words:
-        columns = listed(words)
-        advice = "" if named else "name the column of the ids by id_column (--id-column on the command line), "
-        raise FileFormatError(
-            path=path,
-            reason=f"features must be numbers, but the columns {columns} hold other values",
-            advice=f"{advice}leave labels out with drop=[{columns}] (--drop on the command line) and encode the rest",
-        )
+    check_numbers(path, table.schema, named=named)
     wide = any(loses_digits(np.asarray(column.cast(pa.float64(), safe=False))) for column in table.columns)
     X = np.empty((len(table), table.num_columns), dtype=np.float64 if wide else np.float32)
     for j, name in enumerate(table.column_names):
@@ -246,7 +258,7 @@ def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
         return [arrays[name].tolist() for name in names]
 
     def wanted(columns: list[str]) -> list[str]:
-        _check_columns(path, columns, names)
+        check_columns_exist(path, columns, names)
         return list(dict.fromkeys(names))
 
     if suffix == ".parquet":  # which has nulls, so NA is an ordinary word

@@ -3,16 +3,29 @@
 arrays       arrays in files, read by rows
 store        the folder of a graph, its manifest and its checksums
 write        a store from arrays in memory
+ingestion    a store from files of any size; imported when `ingest` is used
 sets         multisets in files
-budget       what a run holds in memory
+memory       sizes of memory, and what there is of it; budget: what a run holds of it
 run          the embedding of a store; run_folder: its files, from which a killed run goes on
 stored_pass  the stages of a run as tasks, whose parts can be computed anywhere
 tiles        layers that read a few columns of their points at a time
 embedding    the result, read by rows
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from fishergraph.scale.embedding import StoredEmbedding
 from fishergraph.scale.store import Store, StoreWriter
 from fishergraph.scale.write import write_store
 
-__all__ = ["Store", "StoreWriter", "StoredEmbedding", "write_store"]
+if TYPE_CHECKING:
+    from fishergraph.scale.ingestion import ingest
+
+__all__ = ["Store", "StoreWriter", "StoredEmbedding", "ingest", "write_store"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ingest":
+        return import_module("fishergraph.scale.ingestion").ingest
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

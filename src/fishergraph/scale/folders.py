@@ -13,18 +13,17 @@ from typing import Any
 
 from fishergraph._errors import FileFormatError
 from fishergraph.io.files import naming
+from fishergraph.scale.hidden import HIDDEN, clean
 
 
 @contextmanager
-def new_folder(path: Path, kind: str = "part") -> Iterator[Path]:
+def new_folder(path: Path) -> Iterator[Path]:
     """A new folder with a hidden name beside `path`, which gets that name at the end, and is removed on failure.
 
     Those of killed writers are removed.
     """
-    for left in path.parent.glob(f".{path.name}.*.{kind}"):
-        if not writer_lives(left):
-            shutil.rmtree(left, ignore_errors=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.{kind}")
+    clean(path)
+    part = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}{HIDDEN}")
     try:
         with naming(path):
             part.mkdir()
@@ -32,20 +31,6 @@ def new_folder(path: Path, kind: str = "part") -> Iterator[Path]:
             os.replace(part, path)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-
-
-def writer_lives(folder: Path) -> bool:
-    """Whether the process that writes to a hidden folder still runs."""
-    process = folder.name.rsplit(".", 2)[1].partition("-")[0]
-    if not process.isdigit():
-        return False
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def read_json(path: Path) -> dict[str, Any]:

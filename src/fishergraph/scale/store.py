@@ -30,11 +30,13 @@ from fishergraph._errors import FileFormatError, InputError
 from fishergraph._version import __version__
 from fishergraph.estimators.source import NodeJob, NodeResult
 from fishergraph.io.files import as_path, naming, replacing
-from fishergraph.scale.arrays import Features, FileArray, FileRows
-from fishergraph.scale.folders import writer_lives
+from fishergraph.scale.arrays import Features, FileArray, FileRows, Growing
+from fishergraph.scale.hidden import ASIDE, HIDDEN, clean
 
 FORMAT, FORMAT_VERSION = "fishergraph-store", 1
 MANIFEST = "manifest.json"
+_TAKEN = "choose another folder, or overwrite this one"
+_ENTRY = {"shape", "dtype", "checksums"}
 _SPARSE = ("features_data", "features_indices", "features_indptr")
 
 
@@ -250,6 +252,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     missing = {"arrays", "facts"} - set(manifest)
     if missing:
         raise FileFormatError(path=path, reason=f"it has no {sorted(missing)[0]!r}", advice="ingest again")
+    arrays = manifest["arrays"] if isinstance(manifest["arrays"], dict) else {"arrays": None}
+    bad = [name for name, entry in arrays.items() if not isinstance(entry, dict) or not entry.keys() >= _ENTRY]
+    if bad:
+        raise FileFormatError(path=path, reason=f"its entry of {bad[0]!r} is incomplete", advice="ingest again")
     return manifest
 
 
@@ -301,20 +307,18 @@ class StoreWriter:
         self.n_features: int | None = None
         self.advance: Callable[[int], Any] = lambda n: None
         self._arrays: dict[str, FileArray] = {}
+        self._growing: dict[str, Growing] = {}
 
     def __enter__(self) -> Self:
         path = self.path
-        if path.exists() and not self.overwrite:
-            advice = "choose another folder, or overwrite this one"
-            raise InputError(parameter="store", value=str(path), expected="not exist yet", advice=advice)
-        if path.exists() and not (path / MANIFEST).is_file():
+        if path.exists() and self.overwrite and not (path / MANIFEST).is_file():
             raise FileExistsError(f"'{path}' is not a store and is not overwritten; choose another path.")
         if not path.parent.is_dir():
             raise FileNotFoundError(f"the folder of '{path}' does not exist; create '{path.parent}' first.")
-        for left in path.parent.glob(f".{path.name}.*.ingest"):
-            if not writer_lives(left):
-                shutil.rmtree(left, ignore_errors=True)
-        self.folder = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.ingest")
+        clean(path)
+        if path.exists() and not self.overwrite:
+            raise InputError(parameter="store", value=str(path), expected="not exist yet", advice=_TAKEN)
+        self.folder = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}{HIDDEN}")
         with naming(path):
             self.folder.mkdir()
         return self
@@ -338,6 +342,26 @@ class StoreWriter:
         """
         self._arrays[name] = FileArray.create(self.folder / f"{name}.npy", shape, dtype)
         return self._arrays[name]
+
+    def growing(self, name: str, dtype: Any, row_shape: tuple[int, ...] = ()) -> Growing:
+        """Return a new array of the store, to which rows are appended.
+
+        Parameters
+        ----------
+        name : str
+            Its name, of those in the description of the module.
+        dtype : dtype
+            Its dtype.
+        row_shape : tuple of int, default=()
+            The shape of a row.
+
+        Returns
+        -------
+        Growing
+            The array, which ends with its last row.
+        """
+        self._growing[name] = Growing(self.folder / f"{name}.npy", dtype, row_shape)
+        return self._growing[name]
 
     def scratch(self, name: str) -> Path:
         """Return the path of a file that is removed with the writer.
@@ -365,6 +389,7 @@ class StoreWriter:
     def _finish(self) -> None:
         shutil.rmtree(self.folder / "scratch", ignore_errors=True)
         entries = {}
+        self._arrays |= {name: array.finish() for name, array in self._growing.items()}
         for name, array in self._arrays.items():
             array.sync()
             entries[name] = array_entry(array, self.advance)
@@ -380,7 +405,7 @@ class StoreWriter:
         write_json(self.folder / MANIFEST, manifest)
         with naming(self.path):
             if self.path.exists():
-                old = self.folder.with_suffix(".old.ingest")
+                old = self.folder.with_suffix(ASIDE)
                 os.replace(self.path, old)
                 os.replace(self.folder, self.path)
                 shutil.rmtree(old, ignore_errors=True)
