@@ -399,7 +399,7 @@ def write_parquet_tables(folder: Path) -> None:
 
 
 def write_embedding(folder: Path) -> None:
-    from fishergraph.io.tables import write_embedding as write
+    from fishergraph.io.embedding_file import write_embedding as write
 
     write(folder / "out.csv", None, np.ones((1000, 64)))
 

@@ -22,8 +22,9 @@ from hypothesis.extra.numpy import arrays
 from fishergraph._errors import FishergraphWarning
 from fishergraph.graph import as_graph
 from fishergraph.io import arrow, columns
+from fishergraph.io.embedding_file import check_writable, write_embedding
 from fishergraph.io.npz import SUFFIXES
-from fishergraph.io.tables import check_writable, read_columns, read_edges, read_nodes, write_embedding
+from fishergraph.io.tables import read_columns, read_edges, read_nodes
 
 FORMATS = list(SUFFIXES)
 

@@ -7,7 +7,8 @@ import pytest
 
 from fishergraph.cli.console import Bar
 from fishergraph.cli.embed import EmbedJob, run_embed
-from fishergraph.io.tables import read_nodes, write_embedding
+from fishergraph.io.embedding_file import write_embedding
+from fishergraph.io.tables import read_nodes
 
 
 def share(bar: Bar) -> float | None:
