@@ -627,7 +627,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
     def fail(*args, **kwargs):
         raise OSError("disk full")
 
-    owner, name = {"savez": (np, "savez"), "table": (pa, "table"), "replace": (os, "replace")}[broken]
+    owner, name = {"savez": (zipfile.ZipFile, "open"), "table": (pa, "table"), "replace": (os, "replace")}[broken]
     if broken != "replace" and (broken == "savez") != (suffix == ".npz"):
         pytest.skip("this format does not pass there")
     monkeypatch.setattr(owner, name, fail)

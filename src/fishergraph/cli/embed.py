@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -97,13 +96,9 @@ def embed(job: EmbedJob) -> None:
 def run_embed(job: EmbedJob) -> None:
     """Check, read, embed, write."""
     from fishergraph.costs import writing_cost
-    from fishergraph.io.embedding_file import check_layout, check_writable, check_written_ids, ids_path, write_embedding
+    from fishergraph.io.embedding_file import check_written_ids, write_embedding
 
-    check_tables(job, job.drop)
-    with wrong_call("--layout") if job.layout is not None else nullcontext():
-        check_layout(job.output, job.layout)
-    beside = ids_path(job.output) if job.output.suffix.lower() == ".npy" else None
-    check_outputs(job, job.save, beside, model=job.model, check=check_writable)
+    beside = _check_files(job)
     with recorded(job) as run:
         with run.stage("import"):
             estimator = make_estimator(job, run.bar)
@@ -148,6 +143,19 @@ def run_embed(job: EmbedJob) -> None:
         typer.echo(f"{record_path(job.output)}: how it was made")
         if job.save is not None:
             typer.echo(f"{job.save}: the fitted model, for --model")
+
+
+def _check_files(job: EmbedJob) -> Path | None:
+    """Raise if a file cannot be written, or options contradict each other; return the file of ids beside a matrix."""
+    from fishergraph.io.embedding_file import check_layout, check_writable, ids_path
+
+    check_tables(job, job.drop)
+    if job.layout is not None:
+        with wrong_call("--layout"):
+            check_layout(job.output, job.layout)
+    beside = ids_path(job.output) if job.output.suffix.lower() == ".npy" else None
+    check_outputs(job, job.save, beside, model=job.model, check=check_writable)
+    return beside
 
 
 def _read(job: EmbedJob, advance: Callable[[int], Any]) -> tuple[Inputs, Labels | None]:

@@ -242,6 +242,7 @@ def reading(job: Job, bar: Bar) -> Iterator[Callable[[int], Any]]:
     with bar("reading", total) as part:
         yield part.update
     bar.seconds.pop("reading")
+    bar.forget()
 
 
 def read_inputs(

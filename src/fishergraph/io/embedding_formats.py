@@ -84,7 +84,8 @@ def _write_ids(file: Any, ids: RowIds, n_rows: int) -> None:
 
 def _bytes(values: np.ndarray) -> memoryview:
     """The bytes of an array, without a copy if it is contiguous."""
-    return memoryview(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
+    flat: Any = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+    return memoryview(flat)
 
 
 FORMATS: dict[str, Callable[[Target], Any]] = {
