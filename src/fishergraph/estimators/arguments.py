@@ -51,7 +51,7 @@ def features_and_graph(X: MatrixLike, graph: GraphLike, *, fitting: bool) -> tup
         _check_no_ids(X)
     if X is None and graph is not None and fitting:
         _warn_of_attributes(graph)
-    return expand_vectors(X), graph
+    return expand_vectors(X) if is_table(X) else X, graph
 
 
 def _is_graph(X: object) -> bool:

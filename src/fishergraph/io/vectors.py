@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fishergraph._arrays import is_table
 from fishergraph._errors import InputError
 from fishergraph.io.columns import check_column, missing_value
 
@@ -76,10 +75,8 @@ def _check_lengths(lengths: np.ndarray, width: int, what: str, first_row: int) -
 def expand_vectors(table: Any) -> Any:
     """A pandas, Polars or pyarrow table with columns NAME_0, … in the place of its columns of vectors.
 
-    Anything else, and a table without such columns, is returned unchanged.
+    A table without such columns is returned unchanged.
     """
-    if not is_table(table):
-        return table
     found = {k: values for k in range(table.shape[1]) if (values := _vectors(table, k)) is not None}
     if not found:
         return table
