@@ -57,6 +57,7 @@ ENCODINGS: dict[str, dict[str, Any]] = {
 def main() -> None:
     options = common.parser(__doc__)
     options.add_argument("--study", choices=["formats", "encodings"], help="one of them (default: formats)")
+    options.add_argument("--only", nargs="+", metavar="SUFFIX", help="formats beside NumPy's (default: all)")
     options.add_argument("--repeat", type=int, default=5, help="turns; the medians are kept (default 5)")
     options.add_argument("--folder", type=Path, help="folder on the disk to measure (default: that of temporary files)")
     options = options.parse_args()
@@ -66,13 +67,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
         if options.quick or options.study != "encodings":
+            kinds = [kind for kind in FORMATS if not options.only or kind[0] in ("numpy", *options.only)]
             for study, shape in (QUICK if options.quick else SHAPES).items():
-                compare_formats(study, shape, folder, rows, repeat if study == "wide" else max(repeat // 2, 1))
+                compare_formats(study, shape, kinds, folder, rows, repeat if study == "wide" else max(repeat // 2, 1))
         if options.quick or options.study == "encodings":
             compare_encodings(options, folder, rows, repeat)
 
 
-def compare_formats(study: str, shape: tuple[int, int], folder: Path, rows: common.Rows, repeat: int) -> None:
+def compare_formats(
+    study: str, shape: tuple[int, int], kinds: list, folder: Path, rows: common.Rows, repeat: int
+) -> None:
     """Write and read every format in turns."""
     rng = np.random.default_rng(0)
     block = rng.normal(size=(min(BLOCK, shape[0]), shape[1])).astype(np.float32)
@@ -80,7 +84,7 @@ def compare_formats(study: str, shape: tuple[int, int], folder: Path, rows: comm
     seconds: dict[tuple, list[tuple[float, float]]] = {}
     sizes = {}
     for _ in range(repeat):
-        for kind in FORMATS:
+        for kind in kinds:
             if (found := one_turn(kind, shape, block, whole, folder)) is not None:
                 seconds.setdefault(kind, []).append(found[:2])
                 sizes[kind] = found[2]
