@@ -24,7 +24,7 @@ _SPARSE_ROW = 1024  # a sparse row is sliced, measured and divided by its length
 _AXES_STEPS = 10  # products of a sample with its axes
 _KMEANS, _ANCHOR_STEPS, _EM_STEPS = 4, 5, 21  # iterations of landmarks, of anchors, of other families
 # Writing one number to a file, in multiplications.
-_WRITING = {".npz": 50, ".parquet": 500}
+_WRITING = {".npz": 50, ".npy": 50, ".parquet": 100, ".lance": 100, ".zarr": 50}
 _WRITING_TEXT = 2000
 # Bytes of a block of φ and what is computed from it, and of what libraries take for themselves.
 _BLOCKS = 256 * 2**20

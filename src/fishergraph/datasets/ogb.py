@@ -62,6 +62,7 @@ def read_ogb(path: str | Path, name: str | None = None) -> GraphData:
 
 
 def member_names(stem: str) -> tuple[str, str]:
+    """The names that a table can have."""
     return f"{stem}.csv.gz", f"{stem}.csv"
 
 

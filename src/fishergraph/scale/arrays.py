@@ -301,4 +301,32 @@ class FileRows:
         return sp.csr_array((self.data[entries], self.indices[entries], indptr), shape=(len(chosen), self.shape[1]))
 
 
+class StoredIds:
+    """The ids of the nodes of a store: integers, or texts in UTF-8."""
+
+    def __init__(self, numbers: FileArray | None, text: FileArray | None = None, offsets: FileArray | None = None):
+        self._numbers, self._text, self._offsets = numbers, text, offsets
+
+    def __len__(self) -> int:
+        return len(self._numbers) if self._numbers is not None else len(self._offsets or ()) - 1
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        """The ids of a slice of rows, int64 or an array of texts."""
+        if self._numbers is not None:
+            return self._numbers[rows]
+        assert self._text is not None
+        assert self._offsets is not None
+        start, stop, _ = rows.indices(len(self))
+        offsets = self._offsets[start : max(stop, start) + 1]
+        text = self._text[int(offsets[0]) : int(offsets[-1])].tobytes()
+        ends = (offsets - offsets[0]).tolist()
+        ids = np.empty(len(ends) - 1, dtype=object)
+        ids[:] = [text[a:b].decode() for a, b in pairwise(ends)]
+        return ids
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        ids = self[:]
+        return ids if dtype is None else ids.astype(dtype)
+
+
 Features = FileArray | FileRows

@@ -20,17 +20,14 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
-
-import numpy as np
 
 from fishergraph._errors import FileFormatError, InputError
 from fishergraph._version import __version__
 from fishergraph.estimators.source import NodeJob, NodeResult
 from fishergraph.io.files import as_path, naming, replacing
-from fishergraph.scale.arrays import Features, FileArray, FileRows, Growing
+from fishergraph.scale.arrays import Features, FileArray, FileRows, Growing, StoredIds
 from fishergraph.scale.hidden import ASIDE, HIDDEN, clean
 
 FORMAT, FORMAT_VERSION = "fishergraph-store", 1
@@ -38,34 +35,6 @@ MANIFEST = "manifest.json"
 _TAKEN = "choose another folder, or overwrite this one"
 _ENTRY = {"shape", "dtype", "checksums"}
 _SPARSE = ("features_data", "features_indices", "features_indptr")
-
-
-class StoredIds:
-    """The ids of the nodes of a store: integers, or texts in UTF-8."""
-
-    def __init__(self, numbers: FileArray | None, text: FileArray | None = None, offsets: FileArray | None = None):
-        self._numbers, self._text, self._offsets = numbers, text, offsets
-
-    def __len__(self) -> int:
-        return len(self._numbers) if self._numbers is not None else len(self._offsets or ()) - 1
-
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        """The ids of a slice of rows, int64 or an array of texts."""
-        if self._numbers is not None:
-            return self._numbers[rows]
-        assert self._text is not None
-        assert self._offsets is not None
-        start, stop, _ = rows.indices(len(self))
-        offsets = self._offsets[start : max(stop, start) + 1]
-        text = self._text[int(offsets[0]) : int(offsets[-1])].tobytes()
-        ends = (offsets - offsets[0]).tolist()
-        ids = np.empty(len(ends) - 1, dtype=object)
-        ids[:] = [text[a:b].decode() for a, b in pairwise(ends)]
-        return ids
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        ids = self[:]
-        return ids if dtype is None else ids.astype(dtype)
 
 
 class Store:

@@ -21,9 +21,11 @@ from fishergraph._warn import warn
 from fishergraph.io.archives import check_columns, check_gzip, check_parquet
 from fishergraph.io.arrow import MISSING, as_integers, distinct_names, edge_header, node_header
 from fishergraph.io.columns import check_column, check_edge_columns, check_ids, listed
+from fishergraph.io.features import not_numbers
 from fishergraph.io.files import check_readable, check_text
 from fishergraph.io.npz import loses_digits, within_single
-from fishergraph.io.tables import check_columns_exist, check_numbers, split_columns
+from fishergraph.io.tables import check_columns_exist, split_columns
+from fishergraph.io.vectors import is_number
 from fishergraph.scale.ingestion.places import explained
 from fishergraph.scale.ingestion.scratch import Ids
 
@@ -163,7 +165,8 @@ class NodeReader:
                 if done == 0:
                     plain = [column for column in features.schema if not is_list(column.type)]
                     self.has_lists = len(plain) < len(names)
-                    check_numbers(name, pa.schema(plain), named=bool(keys))
+                    if words := [column.name for column in plain if not is_number(column.type)]:
+                        raise not_numbers(name, words, named=bool(keys))
                 ids = None
                 if keys:
                     ids = self._ids.ids(batch.column(0), keys[0], name, done, is_text=table.is_text)
