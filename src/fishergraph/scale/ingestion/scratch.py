@@ -141,6 +141,11 @@ class IdColumn:
         texts = pa.LargeStringArray.from_buffers(chunk.offsets.count - 1, offsets, text)
         return texts, None if chunk.codes is None else self.scratch.get(chunk.codes)
 
+    def text_bytes(self, k: int) -> int:
+        """The bytes of the texts of a chunk, with their offsets."""
+        chunk = self.chunks[k]
+        return 0 if chunk.text is None or chunk.offsets is None else chunk.text.count + 8 * chunk.offsets.count
+
     def id_at(self, k: int, positions: np.ndarray) -> list[Any]:
         """Some ids of a chunk."""
         ids, codes = self.ids(k)
