@@ -53,6 +53,10 @@ class Scratch:
         self._file.seek(piece.offset)
         return np.fromfile(self._file, piece.dtype, piece.count)
 
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self._file.close()
+
     def close(self) -> None:
         """Remove the file."""
         self._file.close()
