@@ -94,6 +94,7 @@ def _class_names(members: Members) -> tuple[str, ...] | None:
 
 
 def misfit(path: str, expected: str, got: str) -> FileFormatError:
+    """The error for a file whose content does not fit the layout."""
     got = " ".join(got.split())[:200]
     return FileFormatError(path=path, reason=f"it must hold {expected}, got {got}", advice="download it again")
 

@@ -82,7 +82,8 @@ def _ranges(
         size, high = 0, None
         for k, chunk in enumerate(column.chunks):
             part = _between(*ids(k), low, high)
-            part = part if part[1] is not None else _merged([part])
+            # The texts of a chunk are distinct already; numbers are made so.
+            part = (_distinct(part[0]), None) if part[1] is None and isinstance(part[0], np.ndarray) else part
             parts.append(part)
             size += part[0].nbytes
             advance(8 * chunk.count)
@@ -101,7 +102,7 @@ def _merged(parts: list[tuple[Ids, np.ndarray | None]]) -> tuple[Ids, np.ndarray
     """Sorted ids: distinct ones, or all of them with their rows."""
     ids = concatenated([part for part, _ in parts])
     if parts[0][1] is None:
-        return _distinct(ids), None
+        return (_distinct(ids) if len(parts) > 1 or not isinstance(ids, np.ndarray) else ids), None
     rows = np.concatenate([rows for _, rows in parts if rows is not None])
     order = sorted_order(ids)
     return pick(ids, order), rows[order]
@@ -116,7 +117,8 @@ def _distinct(ids: Ids) -> Ids:
         return ids
     low, high = int(ids.min()), int(ids.max())
     if high - low > 4 * len(ids) + 1024:
-        return np.unique(ids)
+        ids = np.sort(ids)
+        return ids[np.concatenate(([True], ids[1:] != ids[:-1]))]
     present = np.zeros(high - low + 1, dtype=bool)
     present[ids - low] = True
     return np.flatnonzero(present) + low
@@ -178,24 +180,38 @@ class EndRows:
         assert isinstance(rows, np.ndarray)
         return np.where((rows >= 0) & (rows < self.n_nodes), rows, -1) if self.has_unknown else rows
 
-    def find(self, ranges: Iterable[Range], dtype: Any, advance: Advance) -> None:
+    def find(self, ranges: Iterable[Range], dtype: Any, work: int, advance: Advance) -> None:
         """Look up the rows of all ends in sorted ranges of ids."""
         assert self.codes is not None
         first = True
         for ids, rows in ranges:
             find = _finder(ids)
-            for k in self.spool:
-                wanted, codes = self.spool.ids.ids(k)
-                positions = find(wanted)
+            for group in self._groups(work):
+                wanted, codes = zip(*(self.spool.ids.ids(k) for k in group), strict=True)
+                positions = find(concatenated(list(wanted)))
                 found = np.where(positions >= 0, rows[positions] if len(rows) else -1, -1).astype(dtype)
-                found = found if codes is None else found[codes]
-                if first:
-                    self.pieces.append(self.codes.put(found))
-                else:
-                    self.set(k, np.maximum(found, self.ends(k)))
-                advance(8 * len(found))
+                parts = np.split(found, np.cumsum([len(part) for part in wanted])[:-1])
+                for k, part, inner in zip(group, parts, codes, strict=True):
+                    part = part if inner is None else part[inner]
+                    if first:
+                        self.pieces.append(self.codes.put(part))
+                    else:
+                        self.set(k, np.maximum(part, self.ends(k)))
+                    advance(8 * len(part))
             first = False
         self.has_unknown = any((self.ends(k) < 0).any() for k in self.spool)
+
+    def _groups(self, work: int) -> Iterator[list[int]]:
+        """Chunks that are looked up together: Arrow makes a hash table of a range each time it looks something up."""
+        group, size = [], 0
+        for k in self.spool:
+            group.append(k)
+            size += self.spool.ids.text_bytes(k)
+            if not self.spool.ids.is_text or size > work // _COPIES:
+                yield group
+                group, size = [], 0
+        if group:
+            yield group
 
     def set(self, k: int, ends: np.ndarray) -> None:
         """Replace the rows of a chunk."""
@@ -228,8 +244,11 @@ def _finder(ids: Ids) -> Callable[[Ids], np.ndarray]:
     if high - low > 4 * len(ids) + 1024:
 
         def search(wanted: Any) -> np.ndarray:
-            positions = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
-            return np.where(ids[positions] == wanted, positions, -1)
+            order = np.argsort(wanted)  # neighbours are found near each other, which is many times faster
+            asked, found = wanted[order], np.empty(len(wanted), np.int64)
+            positions = np.minimum(np.searchsorted(ids, asked), len(ids) - 1)
+            found[order] = np.where(ids[positions] == asked, positions, -1)
+            return found
 
         return search
     table = np.full(high - low + 1, -1, np.int32 if len(ids) < 2**31 else np.int64)

@@ -108,7 +108,7 @@ class Numbering:
         borders = ids.borders
         ranges = ((ids.ids(k)[0], np.arange(borders[k], borders[k + 1])) for k in range(len(ids.chunks)))
         with self.progress("numbering nodes", 8 * spool.ids.n_ids * len(ids.chunks)) as bar:
-            rows.find(ranges, dtype, bar.update)
+            rows.find(ranges, dtype, self.work, bar.update)
         return rows
 
     def matched(self, spool: EdgeSpool, ids: IdColumn, *, written: bool = False) -> EndRows:
@@ -116,7 +116,7 @@ class Numbering:
         rows, dtype = self.on_disk(spool, ids.n_ids)
         with self.progress("numbering nodes", 8 * (ids.n_ids + spool.ids.n_ids)) as bar:
             ranges = node_ranges(ids, self.work, bar.update, self.name)
-            rows.find(ranges, dtype, bar.update)
+            rows.find(ranges, dtype, self.work, bar.update)
         return self.checked(spool, rows, ids, written=written)
 
     def known(self, spool: EdgeSpool, n_nodes: int, ids: IdColumn | None) -> EndRows:
@@ -154,7 +154,7 @@ class Numbering:
         borders = new.borders + n_known
         ranges = ((new.ids(k)[0], np.arange(borders[k], borders[k + 1])) for k in range(len(new.chunks)))
         dtype = np.dtype(np.int32 if complete.n_nodes < 2**31 else np.int64)
-        complete.find(ranges, dtype, ignored)
+        complete.find(ranges, dtype, self.work, ignored)
         for k in spool:
             complete.set(k, np.maximum(complete.ends(k), rows.ends(k)).astype(dtype))
         complete.has_unknown = False

@@ -53,6 +53,10 @@ class Scratch:
         self._file.seek(piece.offset)
         return np.fromfile(self._file, piece.dtype, piece.count)
 
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self._file.close()
+
     def close(self) -> None:
         """Remove the file."""
         self._file.close()
@@ -140,6 +144,11 @@ class IdColumn:
         offsets, text = (pa.py_buffer(self.scratch.get(piece)) for piece in (chunk.offsets, chunk.text))
         texts = pa.LargeStringArray.from_buffers(chunk.offsets.count - 1, offsets, text)
         return texts, None if chunk.codes is None else self.scratch.get(chunk.codes)
+
+    def text_bytes(self, k: int) -> int:
+        """The bytes of the texts of a chunk, with their offsets."""
+        chunk = self.chunks[k]
+        return 0 if chunk.text is None or chunk.offsets is None else chunk.text.count + 8 * chunk.offsets.count
 
     def id_at(self, k: int, positions: np.ndarray) -> list[Any]:
         """Some ids of a chunk."""
