@@ -1,22 +1,31 @@
 """Graphs larger than memory: a store of `.npy` files, and the embedding of its nodes in a bounded amount of memory.
 
-arrays     arrays in files, read by rows
-store      the folder of a graph, its manifest and its checksums
-write      a store from arrays in memory
-memory     sizes of memory, and what there is of it
-ingestion  a store from files of any size; imported when `ingest` is used
+arrays       arrays in files, read by rows
+store        the folder of a graph, its manifest and its checksums
+writer       a new store
+write        a store from arrays in memory
+ingestion    a store from files of any size; imported when `ingest` is used
+sets         multisets in files
+memory       sizes of memory, and what there is of it
+budget       what a run holds in memory
+run          the embedding of a store; run_folder: its files, from which a killed run goes on
+stored_pass  the stages of a run as tasks, whose parts can be computed anywhere
+tiles        layers that read a few columns of their points at a time
+embedding    the result, read by rows
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fishergraph.scale.store import Store, StoreWriter
+from fishergraph.scale.embedding import StoredEmbedding
+from fishergraph.scale.store import Store
 from fishergraph.scale.write import write_store
+from fishergraph.scale.writer import StoreWriter
 
 if TYPE_CHECKING:
     from fishergraph.scale.ingestion import ingest
 
-__all__ = ["Store", "StoreWriter", "ingest", "write_store"]
+__all__ = ["Store", "StoreWriter", "StoredEmbedding", "ingest", "write_store"]
 
 
 def __getattr__(name: str) -> Any:
