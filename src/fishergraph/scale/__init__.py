@@ -2,10 +2,12 @@
 
 arrays       arrays in files, read by rows
 store        the folder of a graph, its manifest and its checksums
+writer       a new store
 write        a store from arrays in memory
 ingestion    a store from files of any size; imported when `ingest` is used
 sets         multisets in files
-memory       sizes of memory, and what there is of it; budget: what a run holds of it
+memory       sizes of memory, and what there is of it
+budget       what a run holds in memory
 run          the embedding of a store; run_folder: its files, from which a killed run goes on
 stored_pass  the stages of a run as tasks, whose parts can be computed anywhere
 tiles        layers that read a few columns of their points at a time
@@ -16,8 +18,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fishergraph.scale.embedding import StoredEmbedding
-from fishergraph.scale.store import Store, StoreWriter
+from fishergraph.scale.store import Store
 from fishergraph.scale.write import write_store
+from fishergraph.scale.writer import StoreWriter
 
 if TYPE_CHECKING:
     from fishergraph.scale.ingestion import ingest

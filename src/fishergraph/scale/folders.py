@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import shutil
@@ -13,7 +14,8 @@ from typing import Any
 
 from fishergraph._errors import FileFormatError
 from fishergraph.io.files import naming
-from fishergraph.scale.hidden import HIDDEN, clean
+
+HIDDEN, ASIDE = ".ingest", ".old.ingest"  # the ends of the names of stores that are written, and of those replaced
 
 
 @contextmanager
@@ -22,7 +24,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
     Those of killed writers are removed.
     """
-    clean(path)
+    remove_left(path)
     part = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}{HIDDEN}")
     try:
         with naming(path):
@@ -31,6 +33,30 @@ def new_folder(path: Path) -> Iterator[Path]:
             os.replace(part, path)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def remove_left(path: Path) -> None:
+    """Remove what killed writers of a store left; a store that one of them had moved aside comes back."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*{HIDDEN}"):
+        if writer_lives(left, path):
+            continue
+        if left.name.endswith(ASIDE) and not path.exists():
+            os.replace(left, path)
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def writer_lives(folder: Path, path: Path) -> bool:
+    """Whether the process that writes to a hidden folder, which will be at `path`, still runs."""
+    process = folder.name.removeprefix(f".{path.name}.").partition("-")[0]
+    if not process.isdigit():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def read_json(path: Path) -> dict[str, Any]:

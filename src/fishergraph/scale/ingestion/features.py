@@ -11,7 +11,7 @@ from fishergraph._arrays import check_finite_rows
 from fishergraph._errors import InputError
 from fishergraph.scale.arrays import Growing
 from fishergraph.scale.ingestion.scratch import IdColumn, as_text, text_buffers
-from fishergraph.scale.store import StoreWriter
+from fishergraph.scale.writer import StoreWriter
 
 
 class FeatureWriter:

@@ -25,7 +25,8 @@ from fishergraph.scale.ingestion.scratch import EdgeSpool, IdColumn
 from fishergraph.scale.ingestion.sources import Edges, Limits, Nodes, open_edges, open_nodes
 from fishergraph.scale.ingestion.tables import EdgeReader, NodeReader
 from fishergraph.scale.memory import memory_text, parse_memory, resident_bytes
-from fishergraph.scale.store import Store, StoreWriter
+from fishergraph.scale.store import Store
+from fishergraph.scale.writer import StoreWriter
 
 PathLike = str | os.PathLike
 _CHOICES = {"duplicates": ("add", "once"), "self_loops": ("keep", "drop"), "unknown": ("error", "drop", "add")}

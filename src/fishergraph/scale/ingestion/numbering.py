@@ -12,7 +12,7 @@ from fishergraph.scale.ingestion.features import write_ids
 from fishergraph.scale.ingestion.ids import EndRows, distinct_ranges, node_ranges, unknown_nodes
 from fishergraph.scale.ingestion.scratch import EdgeSpool, IdColumn, Scratch
 from fishergraph.scale.ingestion.sources import Edges, Nodes
-from fishergraph.scale.store import StoreWriter
+from fishergraph.scale.writer import StoreWriter
 
 _MOST_NODES = 2**36  # that row numbers may count
 
