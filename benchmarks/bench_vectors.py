@@ -73,7 +73,7 @@ def probed(
         embed, Z = timed(lambda: model.fit_transform(X, graph=data.graph))
         blocks = model.blocks_
     if method.endswith("probe"):
-        probe: Any = GraphProbe(data.graph, blocks=blocks, random_state=seed)
+        probe: Any = GraphProbe(data.graph, blocks=blocks, random_state=seed, n_jobs=args.threads)
     else:
         probe = LogisticProbe()
     spent, fitted = timed(lambda: probe.fit(Z, data.y, train, val))

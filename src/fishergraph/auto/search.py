@@ -128,8 +128,8 @@ def auto_embed(
     embedding.set_params(verbose=verbose)
     probe = best.probe
     if heads is not None:
-        options: dict[str, Any] = {"heads": heads, "fit_on": split.fit_on, "random_state": seed, "verbose": verbose}
-        probe = GraphProbe(nodes, blocks=embedding.get_feature_names_out().tolist(), **options)
+        blocks, run = embedding.get_feature_names_out().tolist(), {"n_jobs": n_jobs, "verbose": verbose}
+        probe = GraphProbe(nodes, blocks=blocks, heads=heads, fit_on=split.fit_on, random_state=seed, **run)
         probe.fit(Z, split.labels, split.train, split.val)
     seconds = {"settings": trials.seconds, "probe": clock() - began}
     setting, report = dict(asked[best.number]), trials.report(asked)

@@ -60,7 +60,7 @@ def fit_probe(
     """
     Z = on_host(embedding.fit_transform(X, graph=graph))
     split = split_labels(y, len(Z), row_ids(X, graph), val=val, seed=seed)
-    options: dict[str, Any] = {"random_state": embedding.random_state, "verbose": embedding.verbose}
+    options: dict[str, Any] = {name: getattr(embedding, name) for name in ("random_state", "n_jobs", "verbose")}
     probe = GraphProbe(graph, blocks=embedding.get_feature_names_out().tolist(), fit_on=split.fit_on, **options)
     return split.classes, NodeProbe(embedding, probe.fit(Z, split.codes, split.train, split.val))
 
