@@ -292,6 +292,7 @@ def test_blocks_from_names_widths_and_slices():
     names = ["walk_0", "walk_1", "psi0_0", "psi0_1", "psi0_2"]
     assert read_blocks(None, pd.DataFrame(np.ones((1, 5)), columns=names), 5) == pairs
     assert read_blocks(names, None, 5) == read_blocks([("walk", 2), ("psi0", 3)], None, 5) == pairs
+    assert read_blocks({"walk": 2, "psi0": 3}, None, 5) == pairs
     widths = (("block0", slice(0, 2)), ("block1", slice(2, 5)))
     assert read_blocks([2, 3], None, 5) == read_blocks([slice(0, 2), slice(2, 5)], None, 5) == widths
     assert read_blocks(None, np.ones((1, 5)), 5) == (("all", slice(0, 5)),)
@@ -302,6 +303,7 @@ def test_blocks_from_names_widths_and_slices():
     [
         *(([2, 2], InputError), (["a_0"], InputError), ([0, 5], InputError), ("psi0", InputTypeError)),
         *(([2.5, 2.5], InputTypeError), ([slice(0, 2), slice(3, 5)], InputError), ([("a", 2), ("a", 3)], InputError)),
+        ({"a": 2}, InputError),
     ],
 )
 def test_blocks_that_do_not_match(blocks, kind):

@@ -126,6 +126,9 @@ def _encoded(words: list[str | None], what: str) -> tuple[np.ndarray, np.ndarray
     integers = all(_INTEGER.fullmatch(word) for word in distinct)
     if not integers and all(map(_is_number, distinct)) and (broken := [word for word in distinct if float(word) % 1]):
         raise InputError(f"{what} must hold classes, got numbers such as {min(broken)}; bin them into classes.")
+    if len(distinct) == 1:
+        got, advice = f"{next(iter(distinct))!r} alone", "name another column, or label nodes of another class"
+        raise InputError(f"{what} must hold at least two classes, got {got}; {advice}.")
     value = {word: int(word.removesuffix(".0")) if integers else word for word in distinct}
     classes = np.unique(list(value.values()))
     index = {one: k for k, one in enumerate(classes.tolist())}

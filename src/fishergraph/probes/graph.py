@@ -59,9 +59,9 @@ class GraphProbe(Probe):
     ----------
     graph : graph, default=None
         The graph of the rows, as `as_graph` takes it. Without it "self-training" and "smooth" are left out.
-    blocks : sequence, default=None
-        The blocks of the columns: widths, pairs (name, width), slices, or one name per column, such as the
-        `get_feature_names_out()` of the embedding. None reads the column names of a DataFrame; an array is one block.
+    blocks : sequence or mapping, default=None
+        The blocks of the columns: the `blocks_` of the embedding or its `get_feature_names_out()`; also widths, slices,
+        or a mapping of names to widths. None reads the column names of a DataFrame; an array is one block then.
     heads : {'auto', 'inductive'} or tuple of str, default='auto'
         The heads to try; "logistic" is always tried. "auto" tries those that suit the number of labels, "inductive"
         those of them that can predict other nodes.
@@ -112,7 +112,7 @@ class GraphProbe(Probe):
         self,
         graph: GraphLike = None,
         *,
-        blocks: Sequence[Any] | None = None,
+        blocks: Sequence[Any] | Mapping[str, int] | None = None,
         heads: str | Sequence[str] = "auto",
         fit_on: str = "train",
         random_state: RandomState = None,
