@@ -25,7 +25,7 @@ def read_blocks(blocks: Any, Z: Any, n_columns: int) -> Blocks:
         return _from_names(names, n_columns) if named else (("all", slice(0, n_columns)),)
     if isinstance(blocks, (str, bytes)) or not hasattr(blocks, "__iter__") or getattr(blocks, "ndim", 1) == 0:
         raise _not_blocks(blocks)
-    entries = list(blocks.items() if isinstance(blocks, Mapping) else blocks)
+    entries: list[Any] = list(blocks.items() if isinstance(blocks, Mapping) else blocks)
     if entries and all(isinstance(entry, str) for entry in entries):
         return _from_names(entries, n_columns)
     if entries and all(isinstance(entry, slice) for entry in entries):
