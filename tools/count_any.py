@@ -8,7 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1] / "src" / "fishergraph"
-CORE = ("multiset", "family", "em", "embedding.py", "kernel_map.py", "layer.py", "stack.py", "walk.py", "estimators")
+CORE = (
+    "multiset",
+    "family",
+    "em",
+    "embedding.py",
+    "kernel_map.py",
+    "layer.py",
+    "stack.py",
+    "passes.py",
+    "walk.py",
+    "estimators",
+)
 
 
 def parameters(path: Path) -> Iterator[tuple[str, str]]:

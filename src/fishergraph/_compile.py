@@ -32,6 +32,7 @@ KERNELS = (
     "multiset/hops.py",
     "multiset/*_search.py",
     "nn/sampling.py",
+    "scale/sets.py",
     "structural/columns.py",
     "structural/factors.py",
     "ops/_numba/*.py",

@@ -79,13 +79,13 @@ def check_host_memory(n_bytes: int, what: str, purpose: str, advice: str) -> Non
 
     The message reads "{what} about 12.0 GB {purpose}, got 4.0 GB of memory; {advice}."
     """
-    available = _host_bytes()
+    available = host_bytes()
     if n_bytes > available:
         text = f"{what} about {gigabytes(n_bytes)} {purpose}, got {gigabytes(available)} of memory; {advice}."
         raise NotEnoughMemory(text, purpose=purpose, needed=n_bytes, available=available, advice=advice)
 
 
-def _host_bytes() -> float:
+def host_bytes() -> float:
     """The memory of the machine, or the limit of the process; infinite if the system does not tell."""
     try:
         import resource

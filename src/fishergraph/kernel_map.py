@@ -16,7 +16,7 @@ from fishergraph._parallel import map_blocks, progress_steps, row_blocks
 from fishergraph._repr import short_repr
 from fishergraph._typing import Array, Rng, Rows
 from fishergraph._validation import check_number
-from fishergraph.em.kmeans import kmeans
+from fishergraph.em.kmeans import dense_rows, kmeans
 
 # Eigenvalues of the landmarks' kernel matrix below this share of the largest are noise of float32 products.
 _CUTOFF = 1e-6
@@ -123,10 +123,6 @@ def landmark_kernels(rows: Rows, landmarks: Array, bandwidth: float) -> Any:
     return _kernels(cast(Any, rows) @ landmarks.T, norms, bandwidth)
 
 
-def _dense(rows: Any) -> Any:
-    return rows.toarray() if sp.issparse(rows) else rows
-
-
 @dataclass(frozen=True)
 class IdentityMap:
     """ψ(x) = x."""
@@ -138,7 +134,7 @@ class IdentityMap:
         return self.n_outputs
 
     def __call__(self, x: Rows, /) -> Any:
-        return _dense(x)
+        return dense_rows(x)
 
 
 @dataclass(frozen=True)
@@ -160,7 +156,7 @@ class StandardMap:
 
     def __call__(self, x: Rows, /) -> Any:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # `check_standard` reports it
-            return (_dense(x) - self.centre) / self.scale
+            return (dense_rows(x) - self.centre) / self.scale
 
 
 def random_signs(n_rows: int, n_columns: int, like: Any, rng: Rng) -> Any:
@@ -177,14 +173,14 @@ def _mean_power(sample: Rows, origin: Array, power: int) -> Any:
     """The mean over the rows of (x − origin)^power, in float64, by blocks of dense rows."""
     xp, points, total = array_namespace(origin), cast(Any, sample), cast(Any, 0)
     for rows in row_blocks(sample.shape[0], 4096):
-        total = total + xp.sum((xp.astype(_dense(points[rows]), xp.float64) - origin) ** power, axis=0)
+        total = total + xp.sum((xp.astype(dense_rows(points[rows]), xp.float64) - origin) ** power, axis=0)
     return total / sample.shape[0]
 
 
 def fit_standard(sample: Any) -> StandardMap:
     """The map that standardises the sample's features; one that does not vary is only centred."""
     xp = array_namespace(sample.data if sp.issparse(sample) else sample)
-    first = xp.astype(_dense(sample[:1])[0], xp.float64)  # beside it a constant is zero to the last bit
+    first = xp.astype(dense_rows(sample[:1])[0], xp.float64)  # beside it a constant is zero to the last bit
     centre = first + _mean_power(sample, first, 1)
     scale = xp.sqrt(_mean_power(sample, centre, 2))
     # What rounding leaves of a constant is no scale, nor is what the type cannot hold.

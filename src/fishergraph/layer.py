@@ -33,6 +33,9 @@ from fishergraph.ops.engine import named_engine
 # The gathered points of a block on the CPU: more than this leaves its caches many times over.
 _GATHERED_BYTES = 16 * 2**20
 
+# A sample is the beginning of a permutation of up to so many rows; that of more would take too much memory.
+_PERMUTED = 2**24
+
 # What a layer keeps of a multiset: φ of its means, with the soft counts or without, or a function of the masses alone.
 MASS_READINGS: dict[str, Callable[[Any], Any]] = {"counts": log_counts, "weights": root_weights}
 READINGS = {"means": None, "both": None, **MASS_READINGS}
@@ -88,7 +91,11 @@ class Blocks:
 
 def sampled_rows(n_rows: int, n_centres: int, max_samples: int, rng: Rng) -> tuple[Any, bool]:
     """Return rows to learn so many centres from, in order, and whether they are all rows."""
-    rows = rng.permutation(n_rows)[: sample_size(n_centres, max_samples, n_rows)]
+    size = sample_size(n_centres, max_samples, n_rows)
+    if n_rows > _PERMUTED and size < n_rows:  # a few are drawn twice
+        rows = rng.integers(n_rows, size=size)
+        return array_namespace(rows).unique_values(rows), False
+    rows = rng.permutation(n_rows)[:size]
     return array_namespace(rows).sort(rows), len(rows) == n_rows
 
 

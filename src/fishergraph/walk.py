@@ -24,12 +24,10 @@ from array_api_compat import device as device_of
 from fishergraph._component import Component
 from fishergraph._errors import InputTypeError
 from fishergraph._parallel import block_rows, map_blocks, row_blocks
-from fishergraph._typing import Array, Sets
+from fishergraph._typing import Array, PlainSets, Sets
 from fishergraph._validation import MOST_COLUMNS, check_integer, check_number
 from fishergraph.device import device_kind
 from fishergraph.em.means import EMMeans, block_means
-from fishergraph.multiset import Multisets
-from fishergraph.multiset.members import degrees
 from fishergraph.ops import Engine, Responsibilities
 
 # Walks stop where they are when at most this share of them is still under way.
@@ -137,30 +135,24 @@ def walk_averages(
 
     `advance` is called after every pass over the edges.
     """
-    xp = array_namespace(points)
-    weights = xp.asarray(_member_weights(sets), dtype=points.dtype, device=device_of(points))[:, None]
-    mass = _iterate(weights, sets, walk, engine, n_jobs, advance)
+    weights = member_weights(points, sets)
+    mass = walked(weights, sets, walk, engine, n_jobs, advance)
     for start in range(0, points.shape[1], TILE):
         columns = slice(start, start + TILE)
-        points[:, columns] = _iterate(points[:, columns] * weights, sets, walk, engine, n_jobs, advance) / weights
+        points[:, columns] = walked(points[:, columns] * weights, sets, walk, engine, n_jobs, advance) / weights
     return Averages(points, weights / mass)
 
 
-def _member_weights(sets: Sets) -> Any:
-    """d_u^-½, (point,); of the mean d where u is nobody's member."""
-    if isinstance(sets, Multisets):
-        sent: Any = degrees(sets.indptr, sets.indices, sets.weights)[1]
-    else:
-        from fishergraph.ops.tensor_edges import sent_weights
-
-        sent = sent_weights(cast(Any, sets))
-    xp = array_namespace(sent)
+def member_weights(like: Array, sets: Sets) -> Any:
+    """b_u = d_u^-½, (point, 1), in the dtype of an array; of the mean d where u is nobody's member."""
+    xp, sent = array_namespace(like), cast(PlainSets, sets).sent_weights()
     n_members = int(xp.sum(xp.astype(sent > 0, xp.int64)))
     usual = float(xp.sum(sent)) / n_members if n_members else 1.0
-    return 1 / xp.sqrt(xp.where(sent > 0, sent, xp.full_like(sent, usual)))
+    root = 1 / xp.sqrt(xp.where(sent > 0, sent, xp.full_like(sent, usual)))
+    return xp.asarray(root, dtype=like.dtype, device=device_of(like))[:, None]
 
 
-def _iterate(
+def walked(
     start: Array, sets: Sets, walk: Walk, engine: Engine, n_jobs: int | None, advance: Callable[[int], Any]
 ) -> Any:
     """h_K of h_0 = `start`, h_k+1 = (1 − α) P h_k + α `start`; an empty multiset ends its walk."""

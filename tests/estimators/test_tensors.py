@@ -245,7 +245,7 @@ def test_blocks_do_not_change_the_result(X, A, device, monkeypatch):
         expected = model.transform(X, graph=A)
         monkeypatch.setattr("fishergraph._parallel._GPU_ROWS", (16, 32))
         monkeypatch.setattr("fishergraph.layer.block_rows", lambda *_: 16)
-        monkeypatch.setattr("fishergraph.stack.block_rows", lambda *_: 32)
+        monkeypatch.setattr("fishergraph.passes.block_rows", lambda *_: 32)
         assert_near(model.transform(X, graph=A), expected, tol=1e-5)
 
 

@@ -17,7 +17,7 @@ import reference as ref
 import reference_multisets as slow
 from fishergraph import FisherEmbedding, GaussianMixture, Hops, Paths, Tuples, as_graph, node_tuples
 from fishergraph.layer import Run
-from fishergraph.stack import Pass
+from fishergraph.passes import Pass
 
 APART, ALIKE = 1e-5, 1e-9
 

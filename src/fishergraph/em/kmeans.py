@@ -51,7 +51,7 @@ def kmeans(
     if spherical:
         points = directions(points, n_jobs)
     chosen = start(points, n_clusters, rng)
-    centres = _dense(points[chosen])
+    centres = dense_rows(points[chosen])
     used = max(len(centres), 1)
     if used < n_clusters:
         warn(FewPointsWarning(what=what, asked=n_clusters, used=used))
@@ -99,7 +99,8 @@ def _squares_from(points: Any, origin: Array) -> Any:
     return row_lengths(points - origin) ** 2
 
 
-def _dense(rows: Any) -> Any:
+def dense_rows(rows: Any) -> Any:
+    """The rows as an array in row order."""
     if is_torch_array(rows):
         return rows
     if not sp.issparse(rows):
@@ -119,7 +120,7 @@ def _distinct(points: Rows, order: Array, n: int) -> Any:
     while start < len(order):
         chunk = order[start : start + max(n - len(kept), _MORE)]
         start += len(chunk)
-        rows = _dense(points[chunk])
+        rows = dense_rows(points[chunk])
         rows += 0.0  # −0.0 and 0.0 are one point
         for number, row in zip(chunk, rows, strict=True):
             other = first.setdefault(row[:16].tobytes(), row)
@@ -248,7 +249,7 @@ def _restart(centres: Array, counts: Any, points: Rows, loss: Array) -> None:
     xp = array_namespace(centres)
     (empty,) = xp.nonzero(counts == 0)
     worst = xp.argsort(-loss, stable=True)[: len(empty)]
-    centres[empty[: len(worst)]] = _dense(points[worst])
+    centres[empty[: len(worst)]] = dense_rows(points[worst])
 
 
 def _add_segments(rows: Any, labels: Any, sums: Any, scales: Array | None) -> Any:

@@ -47,8 +47,9 @@ def sample_members(sets: Sets, size: int, rng: Rng) -> Any:
     start, n_entries = int(sets.indptr[0]), sets.n_entries
     if n_entries <= size:
         return sets.indices[start : start + n_entries]
-    xp = array_namespace(sets.indices)
-    entries = xp.sort(xp.unique_values(rng.integers(n_entries, size=size)))  # in order, as rows are read
+    drawn = rng.integers(n_entries, size=size)
+    xp = array_namespace(drawn)
+    entries = xp.sort(xp.unique_values(drawn))  # in order, as rows are read
     return sets.indices[start + entries]
 
 

@@ -1,7 +1,7 @@
 """`FisherGraphEmbedding`: one vector for every graph of a list, as a scikit-learn transformer.
 
-A graph is the multiset of its nodes, and so is the code: a node embedding runs over the disjoint union of all graphs,
-and after each of its stages one layer reads every graph as the multiset of its nodes' points.
+A graph is the multiset of its nodes: a node embedding runs over the union of all graphs, and after each of its stages
+one layer reads every graph as the multiset of its nodes' points.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from fishergraph.graphs import Graphs, as_graphs
 from fishergraph.kernel_map import Identity, Nystrom
 from fishergraph.layer import Layer
 from fishergraph.multiset import choose_multiset
-from fishergraph.stack import Pass, Stack
+from fishergraph.passes import Pass
+from fishergraph.stack import Stack
 
 GraphsLike: TypeAlias = object  # anything that `as_graphs` takes
-
 # Parameters of the node embedding that the graph embedding has itself, or has no use for.
 _OWN = ("structure", "device", "random_state", "n_jobs", "verbose")
 

@@ -22,20 +22,21 @@ from fishergraph.estimators.arguments import features_and_graph
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_same, check_unchanged, make_layer
 from fishergraph.estimators.inputs import InputSettings, NodeInput, check_no_graph, check_same_source, read_nodes
 from fishergraph.estimators.model_checks import check_stack, check_structural
-from fishergraph.estimators.node_settings import STACK_PARAMETERS, stack_settings
+from fishergraph.estimators.model_file import plain_params
+from fishergraph.estimators.source import NodeJob, Source, check_source
 from fishergraph.estimators.state import ModelState
 from fishergraph.estimators.structure_input import StructureReader
 from fishergraph.family import Family
 from fishergraph.kernel_map import Kernel
 from fishergraph.multiset import Rule, choose_multiset
-from fishergraph.presets import choose_preset
-from fishergraph.published import PublishedMixture, PublishedNystrom
-from fishergraph.stack import Pass, Stack, side_by_side
+from fishergraph.passes import Pass, side_by_side
+from fishergraph.presets import Presets
+from fishergraph.stack import STACK_PARAMETERS, Stack, stack_settings
 from fishergraph.structural import Structure, choose_structure
 from fishergraph.walk import Walk, choose_walk
 
 
-class FisherEmbedding(FisherTransformer):
+class FisherEmbedding(Presets, FisherTransformer):
     """Embed the nodes of a graph, without labels, in one pass.
 
     Each layer takes the multiset of every node's neighbours, projects it onto a mixture by EM that starts at anchors
@@ -166,53 +167,6 @@ class FisherEmbedding(FisherTransformer):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @classmethod
-    def preset(cls, name: str, **changes: Any) -> Self:
-        """Return an estimator with the settings of a name.
-
-        Parameters
-        ----------
-        name : {"default", "fast", "best", "paper"}
-            "fast" has one layer of 128 columns with one component, "best" four layers, "paper" the equations of the
-            paper alone. `auto_embed` chooses settings on labels.
-        **changes
-            Parameters that replace those of the preset.
-
-        Returns
-        -------
-        FisherEmbedding
-            The unfitted estimator.
-
-        Examples
-        --------
-        >>> FisherEmbedding.preset("fast")
-        FisherEmbedding(n_layers=1, n_anchors=1, dim=128, structure='local')
-        """
-        return cls(**{**choose_preset(name), **changes})
-
-    @classmethod
-    def published_code(cls, **changes: Any) -> Self:
-        """Return an estimator with the rule of the authors' published code.
-
-        Parameters
-        ----------
-        **changes
-            Parameters that replace those of the rule, such as ``dim=512, n_anchors=8, n_layers=4``.
-
-        Returns
-        -------
-        FisherEmbedding
-            The unfitted estimator.
-
-        Examples
-        --------
-        >>> FisherEmbedding.published_code(n_layers=3)
-        FisherEmbedding(n_layers=3, family=PublishedMixture(), kernel=PublishedNystrom(), walk=None, structure=None)
-        """
-        components = {"family": PublishedMixture(), "kernel": PublishedNystrom()}
-        rule: dict[str, Any] = {**components, "walk": None, "structure": None}
-        return cls(**{**rule, **changes})
-
     def fit(self, X: MatrixLike = None, y: object = None, *, graph: GraphLike = None) -> Self:
         """Learn the input map, anchors and landmarks.
 
@@ -221,7 +175,7 @@ class FisherEmbedding(FisherTransformer):
         X : matrix of shape (n_nodes, n_features), or None
             Features, dense or CSR; row v belongs to node v. None uses structural features of the graph. A torch tensor,
             dense or sparse CSR, must be on the `device`, and so is the result then. A graph, or a record of features
-            and a graph, may also be passed as X alone.
+            and a graph, may also be passed as X alone, and so may a `fishergraph.scale.Store`.
         y : ignored
             Present for scikit-learn's API.
         graph : graph, optional
@@ -275,6 +229,8 @@ class FisherEmbedding(FisherTransformer):
         """
         check_is_fitted(self)
         fitted = self._unchanged()
+        if isinstance(X, Source):
+            return X.embed(self._job(fitted, X, graph)).output
         X, graph = features_and_graph(X, graph, fitting=False)
         check_same_source(X, graph, structural=self.structural_, needs_graph=self.needs_graph_)
         rows, sets, workspace, ids, structural = self._read(X, graph, fitted, fitting=False)
@@ -287,6 +243,8 @@ class FisherEmbedding(FisherTransformer):
 
     @all_or_nothing
     def _fit(self, X: MatrixLike, graph: GraphLike, *, want_output: bool) -> Any:
+        if isinstance(X, Source):
+            return self._fit_source(X, graph)
         X, graph = features_and_graph(X, graph, fitting=True)
         self.structural_, self.needs_graph_, self.structure_ = X is None, graph is not None, None
         settings, words = self._settings(), self._seed_words()
@@ -306,6 +264,23 @@ class FisherEmbedding(FisherTransformer):
             if not want_output:
                 return None
             return sets.pooled(Z) if ids is None else self._named(sets.pooled(Z), ids)
+
+    def _fit_source(self, source: Source, graph: GraphLike) -> Any:
+        """Fit on a graph that runs the work itself, and return its embedding."""
+        self.structural_, self.needs_graph_, self.structure_ = source.n_features == 0, True, None
+        done = source.embed(self._job(self._settings(), source, graph, self._seed_words()))
+        vars(self).pop("feature_names_in_", None)
+        vars(self).update(done.fitted, multiset_=choose_multiset(self.multiset))
+        self.save(done.model)
+        return done.output
+
+    def _job(self, stack: Stack, source: Source, graph: GraphLike, words: list[int] | None = None) -> NodeJob:
+        """What a source runs; it learns if there are `words`."""
+        structure = choose_structure(self.structure) if stack.structure or self.structural_ else None
+        check_source(source, graph, choose_device(self.device), structural=self.structural_)
+        params, n_jobs = plain_params(self.get_params(deep=False)), _validation.check_n_jobs(self.n_jobs)
+        parts = (stack, choose_multiset(self.multiset), structure, self.structure_)
+        return NodeJob(*parts, params, words, n_jobs, progress_bar(self.verbose))
 
     def _unchanged(self) -> Stack:
         """The fitted stack with the weights of today; raises if another parameter was changed after the fit."""

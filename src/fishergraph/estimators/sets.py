@@ -28,7 +28,8 @@ from fishergraph.estimators.state import ModelState
 from fishergraph.family import Family, GaussianMixture
 from fishergraph.kernel_map import INPUT_MAPS, Identity, Kernel, Nystrom, Standardize, StandardMap, choose_kernel
 from fishergraph.layer import Blocks, Layer, Run
-from fishergraph.stack import Pass, Stack
+from fishergraph.passes import Pass
+from fishergraph.stack import Stack
 
 _PARAMETERS = {
     "layer.n_anchors": "n_anchors",

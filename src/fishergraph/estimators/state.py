@@ -24,7 +24,7 @@ from fishergraph.estimators.model_checks import (
 )
 from fishergraph.estimators.model_file import given_params, pack_attributes, plain_params, unpack_attributes
 from fishergraph.family import FAMILIES, family_of
-from fishergraph.io.array_file import foreign, only, read_file, write_file
+from fishergraph.io.array_file import Kind, foreign, only, read_file, reading_model, write_file
 from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, StandardMap
 from fishergraph.layer import Layer
 from fishergraph.stack import ColumnMap, Stack
@@ -204,17 +204,17 @@ def _unpack_column_map(entry: dict[str, Any], name: str, arrays: Arrays) -> Colu
 
 
 def _pack_stack(stack: Stack, name: str, arrays: Arrays) -> dict[str, Any]:
-    assert stack.input_map is not None
-    columns = zip(stack.column_names, stack.columns, strict=True)
+    columns = zip(stack.column_names, stack.columns, strict=False)  # a run has not learned all of them at first
     return {
-        "input": _pack_map(stack.input_map, f"{name}.input", arrays),
+        "input": None if stack.input_map is None else _pack_map(stack.input_map, f"{name}.input", arrays),
         "layers": [_pack_layer(layer, f"{name}.layer{t}", arrays) for t, layer in enumerate(stack.layers, 1)],
         "axes": stack.axes is not None and _pack_axes(stack.axes, f"{name}.axes", arrays),
         "columns": {part: _pack_column_map(column_map, f"{name}.{part}", arrays) for part, column_map in columns},
     }
 
 
-def _unpack_stack(entry: dict[str, Any], name: str, arrays: Arrays, settings: Stack) -> Stack:
+def _unpack_stack(entry: Any, name: str, arrays: Arrays, settings: Stack, *, whole: bool = True) -> Stack:
+    """The fitted stack of these settings; if not `whole`, what a run has learned of it."""
     only(entry, ("input", "layers", "axes", "columns"))
     layers = tuple(
         _unpack_layer(layer, f"{name}.layer{t}", arrays, settings.layer_at(t))
@@ -222,9 +222,30 @@ def _unpack_stack(entry: dict[str, Any], name: str, arrays: Arrays, settings: St
     )
     axes = _unpack_axes(f"{name}.axes", arrays, unit=settings.normalize) if entry["axes"] is True else None
     parts = only(entry["columns"], settings.column_names)
-    columns = tuple(_unpack_column_map(parts[part], f"{name}.{part}", arrays) for part in settings.column_names)
-    input_map = _unpack_map(entry["input"], f"{name}.input", arrays)
+    learned = settings.column_names if whole else settings.column_names[: len(parts)]
+    columns = tuple(_unpack_column_map(parts[part], f"{name}.{part}", arrays) for part in learned)
+    empty = entry["input"] is None and not whole
+    input_map = None if empty else _unpack_map(entry["input"], f"{name}.input", arrays)
     return replace(settings, input_map=input_map, layers=layers, axes=axes, columns=columns)
+
+
+RUN = Kind("fishergraph-run", "the state of a run", "fit_transform")
+
+
+def write_learned(path: Path, stack: Stack, structure: StructureMap | None) -> None:
+    """Write what a run has learned so far."""
+    arrays: Arrays = {}
+    header = {name: _pack(record, name, arrays) for name, record in (("stack", stack), ("structure", structure))}
+    write_file(path, header, arrays, RUN)
+
+
+def read_learned(path: Path, settings: Stack, structure: Structure | None) -> tuple[Stack, StructureMap | None]:
+    """What `write_learned` wrote, for these settings."""
+    header, arrays = read_file(path, RUN)
+    with reading_model(path):
+        stack = _unpack_stack(header["stack"], "stack", arrays, settings, whole=False)
+        entry = header["structure"]
+        return stack, None if entry is None else _unpack_structure(entry, "structure", arrays, structure)
 
 
 # --- structure ---------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ class SetsOfPoints:
     indptr: Any
     indices: Any
     weights: Any
+    n_points: int
 
     slots: int = 1  # how many points are side by side in a member
     lifted: bool = False  # whether the points of members exist only once they are gathered
@@ -74,6 +75,12 @@ class SetsOfPoints:
     def apart(self) -> Any:
         """Return the sets of every kind, those of a row one after the other."""
         return self
+
+    def sent_weights(self) -> Any:
+        """Return the weight with which every point is a member of all sets together, (point,), float64."""
+        used = slice(int(self.indptr[0]), int(self.indptr[-1]))
+        weights = None if self.weights is None else self.weights[used]
+        return np.bincount(self.indices[used], weights=weights, minlength=self.n_points).astype(np.float64)
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,12 @@ class TensorSets(SetsOfPoints):
         entries = torch.arange(stop - start, dtype=self.indices.dtype, device=self.device)
         return TensorSets(self.indptr - start, entries, weights, stop - start)
 
+    def sent_weights(self) -> Tensor:
+        """The weight with which every point is a member, (point,), float64."""
+        from fishergraph.ops.tensor_edges import sent_weights
+
+        return sent_weights(self)
+
     def weighted(self, weights: Tensor | None) -> TensorSets:
         """The same sets with other weights; the cached properties of their shape are kept."""
         other = TensorSets(self.indptr, self.indices, weights, self.n_points, self._whole, self._first)

@@ -28,8 +28,10 @@ import numpy as np
 
 from fishergraph._errors import FileFormatError, InputError
 from fishergraph._version import __version__
+from fishergraph.estimators.source import NodeJob, NodeResult
 from fishergraph.io.files import as_path, naming, replacing
 from fishergraph.scale.arrays import Features, FileArray, FileRows
+from fishergraph.scale.folders import writer_lives
 
 FORMAT, FORMAT_VERSION = "fishergraph-store", 1
 MANIFEST = "manifest.json"
@@ -65,20 +67,25 @@ class StoredIds:
 
 
 class Store:
-    """A graph and its features on disk.
+    """A graph and its features on disk; `write_store` and `ingest` make one.
 
-    `fishergraph ingest` and `write_store` make one. `FisherEmbedding().fit_transform(store)` embeds its nodes in a
-    bounded amount of memory.
+    `FisherEmbedding().fit_transform(store)` embeds its nodes in a bounded amount of memory.
 
     Parameters
     ----------
     path : path
         The folder.
+    memory : int or str, optional
+        Bytes that an embedding may take, such as "4G"; by default half of the memory of the machine.
+    name : str, default="default"
+        Of the embedding: the folder in `embeddings/`.
+    overwrite : bool, default=False
+        Replace an embedding of this name that was made with other settings.
 
     Attributes
     ----------
     indptr, indices, weights : FileArray
-        The compressed rows of the graph; `weights` is None if all edges weigh one.
+        The graph in compressed rows; `weights` is None if all edges weigh one.
     features : FileArray, FileRows or None
         X.
     ids : StoredIds or None
@@ -101,8 +108,16 @@ class Store:
     Store(2,708 nodes, 10,556 edges, 1,433 features)
     """
 
-    def __init__(self, path: str | Path):
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        memory: int | float | str | None = None,
+        name: str = "default",
+        overwrite: bool = False,
+    ):
         self.path = as_path(path, "store")
+        self.memory, self.name, self.overwrite = memory, name, overwrite
         self.manifest = read_manifest(self.path)
         arrays = self.manifest["arrays"]
         self.indptr, self.indices = self._array("indptr"), self._array("indices")
@@ -161,6 +176,23 @@ class Store:
         """A text that another graph, or other features, would change."""
         arrays = {name: [e["shape"], e["dtype"], e["checksums"]] for name, e in self.manifest["arrays"].items()}
         return hashlib.sha256(json.dumps(arrays, sort_keys=True).encode()).hexdigest()
+
+    def embed(self, job: NodeJob) -> NodeResult:
+        """Embed the nodes; `FisherEmbedding` calls this.
+
+        Parameters
+        ----------
+        job : NodeJob
+            What is computed.
+
+        Returns
+        -------
+        NodeResult
+            What was learned, and a `StoredEmbedding`.
+        """
+        from fishergraph.scale.run import embed_store
+
+        return embed_store(self, job, name=self.name, memory=self.memory, overwrite=self.overwrite)
 
     def __repr__(self) -> str:
         features = f", {self.n_features:,} features" if self.features is not None else ""
@@ -280,7 +312,7 @@ class StoreWriter:
         if not path.parent.is_dir():
             raise FileNotFoundError(f"the folder of '{path}' does not exist; create '{path.parent}' first.")
         for left in path.parent.glob(f".{path.name}.*.ingest"):
-            if not _is_alive(left):
+            if not writer_lives(left):
                 shutil.rmtree(left, ignore_errors=True)
         self.folder = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.ingest")
         with naming(path):
@@ -354,17 +386,3 @@ class StoreWriter:
                 shutil.rmtree(old, ignore_errors=True)
             else:
                 os.replace(self.folder, self.path)
-
-
-def _is_alive(folder: Path) -> bool:
-    """Whether the process that writes to a hidden folder still runs."""
-    process = folder.name.rsplit(".", 2)[1].partition("-")[0]
-    if not process.isdigit():
-        return False
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

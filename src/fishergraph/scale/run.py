@@ -1,0 +1,308 @@
+"""The embedding of the nodes of a store: stage after stage, part after part, in a bounded amount of memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from fishergraph._errors import InputError
+from fishergraph._parallel import one_blas_thread
+from fishergraph._progress import costing
+from fishergraph._version import __version__
+from fishergraph.costs import stack_costs
+from fishergraph.device import moved
+from fishergraph.estimators.source import NodeJob, NodeResult
+from fishergraph.estimators.state import read_learned
+from fishergraph.layer import Run
+from fishergraph.scale.arrays import Features, FileArray
+from fishergraph.scale.budget import Budget, describe, parse_memory, plan_budget
+from fishergraph.scale.cpu import cpu_target
+from fishergraph.scale.embedding import StoredEmbedding
+from fishergraph.scale.run_folder import PartLog, RunFolder
+from fishergraph.scale.sets import build_sets, loaded_graph
+from fishergraph.scale.store import Store, write_json
+from fishergraph.scale.stored_pass import StoredPass, Task
+from fishergraph.stack import Stack
+from fishergraph.structural import StructureMap, fit_structure
+
+RUN_FORMAT, RUN_VERSION = "fishergraph-run", 1
+# Parameters that say how the work is run, not what it computes.
+_RUNNING = ("n_jobs", "verbose", "device", "random_state", "block_weights")
+
+
+class Executor(Protocol):
+    """Where the parts of a task are computed."""
+
+    def run(self, folder: RunFolder, task: Task, log: PartLog, advance: Callable[[int], Any]) -> None:
+        """Compute the missing parts of a task, and mark each when it is on the disk."""
+        ...
+
+
+class LocalExecutor:
+    """Computes parts one after the other, each on the threads of this process."""
+
+    def run(self, folder: RunFolder, task: Task, log: PartLog, advance: Callable[[int], Any]) -> None:
+        """Compute the missing parts of a task, and mark each when it is on the disk."""
+        for part in log.missing:
+            checksum = task.compute(part, advance)
+            task.array.sync()
+            log.mark(part, checksum)
+
+
+@dataclass(frozen=True)
+class FloatRows:
+    """The features of a store in the dtype of the work: 16-bit numbers are kept in files only."""
+
+    rows: Features
+
+    ndim = 2
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows.shape[0], self.rows.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(np.float64 if self.rows.dtype == np.float64 else np.float32)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.rows[key].astype(self.dtype, copy=False)
+
+
+def embed_store(
+    store: Store,
+    job: NodeJob,
+    *,
+    name: str = "default",
+    memory: int | float | str | None = None,
+    overwrite: bool = False,
+    executor: Executor | None = None,
+) -> NodeResult:
+    """Embed the nodes of a store.
+
+    Parameters
+    ----------
+    store : Store
+        The graph and its features.
+    job : NodeJob
+        What is computed.
+    name : str, default="default"
+        Of the run: the folder in `embeddings/`.
+    memory : int or str, optional
+        Bytes the process may have, such as "4G"; half of the free memory by default.
+    overwrite : bool, default=False
+        Replace a run of this name with other settings.
+    executor : Executor, optional
+        Where parts are computed; by default on the threads of this process.
+
+    Returns
+    -------
+    NodeResult
+        What was learned, and the embedding.
+    """
+    folder = begin_run(store, job, name, overwrite=overwrite)
+    limit = parse_memory(memory)
+    with folder.locked(), one_blas_thread():
+        if folder.is_complete:
+            stack, structure = read_learned(folder.learned, job.stack, job.structure)
+        else:
+            stack, structure = _run(store, folder, replace(job, words=folder.identity["words"]), limit, executor)
+    assert stack.input_map is not None
+    fitted: dict[str, Any] = {"stack_": stack, "structure_": structure, "n_features_in_": stack.input_map.n_inputs}
+    if store.feature_names is not None and store.features is not None:
+        fitted["feature_names_in_"] = np.array(store.feature_names, dtype=object)
+    return NodeResult(fitted, StoredEmbedding(folder.path), folder.path / "model.safetensors")
+
+
+def begin_run(store: Store, job: NodeJob, name: str, *, overwrite: bool) -> RunFolder:
+    """The folder of the run, whose settings are those of the job."""
+    if not name or "/" in name or "\\" in name or name.startswith("."):
+        expected = "be a folder name without a slash that does not begin with a dot"
+        raise InputError(parameter="name", value=name, expected=expected)
+    path = store.path / "embeddings" / name
+    words = job.words
+    if words is not None and job.params.get("random_state") is None and not overwrite:
+        words = _words_of(path) or words  # a run without a seed goes on with the one that was drawn for it
+    identity = {
+        "format": RUN_FORMAT,
+        "version": RUN_VERSION,
+        "fishergraph": __version__,
+        "store": store.digest,
+        "parameters": {key: value for key, value in job.params.items() if key not in _RUNNING},
+        "weights": list(job.stack.block_weights),
+        "words": words,
+        "model": None if job.words is not None else _digest(job.stack),
+        "cpu": cpu_target(),
+    }
+    return RunFolder.begin(path, identity, overwrite=overwrite)
+
+
+def _words_of(path: Path) -> list[int] | None:
+    """The seed of a run that was begun."""
+    return RunFolder(path).identity.get("words") if (path / "run.json").is_file() else None
+
+
+def _digest(stack: Stack) -> str:
+    """A text that another fitted array would change."""
+    found = hashlib.sha256()
+
+    def add(array: np.ndarray) -> np.ndarray:
+        found.update(f"{array.shape}{array.dtype}".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+        return array
+
+    moved(stack, add)
+    return found.hexdigest()
+
+
+def _run(
+    store: Store, folder: RunFolder, job: NodeJob, memory: int, executor: Executor | None
+) -> tuple[Stack, StructureMap | None]:
+    """Compute what is missing of a run."""
+    inputs = read_inputs(store, folder, job, memory)
+    fitting = make_pass(inputs, folder, job, executor or LocalExecutor())
+    for name, weight in zip(job.stack.names, job.stack.block_weights, strict=True):
+        task = fitting.task(name)
+        folder.save_learned(fitting.stack, inputs.structure)
+        if weight > 0 or name in job.stack.names[: job.stack.n_layers]:
+            fitting.perform(task, fitting.log(task))
+    _finish(store, folder, fitting, inputs)
+    return fitting.stack, inputs.structure
+
+
+@dataclass(frozen=True)
+class StoreInputs:
+    """What a pass reads.
+
+    X : the features, or the first structural columns.
+    sets : the multisets, in files or in memory.
+    budget : what is held in memory.
+    structural : structural columns by kind.
+    stack, structure : what was learned before.
+    """
+
+    X: Any
+    sets: Any
+    budget: Budget
+    structural: dict[str, FileArray]
+    stack: Stack
+    structure: StructureMap | None
+
+
+def read_inputs(store: Store, folder: RunFolder, job: NodeJob, memory: int) -> StoreInputs:
+    """Return what a run reads; multisets and structural columns are made unless they are there."""
+    stack, structure = job.stack, job.fitted_structure
+    if folder.learned.is_file():
+        stack, structure = read_learned(folder.learned, job.stack, job.structure)
+        if not stack.columns and job.words is not None:  # axes and the map after them share a random stream
+            stack = replace(stack, axes=None)
+    X: Any = None if store.features is None else FloatRows(store.features)
+    dtype = np.dtype(np.float32) if X is None else X.dtype
+    with costing(job.progress, "multisets", float(store.n_edges)):
+        sets: Any = build_sets(store, job.rule, dtype, memory=memory)
+    edges = 0 if job.structure is None else store.n_edges
+    shape: Any = _Shape((store.n_nodes, _width(job)), dtype) if X is None else X
+    budget = plan_budget(stack, shape, sets, memory, structure_edges=edges)
+    structural: dict[str, FileArray] = {}
+    if job.structure is not None:
+        structure, structural = _structural_columns(store, folder, job, structure)
+    if X is None:
+        if not structural:
+            advice = "ingest features, or use structure='auto'"
+            raise InputError(parameter="structure", expected="be given if there are no features", advice=advice)
+        X = next(iter(structural.values()))
+    held = sets.loaded() if budget.sets_in_memory else sets
+    return StoreInputs(X, held, budget, structural, stack, structure)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """The shape and dtype of features that are not there yet."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+
+
+def _width(job: NodeJob) -> int:
+    """The columns of structure that serve as features."""
+    return 1 if job.structure is None else job.structure.n_columns(job.stack.layer.dim, features=False)
+
+
+def _structural_columns(
+    store: Store, folder: RunFolder, job: NodeJob, structure: StructureMap | None
+) -> tuple[StructureMap | None, dict[str, FileArray]]:
+    """Structural columns in files, computed in memory unless they are there."""
+    assert job.structure is not None
+    names = {kind: f"structure-{kind}" for kind in job.structure.kinds}
+    logs = {kind: folder.log(name, 1) for kind, name in names.items()}
+    if structure is None or not all(log.is_complete for log in logs.values()):
+        with costing(job.progress, "structure", 1.0):
+            graph, ids = loaded_graph(store), None if store.ids is None else np.asarray(store.ids)
+            if structure is None:
+                assert job.words is not None
+                width = job.structure.n_columns(job.stack.layer.dim, features=store.features is not None)
+                options: dict[str, Any] = {"width": width, "seed": job.words[0], "n_jobs": job.n_jobs}
+                structure, columns = fit_structure(job.structure, graph, ids, **options)
+            else:
+                columns = structure.columns(graph, ids, job.n_jobs)
+        for kind, values in columns.items():
+            array = folder.array(names[kind], values.shape, values.dtype, work=True)
+            array[:] = values
+            array.sync()
+            logs[kind].mark(0, 0)
+        stack = job.stack
+        if folder.learned.is_file():
+            stack = read_learned(folder.learned, job.stack, job.structure)[0]
+        folder.save_learned(stack, structure)
+    return structure, {kind: folder.opened(name, work=True) for kind, name in names.items()}
+
+
+def make_pass(inputs: StoreInputs, folder: RunFolder, job: NodeJob, executor: Executor) -> StoredPass:
+    """Return the pass over these inputs."""
+    costs = stack_costs(job.stack, inputs.X, inputs.sets, fitting=job.words is not None)
+    run = Run(n_jobs=job.n_jobs, progress=job.progress, costs=costs)
+    run.engine(inputs.stack.layer.em)
+    seeds = [] if job.words is None else np.random.SeedSequence(job.words).spawn(len(job.stack.block_weights))
+    return StoredPass(
+        inputs.stack,
+        inputs.X,
+        inputs.sets,
+        run,
+        folder=folder,
+        budget=inputs.budget,
+        perform=partial(_perform, folder, executor, run),
+        structural=inputs.structural,
+        streams=list(map(np.random.default_rng, seeds)),
+    )
+
+
+def _perform(folder: RunFolder, executor: Executor, run: Run, task: Task, log: PartLog) -> None:
+    """Compute the missing parts of a task."""
+    missing = log.missing
+    if missing:
+        with run.progress(task.title, sum(map(task.steps, missing))) as bar:
+            executor.run(folder, task, log, bar.update)
+
+
+def _finish(store: Store, folder: RunFolder, fitting: StoredPass, inputs: StoreInputs) -> None:
+    """Write the manifest of a run that has ended, and remove the arrays between stages."""
+    stack, arrays = fitting.stack, {}
+    for name, weight in zip(stack.names, stack.block_weights, strict=True):
+        if folder.has(name):
+            array = folder.opened(name)
+            log = folder.existing_log(name)
+            arrays[name] = {
+                "shape": list(array.shape),
+                "dtype": str(array.dtype),
+                "weight": weight,
+                "checksums": [log.checksum(part) for part in range(log.n_parts)],
+            }
+    manifest = {"store": store.digest, "arrays": arrays, "memory": describe(inputs.budget)}
+    write_json(folder.path / "manifest.json", manifest)
+    folder.remove_work()

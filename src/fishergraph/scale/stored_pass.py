@@ -1,0 +1,274 @@
+"""`StoredPass`: a pass of a stack whose rows, multisets and values are in files.
+
+Every array it writes is a `Task`: a name and numbered parts, each a pure function of files. A part can be computed in a
+thread, another process or another machine, and its bits do not depend on where. The functions of row blocks, and their
+borders, are those of `fishergraph.stack`, so the values are those of a run in memory, to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from fishergraph._parallel import map_blocks, row_blocks
+from fishergraph._progress import silent
+from fishergraph._typing import Rng, Rows, Sets
+from fishergraph.device import aligned_empty
+from fishergraph.em.unit import NOISE, unit_rows
+from fishergraph.kernel_map import IdentityMap
+from fishergraph.layer import Blocks, Layer, Run
+from fishergraph.passes import INPUT_ROWS, ONE_STEP, Pass, Stage
+from fishergraph.scale.arrays import FileArray, checksum
+from fishergraph.scale.budget import Budget
+from fishergraph.scale.run_folder import PartLog, RunFolder, parts_of
+from fishergraph.scale.tiles import ColumnTiles, TiledLayer, check_tiled, tile_shape
+from fishergraph.stack import Stack
+from fishergraph.walk import Averages, member_weights, walked
+
+PART_BYTES = 2**24  # of the rows of a part
+_LOADED_ROWS = 4096
+
+Advance = Callable[[int], Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """An array of a run, and how its parts are computed.
+
+    name : of the array.
+    title : in progress bars.
+    n_parts : the number of parts.
+    steps : part → how many steps of progress it has.
+    compute : (part, advance) → the checksum of what was written.
+    array : what is written.
+    """
+
+    name: str
+    title: str
+    n_parts: int
+    steps: Callable[[int], int]
+    compute: Callable[[int, Advance], int]
+    array: FileArray
+
+
+Perform = Callable[[Task, PartLog], None]
+
+
+class StoredPass(Pass):
+    """One pass of a stack over the rows of a store.
+
+    Parameters
+    ----------
+    stack : Stack
+        The settings, and what was learned.
+    X : Rows
+        The features, in files.
+    sets : Sets
+        The multisets, in files or in memory.
+    run : Run
+        Threads and progress.
+    folder : RunFolder
+        Where arrays are written.
+    budget : Budget
+        What may be held in memory.
+    perform : callable
+        (task, log) → computes the parts that are missing.
+    structural : mapping of str to FileArray
+        Structural columns by kind.
+    streams : sequence of Rng
+        One per stage.
+    """
+
+    def __init__(
+        self,
+        stack: Stack,
+        X: Rows,
+        sets: Sets,
+        run: Run,
+        *,
+        folder: RunFolder,
+        budget: Budget,
+        perform: Perform,
+        structural: Mapping[str, Any],
+        streams: Sequence[Rng] = (),
+    ):
+        super().__init__(stack, X, sets, run, structural=structural, streams=streams)
+        self.folder, self.budget, self.perform = folder, budget, perform
+        self._held: tuple[int, Any] = (0, None)  # a layer, and its points
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the values."""
+        return np.dtype(self.X.dtype)
+
+    def task(self, name: str) -> Task:
+        """Return the task that writes the values of a stage; the stage is learned if it was not."""
+        t = self.stack.names.index(name)
+        stage = self.stage(name, self._points(t) if 1 <= t <= self.stack.n_layers else None)
+        array = self.folder.array(name, (self.sets.n_sets, stage.blocks.kernel_map.n_outputs), self.dtype)
+        return self._row_task(name, stage.title, stage.blocks, array, array)
+
+    def log(self, task: Task) -> PartLog:
+        """Return the log of a task."""
+        return self.folder.log(task.name, task.n_parts)
+
+    def _stage(self, name: str, title: str, blocks: Blocks, *, last: bool, noise: float = NOISE) -> Stage:
+        """A stage; its points are read from its file when a layer takes them."""
+        return Stage(name, title, blocks, None)
+
+    def _dense(self, row_map: Any) -> Any:
+        """Nothing: dense points are read from files when a layer takes them."""
+
+    def _row_task(self, name: str, title: str, blocks: Blocks, array: FileArray, out: Any) -> Task:
+        """The task that writes ψ of row blocks to rows of `out`, which lies in the file of `array`."""
+        width, run = out.shape[1], replace(self.run, progress=silent)
+        parts = parts_of(blocks.rows, width * out.dtype.itemsize, PART_BYTES)
+
+        def compute(part: int, advance: Advance) -> int:
+            start, stop = parts[part][0].start, parts[part][-1].stop
+            buffer = np.empty((stop - start, width), out.dtype)
+
+            def fill(rows: slice, values: Any) -> None:
+                buffer[rows.start - start : rows.stop - start] = values
+
+            replace(blocks, rows=parts[part]).write(fill, run, title)
+            advance(len(parts[part]))
+            out[start:stop] = buffer
+            return checksum(buffer)
+
+        return Task(name, title, len(parts), lambda part: len(parts[part]), compute, array)
+
+    # --- points of layers ----------------------------------------------------------------------------------
+
+    def _layer_stage(self, t: int, points: Any) -> Stage:
+        layer = self.stack.layer
+        if isinstance(points, ColumnTiles):
+            self.stack = _over_tiles(self.stack)
+        stage = super()._layer_stage(t, cast(Any, points))
+        self.stack = _over_rows(self.stack, layer)
+        return stage
+
+    def _points(self, t: int) -> Any:
+        """The points of layer t: in memory, or in tiles of columns."""
+        if self._held[0] != t:
+            self._held = (t, None)  # the memory of the layer before is free first
+            tile, source = self.budget.tiles[t], self._point_source(t)
+            self._held = (t, self._loaded(source) if tile is None else self._tiled(t, source, tile))
+        return self._held[1]
+
+    def _point_source(self, t: int) -> tuple[Any, Callable[[Any], Any]]:
+        """The rows that become the points of layer t, and how."""
+        if t == 1 and self.stack.reads_counts:
+            return self.X, lambda rows: rows.toarray() if hasattr(rows, "toarray") else rows
+        values, noise = self.folder.opened(f"psi{t - 1}"), 0.0 if t == 1 else NOISE
+        return values, (lambda rows: unit_rows(rows, noise=noise)) if self.stack.unit_points else lambda rows: rows
+
+    def _loaded(self, source: tuple[Any, Callable[[Any], Any]]) -> np.ndarray:
+        rows_of, change = source
+        points = aligned_empty(rows_of.shape, rows_of.dtype)
+
+        def fill(rows: slice) -> None:
+            points[rows] = change(rows_of[rows])
+
+        map_blocks(fill, row_blocks(len(points), _LOADED_ROWS), n_jobs=self.run.n_jobs)
+        return points
+
+    def _tiled(self, t: int, source: tuple[Any, Callable[[Any], Any]], width: int) -> ColumnTiles:
+        rows_of, change = source
+        check_tiled(self.stack.layer_at(t))
+        tiles = self._column_tiles(f"points{t}", rows_of.shape, width, self.budget.group_rows[t])
+        rows = row_blocks(rows_of.shape[0], _LOADED_ROWS)
+        blocks = Blocks(rows, lambda rows: change(rows_of[rows]), IdentityMap(rows_of.shape[1]))
+        task = self._row_task(f"points{t}", f"points {t}", blocks, tiles.array, tiles)
+        self.perform(task, self.log(task))
+        return tiles
+
+    def _column_tiles(self, name: str, shape: tuple[int, int], width: int, group_rows: int = 1) -> ColumnTiles:
+        """A matrix of the work folder in tiles of columns."""
+        width = min(width, shape[1])
+        array = self.folder.array(name, tile_shape(*shape, width), self.dtype, work=True)
+        return ColumnTiles(array, shape, group_rows)
+
+    # --- averaged columns ----------------------------------------------------------------------------------
+
+    def _averaged(self, make: Callable[[], Any], title: str) -> Averages:
+        """Averages in files: of the axes of X, or of structural columns. The tiles are averaged one by one."""
+        kind = "axes" if title == "walking" else title.removeprefix("averaging ")
+        name, axes = f"{kind}-averaged", self.stack.axes
+        assert axes is not None or kind != "axes"
+        n_rows = self.sets.n_sets
+        width = axes.n_outputs if kind == "axes" and axes is not None else self.structural[kind].shape[1]
+        sums = self._column_tiles(name, (n_rows, width), self.budget.walk_tile)
+        ratio = self.folder.array(f"{kind}-ratio", (n_rows, 1), self.dtype, work=True)
+        log = self.folder.log(name, sums.n_tiles + 1)
+        if not log.is_complete:
+            source = self._axes_rows() if kind == "axes" else _Columns(self.structural[kind], self.budget.walk_tile)
+            self.perform(self._walk_task(name, title, source, sums, ratio), log)
+        return Averages(sums, ratio)
+
+    def _axes_rows(self) -> ColumnTiles:
+        """The rows of X on their principal axes."""
+        axes = self.stack.axes
+        assert axes is not None
+        tiles = self._column_tiles("axes", (self.X.shape[0], axes.n_outputs), self.budget.walk_tile)
+        rows = self._row_blocks(self.X.shape[0], self.X.shape[1], INPUT_ROWS)
+        blocks = Blocks(rows, lambda rows: axes(self.X[rows]), IdentityMap(axes.n_outputs))
+        task = self._row_task("axes", "axes", blocks, tiles.array, tiles)
+        self.perform(task, self.log(task))
+        return tiles
+
+    def _walk_task(self, name: str, title: str, source: Any, sums: ColumnTiles, ratio: FileArray) -> Task:
+        """The task whose first part is what the means are of the sums, and each other part a tile of the sums."""
+        run, walk = self.run, self.stack.walk
+        assert walk is not None
+        engine = run.engine(ONE_STEP)
+        weights: list[Any] = []
+
+        def compute(part: int, advance: Advance) -> int:
+            if not weights:
+                weights.append(member_weights(np.empty(0, self.dtype), self.sets))
+            (w,) = weights
+            if part == 0:
+                values = w / walked(w, self.sets, walk, engine, run.n_jobs, advance)
+                ratio[:] = values
+                ratio.sync()
+            else:
+                tile = source.tile(part - 1)
+                tile *= w
+                values = walked(tile, self.sets, walk, engine, run.n_jobs, advance)
+                values /= w
+                sums.put(part - 1, values)
+            return checksum(values)
+
+        return Task(name, title, sums.n_tiles + 1, lambda part: walk.n_steps, compute, sums.array)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Tiles of the columns of an array of rows."""
+
+    array: Any
+    width: int
+
+    def tile(self, k: int) -> np.ndarray:
+        """A tile of all rows, in memory."""
+        n_rows, n_columns = self.array.shape
+        columns = slice(k * self.width, min((k + 1) * self.width, n_columns))
+        out = np.empty((n_rows, columns.stop - columns.start), self.array.dtype)
+        for rows in row_blocks(n_rows, 2**16):
+            out[rows] = self.array[rows][:, columns]
+        return out
+
+
+def _over_tiles(stack: Stack) -> Stack:
+    """The stack whose layers read tiles of columns."""
+    return replace(stack, layer=TiledLayer.of(stack.layer), layers=tuple(map(TiledLayer.of, stack.layers)))
+
+
+def _over_rows(stack: Stack, layer: Layer) -> Stack:
+    """The stack whose layers read whole rows, and whose first layer has these settings."""
+    layers = (fitted.plain() if isinstance(fitted, TiledLayer) else fitted for fitted in stack.layers)
+    return replace(stack, layer=layer, layers=tuple(layers))

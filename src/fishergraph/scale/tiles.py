@@ -1,0 +1,216 @@
+"""Points whose columns are read a few at a time, and the layer that does so: for points that do not fit into memory.
+
+    μ_vj[tile] = Σ_u a_vu α_uj x_u[tile] / Σ_u a_vu α_uj
+
+The columns of the means do not depend on each other once the responsibilities are known. So the points are kept as
+tiles of a few columns, each of all nodes. The means of a group of rows are computed tile by tile: every tile is read in
+order, and its rows are gathered in memory. The bits are those of one pass over whole rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from fishergraph._errors import InputError
+from fishergraph._parallel import map_blocks, row_blocks
+from fishergraph._typing import Sets
+from fishergraph.em.means import EMMeans, Scored, block_means, score_points
+from fishergraph.layer import Blocks, Layer, Run
+from fishergraph.ops import Responsibilities
+from fishergraph.scale.arrays import FileArray
+
+_SCORED_ROWS = 2**16  # rows that are scored at once
+_MEAN_ROWS = 2048
+
+
+class ColumnTiles:
+    """A matrix in a file as tiles of columns, one after the other; rows are read and written by slices.
+
+    Parameters
+    ----------
+    array : FileArray of shape (n_tiles * n_rows, tile)
+        The tiles; the last one is padded with zeros.
+    shape : tuple of int
+        Rows and columns of the matrix.
+    group_rows : int
+        Rows whose means are computed together.
+    """
+
+    ndim = 2
+
+    def __init__(self, array: FileArray, shape: tuple[int, int], group_rows: int = 2**16):
+        self.array, self.shape, self.group_rows = array, shape, group_rows
+        self.dtype, self.width = array.dtype, array.shape[1]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def n_tiles(self) -> int:
+        """The number of tiles."""
+        return -(-self.shape[1] // self.width)
+
+    def columns(self, k: int) -> slice:
+        """The columns of a tile."""
+        return slice(k * self.width, min((k + 1) * self.width, self.shape[1]))
+
+    def tile(self, k: int) -> np.ndarray:
+        """A tile of all rows, in memory."""
+        rows = self.array[k * len(self) : (k + 1) * len(self)]
+        used = self.columns(k)
+        width = used.stop - used.start
+        return rows if width == self.width else np.ascontiguousarray(rows[:, :width])
+
+    def put(self, k: int, values: np.ndarray) -> None:
+        """Write a tile of all rows."""
+        if values.shape[1] < self.width:
+            values = np.pad(values, ((0, 0), (0, self.width - values.shape[1])))
+        self.array[k * len(self) : (k + 1) * len(self)] = values
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        """Whole rows, by a slice or by their numbers."""
+        if isinstance(rows, slice):
+            start, stop, _ = rows.indices(len(self))
+            out = np.empty((max(stop - start, 0), self.shape[1]), self.dtype)
+            keys = [slice(k * len(self) + start, k * len(self) + stop) for k in range(self.n_tiles)]
+        else:
+            rows = np.asarray(rows)
+            out = np.empty((len(rows), self.shape[1]), self.dtype)
+            keys = [k * len(self) + rows for k in range(self.n_tiles)]
+        for k, key in enumerate(keys):
+            used = self.columns(k)
+            out[:, used] = self.array[key][:, : used.stop - used.start]
+        return out
+
+    def __setitem__(self, rows: slice, values: np.ndarray) -> None:
+        start, stop, _ = rows.indices(len(self))
+        for k in range(self.n_tiles):
+            part = values[:, self.columns(k)]
+            if part.shape[1] < self.width:
+                part = np.pad(part, ((0, 0), (0, self.width - part.shape[1])))
+            self.array[k * len(self) + start : k * len(self) + stop] = part
+
+
+def tile_shape(n_rows: int, n_columns: int, width: int) -> tuple[int, int]:
+    """The shape of the array that holds the tiles of a matrix."""
+    return -(-n_columns // width) * n_rows, width
+
+
+@dataclass(frozen=True, repr=False)
+class TiledLayer(Layer):
+    """A layer over `ColumnTiles`; the bits are those of `Layer` over the same points in memory."""
+
+    @classmethod
+    def of(cls, layer: Layer) -> TiledLayer:
+        """Return the same layer over tiles."""
+        return cls(**{field.name: getattr(layer, field.name) for field in fields(Layer)})
+
+    def plain(self) -> Layer:
+        """Return the same layer over points in memory."""
+        return Layer(**{field.name: getattr(self, field.name) for field in fields(Layer)})
+
+    def _score(self, points: Any, sets: Sets, run: Run) -> Scored:
+        """The responsibilities of all points, which are read in order."""
+        parts = row_blocks(len(points), _SCORED_ROWS)
+        alpha: Any = None
+        for rows in parts:
+            block = score_points(self.family, points[rows], self.theta, n_jobs=run.n_jobs).alpha
+            if alpha is None:
+                shape = (len(points), block[0].shape[1])
+                alpha = Responsibilities(*(np.empty(shape, values.dtype) for values in block))
+            for whole, values in zip(alpha, block, strict=True):
+                whole[rows] = values
+        return Scored(points, alpha)
+
+    def _over(self, points: Any, scored: Scored | None, sets: Sets, run: Run) -> Blocks:
+        assert scored is not None
+        assert self.kernel_map is not None
+        rows = self._row_blocks(sets, points.shape[1], run.workspace.device, gathers=False)
+        groups = _Groups(self, points, scored, sets, run, rows)
+        return Blocks(rows, groups.phi, self.kernel_map)
+
+
+class _Groups:
+    """φ of row blocks, from means that are computed for a group of consecutive ones."""
+
+    def __init__(self, layer: TiledLayer, points: ColumnTiles, scored: Scored, sets: Sets, run: Run, rows: list[slice]):
+        self.layer, self.points, self.scored, self.sets, self.run = layer, points, scored, sets, run
+        self._groups = list(_grouped(rows, points.group_rows))
+        self._of = {block.start: k for k, group in enumerate(self._groups) for block in group}
+        self._lock, self._held = Lock(), (-1, slice(0, 0), None)
+
+    def phi(self, rows: slice) -> Any:
+        """φ of a row block, (set, coordinate)."""
+        group = self._of[rows.start]
+        with self._lock:
+            if self._held[0] != group:
+                self._held = (-1, slice(0, 0), None)  # its memory is free before the next is taken
+                blocks = self._groups[group]
+                span = slice(blocks[0].start, blocks[-1].stop)
+                self._held = (group, span, self._means(span))
+            _, span, means = self._held
+        assert means is not None
+        part = slice(rows.start - span.start, rows.stop - span.start)
+        layer = self.layer
+        phi = layer.family.block_phi(
+            means.means[part].copy(), means.mass[part], layer.theta, root=layer.root, prior=layer.em.prior
+        )
+        if layer.reading == "both":
+            from fishergraph.embedding import append_counts
+
+            return append_counts(phi, means.mass[part])
+        return phi
+
+    def _means(self, span: slice) -> EMMeans:
+        """The means and masses of consecutive sets, tile by tile."""
+        layer, points, run = self.layer, self.points, self.run
+        anchors, engine = layer.theta.anchors, run.engine(layer.em)
+        n_sets = span.stop - span.start
+        means = np.empty((n_sets, *anchors.shape), anchors.dtype)
+        mass = np.empty(means.shape[:2], anchors.dtype)
+        blocks = row_blocks(n_sets, _MEAN_ROWS)
+        for k in range(points.n_tiles):
+            tile, columns = points.tile(k), points.columns(k)
+            origin = np.ascontiguousarray(anchors[:, columns])
+
+            def fill(rows: slice, tile: Any = tile, columns: slice = columns, origin: Any = origin) -> None:
+                sets = self.sets.block(slice(span.start + rows.start, span.start + rows.stop))
+                shape = (rows.stop - rows.start, len(origin), origin.shape[1])
+                out = EMMeans(np.empty(shape, means.dtype), mass[rows])
+                steps: dict[str, Any] = {"variance": layer.theta.variance, "prior": layer.em.prior}
+                block_means(engine, tile, self.scored.alpha, sets, origin, out=out, **steps)
+                means[rows, :, columns] = out.means
+
+            map_blocks(fill, blocks, n_jobs=run.n_jobs)
+        return EMMeans(means, mass)
+
+
+def check_tiled(layer: Layer) -> None:
+    """Raise unless the columns of the means do not depend on each other."""
+    if layer.em.n_iter > 1 or not layer.em.is_posterior or not layer.family.fused or layer.reading not in _READINGS:
+        raise InputError(
+            parameter="memory",
+            expected="hold the points of a layer with these settings",
+            got="less, and only one iteration of the default em and family reads a few columns at a time",
+            advice="allow more memory, or use the default em and family",
+        )
+
+
+_READINGS = ("means", "both")
+
+
+def _grouped(rows: list[slice], group_rows: int) -> Iterator[list[slice]]:
+    """Consecutive row blocks with at most so many rows together, and one block at least."""
+    group: list[slice] = []
+    for block in rows:
+        if group and block.stop - group[0].start > group_rows:
+            yield group
+            group = []
+        group.append(block)
+    if group:
+        yield group
