@@ -60,6 +60,9 @@ def read_labelled(job: LearningJob, label: str, split: str | None, *, command: s
         raise InputError(f"{command} needs a node file with the column {label!r}, got none; name it with --nodes.")
     columns = [label] if split is None else [label, split]
     labels = read_labels(path, label, split)
+    if len(labels.classes) == 1:
+        got, advice = f"{labels.classes[0].item()!r} alone", "name another column, or label nodes of another class"
+        raise InputError(f"column {label!r} of '{path}' must hold at least two classes, got {got}; {advice}.")
     table = path.suffix.lower() != ".npz"
     return read_inputs(job, drop=[*(job.drop or []), *columns] if table else job.drop), labels
 
@@ -126,9 +129,6 @@ def _encoded(words: list[str | None], what: str) -> tuple[np.ndarray, np.ndarray
     integers = all(_INTEGER.fullmatch(word) for word in distinct)
     if not integers and all(map(_is_number, distinct)) and (broken := [word for word in distinct if float(word) % 1]):
         raise InputError(f"{what} must hold classes, got numbers such as {min(broken)}; bin them into classes.")
-    if len(distinct) == 1:
-        got, advice = f"{next(iter(distinct))!r} alone", "name another column, or label nodes of another class"
-        raise InputError(f"{what} must hold at least two classes, got {got}; {advice}.")
     value = {word: int(word.removesuffix(".0")) if integers else word for word in distinct}
     classes = np.unique(list(value.values()))
     index = {one: k for k, one in enumerate(classes.tolist())}
