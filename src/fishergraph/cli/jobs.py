@@ -319,6 +319,7 @@ def match_features(path: Path, model: Any, inputs: Inputs, *, advice: str = "") 
     because the matrix has none and its columns are in order.
     """
     names, learned = inputs.names, list(vars(model).pop("feature_names_in_", []))
+    vars(getattr(model, "embedding_", model)).pop("feature_names_in_", None)  # of a classifier's probe
     width = len(names) or (model.n_features_in_ if model.structural_ else 0)
     missing = sorted(set(learned) - set(names), key=learned.index)
     if names and model.structural_:

@@ -70,6 +70,9 @@ def read_labelled(
         raise InputError(f"{command} needs a node file with the column {label!r}, got none; name it with --nodes.")
     columns = [label] if split is None else [label, split]
     labels = read_labels(path, label, split)
+    if len(labels.classes) == 1:
+        got, advice = f"{labels.classes[0].item()!r} alone", "name another column, or label nodes of another class"
+        raise InputError(f"column {label!r} of '{path}' must hold at least two classes, got {got}; {advice}.")
     drop = [*(job.drop or []), *columns] if path.suffix.lower() not in ARRAYS else job.drop
     return read_inputs(job, drop=drop, advance=advance), labels
 
