@@ -107,8 +107,9 @@ def embed_store(
     NodeResult
         What was learned, and the embedding.
     """
-    folder = begin_run(store, job, name, overwrite=overwrite)
     limit = parse_memory(memory)
+    _fitting(store, job, limit)  # before anything is replaced
+    folder = begin_run(store, job, name, overwrite=overwrite)
     with folder.locked(), one_blas_thread():
         if folder.is_complete:
             stack, structure = read_learned(folder.learned, job.stack, job.structure)
@@ -203,13 +204,7 @@ def read_inputs(store: Store, folder: RunFolder, job: NodeJob, memory: int) -> S
         stack, structure = read_learned(folder.learned, job.stack, job.structure)
         if not stack.columns and job.words is not None:  # axes and the map after them share a random stream
             stack = replace(stack, axes=None)
-    X: Any = None if store.features is None else FloatRows(store.features)
-    dtype = np.dtype(np.float32) if X is None else X.dtype
-    with costing(job.progress, "multisets", float(store.n_edges)):
-        sets: Any = build_sets(store, job.rule, dtype, memory=memory)
-    edges = 0 if job.structure is None else store.n_edges
-    shape: Any = _Shape((store.n_nodes, _width(job)), dtype) if X is None else X
-    budget = plan_budget(stack, shape, sets, memory, structure_edges=edges)
+    X, sets, budget = _fitting(store, job, memory)
     structural: dict[str, FileArray] = {}
     if job.structure is not None:
         structure, structural = _structural_columns(store, folder, job, structure)
@@ -220,6 +215,17 @@ def read_inputs(store: Store, folder: RunFolder, job: NodeJob, memory: int) -> S
         X = next(iter(structural.values()))
     held = sets.loaded() if budget.sets_in_memory else sets
     return StoreInputs(X, held, budget, structural, stack, structure)
+
+
+def _fitting(store: Store, job: NodeJob, memory: int) -> tuple[Any, Any, Budget]:
+    """The features, or None, the multisets and what is held in memory; raises if it is too little."""
+    X: Any = None if store.features is None else FloatRows(store.features)
+    dtype = np.dtype(np.float32) if X is None else X.dtype
+    with costing(job.progress, "multisets", float(store.n_edges)):
+        sets: Any = build_sets(store, job.rule, dtype, memory=memory)
+    edges = 0 if job.structure is None else store.n_edges
+    shape: Any = _Shape((store.n_nodes, _width(job)), dtype) if X is None else X
+    return X, sets, plan_budget(job.stack, shape, sets, memory, structure_edges=edges)
 
 
 @dataclass(frozen=True)
@@ -267,6 +273,8 @@ def _structural_columns(
 def make_pass(inputs: StoreInputs, folder: RunFolder, job: NodeJob, executor: Executor) -> StoredPass:
     """Return the pass over these inputs."""
     costs = stack_costs(job.stack, inputs.X, inputs.sets, fitting=job.words is not None)
+    if expect := getattr(job.progress, "expect", None):
+        expect(costs)
     run = Run(n_jobs=job.n_jobs, progress=job.progress, costs=costs)
     run.engine(inputs.stack.layer.em)
     seeds = [] if job.words is None else np.random.SeedSequence(job.words).spawn(len(job.stack.block_weights))

@@ -120,12 +120,16 @@ class RunFolder:
         RunFolder
             The folder.
         """
-        if overwrite and path.exists():
-            shutil.rmtree(path)
         folder = cls(path)
         if (path / "run.json").is_file():
-            _check_same(path, read_json(path / "run.json"), json.loads(json.dumps(identity)))
-            return folder
+            try:
+                _check_same(path, read_json(path / "run.json"), json.loads(json.dumps(identity)))
+                return folder
+            except InputError:
+                if not overwrite:
+                    raise
+        if overwrite and path.exists():
+            shutil.rmtree(path)
         with naming(path):
             path.mkdir(parents=True, exist_ok=True)
             write_json(path / "run.json", identity)
