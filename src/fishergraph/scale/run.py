@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -35,11 +35,24 @@ RUN_FORMAT, RUN_VERSION = "fishergraph-run", 1
 # Parameters that say how the work is run, not what it computes.
 _RUNNING = ("n_jobs", "verbose", "device", "random_state", "block_weights")
 
+Memory = int | float | str | None
+
+
+class Capacity(NamedTuple):
+    """The bytes that each process of a run may have, and how many processes compute parts."""
+
+    memory: int
+    n_workers: int = 1
+
 
 class Executor(Protocol):
     """Where the parts of a task are computed."""
 
-    def run(self, folder: RunFolder, task: Task, log: PartLog, advance: Callable[[int], Any]) -> None:
+    def working(self, folder: RunFolder, memory: Memory, n_jobs: int | None) -> AbstractContextManager[Capacity]:
+        """What is there for a run, for its length."""
+        ...
+
+    def run(self, stages: StoredPass, task: Task, log: PartLog, advance: Callable[[int], Any]) -> None:
         """Compute the missing parts of a task, and mark each when it is on the disk."""
         ...
 
@@ -47,7 +60,11 @@ class Executor(Protocol):
 class LocalExecutor:
     """Computes parts one after the other, each on the threads of this process."""
 
-    def run(self, folder: RunFolder, task: Task, log: PartLog, advance: Callable[[int], Any]) -> None:
+    def working(self, folder: RunFolder, memory: Memory, n_jobs: int | None) -> AbstractContextManager[Capacity]:
+        """What is there for a run, for its length."""
+        return nullcontext(Capacity(parse_memory(memory)))
+
+    def run(self, stages: StoredPass, task: Task, log: PartLog, advance: Callable[[int], Any]) -> None:
         """Compute the missing parts of a task, and mark each when it is on the disk."""
         for part in log.missing:
             checksum = task.compute(part, advance)
@@ -80,7 +97,7 @@ def embed_store(
     job: NodeJob,
     *,
     name: str = "default",
-    memory: int | float | str | None = None,
+    memory: Memory = None,
     overwrite: bool = False,
     executor: Executor | None = None,
 ) -> NodeResult:
@@ -95,7 +112,7 @@ def embed_store(
     name : str, default="default"
         Of the run: the folder in `embeddings/`.
     memory : int or str, optional
-        Bytes the process may have, such as "4G"; half of the free memory by default.
+        Bytes that each process may have, such as "4G"; half of the free memory by default.
     overwrite : bool, default=False
         Replace a run of this name with other settings.
     executor : Executor, optional
@@ -106,13 +123,15 @@ def embed_store(
     NodeResult
         What was learned, and the embedding.
     """
-    folder = begin_run(store, job, name, overwrite=overwrite)
-    limit = parse_memory(memory)
+    parse_memory(memory)
+    folder, executor = begin_run(store, job, name, overwrite=overwrite), executor or LocalExecutor()
     with folder.locked(), one_blas_thread():
         if folder.is_complete:
             stack, structure = read_learned(folder.learned, job.stack, job.structure)
         else:
-            stack, structure = _run(store, folder, replace(job, words=folder.identity["words"]), limit, executor)
+            job = replace(job, words=folder.identity["words"])
+            with executor.working(folder, memory, job.n_jobs) as capacity:
+                stack, structure = _run(store, folder, job, capacity, executor)
     assert stack.input_map is not None
     fitted: dict[str, Any] = {"stack_": stack, "structure_": structure, "n_features_in_": stack.input_map.n_inputs}
     if store.feature_names is not None and store.features is not None:
@@ -162,11 +181,11 @@ def _digest(stack: Stack) -> str:
 
 
 def _run(
-    store: Store, folder: RunFolder, job: NodeJob, memory: int, executor: Executor | None
+    store: Store, folder: RunFolder, job: NodeJob, capacity: Capacity, executor: Executor
 ) -> tuple[Stack, StructureMap | None]:
     """Compute what is missing of a run."""
-    inputs = read_inputs(store, folder, job, memory)
-    fitting = make_pass(inputs, folder, job, executor or LocalExecutor())
+    inputs = read_inputs(store, folder, job, capacity)
+    fitting = make_pass(inputs, folder, job, executor)
     for name, weight in zip(job.stack.names, job.stack.block_weights, strict=True):
         task = fitting.task(name)
         folder.save_learned(fitting.stack, inputs.structure)
@@ -195,8 +214,11 @@ class StoreInputs:
     structure: StructureMap | None
 
 
-def read_inputs(store: Store, folder: RunFolder, job: NodeJob, memory: int) -> StoreInputs:
-    """Return what a run reads; multisets and structural columns are made unless they are there."""
+def read_inputs(store: Store, folder: RunFolder, job: NodeJob, room: Capacity | Budget) -> StoreInputs:
+    """Return what a run reads; multisets and structural columns are made unless they are there.
+
+    `room` is what there is, or a plan that was made from it.
+    """
     stack, structure = job.stack, job.fitted_structure
     if folder.learned.is_file():
         stack, structure = read_learned(folder.learned, job.stack, job.structure)
@@ -205,10 +227,14 @@ def read_inputs(store: Store, folder: RunFolder, job: NodeJob, memory: int) -> S
     X: Any = None if store.features is None else FloatRows(store.features)
     dtype = np.dtype(np.float32) if X is None else X.dtype
     with costing(job.progress, "multisets", float(store.n_edges)):
+        memory = room.available if isinstance(room, Budget) else room.memory
         sets: Any = build_sets(store, job.rule, dtype, memory=memory)
-    edges = 0 if job.structure is None else store.n_edges
-    shape: Any = _Shape((store.n_nodes, _width(job)), dtype) if X is None else X
-    budget = plan_budget(stack, shape, sets, memory, structure_edges=edges)
+    if isinstance(room, Budget):
+        budget = room
+    else:
+        edges = 0 if job.structure is None else store.n_edges
+        shape: Any = _Shape((store.n_nodes, _width(job)), dtype) if X is None else X
+        budget = plan_budget(stack, shape, sets, memory, structure_edges=edges, n_workers=room.n_workers)
     structural: dict[str, FileArray] = {}
     if job.structure is not None:
         structure, structural = _structural_columns(store, folder, job, structure)
@@ -269,25 +295,27 @@ def make_pass(inputs: StoreInputs, folder: RunFolder, job: NodeJob, executor: Ex
     run = Run(n_jobs=job.n_jobs, progress=job.progress, costs=costs)
     run.engine(inputs.stack.layer.em)
     seeds = [] if job.words is None else np.random.SeedSequence(job.words).spawn(len(job.stack.block_weights))
-    return StoredPass(
+
+    def perform(task: Task, log: PartLog) -> None:
+        """Compute the missing parts of a task, from files that hold all it needs."""
+        missing = log.missing
+        if missing:
+            folder.save_learned(fitting.stack, inputs.structure)
+            with run.progress(task.title, sum(map(task.steps, missing))) as bar:
+                executor.run(fitting, task, log, bar.update)
+
+    fitting = StoredPass(
         inputs.stack,
         inputs.X,
         inputs.sets,
         run,
         folder=folder,
         budget=inputs.budget,
-        perform=partial(_perform, folder, executor, run),
+        perform=perform,
         structural=inputs.structural,
         streams=list(map(np.random.default_rng, seeds)),
     )
-
-
-def _perform(folder: RunFolder, executor: Executor, run: Run, task: Task, log: PartLog) -> None:
-    """Compute the missing parts of a task."""
-    missing = log.missing
-    if missing:
-        with run.progress(task.title, sum(map(task.steps, missing))) as bar:
-            executor.run(folder, task, log, bar.update)
+    return fitting
 
 
 def _finish(store: Store, folder: RunFolder, fitting: StoredPass, inputs: StoreInputs) -> None:
