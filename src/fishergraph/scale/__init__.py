@@ -9,10 +9,12 @@ run          the embedding of a store; run_folder: its files, from which a kille
 stored_pass  the stages of a run as tasks, whose parts can be computed anywhere
 tiles        layers that read a few columns of their points at a time
 embedding    the result, read by rows
+dask_executor, dask_parts, remote  parts on the workers of a cluster, as the coordinator and as a worker see it
 """
 
+from fishergraph.scale.dask_executor import DaskExecutor
 from fishergraph.scale.embedding import StoredEmbedding
 from fishergraph.scale.store import Store, StoreWriter
 from fishergraph.scale.write import write_store
 
-__all__ = ["Store", "StoreWriter", "StoredEmbedding", "write_store"]
+__all__ = ["DaskExecutor", "Store", "StoreWriter", "StoredEmbedding", "write_store"]
