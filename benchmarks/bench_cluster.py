@@ -65,11 +65,11 @@ def checksum(embedding: StoredEmbedding) -> int:
     return found
 
 
-def embed(store: Path, client: Client, options: argparse.Namespace, clock: Clock) -> int:
-    """Embed with new results, and return their checksum."""
+def embed(store: Path, client: Client, options: argparse.Namespace, clock: Clock) -> StoredEmbedding:
+    """Embed anew."""
     settings: dict[str, Any] = {"n_layers": options.layers, "dim": options.dim, "structure": options.structure}
     model = FisherEmbedding(**settings, random_state=0, n_jobs=1, verbose=clock)
-    return checksum(model.fit_transform(Store(store, client=client, memory=options.memory, overwrite=True)))
+    return model.fit_transform(Store(store, client=client, memory=options.memory, overwrite=True))
 
 
 class Turn(NamedTuple):
@@ -82,24 +82,23 @@ class Turn(NamedTuple):
     found: int
 
 
-def turn(store: Path, n_workers: int, options: argparse.Namespace, kill: float | None = None) -> Turn:
-    """Run with so many workers, of which one is killed after `kill` seconds."""
+def turn(store: Path, n_workers: int, options: argparse.Namespace, kill: int | None = None) -> Turn:
+    """Run with so many workers, of which one is killed at the step `kill`."""
     cluster = LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
     with cluster, Client(cluster) as client:
-        embed(store, client, options, Clock()) if options.warm else None
+        if options.warm:
+            embed(store, client, options, Clock())
         victim, start = random.choice(list(client.run(os.getpid).values())), time.perf_counter()
 
         def act(step: int) -> None:
-            nonlocal kill
-            if kill is not None and time.perf_counter() - start > kill:
-                kill = None
+            if step == kill:
                 os.kill(victim, signal.SIGKILL)
 
         clock, before, here = Clock(act), client.run(time.process_time), time.process_time()
-        found = embed(store, client, options, clock)
+        embedding = embed(store, client, options, clock)
         seconds, here = time.perf_counter() - start, time.process_time() - here
         workers = [value - before.get(worker, 0.0) for worker, value in client.run(time.process_time).items()]
-        return Turn(seconds, here, workers, clock, found)
+        return Turn(seconds, here, workers, clock, checksum(embedding))
 
 
 def main() -> None:
@@ -112,8 +111,9 @@ def main() -> None:
     parser.add_argument("--structure")
     parser.add_argument("--memory", default="2G")
     parser.add_argument("--part-bytes", type=int, default=stored_pass.PART_BYTES)
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=3, help="at least 1")
     parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="of the steps at which workers are killed")
     parser.add_argument("--warm", action="store_true", help="run once in every cluster before the clock starts")
     options = parser.parse_args()
     stored_pass.PART_BYTES = options.part_bytes
@@ -133,18 +133,19 @@ def main() -> None:
                 cores = f"here {done.here:.1f}, workers {', '.join(f'{value:.1f}' for value in done.workers)}"
                 print(f"{n_workers} workers: {done.seconds:.1f} s, equal bytes: {done.found == expected}")
                 print(f"    processor seconds: {cores}\n    seconds: {parts}", flush=True)
-        if options.turns:
-            for what, values in (("seconds", seconds), ("processor seconds here and of the busiest worker", busiest)):
-                ratios = [one / two for one, two in zip(values[1], values[2], strict=True)]
-                texts = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-                print(f"{what}, one worker / two: {statistics.median(ratios):.2f}, the median of {texts}")
-        draws, equal = random.Random(0), 0
+        for what, values in (("seconds", seconds), ("processor seconds here and of the busiest worker", busiest)):
+            ratios = [one / two for one, two in zip(values[1], values[2], strict=True)]
+            texts = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+            print(f"{what}, one worker / two: {statistics.median(ratios):.2f}, the median of {texts}")
+        draws, equal, steps = random.Random(options.seed), 0, done.clock.steps
         for _ in range(options.kills):
-            longest = statistics.median(seconds[2]) if seconds[2] else 10.0
-            done = turn(store.path, 2, options, kill=draws.uniform(0, longest))
-            expected = done.found if expected is None else expected
-            equal += done.found == expected
-            print(f"a worker killed: {done.seconds:.1f} s, equal bytes: {done.found == expected}", flush=True)
+            step = draws.randrange(1, int(0.9 * steps))
+            done = turn(store.path, 2, options, kill=step)
+            equal += done.found == expected and done.clock.steps >= step
+            print(
+                f"a worker killed at step {step} of {steps}: {done.seconds:.1f} s, equal: {done.found == expected}",
+                flush=True,
+            )
         if options.kills:
             print(f"{equal} of {options.kills} runs with a killed worker have equal bytes")
 

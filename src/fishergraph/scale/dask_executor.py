@@ -146,6 +146,8 @@ class DaskExecutor:
         digest, path = digest_of(folder.path / "run.json"), str(folder.path.resolve())
         answers = self._client.run(_probe, path, digest, on_error="return")
         for worker, answer in answers.items():
+            if isinstance(answer, OSError):  # lost; it is looked at when it is back
+                continue
             if isinstance(answer, Exception):
                 reason = f"it cannot use fishergraph {__version__} ({answer})"
                 raise ClusterError(where=f"the worker {worker}", reason=reason, advice="install that version on it")
@@ -156,7 +158,10 @@ class DaskExecutor:
 
     def _memory(self, memory: Memory, answers: dict[str, Any]) -> int:
         """The bytes that each process may have."""
-        limits = {worker: answer["limit"] or answer["memory"] for worker, answer in answers.items()}
+        found = {worker: answer for worker, answer in answers.items() if isinstance(answer, dict)}
+        limits = {worker: answer["limit"] or answer["memory"] for worker, answer in found.items()}
+        if not limits:
+            raise ClusterError(where=_address(self._client), reason="its workers were lost", advice="run again to go on")
         smallest = min(limits, key=limits.__getitem__)
         if memory is None:
             here = parse_memory(None) // (self.where + 1 if isinstance(self.where, int) else 1)

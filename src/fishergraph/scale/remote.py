@@ -129,7 +129,11 @@ def forget() -> None:
 
 def probe(path: str, digest: str) -> dict[str, Any]:
     """Return what a process that is to compute parts is like: why it cannot, and its memory."""
-    return {"reason": _reason(Path(path), digest), "memory": host_bytes()}
+    try:
+        reason = _reason(Path(path), digest)
+    except OSError as error:
+        reason = f"it cannot read '{path}' ({error})"
+    return {"reason": reason, "memory": host_bytes()}
 
 
 def digest_of(path: Path) -> str:
