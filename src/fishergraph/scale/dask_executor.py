@@ -161,7 +161,8 @@ class DaskExecutor:
         found = {worker: answer for worker, answer in answers.items() if isinstance(answer, dict)}
         limits = {worker: answer["limit"] or answer["memory"] for worker, answer in found.items()}
         if not limits:
-            raise ClusterError(where=_address(self._client), reason="its workers were lost", advice="run again to go on")
+            reason, advice = "its workers were lost", "run again to go on"
+            raise ClusterError(where=_address(self._client), reason=reason, advice=advice)
         smallest = min(limits, key=limits.__getitem__)
         if memory is None:
             here = parse_memory(None) // (self.where + 1 if isinstance(self.where, int) else 1)
