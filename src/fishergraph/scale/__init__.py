@@ -2,8 +2,11 @@
 
 arrays       arrays in files, read by rows
 store        the folder of a graph, its manifest and its checksums
+writer       a new store
 write        a store from arrays in memory
+ingestion    a store from files of any size; imported when `ingest` is used
 sets         multisets in files
+memory       sizes of memory, and what there is of it
 budget       what a run holds in memory
 run          the embedding of a store; run_folder: its files, from which a killed run goes on
 stored_pass  the stages of a run as tasks, whose parts can be computed anywhere
@@ -12,9 +15,24 @@ embedding    the result, read by rows
 dask_executor, dask_parts, remote  parts on the workers of a cluster, as the coordinator and as a worker see it
 """
 
-from fishergraph.scale.dask_executor import DaskExecutor
-from fishergraph.scale.embedding import StoredEmbedding
-from fishergraph.scale.store import Store, StoreWriter
-from fishergraph.scale.write import write_store
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["DaskExecutor", "Store", "StoreWriter", "StoredEmbedding", "write_store"]
+from fishergraph.scale.embedding import StoredEmbedding
+from fishergraph.scale.store import Store
+from fishergraph.scale.write import write_store
+from fishergraph.scale.writer import StoreWriter
+
+if TYPE_CHECKING:
+    from fishergraph.scale.dask_executor import DaskExecutor
+    from fishergraph.scale.ingestion import ingest
+
+__all__ = ["DaskExecutor", "Store", "StoreWriter", "StoredEmbedding", "ingest", "write_store"]
+
+_HOMES = {"DaskExecutor": "dask_executor", "ingest": "ingestion"}  # of names that are imported when they are used
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"fishergraph.scale.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,8 +16,8 @@ from fishergraph._optional import require
 from fishergraph._parallel import n_threads
 from fishergraph._version import __version__
 from fishergraph.config import get_config
-from fishergraph.scale.budget import parse_memory
 from fishergraph.scale.dask_parts import Round
+from fishergraph.scale.memory import parse_memory
 from fishergraph.scale.remote import RemoteRun, compute_parts, digest_of, forget, probe
 from fishergraph.scale.run import Capacity, Memory
 from fishergraph.scale.run_folder import PartLog, RunFolder
