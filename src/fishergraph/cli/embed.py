@@ -63,6 +63,8 @@ class EmbedJob(TuneOptions, LearningJob):
         Of the embedding in a store.
     overwrite : bool
         Replace an embedding of that name in a store which was made with other settings.
+    dask : ADDRESS
+        Embed a store on the workers of this scheduler (tcp://…), or on so many local ones; --memory is that of each.
     """
 
     output: Path = _NO_FILE
@@ -73,6 +75,7 @@ class EmbedJob(TuneOptions, LearningJob):
     memory: str | None = None
     name: str | None = None
     overwrite: bool = False
+    dask: str | None = None
 
 
 @with_options(EMBEDDING)

@@ -24,7 +24,7 @@ def is_store(path: Path) -> bool:
 def check_store_options(job: EmbedJob) -> None:
     """Raise for options of files of edges and nodes, which a store has read already, or the reverse."""
     of_files = {"--nodes": job.nodes, "--id-column": job.id_column, "--drop": job.drop, "--tune": job.tune or None}
-    of_stores = {"--memory": job.memory, "--name": job.name, "--overwrite": job.overwrite or None}
+    of_stores = {"--memory": job.memory, "--name": job.name, "--overwrite": job.overwrite or None, "--dask": job.dask}
     store = is_store(job.edges)
     for flag, value in (of_files if store else of_stores).items():
         if value is not None:
@@ -47,7 +47,8 @@ def run_embed_store(job: EmbedJob, make_estimator: Any) -> None:
             if job.seed is None and job.model is None:
                 estimator.set_params(random_state=None)  # a run that goes on has the seed that was drawn for it
         with run.stage("open"):
-            store = Store(job.edges, memory=job.memory, name=name, overwrite=job.overwrite)
+            client = int(job.dask) if job.dask and job.dask.isdecimal() else job.dask
+            store = Store(job.edges, memory=job.memory, name=name, overwrite=job.overwrite, client=client)
         with run.stage("embed"):
             Z = estimator.fit_transform(store) if job.model is None else estimator.transform(store)
         run.seconds["parts_of_embed"] = dict(run.bar.seconds)

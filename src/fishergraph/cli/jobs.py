@@ -34,6 +34,7 @@ _ON = {
         "memory",
         "name",
         "overwrite",
+        "dask",
         "jobs",
         "engine",
         "config",

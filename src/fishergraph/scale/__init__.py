@@ -12,6 +12,7 @@ run          the embedding of a store; run_folder: its files, from which a kille
 stored_pass  the stages of a run as tasks, whose parts can be computed anywhere
 tiles        layers that read a few columns of their points at a time
 embedding    the result, read by rows
+dask_executor, dask_parts, remote  parts on the workers of a cluster, as the coordinator and as a worker see it
 """
 
 from importlib import import_module
@@ -23,12 +24,15 @@ from fishergraph.scale.write import write_store
 from fishergraph.scale.writer import StoreWriter
 
 if TYPE_CHECKING:
+    from fishergraph.scale.dask_executor import DaskExecutor
     from fishergraph.scale.ingestion import ingest
 
-__all__ = ["Store", "StoreWriter", "StoredEmbedding", "ingest", "write_store"]
+__all__ = ["DaskExecutor", "Store", "StoreWriter", "StoredEmbedding", "ingest", "write_store"]
+
+_HOMES = {"DaskExecutor": "dask_executor", "ingest": "ingestion"}  # of names that are imported when they are used
 
 
 def __getattr__(name: str) -> Any:
-    if name == "ingest":
-        return import_module("fishergraph.scale.ingestion").ingest
+    if name in _HOMES:
+        return getattr(import_module(f"fishergraph.scale.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -36,11 +36,15 @@ class FileArray:
         The file.
     writable : bool, default=False
         Whether rows may be written.
+    shared : bool, default=False
+        Whether other machines write other rows. Every write goes to the disk at once, and no byte beyond its rows: a
+        file system of a network would otherwise write whole pages, with rows of others as they were before.
     """
 
-    def __init__(self, path: str | Path, *, writable: bool = False):
+    def __init__(self, path: str | Path, *, writable: bool = False, shared: bool = False):
         self.path, self.writable = Path(path), writable
-        self._handle = os.open(self.path, os.O_RDWR if writable else os.O_RDONLY)
+        flags = os.O_RDWR | (getattr(os, "O_DSYNC", 0) if shared else 0)
+        self._handle = os.open(self.path, flags if writable else os.O_RDONLY)
         try:
             self.shape, self.dtype, self.start = _read_header(self._handle, self.path)
         except BaseException:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -36,11 +36,24 @@ RUN_FORMAT, RUN_VERSION = "fishergraph-run", 1
 # Parameters that say how the work is run, not what it computes.
 _RUNNING = ("n_jobs", "verbose", "device", "random_state", "block_weights")
 
+Memory = int | float | str | None
+
+
+class Capacity(NamedTuple):
+    """The bytes that each process of a run may have, and how many processes compute parts."""
+
+    memory: int
+    n_workers: int = 1
+
 
 class Executor(Protocol):
     """Where the parts of a task are computed."""
 
-    def run(self, folder: RunFolder, task: Task, log: PartLog, advance: Callable[[int], Any]) -> None:
+    def working(self, folder: RunFolder, memory: Memory, n_jobs: int | None) -> AbstractContextManager[Capacity]:
+        """What is there for a run, for its length."""
+        ...
+
+    def run(self, stages: StoredPass, task: Task, log: PartLog, advance: Callable[[int], Any]) -> None:
         """Compute the missing parts of a task, and mark each when it is on the disk."""
         ...
 
@@ -48,7 +61,11 @@ class Executor(Protocol):
 class LocalExecutor:
     """Computes parts one after the other, each on the threads of this process."""
 
-    def run(self, folder: RunFolder, task: Task, log: PartLog, advance: Callable[[int], Any]) -> None:
+    def working(self, folder: RunFolder, memory: Memory, n_jobs: int | None) -> AbstractContextManager[Capacity]:
+        """What is there for a run, for its length."""
+        return nullcontext(Capacity(parse_memory(memory)))
+
+    def run(self, stages: StoredPass, task: Task, log: PartLog, advance: Callable[[int], Any]) -> None:
         """Compute the missing parts of a task, and mark each when it is on the disk."""
         for part in log.missing:
             checksum = task.compute(part, advance)
@@ -81,7 +98,7 @@ def embed_store(
     job: NodeJob,
     *,
     name: str = "default",
-    memory: int | float | str | None = None,
+    memory: Memory = None,
     overwrite: bool = False,
     executor: Executor | None = None,
 ) -> NodeResult:
@@ -96,7 +113,7 @@ def embed_store(
     name : str, default="default"
         Of the run: the folder in `embeddings/`.
     memory : int or str, optional
-        Bytes the process may have, such as "4G"; half of the free memory by default.
+        Bytes that each process may have, such as "4G"; half of the free memory by default.
     overwrite : bool, default=False
         Replace a run of this name with other settings.
     executor : Executor, optional
@@ -107,14 +124,17 @@ def embed_store(
     NodeResult
         What was learned, and the embedding.
     """
-    limit = parse_memory(memory)
-    _fitting(store, job, limit)  # before anything is replaced
+    limit, executor = parse_memory(memory), executor or LocalExecutor()
+    if overwrite:
+        _fitting(store, job, Capacity(limit))  # before anything is replaced
     folder = begin_run(store, job, name, overwrite=overwrite)
     with folder.locked(), one_blas_thread():
         if folder.is_complete:
             stack, structure = read_learned(folder.learned, job.stack, job.structure)
         else:
-            stack, structure = _run(store, folder, replace(job, words=folder.identity["words"]), limit, executor)
+            job = replace(job, words=folder.identity["words"])
+            with executor.working(folder, memory, job.n_jobs) as capacity:
+                stack, structure = _run(store, folder, job, capacity, executor)
     assert stack.input_map is not None
     fitted: dict[str, Any] = {"stack_": stack, "structure_": structure, "n_features_in_": stack.input_map.n_inputs}
     if store.feature_names is not None and store.features is not None:
@@ -164,11 +184,11 @@ def _digest(stack: Stack) -> str:
 
 
 def _run(
-    store: Store, folder: RunFolder, job: NodeJob, memory: int, executor: Executor | None
+    store: Store, folder: RunFolder, job: NodeJob, capacity: Capacity, executor: Executor
 ) -> tuple[Stack, StructureMap | None]:
     """Compute what is missing of a run."""
-    inputs = read_inputs(store, folder, job, memory)
-    fitting = make_pass(inputs, folder, job, executor or LocalExecutor())
+    inputs = read_inputs(store, folder, job, capacity)
+    fitting = make_pass(inputs, folder, job, executor)
     for name, weight in zip(job.stack.names, job.stack.block_weights, strict=True):
         task = fitting.task(name)
         folder.save_learned(fitting.stack, inputs.structure)
@@ -197,14 +217,17 @@ class StoreInputs:
     structure: StructureMap | None
 
 
-def read_inputs(store: Store, folder: RunFolder, job: NodeJob, memory: int) -> StoreInputs:
-    """Return what a run reads; multisets and structural columns are made unless they are there."""
+def read_inputs(store: Store, folder: RunFolder, job: NodeJob, room: Capacity | Budget) -> StoreInputs:
+    """Return what a run reads; multisets and structural columns are made unless they are there.
+
+    `room` is what there is, or a plan that was made from it.
+    """
     stack, structure = job.stack, job.fitted_structure
     if folder.learned.is_file():
         stack, structure = read_learned(folder.learned, job.stack, job.structure)
         if not stack.columns and job.words is not None:  # axes and the map after them share a random stream
             stack = replace(stack, axes=None)
-    X, sets, budget = _fitting(store, job, memory)
+    X, sets, budget = _fitting(store, job, room)
     structural: dict[str, FileArray] = {}
     if job.structure is not None:
         structure, structural = _structural_columns(store, folder, job, structure)
@@ -217,15 +240,18 @@ def read_inputs(store: Store, folder: RunFolder, job: NodeJob, memory: int) -> S
     return StoreInputs(X, held, budget, structural, stack, structure)
 
 
-def _fitting(store: Store, job: NodeJob, memory: int) -> tuple[Any, Any, Budget]:
+def _fitting(store: Store, job: NodeJob, room: Capacity | Budget) -> tuple[Any, Any, Budget]:
     """The features, or None, the multisets and what is held in memory; raises if it is too little."""
     X: Any = None if store.features is None else FloatRows(store.features)
     dtype = np.dtype(np.float32) if X is None else X.dtype
+    memory = room.available if isinstance(room, Budget) else room.memory
     with costing(job.progress, "multisets", float(store.n_edges)):
         sets: Any = build_sets(store, job.rule, dtype, memory=memory)
+    if isinstance(room, Budget):
+        return X, sets, room
     edges = 0 if job.structure is None else store.n_edges
     shape: Any = _Shape((store.n_nodes, _width(job)), dtype) if X is None else X
-    return X, sets, plan_budget(job.stack, shape, sets, memory, structure_edges=edges)
+    return X, sets, plan_budget(job.stack, shape, sets, memory, structure_edges=edges, n_workers=room.n_workers)
 
 
 @dataclass(frozen=True)
@@ -278,25 +304,27 @@ def make_pass(inputs: StoreInputs, folder: RunFolder, job: NodeJob, executor: Ex
     run = Run(n_jobs=job.n_jobs, progress=job.progress, costs=costs)
     run.engine(inputs.stack.layer.em)
     seeds = [] if job.words is None else np.random.SeedSequence(job.words).spawn(len(job.stack.block_weights))
-    return StoredPass(
+
+    def perform(task: Task, log: PartLog) -> None:
+        """Compute the missing parts of a task, from files that hold all it needs."""
+        missing = log.missing
+        if missing:
+            folder.save_learned(fitting.stack, inputs.structure)
+            with run.progress(task.title, sum(map(task.steps, missing))) as bar:
+                executor.run(fitting, task, log, bar.update)
+
+    fitting = StoredPass(
         inputs.stack,
         inputs.X,
         inputs.sets,
         run,
         folder=folder,
         budget=inputs.budget,
-        perform=partial(_perform, folder, executor, run),
+        perform=perform,
         structural=inputs.structural,
         streams=list(map(np.random.default_rng, seeds)),
     )
-
-
-def _perform(folder: RunFolder, executor: Executor, run: Run, task: Task, log: PartLog) -> None:
-    """Compute the missing parts of a task."""
-    missing = log.missing
-    if missing:
-        with run.progress(task.title, sum(map(task.steps, missing))) as bar:
-            executor.run(folder, task, log, bar.update)
+    return fitting
 
 
 def _finish(store: Store, folder: RunFolder, fitting: StoredPass, inputs: StoreInputs) -> None:

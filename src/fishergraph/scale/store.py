@@ -46,6 +46,9 @@ class Store:
         Of the embedding: the folder in `embeddings/`.
     overwrite : bool, default=False
         Replace an embedding of this name that was made with other settings.
+    client : Client, str, int or DaskExecutor, optional
+        Computes on the workers of a Dask cluster, each with so much memory: see `DaskExecutor`. By default on the
+        threads of this process.
 
     Attributes
     ----------
@@ -80,9 +83,10 @@ class Store:
         memory: int | float | str | None = None,
         name: str = "default",
         overwrite: bool = False,
+        client: Any = None,
     ):
         self.path = as_path(path, "store")
-        self.memory, self.name, self.overwrite = memory, name, overwrite
+        self.memory, self.name, self.overwrite, self.client = memory, name, overwrite, client
         self.manifest = read_manifest(self.path)
         arrays = self.manifest["arrays"]
         self.indptr, self.indices = self._array("indptr"), self._array("indices")
@@ -157,7 +161,13 @@ class Store:
         """
         from fishergraph.scale.run import embed_store
 
-        return embed_store(self, job, name=self.name, memory=self.memory, overwrite=self.overwrite)
+        executor = None
+        if self.client is not None:
+            from fishergraph.scale.dask_executor import make_executor
+
+            executor = make_executor(self.client)
+        options: dict[str, Any] = {"memory": self.memory, "overwrite": self.overwrite, "executor": executor}
+        return embed_store(self, job, name=self.name, **options)
 
     def __repr__(self) -> str:
         features = f", {self.n_features:,} features" if self.features is not None else ""
