@@ -166,9 +166,8 @@ def sampled(model: Any, task: Task, hops: list[int], batch_size: int, *, device:
     A model that makes multisets of edges makes them of all edges: a batch has the loops and weights of the whole graph.
     """
     grouped = hasattr(model, "sets") and len(getattr(model, "convs", ())) > 0  # as a FisherNet has
-    if isinstance(task.x, OpenGraph):
-        source, beside = task.x, {"y": task.y}
-    else:
+    source, beside = task.x, dict[str, Any](y=task.y)
+    if not isinstance(task.x, OpenGraph):
         source, beside = _source_in_memory(model, task, batch_size, grouped=grouped)
     # A batch norm learns nothing from one row: a last batch of one node waits for another epoch.
     single = len(task.train) > batch_size > 1 and len(task.train) % batch_size == 1

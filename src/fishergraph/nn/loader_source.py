@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +48,7 @@ class Source(NamedTuple):
 
     rows: Members
     template: Data
-    columns: list[Column | FeatureColumn]
+    columns: Sequence[Column | FeatureColumn]
 
 
 def read_source(data: Any, x: Tensor | None, y: Tensor | None, keep_loops: bool) -> Source:

@@ -179,7 +179,7 @@ class Store:
 
     @property
     def rows(self) -> Any:
-        """What networks read of the store: `fishergraph.nn.train` and `FisherNet.inference` open it."""
+        """What networks read of the store; `fishergraph.nn.train` opens it."""
         from fishergraph.scale.rows import StoreRows
 
         return StoreRows(self)
