@@ -36,7 +36,7 @@ KINDS = {
 def place(request, monkeypatch):
     """Whether features, multisets and the arrays between layers fit into memory."""
     if request.param == "files":
-        monkeypatch.setattr("fishergraph.scale.rows._spare_bytes", lambda store: 2**15)
+        monkeypatch.setattr("fishergraph.scale.rows._spare_bytes", lambda store: 2**16)
         monkeypatch.setattr("fishergraph.nn.stored.HOP_ENTRIES", 100)
     return request.param
 

@@ -31,6 +31,7 @@ NETWORK_FORMAT, NETWORK_VERSION = "fishergraph-network-run", 1
 # Bytes of every node: its label, its offset, and its local number in a batch.
 _NODE_BYTES = 24
 _LEAST = 2**27  # for batches and blocks
+_BLOCK_PART = 3  # a block takes this part of what is left for rows
 # Arrays between layers that exist at once.
 _LAYERS = 4
 
@@ -51,7 +52,7 @@ class StoreRows:
     def open(self, rule: Rule, dtype: Any) -> Iterator[OpenRows]:
         """Return the rows with the multisets of a rule for points of this dtype.
 
-        Half of the memory holds multisets and features if they fit, the other half is for batches and blocks.
+        Half of the memory holds multisets and features if they fit. The rest is for batches, or for a block of rows.
 
         Parameters
         ----------
@@ -85,7 +86,7 @@ class StoreRows:
                 held -= size
                 features = features[:]
             folder = stack.enter_context(_work_folder(store.path))
-            yield OpenRows(store, features, sets, spare // 4, held // _LAYERS, folder)
+            yield OpenRows(store, features, sets, spare // _BLOCK_PART, held // _LAYERS, folder)
 
 
 @dataclass
