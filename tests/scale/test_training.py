@@ -235,3 +235,14 @@ def test_files_of_a_killed_training_are_removed_by_the_next(tmp_path):
     left.mkdir()
     train(network(), store, Y, epochs=1, **SPLIT, **BATCHES)
     assert not left.exists()
+
+
+def test_chosen_rows_that_are_read_in_pieces(tmp_path, monkeypatch):
+    """Rows near each other are read together, up to a number of bytes."""
+    monkeypatch.setattr("fishergraph.scale.arrays._TOGETHER", 64)
+    values = np.arange(3000, dtype=np.float32).reshape(1000, 3)
+    array = FileArray.create(tmp_path / "a.npy", values.shape, values.dtype)
+    array[:] = values
+    chosen = np.random.default_rng(0).integers(1000, size=400)
+    np.testing.assert_array_equal(array[chosen], values[chosen])
+    np.testing.assert_array_equal(array[np.sort(chosen)], values[np.sort(chosen)])
