@@ -21,7 +21,7 @@ from fishergraph.em.unit import directions, row_lengths, stored, unit_rows
 
 # k-means++ over more points than this costs more than it brings (it reads all of them once per centre).
 _PLUSPLUS_POINTS = 16_384
-_CHUNKS = 8
+CHUNKS = 8
 # Rows that are searched together for more distinct ones.
 _MORE = 64
 _BLOCK = 2048
@@ -199,7 +199,7 @@ def _lloyd(seen: Rows, seen_centres: Array, points: Rows, centres: Array, spheri
         return sums, counts
 
     # The chunks are fixed, and their sums are added in order: the threads cannot change a bit.
-    chunks = row_blocks(n, max(size, _BLOCK, -(-n // _CHUNKS)))
+    chunks = row_blocks(n, max(size, _BLOCK, -(-n // CHUNKS)))
     parts = map_blocks(chunk_sums, chunks, n_jobs=n_jobs, advance=progress_steps(n * seen.shape[1] * k, len(chunks)))
     sums, counts = parts[0]
     for more_sums, more_counts in parts[1:]:

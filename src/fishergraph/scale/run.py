@@ -168,12 +168,18 @@ def _run(
     inputs = read_inputs(store, folder, job, memory)
     fitting = make_pass(inputs, folder, job, executor or LocalExecutor())
     for name, weight in zip(job.stack.names, job.stack.block_weights, strict=True):
-        task = fitting.task(name)
-        folder.save_learned(fitting.stack, inputs.structure)
-        if weight > 0 or name in job.stack.names[: job.stack.n_layers]:
-            fitting.perform(task, fitting.log(task))
+        wanted = weight > 0 or name in job.stack.names[: job.stack.n_layers]
+        _run_stage(folder, fitting, inputs, name, wanted=wanted)
     _finish(store, folder, fitting, inputs)
     return fitting.stack, inputs.structure
+
+
+def _run_stage(folder: RunFolder, fitting: StoredPass, inputs: StoreInputs, name: str, *, wanted: bool) -> None:
+    """Learn a stage and write its values; its task, which holds points, ends with it."""
+    task = fitting.task(name)
+    folder.save_learned(fitting.stack, inputs.structure)
+    if wanted:
+        fitting.perform(task, fitting.log(task))
 
 
 @dataclass(frozen=True)
@@ -208,7 +214,7 @@ def read_inputs(store: Store, folder: RunFolder, job: NodeJob, memory: int) -> S
         sets: Any = build_sets(store, job.rule, dtype, memory=memory)
     edges = 0 if job.structure is None else store.n_edges
     shape: Any = _Shape((store.n_nodes, _width(job)), dtype) if X is None else X
-    budget = plan_budget(stack, shape, sets, memory, structure_edges=edges)
+    budget = plan_budget(stack, shape, sets, memory, structure_edges=edges, n_jobs=job.n_jobs)
     structural: dict[str, FileArray] = {}
     if job.structure is not None:
         structure, structural = _structural_columns(store, folder, job, structure)

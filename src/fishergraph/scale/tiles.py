@@ -24,7 +24,8 @@ from fishergraph.layer import Blocks, Layer, Run
 from fishergraph.ops import Responsibilities
 from fishergraph.scale.arrays import FileArray
 
-_SCORED_ROWS = 2**16  # rows that are scored at once
+SCORED_ROWS = 2**16  # rows that are scored at once
+COLUMN_ROWS = 2**16  # whole rows whose columns are read at once
 _MEAN_ROWS = 2048
 
 
@@ -116,7 +117,7 @@ class TiledLayer(Layer):
 
     def _score(self, points: Any, sets: Sets, run: Run) -> Scored:
         """The responsibilities of all points, which are read in order."""
-        parts = row_blocks(len(points), _SCORED_ROWS)
+        parts = row_blocks(len(points), SCORED_ROWS)
         alpha: Any = None
         for rows in parts:
             block = score_points(self.family, points[rows], self.theta, n_jobs=run.n_jobs).alpha
