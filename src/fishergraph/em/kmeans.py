@@ -26,7 +26,7 @@ CHUNKS = 8
 _MORE = 64
 _BLOCK = 2048
 # Columns of the random projection in which many clusters of long vectors are told apart.
-_SKETCH = 128
+SKETCH = 128
 # Multiplications below which the vectors themselves are compared: a projection would save a tenth of a second.
 _SKETCH_WORK = 15_000_000_000
 
@@ -58,13 +58,25 @@ def kmeans(
     if len(centres) == 0:  # nothing but zero vectors, which have no direction: any one will do
         return array_namespace(centres).eye(1, points.shape[1], dtype=centres.dtype, device=device_of(centres))
     n_iter = n_iter if len(centres) > 1 or not spherical else 1
-    work = 0 if is_torch_array(points) else points.shape[0] * points.shape[1] * len(centres) * n_iter
     with one_blas_thread():
-        if work >= _SKETCH_WORK and points.shape[1] >= 4 * _SKETCH and len(centres) * n_iter >= 4 * _SKETCH:
+        if not is_torch_array(points) and sketches(*points.shape, len(centres), n_iter):
             return _iterate_sketched(points, centres, chosen, spherical, n_iter, rng, n_jobs)
         for _ in range(n_iter):
             centres = _lloyd(points, centres, points, centres, spherical, n_jobs)
         return centres
+
+
+def sketches(n_points: int, n_features: int, n_clusters: int, n_iter: int = 4) -> bool:
+    """Whether clusters are told apart in a projection."""
+    enough = n_features >= 4 * SKETCH and n_clusters * n_iter >= 4 * SKETCH
+    return enough and n_points * n_features * n_clusters * n_iter >= _SKETCH_WORK
+
+
+def kmeans_work(n_points: int, n_features: int, n_clusters: int, n_iter: int = 4) -> float:
+    """The multiplications of k-means."""
+    if sketches(n_points, n_features, n_clusters, n_iter):
+        return float(n_points * SKETCH * (n_features + n_iter * n_clusters))
+    return float(n_iter * n_points * n_features * n_clusters)
 
 
 def _iterate_sketched(
@@ -75,16 +87,16 @@ def _iterate_sketched(
     Many clusters of many long vectors are told apart in a random projection, which keeps distances; only the last
     average is taken over the vectors themselves. Tensors are compared as they are: a GPU multiplies fast.
     """
-    bits = np.unpackbits(rng.integers(256, size=(points.shape[1], _SKETCH // 8), dtype=np.uint8), axis=1)
+    bits = np.unpackbits(rng.integers(256, size=(points.shape[1], SKETCH // 8), dtype=np.uint8), axis=1)
     projection = 2 * bits.astype(points.dtype) - 1
-    sketch, (vectors, _) = np.empty((points.shape[0], _SKETCH), centres.dtype), stored(points)
+    sketch, (vectors, _) = np.empty((points.shape[0], SKETCH), centres.dtype), stored(points)
 
     def fill(rows: slice) -> None:
         sketch[rows] = unit_rows(vectors[rows] @ projection) if spherical else vectors[rows] @ projection
 
     blocks = row_blocks(points.shape[0], _block_size(points, centres))
     map_blocks(
-        fill, blocks, n_jobs=n_jobs, advance=progress_steps(points.shape[0] * points.shape[1] * _SKETCH, len(blocks))
+        fill, blocks, n_jobs=n_jobs, advance=progress_steps(points.shape[0] * points.shape[1] * SKETCH, len(blocks))
     )
     seen = sketch[chosen]
     for _ in range(n_iter - 1):

@@ -23,7 +23,7 @@ from fishergraph.io.files import naming
 # Bytes of one system call, of a chunk of a checksum, and of the pages of a file that `chosen` reads at once.
 _CALL = 2**30
 CHUNK = 2**26
-_GAP = 2**14
+GAP = 2**14
 
 
 class FileArray:
@@ -149,7 +149,7 @@ class FileArray:
         rows = np.empty((len(numbers), *self.shape[1:]), self.dtype)
         if len(numbers) == 0:
             return rows
-        gap = max(_GAP // max(self._row_bytes, 1), 1)
+        gap = max(GAP // max(self._row_bytes, 1), 1)
         steps = np.diff(numbers)
         if (steps < 0).any():
             order = np.argsort(numbers, kind="stable")

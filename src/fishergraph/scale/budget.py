@@ -10,11 +10,13 @@ Everything but these arrays is read and written by row blocks:
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from fishergraph._errors import InputError, NotEnoughMemory
@@ -94,6 +96,18 @@ def resident_bytes() -> int:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0
+
+
+def return_memory() -> None:
+    """Give memory that was freed back to the system, where the C library keeps it for later arrays."""
+    trim = getattr(_c_library(), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _c_library() -> Any:
+    return ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def plan_budget(

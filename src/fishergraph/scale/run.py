@@ -21,11 +21,12 @@ from fishergraph.estimators.source import NodeJob, NodeResult
 from fishergraph.estimators.state import read_learned
 from fishergraph.layer import Run
 from fishergraph.scale.arrays import Features, FileArray
-from fishergraph.scale.budget import Budget, describe, parse_memory, plan_budget
+from fishergraph.scale.budget import Budget, describe, parse_memory, plan_budget, return_memory
 from fishergraph.scale.cpu import cpu_target
 from fishergraph.scale.embedding import StoredEmbedding
 from fishergraph.scale.run_folder import PartLog, RunFolder
 from fishergraph.scale.sets import build_sets, loaded_graph
+from fishergraph.scale.sizes import GraphSize, RunSize, check_disk
 from fishergraph.scale.store import Store, write_json
 from fishergraph.scale.stored_pass import StoredPass, Task
 from fishergraph.stack import Stack
@@ -165,6 +166,7 @@ def _run(
     store: Store, folder: RunFolder, job: NodeJob, memory: int, executor: Executor | None
 ) -> tuple[Stack, StructureMap | None]:
     """Compute what is missing of a run."""
+    check_room(store, folder, job, memory)
     inputs = read_inputs(store, folder, job, memory)
     fitting = make_pass(inputs, folder, job, executor or LocalExecutor())
     for name, weight in zip(job.stack.names, job.stack.block_weights, strict=True):
@@ -178,8 +180,17 @@ def _run_stage(folder: RunFolder, fitting: StoredPass, inputs: StoreInputs, name
     """Learn a stage and write its values; its task, which holds points, ends with it."""
     task = fitting.task(name)
     folder.save_learned(fitting.stack, inputs.structure)
+    return_memory()
     if wanted:
         fitting.perform(task, fitting.log(task))
+    return_memory()
+
+
+def check_room(store: Store, folder: RunFolder, job: NodeJob, memory: int) -> None:
+    """Raise unless a run fits into the memory it may have, and on the disk of its folder."""
+    size = RunSize.of(GraphSize.of(store), job, store)
+    options: dict[str, Any] = {"structure_edges": size.structure_edges, "n_jobs": job.n_jobs}
+    check_disk(size, plan_budget(job.stack, size.X, size.sets, memory, **options), folder.path)
 
 
 @dataclass(frozen=True)
@@ -213,6 +224,7 @@ def read_inputs(store: Store, folder: RunFolder, job: NodeJob, memory: int) -> S
     with costing(job.progress, "multisets", float(store.n_edges)):
         sets: Any = build_sets(store, job.rule, dtype, memory=memory)
     edges = 0 if job.structure is None else store.n_edges
+    return_memory()
     shape: Any = _Shape((store.n_nodes, _width(job)), dtype) if X is None else X
     budget = plan_budget(stack, shape, sets, memory, structure_edges=edges, n_jobs=job.n_jobs)
     structural: dict[str, FileArray] = {}
