@@ -14,6 +14,7 @@ from fishergraph.cli.console import explained, flush
 from fishergraph.cli.data import data_app
 from fishergraph.cli.demo import demo
 from fishergraph.cli.embed import embed
+from fishergraph.cli.plan import plan
 from fishergraph.cli.predict import predict
 from fishergraph.cli.train import train
 
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.command("embed")(embed)
 app.command("train")(train)
 app.command("predict")(predict)
+app.command("plan")(plan)
 app.command("demo")(demo)
 app.add_typer(data_app, name="data")
 

@@ -26,14 +26,16 @@ if TYPE_CHECKING:
 
 _PANELS = (None, DATA, "Method", "Network", "Training", RUN)
 _LAST = ("config", "quiet", "debug")
+_ARGUMENTS = ("edges", "store")
 _SHORT = {"nodes": ("-n",), "output": ("-o",), "jobs": ("-j",), "quiet": ("-q",)}
 _ON = {
     "Method": ("preset", "tune", "budget"),
-    RUN: ("jobs", "engine", "config", "quiet", "debug", "seed", "save", "checkpoint", "resume", "log", "plot"),
+    RUN: ("jobs", "engine", "config", "quiet", "debug", "seed", "save", "checkpoint", "resume", "log", "plot", "memory", "workers"),
 }
 _MORE: dict[str, dict[str, Any]] = {
     "seed": {"min": 0, "max": 2**32 - 1},
     "jobs": {"min": 1},
+    "workers": {"min": 1},
     "config": {"callback": load_config, "is_eager": True},
 }
 
@@ -148,7 +150,7 @@ def options_of(kind: type) -> dict[str, Any]:
     for name, hint in get_type_hints(kind).items():
         entry, flag = described[name], flag_of(name)
         more: dict[str, Any] = {} if entry.kind == "bool" else {"metavar": entry.kind}
-        if name == "edges":
+        if name in _ARGUMENTS:
             options[name] = Annotated[hint, typer.Argument(**more, readable=False, show_default=False, help=entry.text)]
             continue
         names = (f"{flag}/{negated(flag)}" if hint == bool | None else flag, *_SHORT.get(name, ()))

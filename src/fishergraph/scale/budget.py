@@ -11,6 +11,7 @@ Everything but these arrays is read and written by row blocks:
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import re
 import sys
@@ -36,7 +37,8 @@ from fishergraph.walk import TILE
 LIBRARIES, BUFFERS = 250 * 2**20, 120 * 2**20
 LEAST_TILE = 4  # columns
 LEAST_GROUP = 2**12  # rows whose means are computed together
-_GROUP_BYTES = 2**30  # at most, of the means of such rows
+# About the seconds of reading a byte of a tile, and of gathering a member from a tile: their proportion is what matters.
+_READ, _GATHER = 0.4e-9, 10e-9
 # Arrays of one number for each node that averaging holds: weights, masses, and their iterates.
 _WALK_NUMBERS = 12
 # Copies of a sample: of φ, and of X while its axes are learned, partly in float64.
@@ -135,7 +137,7 @@ def plan_budget(
     structure_edges : int, default=0
         The edges of the graph, if structural columns are computed.
     base : int, optional
-        Bytes that libraries and buffers take; by default what the process has now, at least 250 MiB, and 120 MiB.
+        Bytes that libraries and buffers take; by default what the process has now and 60 MiB, at least 370 MiB.
     n_jobs : int, optional
         Threads; None uses every core.
 
@@ -144,7 +146,9 @@ def plan_budget(
     Budget
         The plan.
     """
-    base = max(LIBRARIES, resident_bytes()) + BUFFERS if base is None else base
+    if base is None:
+        return_memory()
+        base = max(LIBRARIES + BUFFERS, resident_bytes() + BUFFERS // 2)
     needs = _Needs(stack, X, sets, structure_edges)
     base += n_threads(n_jobs) * needs.block_bytes
     smallest = needs.smallest()
@@ -178,14 +182,14 @@ class _Needs:
     def __init__(self, stack: Stack, X: Any, sets: Sets, structure_edges: int):
         self.stack, self.n, self.size = stack, sets.n_sets, max(X.dtype.itemsize, 4)
         self.widths, self.structure_edges = stack.asked_widths(X.shape[1], sets), structure_edges
-        self.n_features, n_entries = X.shape[1], int(sets.n_entries)
+        self.n_features, self.n_entries = X.shape[1], int(sets.n_entries)
         stored = getattr(getattr(X, "rows", X), "nnz", None)  # of a sparse matrix, with the numbers of its columns
         self.row_numbers = X.shape[1] if stored is None else 2 * -(-int(stored) // max(self.n, 1))
         self.points = [X.shape[1] if stack.reads_counts else self.widths[0], *self.widths[1:]]
         index = 4 if sets.n_points < 2**31 else 8
         weights = getattr(sets, "weights", None)
-        self.sets_bytes = 8 * (self.n + 1) + (index + (0 if weights is None else weights.dtype.itemsize)) * n_entries
-        self.members = n_entries // max(self.n, 1) + 1  # of a set, on average
+        self.sets_bytes = 8 * (self.n + 1) + (index + (0 if weights is None else weights.dtype.itemsize)) * self.n_entries
+        self.members = self.n_entries // max(self.n, 1) + 1  # of a set, on average
 
     @property
     def block_bytes(self) -> int:
@@ -221,23 +225,29 @@ class _Needs:
         scored = min(self.n, SCORED_ROWS) * (width + tile)  # rows of all tiles
         rows = sample_size(layer.dim, layer.em.max_samples, self.n)
         learning = max(learning + min(group_rows, rows) * phi * self.size, scored * self.size)
-        return held + self.n * tile * self.size + max(group_rows * phi * self.size, learning)
+        last = 0 if tile == 0 else width % tile  # the columns of the last tile are copied
+        return held + self.n * (tile + last) * self.size + max(group_rows * phi * self.size, learning)
 
     def layer_plan(self, t: int, available: int) -> tuple[int | None, int]:
         """The tile and the group of a layer: whole rows if they fit, else few and wide passes over the tiles."""
         width = self.points[t - 1]
         if self.layer_bytes(t, None, 0) <= available:
             return None, 0
-        least, phi = min(LEAST_GROUP, self.n), self.phi(t) * self.size
-        room = available - self.layer_bytes(t, 0, least)
-        group = max(int(min(_GROUP_BYTES, max(room, 0) / 2) // phi), least)
-        group = min(group, self.n)
-        rest = available - self.layer_bytes(t, 0, group)
-        tile = int(rest // (self.n * self.size))
-        if tile < LEAST_TILE:
-            tile, group = LEAST_TILE, least
-        tile = min(tile, width)
-        return (tile // 16 * 16 if tile >= 16 else tile), group
+        least, row = min(LEAST_GROUP, self.n), self.phi(t) * self.size
+        found = (LEAST_TILE, least)
+        lowest = math.inf
+        for tile in sorted({_even(tile, width) for tile in (LEAST_TILE, 8, *range(16, width + 16, 16))}):
+            if self.layer_bytes(t, tile, least) > available:
+                break
+            group = (available - self.layer_bytes(t, tile, 0)) // row
+            while group > least and self.layer_bytes(t, tile, group) > available:  # a sample of rows takes a group too
+                group -= min(group - least, -(-(self.layer_bytes(t, tile, group) - available) // row))
+            group = min(max(group, least), self.n)
+            read = -(-self.n // group) * self.n * width * self.size
+            cost = _READ * read + _GATHER * -(-width // tile) * self.n_entries
+            if cost < lowest:
+                lowest, found = cost, (tile, int(group))
+        return found
 
     def walk_bytes(self, tile: int) -> int:
         """Of averaging so many columns at once, or learning their axes and maps."""
@@ -257,7 +267,7 @@ class _Needs:
         width = max((width for _, width in self.stack.structure), default=0)
         room = available - self.n * self.size * _WALK_NUMBERS - min(self.n, COLUMN_ROWS) * 2 * width * self.size
         tile = int(room // (3 * self.n * self.size))
-        return max(min(tile // 16 * 16 if tile >= 16 else tile, self.walk_columns), LEAST_TILE)
+        return min(max(_even(tile, self.walk_columns), LEAST_TILE), self.walk_columns)
 
     @property
     def walk_columns(self) -> int:
@@ -291,6 +301,16 @@ class _Needs:
             tiles[t], groups[t] = (None, 0) if whole else (least, group)
         held = self.stages(tiles, groups, LEAST_TILE)
         return max(n_bytes for name, n_bytes in held.items() if structure or name != "structure")
+
+
+def _even(tile: int, width: int) -> int:
+    """At most so many columns of a tile: a multiple of 16, if there are as many, with which the last one is fullest."""
+    if tile >= width:
+        return width
+    if tile < 16:
+        return max(tile, 1)
+    tile = tile // 16 * 16
+    return -(-width // -(-width // tile) // 16) * 16
 
 
 def describe(budget: Budget) -> dict[str, Any]:

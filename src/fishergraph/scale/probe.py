@@ -24,7 +24,7 @@ from fishergraph._records import unchecked
 from fishergraph.em.kmeans import kmeans
 from fishergraph.em.means import block_means
 from fishergraph.em.unit import unit_rows
-from fishergraph.graph import Graph
+from fishergraph.graph import as_graph
 from fishergraph.kernel_map import NystromMap
 from fishergraph.layer import Run
 from fishergraph.multiset import Multisets
@@ -43,7 +43,8 @@ _MOST_ENTRIES, _MOST_MEMBERS = 2**20, 2**14
 _BLOCK, _WALK_BLOCK = 512, 2048  # rows of a block, as in layers and in averaging
 _REPEATS, _SECONDS = 3, 0.6  # of a measurement
 _SMALL = 4096  # rows that something is learned from
-_FILE_BYTES = 6 * PART_BYTES
+_WRITTEN_PARTS, _FILE_PARTS = 6, 24  # of a file: so many are written to the disk, and so many are read
+_READ_PARTS, _ROW_BYTES = 6, 1024  # parts that are read at once, and the bytes of their rows
 _STRUCTURE_NODES, _STRUCTURE_DEGREE = 4000, 20
 
 
@@ -254,40 +255,46 @@ class _Probe:
         job, n_nodes = self.size.job, _STRUCTURE_NODES
         if job.structure is None:
             return 0.0
-        indptr = _STRUCTURE_DEGREE * np.arange(n_nodes + 1, dtype=np.int64)
-        indices = np.sort(self.rng.integers(n_nodes, size=(n_nodes, _STRUCTURE_DEGREE)), axis=1).astype(np.int32)
-        graph, width = Graph(indptr, indices.ravel(), None), job.structure.n_columns(job.stack.layer.dim, features=True)
+        width = job.structure.n_columns(job.stack.layer.dim, features=self.size.graph.n_features > 0)
+        ends = self.rng.integers(n_nodes, size=(2, n_nodes * _STRUCTURE_DEGREE // 2))
+        adjacency = sp.csr_array((np.ones(ends.shape[1], np.float32), tuple(ends)), shape=(n_nodes, n_nodes))
+        graph = as_graph(adjacency, undirected=True)
         start = self.clock()
         fit_structure(job.structure, graph, None, width=width, seed=0, n_jobs=self.run.n_jobs)
         return (self.clock() - start) / graph.n_edges
 
     def disk(self, folder: Path) -> tuple[float, float, float, float]:
         """(written, cached, read, sought): per byte, and of a row of a sample."""
-        rows = np.ones((PART_BYTES // 1024, 256), np.float32)
+        rows, n_parts = np.ones((PART_BYTES // _ROW_BYTES, _ROW_BYTES // 4), np.float32), _FILE_PARTS
         handle, name = tempfile.mkstemp(prefix=".fishergraph-probe-", dir=folder)
         os.close(handle)
         try:
-            array = FileArray.create(name, (_FILE_BYTES // 1024, 256), np.float32)
+            array = FileArray.create(name, (n_parts * len(rows), rows.shape[1]), np.float32)
             parts = list(array.blocks(PART_BYTES))
 
-            def write() -> None:
-                for part in parts:
+            def write(chosen: list[slice], *, sync: bool) -> None:
+                for part in chosen:
                     array[part] = rows
-                    checksum(rows)
-                    array.sync()
+                    if sync:
+                        checksum(rows)
+                        array.sync()
 
-            def read() -> None:
-                array[:]  # into new memory, as points and tiles are
+            def read(n_read: int) -> None:
+                for k in range(0, n_read, _READ_PARTS):  # into new memory, as points and tiles are
+                    array[parts[k].start : parts[min(k + _READ_PARTS, n_read) - 1].stop]
 
             start = self.clock()
-            write()
-            written, cached = (self.clock() - start) / _FILE_BYTES, self.seconds(read) / _FILE_BYTES
+            write(parts[:_WRITTEN_PARTS], sync=True)
+            written = (self.clock() - start) / (_WRITTEN_PARTS * rows.nbytes)
+            _forget(name)  # what was written to the disk is read from there, and the rest from memory
+            start = self.clock()
+            read(_WRITTEN_PARTS)
+            cold = (self.clock() - start) / (_WRITTEN_PARTS * rows.nbytes)
+            write(parts[_WRITTEN_PARTS:], sync=False)
+            cached = self.seconds(lambda: read(n_parts)) / array.nbytes
             chosen = np.sort(self.rng.integers(len(array), size=500))
             sought = self.seconds(lambda: array[chosen]) / len(chosen)
-            _forget(name)
-            start = self.clock()
-            read()
-            return written, cached, max((self.clock() - start) / _FILE_BYTES, cached), sought
+            return written, cached, max(cold, cached), sought
         finally:
             Path(name).unlink(missing_ok=True)
 

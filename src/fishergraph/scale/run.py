@@ -224,7 +224,6 @@ def read_inputs(store: Store, folder: RunFolder, job: NodeJob, memory: int) -> S
     with costing(job.progress, "multisets", float(store.n_edges)):
         sets: Any = build_sets(store, job.rule, dtype, memory=memory)
     edges = 0 if job.structure is None else store.n_edges
-    return_memory()
     shape: Any = _Shape((store.n_nodes, _width(job)), dtype) if X is None else X
     budget = plan_budget(stack, shape, sets, memory, structure_edges=edges, n_jobs=job.n_jobs)
     structural: dict[str, FileArray] = {}

@@ -21,6 +21,7 @@ from fishergraph.structural import TELLING_APART
 _INGEST_EDGE = 32  # bytes of scratch files per edge, while a store is made
 _EIGEN = 12  # multiplications of an eigenvalue problem, times its size to the third power
 _AXES_STEPS = 10  # products of a sample with its axes
+_PHI_PASSES = 3  # over the means of a group of rows, which leave the caches
 _SHARPENED = 0.5  # the time of sharpened rows, of that of a kernel map of as many columns
 
 
@@ -174,6 +175,7 @@ class _Work:
         assert tile is not None
         phi = layer.phi_width(layer.n_anchors, width)
         row = rates.gathers[tile, layer.n_anchors] * width / tile + rates.maps[phi] * layer.dim / self.stack.layer.dim
+        row += _PHI_PASSES * phi * self.itemsize * rates.cached
         scoring = self.n * width * layer.n_anchors * rates.multiplication
         learning = self._learning(phi, layer.dim) + self.sample * row + self._seeking + scoring
         groups, sampled = math.ceil(self.n / max(group, 1)), math.ceil(self.sample / max(group, 1))
