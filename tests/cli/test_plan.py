@@ -70,7 +70,8 @@ def test_a_path_that_is_no_store(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "count"), [("1500", 1500), ("111_059_956", 111_059_956), ("1e8", 10**8), ("111M", 111 * 10**6), ("1.6g", 1_600_000_000)]
+    ("text", "count"),
+    [("1500", 1500), ("111_059_956", 111_059_956), ("1e8", 10**8), ("111M", 111 * 10**6), ("1.6g", 1_600_000_000)],
 )
 def test_counts_in_words(text, count):
     assert read_count(text, "--nodes") == count

@@ -95,21 +95,27 @@ def test_bytes_read_and_written_are_those_of_the_run(tmp_path, monkeypatch):
     store, *_ = random_store(tmp_path / "s", n_nodes=6000)
     moved = {"_read": 0, "_write": 0}
     small_parts(monkeypatch, 2**16)
-    small_budget(monkeypatch, tile=8)
     settings = {"structure": None, "n_layers": 3}
     size = sizes_of(store, model(**settings))
-    budget = run.plan_budget(size.job.stack, size.X, size.sets, int(2e9))
+    tiles, groups = dict.fromkeys((1, 2, 3), 8), dict.fromkeys((1, 2, 3), 1500)
+    budget = replace(plan_of(size), tiles=tiles, group_rows=groups, walk_tile=8, sets_in_memory=False)
+    monkeypatch.setattr(run, "plan_budget", lambda *a, **k: budget)
     stages = list(stages_of(size, budget, RATES))
-    for name in moved:
+    read, write = FileArray._read, FileArray._write
 
-        def counted(array, start, rest, name=name, method=getattr(FileArray, name)):
-            done = method(array, start, rest)
-            moved[name] += (rest if name == "_write" else done).nbytes
-            return done
+    def counted_read(array, start, stop):
+        rows = read(array, start, stop)
+        moved["_read"] += rows.nbytes
+        return rows
 
-        monkeypatch.setattr(FileArray, name, counted)
+    def counted_write(array, start, rows):
+        moved["_write"] += rows.nbytes
+        write(array, start, rows)
+
+    monkeypatch.setattr(FileArray, "_read", counted_read)
+    monkeypatch.setattr(FileArray, "_write", counted_write)
     model(**settings).fit_transform(store)
-    assert sum(stage.read for stage in stages) == pytest.approx(moved["_read"], rel=0.05)
+    assert sum(stage.read for stage in stages) == pytest.approx(moved["_read"], rel=0.1)
     assert sum(stage.written for stage in stages) == pytest.approx(moved["_write"], rel=0.05)
 
 
@@ -287,7 +293,9 @@ def test_sizes_in_words(size, text):
     assert amount(size) == text
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0, "-"), (3, "3.0 s"), (150, "2.5 min"), (7200, "2.0 h"), (2e5, "2.3 d")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "-"), (3, "3.0 s"), (150, "2.5 min"), (7200, "2.0 h"), (2e5, "2.3 d")]
+)
 def test_times_in_words(seconds, text):
     assert duration(seconds) == text
 

@@ -30,7 +30,10 @@ _ARGUMENTS = ("edges", "store")
 _SHORT = {"nodes": ("-n",), "output": ("-o",), "jobs": ("-j",), "quiet": ("-q",)}
 _ON = {
     "Method": ("preset", "tune", "budget"),
-    RUN: ("jobs", "engine", "config", "quiet", "debug", "seed", "save", "checkpoint", "resume", "log", "plot", "memory", "workers"),
+    RUN: (
+        *("jobs", "engine", "config", "quiet", "debug", "seed", "save", "checkpoint", "resume", "log", "plot"),
+        *("memory", "workers"),
+    ),
 }
 _MORE: dict[str, dict[str, Any]] = {
     "seed": {"min": 0, "max": 2**32 - 1},

@@ -119,7 +119,7 @@ def _sizes(job: PlanJob) -> GraphSize:
     if job.n_nodes is None or job.n_edges is None:
         raise typer.BadParameter("a plan needs a STORE, or the size of a graph: --nodes N --edges E --features d.")
     texts = {name: getattr(job, name) for name in _SIZES}
-    counts = {name: read_count(text, flag_of(name)) for name, text in texts.items() if text is not None}
+    counts: dict[str, Any] = {name: read_count(text, flag_of(name)) for name, text in texts.items() if text is not None}
     counts["n_edges"] *= 2 if job.undirected else 1
     with wrong_call():
         return GraphSize(**counts, weighted=job.weighted)

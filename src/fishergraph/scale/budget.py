@@ -22,7 +22,6 @@ from typing import Any
 
 from fishergraph._errors import InputError, NotEnoughMemory
 from fishergraph._parallel import BLOCK_ROWS, n_threads
-from fishergraph._typing import Rows, Sets
 from fishergraph._validation import host_bytes
 from fishergraph.axes import EXTRA_AXES
 from fishergraph.em.kmeans import CHUNKS
@@ -37,7 +36,7 @@ from fishergraph.walk import TILE
 LIBRARIES, BUFFERS = 250 * 2**20, 120 * 2**20
 LEAST_TILE = 4  # columns
 LEAST_GROUP = 2**12  # rows whose means are computed together
-# About the seconds of reading a byte of a tile, and of gathering a member from a tile: their proportion is what matters.
+# About the seconds of reading a byte of a tile, and of gathering a member from it: their proportion is what matters.
 _READ, _GATHER = 0.4e-9, 10e-9
 # Arrays of one number for each node that averaging holds: weights, masses, and their iterates.
 _WALK_NUMBERS = 12
@@ -114,8 +113,8 @@ def _c_library() -> Any:
 
 def plan_budget(
     stack: Stack,
-    X: Rows,
-    sets: Sets,
+    X: Any,
+    sets: Any,
     memory: int,
     *,
     structure_edges: int = 0,
@@ -128,10 +127,10 @@ def plan_budget(
     ----------
     stack : Stack
         The settings.
-    X : Rows
-        The features; only their shape, dtype and number of entries are read.
-    sets : Sets
-        The multisets; only their sizes are read.
+    X : Rows or Shape
+        The features, or what is known of them: shape, dtype and number of entries.
+    sets : Sets or SetsSize
+        The multisets, or their sizes.
     memory : int
         Bytes the process may have.
     structure_edges : int, default=0
@@ -179,7 +178,7 @@ def memory_text(n_bytes: float) -> str:
 class _Needs:
     """The bytes of the arrays of a run."""
 
-    def __init__(self, stack: Stack, X: Any, sets: Sets, structure_edges: int):
+    def __init__(self, stack: Stack, X: Any, sets: Any, structure_edges: int):
         self.stack, self.n, self.size = stack, sets.n_sets, max(X.dtype.itemsize, 4)
         self.widths, self.structure_edges = stack.asked_widths(X.shape[1], sets), structure_edges
         self.n_features, self.n_entries = X.shape[1], int(sets.n_entries)
@@ -188,7 +187,8 @@ class _Needs:
         self.points = [X.shape[1] if stack.reads_counts else self.widths[0], *self.widths[1:]]
         index = 4 if sets.n_points < 2**31 else 8
         weights = getattr(sets, "weights", None)
-        self.sets_bytes = 8 * (self.n + 1) + (index + (0 if weights is None else weights.dtype.itemsize)) * self.n_entries
+        member = index + (0 if weights is None else weights.dtype.itemsize)
+        self.sets_bytes = 8 * (self.n + 1) + member * self.n_entries
         self.members = self.n_entries // max(self.n, 1) + 1  # of a set, on average
 
     @property

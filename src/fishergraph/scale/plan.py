@@ -1,7 +1,7 @@
 """What an embedding of a store takes: memory, disk, bytes and time of every stage, before any of it is done.
 
-Memory is that of `plan_budget`, by which a run holds its arrays. Files are counted from their shapes. Times are the rows
-of the run times what a row takes on this machine (`probe`).
+Memory is that of `plan_budget`, by which a run holds its arrays. Files are counted from their shapes. Times are the
+rows of the run times what a row takes on this machine (`probe`).
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def plan_run(
 ) -> Plan:
     """The plan of a run, within so much memory."""
     options: dict[str, Any] = {"structure_edges": size.structure_edges, "n_jobs": size.job.n_jobs}
-    budget = plan_budget(size.job.stack, size.X, size.sets, memory, **options)  # type: ignore[arg-type]
+    budget = plan_budget(size.job.stack, size.X, size.sets, memory, **options)
     for t, tile in budget.tiles.items():
         if tile is not None:
             check_tiled(size.job.stack.layer_at(t))

@@ -119,8 +119,7 @@ class _Probe:
     def rates(self, folder: Path, start: float) -> Rates:
         """All of them."""
         stack, width = self.stack, self.size.X.shape[1]
-        widths = stack.asked_widths(width, self.size.sets)  # type: ignore[arg-type]
-        points = [width if stack.reads_counts else widths[0], *widths[1:]]
+        points = self.size.points
         mapped, gathered = {width, *(columns for _, columns in stack.structure)}, set()
         whole: dict[int, float] = {}  # of points of that width
         layers: dict[int, float] = {}
@@ -193,8 +192,7 @@ class _Probe:
         """Of unit vectors and the kernel map, per row."""
         n_rows = int(np.clip(_WORK / (width * self.stack.layer.dim), 2 * _BLOCK, 2**14))
         nnz = self.size.X.nnz
-        sparse = nnz is not None and width == self.size.X.shape[1]
-        if sparse:
+        if nnz is not None and width == self.size.X.shape[1]:
             density = min(nnz / max(self.n * width, 1), 1.0)
             rows: Any = sp.random_array((n_rows, width), density=density, format="csr", dtype=self.dtype, rng=self.rng)
         else:
@@ -230,7 +228,8 @@ class _Probe:
         """Of the means of so many columns, per row."""
         n_points = self.n_points(width)
         points = np.full((n_points, width), 0.1, self.dtype)
-        alpha = Responsibilities(np.zeros((n_points, n_anchors), self.dtype), np.ones((n_points, n_anchors), self.dtype))
+        ones = np.ones((n_points, n_anchors), self.dtype)
+        alpha = Responsibilities(np.zeros_like(ones), ones)
         origin, engine = np.zeros((n_anchors, width), self.dtype), self.run.engine(ONE_STEP)
         sets = self.sets(n_points, n_anchors * width, _WALK_BLOCK)
         after = np.empty((sets.n_sets, n_anchors, width), self.dtype)

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from fishergraph.scale.folders import read_json
 from fishergraph.scale.sets import sets_folder, weights_kind
 from fishergraph.scale.store import Store
 from fishergraph.scale.tiles import tile_shape
-from fishergraph.stack import Stack
 from fishergraph.structural import TELLING_APART
 
 HEADER = 128  # bytes in front of the rows of a `.npy` file
@@ -164,7 +163,19 @@ class RunSize:
         if not width:
             width = 1 if structure is None else structure.n_columns(job.stack.layer.dim, features=False)
         nnz = None if store is None else getattr(store.features, "nnz", None)
-        return cls(graph, job, Shape((graph.n_nodes, width), dtype, nnz), sets_size(graph, job.rule, dtype, store), store)
+        sets = sets_size(graph, job.rule, dtype, store)
+        return cls(graph, job, Shape((graph.n_nodes, width), dtype, nnz), sets, store)
+
+    @property
+    def widths(self) -> list[int]:
+        """The columns of every stage."""
+        return self.job.stack.asked_widths(self.X.shape[1], cast(Any, self.sets))
+
+    @property
+    def points(self) -> list[int]:
+        """The columns of the points of every layer, and of what the last one gives."""
+        first = self.X.shape[1] if self.job.stack.reads_counts else self.widths[0]
+        return [first, *self.widths[1:]]
 
     @property
     def structure_edges(self) -> int:
@@ -183,16 +194,13 @@ class RunSize:
     def blocks(self) -> dict[str, int]:
         """The bytes of the file of every stage."""
         stack, itemsize = self.job.stack, self.X.dtype.itemsize
-        widths = stack.asked_widths(self.X.shape[1], self.sets)  # type: ignore[arg-type]
-        return {
-            name: self.sets.n_sets * width * itemsize + HEADER for name, width in zip(stack.names, widths, strict=True)
-        }
+        rows = self.sets.n_sets * itemsize
+        return {name: rows * width + HEADER for name, width in zip(stack.names, self.widths, strict=True)}
 
     def scratch(self, budget: Budget) -> dict[str, int]:
         """The bytes of the arrays of the work folder, which are removed at the end."""
         stack, n, itemsize = self.job.stack, self.sets.n_sets, self.X.dtype.itemsize
-        widths, files = stack.asked_widths(self.X.shape[1], self.sets), {}  # type: ignore[arg-type]
-        points = [self.X.shape[1] if stack.reads_counts else widths[0], *widths[1:]]
+        points, files = self.points, cast(dict[str, int], {})
 
         def tiles(name: str, width: int, tile: int) -> None:
             files[name] = int(np.prod(tile_shape(n, width, min(tile, width)), dtype=object)) * itemsize + HEADER
@@ -215,7 +223,7 @@ class RunSize:
     def model_bytes(self) -> int:
         """About the bytes of the two files of what was learned."""
         stack, dim = self.job.stack, min(self.job.stack.layer.dim, self.sets.n_sets)
-        widths = stack.asked_widths(self.X.shape[1], self.sets)  # type: ignore[arg-type]
+        widths = self.widths
         numbers, before = dim * (self.X.shape[1] + dim), widths[0]
         for t in range(1, stack.n_layers + 1):
             layer = stack.layer_at(t)

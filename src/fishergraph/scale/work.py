@@ -95,8 +95,7 @@ class _Work:
         self.size, self.budget, self.rates, self.stack = size, budget, rates, size.job.stack
         self.n, self.itemsize, self.columns_of_X = size.sets.n_sets, size.X.dtype.itemsize, size.X.shape[1]
         self.blocks, self.work = size.blocks(), size.scratch(budget)
-        self.widths = self.stack.asked_widths(self.columns_of_X, size.sets)  # type: ignore[arg-type]
-        self.points = [self.columns_of_X if self.stack.reads_counts else self.widths[0], *self.widths[1:]]
+        self.points = size.points
         layer = self.stack.layer
         self.sample = sample_size(layer.dim, layer.em.max_samples, self.n)
         files = size.input_bytes + size.sets.nbytes + sum(self.blocks.values()) + sum(self.work.values())
@@ -117,7 +116,7 @@ class _Work:
         return self.rates.multiplication * (work + self.rates.threads * _EIGEN * n_clusters**3)
 
     def _sampled(self, n_bytes: float) -> float:
-        """About the bytes that are read to have a sample of the rows of a file: rows near each other are read at once."""
+        """About the bytes that a sample of the rows of a file reads: rows near each other are read at once."""
         if self.sample >= self.n:
             return n_bytes
         row, between = n_bytes / self.n, self.n / self.sample
