@@ -1,7 +1,7 @@
 """What a unit of work takes on this machine, measured in a few seconds with arrays as large as those of a run.
 
 Members of multisets are gathered from all over the points, so what matters is whether these fit into the caches: points
-are as many as in the run, up to half a gigabyte. With a store the members are its own.
+are as many as in the run, up to a quarter of a gigabyte. With a store the members are its own.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ from fishergraph.scale.sizes import RunSize
 from fishergraph.scale.stored_pass import PART_BYTES
 from fishergraph.structural import fit_structure
 
-_POINT_BYTES = 2**29  # of the points that are gathered from
-_WORK = 6 * 10**8  # multiplications of a measurement
+_POINT_BYTES = 2**28  # of the points that are gathered from
+_WORK = 3 * 10**8  # multiplications of a measurement
 _MOST_ENTRIES, _MOST_MEMBERS = 2**20, 2**14
 _BLOCK, _WALK_BLOCK = 512, 2048  # rows of a block, as in layers and in averaging
-_REPEATS, _SECONDS = 3, 0.6  # of a measurement
+_REPEATS, _SECONDS = 3, 0.4  # of a measurement
+_HURRY = 4.0  # seconds after which everything that is left is done once
 _SMALL = 4096  # rows that something is learned from
-_WRITTEN_PARTS, _FILE_PARTS = 6, 24  # of a file: so many are written to the disk, and so many are read
+_WRITTEN_PARTS, _FILE_PARTS = 6, 18  # of a file: so many are written to the disk, and so many are read
 _READ_PARTS, _ROW_BYTES = 6, 1024  # parts that are read at once, and the bytes of their rows
 _STRUCTURE_NODES, _STRUCTURE_DEGREE = 4000, 20
 
@@ -99,7 +100,7 @@ def probe(size: RunSize, budget: Budget, folder: Path, *, clock: Callable[[], fl
     start = perf_counter()
     with one_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # random points may be few, or far from a family
-        return _Probe(size, budget, clock).rates(folder, start)
+        return _Probe(size, budget, clock, start).rates(folder)
 
 
 @dataclass
@@ -109,6 +110,7 @@ class _Probe:
     size: RunSize
     budget: Budget
     clock: Callable[[], float]
+    start: float
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def __post_init__(self) -> None:
@@ -116,7 +118,7 @@ class _Probe:
         self.dtype, self.n = self.size.X.dtype, self.size.sets.n_sets
         self.source = _members_of(self.size)
 
-    def rates(self, folder: Path, start: float) -> Rates:
+    def rates(self, folder: Path) -> Rates:
         """All of them."""
         stack, width = self.stack, self.size.X.shape[1]
         points = self.size.points
@@ -144,15 +146,16 @@ class _Probe:
             self.structure(),
             *self.disk(folder),
             n_threads(self.run.n_jobs),
-            perf_counter() - start,
+            perf_counter() - self.start,
         )
 
     def seconds(self, work: Callable[[], Any]) -> float:
-        """The median time of some work, which is done once before."""
-        work()
+        """The median time of some work, which is done once before if there is time for it."""
         found: list[float] = []
         begin = perf_counter()
-        while len(found) < _REPEATS and (not found or perf_counter() - begin < _SECONDS):
+        if begin < self.start + _HURRY:
+            work()
+        while not found or (len(found) < _REPEATS and perf_counter() - begin < _SECONDS):
             start = self.clock()
             work()
             found.append(self.clock() - start)
