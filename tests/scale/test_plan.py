@@ -15,7 +15,7 @@ from fishergraph import FisherEmbedding
 from fishergraph._errors import InputError, NotEnoughDisk, NotEnoughMemory
 from fishergraph.scale import GraphSize, Store, plan
 from fishergraph.scale.arrays import FileArray
-from fishergraph.scale.plan import amount, duration, job_of
+from fishergraph.scale.planning import amount, duration, job_of
 from fishergraph.scale.probe import Rates
 from fishergraph.scale.run_folder import RunFolder
 from fishergraph.scale.sizes import RunSize

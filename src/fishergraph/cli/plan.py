@@ -88,7 +88,7 @@ def plan(job: PlanJob) -> None:
     fishergraph plan graph.store --memory 4G --n-layers 3 --dim 128 --workers 8
     """
     from fishergraph.scale.budget import parse_memory
-    from fishergraph.scale.plan import plan as plan_of
+    from fishergraph.scale.planning import plan as plan_of
 
     graph: Store | GraphSize = _sizes(job) if job.store is None else _store(job)
     options: dict[str, Any] = {"workers": job.workers, "folder": job.folder}

@@ -58,25 +58,21 @@ def kmeans(
     if len(centres) == 0:  # nothing but zero vectors, which have no direction: any one will do
         return array_namespace(centres).eye(1, points.shape[1], dtype=centres.dtype, device=device_of(centres))
     n_iter = n_iter if len(centres) > 1 or not spherical else 1
+    work = 0 if is_torch_array(points) else points.shape[0] * points.shape[1] * len(centres) * n_iter
     with one_blas_thread():
-        if not is_torch_array(points) and sketches(*points.shape, len(centres), n_iter):
+        if work >= _SKETCH_WORK and points.shape[1] >= 4 * SKETCH and len(centres) * n_iter >= 4 * SKETCH:
             return _iterate_sketched(points, centres, chosen, spherical, n_iter, rng, n_jobs)
         for _ in range(n_iter):
             centres = _lloyd(points, centres, points, centres, spherical, n_jobs)
         return centres
 
 
-def sketches(n_points: int, n_features: int, n_clusters: int, n_iter: int = 4) -> bool:
-    """Whether clusters are told apart in a projection."""
-    enough = n_features >= 4 * SKETCH and n_clusters * n_iter >= 4 * SKETCH
-    return enough and n_points * n_features * n_clusters * n_iter >= _SKETCH_WORK
-
-
 def kmeans_work(n_points: int, n_features: int, n_clusters: int, n_iter: int = 4) -> float:
-    """The multiplications of k-means."""
-    if sketches(n_points, n_features, n_clusters, n_iter):
+    """The multiplications of `kmeans`, which tells many clusters of long vectors apart in a projection."""
+    work = float(n_iter * n_points * n_features * n_clusters)
+    if work >= _SKETCH_WORK and n_features >= 4 * SKETCH and n_clusters * n_iter >= 4 * SKETCH:
         return float(n_points * SKETCH * (n_features + n_iter * n_clusters))
-    return float(n_iter * n_points * n_features * n_clusters)
+    return work
 
 
 def _iterate_sketched(

@@ -68,12 +68,29 @@ class GraphSize:
 
     @classmethod
     def of(cls, store: Store) -> Self:
-        """The size of the graph of a store."""
+        """Return the size of the graph of a store.
+
+        Parameters
+        ----------
+        store : Store
+            The store.
+
+        Returns
+        -------
+        GraphSize
+            Its size.
+        """
         sizes = store.n_nodes, store.n_edges, store.n_features, store.weights is not None
         return cls(*sizes, "float32" if store.features is None else store.features.dtype.name)
 
     def store_files(self) -> dict[str, int]:
-        """The bytes of the files of its store, with row numbers as ids."""
+        """Return the bytes of the files of its store, with row numbers as ids.
+
+        Returns
+        -------
+        dict
+            Bytes by the names of the arrays.
+        """
         index = 4 if self.n_nodes < 2**31 else 8
         files = {"indptr": 8 * (self.n_nodes + 1), "indices": index * self.n_edges}
         if self.weighted:

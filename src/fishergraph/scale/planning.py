@@ -32,7 +32,7 @@ MOST_WORKERS = 100_000
 class Plan:
     """What an embedding takes; it prints as a table.
 
-    Attributes
+    Parameters
     ----------
     graph : GraphSize
         The graph.
@@ -82,12 +82,12 @@ class Plan:
 
     @property
     def kept(self) -> int:
-        """The bytes of the files that stay: those of the store, the multisets, the stages and the model."""
+        """The bytes of the files that stay."""
         return sum(stage.kept for stage in self.stages)
 
     @property
     def scratch(self) -> int:
-        """The most bytes of files that are removed: those of `ingest`, or those of the embedding."""
+        """The most bytes of files that are removed, at once."""
         ingest = sum(stage.scratch for stage in self.stages if stage.name == "ingest")
         return max(ingest, sum(stage.scratch for stage in self.stages) - ingest)
 
