@@ -8,6 +8,7 @@ import pytest
 
 from fishergraph import _errors
 from fishergraph._errors import (
+    ClusterError,
     EndpointError,
     FewPointsWarning,
     FileFormatError,
@@ -32,6 +33,7 @@ EXAMPLES = [
     (NotEnoughMemory("a sentence", needed=2**300, available=1e9), MemoryError),
     (MissingExtra(package="torch", extra="nn"), ImportError),
     (NotEnoughDisk(path="a.store", needed=3e9, available=1e9), OSError),
+    (ClusterError(where="tcp://a:1", reason="nobody answers", advice="start a scheduler"), RuntimeError),
 ]
 
 

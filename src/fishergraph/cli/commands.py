@@ -14,6 +14,7 @@ from fishergraph.cli.console import explained, flush
 from fishergraph.cli.data import data_app
 from fishergraph.cli.demo import demo
 from fishergraph.cli.embed import embed
+from fishergraph.cli.ingest import ingest
 from fishergraph.cli.plan import plan
 from fishergraph.cli.predict import predict
 from fishergraph.cli.train import train
@@ -29,6 +30,7 @@ app = typer.Typer(
 app.command("embed")(embed)
 app.command("train")(train)
 app.command("predict")(predict)
+app.command("ingest")(ingest)
 app.command("plan")(plan)
 app.command("demo")(demo)
 app.add_typer(data_app, name="data")
@@ -74,6 +76,8 @@ def _root(
     [bold]fishergraph data list[/bold]   lists the graphs that have a name.
 
     [bold]fishergraph train edges.csv --nodes nodes.csv --label topic -o model.safetensors[/bold]   learns from labels.
+
+    [bold]fishergraph ingest edges.parquet nodes.parquet -o graph.store[/bold]   prepares a graph larger than memory.
     """
 
 

@@ -10,7 +10,9 @@ import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 import typer
@@ -128,6 +130,23 @@ def one_line_warnings() -> Iterator[list[str]]:
         yield shown
 
 
+def bytes_progress(quiet: bool) -> Any:
+    """Return what shows progress in bytes and their rate, for people who watch; else False."""
+    return _bytes_bar if not quiet and sys.stderr.isatty() else False
+
+
+@contextmanager
+def _bytes_bar(title: str, total: int | None) -> Iterator[Any]:
+    """A bar of bytes on stderr, with their rate."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=total)
+        yield SimpleNamespace(update=partial(progress.advance, task))
+
+
 class Bar:
     """One bar on stderr for all of the work; estimators take it as their `verbose`.
 
@@ -167,6 +186,12 @@ class Bar:
         total = parts if isinstance(parts, int) else sum(self.costs.values())
         self.done = 0.0
         self.progress.update(self.task, total=total, completed=0)
+
+    def forget(self) -> None:
+        """Swing again, until the costs of the next parts arrive."""
+        self.costs, self.done = {}, 0.0
+        self.progress.reset(self.task)
+        self.progress.tasks[0].total = None
 
     @contextmanager
     def __call__(self, title: str, steps: int) -> Iterator[Bar]:

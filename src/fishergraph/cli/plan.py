@@ -57,6 +57,8 @@ class PlanJob:
         Show the traceback of a failure.
     """
 
+    ARGUMENTS = ("store",)
+
     store: Path | None = None
     n_nodes: str | None = None
     n_edges: str | None = None
@@ -87,7 +89,7 @@ def plan(job: PlanJob) -> None:
 
     fishergraph plan graph.store --memory 4G --n-layers 3 --dim 128 --workers 8
     """
-    from fishergraph.scale.budget import parse_memory
+    from fishergraph.scale.memory import parse_memory
     from fishergraph.scale.planning import plan as plan_of
 
     graph: Store | GraphSize = _sizes(job) if job.store is None else _store(job)

@@ -12,21 +12,19 @@ from __future__ import annotations
 
 import ctypes
 import math
-import os
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from fishergraph._errors import InputError, NotEnoughMemory
+from fishergraph._errors import NotEnoughMemory
 from fishergraph._parallel import BLOCK_ROWS, n_threads
-from fishergraph._validation import host_bytes
 from fishergraph.axes import EXTRA_AXES
 from fishergraph.em.kmeans import CHUNKS
 from fishergraph.em.learn import sample_size
 from fishergraph.layer import PERMUTED
+from fishergraph.scale.memory import memory_text, resident_bytes
 from fishergraph.scale.tiles import COLUMN_ROWS, SCORED_ROWS
 from fishergraph.stack import Stack
 from fishergraph.walk import TILE
@@ -44,7 +42,6 @@ _WALK_NUMBERS = 12
 _SAMPLE_COPIES, _AXES_COPIES = 2, 6
 _MEMBER_BYTES = 48  # of a member of a set while the sets of a sample are taken
 _BLOCK_COPIES = 4  # of φ of a row block, for each thread
-_SIZES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 # Bytes per edge and per number of a column of structural columns, which are computed in memory.
 _STRUCTURE_EDGE, _STRUCTURE_NUMBER = 80, 24
 
@@ -61,6 +58,7 @@ class Budget:
     sets_bytes : bytes of the multisets.
     sets_in_memory : whether the multisets are held.
     held : stage → bytes of the arrays it holds, the multisets included.
+    n_workers : processes that share the work; each has its own memory.
     """
 
     base: int
@@ -71,32 +69,17 @@ class Budget:
     sets_bytes: int
     sets_in_memory: bool
     held: Mapping[str, int]
+    n_workers: int = 1
 
     @property
     def resident(self) -> int:
-        """The most memory that the process has."""
+        """The most memory that a process has."""
         return self.base + max(self.held.values())
 
-
-def parse_memory(memory: int | float | str | None) -> int:
-    """Return a number of bytes: "4G", "500M" or a number; None is half of the free memory."""
-    if memory is None:
-        return int(host_bytes() / 2)
-    if isinstance(memory, (int, float)) and not isinstance(memory, bool) and memory > 0:
-        return int(memory)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", str(memory).lower())
-    if found is None or isinstance(memory, bool) or float(found[1]) == 0:
-        expected = "be a number of bytes, or a text such as '4G' or '500M'"
-        raise InputError(parameter="memory", value=memory, expected=expected)
-    return int(float(found[1]) * _SIZES[found[2]])
-
-
-def resident_bytes() -> int:
-    """The memory of this process, or 0 if the system does not tell."""
-    if sys.platform == "linux":
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return 0
+    def averaged_tile(self, width: int) -> int:
+        """The columns, of so many, that are averaged at once: every worker gets some."""
+        share = -(-width // self.n_workers)
+        return min(self.walk_tile, max(-(-share // 16) * 16, LEAST_TILE), width)
 
 
 def return_memory() -> None:
@@ -120,6 +103,7 @@ def plan_budget(
     structure_edges: int = 0,
     base: int | None = None,
     n_jobs: int | None = None,
+    n_workers: int = 1,
 ) -> Budget:
     """Return how a run fits into so much memory.
 
@@ -139,6 +123,9 @@ def plan_budget(
         Bytes that libraries and buffers take; by default what the process has now and 60 MiB, at least 370 MiB.
     n_jobs : int, optional
         Threads; None uses every core.
+        Bytes that libraries and buffers take; by default what the process has now, and at least 450 MiB.
+    n_workers : int, default=1
+        Processes that share the work, each with so much memory.
 
     Returns
     -------
@@ -152,27 +139,23 @@ def plan_budget(
     base += n_threads(n_jobs) * needs.block_bytes
     smallest = needs.smallest()
     if memory < base + smallest:
-        advice = f"allow at least memory={memory_text(base + smallest)}"
+        advice = f"allow at least memory='{memory_text(base + smallest)}'"
         without = needs.smallest(structure=False)
         if without < smallest:
-            advice += f", or set structure=None, which works with {memory_text(base + without)}"
+            advice += f", or set structure=None, which works with '{memory_text(base + without)}'"
         purpose = f"the embedding of {sets.n_sets:,} nodes"
         raise NotEnoughMemory(purpose=purpose, needed=base + smallest, available=memory, advice=advice)
     available = memory - base
     tiles, group_rows = {}, {}
     for t in range(1, stack.n_layers + 1):
-        tiles[t], group_rows[t] = needs.layer_plan(t, available)
+        tiles[t], group = needs.layer_plan(t, available)
+        group_rows[t] = min(group, max(-(-needs.n // (2 * n_workers)), LEAST_GROUP)) if n_workers > 1 else group
     walk_tile = needs.walk_plan(available)
     held = needs.stages(tiles, group_rows, walk_tile)
     in_memory = max(held[name] for name in held if name != "structure") + needs.sets_bytes <= available
     if in_memory:
         held = {name: n_bytes + needs.sets_bytes * (name != "structure") for name, n_bytes in held.items()}
-    return Budget(base, available, tiles, group_rows, walk_tile, needs.sets_bytes, in_memory, held)
-
-
-def memory_text(n_bytes: float) -> str:
-    """A size as `parse_memory` reads it, rounded up."""
-    return f"'{-(-n_bytes // 10**8) / 10:.1f}G'"
+    return Budget(base, available, tiles, group_rows, walk_tile, needs.sets_bytes, in_memory, held, n_workers)
 
 
 class _Needs:

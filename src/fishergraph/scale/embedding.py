@@ -11,9 +11,9 @@ import numpy as np
 
 from fishergraph._errors import FileFormatError
 from fishergraph.io.files import as_path
-from fishergraph.scale.arrays import FileArray
+from fishergraph.scale.arrays import FileArray, StoredIds
 from fishergraph.scale.folders import read_json
-from fishergraph.scale.store import Store, StoredIds
+from fishergraph.scale.store import Store
 
 _ROWS = 2**14  # of a slice that `blocks` yields
 

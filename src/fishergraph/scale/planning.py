@@ -17,7 +17,8 @@ from fishergraph.estimators import FisherEmbedding
 from fishergraph.estimators.source import NodeJob
 from fishergraph.io.files import as_path
 from fishergraph.multiset import choose_multiset
-from fishergraph.scale.budget import Budget, parse_memory, plan_budget
+from fishergraph.scale.budget import Budget, plan_budget
+from fishergraph.scale.memory import parse_memory
 from fishergraph.scale.probe import Rates, probe
 from fishergraph.scale.sizes import GraphSize, RunSize
 from fishergraph.scale.store import Store

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,9 +21,10 @@ from fishergraph.estimators.source import NodeJob, NodeResult
 from fishergraph.estimators.state import read_learned
 from fishergraph.layer import Run
 from fishergraph.scale.arrays import Features, FileArray
-from fishergraph.scale.budget import Budget, describe, parse_memory, plan_budget, return_memory
+from fishergraph.scale.budget import Budget, describe, plan_budget, return_memory
 from fishergraph.scale.cpu import cpu_target
 from fishergraph.scale.embedding import StoredEmbedding
+from fishergraph.scale.memory import parse_memory
 from fishergraph.scale.run_folder import PartLog, RunFolder
 from fishergraph.scale.sets import build_sets, loaded_graph
 from fishergraph.scale.sizes import GraphSize, RunSize, check_disk
@@ -36,11 +37,24 @@ RUN_FORMAT, RUN_VERSION = "fishergraph-run", 1
 # Parameters that say how the work is run, not what it computes.
 _RUNNING = ("n_jobs", "verbose", "device", "random_state", "block_weights")
 
+Memory = int | float | str | None
+
+
+class Capacity(NamedTuple):
+    """The bytes that each process of a run may have, and how many processes compute parts."""
+
+    memory: int
+    n_workers: int = 1
+
 
 class Executor(Protocol):
     """Where the parts of a task are computed."""
 
-    def run(self, folder: RunFolder, task: Task, log: PartLog, advance: Callable[[int], Any]) -> None:
+    def working(self, folder: RunFolder, memory: Memory, n_jobs: int | None) -> AbstractContextManager[Capacity]:
+        """What is there for a run, for its length."""
+        ...
+
+    def run(self, stages: StoredPass, task: Task, log: PartLog, advance: Callable[[int], Any]) -> None:
         """Compute the missing parts of a task, and mark each when it is on the disk."""
         ...
 
@@ -48,7 +62,11 @@ class Executor(Protocol):
 class LocalExecutor:
     """Computes parts one after the other, each on the threads of this process."""
 
-    def run(self, folder: RunFolder, task: Task, log: PartLog, advance: Callable[[int], Any]) -> None:
+    def working(self, folder: RunFolder, memory: Memory, n_jobs: int | None) -> AbstractContextManager[Capacity]:
+        """What is there for a run, for its length."""
+        return nullcontext(Capacity(parse_memory(memory)))
+
+    def run(self, stages: StoredPass, task: Task, log: PartLog, advance: Callable[[int], Any]) -> None:
         """Compute the missing parts of a task, and mark each when it is on the disk."""
         for part in log.missing:
             checksum = task.compute(part, advance)
@@ -81,7 +99,7 @@ def embed_store(
     job: NodeJob,
     *,
     name: str = "default",
-    memory: int | float | str | None = None,
+    memory: Memory = None,
     overwrite: bool = False,
     executor: Executor | None = None,
 ) -> NodeResult:
@@ -96,7 +114,7 @@ def embed_store(
     name : str, default="default"
         Of the run: the folder in `embeddings/`.
     memory : int or str, optional
-        Bytes the process may have, such as "4G"; half of the free memory by default.
+        Bytes that each process may have, such as "4G"; half of the free memory by default.
     overwrite : bool, default=False
         Replace a run of this name with other settings.
     executor : Executor, optional
@@ -107,13 +125,18 @@ def embed_store(
     NodeResult
         What was learned, and the embedding.
     """
+    limit, executor = parse_memory(memory), executor or LocalExecutor()
+    if overwrite:
+        check_room(store, store.path / "embeddings" / name, job, Capacity(limit))
+        _fitting(store, job, Capacity(limit))  # before anything is replaced
     folder = begin_run(store, job, name, overwrite=overwrite)
-    limit = parse_memory(memory)
     with folder.locked(), one_blas_thread():
         if folder.is_complete:
             stack, structure = read_learned(folder.learned, job.stack, job.structure)
         else:
-            stack, structure = _run(store, folder, replace(job, words=folder.identity["words"]), limit, executor)
+            job = replace(job, words=folder.identity["words"])
+            with executor.working(folder, memory, job.n_jobs) as capacity:
+                stack, structure = _run(store, folder, job, capacity, executor)
     assert stack.input_map is not None
     fitted: dict[str, Any] = {"stack_": stack, "structure_": structure, "n_features_in_": stack.input_map.n_inputs}
     if store.feature_names is not None and store.features is not None:
@@ -163,12 +186,12 @@ def _digest(stack: Stack) -> str:
 
 
 def _run(
-    store: Store, folder: RunFolder, job: NodeJob, memory: int, executor: Executor | None
+    store: Store, folder: RunFolder, job: NodeJob, capacity: Capacity, executor: Executor
 ) -> tuple[Stack, StructureMap | None]:
     """Compute what is missing of a run."""
-    check_room(store, folder, job, memory)
-    inputs = read_inputs(store, folder, job, memory)
-    fitting = make_pass(inputs, folder, job, executor or LocalExecutor())
+    check_room(store, folder.path, job, capacity)
+    inputs = read_inputs(store, folder, job, capacity)
+    fitting = make_pass(inputs, folder, job, executor)
     for name, weight in zip(job.stack.names, job.stack.block_weights, strict=True):
         wanted = weight > 0 or name in job.stack.names[: job.stack.n_layers]
         _run_stage(folder, fitting, inputs, name, wanted=wanted)
@@ -186,11 +209,12 @@ def _run_stage(folder: RunFolder, fitting: StoredPass, inputs: StoreInputs, name
     return_memory()
 
 
-def check_room(store: Store, folder: RunFolder, job: NodeJob, memory: int) -> None:
+def check_room(store: Store, folder: Path, job: NodeJob, room: Capacity) -> None:
     """Raise unless a run fits into the memory it may have, and on the disk of its folder."""
     size = RunSize.of(GraphSize.of(store), job, store)
     options: dict[str, Any] = {"structure_edges": size.structure_edges, "n_jobs": job.n_jobs}
-    check_disk(size, plan_budget(job.stack, size.X, size.sets, memory, **options), folder.path)
+    budget = plan_budget(job.stack, size.X, size.sets, room.memory, **options, n_workers=room.n_workers)
+    check_disk(size, budget, folder)
 
 
 @dataclass(frozen=True)
@@ -212,20 +236,17 @@ class StoreInputs:
     structure: StructureMap | None
 
 
-def read_inputs(store: Store, folder: RunFolder, job: NodeJob, memory: int) -> StoreInputs:
-    """Return what a run reads; multisets and structural columns are made unless they are there."""
+def read_inputs(store: Store, folder: RunFolder, job: NodeJob, room: Capacity | Budget) -> StoreInputs:
+    """Return what a run reads; multisets and structural columns are made unless they are there.
+
+    `room` is what there is, or a plan that was made from it.
+    """
     stack, structure = job.stack, job.fitted_structure
     if folder.learned.is_file():
         stack, structure = read_learned(folder.learned, job.stack, job.structure)
         if not stack.columns and job.words is not None:  # axes and the map after them share a random stream
             stack = replace(stack, axes=None)
-    X: Any = None if store.features is None else FloatRows(store.features)
-    dtype = np.dtype(np.float32) if X is None else X.dtype
-    with costing(job.progress, "multisets", float(store.n_edges)):
-        sets: Any = build_sets(store, job.rule, dtype, memory=memory)
-    edges = 0 if job.structure is None else store.n_edges
-    shape: Any = _Shape((store.n_nodes, _width(job)), dtype) if X is None else X
-    budget = plan_budget(stack, shape, sets, memory, structure_edges=edges, n_jobs=job.n_jobs)
+    X, sets, budget = _fitting(store, job, room)
     structural: dict[str, FileArray] = {}
     if job.structure is not None:
         structure, structural = _structural_columns(store, folder, job, structure)
@@ -236,6 +257,21 @@ def read_inputs(store: Store, folder: RunFolder, job: NodeJob, memory: int) -> S
         X = next(iter(structural.values()))
     held = sets.loaded() if budget.sets_in_memory else sets
     return StoreInputs(X, held, budget, structural, stack, structure)
+
+
+def _fitting(store: Store, job: NodeJob, room: Capacity | Budget) -> tuple[Any, Any, Budget]:
+    """The features, or None, the multisets and what is held in memory; raises if it is too little."""
+    X: Any = None if store.features is None else FloatRows(store.features)
+    dtype = np.dtype(np.float32) if X is None else X.dtype
+    memory = room.available if isinstance(room, Budget) else room.memory
+    with costing(job.progress, "multisets", float(store.n_edges)):
+        sets: Any = build_sets(store, job.rule, dtype, memory=memory)
+    if isinstance(room, Budget):
+        return X, sets, room
+    edges = 0 if job.structure is None else store.n_edges
+    shape: Any = _Shape((store.n_nodes, _width(job)), dtype) if X is None else X
+    options: dict[str, Any] = {"structure_edges": edges, "n_workers": room.n_workers, "n_jobs": job.n_jobs}
+    return X, sets, plan_budget(job.stack, shape, sets, memory, **options)
 
 
 @dataclass(frozen=True)
@@ -283,28 +319,32 @@ def _structural_columns(
 def make_pass(inputs: StoreInputs, folder: RunFolder, job: NodeJob, executor: Executor) -> StoredPass:
     """Return the pass over these inputs."""
     costs = stack_costs(job.stack, inputs.X, inputs.sets, fitting=job.words is not None)
+    if expect := getattr(job.progress, "expect", None):
+        expect(costs)
     run = Run(n_jobs=job.n_jobs, progress=job.progress, costs=costs)
     run.engine(inputs.stack.layer.em)
     seeds = [] if job.words is None else np.random.SeedSequence(job.words).spawn(len(job.stack.block_weights))
-    return StoredPass(
+
+    def perform(task: Task, log: PartLog) -> None:
+        """Compute the missing parts of a task, from files that hold all it needs."""
+        missing = log.missing
+        if missing:
+            folder.save_learned(fitting.stack, inputs.structure)
+            with run.progress(task.title, sum(map(task.steps, missing))) as bar:
+                executor.run(fitting, task, log, bar.update)
+
+    fitting = StoredPass(
         inputs.stack,
         inputs.X,
         inputs.sets,
         run,
         folder=folder,
         budget=inputs.budget,
-        perform=partial(_perform, folder, executor, run),
+        perform=perform,
         structural=inputs.structural,
         streams=list(map(np.random.default_rng, seeds)),
     )
-
-
-def _perform(folder: RunFolder, executor: Executor, run: Run, task: Task, log: PartLog) -> None:
-    """Compute the missing parts of a task."""
-    missing = log.missing
-    if missing:
-        with run.progress(task.title, sum(map(task.steps, missing))) as bar:
-            executor.run(folder, task, log, bar.update)
+    return fitting
 
 
 def _finish(store: Store, folder: RunFolder, fitting: StoredPass, inputs: StoreInputs) -> None:

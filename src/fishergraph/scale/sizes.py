@@ -230,10 +230,10 @@ class RunSize:
         averaged = [(kind, width) for kind, width in stack.structure if kind in TELLING_APART and stack.walk]
         if stack.averages_features and stack.walk is not None:
             axes = stack.walk.axes(self.X.shape[1])
-            tiles("axes", axes, budget.walk_tile)
+            tiles("axes", axes, budget.averaged_tile(axes))
             averaged.insert(0, ("axes", axes))
         for kind, width in averaged:
-            tiles(f"{kind}-averaged", width, budget.walk_tile)
+            tiles(f"{kind}-averaged", width, budget.averaged_tile(width))
             files[f"{kind}-ratio"] = n * itemsize + HEADER
         return files
 

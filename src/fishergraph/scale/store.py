@@ -16,54 +16,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import uuid
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-
-from fishergraph._errors import FileFormatError, InputError
-from fishergraph._version import __version__
+from fishergraph._errors import FileFormatError
 from fishergraph.estimators.source import NodeJob, NodeResult
-from fishergraph.io.files import as_path, naming, replacing
-from fishergraph.scale.arrays import Features, FileArray, FileRows
-from fishergraph.scale.folders import writer_lives
+from fishergraph.io.files import as_path, replacing
+from fishergraph.scale.arrays import Features, FileArray, FileRows, StoredIds
 
 FORMAT, FORMAT_VERSION = "fishergraph-store", 1
 MANIFEST = "manifest.json"
+_ENTRY = {"shape", "dtype", "checksums"}
 _SPARSE = ("features_data", "features_indices", "features_indptr")
-
-
-class StoredIds:
-    """The ids of the nodes of a store: integers, or texts in UTF-8."""
-
-    def __init__(self, numbers: FileArray | None, text: FileArray | None = None, offsets: FileArray | None = None):
-        self._numbers, self._text, self._offsets = numbers, text, offsets
-
-    def __len__(self) -> int:
-        return len(self._numbers) if self._numbers is not None else len(self._offsets or ()) - 1
-
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        """The ids of a slice of rows, int64 or an array of texts."""
-        if self._numbers is not None:
-            return self._numbers[rows]
-        assert self._text is not None
-        assert self._offsets is not None
-        start, stop, _ = rows.indices(len(self))
-        offsets = self._offsets[start : max(stop, start) + 1]
-        text = self._text[int(offsets[0]) : int(offsets[-1])].tobytes()
-        ends = (offsets - offsets[0]).tolist()
-        ids = np.empty(len(ends) - 1, dtype=object)
-        ids[:] = [text[a:b].decode() for a, b in pairwise(ends)]
-        return ids
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        ids = self[:]
-        return ids if dtype is None else ids.astype(dtype)
 
 
 class Store:
@@ -81,6 +46,9 @@ class Store:
         Of the embedding: the folder in `embeddings/`.
     overwrite : bool, default=False
         Replace an embedding of this name that was made with other settings.
+    client : Client, str, int or DaskExecutor, optional
+        Computes on the workers of a Dask cluster, each with so much memory: see `DaskExecutor`. By default on the
+        threads of this process.
 
     Attributes
     ----------
@@ -115,9 +83,10 @@ class Store:
         memory: int | float | str | None = None,
         name: str = "default",
         overwrite: bool = False,
+        client: Any = None,
     ):
         self.path = as_path(path, "store")
-        self.memory, self.name, self.overwrite = memory, name, overwrite
+        self.memory, self.name, self.overwrite, self.client = memory, name, overwrite, client
         self.manifest = read_manifest(self.path)
         arrays = self.manifest["arrays"]
         self.indptr, self.indices = self._array("indptr"), self._array("indices")
@@ -192,7 +161,13 @@ class Store:
         """
         from fishergraph.scale.run import embed_store
 
-        return embed_store(self, job, name=self.name, memory=self.memory, overwrite=self.overwrite)
+        executor = None
+        if self.client is not None:
+            from fishergraph.scale.dask_executor import make_executor
+
+            executor = make_executor(self.client)
+        options: dict[str, Any] = {"memory": self.memory, "overwrite": self.overwrite, "executor": executor}
+        return embed_store(self, job, name=self.name, **options)
 
     def __repr__(self) -> str:
         features = f", {self.n_features:,} features" if self.features is not None else ""
@@ -250,6 +225,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     missing = {"arrays", "facts"} - set(manifest)
     if missing:
         raise FileFormatError(path=path, reason=f"it has no {sorted(missing)[0]!r}", advice="ingest again")
+    arrays = manifest["arrays"] if isinstance(manifest["arrays"], dict) else {"arrays": None}
+    bad = [name for name, entry in arrays.items() if not isinstance(entry, dict) or not entry.keys() >= _ENTRY]
+    if bad:
+        raise FileFormatError(path=path, reason=f"its entry of {bad[0]!r} is incomplete", advice="ingest again")
     return manifest
 
 
@@ -262,127 +241,3 @@ def write_json(path: Path, content: Any) -> None:
 def array_entry(array: FileArray, advance: Callable[[int], Any] = lambda n: None) -> dict[str, Any]:
     """The entry of an array in a manifest."""
     return {"shape": list(array.shape), "dtype": str(array.dtype), "checksums": array.checksums(advance)}
-
-
-class StoreWriter:
-    """A new store, which appears under its name when it is complete.
-
-    Use it in a `with` statement. The folder has a hidden name until then. It is removed if the work fails. That of a
-    killed writer is removed by the next one.
-
-    Parameters
-    ----------
-    path : path
-        The folder of the store. It must not exist, unless `overwrite`.
-    overwrite : bool, default=False
-        Replace the store that is there, with its embeddings.
-
-    See Also
-    --------
-    write_store : Make a store from arrays in memory.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> import numpy as np
-    >>> from fishergraph.scale import Store, StoreWriter
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "path"
-    >>> with StoreWriter(path) as writer:
-    ...     writer.array("indptr", (4,), np.int64)[:] = [0, 1, 3, 4]
-    ...     writer.array("indices", (4,), np.int32)[:] = [1, 0, 2, 1]
-    >>> Store(path)
-    Store(3 nodes, 4 edges)
-    """
-
-    def __init__(self, path: str | Path, *, overwrite: bool = False):
-        self.path, self.overwrite = as_path(path, "store"), overwrite
-        self.facts: dict[str, Any] = {}
-        self.feature_names: list[str] | None = None
-        self.n_features: int | None = None
-        self.advance: Callable[[int], Any] = lambda n: None
-        self._arrays: dict[str, FileArray] = {}
-
-    def __enter__(self) -> Self:
-        path = self.path
-        if path.exists() and not self.overwrite:
-            advice = "choose another folder, or overwrite this one"
-            raise InputError(parameter="store", value=str(path), expected="not exist yet", advice=advice)
-        if path.exists() and not (path / MANIFEST).is_file():
-            raise FileExistsError(f"'{path}' is not a store and is not overwritten; choose another path.")
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"the folder of '{path}' does not exist; create '{path.parent}' first.")
-        for left in path.parent.glob(f".{path.name}.*.ingest"):
-            if not writer_lives(left):
-                shutil.rmtree(left, ignore_errors=True)
-        self.folder = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.ingest")
-        with naming(path):
-            self.folder.mkdir()
-        return self
-
-    def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> FileArray:
-        """Return a new array of the store.
-
-        Parameters
-        ----------
-        name : str
-            Its name, of those in the description of the module.
-        shape : tuple of int
-            Its shape.
-        dtype : dtype
-            Its dtype.
-
-        Returns
-        -------
-        FileArray
-            The array, to be filled.
-        """
-        self._arrays[name] = FileArray.create(self.folder / f"{name}.npy", shape, dtype)
-        return self._arrays[name]
-
-    def scratch(self, name: str) -> Path:
-        """Return the path of a file that is removed with the writer.
-
-        Parameters
-        ----------
-        name : str
-            The name of the file.
-
-        Returns
-        -------
-        Path
-            A path in the folder of the store.
-        """
-        (self.folder / "scratch").mkdir(exist_ok=True)
-        return self.folder / "scratch" / name
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        try:
-            if kind is None:
-                self._finish()
-        finally:
-            shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _finish(self) -> None:
-        shutil.rmtree(self.folder / "scratch", ignore_errors=True)
-        entries = {}
-        for name, array in self._arrays.items():
-            array.sync()
-            entries[name] = array_entry(array, self.advance)
-        manifest = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "fishergraph": __version__,
-            "n_features": self.n_features,
-            "feature_names": self.feature_names,
-            "facts": self.facts,
-            "arrays": entries,
-        }
-        write_json(self.folder / MANIFEST, manifest)
-        with naming(self.path):
-            if self.path.exists():
-                old = self.folder.with_suffix(".old.ingest")
-                os.replace(self.path, old)
-                os.replace(self.folder, self.path)
-                shutil.rmtree(old, ignore_errors=True)
-            else:
-                os.replace(self.folder, self.path)

@@ -212,7 +212,7 @@ class _Work:
             else:
                 files = self.work[f"{kind}-averaged"] + self.work[f"{kind}-ratio"]
                 walked, edges = self._averaging(width)
-                n_tiles = math.ceil(width / self.budget.walk_tile)
+                n_tiles = math.ceil(width / self.budget.averaged_tile(width))
                 read = n_tiles * columns + edges + files + self._sampled(files)
                 written = files + self.blocks[kind]
                 yield self._stage(kind, self._seeking, _SHARPENED * mapped + walked, read, written, files)
