@@ -18,6 +18,7 @@ from fishergraph._errors import (
     InputTypeError,
     MissingExtra,
     NotConvergedWarning,
+    NotEnoughDisk,
     NotEnoughMemory,
     UnknownNodeError,
 )
@@ -31,6 +32,7 @@ EXAMPLES = [
     (NotEnoughMemory(purpose="the result", needed=3e9, available=1e9, settings={"dim": 8}), MemoryError),
     (NotEnoughMemory("a sentence", needed=2**300, available=1e9), MemoryError),
     (MissingExtra(package="torch", extra="nn"), ImportError),
+    (NotEnoughDisk(path="a.store", needed=3e9, available=1e9), OSError),
     (ClusterError(where="tcp://a:1", reason="nobody answers", advice="start a scheduler"), RuntimeError),
 ]
 

@@ -221,6 +221,36 @@ class NotEnoughMemory(FishergraphError, MemoryError):
         return f"{self.purpose} {sizes}{_ending(self.advice, self.settings, setting)}"
 
 
+class NotEnoughDisk(FishergraphError, OSError):
+    """The work needs more space on a disk than is free.
+
+    Attributes
+    ----------
+    path : str or path
+        Where the files would be.
+    needed, available : float
+        Bytes.
+    advice : str
+        What to do.
+    """
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        path: Any = "",
+        needed: float = 0,
+        available: float = 0,
+        advice: str = "free some space, or choose another disk",
+    ):
+        self.path, self.needed, self.available, self.advice = path, needed, available, advice
+        super().__init__(message, path=path, needed=needed, available=available, advice=advice)
+
+    def _sentence(self, name: Name, setting: Setting) -> str:
+        sizes = f"needs about {gigabytes(self.needed)} of disk space, got {gigabytes(self.available)} free"
+        return f"'{self.path}' {sizes}{_ending(self.advice, {}, setting)}"
+
+
 def gigabytes(n_bytes: float) -> str:
     """A size in words, also of integers that no float can represent."""
     if isinstance(n_bytes, int) and n_bytes >= 2**200:

@@ -25,7 +25,7 @@ from fishergraph.em.unit import NOISE, unit_rows
 from fishergraph.kernel_map import IdentityMap, KernelMap, fit_standard, random_signs
 from fishergraph.structural.factors import first_signs
 
-_EXTRA = 64  # directions beyond those asked for, which make the last of them accurate
+EXTRA_AXES = 64  # directions beyond those asked for, which make the last of them accurate
 _POWER_STEPS = 3
 _EQUAL = 1e-5  # the relative variance of the entries of a column up to which they are one value
 _FLAT = 1e-12  # spread below this share of the largest is not scaled up
@@ -173,7 +173,7 @@ def principal_axes(rows: Any, n_axes: int, rng: Rng) -> tuple[Any, Any]:
     n_rows, n_features = rows.shape
     small, other = (rows.T, rows) if n_features <= n_rows else (rows, rows.T)
     n_axes = min(n_axes, *rows.shape)
-    basis = random_signs(small.shape[0], min(n_axes + _EXTRA, small.shape[0]), rows, rng)
+    basis = random_signs(small.shape[0], min(n_axes + EXTRA_AXES, small.shape[0]), rows, rng)
     xp = array_namespace(basis)
     for _ in range(_POWER_STEPS):
         basis = xp.linalg.qr(small @ (other @ basis))[0]

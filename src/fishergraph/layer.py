@@ -34,7 +34,7 @@ from fishergraph.ops.engine import named_engine
 _GATHERED_BYTES = 16 * 2**20
 
 # A sample is the beginning of a permutation of up to so many rows; that of more would take too much memory.
-_PERMUTED = 2**24
+PERMUTED = 2**24
 
 # What a layer keeps of a multiset: φ of its means, with the soft counts or without, or a function of the masses alone.
 MASS_READINGS: dict[str, Callable[[Any], Any]] = {"counts": log_counts, "weights": root_weights}
@@ -92,7 +92,7 @@ class Blocks:
 def sampled_rows(n_rows: int, n_centres: int, max_samples: int, rng: Rng) -> tuple[Any, bool]:
     """Return rows to learn so many centres from, in order, and whether they are all rows."""
     size = sample_size(n_centres, max_samples, n_rows)
-    if n_rows > _PERMUTED and size < n_rows:  # a few are drawn twice
+    if n_rows > PERMUTED and size < n_rows:  # a few are drawn twice
         rows = rng.integers(n_rows, size=size)
         return array_namespace(rows).unique_values(rows), False
     rows = rng.permutation(n_rows)[:size]

@@ -225,7 +225,7 @@ def test_many_clusters_of_long_vectors_are_separated_in_a_projection(monkeypatch
     monkeypatch.setattr(module, "_SKETCH_WORK", 0)
     projected = run()
     np.testing.assert_array_equal(projected, run(n_jobs=2))
-    monkeypatch.setattr(module, "_SKETCH", 10**6)
+    monkeypatch.setattr(module, "SKETCH", 10**6)
     full = run()
     np.testing.assert_array_equal(full, plain)
     assert not np.array_equal(projected, full)

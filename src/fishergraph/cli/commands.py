@@ -15,6 +15,7 @@ from fishergraph.cli.data import data_app
 from fishergraph.cli.demo import demo
 from fishergraph.cli.embed import embed
 from fishergraph.cli.ingest import ingest
+from fishergraph.cli.plan import plan
 from fishergraph.cli.predict import predict
 from fishergraph.cli.train import train
 
@@ -30,6 +31,7 @@ app.command("embed")(embed)
 app.command("train")(train)
 app.command("predict")(predict)
 app.command("ingest")(ingest)
+app.command("plan")(plan)
 app.command("demo")(demo)
 app.add_typer(data_app, name="data")
 

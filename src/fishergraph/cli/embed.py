@@ -197,15 +197,22 @@ def _embed(job: EmbedJob, estimator: FisherEmbedding, inputs: Inputs) -> Any:
 
 def make_estimator(job: EmbedJob, bar: Bar) -> FisherEmbedding:
     """Return the estimator, saved or new, with the seed it was or will be fitted with."""
-    from fishergraph._validation import look_up
     from fishergraph.estimators import FisherEmbedding
-    from fishergraph.presets import PRESETS
 
     if job.model is not None:
         estimator = FisherEmbedding.load(job.model)
     else:
-        makers = {name: partial(FisherEmbedding.preset, name) for name in PRESETS}
-        with wrong_call("--preset"):
-            make = look_up({**makers, PUBLISHED: FisherEmbedding.published_code}, job.preset or "default", "preset")
+        make = preset_maker(job.preset)
         estimator = make(random_state=secrets.randbelow(2**32) if job.seed is None else job.seed)
     return configure(estimator.set_params(n_jobs=job.jobs, verbose=bar), job.parameters)
+
+
+def preset_maker(name: str | None) -> Callable[..., FisherEmbedding]:
+    """Return what makes an estimator with the settings of that name; another name is a wrong call."""
+    from fishergraph._validation import look_up
+    from fishergraph.estimators import FisherEmbedding
+    from fishergraph.presets import PRESETS
+
+    makers = {preset: partial(FisherEmbedding.preset, preset) for preset in PRESETS}
+    with wrong_call("--preset"):
+        return look_up({**makers, PUBLISHED: FisherEmbedding.published_code}, name or "default", "preset")

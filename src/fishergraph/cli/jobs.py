@@ -31,26 +31,14 @@ _SHORT = {"nodes": ("-n",), "output": ("-o",), "jobs": ("-j",), "quiet": ("-q",)
 _ON = {
     "Method": ("preset", "tune", "budget"),
     RUN: (
-        "memory",
-        "name",
-        "overwrite",
-        "dask",
-        "jobs",
-        "engine",
-        "config",
-        "quiet",
-        "debug",
-        "seed",
-        "save",
-        "checkpoint",
-        "resume",
-        "log",
-        "plot",
+        *("memory", "name", "overwrite", "dask", "workers", "jobs", "engine", "config", "quiet", "debug"),
+        *("seed", "save", "checkpoint", "resume", "log", "plot"),
     ),
 }
 _MORE: dict[str, dict[str, Any]] = {
     "seed": {"min": 0, "max": 2**32 - 1},
     "jobs": {"min": 1},
+    "workers": {"min": 1},
     "config": {"callback": load_config, "is_eager": True},
 }
 

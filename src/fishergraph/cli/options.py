@@ -23,7 +23,10 @@ from fishergraph._errors import FishergraphError, InputTypeError
 DATA, RUN = "Data", "Run"  # panels of the help
 
 # Parameters whose options have other names.
-_FLAGS = {"random_state": "--seed", "n_jobs": "--jobs", "multiset__undirected": "--undirected"}
+_FLAGS = {
+    **{"random_state": "--seed", "n_jobs": "--jobs", "multiset__undirected": "--undirected"},
+    **{"n_nodes": "--nodes", "n_edges": "--edges", "n_features": "--features"},
+}
 _NEGATED = {"--undirected": "--directed"}
 COMPONENTS = ("multiset", "family", "em", "kernel", "walk", "structure", "device")
 # The components of the defaults, whose options the help lists.

@@ -21,12 +21,12 @@ from fishergraph.em.unit import directions, row_lengths, stored, unit_rows
 
 # k-means++ over more points than this costs more than it brings (it reads all of them once per centre).
 _PLUSPLUS_POINTS = 16_384
-_CHUNKS = 8
+CHUNKS = 8
 # Rows that are searched together for more distinct ones.
 _MORE = 64
 _BLOCK = 2048
 # Columns of the random projection in which many clusters of long vectors are told apart.
-_SKETCH = 128
+SKETCH = 128
 # Multiplications below which the vectors themselves are compared: a projection would save a tenth of a second.
 _SKETCH_WORK = 15_000_000_000
 
@@ -60,11 +60,19 @@ def kmeans(
     n_iter = n_iter if len(centres) > 1 or not spherical else 1
     work = 0 if is_torch_array(points) else points.shape[0] * points.shape[1] * len(centres) * n_iter
     with one_blas_thread():
-        if work >= _SKETCH_WORK and points.shape[1] >= 4 * _SKETCH and len(centres) * n_iter >= 4 * _SKETCH:
+        if work >= _SKETCH_WORK and points.shape[1] >= 4 * SKETCH and len(centres) * n_iter >= 4 * SKETCH:
             return _iterate_sketched(points, centres, chosen, spherical, n_iter, rng, n_jobs)
         for _ in range(n_iter):
             centres = _lloyd(points, centres, points, centres, spherical, n_jobs)
         return centres
+
+
+def kmeans_work(n_points: int, n_features: int, n_clusters: int, n_iter: int = 4) -> float:
+    """The multiplications of `kmeans`, which tells many clusters of long vectors apart in a projection."""
+    work = float(n_iter * n_points * n_features * n_clusters)
+    if work >= _SKETCH_WORK and n_features >= 4 * SKETCH and n_clusters * n_iter >= 4 * SKETCH:
+        return float(n_points * SKETCH * (n_features + n_iter * n_clusters))
+    return work
 
 
 def _iterate_sketched(
@@ -75,16 +83,16 @@ def _iterate_sketched(
     Many clusters of many long vectors are told apart in a random projection, which keeps distances; only the last
     average is taken over the vectors themselves. Tensors are compared as they are: a GPU multiplies fast.
     """
-    bits = np.unpackbits(rng.integers(256, size=(points.shape[1], _SKETCH // 8), dtype=np.uint8), axis=1)
+    bits = np.unpackbits(rng.integers(256, size=(points.shape[1], SKETCH // 8), dtype=np.uint8), axis=1)
     projection = 2 * bits.astype(points.dtype) - 1
-    sketch, (vectors, _) = np.empty((points.shape[0], _SKETCH), centres.dtype), stored(points)
+    sketch, (vectors, _) = np.empty((points.shape[0], SKETCH), centres.dtype), stored(points)
 
     def fill(rows: slice) -> None:
         sketch[rows] = unit_rows(vectors[rows] @ projection) if spherical else vectors[rows] @ projection
 
     blocks = row_blocks(points.shape[0], _block_size(points, centres))
     map_blocks(
-        fill, blocks, n_jobs=n_jobs, advance=progress_steps(points.shape[0] * points.shape[1] * _SKETCH, len(blocks))
+        fill, blocks, n_jobs=n_jobs, advance=progress_steps(points.shape[0] * points.shape[1] * SKETCH, len(blocks))
     )
     seen = sketch[chosen]
     for _ in range(n_iter - 1):
@@ -199,7 +207,7 @@ def _lloyd(seen: Rows, seen_centres: Array, points: Rows, centres: Array, spheri
         return sums, counts
 
     # The chunks are fixed, and their sums are added in order: the threads cannot change a bit.
-    chunks = row_blocks(n, max(size, _BLOCK, -(-n // _CHUNKS)))
+    chunks = row_blocks(n, max(size, _BLOCK, -(-n // CHUNKS)))
     parts = map_blocks(chunk_sums, chunks, n_jobs=n_jobs, advance=progress_steps(n * seen.shape[1] * k, len(chunks)))
     sums, counts = parts[0]
     for more_sums, more_counts in parts[1:]:

@@ -8,6 +8,8 @@ ingestion    a store from files of any size; imported when `ingest` is used
 sets         multisets in files
 memory       sizes of memory, and what there is of it
 budget       what a run holds in memory
+sizes        the files of a run, counted beforehand
+planning     what a run takes; work, of each stage; probe, measured on this machine
 run          the embedding of a store; run_folder: its files, from which a killed run goes on
 stored_pass  the stages of a run as tasks, whose parts can be computed anywhere
 tiles        layers that read a few columns of their points at a time
@@ -27,10 +29,15 @@ from fishergraph.scale.writer import StoreWriter
 if TYPE_CHECKING:
     from fishergraph.scale.dask_executor import DaskExecutor
     from fishergraph.scale.ingestion import ingest
+    from fishergraph.scale.planning import Plan, plan
+    from fishergraph.scale.sizes import GraphSize
 
-__all__ = ["DaskExecutor", "Store", "StoreWriter", "StoredEmbedding", "ingest", "write_store"]
+__all__ = ["DaskExecutor", "GraphSize", "Plan", "Store", "StoreWriter", "StoredEmbedding"]
+__all__ += ["ingest", "plan", "write_store"]
 
-_HOMES = {"DaskExecutor": "dask_executor", "ingest": "ingestion"}  # of names that are imported when they are used
+# Names that are imported when they are used.
+_HOMES = {"DaskExecutor": "dask_executor", "ingest": "ingestion"}
+_HOMES |= {"GraphSize": "sizes", "Plan": "planning", "plan": "planning"}
 
 
 def __getattr__(name: str) -> Any:

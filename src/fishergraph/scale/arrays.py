@@ -24,7 +24,7 @@ from fishergraph.io.files import naming
 # Bytes of one system call, of a chunk of a checksum, of a gap that `chosen` reads over, and of what it reads at once.
 _CALL = 2**30
 CHUNK = 2**26
-_GAP = 2**14
+GAP = 2**14
 _TOGETHER = 2**24
 
 
@@ -166,7 +166,7 @@ class FileArray:
         rows = np.empty((len(numbers), *self.shape[1:]), self.dtype)
         if len(numbers) == 0:
             return rows
-        gap = max(_GAP // max(self._row_bytes, 1), 1)
+        gap = max(GAP // max(self._row_bytes, 1), 1)
         steps = np.diff(numbers)
         if (steps < 0).any():
             order = np.argsort(numbers, kind="stable")

@@ -21,12 +21,13 @@ from fishergraph.estimators.source import NodeJob, NodeResult
 from fishergraph.estimators.state import read_learned
 from fishergraph.layer import Run
 from fishergraph.scale.arrays import Features, FileArray
-from fishergraph.scale.budget import Budget, describe, plan_budget
+from fishergraph.scale.budget import Budget, describe, plan_budget, return_memory
 from fishergraph.scale.cpu import cpu_target
 from fishergraph.scale.embedding import StoredEmbedding
 from fishergraph.scale.memory import parse_memory
 from fishergraph.scale.run_folder import PartLog, RunFolder
 from fishergraph.scale.sets import build_sets, loaded_graph
+from fishergraph.scale.sizes import GraphSize, RunSize, check_disk
 from fishergraph.scale.store import Store, write_json
 from fishergraph.scale.stored_pass import StoredPass, Task
 from fishergraph.stack import Stack
@@ -126,6 +127,7 @@ def embed_store(
     """
     limit, executor = parse_memory(memory), executor or LocalExecutor()
     if overwrite:
+        check_room(store, store.path / "embeddings" / name, job, Capacity(limit))
         _fitting(store, job, Capacity(limit))  # before anything is replaced
     folder = begin_run(store, job, name, overwrite=overwrite)
     with folder.locked(), one_blas_thread():
@@ -192,15 +194,32 @@ def _run(
     store: Store, folder: RunFolder, job: NodeJob, capacity: Capacity, executor: Executor
 ) -> tuple[Stack, StructureMap | None]:
     """Compute what is missing of a run."""
+    check_room(store, folder.path, job, capacity)
     inputs = read_inputs(store, folder, job, capacity)
     fitting = make_pass(inputs, folder, job, executor)
     for name, weight in zip(job.stack.names, job.stack.block_weights, strict=True):
-        task = fitting.task(name)
-        folder.save_learned(fitting.stack, inputs.structure)
-        if weight > 0 or name in job.stack.names[: job.stack.n_layers]:
-            fitting.perform(task, fitting.log(task))
+        wanted = weight > 0 or name in job.stack.names[: job.stack.n_layers]
+        _run_stage(folder, fitting, inputs, name, wanted=wanted)
     _finish(store, folder, fitting, inputs)
     return fitting.stack, inputs.structure
+
+
+def _run_stage(folder: RunFolder, fitting: StoredPass, inputs: StoreInputs, name: str, *, wanted: bool) -> None:
+    """Learn a stage and write its values; its task, which holds points, ends with it."""
+    task = fitting.task(name)
+    folder.save_learned(fitting.stack, inputs.structure)
+    return_memory()
+    if wanted:
+        fitting.perform(task, fitting.log(task))
+    return_memory()
+
+
+def check_room(store: Store, folder: Path, job: NodeJob, room: Capacity) -> None:
+    """Raise unless a run fits into the memory it may have, and on the disk of its folder."""
+    size = RunSize.of(GraphSize.of(store), job, store)
+    options: dict[str, Any] = {"structure_edges": size.structure_edges, "n_jobs": job.n_jobs}
+    budget = plan_budget(job.stack, size.X, size.sets, room.memory, **options, n_workers=room.n_workers)
+    check_disk(size, budget, folder)
 
 
 @dataclass(frozen=True)
@@ -256,7 +275,8 @@ def _fitting(store: Store, job: NodeJob, room: Capacity | Budget) -> tuple[Any, 
         return X, sets, room
     edges = 0 if job.structure is None else store.n_edges
     shape: Any = _Shape((store.n_nodes, _width(job)), dtype) if X is None else X
-    return X, sets, plan_budget(job.stack, shape, sets, memory, structure_edges=edges, n_workers=room.n_workers)
+    options: dict[str, Any] = {"structure_edges": edges, "n_workers": room.n_workers, "n_jobs": job.n_jobs}
+    return X, sets, plan_budget(job.stack, shape, sets, memory, **options)
 
 
 @dataclass(frozen=True)

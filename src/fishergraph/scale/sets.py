@@ -28,6 +28,7 @@ from fishergraph.scale.folders import new_folder, read_json
 from fishergraph.scale.store import Store, array_entry, check_arrays, write_json
 
 _CHUNK_ENTRIES = 2**23  # of a chunk of rows that is read at once
+_CHUNK_COPIES = 4  # of a chunk, while the node of each row is added
 # Bytes of memory per edge that rules other than `Neighbourhood` take, beside the graph.
 _BYTES_PER_EDGE = 64
 
@@ -97,6 +98,15 @@ class StoredSets(SetsOfPoints):
         return unchecked(Multisets, self.indptr[:], self.indices[:], weights, self.n_points)
 
 
+def building_bytes(n_nodes: int, n_edges: int, sets: Any, rule: Rule) -> int:
+    """The bytes of the arrays that building multisets takes; `sets` are the multisets, or their sizes."""
+    weight = 0 if sets.weights is None else sets.weights.dtype.itemsize
+    if not isinstance(rule, Neighbourhood) or rule.direction not in (None, "in"):
+        return 8 * n_nodes + _BYTES_PER_EDGE * n_edges
+    per_node = 37 if rule.weights == "symmetric" else 1
+    return per_node * n_nodes + min(n_edges + n_nodes, _CHUNK_ENTRIES) * _CHUNK_COPIES * (4 + weight)
+
+
 def build_sets(store: Store, rule: Rule, dtype: Any, *, memory: int, advance: Advance = lambda n: None) -> StoredSets:
     """Return the multisets of a store, built if no run did so before.
 
@@ -118,7 +128,7 @@ def build_sets(store: Store, rule: Rule, dtype: Any, *, memory: int, advance: Ad
     StoredSets
         The multisets in files.
     """
-    folder = store.path / "multisets" / _key(rule, dtype)
+    folder = sets_folder(store, rule, dtype)
     if not (folder / "manifest.json").is_file():
         _check_rule(store, rule)
         folder.parent.mkdir(exist_ok=True)
@@ -130,6 +140,11 @@ def build_sets(store: Store, rule: Rule, dtype: Any, *, memory: int, advance: Ad
             entries = {name: array_entry(array) for name, array in arrays.items()}
             write_json(part / "manifest.json", {"rule": repr(rule), "graph": graph_digest(store), "arrays": entries})
     return open_sets(store, folder)
+
+
+def sets_folder(store: Store, rule: Rule, dtype: Any) -> Path:
+    """The folder of the multisets of a rule, whether it is there or not."""
+    return store.path / "multisets" / _key(rule, dtype)
 
 
 def open_sets(store: Store, folder: Path) -> StoredSets:
@@ -200,7 +215,7 @@ def _write_neighbourhoods(
     n_entries = store.n_edges + before
     indices = FileArray.create(folder / "indices.npy", (n_entries,), store.indices.dtype)
     arrays = {"indptr": indptr, "indices": indices}
-    kind = _weights_kind(store, rule, dtype)
+    kind = weights_kind(None if store.weights is None else store.weights.dtype, rule, dtype)
     if kind is not None:
         arrays["weights"] = FileArray.create(folder / "weights.npy", (n_entries,), kind)
     scale = _symmetric_scale(store, missing) if rule.weights == "symmetric" else None
@@ -226,12 +241,11 @@ def _write_neighbourhoods(
     return arrays
 
 
-def _weights_kind(store: Store, rule: Neighbourhood, dtype: Any) -> Any:
-    """The dtype of the weights of the members, or None if all are one."""
-    own = None if store.weights is None or rule.weights == "uniform" else store.weights.dtype
+def weights_kind(own: np.dtype | None, rule: Neighbourhood, dtype: Any) -> Any:
+    """The dtype of the weights of the members, or None if all are one; `own` is that of the weights of the graph."""
     if rule.weights == "symmetric":
-        return weight_dtype(None if store.weights is None else np.empty(0, store.weights.dtype), dtype)
-    return own
+        return weight_dtype(None if own is None else np.empty(0, own), dtype)
+    return None if rule.weights == "uniform" else own
 
 
 def _with_loops(

@@ -24,7 +24,7 @@ from fishergraph.passes import INPUT_ROWS, ONE_STEP, Pass, Stage
 from fishergraph.scale.arrays import FileArray, checksum
 from fishergraph.scale.budget import Budget
 from fishergraph.scale.run_folder import PartLog, RunFolder, parts_of
-from fishergraph.scale.tiles import ColumnTiles, TiledLayer, check_tiled, grouped_parts, tile_shape
+from fishergraph.scale.tiles import COLUMN_ROWS, ColumnTiles, TiledLayer, check_tiled, grouped_parts, tile_shape
 from fishergraph.stack import Stack
 from fishergraph.walk import Averages, member_weights, walked
 
@@ -114,6 +114,8 @@ class StoredPass(Pass):
     def task(self, name: str) -> Task:
         """Return the task that writes the values of a stage; the stage is learned if it was not."""
         t = self.stack.names.index(name)
+        if not 1 <= t <= self.stack.n_layers:
+            self._held = (0, None)  # the points of a layer take no memory while columns are averaged
         points = self._points(t) if 1 <= t <= self.stack.n_layers else None
         stage = self.stage(name, points)
         array = self.folder.array(name, (self.sets.n_sets, stage.blocks.kernel_map.n_outputs), self.dtype)
@@ -291,7 +293,7 @@ class _Columns:
         n_rows, n_columns = self.array.shape
         columns = slice(k * self.width, min((k + 1) * self.width, n_columns))
         out = np.empty((n_rows, columns.stop - columns.start), self.array.dtype)
-        for rows in row_blocks(n_rows, 2**16):
+        for rows in row_blocks(n_rows, COLUMN_ROWS):
             out[rows] = self.array[rows][:, columns]
         return out
 

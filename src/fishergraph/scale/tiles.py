@@ -25,7 +25,8 @@ from fishergraph.ops import Responsibilities
 from fishergraph.scale.arrays import FileArray
 from fishergraph.scale.run_folder import parts_of
 
-_SCORED_ROWS = 2**16  # rows that are scored at once
+SCORED_ROWS = 2**16  # rows that are scored at once
+COLUMN_ROWS = 2**16  # whole rows whose columns are read at once
 _MEAN_ROWS = 2048
 
 
@@ -119,7 +120,7 @@ class TiledLayer(Layer):
 
     def _score(self, points: Any, sets: Sets, run: Run) -> Scored:
         """The responsibilities of all points, which are read in order."""
-        parts = row_blocks(len(points), _SCORED_ROWS)
+        parts = row_blocks(len(points), SCORED_ROWS)
         alpha: Any = None
         for rows in parts:
             block = score_points(self.family, points[rows], self.theta, n_jobs=run.n_jobs).alpha
@@ -173,26 +174,27 @@ class _Groups:
 
     def _means(self, span: slice) -> EMMeans:
         """The means and masses of consecutive sets, tile by tile."""
-        layer, points, run = self.layer, self.points, self.run
-        anchors, engine = layer.theta.anchors, run.engine(layer.em)
-        n_sets = span.stop - span.start
-        means = np.empty((n_sets, *anchors.shape), anchors.dtype)
-        mass = np.empty(means.shape[:2], anchors.dtype)
-        blocks = row_blocks(n_sets, _MEAN_ROWS)
-        for k in range(points.n_tiles):
-            tile, columns = points.tile(k), points.columns(k)
-            origin = np.ascontiguousarray(anchors[:, columns])
+        anchors = self.layer.theta.anchors
+        means = np.empty((span.stop - span.start, *anchors.shape), anchors.dtype)
+        found = EMMeans(means, np.empty(means.shape[:2], anchors.dtype))
+        for k in range(self.points.n_tiles):
+            self._fill(found, span, k)
+        return found
 
-            def fill(rows: slice, tile: Any = tile, columns: slice = columns, origin: Any = origin) -> None:
-                sets = self.sets.block(slice(span.start + rows.start, span.start + rows.stop))
-                shape = (rows.stop - rows.start, len(origin), origin.shape[1])
-                out = EMMeans(np.empty(shape, means.dtype), mass[rows])
-                steps: dict[str, Any] = {"variance": layer.theta.variance, "prior": layer.em.prior}
-                block_means(engine, tile, self.scored.alpha, sets, origin, out=out, **steps)
-                means[rows, :, columns] = out.means
+    def _fill(self, found: EMMeans, span: slice, k: int) -> None:
+        """Compute the columns of a tile, which is not in memory any more when the next one is read."""
+        layer, run, tile, columns = self.layer, self.run, self.points.tile(k), self.points.columns(k)
+        origin, engine = np.ascontiguousarray(layer.theta.anchors[:, columns]), run.engine(layer.em)
 
-            map_blocks(fill, blocks, n_jobs=run.n_jobs)
-        return EMMeans(means, mass)
+        def fill(rows: slice) -> None:
+            sets = self.sets.block(slice(span.start + rows.start, span.start + rows.stop))
+            shape = (rows.stop - rows.start, len(origin), origin.shape[1])
+            out = EMMeans(np.empty(shape, found.means.dtype), found.mass[rows])
+            steps: dict[str, Any] = {"variance": layer.theta.variance, "prior": layer.em.prior}
+            block_means(engine, tile, self.scored.alpha, sets, origin, out=out, **steps)
+            found.means[rows, :, columns] = out.means
+
+        map_blocks(fill, row_blocks(len(found.means), _MEAN_ROWS), n_jobs=run.n_jobs)
 
 
 def check_tiled(layer: Layer) -> None:
