@@ -16,6 +16,7 @@ from fishergraph.cli.demo import demo
 from fishergraph.cli.embed import embed
 from fishergraph.cli.predict import predict
 from fishergraph.cli.train import train
+from fishergraph.cli.verify import verify
 
 app = typer.Typer(
     name="fishergraph",
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.command("embed")(embed)
 app.command("train")(train)
 app.command("predict")(predict)
+app.command("verify")(verify)
 app.command("demo")(demo)
 app.add_typer(data_app, name="data")
 

@@ -10,7 +10,9 @@ import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 import typer
@@ -126,6 +128,23 @@ def one_line_warnings() -> Iterator[list[str]]:
         warnings.simplefilter("always", RuntimeWarning)
         warnings.showwarning = show
         yield shown
+
+
+def bytes_progress(quiet: bool) -> Any:
+    """Return what shows progress in bytes and their rate, for people who watch; else False."""
+    return _bytes_bar if not quiet and sys.stderr.isatty() else False
+
+
+@contextmanager
+def _bytes_bar(title: str, total: int | None) -> Iterator[Any]:
+    """A bar of bytes on stderr, with their rate."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=total)
+        yield SimpleNamespace(update=partial(progress.advance, task))
 
 
 class Bar:

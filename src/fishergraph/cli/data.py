@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Annotated, Any
 
 import typer
 
 from fishergraph._errors import InputError
-from fishergraph.cli.console import explained
+from fishergraph.cli.console import bytes_progress, explained
 from fishergraph.cli.jobs import Debug, Quiet
 from fishergraph.cli.options import wrong_call
 
@@ -68,7 +63,7 @@ def fetch_data(
         with wrong_call():
             check_names(names)
         for name in names:
-            paths = [] if name in BUNDLED else fetch(name, data_home=data, verbose=_progress(quiet))
+            paths = [] if name in BUNDLED else fetch(name, data_home=data, verbose=bytes_progress(quiet))
             if not quiet:
                 for line in [str(path) for path in paths] or [f"{name} comes with the package"]:
                     typer.echo(line)
@@ -93,7 +88,7 @@ def convert(
     graph.csv becomes graph.nodes.csv (id, label, split, features) and graph.edges.csv (source, target).
     """
     with explained(debug=debug):
-        lines = run_convert(source, target, data, prepared=prepared, verbose=_progress(quiet))
+        lines = run_convert(source, target, data, prepared=prepared, verbose=bytes_progress(quiet))
         if not quiet:
             for line in lines:
                 typer.echo(line)
@@ -132,19 +127,3 @@ def run_convert(source: str, target: Path, home: Path | None, *, prepared: bool,
         return [f"{target}: {graph!r}"]
     edges, nodes = write_tables(graph, target)
     return [f"{edges}: {graph.graph.nnz:,} edges, both directions", f"{nodes}: {graph!r}"]
-
-
-def _progress(quiet: bool) -> Any:
-    return _bar if not quiet and sys.stderr.isatty() else False
-
-
-@contextmanager
-def _bar(title: str, total: int | None) -> Iterator[Any]:
-    """A bar of bytes on stderr, for downloads."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(title, total=total)
-        yield SimpleNamespace(update=partial(progress.advance, task))

@@ -29,7 +29,21 @@ _LAST = ("config", "quiet", "debug")
 _SHORT = {"nodes": ("-n",), "output": ("-o",), "jobs": ("-j",), "quiet": ("-q",)}
 _ON = {
     "Method": ("preset", "tune", "budget"),
-    RUN: ("jobs", "engine", "config", "quiet", "debug", "seed", "save", "checkpoint", "resume", "log", "plot"),
+    RUN: (
+        "memory",
+        "overwrite",
+        "jobs",
+        "engine",
+        "config",
+        "quiet",
+        "debug",
+        "seed",
+        "save",
+        "checkpoint",
+        "resume",
+        "log",
+        "plot",
+    ),
 }
 _MORE: dict[str, dict[str, Any]] = {
     "seed": {"min": 0, "max": 2**32 - 1},
@@ -123,7 +137,8 @@ def with_options(settings: list[Setting]) -> Callable[[Callable[[Any], None]], C
         @wraps(function)
         def command(**values: Any) -> None:
             texts = {setting.path: values.pop(setting.parameter.name) for setting in settings}
-            asked = kind(**values, settings={path: text for path, text in texts.items() if text is not None})
+            given = {path: text for path, text in texts.items() if text is not None}
+            asked = kind(**values, **({"settings": given} if settings else {}))
             with explained(debug=asked.debug):
                 function(asked)
 
@@ -148,7 +163,7 @@ def options_of(kind: type) -> dict[str, Any]:
     for name, hint in get_type_hints(kind).items():
         entry, flag = described[name], flag_of(name)
         more: dict[str, Any] = {} if entry.kind == "bool" else {"metavar": entry.kind}
-        if name == "edges":
+        if name in getattr(kind, "ARGUMENTS", ("edges",)):
             options[name] = Annotated[hint, typer.Argument(**more, readable=False, show_default=False, help=entry.text)]
             continue
         names = (f"{flag}/{negated(flag)}" if hint == bool | None else flag, *_SHORT.get(name, ()))

@@ -9,10 +9,15 @@ run          the embedding of a store; run_folder: its files, from which a kille
 stored_pass  the stages of a run as tasks, whose parts can be computed anywhere
 tiles        layers that read a few columns of their points at a time
 embedding    the result, read by rows
+finished     a run that has ended, read back from its folder
+rows         the values of chosen rows, with the bits of a full run
+verification  whether a store is whole, or two of them hold the same; compare and report are its parts
 """
 
 from fishergraph.scale.embedding import StoredEmbedding
+from fishergraph.scale.report import Verification
 from fishergraph.scale.store import Store, StoreWriter
+from fishergraph.scale.verification import verify
 from fishergraph.scale.write import write_store
 
-__all__ = ["Store", "StoreWriter", "StoredEmbedding", "write_store"]
+__all__ = ["Store", "StoreWriter", "StoredEmbedding", "Verification", "verify", "write_store"]

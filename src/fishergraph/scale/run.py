@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -112,7 +112,7 @@ def embed_store(
         if folder.is_complete:
             stack, structure = read_learned(folder.learned, job.stack, job.structure)
         else:
-            stack, structure = _run(store, folder, replace(job, words=folder.identity["words"]), limit, executor)
+            stack, structure = compute_run(store, folder, replace(job, words=folder.identity["words"]), limit, executor)
     assert stack.input_map is not None
     fitted: dict[str, Any] = {"stack_": stack, "structure_": structure, "n_features_in_": stack.input_map.n_inputs}
     if store.feature_names is not None and store.features is not None:
@@ -161,18 +161,21 @@ def _digest(stack: Stack) -> str:
     return found.hexdigest()
 
 
-def _run(
+def compute_run(
     store: Store, folder: RunFolder, job: NodeJob, memory: int, executor: Executor | None
 ) -> tuple[Stack, StructureMap | None]:
-    """Compute what is missing of a run."""
+    """Compute what is missing of a run; return what it learned."""
     inputs = read_inputs(store, folder, job, memory)
     fitting = make_pass(inputs, folder, job, executor or LocalExecutor())
+    borders: dict[str, tuple[int, ...]] = {}
     for name, weight in zip(job.stack.names, job.stack.block_weights, strict=True):
-        task = fitting.task(name)
+        is_kept = weight > 0 or name in job.stack.names[: job.stack.n_layers]
+        task = fitting.task(name) if is_kept else fitting.learned(name)
         folder.save_learned(fitting.stack, inputs.structure)
-        if weight > 0 or name in job.stack.names[: job.stack.n_layers]:
+        if task is not None:
             fitting.perform(task, fitting.log(task))
-    _finish(store, folder, fitting, inputs)
+            borders[name] = task.borders
+    _finish(store, folder, fitting, inputs, borders)
     return fitting.stack, inputs.structure
 
 
@@ -290,17 +293,24 @@ def _perform(folder: RunFolder, executor: Executor, run: Run, task: Task, log: P
             executor.run(folder, task, log, bar.update)
 
 
-def _finish(store: Store, folder: RunFolder, fitting: StoredPass, inputs: StoreInputs) -> None:
+def _finish(
+    store: Store,
+    folder: RunFolder,
+    fitting: StoredPass,
+    inputs: StoreInputs,
+    borders: Mapping[str, tuple[int, ...]],
+) -> None:
     """Write the manifest of a run that has ended, and remove the arrays between stages."""
     stack, arrays = fitting.stack, {}
     for name, weight in zip(stack.names, stack.block_weights, strict=True):
-        if folder.has(name):
+        if name in borders:
             array = folder.opened(name)
             log = folder.existing_log(name)
             arrays[name] = {
                 "shape": list(array.shape),
                 "dtype": str(array.dtype),
                 "weight": weight,
+                "borders": borders[name],
                 "checksums": [log.checksum(part) for part in range(log.n_parts)],
             }
     manifest = {"store": store.digest, "arrays": arrays, "memory": describe(inputs.budget)}

@@ -44,6 +44,7 @@ class Task:
     steps : part → how many steps of progress it has.
     compute : (part, advance) → the checksum of what was written.
     array : what is written.
+    borders : the first row of every part, and the number of rows; empty if parts are not rows.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Task:
     steps: Callable[[int], int]
     compute: Callable[[int, Advance], int]
     array: FileArray
+    borders: tuple[int, ...] = ()
 
 
 Perform = Callable[[Task, PartLog], None]
@@ -106,10 +108,17 @@ class StoredPass(Pass):
 
     def task(self, name: str) -> Task:
         """Return the task that writes the values of a stage; the stage is learned if it was not."""
-        t = self.stack.names.index(name)
-        stage = self.stage(name, self._points(t) if 1 <= t <= self.stack.n_layers else None)
+        stage = self._learned_stage(name)
         array = self.folder.array(name, (self.sets.n_sets, stage.blocks.kernel_map.n_outputs), self.dtype)
         return self._row_task(name, stage.title, stage.blocks, array, array)
+
+    def learned(self, name: str) -> None:
+        """Learn a stage whose values are not wanted."""
+        self._learned_stage(name)
+
+    def _learned_stage(self, name: str) -> Stage:
+        t = self.stack.names.index(name)
+        return self.stage(name, self._points(t) if 1 <= t <= self.stack.n_layers else None)
 
     def log(self, task: Task) -> PartLog:
         """Return the log of a task."""
@@ -126,6 +135,7 @@ class StoredPass(Pass):
         """The task that writes ψ of row blocks to rows of `out`, which lies in the file of `array`."""
         width, run = out.shape[1], replace(self.run, progress=silent)
         parts = parts_of(blocks.rows, width * out.dtype.itemsize, PART_BYTES)
+        borders = (0, *(part[-1].stop for part in parts))
 
         def compute(part: int, advance: Advance) -> int:
             start, stop = parts[part][0].start, parts[part][-1].stop
@@ -139,7 +149,7 @@ class StoredPass(Pass):
             out[start:stop] = buffer
             return checksum(buffer)
 
-        return Task(name, title, len(parts), lambda part: len(parts[part]), compute, array)
+        return Task(name, title, len(parts), lambda part: len(parts[part]), compute, array, borders)
 
     # --- points of layers ----------------------------------------------------------------------------------
 
