@@ -62,7 +62,7 @@ def parse_memory(memory: int | float | str | None) -> int:
     if isinstance(memory, (int, float)) and not isinstance(memory, bool) and memory > 0:
         return int(memory)
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", str(memory).lower())
-    if found is None or isinstance(memory, bool):
+    if found is None or isinstance(memory, bool) or float(found[1]) == 0:
         expected = "be a number of bytes, or a text such as '4G' or '500M'"
         raise InputError(parameter="memory", value=memory, expected=expected)
     return int(float(found[1]) * _SIZES[found[2]])

@@ -151,8 +151,7 @@ class RunFolder:
             raise FileFormatError(
                 path=path, reason=f"it has shape {array.shape}, not {shape}", advice="start the run again"
             )
-        path.parent.mkdir(exist_ok=True)
-        return FileArray.create(path, shape, dtype)
+        return _create(path, shape, dtype)
 
     def opened(self, name: str, *, work: bool = False) -> FileArray:
         """Return an array of the run that is there."""
@@ -186,11 +185,7 @@ class RunFolder:
             if array.shape == (n_parts,):
                 return PartLog(array)
             raise FileFormatError(path=path, reason=f"it is not of {n_parts} parts", advice="start the run again")
-        path.parent.mkdir(exist_ok=True)
-        hidden = path.with_suffix(".new")
-        FileArray.create(hidden, (n_parts,), np.uint64)[:] = 0
-        os.replace(hidden, path)
-        return PartLog(FileArray(path, writable=True))
+        return PartLog(_create(path, (n_parts,), np.uint64))
 
     def remove_work(self) -> None:
         """Remove the arrays between stages."""
@@ -205,6 +200,15 @@ class RunFolder:
             yield
         finally:
             os.close(handle)
+
+
+def _create(path: Path, shape: tuple[int, ...], dtype: Any) -> FileArray:
+    """A new array of zeros, which is there whole or not at all."""
+    path.parent.mkdir(exist_ok=True)
+    hidden = path.with_suffix(".new")
+    FileArray.create(hidden, shape, dtype)
+    os.replace(hidden, path)
+    return FileArray(path, writable=True)
 
 
 def _lock(handle: int, path: Path) -> None:
