@@ -11,13 +11,16 @@ tiles        layers that read a few columns of their points at a time
 embedding    the result, read by rows
 finished     a run that has ended, read back from its folder
 rows         the values of chosen rows, with the bits of a full run
+commit       changes that are made whole or not at all
+updating     a graph that changes, and its embeddings
 verification  whether a store is whole, or two of them hold the same; compare and report are its parts
 """
 
 from fishergraph.scale.embedding import StoredEmbedding
 from fishergraph.scale.report import Verification
 from fishergraph.scale.store import Store, StoreWriter
+from fishergraph.scale.updating import UpdateReport, update
 from fishergraph.scale.verification import verify
 from fishergraph.scale.write import write_store
 
-__all__ = ["Store", "StoreWriter", "StoredEmbedding", "Verification", "verify", "write_store"]
+__all__ = ["Store", "StoreWriter", "StoredEmbedding", "UpdateReport", "Verification", "update", "verify", "write_store"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,8 @@ from fishergraph.stack import Stack
 
 LEAST_ROOM = 2**26  # bytes of the points of a batch
 _READ_ROWS = 4096
-# write(numbers of rows, φ, ψ)
-Take = Callable[[np.ndarray, Any, Any], Any]
+# take(k, φ, ψ) of the k-th group of rows
+Take = Callable[[int, Any, Any], Any]
 
 
 @dataclass(frozen=True)
@@ -98,12 +99,12 @@ class InputRows:
         """Compute ψ of groups of rows, each as one block, and hand it on."""
         kernel_map: Any = self.stack.input_map
 
-        def block(rows: np.ndarray) -> None:
-            found = self.X[rows]
+        def block(k: int) -> None:
+            found = self.X[groups[k]]
             x = unit_rows(found) if self.stack.normalize else found
-            take(rows, x, kernel_map(x))
+            take(k, x, kernel_map(x))
 
-        map_blocks(block, groups, n_jobs=self.run.n_jobs)
+        map_blocks(block, range(len(groups)), n_jobs=self.run.n_jobs)
 
 
 class LayerRows:
@@ -144,11 +145,13 @@ class LayerRows:
 
     def compute(self, groups: Sequence[np.ndarray], take: Take) -> None:
         """Compute ψ of groups of rows, each as one block, and hand it on."""
+        done = 0
         for batch in self._batches(groups):
             rows = np.concatenate(batch)
             points, scored, sets = self._points(self.sets.take(rows))
             blocks: Blocks = self.layer._over(points, scored, sets, self.run)
-            self._map(blocks, batch, take)
+            self._map(blocks, batch, partial(_shifted, take, done))
+            done += len(batch)
 
     def _map(self, blocks: Blocks, batch: list[np.ndarray], take: Take) -> None:
         ends = np.cumsum([len(rows) for rows in batch]).tolist()
@@ -156,7 +159,7 @@ class LayerRows:
 
         def block(k: int) -> None:
             phi = blocks.phi(slices[k])
-            take(batch[k], phi, blocks.kernel_map(phi))
+            take(k, phi, blocks.kernel_map(phi))
 
         map_blocks(block, range(len(batch)), n_jobs=self.run.n_jobs)
 
@@ -200,6 +203,11 @@ class LayerRows:
 
     def _score(self, points: np.ndarray) -> Scored:
         return score_points(self.layer.family, points, self.layer.theta, n_jobs=self.run.n_jobs)
+
+
+def _shifted(take: Take, first: int, k: int, phi: Any, psi: Any) -> None:
+    """Hand on group k of a batch that begins with the group `first`."""
+    take(first + k, phi, psi)
 
 
 StageRows = InputRows | LayerRows

@@ -137,7 +137,7 @@ def begin_run(store: Store, job: NodeJob, name: str, *, overwrite: bool) -> RunF
         "parameters": {key: value for key, value in job.params.items() if key not in _RUNNING},
         "weights": list(job.stack.block_weights),
         "words": words,
-        "model": None if job.words is not None else _digest(job.stack),
+        "model": None if job.words is not None else model_digest(job.stack),
         "cpu": cpu_target(),
     }
     return RunFolder.begin(path, identity, overwrite=overwrite)
@@ -148,7 +148,7 @@ def _words_of(path: Path) -> list[int] | None:
     return RunFolder(path).identity.get("words") if (path / "run.json").is_file() else None
 
 
-def _digest(stack: Stack) -> str:
+def model_digest(stack: Stack) -> str:
     """A text that another fitted array would change."""
     found = hashlib.sha256()
 

@@ -118,7 +118,7 @@ def build_sets(store: Store, rule: Rule, dtype: Any, *, memory: int, advance: Ad
     StoredSets
         The multisets in files.
     """
-    folder = store.path / "multisets" / _key(rule, dtype)
+    folder = store.path / "multisets" / sets_key(rule, dtype)
     if not (folder / "manifest.json").is_file():
         _check_rule(store, rule)
         folder.parent.mkdir(exist_ok=True)
@@ -161,7 +161,7 @@ def graph_digest(store: Store) -> str:
     return hashlib.sha256(json.dumps(checksums).encode()).hexdigest()
 
 
-def _key(rule: Rule, dtype: Any) -> str:
+def sets_key(rule: Rule, dtype: Any) -> str:
     """A folder name for a rule and the dtype of its weights."""
     text = f"{rule!r} {np.dtype(dtype).name}"
     return f"{type(rule).__name__.lower()}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
@@ -200,7 +200,7 @@ def _write_neighbourhoods(
     n_entries = store.n_edges + before
     indices = FileArray.create(folder / "indices.npy", (n_entries,), store.indices.dtype)
     arrays = {"indptr": indptr, "indices": indices}
-    kind = _weights_kind(store, rule, dtype)
+    kind = weights_kind(store, rule, dtype)
     if kind is not None:
         arrays["weights"] = FileArray.create(folder / "weights.npy", (n_entries,), kind)
     scale = _symmetric_scale(store, missing) if rule.weights == "symmetric" else None
@@ -209,7 +209,7 @@ def _write_neighbourhoods(
         old, members, weights = graph_rows(store, rows)
         if rule.weights == "uniform":
             weights = None
-        full, full_weights = _with_loops(rows.start, old, members, weights, missing[rows])
+        full, full_weights = with_loops(np.arange(rows.start, rows.stop), old, members, weights, missing[rows])
         entries = slice(position, position + len(full))
         indices[entries] = full
         if kind is not None:
@@ -226,7 +226,7 @@ def _write_neighbourhoods(
     return arrays
 
 
-def _weights_kind(store: Store, rule: Neighbourhood, dtype: Any) -> Any:
+def weights_kind(store: Store, rule: Neighbourhood, dtype: Any) -> Any:
     """The dtype of the weights of the members, or None if all are one."""
     own = None if store.weights is None or rule.weights == "uniform" else store.weights.dtype
     if rule.weights == "symmetric":
@@ -234,12 +234,12 @@ def _weights_kind(store: Store, rule: Neighbourhood, dtype: Any) -> Any:
     return own
 
 
-def _with_loops(
-    start: int, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, missing: np.ndarray
+def with_loops(
+    nodes: np.ndarray, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, missing: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """The members of consecutive rows, with the node in front of each row that misses it."""
+    """The members of the rows of these nodes, with the node in front of each row that misses it."""
     where = np.flatnonzero(missing)
-    full = np.insert(indices, indptr[where], (where + start).astype(indices.dtype))
+    full = np.insert(indices, indptr[where], nodes[where].astype(indices.dtype))
     if weights is None:
         return full, None
     return full, np.insert(weights, indptr[where], np.ones(len(where), weights.dtype))
@@ -251,7 +251,8 @@ def _symmetric_scale(store: Store, missing: np.ndarray) -> tuple[np.ndarray, np.
     ones = np.ones(1)
     for rows in row_chunks(store.indptr):
         indptr, indices, weights = graph_rows(store, rows)
-        full, full_weights = _with_loops(rows.start, indptr, indices, weights, missing[rows])
+        nodes = np.arange(rows.start, rows.stop)
+        full, full_weights = with_loops(nodes, indptr, indices, weights, missing[rows])
         offsets = indptr + np.append(0, np.cumsum(missing[rows]))
         _add_weights(rows.start, offsets, full, ones if full_weights is None else full_weights, received, sent)
     return inverse_sqrt_or_zero(received), inverse_sqrt_or_zero(sent)

@@ -6,6 +6,7 @@
       weights.npy                   edge weights, if there are any
       features.npy                  X; if it is sparse features_data.npy, features_indices.npy, features_indptr.npy
       ids.npy                       integer ids, or ids_text.npy and ids_offsets.npy; row numbers if there are none
+      removed.npy                   the rows of nodes that an update removed, if there are any
       multisets/                    multisets that were built once
       embeddings/NAME/              one run: its parameters, the values of every stage, the model
 
@@ -22,7 +23,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -31,7 +32,11 @@ from fishergraph._version import __version__
 from fishergraph.estimators.source import NodeJob, NodeResult
 from fishergraph.io.files import as_path, naming, replacing
 from fishergraph.scale.arrays import Features, FileArray, FileRows
+from fishergraph.scale.commit import finish_commit
 from fishergraph.scale.folders import writer_lives
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FORMAT, FORMAT_VERSION = "fishergraph-store", 1
 MANIFEST = "manifest.json"
@@ -60,6 +65,23 @@ class StoredIds:
         ids = np.empty(len(ends) - 1, dtype=object)
         ids[:] = [text[a:b].decode() for a, b in pairwise(ends)]
         return ids
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the ids are texts."""
+        return self._numbers is None
+
+    def texts(self, rows: slice) -> pa.LargeStringArray:
+        """The ids of a slice of rows, which are texts, as an Arrow array."""
+        import pyarrow as pa
+
+        assert self._text is not None
+        assert self._offsets is not None
+        start, stop, _ = rows.indices(len(self))
+        offsets = self._offsets[start : max(stop, start) + 1]
+        text = self._text[int(offsets[0]) : int(offsets[-1])]
+        buffers = pa.py_buffer(offsets - offsets[0]), pa.py_buffer(text)
+        return pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         ids = self[:]
@@ -90,6 +112,8 @@ class Store:
         X.
     ids : StoredIds or None
         The ids of the nodes; None if they are the row numbers.
+    removed : FileArray or None
+        The rows of nodes that an update removed. They stay as rows without edges, and their features are zero.
     facts : dict
         How the store was made.
 
@@ -118,6 +142,11 @@ class Store:
     ):
         self.path = as_path(path, "store")
         self.memory, self.name, self.overwrite = memory, name, overwrite
+        self.reopen()
+
+    def reopen(self) -> None:
+        """Read the files again, after another process changed them."""
+        finish_commit(self.path)
         self.manifest = read_manifest(self.path)
         arrays = self.manifest["arrays"]
         self.indptr, self.indices = self._array("indptr"), self._array("indices")
@@ -133,6 +162,7 @@ class Store:
             self.ids = StoredIds(self._array("ids"))
         elif "ids_text" in arrays:
             self.ids = StoredIds(None, self._array("ids_text"), self._array("ids_offsets"))
+        self.removed = self._array("removed") if "removed" in arrays else None
         self.facts: dict[str, Any] = self.manifest["facts"]
 
     def _array(self, name: str) -> FileArray:

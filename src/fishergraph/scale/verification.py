@@ -197,10 +197,13 @@ class _Checker:
             chosen = sorted(rng.permutation(len(blocks))[:sample].tolist())
             stored, found = FileArray(run.folder.path / f"{name}.npy"), []
 
-            def take(rows: np.ndarray, phi: Any, psi: Any, stored: Any = stored, found: Any = found) -> None:
+            groups = [np.arange(blocks[k].start, blocks[k].stop) for k in chosen]
+
+            def take(k: int, phi: Any, psi: Any, groups: Any = groups, stored: Any = stored, found: Any = found) -> None:
+                rows = groups[k]
                 found.append(different_rows(rows, psi, stored[int(rows[0]) : int(rows[-1]) + 1]))
 
-            stage.compute([np.arange(blocks[k].start, blocks[k].stop) for k in chosen], take)
+            stage.compute(groups, take)
             rows = np.sort(np.concatenate(found)) if found else np.empty(0, int)
             yield _bits(f"{label} {name}", rows, f"{len(chosen)} of {len(blocks)} row blocks computed again")
 
