@@ -24,6 +24,7 @@ from fishergraph.io.files import naming
 _CALL = 2**30
 CHUNK = 2**26
 _GAP = 2**14
+_DENSE = 4  # of so many rows that follow each other one is asked for
 
 
 class FileArray:
@@ -142,6 +143,19 @@ class FileArray:
             while done < len(view):
                 done += os.pwrite(self._handle, view[done : done + _CALL], offset + done)
 
+    def put(self, numbers: np.ndarray, rows: np.ndarray) -> None:
+        """Write rows of these numbers, which rise; those in between are not touched."""
+        rows = np.ascontiguousarray(rows, dtype=self.dtype)
+        view, size = _bytes(rows), self._row_bytes
+        breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
+        firsts, lasts = [0, *breaks.tolist()], [*breaks.tolist(), len(numbers)]
+        offsets = (self.start + numbers[firsts] * size).tolist() if len(numbers) else []
+        with naming(self.path):
+            for first, last, offset in zip(firsts, lasts, offsets, strict=False):
+                done = first * size
+                while done < last * size:
+                    done += os.pwrite(self._handle, view[done : last * size], offset + done - first * size)
+
     def _chosen(self, numbers: np.ndarray) -> np.ndarray:
         """The rows of these numbers, in order; rows near each other are read together."""
         if numbers.dtype == bool:
@@ -155,6 +169,8 @@ class FileArray:
             order = np.argsort(numbers, kind="stable")
             rows[order] = self._chosen(numbers[order])
             return rows
+        if numbers[-1] - numbers[0] < _DENSE * len(numbers):
+            gap = len(self)  # one call, and few rows that nobody asked for
         borders = [0, *(np.flatnonzero(steps > gap) + 1).tolist(), len(numbers)]
         for first, last in pairwise(borders):
             low = int(numbers[first])

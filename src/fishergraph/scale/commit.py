@@ -106,16 +106,9 @@ def _write_rows(path: Path, n_rows: int, rows_file: Path, places_file: Path, val
         array = grown(array, n_rows)
     rows, places = np.load(rows_file), np.load(places_file)
     for start in range(0, len(rows), _ROWS):
-        chosen, block = rows[start : start + _ROWS], values[places[start : start + _ROWS]]
-        for first, last in spans(chosen):
-            array[int(chosen[first]) : int(chosen[last - 1]) + 1] = block[first:last]
+        part = slice(start, start + _ROWS)
+        array.put(rows[part], values[places[part]])
     array.sync()
-
-
-def spans(rows: np.ndarray) -> Iterator[tuple[int, int]]:
-    """(first, last + 1) of the stretches of consecutive numbers in sorted ones."""
-    breaks = (np.flatnonzero(np.diff(rows) != 1) + 1).tolist()
-    return zip([0, *breaks], [*breaks, len(rows)], strict=True) if len(rows) else iter(())
 
 
 def grown(array: FileArray, n_rows: int) -> FileArray:

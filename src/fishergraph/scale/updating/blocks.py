@@ -142,14 +142,39 @@ def whole_blocks(before: StageRows, after: StageRows, affected: np.ndarray) -> G
     return Groups(chosen, [None] * len(chosen), "blocks")
 
 
-def plan_groups(before: StageRows, after: StageRows, affected: np.ndarray, stored: Any, misfit: Misfit) -> Groups:
-    """The blocks in which the affected rows are computed; φ and ψ of some rows of the run before go to `misfit`."""
+class Tried:
+    """What was tried out for a stage: the classes of places, and the misfit of rows of the fit.
+
+    Parameters
+    ----------
+    kept : dict
+        What an earlier update found, as JSON; what is tried out now is added.
+    """
+
+    def __init__(self, kept: dict[str, Any]):
+        self.kept = kept
+
+    def classes(self, stage: StageRows, sizes: list[int], stored: Any) -> Classes | None:
+        """The classes of places of blocks of these heights; None if rows cannot be gathered."""
+        names = list(map(str, sizes))
+        if self.kept.get("heights") != names:
+            misfit = Misfit()
+            classes = place_classes(stage, sizes)
+            is_exact = _is_exact(stage, classes, stored, misfit)
+            self.kept.setdefault("misfit", misfit.mean)
+            places = [classes[size].tolist() for size in sizes] if is_exact else None
+            self.kept.update(heights=names, places=places)
+        places = self.kept["places"]
+        return None if places is None else {size: np.array(one) for size, one in zip(sizes, places, strict=True)}
+
+
+def plan_groups(before: StageRows, after: StageRows, affected: np.ndarray, stored: Any, tried: Tried) -> Groups:
+    """The blocks in which the affected rows are computed."""
     old, new = before.blocks(), after.blocks()
-    sizes = sorted({*heights(old), *heights(new)})
     if before.is_cut or after.is_cut or _reads_otherwise(before, after):
         return whole_blocks(before, after, affected)
-    classes = place_classes(before, sizes)
-    if not _is_exact(before, classes, stored, misfit):
+    classes = tried.classes(before, sorted({*heights(old), *heights(new)}), stored)
+    if classes is None:
         return whole_blocks(before, after, affected)
     if new[-1].stop != old[-1].stop:  # the borders of the blocks have moved
         rows = np.arange(old[-1].stop)

@@ -56,12 +56,11 @@ class PatchedRows:
         places = np.searchsorted(self.rows, numbers)
         places[places == len(self.rows)] = 0
         is_new = self.rows[places] == numbers if len(self.rows) else np.zeros(len(numbers), bool)
-        if not is_new.any():
-            return self.base[numbers]
-        out = np.empty((len(numbers), *self.shape[1:]), self.dtype)
-        out[is_new] = self._values[self._places[places[is_new]]]
-        if not is_new.all():
-            out[~is_new] = self.base[numbers[~is_new]]
+        if is_new.all():
+            return self._values[self._places[places]]
+        out = self.base[np.minimum(numbers, len(self.base) - 1)]
+        if is_new.any():
+            out[is_new] = self._values[self._places[places[is_new]]]
         return out
 
 

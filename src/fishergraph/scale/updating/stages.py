@@ -22,7 +22,7 @@ from fishergraph.scale.run_folder import RunFolder, parts_of
 from fishergraph.scale.sets import StoredSets
 from fishergraph.scale.store import Store, write_json
 from fishergraph.scale.stored_pass import PART_BYTES
-from fishergraph.scale.updating.blocks import Groups, Misfit, has_landmarks, plan_groups
+from fishergraph.scale.updating.blocks import Groups, Misfit, Tried, has_landmarks, plan_groups
 from fishergraph.scale.updating.graph import StagedGraph, rows_that_list, stage_sets
 from fishergraph.scale.updating.patched import PatchedRows, difference_checksums, patched_checksums
 from fishergraph.scale.updating.report import StageUpdate
@@ -69,7 +69,7 @@ class RunUpdate:
         self.place = f"embeddings/{self.run.name}"
         self.threads = Run(n_jobs=self.job.n_jobs)
         self.done: dict[str, Stored] = {}
-        self.grows = self.staged.store.n_nodes > self.store.n_nodes
+        self.tried: dict[str, Any] = self.run.manifest.get("tried", {})
 
     def perform(self) -> None:
         """Compute what changed, and write it beside the store."""
@@ -104,10 +104,11 @@ class RunUpdate:
             return
         before = self._stage(t, self.X, self.sets, self._old_values)
         after = self._stage(t, self.new_X, self.new_sets, lambda name: self.done[name].values)
-        usual, now = Misfit(), Misfit()
-        groups = plan_groups(before, after, affected, stored, usual)
+        now, tried = Misfit(), Tried(self.tried.setdefault(name, {}))
+        groups = plan_groups(before, after, affected, stored, tried)
         self._compute(name, after, groups, stored, now)
-        self._note_misfit(name, usual, now)
+        if tried.kept.get("misfit") is not None and now.mean is not None:
+            self.misfits[name] = {"fit": tried.kept["misfit"], "changed": now.mean, "rows": now.count}
         done = self.done[name]
         self._report(name, groups.how, len(done.values.rows), len(done.changed), began)
 
@@ -181,11 +182,6 @@ class RunUpdate:
         row_bytes = stored.shape[1] * stored.dtype.itemsize
         return [0, *(part[-1].stop for part in parts_of(stage.blocks(), row_bytes, PART_BYTES))]
 
-    def _note_misfit(self, name: str, usual: Misfit, now: Misfit) -> None:
-        known = self.run.manifest.get("update", {}).get("misfit", {}).get(name, usual.mean)
-        if known is not None and now.mean is not None:
-            self.misfits[name] = {"fit": known, "changed": now.mean, "rows": now.count}
-
     # --- stages that need all rows -----------------------------------------------------------------------
 
     def _full_stages(self) -> list[str]:
@@ -237,10 +233,7 @@ class RunUpdate:
         digest = self.staged.store.digest
         now = {**identity, "store": digest, "words": None, "model": model_digest(self.job.stack)}
         write_json(self.folder.path / "run.json", now)
-        before = self.run.manifest.get("update", {})
-        known = {**{name: entry["fit"] for name, entry in self.misfits.items()}, **before.get("misfit", {})}
-        update = {"count": before.get("count", 0) + 1, "misfit": known, "last": self.misfits}
-        manifest = {**self.run.manifest, "store": digest, "arrays": self.entries, "update": update}
+        manifest = {**self.run.manifest, "store": digest, "arrays": self.entries, "tried": self.tried}
         write_json(self.folder.path / "manifest.json", manifest)
         self.commit.replace(f"{self.place}/run.json", f"{self.place}/manifest.json")
         self.commit.remove(f"{self.place}/parts")
