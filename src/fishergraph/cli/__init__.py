@@ -1,4 +1,4 @@
-"""The command `fishergraph`: embed | train | predict | verify | demo | data | lab.
+"""The command `fishergraph`: embed | train | predict | update | verify | demo | data | lab.
 
     commands   all of them, under one name; `lab` is that of fishergraph.lab, imported when it is used
     options    options generated from the docstrings of estimators and components, and messages that name options
@@ -9,6 +9,7 @@
     embed      fishergraph embed: files in, embedding and run record out
     train      fishergraph train: files with labels in, trained classifier and run record out
     predict    fishergraph predict: files and a trained classifier in, classes out
+    update     fishergraph update: a store whose graph changes, and its embeddings
     verify     fishergraph verify: whether a store is whole, or two of them hold the same
     demo       fishergraph demo: the bundled Cora, scored and drawn
     data       fishergraph data list | info | fetch | convert: graphs to learn on; data_pages, how they are shown

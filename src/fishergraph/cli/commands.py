@@ -16,6 +16,7 @@ from fishergraph.cli.demo import demo
 from fishergraph.cli.embed import embed
 from fishergraph.cli.predict import predict
 from fishergraph.cli.train import train
+from fishergraph.cli.update import update
 from fishergraph.cli.verify import verify
 
 app = typer.Typer(
@@ -29,6 +30,7 @@ app = typer.Typer(
 app.command("embed")(embed)
 app.command("train")(train)
 app.command("predict")(predict)
+app.command("update")(update)
 app.command("verify")(verify)
 app.command("demo")(demo)
 app.add_typer(data_app, name="data")

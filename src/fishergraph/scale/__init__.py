@@ -16,11 +16,25 @@ updating     a graph that changes, and its embeddings
 verification  whether a store is whole, or two of them hold the same; compare and report are its parts
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from fishergraph.scale.embedding import StoredEmbedding
 from fishergraph.scale.report import Verification
 from fishergraph.scale.store import Store, StoreWriter
-from fishergraph.scale.updating import UpdateReport, update
 from fishergraph.scale.verification import verify
 from fishergraph.scale.write import write_store
 
+if TYPE_CHECKING:
+    from fishergraph.scale.updating import UpdateReport, update
+
 __all__ = ["Store", "StoreWriter", "StoredEmbedding", "UpdateReport", "Verification", "update", "verify", "write_store"]
+
+# Names of packages that are imported when they are used.
+_LATER = {"UpdateReport": "updating", "update": "updating"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(f"fishergraph.scale.{_LATER[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -62,7 +62,11 @@ class Commit:
         """Make the change."""
         steps = {"files": self.files, "patches": self.patches, "remove": self.removed}
         (self.folder / _STEPS).write_text(json.dumps(steps))
-        for path in [*self.files, *(patch[key] for patch in self.patches for key in ("values", "rows", "places")), _STEPS]:
+        for path in [
+            *self.files,
+            *(patch[key] for patch in self.patches for key in ("values", "rows", "places")),
+            _STEPS,
+        ]:
             _sync(self.folder / path)
         with naming(store):
             os.replace(self.folder, store / COMMIT)

@@ -14,7 +14,8 @@ from fishergraph.io.files import as_path
 from fishergraph.scale.arrays import FileArray
 from fishergraph.scale.commit import finish_commit
 from fishergraph.scale.folders import read_json
-from fishergraph.scale.store import Store, StoredIds
+from fishergraph.scale.store import Store
+from fishergraph.scale.stored_ids import StoredIds
 
 _ROWS = 2**14  # of a slice that `blocks` yields
 

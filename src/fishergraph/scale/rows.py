@@ -222,5 +222,7 @@ def stage_rows(stack: Stack, t: int, X: Any, sets: Any, values: Callable[[str], 
 
 def different_rows(rows: np.ndarray, psi: np.ndarray, stored: np.ndarray) -> np.ndarray:
     """The numbers of the rows whose bytes differ."""
+    if len(rows) == 0:
+        return rows
     same = np.ascontiguousarray(psi).view(np.uint8) == np.ascontiguousarray(stored).view(np.uint8)
     return rows[~same.reshape(len(rows), -1).all(axis=1)]

@@ -199,7 +199,9 @@ class _Checker:
 
             groups = [np.arange(blocks[k].start, blocks[k].stop) for k in chosen]
 
-            def take(k: int, phi: Any, psi: Any, groups: Any = groups, stored: Any = stored, found: Any = found) -> None:
+            def take(
+                k: int, phi: Any, psi: Any, groups: Any = groups, stored: Any = stored, found: Any = found
+            ) -> None:
                 rows = groups[k]
                 found.append(different_rows(rows, psi, stored[int(rows[0]) : int(rows[-1]) + 1]))
 

@@ -15,6 +15,7 @@ from fishergraph._errors import InputError, InputTypeError
 from fishergraph._records import check_weights
 from fishergraph.io.columns import check_edge_table, edge_table
 from fishergraph.io.tables import read_edges, read_nodes
+from fishergraph.scale.arrays import FileRows
 from fishergraph.scale.store import Store
 from fishergraph.scale.updating.ids import NodeIds
 
@@ -75,7 +76,10 @@ def read_change(store: Store, edges: Any, nodes: Any, remove: Any, remove_nodes:
     known = ids.rows(node_ids, removed=True)
     fresh = node_ids[known < 0]
     tables = [_edge_columns(table, name) for table, name in ((edges, "edges"), (remove, "remove"))]
-    ends = [[ids.as_ids(column, name) for column in table[:2]] for table, name in zip(tables, ("edges", "remove"), strict=True)]
+    ends = [
+        [ids.as_ids(column, name) for column in table[:2]]
+        for table, name in zip(tables, ("edges", "remove"), strict=True)
+    ]
     if unknown == "add":
         new = np.unique(np.concatenate(ends[0])) if len(ends[0][0]) else node_ids[:0]
         new = new[(ids.rows(new) < 0) & ~np.isin(new, node_ids)]
@@ -153,12 +157,36 @@ def _edge_columns(edges: Any, name: str) -> tuple[Any, Any, np.ndarray | None]:
     return source, target, weights
 
 
+def sparse_rows(X: Any, places: np.ndarray, rows: np.ndarray, shape: tuple[int, int], dtype: Any) -> sp.csr_array:
+    """A sparse matrix whose rows at `places` are `rows` of X, and zero elsewhere."""
+    if len(places) == 0:
+        return sp.csr_array(shape, dtype=dtype)
+    order = sp.csr_array((np.ones(len(places), dtype), (places, rows)), shape=(shape[0], X.shape[0]))
+    picked = sp.csr_array(order @ sp.csr_array(X).astype(dtype))
+    picked.sum_duplicates()
+    return picked
+
+
+def _in_order(X: Any, columns: list[str], store: Store) -> Any:
+    """Features of a file in the order of those of the store, which have names."""
+    names = store.feature_names
+    if names is None or columns == names:
+        return X
+    missing = sorted(set(names) - set(columns), key=names.index)
+    if missing:
+        expected = f"have the {len(names):,} columns of the store"
+        got = f"none of the name {missing[0]!r}" + (f" and {len(missing) - 1:,} others" if len(missing) > 1 else "")
+        raise InputError(parameter="nodes", expected=expected, got=got, advice="rename the columns of the file")
+    return X[:, [columns.index(name) for name in names]]
+
+
 def _read_nodes(store: Store, nodes: Any, ids: NodeIds) -> tuple[np.ndarray, Any]:
     """The ids of the nodes that were passed, and their features."""
     if nodes is None:
         return ids.as_ids(pa.array([], pa.string() if ids.is_text else pa.int64()), "nodes"), None
     if isinstance(nodes, str | Path):
-        names, X, _ = read_nodes(nodes, only=store.feature_names)
+        names, X, columns = read_nodes(nodes, only=store.feature_names)
+        X = _in_order(X, columns, store)
     elif isinstance(nodes, tuple) and len(nodes) == 2:
         names, X = nodes
     else:
@@ -167,9 +195,11 @@ def _read_nodes(store: Store, nodes: Any, ids: NodeIds) -> tuple[np.ndarray, Any
     names = ids.as_ids(np.asarray(names).tolist(), "nodes")
     if len(np.unique(names)) < len(names):
         raise InputError(parameter="the ids of nodes", expected="be distinct", got="an id twice")
-    width = 0 if X is None else X.shape[1]
-    if X is not None and X.shape[0] != len(names):
+    if X is None:
+        X = np.zeros((len(names), 0), np.float32)
+    if X.shape[0] != len(names):
         raise InputError(parameter="nodes", value=X.shape[0], expected=f"have {len(names)} rows, one for each id")
+    width = X.shape[1]
     if width != store.n_features:
         expected = f"have the {store.n_features:,} features of the store"
         raise InputError(parameter="nodes", value=width, expected=expected, advice="pass the columns of the store")
@@ -201,16 +231,10 @@ def _features(
     given = np.empty(0, np.int64) if X is None else placed.rows(node_ids[: X.shape[0]])
     rows = np.union1d(np.union1d(given, revived), np.arange(store.n_nodes, n_nodes))
     dtype, width = store.features.dtype, store.n_features
-    if sp.issparse(X) or hasattr(store.features, "indptr"):
-        values: Any = sp.lil_array((len(rows), width), dtype=dtype)
-        if X is not None:
-            picked = np.full(len(rows), -1)
-            picked[np.searchsorted(rows, given)] = np.arange(len(given))
-            full = sp.vstack([sp.csr_array(X), sp.csr_array((1, width), dtype=X.dtype)], format="csr")
-            values = full[picked]
-        values = sp.csr_array(values, dtype=dtype)
-        values.sum_duplicates()
-        return rows, values if hasattr(store.features, "indptr") else values.toarray()
+    if sp.issparse(X) or isinstance(store.features, FileRows):
+        shape = (len(rows), width)
+        sparse = sparse_rows(X, np.searchsorted(rows, given), np.arange(len(given)), shape, dtype)
+        return rows, sparse if isinstance(store.features, FileRows) else sparse.toarray()
     values = np.zeros((len(rows), width), dtype)
     if X is not None:
         values[np.searchsorted(rows, given)] = X

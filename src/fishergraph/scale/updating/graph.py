@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from fishergraph._errors import InputError
 from fishergraph._version import __version__
 from fishergraph.multiset import Neighbourhood, Rule
 from fishergraph.scale.arrays import FileArray, FileRows
 from fishergraph.scale.commit import linked
+from fishergraph.scale.rows import different_rows
 from fishergraph.scale.sets import (
     StoredSets,
     build_sets,
@@ -26,7 +26,7 @@ from fishergraph.scale.sets import (
     with_loops,
 )
 from fishergraph.scale.store import FORMAT, FORMAT_VERSION, MANIFEST, Store, array_entry, write_json
-from fishergraph.scale.updating.changes import Change
+from fishergraph.scale.updating.changes import Change, sparse_rows
 from fishergraph.scale.updating.kernels import mark_changed, mark_rows, splice
 from fishergraph.scale.updating.patched import PatchedRows, copied
 
@@ -151,7 +151,10 @@ def _check_there(store: Store, dropped: Any, there: np.ndarray) -> None:
     numbers = np.unique(dropped.numbers[missing])
     words = []
     for k in missing[:_FIRST].tolist():
-        ends = [row if store.ids is None else store.ids[row : row + 1][0] for row in (int(dropped.sources[k]), int(dropped.targets[k]))]
+        ends = [
+            row if store.ids is None else store.ids[row : row + 1][0]
+            for row in (int(dropped.sources[k]), int(dropped.targets[k]))
+        ]
         words.append(f"{ends[0]!r} to {ends[1]!r}")
     raise InputError(
         parameter="remove",
@@ -203,7 +206,10 @@ def write_spliced(
         if part.start == 0:
             out[names[0]][0:1] = 0
         out[names[0]][part.start + 1 : part.stop + 1] = offsets[1:] + done
-        sources: list[tuple[str, FileArray | None, Any]] = [(names[1], indices, rows.indices), (names[2], values, rows.values)]
+        sources: list[tuple[str, FileArray | None, Any]] = [
+            (names[1], indices, rows.indices),
+            (names[2], values, rows.values),
+        ]
         for name, before, new in sources:
             if before is not None:
                 block = np.empty(int(offsets[-1]), out[name].dtype)
@@ -222,13 +228,10 @@ def _write_features(store: Store, change: Change, folder: Path) -> tuple[np.ndar
         return rows, {}
     where = np.searchsorted(rows, change.rows)
     if isinstance(features, FileRows):
-        values: Any = sp.csr_array((len(rows), features.shape[1]), dtype=features.dtype).tolil()
-        if len(change.rows):
-            pick = np.full(len(rows), len(change.rows))
-            pick[where] = np.arange(len(change.rows))
-            values = sp.vstack([change.X, sp.csr_array((1, features.shape[1]), dtype=features.dtype)], format="csr")[pick]
-        values = sp.csr_array(values)
-        new = SparseRows(rows, values.indptr.astype(np.int64), values.indices, values.data)
+        kept = ~np.isin(change.rows, change.removed)
+        shape = (len(rows), features.shape[1])
+        sparse: Any = sparse_rows(change.X, where[kept], np.flatnonzero(kept), shape, features.dtype)
+        new = SparseRows(rows, sparse.indptr.astype(np.int64), sparse.indices, sparse.data)
         names = ("features_indptr", "features_indices", "features_data")
         pieces = features.indptr, features.indices, features.data
         return rows, write_spliced(folder, pieces, new, change.n_nodes, features.indices.dtype, names)
@@ -236,15 +239,15 @@ def _write_features(store: Store, change: Change, folder: Path) -> tuple[np.ndar
     values = np.zeros((len(rows), features.shape[1]), features.dtype)
     if len(change.rows):
         values[where] = change.X
+    values[np.searchsorted(rows, change.removed)] = 0
     old = features[rows[rows < n_old]]
-    same = (np.ascontiguousarray(values[: len(old)]).view(np.uint8) == old.view(np.uint8)).reshape(len(old), -1).all(1)
-    different = np.append(~same, np.ones(len(rows) - len(old), bool))
-    if not different.any():
-        return rows[:0], {}
-    patched = PatchedRows(features, rows[different], values[different], change.n_nodes)
+    different = np.append(different_rows(rows[: len(old)], values[: len(old)], old), rows[len(old) :])
+    if len(different) == 0:
+        return different, {}
+    patched = PatchedRows(features, different, values[np.searchsorted(rows, different)], change.n_nodes)
     out = FileArray.create(folder / "features.npy", patched.shape, features.dtype)
     copied(patched, out)
-    return rows[different], {"features": out}
+    return different, {"features": out}
 
 
 def _write_ids(store: Store, change: Change, folder: Path) -> dict[str, FileArray]:
@@ -263,7 +266,11 @@ def _write_ids(store: Store, change: Change, folder: Path) -> dict[str, FileArra
     start = store.manifest["arrays"]["ids_text"]["shape"][0]
     ends = start + np.cumsum([len(text) for text in texts])
     content = np.frombuffer(b"".join(texts), np.uint8)
-    return {**out, "ids_text": _longer(store, "ids_text", content, folder), "ids_offsets": _longer(store, "ids_offsets", ends, folder)}
+    return {
+        **out,
+        "ids_text": _longer(store, "ids_text", content, folder),
+        "ids_offsets": _longer(store, "ids_offsets", ends, folder),
+    }
 
 
 def _longer(store: Store, name: str, more: np.ndarray, folder: Path) -> FileArray:
@@ -327,7 +334,10 @@ def different_sets(before: StoredSets, after: StoredSets) -> np.ndarray:
     found[before.n_sets :] = True
     for rows in row_chunks(before.indptr):
         old, new = before.block(rows), after.block(rows)
-        pairs: Mapping[str, tuple[Any, Any]] = {"indices": (old.indices, new.indices), "weights": (old.weights, new.weights)}
+        pairs: Mapping[str, tuple[Any, Any]] = {
+            "indices": (old.indices, new.indices),
+            "weights": (old.weights, new.weights),
+        }
         for one, other in pairs.values():
             if one is not None:
                 arrays = (_as_integers(one), _as_integers(other))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute
+from pyarrow.compute import SetLookupOptions, call_function
 
 from fishergraph._errors import InputError, UnknownNodeError, shown
 from fishergraph.scale.store import Store
@@ -33,7 +33,7 @@ class NodeIds:
         self.removed = removed
         self.is_text = store.ids is not None and store.ids.is_text
 
-    def as_ids(self, wanted: pa.Array | np.ndarray, name: str) -> np.ndarray:
+    def as_ids(self, wanted: Any, name: str) -> np.ndarray:
         """The ids in the type of those of the store: int64, or an array of texts."""
         ids = wanted if isinstance(wanted, pa.Array | pa.ChunkedArray) else pa.array(wanted)
         if self.is_text:
@@ -67,7 +67,7 @@ class NodeIds:
         return found
 
     def _match(self, texts: pa.Array, start: int, wanted: pa.Array, found: np.ndarray) -> None:
-        places = compute.index_in(wanted, value_set=texts)
+        places = call_function("index_in", [wanted], SetLookupOptions(value_set=texts))
         hits = np.flatnonzero(np.asarray(places.is_valid()))
         found[hits] = start + np.asarray(places.drop_null())
 

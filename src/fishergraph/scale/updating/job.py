@@ -11,6 +11,7 @@ from typing import Any
 
 from fishergraph._errors import InputError
 from fishergraph._parallel import one_blas_thread
+from fishergraph._progress import Verbose, progress_bar
 from fishergraph._typing import GraphLike
 from fishergraph._validation import check_n_jobs, look_up
 from fishergraph._version import __version__
@@ -40,6 +41,7 @@ def update(
     model: FisherEmbedding | None = None,
     memory: int | float | str | None = None,
     n_jobs: int | None = None,
+    verbose: Verbose = False,
 ) -> UpdateReport:
     """Change the graph of a store, and bring its embeddings up to date.
 
@@ -74,6 +76,8 @@ def update(
         Bytes the process may have, such as "4G"; half of the free memory by default.
     n_jobs : int, optional
         Threads; None uses every core.
+    verbose : bool or callable, default=False
+        Show progress bars of what is computed as a whole.
 
     Returns
     -------
@@ -95,7 +99,7 @@ def update(
     >>> Z = FisherEmbedding(dim=16, walk=None, structure=None, random_state=0).fit_transform(store)
     >>> report = update(store, edges=[(0, 5), (5, 0)])
     >>> [(stage.stage, stage.n_changed) for stage in report.stages]
-    [('psi0', 0), ('psi1', 2), ('psi2', 11)]
+    [('psi0', 0), ('psi1', 2), ('psi2', 8)]
     """
     look_up(dict.fromkeys(UNKNOWN), unknown, "unknown")
     store = store if isinstance(store, Store) else Store(store)
@@ -116,7 +120,9 @@ def update(
             commit, updates = Commit(folder), []
             commit.replace(*staged.files)
             for run in runs:
-                job = replace(run.job(features=store.features is not None), n_jobs=n_jobs)
+                job = replace(
+                    run.job(features=store.features is not None), n_jobs=n_jobs, progress=progress_bar(verbose)
+                )
                 updates.append(RunUpdate(run, job, store, staged, limit, commit))
                 updates[-1].perform()
             seconds["embeddings"] = perf_counter() - began - sum(seconds.values())

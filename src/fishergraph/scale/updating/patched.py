@@ -66,9 +66,11 @@ class PatchedRows:
 
 def difference_checksums(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     """The checksum of old XOR new of every row, without the inversions of CRC-32."""
+    if len(old) == 0:
+        return np.zeros(0, np.uint32)
     delta = np.ascontiguousarray(old).view(np.uint8) ^ np.ascontiguousarray(new).view(np.uint8)
     delta = delta.reshape(len(old), -1)
-    return np.array([zlib.crc32(row, _ONES) ^ _ONES for row in delta], np.uint32)
+    return np.array([zlib.crc32(row.data, _ONES) ^ _ONES for row in delta], np.uint32)
 
 
 def patched_checksums(
