@@ -159,7 +159,17 @@ PRESET: list[dict[str, Any]] = [
     {"multiset": "differences"},
 ]
 
+# Edge weights, and how the axes of X are whitened and sharpened.
+INPUTS: list[dict[str, Any]] = [
+    {},
+    {"multiset__weights": "symmetric"},
+    {"walk__whitening": 0.0},
+    {"walk__whitening": 1.0},
+    {"walk__sharpening": 0.0},
+]
+
 STUDIES = {
+    "inputs": INPUTS,
     "one": ONE_AT_A_TIME,
     "blocks": BLOCKS,
     "preset": PRESET,

@@ -35,7 +35,7 @@ def seconds(data: GraphData, threads: int, seed: int) -> dict[str, float]:
             Z, blocks = rows, embedding.blocks_
     if few:
         train, val, _ = data.split()
-        probe = GraphProbe(data.graph, blocks=blocks, random_state=seed)
+        probe = GraphProbe(data.graph, blocks=blocks, random_state=seed, n_jobs=threads)
         times["GraphProbe"] = timed(lambda: probe.fit(Z, data.y, train, val))[0]
     return times
 

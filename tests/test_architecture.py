@@ -36,8 +36,8 @@ ORDER = [
     *("_arrays", "_component", "config", "device", "_records", "io", "graph", "graphs"),
     *("counters", "cores", "diffusion", "structural", "multiset", "family", "ops", "em"),
     *("embedding", "bounds", "kernel_map", "published", "walk", "axes", "layer", "stack", "passes", "costs", "presets"),
-    *("nn", "probes", "estimators", "auto", "kernels", "scale"),
-    *("datasets", "plots", "cli", "lab", "__main__"),
+    *("nn", "datasets", "probes", "estimators", "auto", "kernels", "scale"),
+    *("plots", "cli", "lab", "__main__"),
 ]
 
 # torch appears here and nowhere else.

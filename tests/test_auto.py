@@ -186,6 +186,9 @@ def test_print_and_repr():
 # --- what is tried --------------------------------------------------------------------------------------
 
 
+SYMMETRIC = Neighbourhood(weights="symmetric")
+
+
 def handful(X, graph, **params):
     graph = None if graph is None else as_graph(graph)
     return default_settings(SharedEmbeddings(X, graph, N), params)
@@ -195,7 +198,8 @@ def test_the_handful_begins_with_the_default():
     settings = handful(X, A)
     assert settings[0] == {}
     assert PRESETS["best"] in settings
-    assert not any("multiset" in setting for setting in settings)
+    assert [setting["multiset"] for setting in settings if "multiset" in setting] == [SYMMETRIC]
+    assert not any("multiset" in setting for setting in handful(X, None))
     assert settings.index(PRESETS["best"]) == len(settings) - 1
 
 
@@ -204,7 +208,7 @@ def test_directions_are_tried_if_there_are_some():
     assert has_directions(as_graph(directed))
     assert not has_directions(as_graph(A))
     multisets = [setting["multiset"] for setting in handful(X, directed) if "multiset" in setting]
-    assert multisets == [Neighbourhood(undirected=True), Neighbourhood(direction="both")]
+    assert multisets == [SYMMETRIC, Neighbourhood(undirected=True), Neighbourhood(direction="both")]
 
 
 def test_a_parameter_that_is_given_is_not_tried():

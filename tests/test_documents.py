@@ -5,6 +5,7 @@ A comment ``<!-- not run: reason -->`` on the line before a block leaves it out.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import warnings
@@ -61,6 +62,13 @@ def test_python_blocks_run(document: Path, tmp_path: Path, monkeypatch: pytest.M
             with warnings.catch_warnings():
                 warnings.simplefilter("default")
                 exec(code, namespace)
+
+
+def test_tables_of_accuracies_come_from_their_rows(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    report = importlib.import_module("report_vectors")
+    written = report.PAGE.read_text(encoding="utf-8").split(report.BEGIN)[1].split(report.END)[0]
+    assert written == report.tables(), "run python benchmarks/report_vectors.py"
 
 
 def test_a_block_is_left_out_by_its_comment_alone():

@@ -399,9 +399,27 @@ def write_parquet_tables(folder: Path) -> None:
 
 
 def write_embedding(folder: Path) -> None:
-    from fishergraph.io.tables import write_embedding as write
+    from fishergraph.io.embedding_file import write_embedding as write
 
     write(folder / "out.csv", None, np.ones((1000, 64)))
+
+
+def write_vectors(folder: Path) -> None:
+    from fishergraph.io.embedding_file import write_embedding as write
+
+    write(folder / "out.parquet", None, np.ones((1000, 64), np.float32))
+
+
+def write_matrix(folder: Path) -> None:
+    from fishergraph.io.embedding_file import write_embedding as write
+
+    write(folder / "out.npy", None, np.ones((1000, 64), np.float32))
+
+
+def write_arrays(folder: Path) -> None:
+    from fishergraph.io.embedding_file import write_embedding as write
+
+    write(folder / "out.npz", None, np.ones((1000, 64), np.float32))
 
 
 def write_model(folder: Path) -> None:
@@ -424,6 +442,9 @@ WRITERS = [
     write_packed_tables,
     write_parquet_tables,
     write_embedding,
+    write_vectors,
+    write_matrix,
+    write_arrays,
     write_model,
     write_figure,
 ]

@@ -124,7 +124,16 @@ def test_tiles_are_the_columns_one_by_one():
     assert_allclose(means(wide, directed())[:, [0, TILE, 2 * TILE + 2]], alone, rtol=0, atol=1e-13)
     told: list[int] = []
     walk_averages(wide.copy(), directed(), Walk(0.2), engine=choose_engine("numba"), advance=told.append)
-    assert sum(told) == Walk(0.2).n_passes(wide.shape[1]) == 4 * Walk(0.2).n_steps
+    assert sum(told) == 5 * Walk(0.2).n_steps  # four tiles, and the masses
+
+
+@pytest.mark.parametrize("width", [1, 7, 48])
+def test_the_width_of_a_tile_does_not_change_bits(monkeypatch, width):
+    points = np.random.default_rng(5).normal(size=(N, 100)).astype(np.float32)
+    whole = means(points, directed())
+    tiles = [slice(start, min(start + width, 100)) for start in range(0, 100, width)]
+    monkeypatch.setattr(Walk, "tiles", lambda *_: tiles)
+    assert_array_equal(means(points, directed()), whole)
 
 
 def test_the_same_bits_at_any_number_of_threads():

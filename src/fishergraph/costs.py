@@ -24,7 +24,7 @@ _SPARSE_ROW = 1024  # a sparse row is sliced, measured and divided by its length
 _AXES_STEPS = 10  # products of a sample with its axes
 _KMEANS, _ANCHOR_STEPS, _EM_STEPS = 4, 5, 21  # iterations of landmarks, of anchors, of other families
 # Writing one number to a file, in multiplications.
-_WRITING = {".npz": 50, ".parquet": 500}
+_WRITING = {".npz": 50, ".npy": 50, ".parquet": 100, ".lance": 100, ".zarr": 50}
 _WRITING_TEXT = 2000
 # Bytes of a block of φ and what is computed from it, and of what libraries take for themselves.
 _BLOCKS = 256 * 2**20
@@ -66,8 +66,9 @@ def stack_costs(stack: Stack, X: Rows, sets: Sets, *, fitting: bool) -> dict[str
 
 
 def _averaging(walk: Walk, n_columns: int, sets: Sets) -> float:
-    """The cost of averaging so many columns."""
-    return float(SPARSE * walk.n_passes(n_columns) * sets.n_entries * min(TILE, n_columns))
+    """The cost of averaging so many columns, and of their masses."""
+    tiles = walk.tiles(sets.n_sets, n_columns)
+    return float(SPARSE * walk.n_steps * sets.n_entries * (n_columns + n_columns / max(len(tiles), 1)))
 
 
 def _mapping(layer: Layer, n_rows: int, width: int, title: str, *, fitting: bool) -> dict[str, float]:

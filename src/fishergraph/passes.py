@@ -238,7 +238,7 @@ class Pass:
         """The points that `make` returns averaged along walks, in their own memory."""
         run, walk, points = self.run, self.stack.walk, make()
         assert walk is not None
-        with run.progress(title, walk.n_passes(points.shape[1])) as bar:
+        with run.progress(title, (1 + len(walk.tiles(*points.shape))) * walk.n_steps) as bar:
             engine = run.engine(ONE_STEP)
             return walk_averages(points, self.sets, walk, engine=engine, n_jobs=run.n_jobs, advance=bar.update)
 

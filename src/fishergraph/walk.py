@@ -32,7 +32,8 @@ from fishergraph.ops import Engine, Responsibilities
 
 # Walks stop where they are when at most this share of them is still under way.
 _UNDER_WAY = 0.3
-TILE = 128  # columns
+TILE, _LEAST_TILE = 128, 16  # columns
+_TILE_NUMBERS = 10**8  # of a tile, of which averaging holds three
 _ROWS = 2048
 # The axes of wide features take at most so many numbers together, but there are at least 64 of them.
 _MOST_NUMBERS = 2**26
@@ -85,9 +86,10 @@ class Walk(Component):
         """The number of steps of a walk: (1 − α)^K ≤ 0.3."""
         return 0 if self.teleport == 1.0 else math.ceil(math.log(_UNDER_WAY) / math.log1p(-self.teleport))
 
-    def n_passes(self, n_columns: int) -> int:
-        """How often the edges are read: once per step for the masses, and for every tile of columns."""
-        return (1 + math.ceil(n_columns / TILE)) * self.n_steps
+    def tiles(self, n_points: int, n_columns: int) -> list[slice]:
+        """Columns that are averaged together: the edges are read once per step for each tile, and for the masses."""
+        width = min(TILE, max(_LEAST_TILE, _TILE_NUMBERS // max(n_points, 1) // 16 * 16))
+        return row_blocks(n_columns, width)
 
     def axes(self, n_features: int) -> int:
         """How many principal axes of so many features are averaged."""
@@ -137,8 +139,7 @@ def walk_averages(
     """
     weights = member_weights(points, sets)
     mass = walked(weights, sets, walk, engine, n_jobs, advance)
-    for start in range(0, points.shape[1], TILE):
-        columns = slice(start, start + TILE)
+    for columns in walk.tiles(*points.shape):
         points[:, columns] = walked(points[:, columns] * weights, sets, walk, engine, n_jobs, advance) / weights
     return Averages(points, weights / mass)
 

@@ -75,7 +75,9 @@ app(sys.argv[1:])
 
     model, network = tmp_path / "m", [*files, "--label", "topic", "--drop", "part", "-o", tmp_path / "n", "--directed"]
     assert run("train", *files, "--label", "topic", "--drop", "part", "-o", model, *PROBE, "-q", "--directed")[0] == 0
-    assert run("predict", *files, "--model", model, "-o", tmp_path / "p.csv", "-q")[0] == 0
+    status, said = run("predict", *files, "--model", model, "-o", tmp_path / "p.csv", "-q")
+    assert status == 0
+    assert "feature names" not in said
     assert len(pd.read_csv(tmp_path / "p.csv")) == N
     code_of_network, said = run("train", *network)
     assert code_of_network == 1
@@ -102,4 +104,5 @@ def test_options_of_a_network(files, tmp_path, options, word):
 def test_an_unknown_mode_and_one_class(files, tmp_path):
     wrong("'probe'", "train", *files, "--label", "topic", "-o", tmp_path / "m", "--mode", "forest")
     NODES.assign(topic="ape").to_csv(tmp_path / "nodes.csv", index=False)
-    fails(tmp_path, "two classes", "train", *files, "--label", "topic", "--drop", "part", "-o", tmp_path / "m", *PROBE)
+    line = ["train", *files, "--label", "topic", "--drop", "part", "-o", tmp_path / "m", *PROBE]
+    fails(tmp_path, "two classes, got 'ape'", *line)  # the class as the file has it

@@ -230,6 +230,12 @@ def test_bad_input(params, y, options, word):
         small(**params).fit(X, y, graph=A, **options)
 
 
+def test_labels_are_refused_before_the_embedding(monkeypatch):
+    monkeypatch.setattr(FisherEmbedding, "fit_transform", lambda *args, **kwargs: pytest.fail("embedded"))
+    with pytest.raises(InputError, match="two classes"):
+        small().fit(X, np.zeros(150), graph=A)
+
+
 def test_options_of_a_network_belong_to_the_other_mode():
     from fishergraph.nn import Network
 

@@ -291,7 +291,8 @@ def probes(rng: Rng) -> Case:
 def _graph_probe(rng: Rng, label: str, Z: Any, y: Any) -> Case:
     graph = pick(rng, (None, np.eye(12, k=1), absurd(rng)))
     settings = {"heads": ("blocks", "sharpen", "mlp"), "random_state": 0}
-    settings |= {key: absurd(rng) for key in ("blocks", "heads", "fit_on", "random_state") if rng.random() < 0.1}
+    names = ("blocks", "heads", "fit_on", "random_state", "n_jobs")
+    settings |= {key: absurd(rng) for key in names if rng.random() < 0.1}
     train, val = rows(rng, 0, 6), rows(rng, 6, 10)
 
     def fit() -> Any:

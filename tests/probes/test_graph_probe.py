@@ -16,7 +16,7 @@ from fishergraph.probes.mlp import mlp_gradient
 from fishergraph.probes.self_training import row_weights, self_train, soft_targets
 from fishergraph.probes.sharpen import leading_eigenvectors, sharpenings
 from fishergraph.probes.smooth import pagerank_smooth, spread_labels, spread_residuals, symmetric_operator
-from fishergraph.probes.soft import fit_soft, soft_loss
+from fishergraph.probes.soft import fit_soft, soft_objective, soft_proba
 from probe_problem import problem
 
 
@@ -64,12 +64,15 @@ def test_the_soft_objective_and_its_minimiser(n_classes):
         losses = -np.sum(T * np.log(P / P.sum(axis=1, keepdims=True)), axis=1)
         return (w @ losses + np.sum(t[:-1] ** 2) / (2 * 3.0)) / w.sum()
 
-    value, gradient = soft_loss(theta, X, T, w, 3.0)
+    objective = soft_objective(X, T, w, 3.0)
+    value, gradient = objective(theta)
     assert value == pytest.approx(slow(theta.ravel()))
     assert_allclose(gradient.ravel(), approx_fprime(theta.ravel(), slow, 1e-7), atol=1e-5)
+    exponentials = np.exp(X @ theta[:-1] + theta[-1])
+    assert_allclose(soft_proba(X, theta), exponentials / exponentials.sum(axis=1, keepdims=True), rtol=1e-12)
     C = 6.0 if n_classes == 2 else 3.0
     found = fit_soft(X, T, w, C, np.zeros_like(theta))
-    assert np.abs(soft_loss(found, X, T, w, 3.0)[1]).max() < 3e-3 < np.abs(gradient).max()
+    assert np.abs(objective(found)[1]).max() < 3e-3 < np.abs(gradient).max()
 
 
 def test_rows_without_a_label_have_the_weight_of_the_labelled_share():
@@ -234,6 +237,19 @@ def test_the_order_of_nodes_and_another_run_change_nothing():
     assert_allclose(moved.predict_proba()[place], first.predict_proba(), atol=0.05)
 
 
+@pytest.mark.parametrize("heads", [("blocks", "sharpen", "self-training"), ("blocks", "mlp")])
+def test_the_same_bits_at_any_number_of_threads(heads, monkeypatch):
+    Z, y, A, train, val = problem()
+    settings = {"blocks": [6, 4, 2], "heads": heads, "random_state": 0}
+    one = GraphProbe(A, n_jobs=1, **settings).fit(Z, y, train, val)
+    monkeypatch.setattr("fishergraph.probes.heads._LARGE", 0)
+    two = GraphProbe(A, n_jobs=2, **settings).fit(Z, y, train, val)
+    assert two.report_ == one.report_
+    assert_array_equal(two.predict_proba(), one.predict_proba())
+    with pytest.raises(InputError, match="n_jobs"):
+        GraphProbe(A, n_jobs=0).fit(Z, y, train, val)
+
+
 def test_smoothing_is_for_the_nodes_of_the_fit():
     Z, y, A, train, val = problem(noise=4.0)
     probe = GraphProbe(A, heads=("smooth",), random_state=0).fit(Z, y, train, val)
@@ -276,6 +292,7 @@ def test_blocks_from_names_widths_and_slices():
     names = ["walk_0", "walk_1", "psi0_0", "psi0_1", "psi0_2"]
     assert read_blocks(None, pd.DataFrame(np.ones((1, 5)), columns=names), 5) == pairs
     assert read_blocks(names, None, 5) == read_blocks([("walk", 2), ("psi0", 3)], None, 5) == pairs
+    assert read_blocks({"walk": 2, "psi0": 3}, None, 5) == pairs
     widths = (("block0", slice(0, 2)), ("block1", slice(2, 5)))
     assert read_blocks([2, 3], None, 5) == read_blocks([slice(0, 2), slice(2, 5)], None, 5) == widths
     assert read_blocks(None, np.ones((1, 5)), 5) == (("all", slice(0, 5)),)
@@ -286,6 +303,7 @@ def test_blocks_from_names_widths_and_slices():
     [
         *(([2, 2], InputError), (["a_0"], InputError), ([0, 5], InputError), ("psi0", InputTypeError)),
         *(([2.5, 2.5], InputTypeError), ([slice(0, 2), slice(3, 5)], InputError), ([("a", 2), ("a", 3)], InputError)),
+        ({"a": 2}, InputError),
     ],
 )
 def test_blocks_that_do_not_match(blocks, kind):

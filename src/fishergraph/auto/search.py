@@ -67,7 +67,7 @@ def auto_embed(
         The probe at the end is not counted.
     settings : sequence of dict, optional
         Parameters of `FisherEmbedding` to try; the first is preferred. None is a handful that begins with the default:
-        other weights of blocks, directions of a directed graph, and the preset "best".
+        other weights of blocks, symmetric weights of edges, directions of a directed graph, and the preset "best".
     heads : {'auto', 'inductive'} or tuple of str or None, default='auto'
         The heads of the `GraphProbe` on the chosen embedding. None returns the `LogisticProbe` of the comparison, which
         learned from at most 10,000 rows.
@@ -128,8 +128,8 @@ def auto_embed(
     embedding.set_params(verbose=verbose)
     probe = best.probe
     if heads is not None:
-        options: dict[str, Any] = {"heads": heads, "fit_on": split.fit_on, "random_state": seed, "verbose": verbose}
-        probe = GraphProbe(nodes, blocks=embedding.get_feature_names_out().tolist(), **options)
+        blocks, run = embedding.get_feature_names_out().tolist(), {"n_jobs": n_jobs, "verbose": verbose}
+        probe = GraphProbe(nodes, blocks=blocks, heads=heads, fit_on=split.fit_on, random_state=seed, **run)
         probe.fit(Z, split.labels, split.train, split.val)
     seconds = {"settings": trials.seconds, "probe": clock() - began}
     setting, report = dict(asked[best.number]), trials.report(asked)

@@ -32,8 +32,10 @@ def default_settings(shared: SharedEmbeddings, params: Mapping[str, Any]) -> lis
     names = shared.settings(FisherEmbedding().set_params(**params)).names
     weights = [{name: weight for name, weight in some.items() if name in names} for some in _WEIGHTS]
     settings: list[Setting] = [{"block_weights": some} for some in weights if some]
-    if shared.graph is not None and has_directions(shared.graph):
-        settings += [{"multiset": Neighbourhood(undirected=True)}, {"multiset": Neighbourhood(direction="both")}]
+    if shared.graph is not None:
+        settings.append({"multiset": Neighbourhood(weights="symmetric")})
+        if has_directions(shared.graph):
+            settings += [{"multiset": Neighbourhood(undirected=True)}, {"multiset": Neighbourhood(direction="both")}]
     settings.append(choose_preset("best"))
     fixed = {name.partition("__")[0] for name in params}
     return [{}, *(setting for setting in settings if fixed.isdisjoint(setting))]

@@ -1,4 +1,4 @@
-"""The command `fishergraph`: embed | train | predict | update | verify | demo | data | lab.
+"""The command `fishergraph`: embed | train | predict | ingest | update | verify | demo | data | lab.
 
     commands   all of them, under one name; `lab` is that of fishergraph.lab, imported when it is used
     options    options generated from the docstrings of estimators and components, and messages that name options
@@ -9,6 +9,7 @@
     embed      fishergraph embed: files in, embedding and run record out
     train      fishergraph train: files with labels in, trained classifier and run record out
     predict    fishergraph predict: files and a trained classifier in, classes out
+    ingest     fishergraph ingest: files of any size in, a store out
     update     fishergraph update: a store whose graph changes, and its embeddings
     verify     fishergraph verify: whether a store is whole, or two of them hold the same
     demo       fishergraph demo: the bundled Cora, scored and drawn

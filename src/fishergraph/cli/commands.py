@@ -14,6 +14,7 @@ from fishergraph.cli.console import explained, flush
 from fishergraph.cli.data import data_app
 from fishergraph.cli.demo import demo
 from fishergraph.cli.embed import embed
+from fishergraph.cli.ingest import ingest
 from fishergraph.cli.predict import predict
 from fishergraph.cli.train import train
 from fishergraph.cli.update import update
@@ -30,6 +31,7 @@ app = typer.Typer(
 app.command("embed")(embed)
 app.command("train")(train)
 app.command("predict")(predict)
+app.command("ingest")(ingest)
 app.command("update")(update)
 app.command("verify")(verify)
 app.command("demo")(demo)
@@ -76,6 +78,8 @@ def _root(
     [bold]fishergraph data list[/bold]   lists the graphs that have a name.
 
     [bold]fishergraph train edges.csv --nodes nodes.csv --label topic -o model.safetensors[/bold]   learns from labels.
+
+    [bold]fishergraph ingest edges.parquet nodes.parquet -o graph.store[/bold]   prepares a graph larger than memory.
     """
 
 

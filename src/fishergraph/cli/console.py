@@ -187,6 +187,12 @@ class Bar:
         self.done = 0.0
         self.progress.update(self.task, total=total, completed=0)
 
+    def forget(self) -> None:
+        """Swing again, until the costs of the next parts arrive."""
+        self.costs, self.done = {}, 0.0
+        self.progress.reset(self.task)
+        self.progress.tasks[0].total = None
+
     @contextmanager
     def __call__(self, title: str, steps: int) -> Iterator[Bar]:
         """A part of the work in so many steps."""

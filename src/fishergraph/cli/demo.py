@@ -87,9 +87,10 @@ def run_demo(folder: Path, seed: int, jobs: int | None) -> None:
             f"from {len(train)} labels"
         )
     with steps.step("write the embedding") as results:
-        from fishergraph.io.tables import write_embedding
+        from fishergraph.io.embedding_file import write_embedding
 
-        write_embedding(table, cora.ids, Z, estimator.get_feature_names_out().tolist())
+        names = estimator.get_feature_names_out().tolist()
+        write_embedding(table, cora.ids, Z, names, blocks=estimator.blocks_)
         results.append(escape(str(table)))
     with steps.step("draw the picture") as results:
         title = f"Cora embedded by fishergraph without labels; a linear probe is {accuracy:.1%} right"

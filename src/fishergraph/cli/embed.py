@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from fishergraph.cli.jobs import (
     match_features,
     one_way_hint,
     read_inputs,
+    reading,
     save_with_names,
     structure_of,
     with_options,
@@ -42,7 +44,9 @@ class EmbedJob(TuneOptions, LearningJob):
     Parameters
     ----------
     output : FILE
-        Embedding to write: .parquet, .csv, .tsv (or .gz) or .npz.
+        Embedding to write: .parquet, .csv, .tsv (or .gz), .npz or .npy; .lance or .zarr with these extras.
+    layout : NAME, default=vector
+        Columns of a .parquet file: vector (id and one column of vectors) or wide (id and a column per dimension).
     preset : NAME
         Start from other settings: fast, best (four layers), paper (its equations alone) or published-code (the
         rule of the authors' code).
@@ -52,6 +56,7 @@ class EmbedJob(TuneOptions, LearningJob):
         Use this saved model as it is; nothing is learned.
     """
 
+    layout: str | None = None
     preset: str | None = None
     save: Path | None = None
     model: Path | None = None
@@ -91,17 +96,14 @@ def embed(job: EmbedJob) -> None:
 def run_embed(job: EmbedJob) -> None:
     """Check, read, embed, write."""
     from fishergraph.costs import writing_cost
-    from fishergraph.io.tables import check_writable, check_written_ids, write_embedding
+    from fishergraph.io.embedding_file import check_written_ids, write_embedding
 
-    check_tables(job, job.drop)
-    check_writable(job.output)
-    check_outputs(job, job.save, model=job.model)
+    beside = _check_files(job)
     with recorded(job) as run:
         with run.stage("import"):
             estimator = make_estimator(job, run.bar)
-        run.bar.part("reading")
-        with run.stage("read"):
-            inputs, labels = _read(job)
+        with run.stage("read"), reading(job, run.bar) as advance:
+            inputs, labels = _read(job, advance)
             check_written_ids(job.output, inputs.ids)
         hint = None if job.quiet or job.model or job.says_direction else one_way_hint(inputs.graph)
         if hint:
@@ -120,7 +122,8 @@ def run_embed(job: EmbedJob) -> None:
                 save_with_names(estimator, inputs, job.save)
             names = [str(name) for name in estimator.get_feature_names_out()]
             with run.bar("writing", Z.nbytes) as part:
-                write_embedding(job.output, inputs.ids, Z, names, advance=part.update)
+                about = {"blocks": estimator.blocks_, "parameters": parameters_of(estimator)}
+                write_embedding(job.output, inputs.ids, Z, names, **about, layout=job.layout, advance=part.update)
         run.facts = {
             "seed": estimator.random_state,
             "parameters": parameters_of(estimator, "random_state"),
@@ -135,16 +138,31 @@ def run_embed(job: EmbedJob) -> None:
             show(tuning)
         how = f"seed {estimator.random_state}" if job.model is None else f"model {job.model}"
         typer.echo(f"{job.output}: {Z.shape[0]:,} nodes x {Z.shape[1]:,} columns in {run.total():.1f} s ({how})")
+        if beside is not None:
+            typer.echo(f"{beside}: the ids of the rows")
         typer.echo(f"{record_path(job.output)}: how it was made")
         if job.save is not None:
             typer.echo(f"{job.save}: the fitted model, for --model")
 
 
-def _read(job: EmbedJob) -> tuple[Inputs, Labels | None]:
+def _check_files(job: EmbedJob) -> Path | None:
+    """Raise if a file cannot be written, or options contradict each other; return the file of ids beside a matrix."""
+    from fishergraph.io.embedding_file import check_layout, check_writable, ids_path
+
+    check_tables(job, job.drop)
+    if job.layout is not None:
+        with wrong_call("--layout"):
+            check_layout(job.output, job.layout)
+    beside = ids_path(job.output) if job.output.suffix.lower() == ".npy" else None
+    check_outputs(job, job.save, beside, model=job.model, check=check_writable)
+    return beside
+
+
+def _read(job: EmbedJob, advance: Callable[[int], Any]) -> tuple[Inputs, Labels | None]:
     """The graph and the features, and the labels if settings are chosen on them."""
     if job.label is None:
-        return read_inputs(job, drop=job.drop), None
-    return read_labelled(job, job.label, job.split, command="--tune")
+        return read_inputs(job, drop=job.drop, advance=advance), None
+    return read_labelled(job, job.label, job.split, command="--tune", advance=advance)
 
 
 def _embed(job: EmbedJob, estimator: FisherEmbedding, inputs: Inputs) -> Any:

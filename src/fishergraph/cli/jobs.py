@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -14,7 +15,7 @@ import typer
 
 from fishergraph._errors import InputError
 from fishergraph.cli.config import load_config
-from fishergraph.cli.console import explained
+from fishergraph.cli.console import Bar, explained
 from fishergraph.cli.options import DATA, RUN, Parameter, Setting, documented, flag_of, negated, option
 from fishergraph.cli.record import record_path
 
@@ -63,7 +64,7 @@ class Job:
     output : FILE
         File to write.
     nodes : FILE
-        Node file: an id column and numeric features, a row per node.
+        Node file: an id column and numeric features, a row per node; or what embed wrote.
     id_column : NAME, default=id, node or node_id, else an index of pandas, else the row numbers
         Column of the node ids.
     settings : dict
@@ -208,20 +209,26 @@ class Inputs:
 
 def check_tables(job: Job, drop: list[str] | None = None) -> None:
     """Raise a usage error if columns of a table are named and there is no table."""
-    table = job.nodes is not None and job.nodes.suffix.lower() != ".npz"
+    from fishergraph.io.npz import ARRAYS
+
+    table = job.nodes is not None and job.nodes.suffix.lower() not in ARRAYS
     if not table and (job.id_column is not None or drop):
         raise typer.BadParameter("--id-column and --drop need a node table: give --nodes with a CSV, TSV or Parquet.")
 
 
-def check_outputs(job: Job, *others: Path | None, model: Path | None = None) -> None:
-    """Raise if an output cannot be written, or would replace a file that is read."""
+def check_outputs(
+    job: Job, *others: Path | None, model: Path | None = None, check: Callable[[Path], Any] | None = None
+) -> None:
+    """Raise if an output cannot be written, or would replace a file that is read; `check` is that of the first."""
     from fishergraph.io.files import check_folder
 
+    (check or check_folder)(job.output)
     taken = {os.path.realpath(path) for path in (job.edges, job.nodes, model, job.config) if path is not None}
     for path in (job.output, record_path(job.output), *others):
         if path is None:
             continue
-        check_folder(path)
+        if path is not job.output:
+            check_folder(path)
         if os.path.realpath(path) in taken:
             raise InputError(f"every file must have its own path, got '{path}' twice; choose another output.")
         taken.add(os.path.realpath(path))
@@ -240,18 +247,39 @@ def node_file(job: Job) -> Path | None:
     return None if keys.isdisjoint(("x", "x_data", "ids")) else job.edges
 
 
-def read_inputs(job: Job, *, drop: list[str] | None = None, only: list[str] | None = None) -> Inputs:
+@contextmanager
+def reading(job: Job, bar: Bar) -> Iterator[Callable[[int], Any]]:
+    """Fill the bar with what is read: the function to call with the bytes of the edge file and the node file."""
+    from fishergraph.io.folders import folder_bytes
+
+    total = sum(folder_bytes(path) for path in (job.edges, job.nodes) if path is not None and path.exists())
+    bar.expect({"reading": total})
+    with bar("reading", total) as part:
+        yield part.update
+    bar.seconds.pop("reading")
+    bar.forget()
+
+
+def read_inputs(
+    job: Job,
+    *,
+    drop: list[str] | None = None,
+    only: list[str] | None = None,
+    advance: Callable[[int], Any] = lambda n: None,
+) -> Inputs:
     """Return the graph and the features, their rows in the order of the node file.
 
-    Columns to `drop` are not features; `only` names those that are, if it is given.
+    Columns to `drop` are not features; `only` names those that are, if it is given. `advance` is called with the bytes
+    that are read.
     """
     from fishergraph.graph import as_graph
+    from fishergraph.io.folders import folder_bytes
     from fishergraph.io.tables import read_edges, read_nodes
 
-    table, nodes = read_edges(job.edges), node_file(job)
+    table, nodes = read_edges(job.edges, advance=advance), node_file(job)
     ids, X, names = None, None, []
     if nodes is not None:
-        ids, X, names = read_nodes(nodes, job.id_column, drop=drop or [], only=only)
+        ids, X, names = read_nodes(nodes, job.id_column, drop=drop or [], only=only, advance=advance)
     try:
         graph = as_graph(table, node_ids=ids)
     except InputError as error:
@@ -260,7 +288,7 @@ def read_inputs(job: Job, *, drop: list[str] | None = None, only: list[str] | No
         raise error.revised(parameter=f"the ids of '{nodes}'") from error
     facts = {
         "edges": {"path": job.edges, "bytes": job.edges.stat().st_size, "rows": table.num_rows},
-        "nodes": None if nodes is None else {"path": nodes, "bytes": nodes.stat().st_size},
+        "nodes": None if nodes is None else {"path": nodes, "bytes": folder_bytes(nodes)},
         "id_column": job.id_column,
         "drop": drop or [],
         "n_nodes": graph.n_nodes,
@@ -291,6 +319,7 @@ def match_features(path: Path, model: Any, inputs: Inputs, *, advice: str = "") 
     because the matrix has none and its columns are in order.
     """
     names, learned = inputs.names, list(vars(model).pop("feature_names_in_", []))
+    vars(getattr(model, "embedding_", model)).pop("feature_names_in_", None)  # of a classifier's probe
     width = len(names) or (model.n_features_in_ if model.structural_ else 0)
     missing = sorted(set(learned) - set(names), key=learned.index)
     if names and model.structural_:

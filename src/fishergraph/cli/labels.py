@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,15 +54,27 @@ class Labels:
         return y
 
 
-def read_labelled(job: LearningJob, label: str, split: str | None, *, command: str) -> tuple[Inputs, Labels]:
+def read_labelled(
+    job: LearningJob,
+    label: str,
+    split: str | None,
+    *,
+    command: str,
+    advance: Callable[[int], Any] = lambda n: None,
+) -> tuple[Inputs, Labels]:
     """Return the graph, the features, and the labels beside them, which are no features."""
+    from fishergraph.io.npz import ARRAYS
+
     path = node_file(job)
     if path is None:
         raise InputError(f"{command} needs a node file with the column {label!r}, got none; name it with --nodes.")
     columns = [label] if split is None else [label, split]
     labels = read_labels(path, label, split)
-    table = path.suffix.lower() != ".npz"
-    return read_inputs(job, drop=[*(job.drop or []), *columns] if table else job.drop), labels
+    if len(labels.classes) == 1:
+        got, advice = f"{labels.classes[0].item()!r} alone", "name another column, or label nodes of another class"
+        raise InputError(f"column {label!r} of '{path}' must hold at least two classes, got {got}; {advice}.")
+    drop = [*(job.drop or []), *columns] if path.suffix.lower() not in ARRAYS else job.drop
+    return read_inputs(job, drop=drop, advance=advance), labels
 
 
 def read_labels(path: Path, label: str, split: str | None) -> Labels:

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from fishergraph.cli.components import configure
-from fishergraph.cli.jobs import Job, check_outputs, check_tables, match_features, read_inputs, with_options
+from fishergraph.cli.jobs import Job, check_outputs, check_tables, match_features, read_inputs, reading, with_options
 from fishergraph.cli.labels import write_predictions
 from fishergraph.cli.options import DEVICE
 from fishergraph.cli.record import parameters_of, record_path, recorded
@@ -42,20 +42,21 @@ def predict(job: PredictJob) -> None:
 
     fishergraph predict edges.csv --nodes nodes.csv --model model.safetensors --proba -o predictions.csv
     """
-    from fishergraph.io.tables import check_writable, check_written_ids
+    from fishergraph.io.embedding_file import check_written_ids
+    from fishergraph.io.files import check_suffix
+    from fishergraph.io.npz import SUFFIXES
 
     check_tables(job)
-    check_writable(job.output)
+    check_suffix(job.output, SUFFIXES)
     check_outputs(job, model=job.model)
     with recorded(job) as run:
         with run.stage("import"):
             from fishergraph import FisherClassifier
 
             estimator = configure(FisherClassifier.load(job.model).set_params(n_jobs=job.jobs), job.settings)
-        run.bar.part("reading")
-        with run.stage("read"):
+        with run.stage("read"), reading(job, run.bar) as advance:
             learned = getattr(estimator, "feature_names_in_", None)
-            inputs = read_inputs(job, only=[] if learned is None else learned.tolist())
+            inputs = read_inputs(job, only=[] if learned is None else learned.tolist(), advance=advance)
             check_written_ids(job.output, inputs.ids)
             X = match_features(job.model, estimator, inputs)
         run.bar.part("predicting")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from fishergraph.cli.jobs import (
     check_outputs,
     check_tables,
     one_way_hint,
+    reading,
     save_with_names,
     structure_of,
     with_options,
@@ -128,9 +130,8 @@ def run_train(job: TrainJob) -> None:
     with recorded(job) as run:
         with run.stage("import"):
             estimator = make_estimator(job, run.bar)
-        run.bar.part("reading")
-        with run.stage("read"):
-            inputs, labels = read(job)
+        with run.stage("read"), reading(job, run.bar) as advance:
+            inputs, labels = read(job, advance)
         hint = None if job.quiet or job.says_direction else one_way_hint(inputs.graph)
         if hint:
             say(hint)
@@ -170,9 +171,9 @@ def make_estimator(job: TrainJob, bar: Bar) -> FisherClassifier:
     return configure(FisherClassifier(random_state=seed, n_jobs=job.jobs, verbose=bar), job.parameters)
 
 
-def read(job: TrainJob) -> tuple[Inputs, Labels]:
+def read(job: TrainJob, advance: Callable[[int], Any]) -> tuple[Inputs, Labels]:
     """The graph, the features, and the labels beside them; --validation-fraction wins over a mask of the file."""
-    inputs, labels = read_labelled(job, job.label, job.split, command="train")
+    inputs, labels = read_labelled(job, job.label, job.split, command="train", advance=advance)
     return inputs, replace(labels, val=None) if VALIDATION in job.settings else labels
 
 

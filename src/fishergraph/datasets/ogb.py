@@ -34,7 +34,7 @@ def holds_ogb(path: Path) -> bool:
     if not path.is_dir() and path.suffix != ".zip":
         return False
     with Members(path) as members:
-        return members.find(*_names("raw/edge")) is not None
+        return members.find(*member_names("raw/edge")) is not None
 
 
 def read_ogb(path: str | Path, name: str | None = None) -> GraphData:
@@ -42,18 +42,18 @@ def read_ogb(path: str | Path, name: str | None = None) -> GraphData:
     path = Path(path)
     with Members(path) as members:
         n_nodes, n_edges = (
-            int(_numbers(members, f"raw/num-{kind}-list", np.int64, 1)[0, 0]) for kind in ("node", "edge")
+            int(read_numbers(members, f"raw/num-{kind}-list", np.int64, 1)[0, 0]) for kind in ("node", "edge")
         )
         if n_nodes < 1:
-            raise _misfit(members.where("raw/num-node-list"), "a positive number", str(n_nodes))
+            raise misfit(members.where("raw/num-node-list"), "a positive number", str(n_nodes))
         if n_edges < 0:
-            raise _misfit(members.where("raw/num-edge-list"), "a number of at least 0", str(n_edges))
-        y = _numbers(members, "raw/node-label", np.int64, n_nodes, width=1, missing=-1)[:, 0]
-        edges = _numbers(members, "raw/edge", np.int32 if n_nodes < 2**31 else np.int64, n_edges, width=2)
+            raise misfit(members.where("raw/num-edge-list"), "a number of at least 0", str(n_edges))
+        y = read_numbers(members, "raw/node-label", np.int64, n_nodes, width=1, missing=-1)[:, 0]
+        edges = read_numbers(members, "raw/edge", np.int32 if n_nodes < 2**31 else np.int64, n_edges, width=2)
         check_nodes(members.where("raw/edge"), n_nodes, edges)
         graph = undirected_graph(edges[:, 0], edges[:, 1], n_nodes)
         del edges
-        X = _numbers(members, "raw/node-feat", np.float32, n_nodes)
+        X = read_numbers(members, "raw/node-feat", np.float32, n_nodes)
         train, val, test = (_split(members, part, n_nodes) for part in ("train", "valid", "test"))
         names = _class_names(members)
     return GraphData(
@@ -61,13 +61,14 @@ def read_ogb(path: str | Path, name: str | None = None) -> GraphData:
     )
 
 
-def _names(stem: str) -> tuple[str, str]:
+def member_names(stem: str) -> tuple[str, str]:
+    """The names that a table can have."""
     return f"{stem}.csv.gz", f"{stem}.csv"
 
 
 def _split(members: Members, part: str, n_nodes: int) -> np.ndarray | None:
     """The node numbers of one part of the split, sorted; None if there is no split."""
-    member = members.find(*(name for kind in KINDS for name in _names(f"split/{kind}/{part}")))
+    member = members.find(*(name for kind in KINDS for name in member_names(f"split/{kind}/{part}")))
     if member is None:
         return None
     nodes = _read(members, member, np.int64, n_nodes, 1, None)[:, 0]
@@ -77,7 +78,7 @@ def _split(members: Members, part: str, n_nodes: int) -> np.ndarray | None:
 
 def _class_names(members: Members) -> tuple[str, ...] | None:
     kinds = ("arxivcategeory", "arxivcategory", "productcategory")  # the first is how OGB spells it
-    member = members.find(*(name for kind in kinds for name in _names(f"mapping/labelidx2{kind}")))
+    member = members.find(*(name for kind in kinds for name in member_names(f"mapping/labelidx2{kind}")))
     if member is None:
         return None
     try:
@@ -89,10 +90,11 @@ def _class_names(members: Members) -> tuple[str, ...] | None:
         names = {int(row[0]): row[1] for row in rows}
         return tuple(names[k] for k in range(len(names)))
     except (*UNREADABLE, LookupError) as error:
-        raise _misfit(members.where(member), "a number and a name per line", str(error)) from error
+        raise misfit(members.where(member), "a number and a name per line", str(error)) from error
 
 
-def _misfit(path: str, expected: str, got: str) -> FileFormatError:
+def misfit(path: str, expected: str, got: str) -> FileFormatError:
+    """The error for a file whose content does not fit the layout."""
     got = " ".join(got.split())[:200]
     return FileFormatError(path=path, reason=f"it must hold {expected}, got {got}", advice="download it again")
 
@@ -100,18 +102,18 @@ def _misfit(path: str, expected: str, got: str) -> FileFormatError:
 # --- tables ---------------------------------------------------------------------------------------------
 
 
-def _numbers(
+def read_numbers(
     members: Members, stem: str, kind: Any, n_rows: int, *, width: int | None = None, missing: int | None = None
 ) -> np.ndarray:
     """The numbers of a table, (row, column)."""
-    member = members.need(*_names(stem))
+    member = members.need(*member_names(stem))
     if n_rows == 0:
         return np.empty((0, width or 1), dtype=kind)
-    width = _width(members, member) if width is None else width
+    width = n_columns(members, member) if width is None else width
     _check_size(members, member, n_rows, width)
     table = _read(members, member, kind, n_rows, width, missing)
     if len(table) != n_rows:
-        raise _misfit(members.where(member), f"{n_rows} rows", f"{len(table)}")
+        raise misfit(members.where(member), f"{n_rows} rows", f"{len(table)}")
     return table
 
 
@@ -121,7 +123,7 @@ def _read(members: Members, member: str, kind: Any, most: int, width: int, missi
 
     done, out = 0, np.empty((most, width), dtype=kind)
     try:
-        for block in _blocks(members, member, kind, width, missing):
+        for block in number_blocks(members, member, kind, width, missing):
             kept = min(len(block), most - done)
             out[done : done + kept] = block[:kept]
             done += len(block)
@@ -129,9 +131,9 @@ def _read(members: Members, member: str, kind: Any, most: int, width: int, missi
                 break
     except (pa.ArrowException, *UNREADABLE) as error:
         got = f"row {done} or later unread ({error})"
-        raise _misfit(members.where(member), f"lines of {width} numbers each", got) from error
+        raise misfit(members.where(member), f"lines of {width} numbers each", got) from error
     if done > most:
-        raise _misfit(members.where(member), f"{most} rows or fewer", f"{done} or more")
+        raise misfit(members.where(member), f"{most} rows or fewer", f"{done} or more")
     return out[:done]
 
 
@@ -140,10 +142,10 @@ def _check_size(members: Members, member: str, n_rows: int, width: int) -> None:
     check_columns(width, f"'{members.where(member)}'")
     n_bytes = members.size(member) * (DEFLATE_RATIO if member.endswith(".gz") else 1)
     if n_rows * width > n_bytes:  # a number takes a byte, or the comma next to it
-        raise _misfit(members.where(member), f"{n_rows} rows", f"a file too small for {n_rows:,}")
+        raise misfit(members.where(member), f"{n_rows} rows", f"a file too small for {n_rows:,}")
 
 
-def _width(members: Members, member: str) -> int:
+def n_columns(members: Members, member: str) -> int:
     """The number of columns, from the first line."""
     import pyarrow as pa
 
@@ -151,10 +153,10 @@ def _width(members: Members, member: str) -> int:
         with members.open(member) as stream, _text(stream, member) as text:
             return text.read(BLOCK).split(b"\n", 1)[0].count(b",") + 1
     except (pa.ArrowException, *UNREADABLE) as error:
-        raise _misfit(members.where(member), "lines of numbers", f"row 0 or later unread ({error})") from error
+        raise misfit(members.where(member), "lines of numbers", f"row 0 or later unread ({error})") from error
 
 
-def _blocks(members: Members, member: str, kind: Any, width: int, missing: int | None) -> Any:
+def number_blocks(members: Members, member: str, kind: Any, width: int, missing: int | None) -> Any:
     """Blocks of rows as (row, column) arrays of finite numbers; `missing` replaces empty cells."""
     import pyarrow as pa
     import pyarrow.csv as pacsv

@@ -29,6 +29,11 @@ def holds_pyg(path: Path) -> bool:
     return _file(path) is not None
 
 
+def processed_file(path: Path) -> Path:
+    """The processed file at a path, or in a folder."""
+    return _file(path) or path
+
+
 def _file(path: Path) -> Path | None:
     if path.is_file():
         return path if path.suffix == ".pt" else None
@@ -41,7 +46,7 @@ def read_pyg(path: str | Path, name: str | None = None) -> GraphData:
     from fishergraph.nn.pyg_file import load_processed
 
     path = Path(path)
-    return from_pyg(load_processed(_file(path) or path), name or path.stem)
+    return from_pyg(load_processed(processed_file(path)), name or path.stem)
 
 
 def from_pyg(obj: Any, name: str | None = None) -> GraphData:

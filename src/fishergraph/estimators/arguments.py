@@ -17,6 +17,7 @@ from fishergraph._warn import warn
 from fishergraph.graph import Graph
 from fishergraph.graphs.entries import numeric_attributes
 from fishergraph.io.columns import EDGE_COLUMNS, WEIGHT_COLUMNS, reads_as_edges
+from fishergraph.io.vectors import expand_vectors
 
 # Columns of a node table that hold ids, and of a table of members that say which set a row belongs to.
 _ID_COLUMNS = ("id", "node", "node_id", "nodeid")
@@ -24,7 +25,10 @@ _SET_COLUMNS = ("set", "set_id", "bag", "bag_id", "group", "group_id", "id")
 
 
 def features_and_graph(X: MatrixLike, graph: GraphLike, *, fitting: bool) -> tuple[Any, Any]:
-    """(X, graph): a graph passed as X becomes the graph, with the features it holds as X if there are any."""
+    """(X, graph): a graph passed as X becomes the graph, with the features it holds as X if there are any.
+
+    A column of vectors of a table becomes the columns NAME_0, NAME_1, ….
+    """
     if isinstance(X, (str, PathLike)):
         raise InputTypeError(
             parameter="X",
@@ -47,7 +51,7 @@ def features_and_graph(X: MatrixLike, graph: GraphLike, *, fitting: bool) -> tup
         _check_no_ids(X)
     if X is None and graph is not None and fitting:
         _warn_of_attributes(graph)
-    return X, graph
+    return expand_vectors(X) if is_table(X) else X, graph
 
 
 def _is_graph(X: object) -> bool:

@@ -58,9 +58,12 @@ def fit_probe(
     Without validation rows `val`, a third of the labelled rows of each class is held out, and the probe is fitted once
     more to all labelled rows in the end.
     """
+    ids, split = row_ids(X, graph), None
+    if graph is not None:  # labels are checked before the work
+        split = split_labels(y, graph.n_nodes, ids, val=val, seed=seed)
     Z = on_host(embedding.fit_transform(X, graph=graph))
-    split = split_labels(y, len(Z), row_ids(X, graph), val=val, seed=seed)
-    options: dict[str, Any] = {"random_state": embedding.random_state, "verbose": embedding.verbose}
+    split = split_labels(y, len(Z), ids, val=val, seed=seed) if split is None else split
+    options: dict[str, Any] = {name: getattr(embedding, name) for name in ("random_state", "n_jobs", "verbose")}
     probe = GraphProbe(graph, blocks=embedding.get_feature_names_out().tolist(), fit_on=split.fit_on, **options)
     return split.classes, NodeProbe(embedding, probe.fit(Z, split.codes, split.train, split.val))
 

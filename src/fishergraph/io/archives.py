@@ -71,7 +71,7 @@ def check_npz(source: Path | IO[bytes], keys: Collection[str] | None = None) -> 
         check_zip(archive, members)
         for member in members:
             with archive.open(member) as stream:
-                shape, dtype = read_npy_header(stream, member)
+                shape, dtype = read_npy_header(stream, _key(member))
                 declared = stream.tell() + math.prod(shape) * dtype.itemsize
             if declared != member.file_size:
                 declares = f"{_key(member)!r} declares shape {shape} and type {dtype}, which need {declared:,} bytes"
@@ -86,22 +86,22 @@ def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
         shapes = {}
         for key, member in members.items():
             with archive.open(member) as stream:
-                shapes[key] = read_npy_header(stream, member)[0]
+                shapes[key] = read_npy_header(stream, _key(member))[0]
     return shapes
 
 
-def read_npy_header(stream: IO[bytes], member: zipfile.ZipInfo) -> tuple[tuple[int, ...], np.dtype]:
+def read_npy_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype]:
     """The shape and the type in the header of an array; pickled objects are refused."""
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     try:
         shape, _, dtype = readers[np.lib.format.read_magic(stream)](stream)
     except Exception:  # a header is parsed as Python, which can fail in many ways
-        raise FileFormatError(reason=f"{_key(member)!r} is not an array of numbers or text") from None
+        raise FileFormatError(reason=f"{name!r} is not an array of numbers or text") from None
     if dtype.hasobject:
-        raise FileFormatError(reason=f"{_key(member)!r} holds pickled objects, which are not read")
+        raise FileFormatError(reason=f"{name!r} holds pickled objects, which are not read")
     empty = dtype.itemsize == 0 or 0 in shape
     if min(shape, default=0) < 0 or (empty and max(shape, default=0) > FREE_COUNT):
-        raise FileFormatError(reason=f"{_key(member)!r} declares shape {shape} without content")
+        raise FileFormatError(reason=f"{name!r} declares shape {shape} without content")
     return shape, dtype
 
 
@@ -131,12 +131,35 @@ def check_gzip(path: Path) -> None:
 
 
 def check_parquet(path: Path) -> None:
-    """Raise if a Parquet file declares more cells, of 8 bytes each, than a file of its size may unpack to."""
+    """Raise if a Parquet file declares more cells, of 8 bytes each, than a file of its size may unpack to.
+
+    A list has as many cells as it has entries, and a missing list of fixed size as many as that size.
+    """
     import pyarrow.parquet as pq
 
     metadata, packed = pq.read_metadata(path), path.stat().st_size
-    if metadata.num_rows * metadata.num_columns * 8 > unpack_limit(packed):
+    columns = [metadata.schema.column(j) for j in range(metadata.num_columns)]
+    lists = [j for j, column in enumerate(columns) if column.max_repetition_level]
+    cells = metadata.num_rows * (metadata.num_columns - len(lists))
+    for number in range(metadata.num_row_groups if lists else 0):
+        group = metadata.row_group(number)
+        cells += sum(group.column(j).num_values for j in lists)
+    if lists:
+        cells = max(cells, metadata.num_rows * sum(map(fixed_size, metadata.schema.to_arrow_schema().types)))
+    check_cells(cells, packed)
+
+
+def check_cells(cells: int, packed: int) -> None:
+    """Raise if more cells, of 8 bytes each, are declared than files of so many bytes may unpack to."""
+    if cells * 8 > unpack_limit(packed):
         raise _too_large(unpack_limit(packed), packed)
+
+
+def fixed_size(kind: Any) -> int:
+    """The entries of a value of an Arrow type: those of a list of fixed size, else one."""
+    import pyarrow as pa
+
+    return kind.list_size * fixed_size(kind.value_type) if pa.types.is_fixed_size_list(kind) else 1
 
 
 def check_width(n_columns: int, n_entries: int, what: str) -> None:

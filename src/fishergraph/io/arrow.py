@@ -21,9 +21,10 @@ import scipy.sparse as sp
 from pyarrow.compute import MatchSubstringOptions, ReplaceSubstringOptions, SetLookupOptions, call_function
 
 from fishergraph._errors import FileFormatError, InputError
-from fishergraph.io.archives import check_columns, check_gzip, check_parquet
-from fishergraph.io.files import check_readable, check_text, unreadable
+from fishergraph.io.archives import check_columns, check_gzip
+from fishergraph.io.files import Advance, CountedReader, check_readable, check_text, count_nothing, unreadable
 from fishergraph.io.npz import SUFFIXES
+from fishergraph.io.parquet import BlockTable, MemoryBlocks, ParquetBlocks
 
 MISSING = frozenset(pacsv.ConvertOptions().null_values)  # words for a missing value: nothing, NA, NaN, null, …
 _READ_ERRORS = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error, FileFormatError)
@@ -42,7 +43,7 @@ Header = Callable[[Path, list[str]], list[str] | None]
 
 
 @contextmanager
-def _explained(path: Path, suffix: str) -> Iterator[None]:
+def explained(path: Path, suffix: str) -> Iterator[None]:
     """Errors in the block name the file, and what its first bytes look like."""
     head = check_readable(path)
     try:
@@ -53,24 +54,33 @@ def _explained(path: Path, suffix: str) -> Iterator[None]:
         raise unreadable(path, head, error) from error
 
 
-def read_table(path: Path, suffix: str, header: Header, ids: Choice) -> pa.Table:
+def open_table(path: Path, suffix: str, header: Header, ids: Choice, advance: Advance = count_nothing) -> BlockTable:
     """A CSV, TSV or Parquet file; `ids(names)` are the columns that hold ids, whose text is kept as written.
 
-    Blanks around names and ids of a text file are removed.
+    Blanks around names and ids of a text file are removed. `advance(n)` is called with the bytes of a text file that
+    were read.
     """
-    with _explained(path, suffix):
+    with explained(path, suffix):
         if suffix != ".parquet":
-            return _read_text(TextFile.open(path, suffix, header), ids)
-        check_parquet(path)
-        table = pq.read_table(path, partitioning=cast(Any, None))
-        table.validate(full=True)  # bytes and offsets of text are not checked otherwise
-        ids(distinct_names(path, table.column_names))
-        return table
+            return MemoryBlocks(_read_text(TextFile.open(path, suffix, header, advance), ids))
+        blocks = ParquetBlocks(path)
+        ids(distinct_names(path, blocks.schema.names))
+        return blocks
+
+
+def read_table(path: Path, suffix: str, header: Header, ids: Choice, advance: Advance = count_nothing) -> pa.Table:
+    """All columns of a CSV, TSV or Parquet file, as `open_table` describes them."""
+    table = open_table(path, suffix, header, ids, advance)
+    with explained(path, suffix):
+        columns = table.columns(table.schema.names)
+    if suffix == ".parquet":
+        advance(path.stat().st_size)
+    return columns
 
 
 def column_names(path: Path, suffix: str, header: Header) -> list[str]:
     """The names of the columns of a CSV, TSV or Parquet file."""
-    with _explained(path, suffix):
+    with explained(path, suffix):
         if suffix == ".parquet":
             return pq.read_schema(path).names
         return TextFile.open(path, suffix, header).names
@@ -82,14 +92,14 @@ def read_cells(path: Path, suffix: str, header: Header, wanted: Choice) -> dict[
     A word in quotes is never missing. Cells are integers if all cells of a column are, each written as it is printed,
     else text.
     """
-    with _explained(path, suffix):
+    with explained(path, suffix):
         file = TextFile.open(path, suffix, header)
         columns = [file.names.index(name) for name in wanted(file.names)]
         table = file.read_words(columns, only=True)
         words = file.read_words(columns, only=True, missing=()) if any(c.null_count for c in table.columns) else table
     cells = {}
     for name, column, text in zip(table.column_names, table.columns, words.columns, strict=True):
-        column = _integers(column)
+        column = as_integers(column)
         marks = {word.strip() for word in text.filter(column.is_null()).to_pylist()}
         cells[name] = (column.to_pylist(), sorted(marks - {""}))
     return cells
@@ -106,9 +116,9 @@ def _read_text(file: TextFile, ids: Choice) -> pa.Table:
     kinds = {str(column.type) for column in ids_read}
     exact = kinds <= {"int64", "string"} and not any(column.null_count for column in ids_read)
     if table is None or not (kinds <= {"string"} or (exact and not loses_zeros(file))):
-        table, repair = file.read_words(columns), _integers
+        table, repair = file.read_words(columns), as_integers
     else:
-        repair = _trimmed
+        repair = trimmed
     for k in columns:
         if str(table.column(k).type) == "string":
             table = table.set_column(k, file.names[k], cast(Any, repair(table.column(k))))
@@ -127,7 +137,7 @@ def _without_hex(table: pa.Table, ids: list[int], file: TextFile) -> pa.Table:
     return table
 
 
-def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Text without the blanks around it, and without quotes that follow a blank, which the parser keeps."""
     text = call_function("utf8_trim_whitespace", [column])
     if call_function("all", [call_function("equal", [text, column])]).as_py() is not False:
@@ -136,12 +146,12 @@ def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return call_function("utf8_trim_whitespace", [call_function("replace_substring_regex", [column], quoted)])
 
 
-def _integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def as_integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Text as int64 if nothing is lost, that is if every number is written as it is printed: 7, not 007.
 
     Blanks around a word such as NA are ignored.
     """
-    text = _trimmed(column)
+    text = trimmed(column)
     if text is not column:
         bare = call_function("is_in", [text], SetLookupOptions(value_set=pa.array(sorted(MISSING))))
         blank = call_function("and", [bare, call_function("not_equal", [text, column])])
@@ -190,9 +200,10 @@ class TextFile:
     header: list[str] | None
     fields: list[str]
     names: list[str]
+    advance: Advance = count_nothing
 
     @classmethod
-    def open(cls, path: Path, suffix: str, header: Header) -> TextFile:
+    def open(cls, path: Path, suffix: str, header: Header, advance: Advance = count_nothing) -> TextFile:
         """The file at a path; its names are those of its first line, or of `header` if that line is data."""
         zipped, separator = suffix.endswith(".gz"), SUFFIXES[suffix]
         if zipped:
@@ -207,7 +218,7 @@ class TextFile:
             raise FileFormatError(path=path, line=1, reason=reason, advice=advice)
         made = header(path, fields)
         names = distinct_names(path, [_bare(name) for name in made or fields])
-        return cls(path, zipped, separator, made, fields, names)
+        return cls(path, zipped, separator, made, fields, names, advance)
 
     def read(self) -> pa.Table:
         """The table as Arrow infers it, which is fast; raises ArrowInvalid if a type changes late."""
@@ -228,7 +239,9 @@ class TextFile:
 
     def _read(self, parse: pacsv.ParseOptions, convert: pacsv.ConvertOptions) -> pa.Table:
         options = pacsv.ReadOptions(block_size=_CHUNK, column_names=self.header)
-        return pacsv.read_csv(self.path, options, parse, convert)
+        with self.path.open("rb") as file:
+            source = pa.input_stream(CountedReader(file, self.advance), compression="gzip" if self.zipped else None)
+            return pacsv.read_csv(source, options, parse, convert)
 
     def pieces(self) -> Iterator[bytes]:
         """The text between two line ends, in pieces that overlap by the length of a hexadecimal number."""
@@ -282,7 +295,6 @@ def has_hex(file: TextFile) -> bool:
 
 # Approximate bytes of a file per byte of the float32 numbers in it; 1 for other files.
 _BYTES_PER_BYTE = {".csv": 2.6, ".tsv": 2.6, ".csv.gz": 1.2, ".tsv.gz": 1.2}
-Advance = Callable[[int], Any]
 Column = Callable[[slice], Any]  # the values of some rows
 CELLS = 1 << 25  # of a block of rows
 
@@ -302,6 +314,30 @@ class CountedFile:
         return getattr(self._file, name)
 
 
+@contextmanager
+def table_writer(file: Any, suffix: str, schema: pa.Schema) -> Iterator[Callable[[pa.Table], Any]]:
+    """A function that writes rows of a CSV, TSV or Parquet table into an open file; rows of one call are one group."""
+    with pa.output_stream(file, compression="gzip" if suffix.endswith(".gz") else None) as sink:
+        if suffix == ".parquet":
+            writer: Any = pq.ParquetWriter(sink, schema, **_parquet_options(schema))
+        else:
+            writer = pacsv.CSVWriter(sink, schema, write_options=pacsv.WriteOptions(delimiter=SUFFIXES[suffix]))
+
+        def write(table: pa.Table) -> None:
+            check_kept(suffix, table)
+            writer.write_table(table, len(table))
+
+        with writer:
+            yield write
+
+
+def _parquet_options(schema: pa.Schema) -> dict[str, Any]:
+    """Floats that nearly all differ are stored as they are; other columns have dictionaries, and are compressed."""
+    kinds = [kind.value_type if pa.types.is_fixed_size_list(kind) else kind for kind in schema.types]
+    others = [name for name, kind in zip(schema.names, kinds, strict=True) if not pa.types.is_floating(kind)]
+    return {"use_dictionary": others, "compression": dict.fromkeys(others, "snappy"), "write_statistics": others}
+
+
 def write_table(
     file: Any, suffix: str, columns: Mapping[str, Column], n_rows: int, X: Any = None, names: Sequence[str] = ()
 ) -> None:
@@ -311,18 +347,9 @@ def write_table(
     """
     schema = _block(columns, slice(0, 1), X, names).schema
     step = max(CELLS // len(schema), 1)
-    with pa.output_stream(file, compression="gzip" if suffix.endswith(".gz") else None) as sink:
-        if suffix == ".parquet":
-            # A dictionary of floats that nearly all differ takes six times as long and 1.5 times the space.
-            repeating: Any = [field.name for field in schema if not pa.types.is_floating(field.type)]
-            writer = pq.ParquetWriter(sink, schema, use_dictionary=repeating)
-        else:
-            writer = pacsv.CSVWriter(sink, schema, write_options=pacsv.WriteOptions(delimiter=SUFFIXES[suffix]))
-        with writer:
-            for start in range(0, n_rows, step):
-                block = _block(columns, slice(start, min(start + step, n_rows)), X, names)
-                check_kept(suffix, block)
-                writer.write_table(block)
+    with table_writer(file, suffix, schema) as write:
+        for start in range(0, n_rows, step):
+            write(_block(columns, slice(start, min(start + step, n_rows)), X, names))
 
 
 def _block(columns: Mapping[str, Column], rows: slice, X: Any, names: Sequence[str]) -> pa.Table:
@@ -343,7 +370,7 @@ def _block(columns: Mapping[str, Column], rows: slice, X: Any, names: Sequence[s
 
 def check_kept(suffix: str, table: pa.Table) -> None:
     """Raise for text that a CSV or TSV file would change: `read_table` drops blanks around it."""
-    if not SUFFIXES[suffix]:  # not a text file
+    if not SUFFIXES.get(suffix):  # not a text file
         return
     for name, column in zip(table.column_names, table.columns, strict=True):
         if str(column.type) not in ("string", "large_string"):

@@ -32,8 +32,11 @@ def listed(values: Sequence, most: int = 10) -> str:
 # --- one column -----------------------------------------------------------------------------------------
 
 
-def check_column(values: Any, what: str) -> pa.Array:
-    """A column of any type as one Arrow array without missing entries; categories become their values."""
+def check_column(values: Any, what: str, *, first_row: int = 0) -> pa.Array:
+    """A column of any type as one Arrow array without missing entries; categories become their values.
+
+    Errors count rows from `first_row`.
+    """
     import pyarrow as pa
     from pyarrow.compute import call_function
 
@@ -59,10 +62,14 @@ def check_column(values: Any, what: str) -> pa.Array:
         column = column.cast(pa.large_string())
         missing = np.asarray(call_function("binary_length", [column]).fill_null(0)) == 0
     if missing.any():
-        row = int(np.flatnonzero(missing)[0])
-        got, advice = f"a missing value in row {row}", "fill in or drop such rows"
-        raise InputError(parameter=what, value=row, expected="be complete", got=got, advice=advice)
+        raise missing_value(what, first_row + int(np.flatnonzero(missing)[0]))
     return column
+
+
+def missing_value(what: str, row: int) -> InputError:
+    """The error for a missing value in a row."""
+    got, advice = f"a missing value in row {row}", "fill in or drop such rows"
+    return InputError(parameter=what, value=row, expected="be complete", got=got, advice=advice)
 
 
 def _too_large(what: str) -> InputError:

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from fishergraph._errors import FileFormatError, InputError, InputTypeError
 
@@ -134,6 +134,28 @@ def unreadable(path: Path, head: bytes, reason: str | Exception) -> FileFormatEr
     return FileFormatError(path=path, reason=phrase, advice="repair or rename it")
 
 
+Advance = Callable[[int], Any]  # is called with how much was read or written
+
+
+def count_nothing(n: int) -> None:
+    """The `advance` of somebody who does not count."""
+
+
+class CountedReader:
+    """An open file that calls `advance(n)` with the bytes that are read from it."""
+
+    def __init__(self, file: IO[bytes], advance: Advance):
+        self._file, self._advance = file, advance
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        self._advance(len(data))
+        return data
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
 # --- writing --------------------------------------------------------------------------------------------
 
 SLOTS = 16  # parts of one file at once, by as many writers
@@ -158,6 +180,38 @@ def replacing_all(*paths: Path) -> Iterator[list[Path]]:
         parts = [stack.enter_context(_part(path)) for path in paths]
         yield parts
         _move(parts, paths)
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """A new folder beside `path`, moved onto it at the end and removed if the work fails.
+
+    A folder at `path` is removed once the new one is complete. Folders of killed writers are removed too.
+    """
+    with _part(path) as part, naming(path):
+        _remove_dead_folders(path, part)
+        folder, old = (part.with_suffix(suffix) for suffix in (".new", ".old"))
+        folder.mkdir()
+        try:
+            yield folder
+            if os.path.lexists(path):
+                os.replace(path, old)
+            try:
+                os.replace(folder, path)
+            except OSError:
+                if os.path.lexists(old):
+                    os.replace(old, path)
+                raise
+        finally:
+            for left in (folder, old):
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def _remove_dead_folders(path: Path, part: Path) -> None:
+    """Remove the folders of writers of `path` that hold no part; the part of a living writer exists."""
+    for left in path.parent.glob(f"{part.name.rpartition('-')[0]}-*.*"):
+        if left.suffix in (".new", ".old") and (left.stem == part.stem or not left.with_suffix(".part").exists()):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 @contextmanager

@@ -5,30 +5,58 @@ Features are a dense array `x`, or the arrays `x_data`, `x_indices`, `x_indptr`,
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._arrays import check_compressed, check_finite_rows
 from fishergraph._errors import FileFormatError, InputError
-from fishergraph.io.archives import check_npz, check_width
-from fishergraph.io.files import check_readable, check_regular, unreadable
+from fishergraph.io.archives import check_npz, check_width, read_npy_header
+from fishergraph.io.files import Advance, CountedReader, check_readable, check_regular, count_nothing, unreadable
 
 # Suffixes of table files, and the separators of those that are text.
 SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".parquet": "", ".npz": ""}
+# Suffixes of folders, and of all files and folders of node features or embeddings.
+FOLDER_SUFFIXES = (".lance", ".zarr")
+ARRAYS = (".npz", ".npy", ".zarr")  # of arrays instead of columns
+MATRIX_SUFFIXES = (*SUFFIXES, ".npy", *FOLDER_SUFFIXES)
+_READ = 2**26  # bytes
 _PIECES = ("data", "indices", "indptr", "shape")
 Arrays = dict[str, np.ndarray]
 
 
-def read_npz(path: Path, keys: Collection[str] | None = None) -> Arrays:
+def read_npz(path: Path, keys: Collection[str] | None = None, advance: Advance = count_nothing) -> Arrays:
     """The arrays of a file, or those in `keys` that it has; pickled ones are refused."""
     head = check_readable(path)
     with path.open("rb") as stream:
-        return read_arrays(stream, path, keys, head)
+        return read_arrays(cast(Any, CountedReader(stream, advance)), path, keys, head)
+
+
+def read_npy(path: Path, advance: Advance = count_nothing) -> np.ndarray:
+    """The array of a .npy file; pickled objects are refused."""
+    head = check_readable(path)
+    with path.open("rb") as stream:
+        try:
+            shape, dtype = read_npy_header(stream, path.name)
+            start, size = stream.tell(), math.prod(shape) * dtype.itemsize
+            if start + size != path.stat().st_size:
+                reason = f"it declares shape {shape} and type {dtype}, which need {size:,} bytes"
+                raise FileFormatError(reason=f"{reason}, but has {path.stat().st_size - start:,}")
+            stream.seek(0)
+            fortran = b"'fortran_order': True" in stream.read(start)
+            flat = np.empty(math.prod(shape), dtype)
+            view = memoryview(cast(Any, flat.view(np.uint8))) if size else memoryview(b"")
+            for at in range(0, size, _READ):
+                advance(stream.readinto(view[at : at + _READ]))
+        except (FileFormatError, OSError, ValueError) as error:
+            raise unreadable(path, head, error) from error
+    array = flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
+    return native({"": array})[""]
 
 
 def read_arrays(stream: IO[bytes], path: str | Path, keys: Collection[str] | None = None, head: bytes = b"") -> Arrays:

@@ -1,11 +1,12 @@
-"""Edge tables and node tables in CSV, TSV (either may be gzipped), Parquet and npz files.
+"""Edge tables, node tables and embeddings in CSV, TSV (either may be gzipped), Parquet and npz files.
 
 The suffix of a file name tells its format.
 
 - An edge file has columns source and target (or src/dst, from/to, u/v, node1/node2), and optionally weight. CSV and TSV
   files need no header if they have two or three columns and the first line holds only numbers: source, target and
   weight. Names cannot be told from a header, so a file of names needs one.
-- A node file has a row per node: an id column and numeric features.
+- A node file has a row per node: an id column and numeric features, or columns of vectors.
+- An embedding is a node file too. It may also be a .npy file, or a Lance or Zarr folder (`embedding_file`).
 - Ids of text files are integers if each is written as an integer is printed, else text: 007 stays 007. Blanks around an
   id or a name are ignored.
 - An npz file holds `edge_index` (2, E) in row numbers, optionally `edge_weight`, and `undirected`, true if every edge
@@ -17,6 +18,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,50 +27,47 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from fishergraph._arrays import check_finite_rows
-from fishergraph._errors import FileFormatError, FishergraphWarning, InputError
+from fishergraph._errors import FileFormatError, FishergraphWarning
 from fishergraph._records import check_edge_index, check_endpoints
 from fishergraph._warn import warn
-from fishergraph.io.arrow import (
-    Advance,
-    CountedFile,
-    check_kept,
-    edge_header,
-    node_header,
-    read_cells,
-    read_table,
-    write_table,
-)
-from fishergraph.io.columns import check_column, check_edge_columns, check_ids, distinct_ids, listed, positions, to_ids
-from fishergraph.io.files import check_folder, check_suffix, replacing
+from fishergraph.io.arrow import edge_header, explained, node_header, open_table, read_cells, read_table
+from fishergraph.io.columns import check_edge_columns, check_ids, distinct_ids, positions, to_ids
+from fishergraph.io.embedding_file import ids_path
+from fishergraph.io.features import FeatureReader, are_names
+from fishergraph.io.files import Advance, check_suffix, count_nothing
+from fishergraph.io.folders import LanceBlocks, folder_bytes, read_zarr
 from fishergraph.io.npz import (
+    ARRAYS,
+    MATRIX_SUFFIXES,
     SUFFIXES,
     Arrays,
     entry,
     has_features,
-    loses_digits,
     misfit,
     read_features,
+    read_npy,
     read_npz,
-    within_single,
 )
+from fishergraph.io.parquet import BlockTable, described
 
 PathLike = str | os.PathLike
 # The last three are how pandas writes an index without a name.
 ID_COLUMNS = ("id", "node", "node_id", "", "unnamed: 0", "__index_level_0__")
-_NUMBERS = ("int", "uint", "half", "float", "double", "bool", "decimal", "null")  # type names of Arrow
+TEXTS = tuple(suffix for suffix, separator in SUFFIXES.items() if separator)
 
 
 # --- edges ----------------------------------------------------------------------------------------------
 
 
-def read_edges(path: PathLike) -> pa.Table:
+def read_edges(path: PathLike, *, advance: Advance = count_nothing) -> pa.Table:
     """Read the edge table of a file, for `as_graph`.
 
     Parameters
     ----------
     path : str or path
         A CSV, TSV, Parquet or npz file. The edges of an npz file with `ids` are read as pairs of these ids.
+    advance : callable, optional
+        `advance(n)` is called as bytes of the file are read.
 
     Returns
     -------
@@ -77,8 +77,9 @@ def read_edges(path: PathLike) -> pa.Table:
     path = Path(path)
     suffix = check_suffix(path, SUFFIXES)
     if suffix == ".npz":
-        return _npz_edges(path, read_npz(path))
-    return read_table(path, suffix, edge_header, lambda names: [names[k] for k in check_edge_columns(names)[:2]])
+        return _npz_edges(path, read_npz(path, advance=advance))
+    ends = lambda names: [names[k] for k in check_edge_columns(names)[:2]]  # noqa: E731
+    return read_table(path, suffix, edge_header, ends, advance)
 
 
 def _npz_edges(path: Path, arrays: Arrays) -> pa.Table:
@@ -116,21 +117,31 @@ def _npz_ids(path: Path, arrays: Arrays) -> pa.Array:
 
 
 def read_nodes(
-    path: PathLike, id_column: str | None = None, *, drop: Iterable[str] = (), only: Iterable[str] | None = None
+    path: PathLike,
+    id_column: str | None = None,
+    *,
+    drop: Iterable[str] = (),
+    only: Iterable[str] | None = None,
+    advance: Advance = count_nothing,
 ) -> tuple[np.ndarray, np.ndarray | sp.csr_array, list[str]]:
     """Read ids and features from a node file.
+
+    A column of vectors, lists of numbers of one length, stands for the columns NAME_0, NAME_1, …; in a file that
+    `embed` wrote it stands for the columns of the embedding.
 
     Parameters
     ----------
     path : str or path
-        A CSV, TSV, Parquet or npz file.
+        A CSV, TSV, Parquet, npz or npy file, or a Lance or Zarr folder.
     id_column : str, default=None
         The column of the ids. By default the first of id, node and node_id (in any case), else the index that pandas
-        wrote, else the row numbers.
+        wrote, else the row numbers. The ids of NAME.npy are in NAME.ids.npy, if there is one.
     drop : iterable of str, default=()
         Columns that are neither ids nor features.
     only : iterable of str, default=None
         The features to read. By default all other columns.
+    advance : callable, optional
+        `advance(n)` is called as bytes of the file are read.
 
     Returns
     -------
@@ -143,31 +154,78 @@ def read_nodes(
         The names of the features.
     """
     path = Path(path)
-    suffix = check_suffix(path, SUFFIXES)
-    if suffix == ".npz":
-        return _npz_nodes(path, read_npz(path))
-    drop = list(drop)
+    suffix = check_suffix(path, MATRIX_SUFFIXES)
+    if suffix in ARRAYS:
+        return _npz_nodes(path, _read_arrays(path, suffix, advance)[0])
+    return _table_nodes(path, suffix, id_column, list(drop), only, advance)[:3]
+
+
+def _table_nodes(
+    path: Path, suffix: str, id_column: str | None, drop: list[str], only: Iterable[str] | None, advance: Advance
+) -> tuple[np.ndarray, np.ndarray, list[str], dict[str, Any]]:
+    """The ids, the features and their names in a table, and what it says of them."""
 
     def key(names: list[str]) -> list[str]:
-        _check_columns(path, names, [*drop, *([] if id_column is None else [id_column])])
-        folded = {name.strip().lower(): name for name in reversed(names) if name not in drop}
-        candidates = [folded[name] for name in ID_COLUMNS if name in folded]
-        return candidates[:1] if id_column is None else [id_column]
+        return split_columns(path, names, id_column, drop)[0]
 
-    table = read_table(path, suffix, node_header, key)
-    keys = key(table.column_names)
-    ids = to_ids(distinct_ids(table.column(keys[0]), f"column {keys[0]!r}")) if keys else np.arange(len(table))
-    pandas_index = [name for name in table.column_names if name.startswith("__index_level_")]
-    aside, wanted = {*drop, *pandas_index, *keys}, set(table.column_names if only is None else only)
-    names = [name for name in table.column_names if name in wanted and name not in aside]
-    first = table.column(names[0]) if names and not keys else None
-    if first is not None and str(first.type).startswith(("int", "uint")) and 1 < len(first) == len(first.unique()):
+    if suffix == ".lance":
+        table: BlockTable = LanceBlocks(path)
+    else:
+        table = open_table(path, suffix, node_header, key, advance)
+    columns = table.schema.names
+    keys, features = split_columns(path, columns, id_column, drop)
+    with explained(path, suffix) if suffix == ".parquet" else nullcontext():
+        ids = np.arange(len(table))
+        if keys:
+            ids = to_ids(distinct_ids(table.columns(keys).column(0), f"column {keys[0]!r}"))
+        reader = FeatureReader(path, table, set(columns).difference(features), only, named=bool(keys))
+        if reader.features and not keys:
+            _warn_of_unread_ids(path, table, reader.features[0].name)
+        share = 0 if suffix in TEXTS else folder_bytes(path) / max(len(table), 1)
+        X = reader.matrix(lambda n_rows: advance(int(n_rows * share)))
+    return ids, X, reader.names, described(table.schema)
+
+
+def _warn_of_unread_ids(path: Path, table: BlockTable, name: str) -> None:
+    """Warn if the first feature of a table without ids holds distinct integers."""
+    if not str(table.schema.field(name).type).startswith(("int", "uint")):
+        return
+    first = table.columns([name]).column(0)
+    if 1 < len(first) == len(first.unique()):
         text = (
-            f"'{path}' has no column id, node or node_id: its rows are the nodes 0, 1, …, and {names[0]!r}, which "
-            f"holds distinct integers, is a feature. If it holds the ids, pass id_column={names[0]!r} (--id-column)."
+            f"'{path}' has no column id, node or node_id: its rows are the nodes 0, 1, …, and {name!r}, which "
+            f"holds distinct integers, is a feature. If it holds the ids, pass id_column={name!r} (--id-column)."
         )
         warn(FishergraphWarning(text, kind=f"ids of {path}"))
-    return ids, _features(path, table.select(names), named=bool(keys)), names
+
+
+def _read_arrays(path: Path, suffix: str, advance: Advance = count_nothing) -> tuple[Arrays, dict[str, Any]]:
+    """The arrays x, ids and names of a file or folder of arrays, and what it says of them."""
+    if suffix == ".npz":
+        return read_npz(path, advance=advance), {}
+    if suffix == ".npy":
+        arrays = {"x": read_npy(path, advance)}
+        beside = ids_path(path)
+        return arrays | ({"ids": read_npy(beside)} if beside.is_file() else {}), {}
+    arrays, about = read_zarr(path)
+    advance(folder_bytes(path))
+    names = about.get("names")
+    if are_names(names) and arrays["x"].shape[1:] == (len(names),):
+        arrays["names"] = np.array(names, dtype=np.str_)
+    return arrays, about
+
+
+def split_columns(
+    path: PathLike, columns: list[str], id_column: str | None, drop: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """The column of the ids, in a list that is empty if there is none, and those of the features."""
+    check_columns_exist(path, columns, [*drop, *([] if id_column is None else [id_column])])
+    folded = {name.strip().lower(): name for name in reversed(columns) if name not in drop}
+    candidates = [folded[name] for name in ID_COLUMNS if name in folded]
+    keys = candidates[:1] if id_column is None else [id_column]
+    pandas_index = [name for name in columns if name.startswith("__index_level_")]
+    aside = {*drop, *pandas_index, *keys}
+    return keys, [name for name in columns if name not in aside]
 
 
 def _npz_nodes(path: Path, arrays: Arrays) -> tuple[np.ndarray, np.ndarray | sp.csr_array, list[str]]:
@@ -188,7 +246,8 @@ def _npz_nodes(path: Path, arrays: Arrays) -> tuple[np.ndarray, np.ndarray | sp.
     return to_ids(distinct_ids(ids, f"ids in '{path}'")), X, names
 
 
-def _check_columns(path: Path, columns: list[str], wanted: Sequence[str]) -> None:
+def check_columns_exist(path: PathLike, columns: list[str], wanted: Sequence[str]) -> None:
+    """Raise if a table does not have a column."""
     for name in wanted:
         if name not in columns:
             shown = ", ".join(name[:60] for name in columns[:10])
@@ -197,34 +256,13 @@ def _check_columns(path: Path, columns: list[str], wanted: Sequence[str]) -> Non
             raise FileFormatError(path=path, reason=reason, advice="name one of these")
 
 
-def _features(path: Path, table: pa.Table, *, named: bool) -> np.ndarray:
-    """The columns of a table as (n, d) float32, or float64 if that would lose digits."""
-    words = [field.name for field in table.schema if not str(field.type).startswith(_NUMBERS)]
-    if words:
-        columns = listed(words)
-        advice = "" if named else "name the column of the ids by id_column (--id-column on the command line), "
-        raise FileFormatError(
-            path=path,
-            reason=f"features must be numbers, but the columns {columns} hold other values",
-            advice=f"{advice}leave labels out with drop=[{columns}] (--drop on the command line) and encode the rest",
-        )
-    wide = any(loses_digits(np.asarray(column.cast(pa.float64(), safe=False))) for column in table.columns)
-    X = np.empty((len(table), table.num_columns), dtype=np.float64 if wide else np.float32)
-    for j, name in enumerate(table.column_names):
-        what = f"feature {name!r} of '{path}'"
-        column = check_column(table.column(j), what).cast(pa.float64(), safe=False)
-        X[:, j] = within_single(np.asarray(column), what)
-    check_finite_rows(X, f"the features of '{path}'")
-    return X
-
-
 def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
     """Read columns of a node file, or arrays of an npz file.
 
     Parameters
     ----------
     path : str or path
-        A CSV, TSV, Parquet or npz file.
+        A CSV, TSV, Parquet or npz file, or a Lance folder.
     names : sequence of str
         The columns.
 
@@ -235,9 +273,9 @@ def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
         written as it is printed, else text; cells that are empty, or say NA or the like without quotes, are missing.
     """
     path = Path(path)
-    suffix = check_suffix(path, SUFFIXES)
-    if suffix == ".npz":
-        arrays = read_npz(path)
+    suffix = check_suffix(path, MATRIX_SUFFIXES)
+    if suffix in ARRAYS:
+        arrays, _ = _read_arrays(path, suffix)
         for name in names:
             array = entry(path, arrays, name)
             if array.ndim == 0 or array.dtype.kind not in "biufU":
@@ -246,11 +284,13 @@ def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
         return [arrays[name].tolist() for name in names]
 
     def wanted(columns: list[str]) -> list[str]:
-        _check_columns(path, columns, names)
+        check_columns_exist(path, columns, names)
         return list(dict.fromkeys(names))
 
-    if suffix == ".parquet":  # which has nulls, so NA is an ordinary word
-        table = read_table(path, suffix, node_header, wanted)
+    if suffix not in TEXTS:  # Parquet and Lance have nulls, so NA is an ordinary word
+        blocks = LanceBlocks(path) if suffix == ".lance" else open_table(path, suffix, node_header, wanted)
+        with explained(path, suffix) if suffix == ".parquet" else nullcontext():
+            table = blocks.columns(wanted(blocks.schema.names))
         columns = [table.column(name).to_pylist() for name in names]
         return [[None if value == "" else value for value in column] for column in columns]
     cells = read_cells(path, suffix, node_header, wanted)
@@ -264,66 +304,81 @@ def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
     return [[None if value == "" else value for value in cells[name][0]] for name in names]
 
 
-# --- writing --------------------------------------------------------------------------------------------
+# --- embeddings -----------------------------------------------------------------------------------------
 
 
-def check_writable(path: PathLike) -> Path:
-    """The path, if an embedding can be written there; call it before the work is done."""
-    check_suffix(Path(path), SUFFIXES)
-    check_folder(Path(path))
-    return Path(path)
+@dataclass(frozen=True)
+class EmbeddingData:
+    """An embedding that was read from a file.
+
+    Attributes
+    ----------
+    ids : array of shape (n_nodes,)
+        The node ids, integers or text.
+    Z : array of shape (n_nodes, dim)
+        The embedding.
+    names : list of str
+        The names of its columns.
+    blocks : list of tuple
+        (name, width) of the blocks of columns; empty if the file does not say.
+    parameters : dict
+        What the file says of the model.
+    """
+
+    ids: np.ndarray
+    Z: np.ndarray
+    names: list[str]
+    blocks: list[tuple[str, int]]
+    parameters: dict[str, Any]
 
 
-def write_embedding(
-    path: PathLike, ids: Any, Z: np.ndarray, names: Sequence[str] | None = None, *, advance: Advance | None = None
-) -> None:
-    """Write an embedding and its node ids; the file appears complete or not at all.
-
-    Tables have a column `id` and one per dimension; an npz file has `ids`, `x` and `names`. `read_nodes` reads them
-    back.
+def read_embedding(path: PathLike, *, advance: Advance = count_nothing) -> EmbeddingData:
+    """Read an embedding from a file in any format that `write_embedding` writes, in either layout.
 
     Parameters
     ----------
     path : str or path
-        A CSV, TSV, Parquet or npz file.
-    ids : sequence or None
-        Node ids; None: 0 … n - 1. Ids that are neither integers nor strings are written as their text.
-    Z : array of shape (n_nodes, dim)
-        The embedding.
-    names : sequence of str, default=None
-        Names of the dimensions; by default z0, z1, ….
-    advance : callable, default=None
-        `advance(n)` is called as bytes of Z are written; all n together are about `Z.nbytes`.
+        A Parquet, CSV, TSV, npz or npy file, or a Lance or Zarr folder.
+    advance : callable, optional
+        `advance(n)` is called as bytes of the file are read.
+
+    Returns
+    -------
+    EmbeddingData
+        The ids, the matrix, the names of its columns, and what the file says of blocks and parameters.
+
+    See Also
+    --------
+    read_nodes : Read any table of nodes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from fishergraph.io.embedding_file import write_embedding
+    >>> from fishergraph.io.tables import read_embedding
+    >>> path = tempfile.mkdtemp() + "/z.parquet"
+    >>> write_embedding(path, ["a", "b"], np.eye(2), blocks=[("psi0", 1), ("walk", 1)])
+    >>> read_embedding(path).blocks
+    [('psi0', 1), ('walk', 1)]
     """
-    path = check_writable(path)
-    suffix = check_suffix(path, SUFFIXES)
-    names = [f"z{j}" for j in range(Z.shape[1])] if names is None else [str(name) for name in names]
-    keys = check_written_ids(path, np.arange(len(Z)) if ids is None else ids)
-    if (len(keys), len(names)) != Z.shape or "id" in names or Z.dtype.kind not in "biuf" or Z.dtype.itemsize > 8:
-        raise InputError(
-            parameter=f"an embedding, {Z.dtype} of shape {Z.shape},",
-            expected="have numbers, an id per row and a name other than 'id' per column",
-            got=f"{len(keys)} ids and {len(names)} names",
-        )
-    positions([name.strip() for name in names], "the names of the columns")
-    check_finite_rows(Z, "the embedding")
-    plain = to_ids(keys)
-    plain = plain.astype(np.str_) if suffix == ".npz" and plain.dtype == object else plain
-    with replacing(path) as part, part.open("wb") as opened:
-        file: Any = opened if advance is None else CountedFile(opened, suffix, advance)
-        if suffix == ".npz":
-            np.savez(file, ids=plain, x=Z, names=np.array(names, dtype=np.str_))
-        else:
-            write_table(file, suffix, {"id": plain.__getitem__}, len(Z), Z, names)
+    path = Path(path)
+    suffix = check_suffix(path, MATRIX_SUFFIXES)
+    if suffix in ARRAYS:
+        arrays, about = _read_arrays(path, suffix, advance)
+        ids, Z, names = _npz_nodes(path, arrays)
+    else:
+        ids, Z, names, about = _table_nodes(path, suffix, None, [], None, advance)
+    if not isinstance(Z, np.ndarray):
+        raise misfit(path, "an embedding", "a sparse matrix")
+    parameters = about.get("parameters")
+    return EmbeddingData(ids, Z, names, _blocks(about, len(names)), parameters if isinstance(parameters, dict) else {})
 
 
-def check_written_ids(path: PathLike, ids: Iterable) -> pa.Array:
-    """Ids as int64 or text; raises if `read_nodes` could not read them back from a file of this name."""
-    values = ids if isinstance(ids, np.ndarray) else list(ids)
-    if not isinstance(values, np.ndarray) or values.dtype == object:
-        integers = [isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values]
-        plain = all(integers) and all(-(2**63) <= value < 2**63 for value in values)
-        values = [int(value) if plain else str(value) for value in values]
-    keys = distinct_ids(values, "ids")
-    check_kept(check_suffix(Path(path), SUFFIXES), pa.table({"id": keys}))
-    return keys
+def _blocks(about: dict[str, Any], n_columns: int) -> list[tuple[str, int]]:
+    """The blocks that a file names, if they cover its columns."""
+    try:
+        blocks = [(str(entry["name"]), int(entry["width"])) for entry in about.get("blocks", [])]
+    except (KeyError, TypeError, ValueError):
+        return []
+    return blocks if sum(width for _, width in blocks) == n_columns else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ Blocks = tuple[tuple[str, slice], ...]  # (name, columns), side by side
 def read_blocks(blocks: Any, Z: Any, n_columns: int) -> Blocks:
     """The blocks that a user named, those of the column names of a table Z, or one block of all columns.
 
-    `blocks` holds widths, pairs (name, width), slices, or one column name per column.
+    `blocks` holds widths, pairs (name, width), slices, or one column name per column; a mapping holds name: width.
     """
     if blocks is None:
         names: list[Any] = list(getattr(Z, "columns", ()))
@@ -25,7 +25,7 @@ def read_blocks(blocks: Any, Z: Any, n_columns: int) -> Blocks:
         return _from_names(names, n_columns) if named else (("all", slice(0, n_columns)),)
     if isinstance(blocks, (str, bytes)) or not hasattr(blocks, "__iter__") or getattr(blocks, "ndim", 1) == 0:
         raise _not_blocks(blocks)
-    entries = list(blocks)
+    entries: list[Any] = list(blocks.items() if isinstance(blocks, Mapping) else blocks)
     if entries and all(isinstance(entry, str) for entry in entries):
         return _from_names(entries, n_columns)
     if entries and all(isinstance(entry, slice) for entry in entries):

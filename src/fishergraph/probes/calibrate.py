@@ -12,7 +12,6 @@ from scipy.special import softmax
 from fishergraph._arrays import real_array
 from fishergraph._errors import InputError
 from fishergraph._validation import check_integer
-from fishergraph.probes.soft import log_softmax
 
 LEAST = 1e-6  # of a probability: a wrong row that was certain costs a finite loss
 _RANGE = (-3.0, 3.0)  # of the logarithm of a temperature
@@ -35,10 +34,13 @@ def fit_temperature(P: np.ndarray, codes: np.ndarray) -> float:
     known = codes >= 0
     if not known.any():
         return 1.0
-    logits, columns = np.log(np.maximum(P[known], LEAST)), codes[known][:, None]
+    logits = np.log(np.maximum(np.ascontiguousarray(P[known].T), LEAST))  # (class, row)
+    shifted = logits - logits.max(axis=0)
+    true = float(np.mean(shifted[codes[known], np.arange(shifted.shape[1])]))
 
     def loss(log_t: float) -> float:
-        return -float(np.mean(np.take_along_axis(log_softmax(logits / np.exp(log_t)), columns, axis=1)))
+        t = np.exp(log_t)
+        return float(np.mean(np.log(np.add.reduce(np.exp(shifted / t), axis=0)))) - true / t
 
     result: Any = minimize_scalar(loss, bounds=_RANGE, method="bounded", options={"xatol": 1e-4})
     return float(np.exp(result.x))

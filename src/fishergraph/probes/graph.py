@@ -15,10 +15,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph._errors import FishergraphWarning, InputError
-from fishergraph._parallel import one_blas_thread
+from fishergraph._parallel import at_most, n_threads, one_blas_thread
 from fishergraph._progress import progress_bar
 from fishergraph._typing import GraphLike, MatrixLike, RandomState
-from fishergraph._validation import check_number, check_random_seed, look_up
+from fishergraph._validation import check_n_jobs, check_number, check_random_seed, look_up
 from fishergraph._warn import each_warning_once, warn
 from fishergraph.graph import as_graph, lists_edges
 from fishergraph.io.array_file import only
@@ -59,9 +59,9 @@ class GraphProbe(Probe):
     ----------
     graph : graph, default=None
         The graph of the rows, as `as_graph` takes it. Without it "self-training" and "smooth" are left out.
-    blocks : sequence, default=None
-        The blocks of the columns: widths, pairs (name, width), slices, or one name per column, such as the
-        `get_feature_names_out()` of the embedding. None reads the column names of a DataFrame; an array is one block.
+    blocks : sequence or mapping, default=None
+        The blocks of the columns: the `blocks_` of the embedding or its `get_feature_names_out()`; also widths, slices,
+        or a mapping of names to widths. None reads the column names of a DataFrame; an array is one block then.
     heads : {'auto', 'inductive'} or tuple of str, default='auto'
         The heads to try; "logistic" is always tried. "auto" tries those that suit the number of labels, "inductive"
         those of them that can predict other nodes.
@@ -70,6 +70,8 @@ class GraphProbe(Probe):
         settings and weights.
     random_state : int or RandomState, default=None
         Seed of the mixture, of the network, and of the samples of nodes on large graphs.
+    n_jobs : int, default=None
+        Threads; None uses every core. The result has the same bits at any number.
     verbose : bool or callable, default=False
         Show a progress bar. A callable is used as in `FisherEmbedding`.
 
@@ -110,10 +112,11 @@ class GraphProbe(Probe):
         self,
         graph: GraphLike = None,
         *,
-        blocks: Sequence[Any] | None = None,
+        blocks: Sequence[Any] | Mapping[str, int] | None = None,
         heads: str | Sequence[str] = "auto",
         fit_on: str = "train",
         random_state: RandomState = None,
+        n_jobs: int | None = None,
         verbose: Any = False,
     ):
         self.graph = graph
@@ -121,6 +124,7 @@ class GraphProbe(Probe):
         self.heads = heads
         self.fit_on = fit_on
         self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     @each_warning_once()
@@ -154,7 +158,7 @@ class GraphProbe(Probe):
     def _fit(self, Z: Any, y: np.ndarray, train: np.ndarray, val: np.ndarray) -> None:
         refit, problem = look_up(FIT_ON, self.fit_on, "fit_on"), self._problem(Z, y, train, val)
         names = _names(self.heads, problem)
-        with one_blas_thread():
+        with one_blas_thread(), at_most(n_threads(check_n_jobs(self.n_jobs))):
             tried = self._try(problem, [name for name in names if name != SMOOTH])
             mixed = blend([one.val_proba for one in tried], problem.val_codes, problem.rng(_MIX))
             used = [tried[k] for k in mixed.used]

@@ -1,17 +1,19 @@
 """The heads of `GraphProbe`: each yields fitted candidates, with their probabilities on the validation rows.
 
 A head is a function (problem, tried before) → `Tried`, …. The heads run in the order of `HEADS`, and later ones build
-on what was tried. What is done with the candidates is in mixture.py.
+on what was tried. Candidates that do not build on each other are fitted on threads, with the same bits at any number of
+them. What is done with the candidates is in mixture.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from fishergraph._parallel import map_blocks
 from fishergraph.probes.block_fit import BlockFit, Weights, fit_blocks
 from fishergraph.probes.logistic import LogisticProbe
 from fishergraph.probes.mlp import MLP, fit_mlp
@@ -30,7 +32,11 @@ _FINER = (0.3, 3.0)  # times the best C of all blocks together
 _RAISED = 3.0  # the weight of a block that counts more than the others
 _ADDED = (1.0, 0.2)  # the weights with which a block is added to the best one
 _STARTS = 4  # of self-training, for each choice of blocks
+_LARGE = 2**19  # numbers of the training rows: the steps of smaller regressions are too short for threads
 _ALL = AllColumns()
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 class Tried(NamedTuple):
@@ -63,6 +69,12 @@ def _plain(problem: Problem, C: float) -> Model:
     return Model(_ALL, fit_blocks(problem, {name: axes.size for name, axes in problem.axes.items()}, C).linear(problem))
 
 
+def _fitted(problem: Problem, fit: Callable[[A], B], choices: Sequence[A]) -> list[B]:
+    """The regressions of several choices, on threads if they are large."""
+    n_numbers = len(problem.train) * problem.Z.shape[1]
+    return map_blocks(fit, choices, n_jobs=None if n_numbers >= _LARGE else 1)
+
+
 # --- blocks ---------------------------------------------------------------------------------------------------
 
 
@@ -73,11 +85,12 @@ def blocks(problem: Problem, before: Sequence[Tried]) -> Iterator[Tried]:
     left out, and blocks added to the best one, fully or a little, as long as the validation loss falls.
     """
     names = list(problem.axes)
-    equal = list(_path(problem, dict.fromkeys(names, 1.0), _CS)) if names else []
-    if equal:
-        best, fit = min(equal, key=_loss)
-        equal += _path(problem, best.options["blocks"], [share * best.options["C"] for share in _FINER], fit)
-    alone = [list(_path(problem, {name: 1.0}, _CS)) for name in names] if len(names) > 1 else []
+    if not names:
+        return
+    weights = [dict.fromkeys(names, 1.0), *({name: 1.0} for name in names if len(names) > 1)]
+    equal, *alone = _fitted(problem, lambda some: list(_path(problem, some, _CS)), weights)
+    best, fit = min(equal, key=_loss)
+    equal += _path(problem, best.options["blocks"], [share * best.options["C"] for share in _FINER], fit)
     for path in (equal, *alone):
         yield from (tried for tried, _ in path)
     if len(names) > 1:
@@ -100,17 +113,16 @@ def _path(
 
 def _varied(problem: Problem, base: Tried, start: BlockFit) -> Iterator[Tried]:
     """One block raised or left out, from the regression with equal weights."""
-    for name in problem.axes:
-        for weight in (_RAISED, 0.0):
-            weights = {**base.options["blocks"], name: weight}
-            yield _weighted(problem, weights, base.options["C"], start)[0]
+    blocks, C = base.options["blocks"], base.options["C"]
+    changed = [{**blocks, name: weight} for name in problem.axes for weight in (_RAISED, 0.0)]
+    yield from _fitted(problem, lambda weights: _weighted(problem, weights, C, start)[0], changed)
 
 
 def _added(problem: Problem, best: Tried, start: BlockFit) -> Iterator[Tried]:
     """Blocks added to the best one while the validation loss falls."""
     while len(chosen := best.options["blocks"]) + 1 < len(problem.axes):
         more = [{**chosen, name: weight} for name in problem.axes if name not in chosen for weight in _ADDED]
-        round_ = [_weighted(problem, weights, best.options["C"], start) for weights in more]
+        round_ = _fitted(problem, partial(_weighted, problem, C=best.options["C"], start=start), more)
         yield from (tried for tried, _ in round_)
         after, start = min(round_, key=_loss)
         if after.loss >= best.loss:
@@ -119,6 +131,7 @@ def _added(problem: Problem, best: Tried, start: BlockFit) -> Iterator[Tried]:
 
 
 def _weighted(problem: Problem, weights: Weights, C: float, start: BlockFit | None) -> tuple[Tried, BlockFit]:
+    """The regression with these weights, from the coefficients of another one."""
     weights = {name: weight for name, weight in weights.items() if weight > 0}
     fit = fit_blocks(problem, weights, C, start)
     P = fit.val_proba(problem)
@@ -136,13 +149,20 @@ def _refit_blocks(problem: Problem, weights: Weights, C: float) -> Model:
 
 def sharpen(problem: Problem, before: Sequence[Tried]) -> Iterator[Tried]:
     """Regressions on sharpened rows: of all columns, and of the blocks that were chosen one by one."""
-    for chosen in column_sets(problem, before):
-        for power in POWERS:
-            theta = None
-            for C in _CS:
-                theta = _regression(problem, chosen, power, C, theta)
-                options = {"blocks": chosen, "power": power, "C": C}
-                yield _on_axes("sharpen", problem, options, Linear(theta), partial(_refit_sharp, **options))
+    chosen = column_sets(problem, before)
+    map_blocks(problem.sharpened, chosen)
+    inputs = [(blocks, power) for blocks in chosen for power in POWERS]
+    for path in _fitted(problem, lambda some: list(_sharp_path(problem, *some)), inputs):
+        yield from path
+
+
+def _sharp_path(problem: Problem, blocks: tuple[str, ...], power: float) -> Iterator[Tried]:
+    """The regressions on one input with several C, each from the one before."""
+    theta = None
+    for C in _CS:
+        theta = _regression(problem, blocks, power, C, theta)
+        options = {"blocks": blocks, "power": power, "C": C}
+        yield _on_axes("sharpen", problem, options, Linear(theta), partial(_refit_sharp, **options))
 
 
 def _regression(
@@ -177,12 +197,17 @@ def column_sets(problem: Problem, before: Sequence[Tried]) -> list[tuple[str, ..
 def self_training(problem: Problem, before: Sequence[Tried]) -> Iterator[Tried]:
     """Soft self-training from the best regressions of "sharpen"."""
     starts = [tried for tried in before if tried.head == "sharpen"] or list(sharpen(problem, before))
-    for chosen in column_sets(problem, before):
-        own = [start for start in starts if start.options["blocks"] == chosen]
-        for start in sorted(own, key=lambda t: t.loss)[:_STARTS]:
-            theta = start.model.classifier.theta  # pyright: ignore
-            fitted = _trained(problem, **start.options, start=theta)
-            yield _on_axes("self-training", problem, start.options, fitted, partial(_refit_trained, **start.options))
+    chosen: list[Tried] = []
+    for blocks in column_sets(problem, before):
+        own = [start for start in starts if start.options["blocks"] == blocks]
+        chosen += sorted(own, key=lambda t: t.loss)[:_STARTS]
+
+    def trained(start: Tried) -> Tried:
+        options, theta = start.options, start.model.classifier.theta  # pyright: ignore
+        fitted = _trained(problem, **options, start=theta)
+        return _on_axes("self-training", problem, options, fitted, partial(_refit_trained, **options))
+
+    yield from map_blocks(trained, chosen)
 
 
 def _trained(problem: Problem, blocks: tuple[str, ...], power: float, C: float, start: np.ndarray) -> Linear:
@@ -199,13 +224,17 @@ def _refit_trained(problem: Problem, blocks: tuple[str, ...], power: float, C: f
 def mlp(problem: Problem, before: Sequence[Tried]) -> Iterator[Tried]:
     """A network with one hidden layer on the principal axes: of all blocks as they are, of blocks of equal size."""
     all_blocks, *some = column_sets(problem, before)
-    for chosen, alike in ((all_blocks, False), *((blocks, True) for blocks in ([all_blocks, *some] if some else []))):
-        options: dict[str, Any] = {"blocks": chosen, "power": 0.0, "alike": alike}
-        rows = problem.sharpened(chosen, alike)[0.0].rows
+
+    def network(chosen: tuple[tuple[str, ...], bool]) -> Tried:
+        blocks, alike = chosen
+        rows = problem.sharpened(blocks, alike)[0.0].rows
         val = rows[problem.val], problem.val_codes
         fitted = fit_mlp(rows[problem.train], problem.codes, problem.n_classes, problem.rng(2), val=val)
-        again = partial(_refit_mlp, blocks=chosen, alike=alike, n_epochs=fitted.n_epochs)
-        yield _on_axes("mlp", problem, options, fitted, again)
+        again = partial(_refit_mlp, blocks=blocks, alike=alike, n_epochs=fitted.n_epochs)
+        return _on_axes("mlp", problem, {"blocks": blocks, "power": 0.0, "alike": alike}, fitted, again)
+
+    alike = [(blocks, True) for blocks in (all_blocks, *some)] if some else []
+    yield from map_blocks(network, [(all_blocks, False), *alike])
 
 
 def _refit_mlp(problem: Problem, blocks: tuple[str, ...], alike: bool, n_epochs: int) -> Model:

@@ -90,7 +90,8 @@ def encode(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         raise InputError(parameter="y", expected="hold classes", got=f"the number {fractions[0]:g}", advice=advice)
     classes, codes = unique_labels(labels, "y")
     if len(classes) < 2:
-        raise InputError(parameter="train", expected="hold at least two classes", got=f"only {classes.tolist()[0]!r}")
+        got, advice = f"only {classes.tolist()[0]!r}", "add rows of another class"
+        raise InputError(parameter="train", expected="hold at least two classes", got=got, advice=advice)
     return classes, codes
 
 

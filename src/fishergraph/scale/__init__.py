@@ -1,18 +1,21 @@
 """Graphs larger than memory: a store of `.npy` files, and the embedding of its nodes in a bounded amount of memory.
 
-arrays       arrays in files, read by rows
-store        the folder of a graph, its manifest and its checksums
-write        a store from arrays in memory
-sets         multisets in files
-budget       what a run holds in memory
-run          the embedding of a store; run_folder: its files, from which a killed run goes on
-stored_pass  the stages of a run as tasks, whose parts can be computed anywhere
-tiles        layers that read a few columns of their points at a time
-embedding    the result, read by rows
-finished     a run that has ended, read back from its folder
-rows         the values of chosen rows, with the bits of a full run
-commit       changes that are made whole or not at all
-updating     a graph that changes, and its embeddings
+arrays        arrays in files, read by rows
+store         the folder of a graph, its manifest and its checksums
+writer        a new store
+write         a store from arrays in memory
+ingestion     a store from files of any size; imported when `ingest` is used
+sets          multisets in files
+memory        sizes of memory, and what there is of it
+budget        what a run holds in memory
+run           the embedding of a store; run_folder: its files, from which a killed run goes on
+stored_pass   the stages of a run as tasks, whose parts can be computed anywhere
+tiles         layers that read a few columns of their points at a time
+embedding     the result, read by rows
+finished      a run that has ended, read back from its folder
+rows          the values of chosen rows, with the bits of a full run
+commit        changes that are made whole or not at all
+updating      a graph that changes, and its embeddings
 verification  whether a store is whole, or two of them hold the same; compare and report are its parts
 """
 
@@ -21,17 +24,29 @@ from typing import TYPE_CHECKING, Any
 
 from fishergraph.scale.embedding import StoredEmbedding
 from fishergraph.scale.report import Verification
-from fishergraph.scale.store import Store, StoreWriter
+from fishergraph.scale.store import Store
 from fishergraph.scale.verification import verify
 from fishergraph.scale.write import write_store
+from fishergraph.scale.writer import StoreWriter
 
 if TYPE_CHECKING:
+    from fishergraph.scale.ingestion import ingest
     from fishergraph.scale.updating import UpdateReport, update
 
-__all__ = ["Store", "StoreWriter", "StoredEmbedding", "UpdateReport", "Verification", "update", "verify", "write_store"]
+__all__ = [
+    "Store",
+    "StoreWriter",
+    "StoredEmbedding",
+    "UpdateReport",
+    "Verification",
+    "ingest",
+    "update",
+    "verify",
+    "write_store",
+]
 
 # Names of packages that are imported when they are used.
-_LATER = {"UpdateReport": "updating", "update": "updating"}
+_LATER = {"UpdateReport": "updating", "ingest": "ingestion", "update": "updating"}
 
 
 def __getattr__(name: str) -> Any:

@@ -6,12 +6,13 @@ system keeps of its files. An array is passed to another process by its path.
 
 from __future__ import annotations
 
+import math
 import os
 import zlib
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +20,9 @@ from numpy.lib import format as npy
 
 from fishergraph._errors import FileFormatError
 from fishergraph.io.files import naming
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Bytes of one system call, of a chunk of a checksum, and of the pages of a file that `chosen` reads at once.
 _CALL = 2**30
@@ -47,16 +51,15 @@ class FileArray:
             os.close(self._handle)
             self._handle = -1
             raise
-        self._row_bytes = self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=np.int64))
+        self._row_bytes = self.dtype.itemsize * math.prod(self.shape[1:])
 
     @classmethod
     def create(cls, path: str | Path, shape: tuple[int, ...], dtype: Any) -> FileArray:
         """Return a new array, whose disk space is there: a full disk is an error now and not later."""
         path, dtype = Path(path), np.dtype(dtype)
-        header = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": tuple(map(int, shape))}
-        size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+        size = dtype.itemsize * math.prod(map(int, shape))
         with naming(path), path.open("wb") as file:
-            npy.write_array_header_2_0(file, header)
+            _write_header(file, shape, dtype)
             file.flush()
             if size:
                 _reserve(file.fileno(), file.tell(), size)
@@ -87,20 +90,34 @@ class FileArray:
         return self.shape[0] * self._row_bytes
 
     def __getitem__(self, key: Any) -> Any:
-        """Rows by a slice, by one number, or by an array of numbers that does not fall."""
+        """Rows by a slice, by one number, or by an array of numbers."""
         if isinstance(key, slice):
-            start, stop, step = key.indices(self.shape[0])
-            rows = self._read(start, max(stop, start))
+            start, stop, step = self._range(key)
+            rows = self._read(start, stop)
             return rows if step == 1 else rows[::step]
-        if isinstance(key, (int, np.integer)):
-            row = int(key) % max(self.shape[0], 1)
-            return self._read(row, row + 1)[0]
-        return self._chosen(np.asarray(key))
+        numbers = np.asarray(key)
+        if numbers.dtype == bool:
+            numbers = np.flatnonzero(numbers)
+        if numbers.size and not -len(self) <= numbers.min() <= numbers.max() < len(self):
+            raise IndexError(f"rows must be 0 to {len(self) - 1}, got {numbers.min()} to {numbers.max()}.")
+        numbers = np.where(numbers < 0, numbers + len(self), numbers)
+        if numbers.ndim == 0:
+            return self._read(int(numbers), int(numbers) + 1)[0]
+        return self._chosen(numbers)
 
     def __setitem__(self, key: slice, values: Any) -> None:
-        start, stop, _ = key.indices(self.shape[0])
+        start, stop, step = self._range(key)
+        if step != 1:
+            raise IndexError(f"rows are written forwards and without gaps, got a step of {step}.")
         rows = np.ascontiguousarray(np.broadcast_to(values, (stop - start, *self.shape[1:])), dtype=self.dtype)
         self._write(start, rows)
+
+    def _range(self, key: slice) -> tuple[int, int, int]:
+        """(start, stop, step) of a slice of rows, with start <= stop."""
+        start, stop, step = key.indices(len(self))
+        if step < 1:
+            raise IndexError(f"rows are read forwards, got a step of {step}.")
+        return start, max(stop, start), step
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         rows = self._read(0, self.shape[0])
@@ -158,8 +175,6 @@ class FileArray:
 
     def _chosen(self, numbers: np.ndarray) -> np.ndarray:
         """The rows of these numbers, in order; rows near each other are read together."""
-        if numbers.dtype == bool:
-            numbers = np.flatnonzero(numbers)
         rows = np.empty((len(numbers), *self.shape[1:]), self.dtype)
         if len(numbers) == 0:
             return rows
@@ -193,6 +208,12 @@ def _bytes(rows: Any) -> memoryview:
     return memoryview(rows).cast("B") if rows.nbytes else memoryview(b"")
 
 
+def _write_header(file: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    """The header of a `.npy` file; NumPy leaves room in it for any number of rows."""
+    header = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": tuple(map(int, shape))}
+    npy.write_array_header_2_0(file, header)
+
+
 def _reserve(handle: int, start: int, size: int) -> None:
     """Take disk space for a file; on systems that cannot, the file only gets its length."""
     if hasattr(os, "posix_fallocate"):
@@ -219,11 +240,48 @@ def _read_header(handle: int, path: Path) -> tuple[tuple[int, ...], np.dtype, in
         raise FileFormatError(
             path=path, reason=reason, advice="save it with numpy.save as a C-ordered array of numbers"
         )
-    size = start + dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+    size = start + dtype.itemsize * math.prod(shape)
     if os.fstat(handle).st_size < size:
         reason = f"it has {os.fstat(handle).st_size:,} bytes, and its header declares {size:,}"
         raise FileFormatError(path=path, reason=reason, advice="write it again")
     return shape, dtype, start
+
+
+class Growing:
+    """A new array whose number of rows is not known yet; rows are appended, and `finish` returns the array.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    dtype : dtype
+        The type of the numbers.
+    row_shape : tuple of int, default=()
+        The shape of a row.
+    """
+
+    def __init__(self, path: str | Path, dtype: Any, row_shape: tuple[int, ...] = ()):
+        self.path, self.dtype, self.row_shape = Path(path), np.dtype(dtype), tuple(row_shape)
+        self.n_rows = 0
+        with naming(self.path):
+            self._file = self.path.open("wb")
+            _write_header(self._file, (0, *self.row_shape), self.dtype)
+
+    def append(self, rows: np.ndarray) -> None:
+        """Write rows behind the last one."""
+        rows = np.ascontiguousarray(rows, dtype=self.dtype)
+        if rows.shape[1:] != self.row_shape:
+            raise ValueError(f"rows must have shape {self.row_shape}, got {rows.shape[1:]}.")
+        with naming(self.path):
+            self._file.write(_bytes(rows))
+        self.n_rows += len(rows)
+
+    def finish(self) -> FileArray:
+        """Return the complete array."""
+        with naming(self.path), self._file as file:
+            file.seek(0)
+            _write_header(file, (self.n_rows, *self.row_shape), self.dtype)
+        return FileArray(self.path, writable=True)
 
 
 class FileRows:
@@ -260,6 +318,51 @@ class FileRows:
         indptr = np.concatenate(([0], np.cumsum(stops - starts)))
         entries = np.repeat(starts - indptr[:-1], stops - starts) + np.arange(indptr[-1])
         return sp.csr_array((self.data[entries], self.indices[entries], indptr), shape=(len(chosen), self.shape[1]))
+
+
+class StoredIds:
+    """The ids of the nodes of a store: integers, or texts in UTF-8."""
+
+    def __init__(self, numbers: FileArray | None, text: FileArray | None = None, offsets: FileArray | None = None):
+        self._numbers, self._text, self._offsets = numbers, text, offsets
+
+    def __len__(self) -> int:
+        return len(self._numbers) if self._numbers is not None else len(self._offsets or ()) - 1
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        """The ids of a slice of rows, int64 or an array of texts."""
+        if self._numbers is not None:
+            return self._numbers[rows]
+        assert self._text is not None
+        assert self._offsets is not None
+        start, stop, _ = rows.indices(len(self))
+        offsets = self._offsets[start : max(stop, start) + 1]
+        text = self._text[int(offsets[0]) : int(offsets[-1])].tobytes()
+        ends = (offsets - offsets[0]).tolist()
+        ids = np.empty(len(ends) - 1, dtype=object)
+        ids[:] = [text[a:b].decode() for a, b in pairwise(ends)]
+        return ids
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the ids are texts."""
+        return self._numbers is None
+
+    def texts(self, rows: slice) -> pa.LargeStringArray:
+        """The ids of a slice of rows, which are texts, as an Arrow array."""
+        import pyarrow as pa
+
+        assert self._text is not None
+        assert self._offsets is not None
+        start, stop, _ = rows.indices(len(self))
+        offsets = self._offsets[start : max(stop, start) + 1]
+        text = self._text[int(offsets[0]) : int(offsets[-1])]
+        buffers = pa.py_buffer(offsets - offsets[0]), pa.py_buffer(text)
+        return pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        ids = self[:]
+        return ids if dtype is None else ids.astype(dtype)
 
 
 Features = FileArray | FileRows

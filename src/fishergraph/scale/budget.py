@@ -10,17 +10,14 @@ Everything but these arrays is read and written by row blocks:
 
 from __future__ import annotations
 
-import os
-import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fishergraph._errors import InputError, NotEnoughMemory
+from fishergraph._errors import NotEnoughMemory
 from fishergraph._typing import Rows, Sets
-from fishergraph._validation import host_bytes
 from fishergraph.em.learn import sample_size
+from fishergraph.scale.memory import memory_text, resident_bytes
 from fishergraph.stack import Stack
 from fishergraph.walk import TILE
 
@@ -32,7 +29,6 @@ _GROUP_BYTES = 2**30  # at most, of the means of such rows
 # Arrays of one number for each node that averaging holds: weights, masses, and their iterates.
 _WALK_NUMBERS = 12
 _SAMPLE_COPIES = 3
-_SIZES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 # Bytes per edge and per number of a column of structural columns, which are computed in memory.
 _STRUCTURE_EDGE, _STRUCTURE_NUMBER = 80, 24
 
@@ -53,27 +49,6 @@ class Budget:
     group_rows: Mapping[int, int]
     walk_tile: int
     sets_in_memory: bool
-
-
-def parse_memory(memory: int | float | str | None) -> int:
-    """Return a number of bytes: "4G", "500M" or a number; None is half of the free memory."""
-    if memory is None:
-        return int(host_bytes() / 2)
-    if isinstance(memory, (int, float)) and not isinstance(memory, bool) and memory > 0:
-        return int(memory)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", str(memory).lower())
-    if found is None or isinstance(memory, bool) or float(found[1]) == 0:
-        expected = "be a number of bytes, or a text such as '4G' or '500M'"
-        raise InputError(parameter="memory", value=memory, expected=expected)
-    return int(float(found[1]) * _SIZES[found[2]])
-
-
-def resident_bytes() -> int:
-    """The memory of this process, or 0 if the system does not tell."""
-    if sys.platform == "linux":
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return 0
 
 
 def plan_budget(
@@ -105,9 +80,9 @@ def plan_budget(
     needs = _Needs(stack, X, sets)
     smallest = base + max(needs.smallest(), needs.structure(structure_edges))
     if memory < smallest:
-        advice = f"allow at least memory={_text(smallest)}"
+        advice = f"allow at least memory='{memory_text(smallest)}'"
         if needs.structure(structure_edges) > needs.smallest():
-            advice += f", or set structure=None, which works with {_text(base + needs.smallest())}"
+            advice += f", or set structure=None, which works with '{memory_text(base + needs.smallest())}'"
         raise NotEnoughMemory(
             purpose=f"the embedding of {sets.n_sets:,} nodes", needed=smallest, available=memory, advice=advice
         )
@@ -118,11 +93,6 @@ def plan_budget(
     walk_tile = needs.walk_plan(available)
     held = max([needs.layer_bytes(t, tiles[t], group_rows[t]) for t in tiles] + [needs.walk_bytes(walk_tile), 0])
     return Budget(available, tiles, group_rows, walk_tile, held + needs.sets_bytes <= available)
-
-
-def _text(n_bytes: float) -> str:
-    """A size as `parse_memory` reads it, rounded up."""
-    return f"'{-(-n_bytes // 10**8) / 10:.1f}G'"
 
 
 class _Needs:

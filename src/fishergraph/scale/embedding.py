@@ -11,11 +11,10 @@ import numpy as np
 
 from fishergraph._errors import FileFormatError
 from fishergraph.io.files import as_path
-from fishergraph.scale.arrays import FileArray
+from fishergraph.scale.arrays import FileArray, StoredIds
 from fishergraph.scale.commit import finish_commit
 from fishergraph.scale.folders import read_json
 from fishergraph.scale.store import Store
-from fishergraph.scale.stored_ids import StoredIds
 
 _ROWS = 2**14  # of a slice that `blocks` yields
 

@@ -21,9 +21,10 @@ from fishergraph.estimators.source import NodeJob, NodeResult
 from fishergraph.estimators.state import read_learned
 from fishergraph.layer import Run
 from fishergraph.scale.arrays import Features, FileArray
-from fishergraph.scale.budget import Budget, describe, parse_memory, plan_budget
+from fishergraph.scale.budget import Budget, describe, plan_budget
 from fishergraph.scale.cpu import cpu_target
 from fishergraph.scale.embedding import StoredEmbedding
+from fishergraph.scale.memory import parse_memory
 from fishergraph.scale.run_folder import PartLog, RunFolder
 from fishergraph.scale.sets import build_sets, loaded_graph
 from fishergraph.scale.store import Store, write_json

@@ -17,24 +17,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from fishergraph._errors import FileFormatError, InputError
-from fishergraph._version import __version__
+from fishergraph._errors import FileFormatError
 from fishergraph.estimators.source import NodeJob, NodeResult
-from fishergraph.io.files import as_path, naming, replacing
-from fishergraph.scale.arrays import Features, FileArray, FileRows
+from fishergraph.io.files import as_path, replacing
+from fishergraph.scale.arrays import Features, FileArray, FileRows, StoredIds
 from fishergraph.scale.commit import finish_commit
-from fishergraph.scale.folders import writer_lives
-from fishergraph.scale.stored_ids import StoredIds
 
 FORMAT, FORMAT_VERSION = "fishergraph-store", 1
 MANIFEST = "manifest.json"
+_ENTRY = {"shape", "dtype", "checksums"}
 _SPARSE = ("features_data", "features_indices", "features_indptr")
 
 
@@ -230,6 +225,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     missing = {"arrays", "facts"} - set(manifest)
     if missing:
         raise FileFormatError(path=path, reason=f"it has no {sorted(missing)[0]!r}", advice="ingest again")
+    arrays = manifest["arrays"] if isinstance(manifest["arrays"], dict) else {"arrays": None}
+    bad = [name for name, entry in arrays.items() if not isinstance(entry, dict) or not entry.keys() >= _ENTRY]
+    if bad:
+        raise FileFormatError(path=path, reason=f"its entry of {bad[0]!r} is incomplete", advice="ingest again")
     return manifest
 
 
@@ -242,127 +241,3 @@ def write_json(path: Path, content: Any) -> None:
 def array_entry(array: FileArray, advance: Callable[[int], Any] = lambda n: None) -> dict[str, Any]:
     """The entry of an array in a manifest."""
     return {"shape": list(array.shape), "dtype": str(array.dtype), "checksums": array.checksums(advance)}
-
-
-class StoreWriter:
-    """A new store, which appears under its name when it is complete.
-
-    Use it in a `with` statement. The folder has a hidden name until then. It is removed if the work fails. That of a
-    killed writer is removed by the next one.
-
-    Parameters
-    ----------
-    path : path
-        The folder of the store. It must not exist, unless `overwrite`.
-    overwrite : bool, default=False
-        Replace the store that is there, with its embeddings.
-
-    See Also
-    --------
-    write_store : Make a store from arrays in memory.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> import numpy as np
-    >>> from fishergraph.scale import Store, StoreWriter
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "path"
-    >>> with StoreWriter(path) as writer:
-    ...     writer.array("indptr", (4,), np.int64)[:] = [0, 1, 3, 4]
-    ...     writer.array("indices", (4,), np.int32)[:] = [1, 0, 2, 1]
-    >>> Store(path)
-    Store(3 nodes, 4 edges)
-    """
-
-    def __init__(self, path: str | Path, *, overwrite: bool = False):
-        self.path, self.overwrite = as_path(path, "store"), overwrite
-        self.facts: dict[str, Any] = {}
-        self.feature_names: list[str] | None = None
-        self.n_features: int | None = None
-        self.advance: Callable[[int], Any] = lambda n: None
-        self._arrays: dict[str, FileArray] = {}
-
-    def __enter__(self) -> Self:
-        path = self.path
-        if path.exists() and not self.overwrite:
-            advice = "choose another folder, or overwrite this one"
-            raise InputError(parameter="store", value=str(path), expected="not exist yet", advice=advice)
-        if path.exists() and not (path / MANIFEST).is_file():
-            raise FileExistsError(f"'{path}' is not a store and is not overwritten; choose another path.")
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"the folder of '{path}' does not exist; create '{path.parent}' first.")
-        for left in path.parent.glob(f".{path.name}.*.ingest"):
-            if not writer_lives(left):
-                shutil.rmtree(left, ignore_errors=True)
-        self.folder = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.ingest")
-        with naming(path):
-            self.folder.mkdir()
-        return self
-
-    def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> FileArray:
-        """Return a new array of the store.
-
-        Parameters
-        ----------
-        name : str
-            Its name, of those in the description of the module.
-        shape : tuple of int
-            Its shape.
-        dtype : dtype
-            Its dtype.
-
-        Returns
-        -------
-        FileArray
-            The array, to be filled.
-        """
-        self._arrays[name] = FileArray.create(self.folder / f"{name}.npy", shape, dtype)
-        return self._arrays[name]
-
-    def scratch(self, name: str) -> Path:
-        """Return the path of a file that is removed with the writer.
-
-        Parameters
-        ----------
-        name : str
-            The name of the file.
-
-        Returns
-        -------
-        Path
-            A path in the folder of the store.
-        """
-        (self.folder / "scratch").mkdir(exist_ok=True)
-        return self.folder / "scratch" / name
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        try:
-            if kind is None:
-                self._finish()
-        finally:
-            shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _finish(self) -> None:
-        shutil.rmtree(self.folder / "scratch", ignore_errors=True)
-        entries = {}
-        for name, array in self._arrays.items():
-            array.sync()
-            entries[name] = array_entry(array, self.advance)
-        manifest = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "fishergraph": __version__,
-            "n_features": self.n_features,
-            "feature_names": self.feature_names,
-            "facts": self.facts,
-            "arrays": entries,
-        }
-        write_json(self.folder / MANIFEST, manifest)
-        with naming(self.path):
-            if self.path.exists():
-                old = self.folder.with_suffix(".old.ingest")
-                os.replace(self.path, old)
-                os.replace(self.folder, self.path)
-                shutil.rmtree(old, ignore_errors=True)
-            else:
-                os.replace(self.folder, self.path)

@@ -23,11 +23,12 @@ from fishergraph._version import __version__
 from fishergraph.estimators.source import NodeJob
 from fishergraph.layer import Run
 from fishergraph.scale.arrays import FileArray
-from fishergraph.scale.budget import BASE, parse_memory
+from fishergraph.scale.budget import BASE
 from fishergraph.scale.compare import compare_runs, compare_stores
 from fishergraph.scale.cpu import cpu_target
 from fishergraph.scale.finished import FinishedRun, finished_runs, unfinished_runs
 from fishergraph.scale.folders import read_json, scratch_folder
+from fishergraph.scale.memory import parse_memory
 from fishergraph.scale.report import Check, Verification, checked
 from fishergraph.scale.rows import StageRows, different_rows, stage_rows
 from fishergraph.scale.run import FloatRows, compute_run

@@ -12,7 +12,8 @@ from fishergraph._arrays import as_floats, check_finite_rows
 from fishergraph._records import check_same_rows
 from fishergraph._typing import GraphLike, MatrixLike
 from fishergraph.graph import as_graph
-from fishergraph.scale.store import Store, StoreWriter
+from fishergraph.scale.store import Store
+from fishergraph.scale.writer import StoreWriter
 
 
 def write_store(

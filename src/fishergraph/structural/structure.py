@@ -227,6 +227,8 @@ def _agree(columns: np.ndarray, before: np.ndarray) -> bool:
 def structural_features(graph: GraphLike, kind: str = "factors", dim: int = 128, seed: int = 0) -> np.ndarray:
     """Compute columns of the nodes from the edges of a graph alone.
 
+    Without edges all rows are alike, with a warning.
+
     Parameters
     ----------
     graph : graph
@@ -260,6 +262,8 @@ def structural_features(graph: GraphLike, kind: str = "factors", dim: int = 128,
     least, _ = look_up(KINDS, kind, "a structure")
     width, graph = check_integer(dim, "dim", least=least, most=MOST_COLUMNS), as_graph(graph)
     seed = check_seed(seed)
+    if graph.n_edges == 0:
+        warn("structure", "the graph has no edges, so all rows are alike; pass a graph with edges.")
     if kind == "degree":
         return degree_columns(graph, min(width, MAX_BINS))
     _, columns = fit_structure(Structure(kind), graph, graph.ids, width=width, seed=seed)

@@ -16,11 +16,11 @@ from fishergraph._typing import GraphLike
 from fishergraph._validation import check_n_jobs, look_up
 from fishergraph._version import __version__
 from fishergraph.estimators.node import FisherEmbedding
-from fishergraph.scale.budget import parse_memory
 from fishergraph.scale.commit import Commit
 from fishergraph.scale.cpu import cpu_target
 from fishergraph.scale.finished import FinishedRun, finished_runs, unfinished_runs
 from fishergraph.scale.folders import scratch_folder
+from fishergraph.scale.memory import parse_memory
 from fishergraph.scale.run import model_digest
 from fishergraph.scale.run_folder import RunFolder
 from fishergraph.scale.store import Store
