@@ -149,6 +149,16 @@ def test_new_nodes(tmp_path, in_blocks, ids):
     assert len(StoredEmbedding(store.path / "embeddings" / "default")) == N_NODES + 2
 
 
+@pytest.mark.parametrize("n_new", [1, 5, 300])
+def test_new_nodes_move_the_blocks(tmp_path, n_new):
+    """Wide maps: where products depend on the place of a row, rows that moved have other bits in a full run."""
+    X = np.random.default_rng(0).normal(size=(N_NODES, 64)).astype(np.float32)
+    store, model = make(tmp_path, X=lambda: X, dim=48)
+    new = np.random.default_rng(1).normal(size=(n_new, 64)).astype(np.float32)
+    update(store, nodes=(range(N_NODES, N_NODES + n_new), new), edges=[(N_NODES, 3)])
+    check_updated(store, model)
+
+
 @both_ways
 @pytest.mark.parametrize("sparse", [False, True])
 def test_changed_features(tmp_path, in_blocks, sparse):
