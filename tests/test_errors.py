@@ -8,6 +8,7 @@ import pytest
 
 from fishergraph import _errors
 from fishergraph._errors import (
+    ClusterError,
     EndpointError,
     FewPointsWarning,
     FileFormatError,
@@ -30,6 +31,7 @@ EXAMPLES = [
     (NotEnoughMemory(purpose="the result", needed=3e9, available=1e9, settings={"dim": 8}), MemoryError),
     (NotEnoughMemory("a sentence", needed=2**300, available=1e9), MemoryError),
     (MissingExtra(package="torch", extra="nn"), ImportError),
+    (ClusterError(where="tcp://a:1", reason="nobody answers", advice="start a scheduler"), RuntimeError),
 ]
 
 

@@ -271,6 +271,27 @@ class MissingDevice(FishergraphError, RuntimeError):
         return f"{asked} cannot be used: {self.reason}; set {cpu}, or use a machine with a GPU."
 
 
+class ClusterError(FishergraphError, RuntimeError):
+    """A cluster, or one of its workers, cannot do the work.
+
+    Attributes
+    ----------
+    where : str
+        The address of the scheduler or of the worker.
+    reason : str
+        What is wrong.
+    advice : str
+        What to do.
+    """
+
+    def __init__(self, message: str | None = None, *, where: str = "", reason: str = "", advice: str = ""):
+        self.where, self.reason, self.advice = where, reason, advice
+        super().__init__(message, where=where, reason=reason, advice=advice)
+
+    def _sentence(self, name: Name, setting: Setting) -> str:
+        return f"{self.where} cannot be used: {self.reason}{_ending(self.advice, {}, setting)}"
+
+
 # --- warnings -------------------------------------------------------------------------------------------
 
 

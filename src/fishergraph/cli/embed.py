@@ -13,6 +13,7 @@ import typer
 
 from fishergraph.cli.components import configure
 from fishergraph.cli.console import Bar, say
+from fishergraph.cli.embed_store import check_store_options, is_store, run_embed_store
 from fishergraph.cli.jobs import (
     Inputs,
     LearningJob,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from fishergraph.estimators import FisherEmbedding
 
 PUBLISHED = "published-code"
+_NO_FILE: Any = None  # files of edges need an output, a store does not
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +46,8 @@ class EmbedJob(TuneOptions, LearningJob):
     Parameters
     ----------
     output : FILE
-        Embedding to write: .parquet, .csv, .tsv (or .gz), .npz or .npy; .lance or .zarr with these extras.
+        Embedding to write: .parquet, .csv, .tsv (or .gz), .npz or .npy; .lance or .zarr with these extras. A store
+        keeps its embedding too, and needs no file.
     layout : NAME, default=vector
         Columns of a .parquet file: vector (id and one column of vectors) or wide (id and a column per dimension).
     preset : NAME
@@ -54,12 +57,25 @@ class EmbedJob(TuneOptions, LearningJob):
         Write the fitted model (safetensors) here.
     model : FILE
         Use this saved model as it is; nothing is learned.
+    memory : SIZE, default=half of the free memory
+        Bytes that the work on a store may use, such as 4G or 500M.
+    name : NAME, default=default
+        Of the embedding in a store.
+    overwrite : bool
+        Replace an embedding of that name in a store which was made with other settings.
+    dask : ADDRESS
+        Embed a store on the workers of this scheduler (tcp://…), or on so many local ones; --memory is that of each.
     """
 
+    output: Path = _NO_FILE
     layout: str | None = None
     preset: str | None = None
     save: Path | None = None
     model: Path | None = None
+    memory: str | None = None
+    name: str | None = None
+    overwrite: bool = False
+    dask: str | None = None
 
 
 @with_options(EMBEDDING)
@@ -73,6 +89,8 @@ def embed(job: EmbedJob) -> None:
     fishergraph embed edges.csv --nodes nodes.csv --undirected -o z.parquet
 
     fishergraph embed edges.csv -n nodes.csv --drop label --seed 0 -o z.npz --save model.safetensors
+
+    fishergraph embed graph.store --memory 4G --seed 0 -o z.parquet
 
     fishergraph embed edges.csv -n nodes.csv --tune --label topic --undirected -o z.npz
 
@@ -90,7 +108,11 @@ def embed(job: EmbedJob) -> None:
         fitting += [f"--{key}" for key in ("preset", "seed", "save") if getattr(job, key) is not None]
         if fitting:
             raise typer.BadParameter(f"{', '.join(fitting)} belongs to fitting, and --model is used as it is.")
-    run_embed(job)
+    check_store_options(job)
+    if is_store(job.edges):
+        run_embed_store(job, make_estimator)
+    else:
+        run_embed(job)
 
 
 def run_embed(job: EmbedJob) -> None:

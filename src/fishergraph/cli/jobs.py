@@ -32,7 +32,9 @@ _ON = {
     "Method": ("preset", "tune", "budget"),
     RUN: (
         "memory",
+        "name",
         "overwrite",
+        "dask",
         "jobs",
         "engine",
         "config",
@@ -60,7 +62,8 @@ class Job:
     Parameters
     ----------
     edges : EDGES
-        Edge file: .csv, .tsv (or .gz of these), .parquet with columns source, target[, weight]; or .npz.
+        Edge file: .csv, .tsv (or .gz of these), .parquet with columns source, target[, weight]; or .npz. For embed also
+        a store, which fishergraph ingest makes.
     output : FILE
         File to write.
     nodes : FILE

@@ -24,10 +24,11 @@ from fishergraph.io.files import naming
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Bytes of one system call, of a chunk of a checksum, and of the pages of a file that `chosen` reads at once.
+# Bytes of one system call, of a chunk of a checksum, of a gap that `chosen` reads over, and of what it reads at once.
 _CALL = 2**30
 CHUNK = 2**26
 _GAP = 2**14
+_TOGETHER = 2**24
 _DENSE = 4  # of so many rows that follow each other one is asked for
 
 
@@ -40,11 +41,15 @@ class FileArray:
         The file.
     writable : bool, default=False
         Whether rows may be written.
+    shared : bool, default=False
+        Whether other machines write other rows. Every write goes to the disk at once, and no byte beyond its rows: a
+        file system of a network would otherwise write whole pages, with rows of others as they were before.
     """
 
-    def __init__(self, path: str | Path, *, writable: bool = False):
+    def __init__(self, path: str | Path, *, writable: bool = False, shared: bool = False):
         self.path, self.writable = Path(path), writable
-        self._handle = os.open(self.path, os.O_RDWR if writable else os.O_RDONLY)
+        flags = os.O_RDWR | (getattr(os, "O_DSYNC", 0) if shared else 0)
+        self._handle = os.open(self.path, flags if writable else os.O_RDONLY)
         try:
             self.shape, self.dtype, self.start = _read_header(self._handle, self.path)
         except BaseException:
@@ -187,9 +192,13 @@ class FileArray:
         if numbers[-1] - numbers[0] < _DENSE * len(numbers):
             gap = len(self)  # one call, and few rows that nobody asked for
         borders = [0, *(np.flatnonzero(steps > gap) + 1).tolist(), len(numbers)]
+        most = max(_TOGETHER // max(self._row_bytes, 1), 1)
         for first, last in pairwise(borders):
-            low = int(numbers[first])
-            rows[first:last] = self._read(low, int(numbers[last - 1]) + 1)[numbers[first:last] - low]
+            while first < last:  # rows near each other may be half of the file
+                low = int(numbers[first])
+                stop = first + int(numbers[first:last].searchsorted(low + most))
+                rows[first:stop] = self._read(low, int(numbers[stop - 1]) + 1)[numbers[first:stop] - low]
+                first = stop
         return rows
 
 

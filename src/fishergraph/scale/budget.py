@@ -42,6 +42,7 @@ class Budget:
     group_rows : layer t → rows whose means are computed together, if there are tiles.
     walk_tile : columns that are averaged at once.
     sets_in_memory : whether the multisets are held.
+    n_workers : processes that share the work; each has its own memory.
     """
 
     available: int
@@ -49,10 +50,23 @@ class Budget:
     group_rows: Mapping[int, int]
     walk_tile: int
     sets_in_memory: bool
+    n_workers: int = 1
+
+    def averaged_tile(self, width: int) -> int:
+        """The columns, of so many, that are averaged at once: every worker gets some."""
+        share = -(-width // self.n_workers)
+        return min(self.walk_tile, max(-(-share // 16) * 16, LEAST_TILE), width)
 
 
 def plan_budget(
-    stack: Stack, X: Rows, sets: Sets, memory: int, *, structure_edges: int = 0, base: int | None = None
+    stack: Stack,
+    X: Rows,
+    sets: Sets,
+    memory: int,
+    *,
+    structure_edges: int = 0,
+    base: int | None = None,
+    n_workers: int = 1,
 ) -> Budget:
     """Return how a run fits into so much memory.
 
@@ -70,6 +84,8 @@ def plan_budget(
         The edges of the graph, if structural columns are computed.
     base : int, optional
         Bytes that libraries and buffers take; by default what the process has now, and at least 450 MiB.
+    n_workers : int, default=1
+        Processes that share the work, each with so much memory.
 
     Returns
     -------
@@ -89,10 +105,11 @@ def plan_budget(
     available = memory - base
     tiles, group_rows = {}, {}
     for t in range(1, stack.n_layers + 1):
-        tiles[t], group_rows[t] = needs.layer_plan(t, available)
+        tiles[t], group = needs.layer_plan(t, available)
+        group_rows[t] = min(group, max(-(-needs.n // (2 * n_workers)), LEAST_GROUP)) if n_workers > 1 else group
     walk_tile = needs.walk_plan(available)
     held = max([needs.layer_bytes(t, tiles[t], group_rows[t]) for t in tiles] + [needs.walk_bytes(walk_tile), 0])
-    return Budget(available, tiles, group_rows, walk_tile, held + needs.sets_bytes <= available)
+    return Budget(available, tiles, group_rows, walk_tile, held + needs.sets_bytes <= available, n_workers)
 
 
 class _Needs:

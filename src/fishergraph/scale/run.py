@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -36,11 +36,24 @@ RUN_FORMAT, RUN_VERSION = "fishergraph-run", 1
 # Parameters that say how the work is run, not what it computes.
 _RUNNING = ("n_jobs", "verbose", "device", "random_state", "block_weights")
 
+Memory = int | float | str | None
+
+
+class Capacity(NamedTuple):
+    """The bytes that each process of a run may have, and how many processes compute parts."""
+
+    memory: int
+    n_workers: int = 1
+
 
 class Executor(Protocol):
     """Where the parts of a task are computed."""
 
-    def run(self, folder: RunFolder, task: Task, log: PartLog, advance: Callable[[int], Any]) -> None:
+    def working(self, folder: RunFolder, memory: Memory, n_jobs: int | None) -> AbstractContextManager[Capacity]:
+        """What is there for a run, for its length."""
+        ...
+
+    def run(self, stages: StoredPass, task: Task, log: PartLog, advance: Callable[[int], Any]) -> None:
         """Compute the missing parts of a task, and mark each when it is on the disk."""
         ...
 
@@ -48,7 +61,11 @@ class Executor(Protocol):
 class LocalExecutor:
     """Computes parts one after the other, each on the threads of this process."""
 
-    def run(self, folder: RunFolder, task: Task, log: PartLog, advance: Callable[[int], Any]) -> None:
+    def working(self, folder: RunFolder, memory: Memory, n_jobs: int | None) -> AbstractContextManager[Capacity]:
+        """What is there for a run, for its length."""
+        return nullcontext(Capacity(parse_memory(memory)))
+
+    def run(self, stages: StoredPass, task: Task, log: PartLog, advance: Callable[[int], Any]) -> None:
         """Compute the missing parts of a task, and mark each when it is on the disk."""
         for part in log.missing:
             checksum = task.compute(part, advance)
@@ -81,7 +98,7 @@ def embed_store(
     job: NodeJob,
     *,
     name: str = "default",
-    memory: int | float | str | None = None,
+    memory: Memory = None,
     overwrite: bool = False,
     executor: Executor | None = None,
 ) -> NodeResult:
@@ -96,7 +113,7 @@ def embed_store(
     name : str, default="default"
         Of the run: the folder in `embeddings/`.
     memory : int or str, optional
-        Bytes the process may have, such as "4G"; half of the free memory by default.
+        Bytes that each process may have, such as "4G"; half of the free memory by default.
     overwrite : bool, default=False
         Replace a run of this name with other settings.
     executor : Executor, optional
@@ -107,13 +124,17 @@ def embed_store(
     NodeResult
         What was learned, and the embedding.
     """
+    limit, executor = parse_memory(memory), executor or LocalExecutor()
+    if overwrite:
+        _fitting(store, job, Capacity(limit))  # before anything is replaced
     folder = begin_run(store, job, name, overwrite=overwrite)
-    limit = parse_memory(memory)
     with folder.locked(), one_blas_thread():
         if folder.is_complete:
             stack, structure = read_learned(folder.learned, job.stack, job.structure)
         else:
-            stack, structure = compute_run(store, folder, replace(job, words=folder.identity["words"]), limit, executor)
+            job = replace(job, words=folder.identity["words"])
+            with executor.working(folder, memory, job.n_jobs) as capacity:
+                stack, structure = compute_run(store, folder, job, capacity, executor)
     assert stack.input_map is not None
     fitted: dict[str, Any] = {"stack_": stack, "structure_": structure, "n_features_in_": stack.input_map.n_inputs}
     if store.feature_names is not None and store.features is not None:
@@ -123,10 +144,7 @@ def embed_store(
 
 def begin_run(store: Store, job: NodeJob, name: str, *, overwrite: bool) -> RunFolder:
     """The folder of the run, whose settings are those of the job."""
-    if not name or "/" in name or "\\" in name or name.startswith("."):
-        expected = "be a folder name without a slash that does not begin with a dot"
-        raise InputError(parameter="name", value=name, expected=expected)
-    path = store.path / "embeddings" / name
+    path = run_path(store, name)
     words = job.words
     if words is not None and job.params.get("random_state") is None and not overwrite:
         words = _words_of(path) or words  # a run without a seed goes on with the one that was drawn for it
@@ -142,6 +160,14 @@ def begin_run(store: Store, job: NodeJob, name: str, *, overwrite: bool) -> RunF
         "cpu": cpu_target(),
     }
     return RunFolder.begin(path, identity, overwrite=overwrite)
+
+
+def run_path(store: Store, name: str) -> Path:
+    """The folder of a run of this name."""
+    if not name or "/" in name or "\\" in name or name.startswith("."):
+        expected = "be a folder name without a slash that does not begin with a dot"
+        raise InputError(parameter="name", value=name, expected=expected)
+    return store.path / "embeddings" / name
 
 
 def _words_of(path: Path) -> list[int] | None:
@@ -163,11 +189,11 @@ def model_digest(stack: Stack) -> str:
 
 
 def compute_run(
-    store: Store, folder: RunFolder, job: NodeJob, memory: int, executor: Executor | None
+    store: Store, folder: RunFolder, job: NodeJob, capacity: Capacity, executor: Executor
 ) -> tuple[Stack, StructureMap | None]:
     """Compute what is missing of a run; return what it learned."""
-    inputs = read_inputs(store, folder, job, memory)
-    fitting = make_pass(inputs, folder, job, executor or LocalExecutor())
+    inputs = read_inputs(store, folder, job, capacity)
+    fitting = make_pass(inputs, folder, job, executor)
     borders: dict[str, tuple[int, ...]] = {}
     for name, weight in zip(job.stack.names, job.stack.block_weights, strict=True):
         is_kept = weight > 0 or name in job.stack.names[: job.stack.n_layers]
@@ -199,20 +225,17 @@ class StoreInputs:
     structure: StructureMap | None
 
 
-def read_inputs(store: Store, folder: RunFolder, job: NodeJob, memory: int) -> StoreInputs:
-    """Return what a run reads; multisets and structural columns are made unless they are there."""
+def read_inputs(store: Store, folder: RunFolder, job: NodeJob, room: Capacity | Budget) -> StoreInputs:
+    """Return what a run reads; multisets and structural columns are made unless they are there.
+
+    `room` is what there is, or a plan that was made from it.
+    """
     stack, structure = job.stack, job.fitted_structure
     if folder.learned.is_file():
         stack, structure = read_learned(folder.learned, job.stack, job.structure)
         if not stack.columns and job.words is not None:  # axes and the map after them share a random stream
             stack = replace(stack, axes=None)
-    X: Any = None if store.features is None else FloatRows(store.features)
-    dtype = np.dtype(np.float32) if X is None else X.dtype
-    with costing(job.progress, "multisets", float(store.n_edges)):
-        sets: Any = build_sets(store, job.rule, dtype, memory=memory)
-    edges = 0 if job.structure is None else store.n_edges
-    shape: Any = _Shape((store.n_nodes, _width(job)), dtype) if X is None else X
-    budget = plan_budget(stack, shape, sets, memory, structure_edges=edges)
+    X, sets, budget = _fitting(store, job, room)
     structural: dict[str, FileArray] = {}
     if job.structure is not None:
         structure, structural = _structural_columns(store, folder, job, structure)
@@ -223,6 +246,20 @@ def read_inputs(store: Store, folder: RunFolder, job: NodeJob, memory: int) -> S
         X = next(iter(structural.values()))
     held = sets.loaded() if budget.sets_in_memory else sets
     return StoreInputs(X, held, budget, structural, stack, structure)
+
+
+def _fitting(store: Store, job: NodeJob, room: Capacity | Budget) -> tuple[Any, Any, Budget]:
+    """The features, or None, the multisets and what is held in memory; raises if it is too little."""
+    X: Any = None if store.features is None else FloatRows(store.features)
+    dtype = np.dtype(np.float32) if X is None else X.dtype
+    memory = room.available if isinstance(room, Budget) else room.memory
+    with costing(job.progress, "multisets", float(store.n_edges)):
+        sets: Any = build_sets(store, job.rule, dtype, memory=memory)
+    if isinstance(room, Budget):
+        return X, sets, room
+    edges = 0 if job.structure is None else store.n_edges
+    shape: Any = _Shape((store.n_nodes, _width(job)), dtype) if X is None else X
+    return X, sets, plan_budget(job.stack, shape, sets, memory, structure_edges=edges, n_workers=room.n_workers)
 
 
 @dataclass(frozen=True)
@@ -270,28 +307,32 @@ def _structural_columns(
 def make_pass(inputs: StoreInputs, folder: RunFolder, job: NodeJob, executor: Executor) -> StoredPass:
     """Return the pass over these inputs."""
     costs = stack_costs(job.stack, inputs.X, inputs.sets, fitting=job.words is not None)
+    if expect := getattr(job.progress, "expect", None):
+        expect(costs)
     run = Run(n_jobs=job.n_jobs, progress=job.progress, costs=costs)
     run.engine(inputs.stack.layer.em)
     seeds = [] if job.words is None else np.random.SeedSequence(job.words).spawn(len(job.stack.block_weights))
-    return StoredPass(
+
+    def perform(task: Task, log: PartLog) -> None:
+        """Compute the missing parts of a task, from files that hold all it needs."""
+        missing = log.missing
+        if missing:
+            folder.save_learned(fitting.stack, inputs.structure)
+            with run.progress(task.title, sum(map(task.steps, missing))) as bar:
+                executor.run(fitting, task, log, bar.update)
+
+    fitting = StoredPass(
         inputs.stack,
         inputs.X,
         inputs.sets,
         run,
         folder=folder,
         budget=inputs.budget,
-        perform=partial(_perform, folder, executor, run),
+        perform=perform,
         structural=inputs.structural,
         streams=list(map(np.random.default_rng, seeds)),
     )
-
-
-def _perform(folder: RunFolder, executor: Executor, run: Run, task: Task, log: PartLog) -> None:
-    """Compute the missing parts of a task."""
-    missing = log.missing
-    if missing:
-        with run.progress(task.title, sum(map(task.steps, missing))) as bar:
-            executor.run(folder, task, log, bar.update)
+    return fitting
 
 
 def _finish(

@@ -120,12 +120,16 @@ class RunFolder:
         RunFolder
             The folder.
         """
-        if overwrite and path.exists():
-            shutil.rmtree(path)
         folder = cls(path)
         if (path / "run.json").is_file():
-            _check_same(path, read_json(path / "run.json"), json.loads(json.dumps(identity)))
-            return folder
+            try:
+                _check_same(path, read_json(path / "run.json"), json.loads(json.dumps(identity)))
+                return folder
+            except InputError:
+                if not overwrite:
+                    raise
+        if overwrite and path.exists():
+            shutil.rmtree(path)
         with naming(path):
             path.mkdir(parents=True, exist_ok=True)
             write_json(path / "run.json", identity)
@@ -187,6 +191,12 @@ class RunFolder:
             raise FileFormatError(path=path, reason=f"it is not of {n_parts} parts", advice="start the run again")
         return PartLog(_create(path, (n_parts,), np.uint64))
 
+    def forget_unless(self, name: str, shape: tuple[int, ...]) -> None:
+        """Remove an array between stages that has another shape, since a run before had another amount of memory."""
+        if self.has(name, work=True) and self.opened(name, work=True).shape != tuple(shape):
+            (self.path / "parts" / f"{name}.npy").unlink(missing_ok=True)
+            self._array_path(name, work=True).unlink()
+
     def remove_work(self) -> None:
         """Remove the arrays between stages."""
         shutil.rmtree(self.path / "work", ignore_errors=True)
@@ -200,6 +210,25 @@ class RunFolder:
             yield
         finally:
             os.close(handle)
+
+
+class BegunFolder(RunFolder):
+    """The folder of a run as workers see it: all arrays were created before, and others write to them too."""
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: Any, *, work: bool = False) -> FileArray:
+        """Return an array of the run that is there, to be written."""
+        array = FileArray(self._array_path(name, work=work), writable=True, shared=True)
+        if array.shape != tuple(shape):
+            reason = f"it has shape {array.shape}, not {shape}"
+            raise FileFormatError(path=array.path, reason=reason, advice="start the run again")
+        return array
+
+    def log(self, name: str, n_parts: int) -> PartLog:
+        """Return the log of an array that was begun."""
+        return self.existing_log(name)
+
+    def forget_unless(self, name: str, shape: tuple[int, ...]) -> None:
+        """Nothing: arrays are as they were created."""
 
 
 def _create(path: Path, shape: tuple[int, ...], dtype: Any) -> FileArray:

@@ -43,11 +43,14 @@ class Store:
     path : path
         The folder.
     memory : int or str, optional
-        Bytes that an embedding may take, such as "4G"; by default half of the memory of the machine.
+        Bytes that an embedding or a training may take, such as "4G"; by default half of the memory of the machine.
     name : str, default="default"
-        Of the embedding: the folder in `embeddings/`.
+        Of the embedding, or of the output of a network: the folder in `embeddings/`.
     overwrite : bool, default=False
         Replace an embedding of this name that was made with other settings.
+    client : Client, str, int or DaskExecutor, optional
+        Computes on the workers of a Dask cluster, each with so much memory: see `DaskExecutor`. By default on the
+        threads of this process.
 
     Attributes
     ----------
@@ -84,9 +87,10 @@ class Store:
         memory: int | float | str | None = None,
         name: str = "default",
         overwrite: bool = False,
+        client: Any = None,
     ):
         self.path = as_path(path, "store")
-        self.memory, self.name, self.overwrite = memory, name, overwrite
+        self.memory, self.name, self.overwrite, self.client = memory, name, overwrite, client
         self.reopen()
 
     def reopen(self) -> None:
@@ -152,6 +156,13 @@ class Store:
         arrays = {name: [e["shape"], e["dtype"], e["checksums"]] for name, e in self.manifest["arrays"].items()}
         return hashlib.sha256(json.dumps(arrays, sort_keys=True).encode()).hexdigest()
 
+    @property
+    def rows(self) -> Any:
+        """What networks read of the store; `fishergraph.nn.train` opens it."""
+        from fishergraph.scale.rows import StoreRows
+
+        return StoreRows(self)
+
     def embed(self, job: NodeJob) -> NodeResult:
         """Embed the nodes; `FisherEmbedding` calls this.
 
@@ -167,7 +178,13 @@ class Store:
         """
         from fishergraph.scale.run import embed_store
 
-        return embed_store(self, job, name=self.name, memory=self.memory, overwrite=self.overwrite)
+        executor = None
+        if self.client is not None:
+            from fishergraph.scale.dask_executor import make_executor
+
+            executor = make_executor(self.client)
+        options: dict[str, Any] = {"memory": self.memory, "overwrite": self.overwrite, "executor": executor}
+        return embed_store(self, job, name=self.name, **options)
 
     def __repr__(self) -> str:
         features = f", {self.n_features:,} features" if self.features is not None else ""

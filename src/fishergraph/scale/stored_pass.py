@@ -8,7 +8,7 @@ borders, are those of `fishergraph.stack`, so the values are those of a run in m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -24,12 +24,13 @@ from fishergraph.passes import INPUT_ROWS, ONE_STEP, Pass, Stage
 from fishergraph.scale.arrays import FileArray, checksum
 from fishergraph.scale.budget import Budget
 from fishergraph.scale.run_folder import PartLog, RunFolder, parts_of
-from fishergraph.scale.tiles import ColumnTiles, TiledLayer, check_tiled, tile_shape
+from fishergraph.scale.tiles import ColumnTiles, TiledLayer, check_tiled, grouped_parts, tile_shape
 from fishergraph.stack import Stack
 from fishergraph.walk import Averages, member_weights, walked
 
 PART_BYTES = 2**24  # of the rows of a part
 _LOADED_ROWS = 4096
+_AVERAGING = "averaging "  # the title of averages of structural columns, before their kind
 
 Advance = Callable[[int], Any]
 
@@ -44,6 +45,7 @@ class Task:
     steps : part → how many steps of progress it has.
     compute : (part, advance) → the checksum of what was written.
     array : what is written.
+    together : parts that share work, and are best computed by the same worker.
     borders : the first row of every part, and the number of rows; empty if parts are not rows.
     """
 
@@ -53,6 +55,7 @@ class Task:
     steps: Callable[[int], int]
     compute: Callable[[int, Advance], int]
     array: FileArray
+    together: list[list[int]] = field(default_factory=list)
     borders: tuple[int, ...] = ()
 
 
@@ -82,6 +85,8 @@ class StoredPass(Pass):
         Structural columns by kind.
     streams : sequence of Rng
         One per stage.
+    part_bytes : int, optional
+        Of the rows of a part.
     """
 
     def __init__(
@@ -96,9 +101,11 @@ class StoredPass(Pass):
         perform: Perform,
         structural: Mapping[str, Any],
         streams: Sequence[Rng] = (),
+        part_bytes: int | None = None,
     ):
         super().__init__(stack, X, sets, run, structural=structural, streams=streams)
         self.folder, self.budget, self.perform = folder, budget, perform
+        self.part_bytes = PART_BYTES if part_bytes is None else part_bytes
         self._held: tuple[int, Any] = (0, None)  # a layer, and its points
 
     @property
@@ -108,17 +115,30 @@ class StoredPass(Pass):
 
     def task(self, name: str) -> Task:
         """Return the task that writes the values of a stage; the stage is learned if it was not."""
-        stage = self._learned_stage(name)
+        stage, points = self._learned_stage(name)
         array = self.folder.array(name, (self.sets.n_sets, stage.blocks.kernel_map.n_outputs), self.dtype)
-        return self._row_task(name, stage.title, stage.blocks, array, array)
+        group_rows = points.group_rows if isinstance(points, ColumnTiles) else 0
+        return self._row_task(name, stage.title, stage.blocks, array, array, group_rows)
+
+    def opened(self, name: str) -> Task:
+        """Return the task that writes any array; the maps and arrays that it needs are there."""
+        if name in self.stack.names:
+            return self.task(name)
+        if name == "axes":
+            return self._axes_task()[0]
+        if name.startswith("points"):
+            return self._points_task(int(name.removeprefix("points")))[0]
+        return self._walk_task(name.removesuffix("-averaged"), _AVERAGING)[0]
 
     def learned(self, name: str) -> None:
         """Learn a stage whose values are not wanted."""
         self._learned_stage(name)
 
-    def _learned_stage(self, name: str) -> Stage:
+    def _learned_stage(self, name: str) -> tuple[Stage, Any]:
+        """A stage, and its points if it is a layer."""
         t = self.stack.names.index(name)
-        return self.stage(name, self._points(t) if 1 <= t <= self.stack.n_layers else None)
+        points = self._points(t) if 1 <= t <= self.stack.n_layers else None
+        return self.stage(name, points), points
 
     def log(self, task: Task) -> PartLog:
         """Return the log of a task."""
@@ -131,10 +151,10 @@ class StoredPass(Pass):
     def _dense(self, row_map: Any) -> Any:
         """Nothing: dense points are read from files when a layer takes them."""
 
-    def _row_task(self, name: str, title: str, blocks: Blocks, array: FileArray, out: Any) -> Task:
+    def _row_task(self, name: str, title: str, blocks: Blocks, array: FileArray, out: Any, group_rows: int = 0) -> Task:
         """The task that writes ψ of row blocks to rows of `out`, which lies in the file of `array`."""
         width, run = out.shape[1], replace(self.run, progress=silent)
-        parts = parts_of(blocks.rows, width * out.dtype.itemsize, PART_BYTES)
+        parts = parts_of(blocks.rows, width * out.dtype.itemsize, self.part_bytes)
         borders = (0, *(part[-1].stop for part in parts))
 
         def compute(part: int, advance: Advance) -> int:
@@ -149,7 +169,8 @@ class StoredPass(Pass):
             out[start:stop] = buffer
             return checksum(buffer)
 
-        return Task(name, title, len(parts), lambda part: len(parts[part]), compute, array, borders)
+        together = grouped_parts(parts, group_rows)
+        return Task(name, title, len(parts), lambda part: len(parts[part]), compute, array, together, borders)
 
     # --- points of layers ----------------------------------------------------------------------------------
 
@@ -165,8 +186,8 @@ class StoredPass(Pass):
         """The points of layer t: in memory, or in tiles of columns."""
         if self._held[0] != t:
             self._held = (t, None)  # the memory of the layer before is free first
-            tile, source = self.budget.tiles[t], self._point_source(t)
-            self._held = (t, self._loaded(source) if tile is None else self._tiled(t, source, tile))
+            source, tile = self._point_source(t), self.budget.tiles[t]
+            self._held = (t, self._loaded(source) if tile is None else self._tiled(t))
         return self._held[1]
 
     def _point_source(self, t: int) -> tuple[Any, Callable[[Any], Any]]:
@@ -186,52 +207,63 @@ class StoredPass(Pass):
         map_blocks(fill, row_blocks(len(points), _LOADED_ROWS), n_jobs=self.run.n_jobs)
         return points
 
-    def _tiled(self, t: int, source: tuple[Any, Callable[[Any], Any]], width: int) -> ColumnTiles:
-        rows_of, change = source
+    def _tiled(self, t: int) -> ColumnTiles:
         check_tiled(self.stack.layer_at(t))
-        tiles = self._column_tiles(f"points{t}", rows_of.shape, width, self.budget.group_rows[t])
-        rows = row_blocks(rows_of.shape[0], _LOADED_ROWS)
-        blocks = Blocks(rows, lambda rows: change(rows_of[rows]), IdentityMap(rows_of.shape[1]))
-        task = self._row_task(f"points{t}", f"points {t}", blocks, tiles.array, tiles)
+        task, tiles = self._points_task(t)
         self.perform(task, self.log(task))
         return tiles
 
+    def _points_task(self, t: int) -> tuple[Task, ColumnTiles]:
+        """The task that writes the points of layer t in tiles, and the tiles."""
+        (rows_of, change), width = self._point_source(t), self.budget.tiles[t]
+        assert width is not None
+        tiles = self._column_tiles(f"points{t}", rows_of.shape, width, self.budget.group_rows[t])
+        rows = row_blocks(rows_of.shape[0], _LOADED_ROWS)
+        blocks = Blocks(rows, lambda rows: change(rows_of[rows]), IdentityMap(rows_of.shape[1]))
+        return self._row_task(f"points{t}", f"points {t}", blocks, tiles.array, tiles), tiles
+
     def _column_tiles(self, name: str, shape: tuple[int, int], width: int, group_rows: int = 1) -> ColumnTiles:
         """A matrix of the work folder in tiles of columns."""
-        width = min(width, shape[1])
-        array = self.folder.array(name, tile_shape(*shape, width), self.dtype, work=True)
-        return ColumnTiles(array, shape, group_rows)
+        tiles = tile_shape(*shape, min(width, shape[1]))
+        self.folder.forget_unless(name, tiles)
+        array = self.folder.array(name, tiles, self.dtype, work=True)
+        return ColumnTiles(array, shape, group_rows, self.part_bytes)
 
     # --- averaged columns ----------------------------------------------------------------------------------
 
     def _averaged(self, make: Callable[[], Any], title: str) -> Averages:
         """Averages in files: of the axes of X, or of structural columns. The tiles are averaged one by one."""
-        kind = "axes" if title == "walking" else title.removeprefix("averaging ")
-        name, axes = f"{kind}-averaged", self.stack.axes
-        assert axes is not None or kind != "axes"
-        n_rows = self.sets.n_sets
-        width = axes.n_outputs if kind == "axes" and axes is not None else self.structural[kind].shape[1]
-        sums = self._column_tiles(name, (n_rows, width), self.budget.walk_tile)
-        ratio = self.folder.array(f"{kind}-ratio", (n_rows, 1), self.dtype, work=True)
-        log = self.folder.log(name, sums.n_tiles + 1)
+        kind = "axes" if title == "walking" else title.removeprefix(_AVERAGING)
+        task, averages = self._walk_task(kind, title)
+        log = self.log(task)
         if not log.is_complete:
-            source = self._axes_rows() if kind == "axes" else _Columns(self.structural[kind], self.budget.walk_tile)
-            self.perform(self._walk_task(name, title, source, sums, ratio), log)
-        return Averages(sums, ratio)
+            if kind == "axes":
+                axes = self._axes_task()[0]
+                self.perform(axes, self.log(axes))
+            self.perform(task, log)
+        return averages
 
-    def _axes_rows(self) -> ColumnTiles:
-        """The rows of X on their principal axes."""
+    def _axes_task(self) -> tuple[Task, ColumnTiles]:
+        """The task that writes the rows of X on their principal axes, and its tiles."""
         axes = self.stack.axes
         assert axes is not None
-        tiles = self._column_tiles("axes", (self.X.shape[0], axes.n_outputs), self.budget.walk_tile)
+        shape = self.sets.n_sets, axes.n_outputs
+        tiles = self._column_tiles("axes", shape, self.budget.averaged_tile(axes.n_outputs))
         rows = self._row_blocks(self.X.shape[0], self.X.shape[1], INPUT_ROWS)
         blocks = Blocks(rows, lambda rows: axes(self.X[rows]), IdentityMap(axes.n_outputs))
-        task = self._row_task("axes", "axes", blocks, tiles.array, tiles)
-        self.perform(task, self.log(task))
-        return tiles
+        return self._row_task("axes", "axes", blocks, tiles.array, tiles), tiles
 
-    def _walk_task(self, name: str, title: str, source: Any, sums: ColumnTiles, ratio: FileArray) -> Task:
-        """The task whose first part is what the means are of the sums, and each other part a tile of the sums."""
+    def _walk_task(self, kind: str, title: str) -> tuple[Task, Averages]:
+        """The task that averages the axes of X or structural columns, and the averages.
+
+        The first part is what the means are of the sums, each other part a tile of the sums.
+        """
+        axes = self.stack.axes if kind == "axes" else None
+        width = self.structural[kind].shape[1] if axes is None else axes.n_outputs
+        tile, name = self.budget.averaged_tile(width), f"{kind}-averaged"
+        source = _Columns(self.structural[kind], tile) if axes is None else self._axes_task()[1]
+        sums = self._column_tiles(name, (self.sets.n_sets, width), tile)
+        ratio = self.folder.array(f"{kind}-ratio", (self.sets.n_sets, 1), self.dtype, work=True)
         run, walk = self.run, self.stack.walk
         assert walk is not None
         engine = run.engine(ONE_STEP)
@@ -253,7 +285,9 @@ class StoredPass(Pass):
                 sums.put(part - 1, values)
             return checksum(values)
 
-        return Task(name, title, sums.n_tiles + 1, lambda part: walk.n_steps, compute, sums.array)
+        together = [[part] for part in range(sums.n_tiles + 1)]
+        task = Task(name, title, len(together), lambda part: walk.n_steps, compute, sums.array, together)
+        return task, Averages(sums, ratio)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from fishergraph.em.means import EMMeans, Scored, block_means, score_points
 from fishergraph.layer import Blocks, Layer, Run
 from fishergraph.ops import Responsibilities
 from fishergraph.scale.arrays import FileArray
+from fishergraph.scale.run_folder import parts_of
 
 _SCORED_ROWS = 2**16  # rows that are scored at once
 _MEAN_ROWS = 2048
@@ -39,12 +40,14 @@ class ColumnTiles:
         Rows and columns of the matrix.
     group_rows : int
         Rows whose means are computed together.
+    part_bytes : int
+        Of a part of what is computed from the matrix.
     """
 
     ndim = 2
 
-    def __init__(self, array: FileArray, shape: tuple[int, int], group_rows: int = 2**16):
-        self.array, self.shape, self.group_rows = array, shape, group_rows
+    def __init__(self, array: FileArray, shape: tuple[int, int], group_rows: int = 2**16, part_bytes: int = 2**24):
+        self.array, self.shape, self.group_rows, self.part_bytes = array, shape, group_rows, part_bytes
         self.dtype, self.width = array.dtype, array.shape[1]
 
     def __len__(self) -> int:
@@ -140,7 +143,9 @@ class _Groups:
 
     def __init__(self, layer: TiledLayer, points: ColumnTiles, scored: Scored, sets: Sets, run: Run, rows: list[slice]):
         self.layer, self.points, self.scored, self.sets, self.run = layer, points, scored, sets, run
-        self._groups = list(_grouped(rows, points.group_rows))
+        assert layer.kernel_map is not None
+        parts = parts_of(rows, layer.kernel_map.n_outputs * points.dtype.itemsize, points.part_bytes)
+        self._groups = list(_row_groups(parts, points.group_rows))
         self._of = {block.start: k for k, group in enumerate(self._groups) for block in group}
         self._lock, self._held = Lock(), (-1, slice(0, 0), None)
 
@@ -202,6 +207,22 @@ def check_tiled(layer: Layer) -> None:
 
 
 _READINGS = ("means", "both")
+
+
+def grouped_parts(parts: list[list[slice]], group_rows: int) -> list[list[int]]:
+    """The numbers of consecutive parts whose means are computed together, which have at most so many rows."""
+    groups: list[list[int]] = []
+    for number, part in enumerate(parts):
+        if not groups or part[-1].stop - parts[groups[-1][0]][0].start > group_rows:
+            groups.append([])
+        groups[-1].append(number)
+    return groups
+
+
+def _row_groups(parts: list[list[slice]], group_rows: int) -> Iterator[list[slice]]:
+    """Row blocks whose means are computed together: whole parts, or pieces of one."""
+    for numbers in grouped_parts(parts, group_rows):
+        yield from _grouped([rows for number in numbers for rows in parts[number]], group_rows)
 
 
 def _grouped(rows: list[slice], group_rows: int) -> Iterator[list[slice]]:

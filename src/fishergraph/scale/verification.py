@@ -30,10 +30,10 @@ from fishergraph.scale.finished import FinishedRun, finished_runs, unfinished_ru
 from fishergraph.scale.folders import read_json, scratch_folder
 from fishergraph.scale.memory import parse_memory
 from fishergraph.scale.report import Check, Verification, checked
-from fishergraph.scale.rows import StageRows, different_rows, stage_rows
-from fishergraph.scale.run import FloatRows, compute_run
+from fishergraph.scale.run import Capacity, FloatRows, LocalExecutor, compute_run
 from fishergraph.scale.run_folder import RunFolder
 from fishergraph.scale.sets import build_sets
+from fishergraph.scale.stage_rows import StageRows, different_rows, stage_rows
 from fishergraph.scale.store import MANIFEST, Store, check_arrays, write_json
 
 Advance = Callable[[int], Any]
@@ -223,7 +223,9 @@ class _Checker:
         with scratch_folder(self.store.path / "embeddings" / run.name, "verify") as path:
             folder = RunFolder(path)
             write_json(path / "run.json", run.folder.identity)
-            compute_run(self.store, folder, replace(job, progress=self.progress), self.memory, None)
+            compute_run(
+                self.store, folder, replace(job, progress=self.progress), Capacity(self.memory), LocalExecutor()
+            )
             again = FinishedRun.open(path)
             for name in run.arrays:
                 arrays = [FileArray(one.folder.path / f"{name}.npy") for one in (run, again)]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fishergraph.kernel_map import NystromMap, row_norms
-from fishergraph.scale.rows import LayerRows, StageRows, different_rows
+from fishergraph.scale.stage_rows import LayerRows, StageRows, different_rows
 
 _TRIED = 2  # rows that are repeated over blocks
 _EDGES = 4  # one in so many rows that are compared is at the edge of a block

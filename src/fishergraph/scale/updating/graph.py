@@ -14,7 +14,6 @@ from fishergraph._version import __version__
 from fishergraph.multiset import Neighbourhood, Rule
 from fishergraph.scale.arrays import FileArray, FileRows
 from fishergraph.scale.commit import linked
-from fishergraph.scale.rows import different_rows
 from fishergraph.scale.sets import (
     StoredSets,
     build_sets,
@@ -25,6 +24,7 @@ from fishergraph.scale.sets import (
     weights_kind,
     with_loops,
 )
+from fishergraph.scale.stage_rows import different_rows
 from fishergraph.scale.store import FORMAT, FORMAT_VERSION, MANIFEST, Store, array_entry, write_json
 from fishergraph.scale.updating.changes import Change, sparse_rows
 from fishergraph.scale.updating.kernels import mark_changed, mark_rows, splice

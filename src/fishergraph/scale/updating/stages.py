@@ -16,10 +16,10 @@ from fishergraph.scale.arrays import FileArray
 from fishergraph.scale.budget import BASE
 from fishergraph.scale.commit import Commit
 from fishergraph.scale.finished import FinishedRun
-from fishergraph.scale.rows import StageRows, different_rows, points_of, stage_rows
-from fishergraph.scale.run import FloatRows, LocalExecutor, make_pass, model_digest, read_inputs
+from fishergraph.scale.run import Capacity, FloatRows, LocalExecutor, make_pass, model_digest, read_inputs
 from fishergraph.scale.run_folder import RunFolder, parts_of
 from fishergraph.scale.sets import StoredSets
+from fishergraph.scale.stage_rows import StageRows, different_rows, points_of, stage_rows
 from fishergraph.scale.store import Store, write_json
 from fishergraph.scale.stored_pass import PART_BYTES
 from fishergraph.scale.updating.blocks import Groups, Misfit, Tried, has_landmarks, plan_groups
@@ -171,14 +171,16 @@ class RunUpdate:
         changed = order[is_changed[order]]
         patched = PatchedRows(stored, rows[order], values, self.staged.store.n_nodes, order)
         self.done[name] = Stored(patched, rows[changed])
-        entry, borders = self.run.arrays[name], self._borders(stage, stored)
+        entry, borders = self.run.arrays[name], self._borders(name, stage, stored)
         checksums = patched_checksums(entry, borders, patched, rows[changed], differences[changed])
         self.entries[name] = {**entry, "shape": list(patched.shape), "borders": borders, "checksums": checksums}
         where = f"{self.place}/{name}"
         self.commit.patch(f"{where}.npy", rows[changed], changed, f"{where}.values.npy", len(patched))
 
-    def _borders(self, stage: StageRows, stored: FileArray) -> list[int]:
-        """The borders of the parts of a full run."""
+    def _borders(self, name: str, stage: StageRows, stored: FileArray) -> list[int]:
+        """The borders of the parts: as they were, if there are no new rows."""
+        if len(stored) == self.staged.store.n_nodes:
+            return self.run.arrays[name]["borders"]
         row_bytes = stored.shape[1] * stored.dtype.itemsize
         return [0, *(part[-1].stop for part in parts_of(stage.blocks(), row_bytes, PART_BYTES))]
 
@@ -196,7 +198,7 @@ class RunUpdate:
         job = self.job
         if not needs_structure:
             job = replace(job, structure=None, stack=_without_structure(job.stack))
-        inputs = read_inputs(self.staged.store, self.folder, job, self.memory)
+        inputs = read_inputs(self.staged.store, self.folder, job, Capacity(self.memory))
         self.new_X = inputs.X
         self.fitting = make_pass(inputs, self.folder, job, LocalExecutor())
 

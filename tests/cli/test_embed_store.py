@@ -1,0 +1,71 @@
+"""`fishergraph embed STORE`: a store is embedded in place, and its rows may be written to a file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from commands import call, ok, record_of, wrong
+from fishergraph import FisherEmbedding
+from fishergraph.io.tables import read_embedding
+from fishergraph.scale import StoredEmbedding, write_store
+from scale.stores import random_graph
+
+OPTIONS = ("--dim", 8, "--structure", "none", "--seed", 3)
+
+
+@pytest.fixture
+def store(tmp_path):
+    graph, X = random_graph(300)
+    return write_store(tmp_path / "g.store", graph, X, ids=np.arange(300) * 7)
+
+
+def expected():
+    graph, X = random_graph(300)
+    return FisherEmbedding(dim=8, structure=None, random_state=3).fit_transform(X, graph=graph)
+
+
+def test_the_file_has_the_rows_of_memory(store, tmp_path):
+    out = tmp_path / "z.parquet"
+    result = ok("embed", store.path, *OPTIONS, "--memory", "4G", "-o", out)
+    read = read_embedding(out)
+    np.testing.assert_array_equal(read.ids, np.arange(300) * 7)
+    np.testing.assert_array_equal(read.Z, expected())
+    assert str(out) in result.stdout
+    assert record_of(out)["output"]["rows"] == 300
+    np.testing.assert_array_equal(np.asarray(StoredEmbedding(store.path / "embeddings" / "default")), expected())
+
+
+def test_a_store_needs_no_file(store):
+    ok("embed", store.path, *OPTIONS, "--name", "small")
+    assert record_of(store.path / "embeddings" / "small")["parameters"]["dim"] == 8
+
+
+def test_a_saved_model_embeds_another_store(store, tmp_path):
+    ok("embed", store.path, *OPTIONS)
+    model = store.path / "embeddings" / "default" / "model.safetensors"
+    ok("embed", store.path, "--model", model, "--name", "again", "-o", tmp_path / "z.npz")
+    np.testing.assert_array_equal(read_embedding(tmp_path / "z.npz").Z, expected())
+
+
+def test_without_a_seed_a_run_goes_on_with_the_one_it_drew(store):
+    ok("embed", store.path, *OPTIONS[:-2])
+    first = np.asarray(StoredEmbedding(store.path / "embeddings" / "default"))
+    ok("embed", store.path, *OPTIONS[:-2])
+    np.testing.assert_array_equal(np.asarray(StoredEmbedding(store.path / "embeddings" / "default")), first)
+
+
+def test_what_is_refused(store, tmp_path):
+    wrong("--nodes", "embed", store.path, "-n", tmp_path / "n.csv")
+    edges = tmp_path / "e.csv"
+    edges.write_text("source,target\na,b\n")
+    wrong("--output", "embed", edges)
+    wrong("--memory", "embed", edges, "--memory", "4G", "-o", tmp_path / "z.npz")
+
+
+def test_too_little_memory_leaves_the_embedding_that_is_there(store):
+    ok("embed", store.path, *OPTIONS)
+    result = call("embed", store.path, "--dim", 9, "--memory", "10M", "--overwrite")
+    assert result.exit_code == 1
+    assert "memory" in result.stderr
+    np.testing.assert_array_equal(np.asarray(StoredEmbedding(store.path / "embeddings" / "default")), expected())
