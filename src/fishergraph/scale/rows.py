@@ -18,7 +18,7 @@ from fishergraph._version import __version__
 from fishergraph.io.files import naming
 from fishergraph.multiset import Multisets, Rule
 from fishergraph.scale.arrays import Features, FileArray, FileRows
-from fishergraph.scale.budget import BASE
+from fishergraph.scale.budget import BASE, BUFFERS
 from fishergraph.scale.cpu import cpu_target
 from fishergraph.scale.embedding import StoredEmbedding
 from fishergraph.scale.folders import writer_lives
@@ -155,7 +155,7 @@ class OpenRows:
 
 def _spare_bytes(store: Store) -> int:
     """The memory that is left for rows, beside libraries and what is held of every node."""
-    memory, base = parse_memory(store.memory), max(BASE, resident_bytes() + BASE // 3)
+    memory, base = parse_memory(store.memory), max(BASE, resident_bytes() + BUFFERS)
     spare = memory - base - _NODE_BYTES * store.n_nodes
     if spare < _LEAST:
         smallest = memory - spare + _LEAST
