@@ -66,8 +66,8 @@ class UpdateReport:
     def drift(self) -> float:
         """How much worse landmarks express changed rows than those of the fit.
 
-        It is that of the worst stage: 1 is as well as those. 0 means that too few rows changed to say so. From 1.5 on the model should be fitted
-        again.
+        It is that of the worst stage. 1 is as well as those, and 0 means that too few rows changed to say so. From 1.5
+        on the model should be fitted again.
         """
         kept = [entry for entry in self.misfits.values() if entry["rows"] >= _LEAST_ROWS and entry["fit"] > 0]
         return max((entry["changed"] / entry["fit"] for entry in kept), default=0.0)
