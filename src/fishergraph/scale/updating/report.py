@@ -64,17 +64,17 @@ class UpdateReport:
 
     @property
     def drift(self) -> float:
-        """How much worse landmarks express the rows that changed than rows of the fit, at the worst stage.
+        """How much worse landmarks express changed rows than those of the fit.
 
-        1 is as well as those. 0 means that too few rows changed to say so. From 1.5 on the model should be fitted
-        again.
+        It is that of the worst stage. 1 is as well as those, and 0 means that too few rows changed to say so. From 1.5
+        on the model should be fitted again.
         """
         kept = [entry for entry in self.misfits.values() if entry["rows"] >= _LEAST_ROWS and entry["fit"] > 0]
         return max((entry["changed"] / entry["fit"] for entry in kept), default=0.0)
 
     @property
     def fit_again(self) -> bool:
-        """Whether the new data are so far from those of the fit that the model should be fitted again."""
+        """Whether the new data are so far off that the model should be fitted again."""
         return self.drift >= DRIFT
 
     def __str__(self) -> str:
