@@ -8,7 +8,9 @@ lifted       members made of several rows, by row blocks
 aggr, conv   FisherAggregation, FisherConv
 rows         rows of x, dense or sparse
 models       FisherNet: the stack; inference runs it layer by layer
-loader       neighbourhoods of mini-batches
+loader       neighbourhoods of mini-batches; loader_source: what they are cut from
+stored       graphs whose rows are read from files
+inference    all nodes, layer by layer
 training     train, on a task, in batches; loop, checkpoint and history
 node_network the network of FisherClassifier, with its settings
 """

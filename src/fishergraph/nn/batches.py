@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from fishergraph._errors import InputError
 from fishergraph.nn.loader import CSRNeighborLoader
 from fishergraph.nn.rows import take_rows
+from fishergraph.nn.stored import OpenGraph
 from fishergraph.nn.task import Task
 from fishergraph.ops.tensor_edges import tensor_sets
 from fishergraph.ops.tensor_sets import TensorSets
@@ -39,11 +40,12 @@ class FullBatch:
 
     def steps(self, epoch: int) -> Iterator[Step]:
         """The only step; it is the same in every epoch."""
-        yield Step(lambda model: self.logits(model)[self.task.train], self.task.y[self.task.train])
+        task = self.task
+        yield Step(lambda model: _call(model, task)[task.train], task.y[task.train])
 
-    def logits(self, model: Any) -> Tensor:
-        """The logits of all nodes."""
-        return _call(model, self.task)
+    def measured(self, model: Any) -> Tensor:
+        """The logits of the training nodes, then those of the validation nodes."""
+        return _call(model, self.task)[self.task.measured]
 
 
 def _call(model: Any, task: Task) -> Tensor:
@@ -96,18 +98,15 @@ class NearBatch:
 
     task: Task
     step: Field
-    measured: Field
+    field: Field
 
     def steps(self, epoch: int) -> Iterator[Step]:
         """The only step; it is the same in every epoch."""
         yield Step(self.step.logits, self.task.y[self.task.train])
 
-    def logits(self, model: Any) -> Tensor:
-        """The logits of the training and validation nodes in their rows; NaN in all others."""
-        rows = self.measured.logits(model)
-        logits = rows.new_full((self.task.n_nodes, rows.shape[1]), float("nan"))
-        logits[torch.cat([self.task.train, self.task.val])] = rows
-        return logits
+    def measured(self, model: Any) -> Tensor:
+        """The logits of the training nodes, then those of the validation nodes."""
+        return self.field.logits(model)
 
 
 def near_batch(model: nn.Module, task: Task) -> NearBatch:
@@ -117,8 +116,8 @@ def near_batch(model: nn.Module, task: Task) -> NearBatch:
         expected = "be a FisherNet with layers and without a readout for near=True"
         raise InputError(parameter="model", expected=expected, got=type(model).__name__, advice="leave near out")
     sets, n_hops = net.sets(task.edge_index, task.edge_weight, task.n_nodes), len(net.convs)
-    nodes = (task.train, torch.cat([task.train, task.val]))
-    return NearBatch(task, *(receptive_field(task.x, sets, some, n_hops) for some in nodes))
+    fields = (receptive_field(task.x, sets, nodes, n_hops) for nodes in (task.train, task.measured))
+    return NearBatch(task, *fields)
 
 
 # --- sampled neighbourhoods --------------------------------------------------------------------------------
@@ -126,7 +125,7 @@ def near_batch(model: nn.Module, task: Task) -> NearBatch:
 
 @dataclass(frozen=True)
 class Sampled:
-    """Steps on sampled neighbourhoods; the logits of all nodes are exact, computed layer by layer.
+    """Steps on sampled neighbourhoods; measured logits are exact, computed layer by layer.
 
     task : in host memory.
     loader : epoch → its batches, PyG's `Data` with x, y, edge_index and batch_size.
@@ -145,12 +144,20 @@ class Sampled:
             y = data.y[: data.batch_size].long()
             yield Step(lambda model, data=data: _call_batch(model, data, self.grouped), y)
 
-    def logits(self, model: Any) -> Tensor:
-        """The logits of all nodes, layer by layer; a model that cannot do that gets the whole graph."""
+    def measured(self, model: Any) -> Tensor:
+        """The logits of the training nodes, then those of the validation nodes.
+
+        They are computed layer by layer; a model that cannot do that gets the whole graph.
+        """
         task, inference = self.task, getattr(model, "inference", None)
         if inference is None or "edge_index" not in signature(inference).parameters:
-            return _call(model, task.to(self.device))
-        return inference(task.x, task.edge_index, task.edge_weight, device=self.device)
+            return _call(model, task.to(self.device))[task.measured.to(self.device)]
+        logits = inference(task.x, task.edge_index, task.edge_weight, device=self.device)
+        if isinstance(task.x, OpenGraph):
+            measured = torch.as_tensor(logits[task.measured.numpy()])
+            task.x.data.drop(logits)
+            return measured
+        return logits[task.measured.to(logits.device)]
 
 
 def sampled(model: Any, task: Task, hops: list[int], batch_size: int, *, device: torch.device, seed: int) -> Sampled:
@@ -158,20 +165,10 @@ def sampled(model: Any, task: Task, hops: list[int], batch_size: int, *, device:
 
     A model that makes multisets of edges makes them of all edges: a batch has the loops and weights of the whole graph.
     """
-    source: Any = task.edge_index
     grouped = hasattr(model, "sets") and len(getattr(model, "convs", ())) > 0  # as a FisherNet has
-    if grouped:
-        with torch.no_grad():
-            source = model.sets(source, task.edge_weight, task.n_nodes)
-        if source.kinds > 1:
-            expected = "be None if in- and out-neighbours are kept apart"
-            raise InputError(parameter="batch_size", value=batch_size, expected=expected)
-    elif getattr(source, "layout", torch.strided) != torch.strided:
-        source = tensor_sets(source)
-    beside: dict[str, Any] = {"x": task.x, "y": task.y}
-    if not isinstance(source, TensorSets):
-        weights = {} if task.edge_weight is None else {"edge_weight": task.edge_weight}
-        source, beside = Data(**beside, edge_index=source, **weights), {}
+    source, beside = task.x, dict[str, Any](y=task.y)
+    if not isinstance(task.x, OpenGraph):
+        source, beside = _source_in_memory(model, task, batch_size, grouped=grouped)
     # A batch norm learns nothing from one row: a last batch of one node waits for another epoch.
     single = len(task.train) > batch_size > 1 and len(task.train) % batch_size == 1
     loader = CSRNeighborLoader(
@@ -192,6 +189,24 @@ def sampled(model: Any, task: Task, hops: list[int], batch_size: int, *, device:
         return loader
 
     return Sampled(task, batches, device, grouped)
+
+
+def _source_in_memory(model: Any, task: Task, batch_size: int, *, grouped: bool) -> tuple[Any, dict[str, Any]]:
+    """What a loader takes: a graph, and what is not part of it."""
+    source: Any = task.edge_index
+    if grouped:
+        with torch.no_grad():
+            source = model.sets(source, task.edge_weight, task.n_nodes)
+        if source.kinds > 1:
+            expected = "be None if in- and out-neighbours are kept apart"
+            raise InputError(parameter="batch_size", value=batch_size, expected=expected)
+    elif getattr(source, "layout", torch.strided) != torch.strided:
+        source = tensor_sets(source)
+    columns = {"x": task.x, "y": task.y}
+    if isinstance(source, TensorSets):
+        return source, columns
+    weights = {} if task.edge_weight is None else {"edge_weight": task.edge_weight}
+    return Data(**columns, edge_index=source, **weights), {}
 
 
 def loader_batches(loader: Iterable[Any], epoch: int) -> Iterator[Any]:

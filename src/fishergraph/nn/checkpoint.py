@@ -133,8 +133,8 @@ def checksum(*values: Any) -> int:
     total = 0
     for value in values:
         for tensor in _parts(value):
-            host = tensor.detach().cpu().contiguous()
-            total = zlib.crc32(f"{host.dtype} {tuple(host.shape)}".encode(), total)
+            host = tensor.detach().cpu().contiguous().ravel()
+            total = zlib.crc32(f"{tensor.dtype} {tuple(tensor.shape)}".encode(), total)
             total = zlib.crc32(host.view(torch.uint8).numpy().data if host.numel() else b"", total)
     return total
 

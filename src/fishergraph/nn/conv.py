@@ -11,7 +11,6 @@ from torch_geometric.nn.conv import MessagePassing
 
 from fishergraph._errors import InputError
 from fishergraph._validation import MOST_COLUMNS, check_flag, check_integer, check_number
-from fishergraph.em.learn import sample_size
 from fishergraph.em.settings import EM
 from fishergraph.family import Family
 from fishergraph.kernel_map import Identity, Nystrom
@@ -21,7 +20,7 @@ from fishergraph.multiset.rule import not_counts
 from fishergraph.nn.channels import check_widths
 from fishergraph.nn.edges import edge_sets, graph_size, listed_edges
 from fishergraph.nn.families import make_mixture
-from fishergraph.nn.heads import LinearHead, NystromHead, Residual, choose_head, make_head
+from fishergraph.nn.heads import LinearHead, NystromHead, Residual, choose_head, learn_landmarks, make_head
 from fishergraph.nn.lifted import by_blocks, check_plain, lifted_sets, thinned
 from fishergraph.nn.rows import check_rows, match_dtype
 from fishergraph.ops.streams import random_stream
@@ -190,10 +189,7 @@ class FisherConv(MessagePassing):
         sets = self.sets(edge_index, edge_weight, size)
         points = self._to_lift(source) if self.lifts else source
         self.mixture.init_from_data(sampled_points(points, sets, self.num_anchors, most, rng), rng)
-        if isinstance(self.head, NystromHead):
-            n_rows = sample_size(self.head.out_channels, most, sets.n_sets)
-            rows = rng.permutation(sets.n_sets)[:n_rows].sort().values
-            self.head.init_from_data(self._over(self._phi, source, sets.take(rows)), rng)
+        learn_landmarks(self.head, lambda rows: self._over(self.phi, source, sets.take(rows)), sets.n_sets, most, rng)
         return self
 
     def forward(
@@ -295,16 +291,29 @@ class FisherConv(MessagePassing):
         """The head of φ, without messages, if it is not linear, or members are lifted or of several kinds."""
         head = self.head
         if head is None:
-            return match_dtype(self._over(self._phi, source, sets), source)
+            return match_dtype(self._over(self.phi, source, sets), source)
         if isinstance(head, NystromHead):
             root = head.root()  # once for all row blocks
-            z = self._over(lambda points, sets: head(self._phi(points, sets), root), source, sets)
+            z = self._over(lambda points, sets: head(self.phi(points, sets), root), source, sets)
             return match_dtype(z, source)
         z = self._over(lambda points, sets: self._linear(points, sets, head.weight), source, sets)
         return head.finish(match_dtype(z, source))
 
-    def _phi(self, points: Tensor, sets: Any) -> Tensor:
-        """φ of plain sets, that of every kind of members side by side."""
+    def phi(self, points: Tensor, sets: Any) -> Tensor:
+        """Compute φ of plain sets, that of every kind of members side by side.
+
+        Parameters
+        ----------
+        points : Tensor of shape (n_points, in_channels)
+            The points.
+        sets : TensorSets
+            Multisets of them.
+
+        Returns
+        -------
+        Tensor
+            (set, φ), before the head.
+        """
         phi = self.mixture(points, sets.apart())
         return phi if sets.kinds == 1 else phi.reshape(sets.n_sets, self._phi_width)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from fishergraph import kernel_map
 from fishergraph._errors import InputError
 from fishergraph._validation import check_flag, check_integer, check_number, look_up
 from fishergraph.em.kmeans import kmeans
+from fishergraph.em.learn import sample_size
 from fishergraph.kernel_map import Identity, Nystrom
 from fishergraph.nn.channels import LazyChannels, allocating, check_size
 from fishergraph.nn.charts import inverse_sqrt
@@ -207,6 +209,13 @@ class ReluHead(LinearHead):
 
 
 Head = NystromHead | LinearHead | ReluHead
+
+
+def learn_landmarks(head: Any, take: Callable[[Tensor], Tensor], n_rows: int, most: int, rng: Any) -> None:
+    """Set the landmarks of a Nyström head to centres of a sample of rows, which `take` returns by their numbers."""
+    if isinstance(head, NystromHead):
+        numbers = rng.permutation(n_rows)[: sample_size(head.out_channels, most, n_rows)].sort().values
+        head.init_from_data(take(numbers), rng)
 
 
 def choose_head(head: Any, *, nystrom: Nystrom = _NYSTROM, identity: bool = True) -> str | Nystrom | Identity:

@@ -117,11 +117,11 @@ class Loop:
         The training loss shows whether the last step made the weights useless.
         """
         self.state.model.eval()
-        logits = self.source.logits(self.state.model)
+        task, logits = self.task, self.source.measured(self.state.model)
         measures = []
-        for nodes in (self.task.train, self.task.val):
+        for nodes, some in zip((task.train, task.val), logits.split([len(task.train), len(task.val)]), strict=True):
             if len(nodes):
-                some, y = logits[nodes.to(logits.device)], self.task.y[nodes].to(logits.device)
+                y = task.y[nodes].to(logits.device)
                 measures += [(some.argmax(1) == y).float().mean(), F.cross_entropy(some, y)]
         return [value.to(self.state.device, torch.float64) for value in measures]
 

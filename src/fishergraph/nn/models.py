@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import torch
@@ -13,7 +14,6 @@ from torch_geometric.nn.resolver import aggregation_resolver
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._validation import MOST_COLUMNS, MOST_LAYERS, check_flag, check_integer, check_number, look_up
 from fishergraph._warn import each_warning_once
-from fishergraph.em.learn import sample_size
 from fishergraph.em.settings import choose_em
 from fishergraph.family import choose_family
 from fishergraph.kernel_map import Nystrom
@@ -21,10 +21,11 @@ from fishergraph.nn.aggr import FisherAggregation
 from fishergraph.nn.channels import allocating, check_size
 from fishergraph.nn.conv import FisherConv
 from fishergraph.nn.edges import check_groups, check_set_count, narrow
-from fishergraph.nn.heads import NystromHead, choose_head, make_head
-from fishergraph.nn.inference import run_by_layer
+from fishergraph.nn.heads import choose_head, learn_landmarks, make_head
+from fishergraph.nn.inference import evaluating, learn_by_layer, run_by_layer
 from fishergraph.nn.lifted import check_plain, pooled
 from fishergraph.nn.rows import check_rows, dropped, take_rows, typed, unit_rows
+from fishergraph.nn.stored import StoredGraph
 from fishergraph.ops.streams import random_stream
 from fishergraph.ops.tensor_sets import TensorSets
 
@@ -173,13 +174,15 @@ class FisherNet(nn.Module):
 
     @torch.no_grad()
     @each_warning_once()
-    def init_from_data(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None, *, seed: int = 0) -> Self:
+    def init_from_data(
+        self, x: Any, edge_index: Any = None, edge_weight: Tensor | None = None, *, seed: int = 0
+    ) -> Self:
         """Learn anchors and landmarks layer by layer without labels (Section 4.5).
 
         Parameters
         ----------
-        x, edge_index, edge_weight : tensors
-            See `forward`.
+        x, edge_index, edge_weight : tensors, or Store
+            See `forward`; a `Store` is read by blocks, within its memory.
         seed : int, default=0
             Decides the samples and the start of k-means.
 
@@ -188,23 +191,21 @@ class FisherNet(nn.Module):
         FisherNet
             The network itself.
         """
+        if isinstance(x, StoredGraph):
+            learn_by_layer(self, x, edge_index, edge_weight, seed)
+            return self
         check_rows(x)
-        training, rng, x = self.training, random_stream(seed, x), typed(x, self)
-        self.eval()
-        try:
-            rows = self._prepared(x)
-            if isinstance(self.input_map, NystromHead):
-                most = choose_em(self.options.get("em")).max_samples
-                n_rows = sample_size(self.input_map.out_channels, most, x.shape[0])
-                self.input_map.init_from_data(take_rows(rows, rng.permutation(x.shape[0])[:n_rows].sort().values), rng)
+        rng, x = random_stream(seed, x), typed(x, self)
+        with evaluating(self):
+            rows = self.prepared(x)
+            most = choose_em(self.options.get("em")).max_samples
+            learn_landmarks(self.input_map, partial(take_rows, rows), x.shape[0], most, rng)
             rows = rows if self.input_map is None else self.input_map(rows)
             rows = x.to_dense() if self.reads_counts else rows
             edges = self._edges(edge_index, edge_weight, x.shape[0])
             for conv in self.convs:
                 conv.init_from_data(rows, edges, None, seed=rng)
                 rows = conv(rows, edges)
-        finally:
-            self.train(training)
         return self
 
     def forward(
@@ -283,11 +284,22 @@ class FisherNet(nn.Module):
         Tensor
             One row per node.
         """
-        rows = self._prepared(x)
+        rows = self.prepared(x)
         return rows if self.input_map is None else self.input_map(rows)
 
-    def _prepared(self, x: Tensor) -> Tensor:
-        """The rows of x that the input map gets."""
+    def prepared(self, x: Tensor) -> Tensor:
+        """Return the rows of x that the input map gets.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_nodes, in_channels)
+            Features.
+
+        Returns
+        -------
+        Tensor
+            Unit rows, or x itself without `normalize`.
+        """
         return unit_rows(x) if self.normalize else x
 
     def _edges(self, edge_index: Any, edge_weight: Tensor | None, n_nodes: int) -> Any:
@@ -333,23 +345,24 @@ class FisherNet(nn.Module):
 
     def inference(
         self,
-        x: Tensor,
-        edge_index: Any,
+        x: Any,
+        edge_index: Any = None,
         edge_weight: Tensor | None = None,
         *,
         batch_size: int | None = None,
         device: Any = None,
         progress: Any = None,
-    ) -> Tensor:
+    ) -> Any:
         """Compute `forward` of all nodes, layer by layer, in blocks of rows.
 
         There are no gradients and no dropout.
 
-        All neighbours are used. x and the result stay on the device of x.
+        All neighbours are used. x and the result stay on the device of x. A `Store` in place of x and edges is read by
+        blocks, within its memory, and the result is kept in it under its name.
 
         Parameters
         ----------
-        x, edge_index, edge_weight : tensors
+        x, edge_index, edge_weight : tensors, or Store
             See `forward`.
         batch_size : int, optional
             Rows of a block; None chooses.
@@ -360,7 +373,7 @@ class FisherNet(nn.Module):
 
         Returns
         -------
-        Tensor of shape (n_nodes, out)
+        Tensor or StoredEmbedding of shape (n_nodes, out)
             Logits or embeddings.
         """
         return run_by_layer(self, x, edge_index, edge_weight, batch_size, device, progress)

@@ -15,6 +15,7 @@ from fishergraph.multiset import LiftedSets, Multisets
 from fishergraph.nn.edges import check_counts
 from fishergraph.nn.lifted import n_outputs
 from fishergraph.nn.rows import check_rows, described, is_sparse, node_numbers
+from fishergraph.nn.stored import OpenGraph
 from fishergraph.ops.tensor_edges import check_edges, tensor_sets
 from fishergraph.ops.tensor_rows import check_csr
 from fishergraph.ops.tensor_sets import TensorSets
@@ -24,13 +25,13 @@ from fishergraph.ops.tensor_sets import TensorSets
 class Task:
     """Features, labels (−1 without one), edges, and the nodes to train and validate on.
 
-    x : (node, feature), dense or sparse CSR.
+    x : (node, feature), dense or sparse CSR; or a stored graph, which has the edges too.
     y : (node,), int64.
     edge_index : a (2, edge) tensor, an EdgeIndex, a sparse tensor, TensorSets or LiftedSets.
     train, val : node numbers, int64; val is empty if nothing is held out.
     """
 
-    x: Tensor
+    x: Any
     y: Tensor
     edge_index: Any
     edge_weight: Tensor | None
@@ -40,6 +41,11 @@ class Task:
     @property
     def n_nodes(self) -> int:
         return len(self.y)
+
+    @property
+    def measured(self) -> Tensor:
+        """The nodes whose logits are measured after an epoch: those to train on, then those to validate on."""
+        return torch.cat([self.train, self.val])
 
     def to(self, device: torch.device) -> Task:
         """The same on a device."""
@@ -55,10 +61,12 @@ def make_task(model: Any, x: Any, y: Any, edge_index: Any, edge_weight: Any, tra
     if not any(weight.requires_grad for weight in model.parameters()):
         advice = "unfreeze some with .requires_grad_()"
         raise InputError(parameter="model", expected="have parameters to train", got="none", advice=advice)
-    x = _features(x, model_option(model, "in_channels"))
-    x = x.to(next((weight.dtype for weight in model.parameters() if weight.is_floating_point()), x.dtype))
-    edges, weights = _edges(edge_index, edge_weight, x.shape[0])
-    n_nodes = n_outputs(edges) if isinstance(edges, LiftedSets) else x.shape[0]
+    edges, weights = None, None
+    if not isinstance(x, OpenGraph):
+        x = _features(x, model_option(model, "in_channels"))
+        x = x.to(next((weight.dtype for weight in model.parameters() if weight.is_floating_point()), x.dtype))
+        edges, weights = _edges(edge_index, edge_weight, x.shape[0])
+    n_nodes = n_outputs(edges) if isinstance(edges, LiftedSets) else len(x)
     n_classes = model_option(model, "out_channels")
     if n_classes is None and hasattr(model, "config"):
         raise InputError(parameter="model", expected="have a classifier to train", got="out_channels=None")

@@ -33,6 +33,7 @@ from fishergraph.nn.inference import model_device
 from fishergraph.nn.lifted import check_plain
 from fishergraph.nn.loader import check_fan_outs
 from fishergraph.nn.loop import AMP, Loop, Plan
+from fishergraph.nn.stored import OpenGraph, opened
 from fishergraph.nn.task import Task, make_task, model_option
 from fishergraph.ops.torch_threads import torch_threads
 
@@ -46,7 +47,7 @@ def train(
     model: nn.Module,
     x: Any,
     y: Any,
-    edge_index: Any,
+    edge_index: Any = None,
     *,
     train: Any,
     val: Any = None,
@@ -81,12 +82,12 @@ def train(
     ----------
     model : Module
         `FisherNet`, or a model of PyG that is called in the same way.
-    x : Tensor of shape (n_nodes, n_features)
-        Features, dense or sparse CSR.
+    x : Tensor of shape (n_nodes, n_features), or Store
+        Features, dense or sparse CSR; or a graph on disk, which has the edges too, for a `FisherNet` with `batch_size`.
     y : Tensor of shape (n_nodes,)
         Class numbers; -1 marks nodes without a label.
-    edge_index : Tensor, EdgeIndex, TensorSets or LiftedSets
-        The graph, as the model takes it.
+    edge_index : Tensor, EdgeIndex, TensorSets or LiftedSets, optional
+        The graph, as the model takes it; left out beside a store.
     train : mask or node numbers
         Labelled nodes to train on.
     val : mask or node numbers, optional
@@ -160,7 +161,7 @@ def train(
     >>> len(history)
     3
     """
-    with torch_threads(check_n_jobs(n_jobs)):
+    with torch_threads(check_n_jobs(n_jobs)), opened(model, x, edge_index, edge_weight) as x:
         task = make_task(model, x, y, edge_index, edge_weight, train, val)
         plan = _plan(epochs, patience, checkpoint, checkpoint_every, log, progress)
         target = model_device(model, device)
@@ -179,12 +180,11 @@ def train(
             **describe_model(model),
         }
         if plan.checkpoint is not None:
-            settings["data_checksum"] = checksum(task.x, task.y, task.edge_index, task.edge_weight)
-            settings["split_checksum"] = checksum(task.train, task.val)
+            settings |= _checksums(task)
         with own_randomness(target, seed):
             if any(isinstance(parameter, UninitializedParameter) for parameter in model.parameters()):
                 with torch.no_grad():  # widths of −1 are those of the first input
-                    source.logits(model.eval())
+                    source.measured(model.eval())
             run = _start(model, settings, plan, target)
             if check_flag(resume, "resume"):
                 _resume(run, plan.checkpoint)
@@ -203,6 +203,14 @@ def _plan(epochs: Any, patience: Any, checkpoint: Any, every: Any, log: Any, pro
         check_log(log),
         progress_bar(progress, unit="epoch"),
     )
+
+
+def _checksums(task: Task) -> dict[str, Any]:
+    """What the data of a run must have when it is resumed."""
+    found: dict[str, Any] = {"split_checksum": checksum(task.train, task.val)}
+    if isinstance(task.x, OpenGraph):
+        return found | {"store": task.x.digest, "data_checksum": checksum(task.y)}
+    return found | {"data_checksum": checksum(task.x, task.y, task.edge_index, task.edge_weight)}
 
 
 def _resume(run: Run, checkpoint: Path | None) -> None:
@@ -235,6 +243,8 @@ def _source(
     seed: int,
 ) -> FullBatch | NearBatch | Sampled:
     """Where the steps of an epoch come from."""
+    if isinstance(task.x, OpenGraph):
+        _check_sampled(near, batch_size, loader)
     if near or loader is not None or batch_size is not None:
         check_plain(task.edge_index, "a batch of nodes (batch_size, loader or near)")
     if near and (loader is not None or batch_size is not None):
@@ -256,6 +266,19 @@ def _source(
     hops = _fan_outs(num_neighbors, model_option(model, "num_layers"))
     size = check_integer(batch_size, "batch_size", least=1, most=MOST_COLUMNS)
     return sampled(model, task, hops, size, device=device, seed=seed)
+
+
+def _check_sampled(near: bool, batch_size: Any, loader: Any) -> None:
+    """Raise unless the steps of a store are batches that are sampled from it."""
+    for name, asked in (("near", near), ("loader", loader is not None)):
+        if asked:
+            raise InputError(
+                f"{name} needs a graph in memory, got a store; leave it out, and pass batch_size.", parameter=name
+            )
+    if batch_size is None:
+        expected = "be given for a store, whose graph is not read at once"
+        advice = "pass batch_size=1024, for example"
+        raise InputError(parameter="batch_size", value=batch_size, expected=expected, advice=advice)
 
 
 def _fan_outs(num_neighbors: Any, n_layers: int | None) -> list[int]:

@@ -13,6 +13,7 @@ planning     what a run takes; work, of each stage; probe, measured on this mach
 run          the embedding of a store; run_folder: its files, from which a killed run goes on
 stored_pass  the stages of a run as tasks, whose parts can be computed anywhere
 tiles        layers that read a few columns of their points at a time
+rows         what networks read of a store
 embedding    the result, read by rows
 dask_executor, dask_parts, remote  parts on the workers of a cluster, as the coordinator and as a worker see it
 """

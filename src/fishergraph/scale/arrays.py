@@ -21,10 +21,11 @@ from numpy.lib import format as npy
 from fishergraph._errors import FileFormatError
 from fishergraph.io.files import naming
 
-# Bytes of one system call, of a chunk of a checksum, and of the pages of a file that `chosen` reads at once.
+# Bytes of one system call, of a chunk of a checksum, of a gap that `chosen` reads over, and of what it reads at once.
 _CALL = 2**30
 CHUNK = 2**26
 GAP = 2**14
+_TOGETHER = 2**24
 
 
 class FileArray:
@@ -172,9 +173,13 @@ class FileArray:
             rows[order] = self._chosen(numbers[order])
             return rows
         borders = [0, *(np.flatnonzero(steps > gap) + 1).tolist(), len(numbers)]
+        most = max(_TOGETHER // max(self._row_bytes, 1), 1)
         for first, last in pairwise(borders):
-            low = int(numbers[first])
-            rows[first:last] = self._read(low, int(numbers[last - 1]) + 1)[numbers[first:last] - low]
+            while first < last:  # rows near each other may be half of the file
+                low = int(numbers[first])
+                stop = first + int(numbers[first:last].searchsorted(low + most))
+                rows[first:stop] = self._read(low, int(numbers[stop - 1]) + 1)[numbers[first:stop] - low]
+                first = stop
         return rows
 
 

@@ -146,10 +146,7 @@ def embed_store(
 
 def begin_run(store: Store, job: NodeJob, name: str, *, overwrite: bool) -> RunFolder:
     """The folder of the run, whose settings are those of the job."""
-    if not name or "/" in name or "\\" in name or name.startswith("."):
-        expected = "be a folder name without a slash that does not begin with a dot"
-        raise InputError(parameter="name", value=name, expected=expected)
-    path = store.path / "embeddings" / name
+    path = run_path(store, name)
     words = job.words
     if words is not None and job.params.get("random_state") is None and not overwrite:
         words = _words_of(path) or words  # a run without a seed goes on with the one that was drawn for it
@@ -165,6 +162,14 @@ def begin_run(store: Store, job: NodeJob, name: str, *, overwrite: bool) -> RunF
         "cpu": cpu_target(),
     }
     return RunFolder.begin(path, identity, overwrite=overwrite)
+
+
+def run_path(store: Store, name: str) -> Path:
+    """The folder of a run of this name."""
+    if not name or "/" in name or "\\" in name or name.startswith("."):
+        expected = "be a folder name without a slash that does not begin with a dot"
+        raise InputError(parameter="name", value=name, expected=expected)
+    return store.path / "embeddings" / name
 
 
 def _words_of(path: Path) -> list[int] | None:

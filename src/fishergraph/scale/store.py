@@ -41,9 +41,9 @@ class Store:
     path : path
         The folder.
     memory : int or str, optional
-        Bytes that an embedding may take, such as "4G"; by default half of the memory of the machine.
+        Bytes that an embedding or a training may take, such as "4G"; by default half of the memory of the machine.
     name : str, default="default"
-        Of the embedding: the folder in `embeddings/`.
+        Of the embedding, or of the output of a network: the folder in `embeddings/`.
     overwrite : bool, default=False
         Replace an embedding of this name that was made with other settings.
     client : Client, str, int or DaskExecutor, optional
@@ -145,6 +145,13 @@ class Store:
         """A text that another graph, or other features, would change."""
         arrays = {name: [e["shape"], e["dtype"], e["checksums"]] for name, e in self.manifest["arrays"].items()}
         return hashlib.sha256(json.dumps(arrays, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def rows(self) -> Any:
+        """What networks read of the store; `fishergraph.nn.train` opens it."""
+        from fishergraph.scale.rows import StoreRows
+
+        return StoreRows(self)
 
     def embed(self, job: NodeJob) -> NodeResult:
         """Embed the nodes; `FisherEmbedding` calls this.
