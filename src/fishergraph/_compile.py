@@ -33,6 +33,7 @@ KERNELS = (
     "multiset/*_search.py",
     "nn/sampling.py",
     "scale/sets.py",
+    "scale/updating/kernels.py",
     "structural/columns.py",
     "structural/factors.py",
     "ops/_numba/*.py",

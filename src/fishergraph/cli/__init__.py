@@ -1,4 +1,4 @@
-"""The command `fishergraph`: embed | train | predict | ingest | plan | demo | data | lab.
+"""The command `fishergraph`: embed | train | predict | ingest | plan | update | verify | demo | data | lab.
 
     commands   all of them, under one name; `lab` is that of fishergraph.lab, imported when it is used
     options    options generated from the docstrings of estimators and components, and messages that name options
@@ -11,6 +11,8 @@
     predict    fishergraph predict: files and a trained classifier in, classes out
     ingest     fishergraph ingest: files of any size in, a store out
     plan       fishergraph plan: what an embedding takes, before it is done
+    update     fishergraph update: a store whose graph changes, and its embeddings
+    verify     fishergraph verify: whether a store is whole, or two of them hold the same
     demo       fishergraph demo: the bundled Cora, scored and drawn
     data       fishergraph data list | info | fetch | convert: graphs to learn on; data_pages, how they are shown
     record     a run, its seconds and its record

@@ -18,6 +18,8 @@ from fishergraph.cli.ingest import ingest
 from fishergraph.cli.plan import plan
 from fishergraph.cli.predict import predict
 from fishergraph.cli.train import train
+from fishergraph.cli.update import update
+from fishergraph.cli.verify import verify
 
 app = typer.Typer(
     name="fishergraph",
@@ -32,6 +34,8 @@ app.command("train")(train)
 app.command("predict")(predict)
 app.command("ingest")(ingest)
 app.command("plan")(plan)
+app.command("update")(update)
+app.command("verify")(verify)
 app.command("demo")(demo)
 app.add_typer(data_app, name="data")
 

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,11 +21,15 @@ from numpy.lib import format as npy
 from fishergraph._errors import FileFormatError
 from fishergraph.io.files import naming
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 # Bytes of one system call, of a chunk of a checksum, of a gap that `chosen` reads over, and of what it reads at once.
 _CALL = 2**30
 CHUNK = 2**26
 GAP = 2**14
 _TOGETHER = 2**24
+_DENSE = 4  # of so many rows that follow each other one is asked for
 
 
 class FileArray:
@@ -161,6 +165,19 @@ class FileArray:
             while done < len(view):
                 done += os.pwrite(self._handle, view[done : done + _CALL], offset + done)
 
+    def put(self, numbers: np.ndarray, rows: np.ndarray) -> None:
+        """Write rows of these numbers, which rise; those in between are not touched."""
+        rows = np.ascontiguousarray(rows, dtype=self.dtype)
+        view, size = _bytes(rows), self._row_bytes
+        breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
+        firsts, lasts = [0, *breaks.tolist()], [*breaks.tolist(), len(numbers)]
+        offsets = (self.start + numbers[firsts] * size).tolist() if len(numbers) else []
+        with naming(self.path):
+            for first, last, offset in zip(firsts, lasts, offsets, strict=False):
+                done = first * size
+                while done < last * size:
+                    done += os.pwrite(self._handle, view[done : last * size], offset + done - first * size)
+
     def _chosen(self, numbers: np.ndarray) -> np.ndarray:
         """The rows of these numbers, in order; rows near each other are read together."""
         rows = np.empty((len(numbers), *self.shape[1:]), self.dtype)
@@ -172,6 +189,8 @@ class FileArray:
             order = np.argsort(numbers, kind="stable")
             rows[order] = self._chosen(numbers[order])
             return rows
+        if numbers[-1] - numbers[0] < _DENSE * len(numbers):
+            gap = len(self)  # one call, and few rows that nobody asked for
         borders = [0, *(np.flatnonzero(steps > gap) + 1).tolist(), len(numbers)]
         most = max(_TOGETHER // max(self._row_bytes, 1), 1)
         for first, last in pairwise(borders):
@@ -332,6 +351,23 @@ class StoredIds:
         ids = np.empty(len(ends) - 1, dtype=object)
         ids[:] = [text[a:b].decode() for a, b in pairwise(ends)]
         return ids
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the ids are texts."""
+        return self._numbers is None
+
+    def texts(self, rows: slice) -> pa.LargeStringArray:
+        """The ids of a slice of rows, which are texts, as an Arrow array."""
+        import pyarrow as pa
+
+        assert self._text is not None
+        assert self._offsets is not None
+        start, stop, _ = rows.indices(len(self))
+        offsets = self._offsets[start : max(stop, start) + 1]
+        text = self._text[int(offsets[0]) : int(offsets[-1])]
+        buffers = pa.py_buffer(offsets - offsets[0]), pa.py_buffer(text)
+        return pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         ids = self[:]

@@ -32,6 +32,7 @@ from fishergraph.walk import TILE
 # What the process has after its imports, at least, and what it takes beside the arrays that are counted here: compiled
 # code, buffers of parts, and memory that was freed but not returned.
 LIBRARIES, BUFFERS = 250 * 2**20, 120 * 2**20
+BASE = LIBRARIES + BUFFERS
 LEAST_TILE = 4  # columns
 LEAST_GROUP = 2**12  # rows whose means are computed together
 # About the seconds of reading a byte of a tile, and of gathering a member from it: their proportion is what matters.
@@ -123,7 +124,6 @@ def plan_budget(
         Bytes that libraries and buffers take; by default what the process has now and 60 MiB, at least 370 MiB.
     n_jobs : int, optional
         Threads; None uses every core.
-        Bytes that libraries and buffers take; by default what the process has now, and at least 450 MiB.
     n_workers : int, default=1
         Processes that share the work, each with so much memory.
 
@@ -134,7 +134,7 @@ def plan_budget(
     """
     if base is None:
         return_memory()
-        base = max(LIBRARIES + BUFFERS, resident_bytes() + BUFFERS // 2)
+        base = max(BASE, resident_bytes() + BUFFERS // 2)
     needs = _Needs(stack, X, sets, structure_edges)
     base += n_threads(n_jobs) * needs.block_bytes
     smallest = needs.smallest()

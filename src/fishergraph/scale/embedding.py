@@ -12,6 +12,7 @@ import numpy as np
 from fishergraph._errors import FileFormatError
 from fishergraph.io.files import as_path
 from fishergraph.scale.arrays import FileArray, StoredIds
+from fishergraph.scale.commit import finish_commit
 from fishergraph.scale.folders import read_json
 from fishergraph.scale.store import Store
 
@@ -60,6 +61,7 @@ class StoredEmbedding:
 
     def __init__(self, path: str | Path):
         self.path = as_path(path, "path")
+        finish_commit(self.path.resolve().parents[1])
         if not (self.path / "manifest.json").is_file():
             reason = "the run has not ended, or it is not the folder of a run"
             raise FileFormatError(path=self.path, reason=reason, advice="run the same command again to go on")

@@ -68,3 +68,18 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise FileFormatError(path=path, reason="it is not a JSON object", advice="delete its folder")
     return content
+
+
+@contextmanager
+def scratch_folder(path: Path, kind: str) -> Iterator[Path]:
+    """A new folder with a hidden name beside `path`, which is removed at the end; those of killed processes too."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.{kind}"):
+        if not writer_lives(left, path):
+            shutil.rmtree(left, ignore_errors=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.{kind}")
+    try:
+        with naming(path):
+            part.mkdir()
+        yield part
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

@@ -18,6 +18,7 @@ from fishergraph._version import __version__
 from fishergraph.io.files import naming
 from fishergraph.multiset import Multisets, Rule
 from fishergraph.scale.arrays import Features, FileArray, FileRows
+from fishergraph.scale.budget import BASE, BUFFERS
 from fishergraph.scale.cpu import cpu_target
 from fishergraph.scale.embedding import StoredEmbedding
 from fishergraph.scale.folders import writer_lives
@@ -29,7 +30,6 @@ from fishergraph.scale.store import Store, array_entry, read_manifest, write_jso
 
 NETWORK_FORMAT, NETWORK_VERSION = "fishergraph-network-run", 1
 # Bytes of every node: its label, its offset, and its local number in a batch.
-_BASE = 450 * 2**20  # libraries, compiled code, and buffers
 _NODE_BYTES = 24
 _LEAST = 2**27  # for batches and blocks
 _BLOCK_PART = 3  # a block takes this part of what is left for rows
@@ -155,7 +155,7 @@ class OpenRows:
 
 def _spare_bytes(store: Store) -> int:
     """The memory that is left for rows, beside libraries and what is held of every node."""
-    memory, base = parse_memory(store.memory), max(_BASE, resident_bytes() + _BASE // 3)
+    memory, base = parse_memory(store.memory), max(BASE, resident_bytes() + BUFFERS)
     spare = memory - base - _NODE_BYTES * store.n_nodes
     if spare < _LEAST:
         smallest = memory - spare + _LEAST

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -136,7 +136,7 @@ def embed_store(
         else:
             job = replace(job, words=folder.identity["words"])
             with executor.working(folder, memory, job.n_jobs) as capacity:
-                stack, structure = _run(store, folder, job, capacity, executor)
+                stack, structure = compute_run(store, folder, job, capacity, executor)
     assert stack.input_map is not None
     fitted: dict[str, Any] = {"stack_": stack, "structure_": structure, "n_features_in_": stack.input_map.n_inputs}
     if store.feature_names is not None and store.features is not None:
@@ -158,7 +158,7 @@ def begin_run(store: Store, job: NodeJob, name: str, *, overwrite: bool) -> RunF
         "parameters": {key: value for key, value in job.params.items() if key not in _RUNNING},
         "weights": list(job.stack.block_weights),
         "words": words,
-        "model": None if job.words is not None else _digest(job.stack),
+        "model": None if job.words is not None else model_digest(job.stack),
         "cpu": cpu_target(),
     }
     return RunFolder.begin(path, identity, overwrite=overwrite)
@@ -177,7 +177,7 @@ def _words_of(path: Path) -> list[int] | None:
     return RunFolder(path).identity.get("words") if (path / "run.json").is_file() else None
 
 
-def _digest(stack: Stack) -> str:
+def model_digest(stack: Stack) -> str:
     """A text that another fitted array would change."""
     found = hashlib.sha256()
 
@@ -190,28 +190,36 @@ def _digest(stack: Stack) -> str:
     return found.hexdigest()
 
 
-def _run(
+def compute_run(
     store: Store, folder: RunFolder, job: NodeJob, capacity: Capacity, executor: Executor
 ) -> tuple[Stack, StructureMap | None]:
-    """Compute what is missing of a run."""
+    """Compute what is missing of a run; return what it learned."""
     check_room(store, folder.path, job, capacity)
     inputs = read_inputs(store, folder, job, capacity)
     fitting = make_pass(inputs, folder, job, executor)
+    borders: dict[str, tuple[int, ...]] = {}
     for name, weight in zip(job.stack.names, job.stack.block_weights, strict=True):
-        wanted = weight > 0 or name in job.stack.names[: job.stack.n_layers]
-        _run_stage(folder, fitting, inputs, name, wanted=wanted)
-    _finish(store, folder, fitting, inputs)
+        is_kept = weight > 0 or name in job.stack.names[: job.stack.n_layers]
+        if stage_borders := _run_stage(folder, fitting, inputs, name, is_kept=is_kept):
+            borders[name] = stage_borders
+    _finish(store, folder, fitting, inputs, borders)
     return fitting.stack, inputs.structure
 
 
-def _run_stage(folder: RunFolder, fitting: StoredPass, inputs: StoreInputs, name: str, *, wanted: bool) -> None:
-    """Learn a stage and write its values; its task, which holds points, ends with it."""
-    task = fitting.task(name)
+def _run_stage(
+    folder: RunFolder, fitting: StoredPass, inputs: StoreInputs, name: str, *, is_kept: bool
+) -> tuple[int, ...]:
+    """Learn a stage and write its values, if they are kept; returns the borders of their parts.
+
+    Its task, which holds points, ends with it.
+    """
+    task = fitting.task(name) if is_kept else fitting.learned(name)
     folder.save_learned(fitting.stack, inputs.structure)
     return_memory()
-    if wanted:
+    if task is not None:
         fitting.perform(task, fitting.log(task))
     return_memory()
+    return () if task is None else task.borders
 
 
 def check_room(store: Store, folder: Path, job: NodeJob, room: Capacity) -> None:
@@ -352,17 +360,24 @@ def make_pass(inputs: StoreInputs, folder: RunFolder, job: NodeJob, executor: Ex
     return fitting
 
 
-def _finish(store: Store, folder: RunFolder, fitting: StoredPass, inputs: StoreInputs) -> None:
+def _finish(
+    store: Store,
+    folder: RunFolder,
+    fitting: StoredPass,
+    inputs: StoreInputs,
+    borders: Mapping[str, tuple[int, ...]],
+) -> None:
     """Write the manifest of a run that has ended, and remove the arrays between stages."""
     stack, arrays = fitting.stack, {}
     for name, weight in zip(stack.names, stack.block_weights, strict=True):
-        if folder.has(name):
+        if name in borders:
             array = folder.opened(name)
             log = folder.existing_log(name)
             arrays[name] = {
                 "shape": list(array.shape),
                 "dtype": str(array.dtype),
                 "weight": weight,
+                "borders": borders[name],
                 "checksums": [log.checksum(part) for part in range(log.n_parts)],
             }
     manifest = {"store": store.digest, "arrays": arrays, "memory": describe(inputs.budget)}

@@ -264,6 +264,10 @@ def _check_same(path: Path, found: Mapping[str, Any], asked: Mapping[str, Any]) 
         before = found.get(key)
         if before == value or key == "parameters":
             continue
+        if key == "words" and before is None:
+            text = f"the run '{path.name}' was made by transform or by an update, and not by a fit; call transform "
+            text += "with its model, choose another name, or overwrite the run."
+            raise InputError(text, parameter="name", value=path.name)
         words, advice = _WORDS.get(key, (key, "choose another name, or overwrite the run"))
         text = f"{words} changed since the run '{path.name}' was begun; {advice}."
         raise InputError(text, parameter=key, value=value)

@@ -144,7 +144,7 @@ def build_sets(store: Store, rule: Rule, dtype: Any, *, memory: int, advance: Ad
 
 def sets_folder(store: Store, rule: Rule, dtype: Any) -> Path:
     """The folder of the multisets of a rule, whether it is there or not."""
-    return store.path / "multisets" / _key(rule, dtype)
+    return store.path / "multisets" / sets_key(rule, dtype)
 
 
 def open_sets(store: Store, folder: Path) -> StoredSets:
@@ -176,7 +176,7 @@ def graph_digest(store: Store) -> str:
     return hashlib.sha256(json.dumps(checksums).encode()).hexdigest()
 
 
-def _key(rule: Rule, dtype: Any) -> str:
+def sets_key(rule: Rule, dtype: Any) -> str:
     """A folder name for a rule and the dtype of its weights."""
     text = f"{rule!r} {np.dtype(dtype).name}"
     return f"{type(rule).__name__.lower()}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
@@ -224,7 +224,7 @@ def _write_neighbourhoods(
         old, members, weights = graph_rows(store, rows)
         if rule.weights == "uniform":
             weights = None
-        full, full_weights = _with_loops(rows.start, old, members, weights, missing[rows])
+        full, full_weights = with_loops(np.arange(rows.start, rows.stop), old, members, weights, missing[rows])
         entries = slice(position, position + len(full))
         indices[entries] = full
         if kind is not None:
@@ -248,12 +248,12 @@ def weights_kind(own: np.dtype | None, rule: Neighbourhood, dtype: Any) -> Any:
     return None if rule.weights == "uniform" else own
 
 
-def _with_loops(
-    start: int, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, missing: np.ndarray
+def with_loops(
+    nodes: np.ndarray, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, missing: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """The members of consecutive rows, with the node in front of each row that misses it."""
+    """The members of the rows of these nodes, with the node in front of each row that misses it."""
     where = np.flatnonzero(missing)
-    full = np.insert(indices, indptr[where], (where + start).astype(indices.dtype))
+    full = np.insert(indices, indptr[where], nodes[where].astype(indices.dtype))
     if weights is None:
         return full, None
     return full, np.insert(weights, indptr[where], np.ones(len(where), weights.dtype))
@@ -265,7 +265,8 @@ def _symmetric_scale(store: Store, missing: np.ndarray) -> tuple[np.ndarray, np.
     ones = np.ones(1)
     for rows in row_chunks(store.indptr):
         indptr, indices, weights = graph_rows(store, rows)
-        full, full_weights = _with_loops(rows.start, indptr, indices, weights, missing[rows])
+        nodes = np.arange(rows.start, rows.stop)
+        full, full_weights = with_loops(nodes, indptr, indices, weights, missing[rows])
         offsets = indptr + np.append(0, np.cumsum(missing[rows]))
         _add_weights(rows.start, offsets, full, ones if full_weights is None else full_weights, received, sent)
     return inverse_sqrt_or_zero(received), inverse_sqrt_or_zero(sent)

@@ -6,6 +6,7 @@
       weights.npy                   edge weights, if there are any
       features.npy                  X; if it is sparse features_data.npy, features_indices.npy, features_indptr.npy
       ids.npy                       integer ids, or ids_text.npy and ids_offsets.npy; row numbers if there are none
+      removed.npy                   the rows of nodes that an update removed, if there are any
       multisets/                    multisets that were built once
       embeddings/NAME/              one run: its parameters, the values of every stage, the model
 
@@ -24,6 +25,7 @@ from fishergraph._errors import FileFormatError
 from fishergraph.estimators.source import NodeJob, NodeResult
 from fishergraph.io.files import as_path, replacing
 from fishergraph.scale.arrays import Features, FileArray, FileRows, StoredIds
+from fishergraph.scale.commit import finish_commit
 
 FORMAT, FORMAT_VERSION = "fishergraph-store", 1
 MANIFEST = "manifest.json"
@@ -58,6 +60,8 @@ class Store:
         X.
     ids : StoredIds or None
         The ids of the nodes; None if they are the row numbers.
+    removed : FileArray or None
+        The rows of nodes that an update removed. They stay as rows without edges, and their features are zero.
     facts : dict
         How the store was made.
 
@@ -87,6 +91,11 @@ class Store:
     ):
         self.path = as_path(path, "store")
         self.memory, self.name, self.overwrite, self.client = memory, name, overwrite, client
+        self.reopen()
+
+    def reopen(self) -> None:
+        """Read the files again, after another process changed them."""
+        finish_commit(self.path)
         self.manifest = read_manifest(self.path)
         arrays = self.manifest["arrays"]
         self.indptr, self.indices = self._array("indptr"), self._array("indices")
@@ -102,6 +111,7 @@ class Store:
             self.ids = StoredIds(self._array("ids"))
         elif "ids_text" in arrays:
             self.ids = StoredIds(None, self._array("ids_text"), self._array("ids_offsets"))
+        self.removed = self._array("removed") if "removed" in arrays else None
         self.facts: dict[str, Any] = self.manifest["facts"]
 
     def _array(self, name: str) -> FileArray:

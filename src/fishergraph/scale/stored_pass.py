@@ -46,6 +46,7 @@ class Task:
     compute : (part, advance) → the checksum of what was written.
     array : what is written.
     together : parts that share work, and are best computed by the same worker.
+    borders : the first row of every part, and the number of rows; empty if parts are not rows.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Task:
     compute: Callable[[int, Advance], int]
     array: FileArray
     together: list[list[int]] = field(default_factory=list)
+    borders: tuple[int, ...] = ()
 
 
 Perform = Callable[[Task, PartLog], None]
@@ -113,11 +115,7 @@ class StoredPass(Pass):
 
     def task(self, name: str) -> Task:
         """Return the task that writes the values of a stage; the stage is learned if it was not."""
-        t = self.stack.names.index(name)
-        if not 1 <= t <= self.stack.n_layers:
-            self._held = (0, None)  # the points of a layer take no memory while columns are averaged
-        points = self._points(t) if 1 <= t <= self.stack.n_layers else None
-        stage = self.stage(name, points)
+        stage, points = self._learned_stage(name)
         array = self.folder.array(name, (self.sets.n_sets, stage.blocks.kernel_map.n_outputs), self.dtype)
         group_rows = points.group_rows if isinstance(points, ColumnTiles) else 0
         return self._row_task(name, stage.title, stage.blocks, array, array, group_rows)
@@ -131,6 +129,19 @@ class StoredPass(Pass):
         if name.startswith("points"):
             return self._points_task(int(name.removeprefix("points")))[0]
         return self._walk_task(name.removesuffix("-averaged"), _AVERAGING)[0]
+
+    def learned(self, name: str) -> None:
+        """Learn a stage whose values are not wanted."""
+        self._learned_stage(name)
+
+    def _learned_stage(self, name: str) -> tuple[Stage, Any]:
+        """A stage, and its points if it is a layer."""
+        t = self.stack.names.index(name)
+        is_layer = 1 <= t <= self.stack.n_layers
+        if not is_layer:
+            self._held = (0, None)  # the points of a layer take no memory while columns are averaged
+        points = self._points(t) if is_layer else None
+        return self.stage(name, points), points
 
     def log(self, task: Task) -> PartLog:
         """Return the log of a task."""
@@ -147,6 +158,7 @@ class StoredPass(Pass):
         """The task that writes ψ of row blocks to rows of `out`, which lies in the file of `array`."""
         width, run = out.shape[1], replace(self.run, progress=silent)
         parts = parts_of(blocks.rows, width * out.dtype.itemsize, self.part_bytes)
+        borders = (0, *(part[-1].stop for part in parts))
 
         def compute(part: int, advance: Advance) -> int:
             start, stop = parts[part][0].start, parts[part][-1].stop
@@ -161,7 +173,7 @@ class StoredPass(Pass):
             return checksum(buffer)
 
         together = grouped_parts(parts, group_rows)
-        return Task(name, title, len(parts), lambda part: len(parts[part]), compute, array, together)
+        return Task(name, title, len(parts), lambda part: len(parts[part]), compute, array, together, borders)
 
     # --- points of layers ----------------------------------------------------------------------------------
 
