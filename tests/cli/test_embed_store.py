@@ -69,3 +69,10 @@ def test_too_little_memory_leaves_the_embedding_that_is_there(store):
     assert result.exit_code == 1
     assert "memory" in result.stderr
     np.testing.assert_array_equal(np.asarray(StoredEmbedding(store.path / "embeddings" / "default")), expected())
+
+
+def test_long_work_is_planned_first(store, monkeypatch):
+    monkeypatch.setattr("fishergraph.cli.embed_store._LONG", 1)
+    assert "psi1" in ok("embed", store.path, *OPTIONS).stderr
+    assert ok("embed", store.path, *OPTIONS).stderr == ""  # nothing is left to do
+    assert ok("embed", store.path, *OPTIONS, "--name", "q", "-q").stderr == ""

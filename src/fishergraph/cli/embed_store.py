@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from fishergraph.cli.embed import EmbedJob
     from fishergraph.estimators import FisherEmbedding
     from fishergraph.scale import Store, StoredEmbedding
+
+_LONG = 10**7  # edges from which on the command says what it will take
 
 
 def is_store(path: Path) -> bool:
@@ -49,6 +52,8 @@ def run_embed_store(job: EmbedJob, make_estimator: Any) -> None:
         with run.stage("open"):
             client = int(job.dask) if job.dask and job.dask.isdecimal() else job.dask
             store = Store(job.edges, memory=job.memory, name=name, overwrite=job.overwrite, client=client)
+        if store.n_edges >= _LONG and not job.quiet and not (folder / "manifest.json").is_file():
+            _announce(store, estimator)
         with run.stage("embed"):
             Z = estimator.fit_transform(store) if job.model is None else estimator.transform(store)
         run.seconds["parts_of_embed"] = dict(run.bar.seconds)
@@ -68,6 +73,14 @@ def run_embed_store(job: EmbedJob, make_estimator: Any) -> None:
         if job.output is not None:
             typer.echo(f"{job.output}: the same rows with their ids")
         typer.echo(f"{record_path(job.output or folder)}: how it was made")
+
+
+def _announce(store: Store, estimator: FisherEmbedding) -> None:
+    """Say what the work takes, before it begins."""
+    from fishergraph.scale import plan
+
+    for line in plan(store, estimator).lines():
+        print(line, file=sys.stderr, flush=True)
 
 
 def _write(job: EmbedJob, run: Run, store: Store, estimator: FisherEmbedding, Z: StoredEmbedding) -> None:
