@@ -141,7 +141,7 @@ def tuple_blocks(adjacency, labels, k, s, n_layers):
         streams = [np.random.default_rng(seed) for seed in np.random.SeedSequence(0).spawn(n_layers + 1)]
         out = []
         for stage in Pass(model.settings(), points, tuples.sets, Run(n_jobs=1), streams=streams).stages():
-            block = np.empty((tuples.sets.n_sets, stage.n_outputs))
+            block = np.empty((tuples.sets.n_sets, stage.blocks.kernel_map.n_outputs))
             stage.run(Run(n_jobs=1), block.__setitem__)
             out.append(block)
     return out
