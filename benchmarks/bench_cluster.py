@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import shutil
 import signal
 import statistics
 import tempfile
@@ -23,7 +24,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-from distributed import Client, LocalCluster
+from common import require
 
 from fishergraph import FisherEmbedding
 from fishergraph.graph import as_graph
@@ -65,11 +66,12 @@ def checksum(embedding: StoredEmbedding) -> int:
     return found
 
 
-def embed(store: Path, client: Client, options: argparse.Namespace, clock: Clock) -> StoredEmbedding:
+def embed(store: Path, client: Any, options: argparse.Namespace, clock: Clock) -> StoredEmbedding:
     """Embed anew."""
+    shutil.rmtree(store / "embeddings", ignore_errors=True)
     settings: dict[str, Any] = {"n_layers": options.layers, "dim": options.dim, "structure": options.structure}
     model = FisherEmbedding(**settings, random_state=0, n_jobs=1, verbose=clock)
-    return model.fit_transform(Store(store, client=client, memory=options.memory, overwrite=True))
+    return model.fit_transform(Store(store, client=client, memory=options.memory))
 
 
 class Turn(NamedTuple):
@@ -84,8 +86,9 @@ class Turn(NamedTuple):
 
 def turn(store: Path, n_workers: int, options: argparse.Namespace, kill: int | None = None) -> Turn:
     """Run with so many workers, of which one is killed at the step `kill`."""
-    cluster = LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
-    with cluster, Client(cluster) as client:
+    distributed = require("distributed")
+    options_of = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+    with distributed.LocalCluster(n_workers=n_workers, **options_of) as cluster, distributed.Client(cluster) as client:
         if options.warm:
             embed(store, client, options, Clock())
         victim, start = random.choice(list(client.run(os.getpid).values())), time.perf_counter()
@@ -103,6 +106,7 @@ def turn(store: Path, n_workers: int, options: argparse.Namespace, kill: int | N
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="tiny data: does it start?")
     parser.add_argument("--nodes", type=int, default=400_000)
     parser.add_argument("--edges", type=int, default=4_000_000)
     parser.add_argument("--features", type=int, default=64)
@@ -116,6 +120,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the steps at which workers are killed")
     parser.add_argument("--warm", action="store_true", help="run once in every cluster before the clock starts")
     options = parser.parse_args()
+    if options.quick:
+        options.nodes, options.edges, options.turns = 2_000, 10_000, 1
     stored_pass.PART_BYTES = options.part_bytes
     with tempfile.TemporaryDirectory() as folder:
         store = synthetic_store(Path(folder) / "store", options.nodes, options.edges, options.features)
