@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,7 +79,7 @@ def _announce(store: Store, estimator: FisherEmbedding) -> None:
     from fishergraph.scale import plan
 
     for line in plan(store, estimator).lines():
-        print(line, file=sys.stderr, flush=True)
+        typer.echo(line, err=True)
 
 
 def _write(job: EmbedJob, run: Run, store: Store, estimator: FisherEmbedding, Z: StoredEmbedding) -> None:
