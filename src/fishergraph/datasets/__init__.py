@@ -10,6 +10,7 @@ published ones are downloaded once.
     formats     read_graph: recognises the layouts below
     npz, planetoid, reddit, ogb, shchur, pyg, tu    one layout each; pickled parses Planetoid's files
     table_pair  tables of nodes and edges, in and out
+    examples    load_tables: bundled tables with words, dates and gaps
     synthetic   sets and neighbourhoods that have the same mean
 """
 
@@ -31,6 +32,7 @@ from fishergraph.datasets.download import (
     npz_files,
     source_paths,
 )
+from fishergraph.datasets.examples import TableData, load_tables
 from fishergraph.datasets.formats import FORMATS, read_graph
 from fishergraph.datasets.npz import BUNDLED, read_bundled, read_graph_npz, read_npz, write_graph_npz, write_npz
 from fishergraph.datasets.planetoid import read_planetoid
@@ -48,6 +50,7 @@ __all__ = [
     "GraphData",
     "GraphSet",
     "Preparation",
+    "TableData",
     "cache_folder",
     "data_folders",
     "equal_mean_graph",
@@ -56,6 +59,7 @@ __all__ = [
     "known_graphs",
     "load_graph",
     "load_graphs",
+    "load_tables",
     "prepare",
     "read_graph",
     "read_graph_npz",

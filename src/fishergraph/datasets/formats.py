@@ -96,7 +96,14 @@ def read_graph(source: Any, name: str | None = None) -> GraphData:
             return layout.read(path, name)
     layouts = "; ".join(layout.words for layout in FORMATS.values())
     reason = f"it is {_description(path)}, and has none of the layouts: {layouts}"
-    raise FileFormatError(path=path, reason=reason, advice="name another, or convert it")
+    from fishergraph.io.edge_files import EDGE_SUFFIXES
+
+    advice = "name another, or convert it"
+    if path.name.lower().endswith(EDGE_SUFFIXES) and not npz_keys(path):
+        advice = (
+            "pass as_graph(read_edges(path)) to an estimator, with X=node_table(path) if it has attributes of nodes"
+        )
+    raise FileFormatError(path=path, reason=reason, advice=advice)
 
 
 def _description(path: Path) -> str:

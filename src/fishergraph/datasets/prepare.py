@@ -28,7 +28,7 @@ class Preparation:
     binary : bool, default=False
         Replace counts by 0 and 1.
     rows : {"unit", "sum", "raw"}, default="unit"
-        Scale rows to Σ_j x_ij² = 1 or Σ_j |x_ij| = 1, or keep them; a row of zeros stays.
+        Scale rows to length 1, or to absolute values whose sum is 1, or keep them; a row of zeros stays.
     loops : {"add", "drop", "keep"}, default="add"
         Self-loops: one at each node, none, or as published.
 
