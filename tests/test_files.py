@@ -117,7 +117,7 @@ from fishergraph.cli.data_pages import show_list
 from fishergraph.datasets import formats, npz, planetoid, reddit, shchur, table_pair, tu
 from fishergraph.io.archives import Members
 from fishergraph.lab.rows import append_rows, read_rows, run_cells
-from fishergraph.plots import _training_rows
+from fishergraph import plots
 
 def attempt(name, read, file, pattern="a pipe"):
     path = folder / file
@@ -133,7 +133,7 @@ for suffix in (".csv", ".tsv", ".csv.gz", ".parquet", ".npz"):
     attempt("nodes" + suffix, tables.read_nodes, "pipe" + suffix)
     attempt("columns" + suffix, lambda path: tables.read_columns(path, ["a"]), "pipe" + suffix)
 attempt("model", FisherEmbedding.load, "pipe.safetensors")
-attempt("log", _training_rows, "pipe.csv")
+attempt("log", plots.training, "pipe.csv")
 attempt("rows", read_rows, "pipe.csv")
 attempt("run_cells", lambda path: run_cells(path, [], print), "pipe.csv")
 for name, read in (("npz", npz.read_npz), ("shchur", shchur.read_shchur), ("set", datasets.read_graph_npz),
@@ -429,9 +429,9 @@ def write_model(folder: Path) -> None:
 
 
 def write_figure(folder: Path) -> None:
-    from fishergraph.plots import new_figure, save
+    from fishergraph.plots.figures import new_figure, save
 
-    figure = new_figure()
+    figure = new_figure((4, 3))
     figure.add_subplot().imshow(np.random.default_rng(0).normal(size=(100, 100)))
     save(figure, folder / "out.png")
 

@@ -12,20 +12,21 @@ Parallel edges add their weights, self-loops are kept, edges of weight zero are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._arrays import check_compressed, plain_array
+from fishergraph._arrays import check_compressed
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._records import (
     Index,
     as_indices,
     as_offsets,
     as_weights,
+    changed,
     check_edge_index,
     check_endpoints,
     check_sorted,
@@ -39,7 +40,21 @@ from fishergraph._records import (
 )
 from fishergraph._typing import GraphLike
 from fishergraph._validation import check_flag, check_host_memory, check_integer
-from fishergraph.io.columns import check_edge_table, edge_table, factorise, positions, unknown_node
+from fishergraph.graph_readers import (
+    Request,
+    check_choices,
+    pyg_weights,
+    read_igraph,
+    read_list,
+    read_networkx,
+    read_table,
+    to_numpy,
+)
+from fishergraph.graph_summary import GraphSummary, as_html, summarise
+from fishergraph.io.edge_columns import ANY, EdgeOptions
+from fishergraph.io.edge_reading import EdgeReading
+from fishergraph.io.edge_table import Numbered
+from fishergraph.times import EdgeTimes, as_times, collect_times
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +74,10 @@ class Graph:
         Positive weights. None: every edge has weight 1.
     ids : array of shape (n_nodes,), default=None
         The user's node ids in row order. None: 0 … n_nodes - 1.
+    reading : EdgeReading, default=None
+        What was read to make the graph; `summary` tells it.
+    times : EdgeTimes, default=None
+        When the edges happened, if they say; ``Neighbourhood(decay=…)`` reads it.
 
     See Also
     --------
@@ -76,6 +95,8 @@ class Graph:
     indices: np.ndarray
     weights: np.ndarray | None = None
     ids: np.ndarray | None = None
+    reading: EdgeReading | None = field(default=None, repr=False)
+    times: EdgeTimes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         indptr = as_offsets(self.indptr)
@@ -115,6 +136,19 @@ class Graph:
         more = (", weighted" if self.weights is not None else "") + (", with ids" if self.ids is not None else "")
         return f"Graph({self.n_nodes:,} nodes, {self.n_edges:,} edges{more})"
 
+    def summary(self) -> GraphSummary:
+        """Tell what is in the graph and what was read to make it.
+
+        Returns
+        -------
+        GraphSummary
+            A record that prints as one line.
+        """
+        return summarise(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
     def __getitem__(self, key: Index) -> Graph:
         """The subgraph of some rows, which scikit-learn's cross-validation takes along with X[rows]."""
         rows = key[0] if isinstance(key, tuple) else key
@@ -122,7 +156,8 @@ class Graph:
         ids = rows if self.ids is None else self.ids[rows]
         cut = sp.csr_array(self.adjacency[rows][:, rows])
         cut.sort_indices()  # a new order of rows is a new order of members
-        return _from_csr(cut, ids)
+        times = None if self.times is None else self.times.of_subgraph(self.adjacency, rows)
+        return changed(_from_csr(cut, ids), times=times)
 
     @property
     def adjacency(self) -> sp.csr_array:
@@ -139,6 +174,11 @@ def as_graph(
     undirected: bool = False,
     n_nodes: int | None = None,
     node_ids: Iterable[Hashable] | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | bool | None = None,
+    directed: bool | None = None,
+    unknown: str = "error",
 ) -> Graph:
     """Convert a graph object to a `Graph`.
 
@@ -151,22 +191,31 @@ def as_graph(
         - a (2, E) integer array or tensor `edge_index`, or a pair `(edge_index, edge_weight)`;
         - PyTorch Geometric `Data`, with `edge_weight`, or `edge_attr` of one column, as weights;
         - a NetworkX graph: rows in node order, except that row v is node v if the nodes are 0 … n - 1;
-        - a list of edges ``[("a", "b"), ("b", "c", 2.0)]``; a third entry is a weight;
+        - a list of edges ``[("a", "b"), ("b", "c", 2.0)]``; a third entry is a weight or a dictionary of attributes; or
+          a list of dictionaries ``[{"source": "a", "target": "b"}]``;
         - an igraph graph; ids are the vertex names, if there are any;
         - a pandas, Polars or pyarrow edge table with columns source and target (or src/dst, from/to, u/v, node1/node2,
-          in any case) and optionally weight; other columns are not read;
+          in any case) and optionally weight; a warning names columns that are not read;
         - a `Graph`, which is returned.
 
         Edges of NetworkX and igraph have the attribute "weight", 1 by default. Their undirected graphs give both
         directions of every edge and one entry per self-loop.
     undirected : bool, default=False
-        List every edge in both directions, with the larger weight of the two. An edge that is listed both ways stays
-        one edge.
+        List every edge in both directions, with the larger weight of the two; one that is listed both ways stays one
+        edge. Parallel edges, with the same source and the same target, add their weights before.
     n_nodes : int, default=None
         Number of nodes of an edge list whose last nodes have no edge.
     node_ids : sequence, default=None
         All node ids of an edge table or NetworkX graph, in row order; nodes without edges are allowed. By default the
         ids of a table are sorted. Integers match strings of the same digits if the two are mixed.
+    source, target : str, default=None
+        The columns of the ends of a table or a list of dictionaries, if they have other names.
+    weight : str or False, default=None
+        The column, or attribute of edges, of the weights, "weight" by default. False: every edge has weight 1.
+    directed : bool, default=None
+        False is `undirected=True`. True raises an error for an undirected graph of NetworkX or igraph.
+    unknown : {"error", "drop", "add"}, default="error"
+        What happens to edges to nodes that `node_ids` does not list: an error, or they are dropped, or the nodes added.
 
     Returns
     -------
@@ -195,7 +244,11 @@ def as_graph(
     undirected = check_flag(undirected, "undirected")
     if node_ids is not None:
         _check_node_ids(obj, node_ids)
-    graph = obj if isinstance(obj, Graph) else _READERS[_package(obj)](obj, n_nodes, node_ids)
+    options = EdgeOptions(source, target, weight)
+    if directed is not None or unknown != "error" or options != ANY:
+        undirected = check_choices(obj, undirected, directed, unknown, node_ids, options)
+    request = Request(n_nodes, node_ids, options, unknown)
+    graph = obj if isinstance(obj, Graph) else _READERS[_package(obj)](obj, request)
     if n_nodes not in (None, graph.n_nodes):
         expected = f"be {graph.n_nodes}, the number of nodes in the graph"
         raise InputError(parameter="n_nodes", value=n_nodes, expected=expected)
@@ -204,7 +257,8 @@ def as_graph(
     if not undirected:
         return graph
     A = graph.adjacency
-    return _from_csr(sp.csr_array(A.maximum(A.T.tocsr())), graph.ids)
+    times = None if graph.times is None else graph.times.both_ways(graph.indptr, graph.indices)
+    return changed(_from_csr(sp.csr_array(A.maximum(A.T.tocsr())), graph.ids), reading=graph.reading, times=times)
 
 
 def _check_node_ids(obj: GraphLike, node_ids: object) -> None:
@@ -246,31 +300,47 @@ def _package(obj: GraphLike) -> str:
 
 
 def _assemble(
-    source: np.ndarray, target: np.ndarray, weights: np.ndarray | None, n: int, ids: np.ndarray | None = None
+    source: np.ndarray,
+    target: np.ndarray,
+    weights: np.ndarray | None,
+    n_nodes: int,
+    ids: np.ndarray | None = None,
+    reading: EdgeReading | None = None,
+    times: np.ndarray | None = None,
 ) -> Graph:
-    """The graph of valid edges: `source` enters row `target`; parallel edges add."""
+    """The graph of valid edges: `source` enters row `target`; parallel edges add, and each keeps its time."""
     data = np.ones(len(source), dtype=np.float32) if weights is None else weights
-    kind = np.int32 if n < 2**31 else np.int64
+    kind = np.int32 if n_nodes < 2**31 else np.int64
     ends = (target.astype(kind, copy=False), source.astype(kind, copy=False))
-    A = sp.csr_array(sp.coo_array((data, ends), shape=(n, n)))
+    A = sp.csr_array(sp.coo_array((data, ends), shape=(n_nodes, n_nodes)))
     check_sums(A)
-    return _from_csr(A, ids)
+    when = None if times is None else collect_times(source, target, times, weights)
+    graph = changed(_from_csr(A, ids), times=when)
+    if reading is not None:
+        merged = len(source) - A.nnz
+        if merged and reading.both_ways:  # self-loops were listed once, other edges twice
+            loops = int((source == target).sum()) - int(
+                (A.indices == np.repeat(np.arange(n_nodes), np.diff(A.indptr))).sum()
+            )
+            merged = (merged + loops) // 2
+        normalise(graph, reading=replace(reading, merged=merged, zeros=A.nnz - graph.n_edges))
+    return graph
 
 
-def _from_csr(A: sp.csr_array, ids: np.ndarray | None = None) -> Graph:
+def _from_csr(A: sp.csr_array, ids: np.ndarray | None = None, reading: EdgeReading | None = None) -> Graph:
     """The graph of a canonical CSR array with valid weights, without a copy if possible."""
     if A.nnz and A.data.min() == 0:
         A = A.copy()
         A.eliminate_zeros()
     weights = None if (A.data == 1).all() else A.data
     indices = A.indices.astype(np.int32 if len(A.indptr) <= 2**31 else np.int64, copy=False)
-    return unchecked(Graph, A.indptr.astype(np.int64, copy=False), indices, weights, ids)
+    return unchecked(Graph, A.indptr.astype(np.int64, copy=False), indices, weights, ids, reading)
 
 
 # --- readers: (object, n_nodes, node_ids) -> Graph ------------------------------------------------------
 
 
-def _read_scipy(A: Any, n_nodes: int | None, node_ids: None) -> Graph:
+def _read_scipy(A: Any, request: Request) -> Graph:
     if not sp.issparse(A):
         raise not_a_graph(A)
     A = check_compressed(A, "graph")
@@ -284,115 +354,46 @@ def _read_scipy(A: Any, n_nodes: int | None, node_ids: None) -> Graph:
         return _from_csr(sp.csr_array((data, B.indices, B.indptr), shape=B.shape))
     A = A.tocoo()
     data = check_weights(A.data, len(A.data), lambda i: f"({A.row[i]}, {A.col[i]})")
-    return _assemble(A.col, A.row, data, A.shape[0])
+    return _assemble(A.col, A.row, data, A.shape[0], reading=EdgeReading(rows=A.nnz))
 
 
-def _read_edge_index(edge_index: Any, n_nodes: int | None, node_ids: None, weights: Any = None) -> Graph:
-    source, target = check_edge_index(_to_numpy(edge_index))
-    if n_nodes is None:
-        n_nodes = count_nodes(source, target)
+def _read_edge_index(edge_index: Any, request: Request, weights: Any = None, times: Any = None) -> Graph:
+    source, target = check_edge_index(to_numpy(edge_index))
+    n_nodes = count_nodes(source, target) if request.n_nodes is None else request.n_nodes
     check_endpoints(source, target, n_nodes)
     if weights is not None:
-        weights = check_weights(_to_numpy(weights), len(source), lambda i: f"{source[i]} -> {target[i]}")
-    return _assemble(source, target, weights, n_nodes)
+        weights = check_weights(to_numpy(weights), len(source), lambda i: f"{source[i]} -> {target[i]}")
+    when = as_times(times, len(source))
+    return _assemble(source, target, weights, n_nodes, reading=EdgeReading(rows=len(source)), times=when)
 
 
-def _to_numpy(array: Any) -> np.ndarray:
-    """A NumPy view of an array or a tensor on any device."""
-    if hasattr(array, "detach"):
-        if str(array.layout) != "torch.strided":
-            got, advice = f"layout {array.layout}", "pass its edge_index"
-            raise InputTypeError(parameter="graph", expected="be a dense (2, E) tensor", got=got, advice=advice)
-        array = array.detach().cpu()
-        array = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()  # NumPy has no bfloat16
-    return plain_array(array, "graph")
+def _read_pyg(data: Any, request: Request) -> Graph:
+    weights = pyg_weights(data, request.options.weight)
+    times = getattr(data, "edge_time", getattr(data, "time", None))
+    return _read_edge_index(data.edge_index, Request(request.n_nodes or data.num_nodes or None), weights, times)
 
 
-def _read_pyg(data: Any, n_nodes: int | None, node_ids: None) -> Graph:
-    edge_index = getattr(data, "edge_index", None)
-    if edge_index is None:
-        got, advice = f"{type_name(data)} without one", "set data.edge_index"
-        raise InputTypeError(parameter="graph", expected="have an edge_index", got=got, advice=advice)
-    weights = getattr(data, "edge_weight", None)
-    features = getattr(data, "edge_attr", None)
-    if weights is None and features is not None and features.numel() == edge_index.shape[1]:
-        weights = features.reshape(-1)
-    return _read_edge_index(edge_index, n_nodes or data.num_nodes or None, None, weights)
+def graph_of(edges: Numbered) -> Graph:
+    """The graph of edges between row numbers; parallel edges add their weights."""
+    if edges.n_nodes == 0:
+        raise InputError(parameter="a graph", expected="have at least one node", got="none")
+    return _assemble(**vars(edges))
 
 
-def _read_networkx(graph: Any, n_nodes: int | None, node_ids: Iterable | None) -> Graph:
-    if not hasattr(graph, "is_directed"):
-        raise not_a_graph(graph)
-    nodes = list(graph) if node_ids is None else list(node_ids)
-    if node_ids is None and set(nodes) == set(range(len(nodes))):
-        nodes = list(range(len(nodes)))
-    position = positions(nodes, "node_ids")
-    missing = next((node for node in graph if node not in position), position)
-    if missing is not position:
-        raise unknown_node(missing)
-    edges = list(graph.edges(data="weight", default=1))
-    ends = np.array([(position[u], position[v]) for u, v, _ in edges], dtype=np.int64)
-    values = [weight for *_, weight in edges]
-    weights = check_weights(values, len(edges), lambda i: f"{edges[i][0]!r} -> {edges[i][1]!r}")
-    return _from_pairs(ends, weights, graph.is_directed(), len(nodes), _labels(nodes))
+def _listed(read: Callable[[Any, Request], Numbered]) -> Callable[[Any, Request], Graph]:
+    return lambda obj, request: _assemble(**vars(read(obj, request)))
 
 
-def _read_igraph(graph: Any, n_nodes: int | None, node_ids: None) -> Graph:
-    if not hasattr(graph, "get_edgelist"):
-        raise not_a_graph(graph)
-    names = graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount())
-    positions(names, "vertex names")
-    ends = np.array(graph.get_edgelist(), dtype=np.int64)
-    values = graph.es["weight"] if "weight" in graph.es.attributes() else np.ones(len(ends))
-    values = [1 if w is None else w for w in values] if isinstance(values, list) else values
-    weights = check_weights(values, len(ends), lambda i: f"{names[ends[i, 0]]!r} -> {names[ends[i, 1]]!r}")
-    return _from_pairs(ends, weights, graph.is_directed(), len(names), _labels(names))
-
-
-def _from_pairs(ends: np.ndarray, weights: np.ndarray, directed: bool, n_nodes: int, ids: np.ndarray | None) -> Graph:
-    """The graph of (E, 2) pairs of positions; undirected edges go both ways, a self-loop once."""
-    source, target = ends.reshape(-1, 2).T
-    if not directed:
-        back = source != target
-        weights = np.concatenate((weights, weights[back]))
-        source, target = np.concatenate((source, target[back])), np.concatenate((target, source[back]))
-    return _assemble(source, target, weights, n_nodes, ids)
-
-
-def _labels(nodes: Sequence) -> np.ndarray | None:
-    """Ids as an array of integers, strings or objects; None if they are 0 … n - 1 in this order."""
-    if all(isinstance(v, (int, np.integer)) for v in nodes):
-        ids = np.asarray(nodes) if all(-(2**63) <= v < 2**63 for v in nodes) else np.asarray(nodes, dtype=object)
-        return None if np.array_equal(ids, np.arange(len(ids))) else ids
-    # NumPy's strings lose NUL characters at their ends, and two ids would become one.
-    if all(isinstance(v, str) and "\0" not in v for v in nodes):
-        return np.asarray(nodes, dtype=np.str_)
-    ids = np.empty(len(nodes), dtype=object)
-    ids[:] = nodes
-    return ids
-
-
-def _read_table(table: Any, n_nodes: int | None, node_ids: Any) -> Graph:
-    columns = check_edge_table(table)
-    if columns is None:
-        raise not_a_graph(table)
-    source, target, weights = columns
-    if weights is not None:
-        weights = check_weights(weights, len(source), lambda i: f"{columns[0][i]} -> {columns[1][i]}")
-    source, target, n, ids = factorise(source, target, node_ids=node_ids, n_nodes=n_nodes)
-    return _assemble(source, target, weights, n, ids)
-
-
-_READERS: dict[str, Callable[[Any, int | None, Any], Graph]] = {
-    "pair": lambda pair, n_nodes, _: _read_edge_index(pair[0], n_nodes, None, pair[1]),
-    "list": lambda edges, n_nodes, node_ids: _read_table(edge_table(edges), n_nodes, node_ids),
+_READERS: dict[str, Callable[[Any, Request], Graph]] = {
+    "pair": lambda pair, request: _read_edge_index(pair[0], request, pair[1]),
+    "list": _listed(read_list),
     "scipy": _read_scipy,
     "numpy": _read_edge_index,
     "torch": _read_edge_index,
     "torch_geometric": _read_pyg,
-    "networkx": _read_networkx,
-    "igraph": _read_igraph,
-    "pandas": _read_table,
-    "polars": _read_table,
-    "pyarrow": _read_table,
+    "networkx": _listed(read_networkx),
+    "igraph": _listed(read_igraph),
+    "pandas": _listed(read_table),
+    "polars": _listed(read_table),
+    "pyarrow": _listed(read_table),
 }

@@ -1,6 +1,12 @@
-"""Lists of graphs: `as_graphs` makes one disjoint union of them, a `Graphs` record."""
+"""Several graphs, or several kinds of edges.
+
+`as_graphs` makes one disjoint union of a list of graphs, a `Graphs` record. `as_relations` reads several kinds of edges
+over the same nodes, a `Relations` record.
+"""
 
 from fishergraph.graphs.join import as_graphs
 from fishergraph.graphs.record import NO_EDGE_TAGS, EdgeTags, Graphs
+from fishergraph.graphs.relation_readers import as_relations
+from fishergraph.graphs.relations import Bipartite, Relations
 
-__all__ = ["NO_EDGE_TAGS", "EdgeTags", "Graphs", "as_graphs"]
+__all__ = ["NO_EDGE_TAGS", "Bipartite", "EdgeTags", "Graphs", "Relations", "as_graphs", "as_relations"]

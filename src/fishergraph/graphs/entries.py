@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from fishergraph._arrays import check_compressed, real_array, unmasked
 from fishergraph._errors import EndpointError, InputError
 from fishergraph._records import changed, row_labels
-from fishergraph._warn import warn
+from fishergraph._warn import warn, without_warnings
 from fishergraph.graph import as_graph, lists_edges, names_nodes
 from fishergraph.graphs.record import EdgeTags, Graphs
 
@@ -30,7 +30,8 @@ def read_entry(entry: Any, names: dict[str, str], undirected: bool) -> Entry:
     read = next((reader for matches, reader in _READERS if matches(entry)), None)
     graph, X, tags, edge_tags = Entry(entry) if read is None else read(entry, names, undirected)
     try:
-        graph = as_graph(graph, undirected=undirected, n_nodes=_n_nodes(graph, X, tags))
+        with without_warnings("columns left"):  # other attributes of edges may be their tags
+            graph = as_graph(graph, undirected=undirected, n_nodes=_n_nodes(graph, X, tags))
     except EndpointError as error:
         raise error.revised(advice="repair the edge or pass features or tags of all nodes") from error
     except InputError as error:

@@ -130,6 +130,51 @@ def check_gzip(path: Path) -> None:
         raise unreadable(path, b"", _too_large(limit, packed))
 
 
+def check_packed(path: Path, packing: str) -> None:
+    """Raise if a gzip or zstd file unpacks to too much, before anything is made of it."""
+    if packing == "gzip":
+        check_gzip(path)
+    elif packing:
+        head = check_readable(path)
+        with path.open("rb") as file:
+            stream = Unpacked(file, packing, path.stat().st_size)
+            while stream.read(_BLOCK):
+                pass
+        if stream.error is not None:
+            raise unreadable(path, b"" if isinstance(stream.error, FileFormatError) else head, stream.error)
+
+
+class Unpacked:
+    """An open gzip or zstd file as its unpacked bytes, which end when they are too many; `error` is the reason.
+
+    Nothing is raised, for the threads of Arrow that read do not survive it.
+    """
+
+    closed = False
+    error: Exception | None = None
+
+    def __init__(self, file: Any, packing: str, packed: int):
+        import pyarrow as pa
+
+        self._stream: Any = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), packing)
+        self._packed, self._left = packed, unpack_limit(packed)
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        if self.error is not None:
+            return b""
+        try:
+            data = self._stream.read(_BLOCK if size < 0 else size)
+        except (OSError, ValueError) as error:
+            self.error = error
+            return b""
+        self._left -= len(data)
+        if self._left < 0:
+            self.error = _too_large(unpack_limit(self._packed), self._packed)
+            return b""
+        return data
+
+
 def check_parquet(path: Path) -> None:
     """Raise if a Parquet file declares more cells, of 8 bytes each, than a file of its size may unpack to.
 

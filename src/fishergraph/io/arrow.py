@@ -31,10 +31,10 @@ _READ_ERRORS = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, csv.Er
 _CHUNK = 1 << 24  # bytes that are read at once
 _BOM = b"\xef\xbb\xbf"
 # Bytes before the first digit of a number, and after its last one.
-_STARTS = np.frombuffer(b',\t\n\r" -+', np.uint8)
-_ENDS = np.frombuffer(b',\t\n\r" ', np.uint8)
+_STARTS = np.frombuffer(b',;|\t\n\r" -+', np.uint8)
+_ENDS = np.frombuffer(b',;|\t\n\r" ', np.uint8)
 # A hexadecimal number, which Arrow reads as an integer, and the most bytes it can have with its neighbours.
-_HEX, _HEX_BYTES = re.compile(rb'(?<=[\s,"])0[xX][0-9a-fA-F]{1,16}(?=[\s,"])'), 20
+_HEX, _HEX_BYTES = re.compile(rb'(?<=[\s,;|"])0[xX][0-9a-fA-F]{1,16}(?=[\s,;|"])'), 20
 _IS_HEX = MatchSubstringOptions(r"^\s*0[xX]")
 # Column names → the names of some columns
 Choice = Callable[[list[str]], list[str]]
@@ -60,9 +60,13 @@ def open_table(path: Path, suffix: str, header: Header, ids: Choice, advance: Ad
     Blanks around names and ids of a text file are removed. `advance(n)` is called with the bytes of a text file that
     were read.
     """
+    if suffix not in SUFFIXES:
+        from fishergraph.io.graph_files import read_graph_file
+
+        return MemoryBlocks(read_graph_file(path, suffix, advance).nodes)
     with explained(path, suffix):
         if suffix != ".parquet":
-            return MemoryBlocks(_read_text(TextFile.open(path, suffix, header, advance), ids))
+            return MemoryBlocks(read_text(TextFile.open(path, suffix, header, advance), ids))
         blocks = ParquetBlocks(path)
         ids(distinct_names(path, blocks.schema.names))
         return blocks
@@ -105,7 +109,8 @@ def read_cells(path: Path, suffix: str, header: Header, wanted: Choice) -> dict[
     return cells
 
 
-def _read_text(file: TextFile, ids: Choice) -> pa.Table:
+def read_text(file: TextFile, ids: Choice) -> pa.Table:
+    """The table in a text file; `ids(names)` are the columns that hold ids, whose text is kept as written."""
     columns = [file.names.index(key) for key in ids(file.names)]
     try:
         table = file.read().rename_columns(file.names)
@@ -165,7 +170,8 @@ def as_integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return numbers if call_function("all", [same]).as_py() is not False else column
 
 
-def _are_numbers(fields: list[str]) -> bool:
+def are_numbers(fields: list[str]) -> bool:
+    """Whether all of some cells are numbers."""
     try:
         return bool([float(field) for field in fields])
     except ValueError:
@@ -174,12 +180,12 @@ def _are_numbers(fields: list[str]) -> bool:
 
 def edge_header(path: Path, fields: list[str]) -> list[str] | None:
     """Column names of an edge file whose first line is data, that is two or three numbers."""
-    return ["source", "target", "weight"][: len(fields)] if _are_numbers(fields) and 2 <= len(fields) <= 3 else None
+    return ["source", "target", "weight"][: len(fields)] if are_numbers(fields) and 2 <= len(fields) <= 3 else None
 
 
 def node_header(path: Path, fields: list[str]) -> None:
     """None; raises for a node file whose first line is data. The names 0, 1, 2, … are those of pandas."""
-    if _are_numbers(fields) and fields != [str(k) for k in range(len(fields))]:
+    if are_numbers(fields) and fields != [str(k) for k in range(len(fields))]:
         reason, advice = "a line of column names is expected, not of numbers", "add one, such as id,x0,x1"
         raise FileFormatError(path=path, line=1, reason=reason, advice=advice)
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fishergraph._errors import InputError, InputTypeError, UnknownNodeError, shown
+from fishergraph._errors import InputError, InputTypeError, MissingValueError, UnknownNodeError, shown
 from fishergraph._records import check_endpoints
 from fishergraph._warn import warn
+from fishergraph.io.edge_reading import EdgeReading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,10 +67,10 @@ def check_column(values: Any, what: str, *, first_row: int = 0) -> pa.Array:
     return column
 
 
-def missing_value(what: str, row: int) -> InputError:
+def missing_value(what: str, row: int) -> MissingValueError:
     """The error for a missing value in a row."""
     got, advice = f"a missing value in row {row}", "fill in or drop such rows"
-    return InputError(parameter=what, value=row, expected="be complete", got=got, advice=advice)
+    return MissingValueError(parameter=what, value=row, expected="be complete", got=got, advice=advice)
 
 
 def _too_large(what: str) -> InputError:
@@ -149,11 +150,26 @@ def check_edge_columns(names: list[str]) -> tuple[int, int, int | None]:
             return folded.index(source), folded.index(target), weight
     expected = f"have columns {', '.join('/'.join(pair) for pair in EDGE_COLUMNS)}"
     got = listed(names) or "none"
-    raise InputError(parameter="an edge table", expected=expected, got=got, advice="rename its columns")
+    advice = "rename two of its columns, or name them with source= and target= (--source, --target)"
+    raise InputError(parameter="an edge table", expected=expected, got=got, advice=advice)
 
 
 def check_edge_table(table: Any) -> tuple[pa.Array, pa.Array, np.ndarray | None] | None:
     """The two id columns and the weights of a pandas, Polars or pyarrow table; None for anything else."""
+    parts = table_columns(table)
+    if parts is None:
+        return None
+    names, column = parts
+    first, second, third = check_edge_columns(names)
+    source, target = (check_ids(column(i), f"column {names[i]!r}") for i in (first, second))
+    if third is None:
+        _warn_of_unread_weights(names, column)
+        return source, target, None
+    return source, target, np.asarray(check_column(column(third), f"column {names[third]!r}"))
+
+
+def table_columns(table: Any) -> tuple[list[str], Callable[[int], Any]] | None:
+    """The names of the columns of a pandas, Polars or pyarrow table, and the column of a number; None if it is none."""
     if hasattr(table, "column_names"):  # pyarrow
         names, column = table.column_names, table.column
     elif hasattr(table, "to_series") and hasattr(table, "to_arrow"):  # Polars
@@ -162,13 +178,15 @@ def check_edge_table(table: Any) -> tuple[pa.Array, pa.Array, np.ndarray | None]
         names, column = table.columns, lambda i: table.iloc[:, i]
     else:
         return None
-    names = [str(name) for name in names]
-    first, second, third = check_edge_columns(names)
-    source, target = (check_ids(column(i), f"column {names[i]!r}") for i in (first, second))
-    if third is None:
-        _warn_of_unread_weights(names, column)
-        return source, target, None
-    return source, target, np.asarray(check_column(column(third), f"column {names[third]!r}"))
+    return [str(name) for name in names], column
+
+
+def column_named(table: Any, wanted: Sequence[str]) -> Any:
+    """The column of a table that has the first of these names, in any case; None if it has none of them."""
+    names, column = table_columns(table) or ([], None)
+    folded = [name.strip().lower() for name in names]
+    position = next((folded.index(name) for name in wanted if name in folded), None)
+    return None if position is None or column is None else column(position)
 
 
 def _warn_of_unread_weights(names: list[str], column: Callable[[int], Any]) -> None:
@@ -195,34 +213,66 @@ def reads_as_edges(entries: object) -> bool:
     )
 
 
-def edge_table(edges: list) -> pa.Table:
+def edge_table(edges: list, weight: Any = None) -> pa.Table:
     """The table (source, target[, weight]) of a list of tuples; if some have a weight, the others have weight 1.
 
-    A weight is a number, or a dictionary with the key "weight", as in NetworkX's `graph.edges(data=True)`.
+    A weight is a number, or a dictionary with the key `weight`, "weight" by default, as in NetworkX's
+    `graph.edges(data=True)`. The other keys are in the metadata. A list of dictionaries has a column for each key.
     """
     import pyarrow as pa
 
+    if edges and all(isinstance(edge, dict) for edge in edges):
+        return _dictionary_table(edges)
     for number, edge in enumerate(edges):
-        if not isinstance(edge, tuple) or len(edge) not in (2, 3):
+        if not isinstance(edge, tuple) or not _is_edge(edge):
             raise InputTypeError(
                 parameter="a list of edges",
                 value=edge,
-                expected="hold tuples (source, target) or (source, target, weight)",
+                expected="hold tuples (source, target) or (source, target, weight), or dictionaries",
                 got=f"{type(edge).__name__} {str(edge)[:40]} as entry {number}",
                 advice="pass [tuple(edge) for edge in edges], or scipy.sparse.csr_array(A) for an adjacency matrix A",
             )
     ends = ([edge[side] for edge in edges] for side in (0, 1))
     columns = [check_ids(column, f"the {name} of an edge") for name, column in zip(_NAMES, ends, strict=False)]
-    weights = [_weight(edge) for edge in edges]
-    if any(weight is not None for weight in weights):
-        columns.append(check_column([1 if weight is None else weight for weight in weights], "the weight of an edge"))
-    return pa.table(columns, names=list(_NAMES[: len(columns)]))
+    key = weight if isinstance(weight, str) else "weight"
+    weights = [_weight(edge, key) for edge in edges] if weight is not False else [None] * len(edges)
+    keys = dict.fromkeys(str(name) for edge in edges if isinstance(edge[-1], Mapping) for name in edge[-1])
+    if any(value is not None for value in weights):
+        columns.append(check_column([1 if value is None else value for value in weights], "the weight of an edge"))
+    elif isinstance(weight, str) and edges:
+        got = listed(list(keys)) or "none"
+        raise InputError(
+            parameter="weight", value=weight, expected="be a key of the edges", got=f"{weight!r} among {got}"
+        )
+    table = pa.table(columns, names=list(_NAMES[: len(columns)]))
+    left = tuple(name for name in keys if name != key or len(columns) < 3)
+    return EdgeReading(rows=len(edges), left=left).attached(table) if left else table
 
 
-def _weight(edge: tuple) -> Any:
+def _is_edge(edge: tuple) -> bool:
+    """Whether a tuple is (source, target), with a weight or attributes, or with a key and attributes."""
+    return len(edge) in (2, 3) or (len(edge) == 4 and isinstance(edge[3], Mapping))
+
+
+def _weight(edge: tuple, key: str) -> Any:
     if len(edge) == 2:
         return None
-    return edge[2].get("weight") if isinstance(edge[2], Mapping) else edge[2]
+    return edge[-1].get(key) if isinstance(edge[-1], Mapping) else edge[2]
+
+
+def _dictionary_table(edges: list[dict]) -> pa.Table:
+    """A list of dictionaries as a table; what is missing is null."""
+    import pyarrow as pa
+
+    names = list(dict.fromkeys(name for edge in edges for name in edge))
+    columns = {}
+    for name in names:
+        values = [edge.get(name) for edge in edges]
+        try:
+            columns[str(name)] = pa.array(values, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            columns[str(name)] = pa.array([None if value is None else str(value) for value in values])
+    return pa.table(columns)
 
 
 # --- ids to row numbers ---------------------------------------------------------------------------------
@@ -279,7 +329,15 @@ def _match(ends: pa.Array, keys: pa.Array, nodes: pa.Array) -> tuple[np.ndarray,
     return codes.to_numpy().astype(np.int64), len(ids), None if counted else ids
 
 
-def unknown_node(node: object) -> UnknownNodeError:
+def unknown_node(node: Any, near: Sequence[Any] = (), count: int = 1) -> UnknownNodeError:
     """The error for a node that `node_ids` does not list."""
-    expected, got = "hold every node of the graph", f"no entry for {shown(node)}"
-    return UnknownNodeError(parameter="node_ids", value=node, expected=expected, got=got, advice="add it")
+    alike = f", but for {' and '.join(map(shown, near))}" if near else ""
+    return UnknownNodeError(
+        parameter="node_ids",
+        value=node,
+        expected="hold every node of the graph",
+        got=f"no entry for {shown(node)}{alike}",
+        advice="add it, or pass unknown='drop' or 'add' to as_graph (--unknown)",
+        count=count,
+        near=list(near),
+    )

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from fishergraph._arrays import check_finite_rows
-from fishergraph._errors import FileFormatError
+from fishergraph._errors import FileFormatError, FishergraphWarning
+from fishergraph._warn import warn
 from fishergraph.io.columns import check_column, listed, missing_value, positions
 from fishergraph.io.files import Advance, count_nothing
 from fishergraph.io.npz import loses_digits, within_single
@@ -192,3 +193,16 @@ class FeatureReader:
 def are_names(names: Any) -> TypeGuard[list[str]]:
     """Whether a value is a list of distinct texts."""
     return isinstance(names, list) and all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+
+
+def warn_of_unread_ids(path: Path, table: BlockTable, name: str) -> None:
+    """Warn if the first feature of a table without ids holds distinct integers."""
+    if not str(table.schema.field(name).type).startswith(("int", "uint")):
+        return
+    first = table.columns([name]).column(0)
+    if 1 < len(first) == len(first.unique()):
+        text = (
+            f"'{path}' has no column id, node or node_id: its rows are the nodes 0, 1, …, and {name!r}, which "
+            f"holds distinct integers, is a feature. If it holds the ids, pass id_column={name!r} (--id-column)."
+        )
+        warn(FishergraphWarning(text, kind=f"ids of {path}"))

@@ -128,10 +128,18 @@ def unreadable(path: Path, head: bytes, reason: str | Exception) -> FileFormatEr
     """
     if isinstance(reason, FileFormatError):
         return reason.revised(path=path)
+    if isinstance(reason, UnicodeDecodeError):
+        return not_utf8(path, f"byte {reason.object[reason.start]:#04x}")
     looks = next((kind for magic, kind in MAGIC.items() if head.lstrip().startswith(magic)), None)
     other = looks and not any(kind.lower() in path.name.lower() for kind in looks.split(" or "))
     phrase = f"its content looks like {looks}" if other else str(reason).split("\n")[0].rstrip(". ")
     return FileFormatError(path=path, reason=phrase, advice="repair or rename it")
+
+
+def not_utf8(path: Path, where: str) -> FileFormatError:
+    """The error for a file of text in another encoding; `where` names its first bad byte or column."""
+    advice = "save it as UTF-8, for example with iconv -f latin1 -t utf-8"
+    return FileFormatError(path=path, reason=f"its text is not UTF-8 ({where})", advice=advice)
 
 
 Advance = Callable[[int], Any]  # is called with how much was read or written

@@ -1,11 +1,9 @@
-"""Edge tables, node tables and embeddings in CSV, TSV (either may be gzipped), Parquet and npz files.
+"""Node tables and embeddings in CSV, TSV (either may be gzipped), Parquet and npz files; edges are in `edge_files`.
 
 The suffix of a file name tells its format.
 
-- An edge file has columns source and target (or src/dst, from/to, u/v, node1/node2), and optionally weight. CSV and TSV
-  files need no header if they have two or three columns and the first line holds only numbers: source, target and
-  weight. Names cannot be told from a header, so a file of names needs one.
-- A node file has a row per node: an id column and numeric features, or columns of vectors.
+- A node file has a row per node: an id column and numeric features, or columns of vectors; or it is a file of a graph
+  with attributes of nodes, such as GraphML.
 - An embedding is a node file too. It may also be a .npy file, or a Lance or Zarr folder (`embedding_file`).
 - Ids of text files are integers if each is written as an integer is printed, else text: 007 stays 007. Blanks around an
   id or a name are ignored.
@@ -21,21 +19,24 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import scipy.sparse as sp
 
 from fishergraph._errors import FileFormatError, FishergraphWarning
-from fishergraph._records import check_edge_index, check_endpoints
+from fishergraph._validation import nearest
 from fishergraph._warn import warn
-from fishergraph.io.arrow import edge_header, explained, node_header, open_table, read_cells, read_table
-from fishergraph.io.columns import check_edge_columns, check_ids, distinct_ids, positions, to_ids
+from fishergraph.io.arrow import explained, node_header, open_table, read_cells
+from fishergraph.io.columns import distinct_ids, positions, to_ids
+from fishergraph.io.edge_files import npz_ids
+from fishergraph.io.edge_files import read_edges as read_edges
 from fishergraph.io.embedding_file import ids_path
-from fishergraph.io.features import FeatureReader, are_names
+from fishergraph.io.features import FeatureReader, are_names, warn_of_unread_ids
 from fishergraph.io.files import Advance, check_suffix, count_nothing
 from fishergraph.io.folders import LanceBlocks, folder_bytes, read_zarr
+from fishergraph.io.graph_files import GRAPH_SUFFIXES
+from fishergraph.io.id_column import IN_FILES, are_rows, id_column_of, usual_id_column
 from fishergraph.io.npz import (
     ARRAYS,
     MATRIX_SUFFIXES,
@@ -51,66 +52,8 @@ from fishergraph.io.npz import (
 from fishergraph.io.parquet import BlockTable, described
 
 PathLike = str | os.PathLike
-# The last three are how pandas writes an index without a name.
-ID_COLUMNS = ("id", "node", "node_id", "", "unnamed: 0", "__index_level_0__")
+NODE_SUFFIXES = (*MATRIX_SUFFIXES, *GRAPH_SUFFIXES)
 TEXTS = tuple(suffix for suffix, separator in SUFFIXES.items() if separator)
-
-
-# --- edges ----------------------------------------------------------------------------------------------
-
-
-def read_edges(path: PathLike, *, advance: Advance = count_nothing) -> pa.Table:
-    """Read the edge table of a file, for `as_graph`.
-
-    Parameters
-    ----------
-    path : str or path
-        A CSV, TSV, Parquet or npz file. The edges of an npz file with `ids` are read as pairs of these ids.
-    advance : callable, optional
-        `advance(n)` is called as bytes of the file are read.
-
-    Returns
-    -------
-    pyarrow.Table
-        Columns source and target, and weight if the file has one.
-    """
-    path = Path(path)
-    suffix = check_suffix(path, SUFFIXES)
-    if suffix == ".npz":
-        return _npz_edges(path, read_npz(path, advance=advance))
-    ends = lambda names: [names[k] for k in check_edge_columns(names)[:2]]  # noqa: E731
-    return read_table(path, suffix, edge_header, ends, advance)
-
-
-def _npz_edges(path: Path, arrays: Arrays) -> pa.Table:
-    """The edges as a table of ids, or of row numbers if there are no ids."""
-    ends = check_edge_index(entry(path, arrays, "edge_index"), f"edge_index in '{path}'")
-    ids = _npz_ids(path, arrays) if "ids" in arrays else None
-    n_nodes = (int(ends.max()) + 1 if ends.size else 0) if ids is None else len(ids)
-    check_endpoints(ends[0], ends[1], n_nodes)
-    source, target = ends if ids is None else (ids.take(pa.array(end.astype(np.int64))) for end in ends)
-    columns: dict[str, Any] = {"source": source, "target": target}
-    if "edge_weight" in arrays:
-        weights = entry(path, arrays, "edge_weight", ends.shape[1:])
-        if weights.dtype.kind not in "biuf":
-            raise misfit(path, "numbers in 'edge_weight'", str(weights.dtype))
-        columns["weight"] = weights.astype(np.float64) if weights.dtype == np.longdouble else weights
-    table = pa.table({name: pa.array(column) for name, column in columns.items()})
-    flag = arrays.get("undirected", np.array(False))
-    if flag.shape != () or flag.dtype != bool:
-        raise misfit(path, "true or false in 'undirected'", f"{flag.dtype} of shape {flag.shape}")
-    if not flag:
-        return table
-    back = table.filter(pa.array(ends[0] != ends[1]))  # a self-loop has one direction
-    back = back.rename_columns(["target", "source", *table.column_names[2:]])
-    return pa.concat_tables([table, back.select(table.column_names)])
-
-
-def _npz_ids(path: Path, arrays: Arrays) -> pa.Array:
-    ids = arrays["ids"]
-    if ids.ndim != 1:
-        raise misfit(path, "one id per node in 'ids'", f"shape {ids.shape}")
-    return check_ids(ids, f"ids in '{path}'")
 
 
 # --- nodes ----------------------------------------------------------------------------------------------
@@ -154,16 +97,36 @@ def read_nodes(
         The names of the features.
     """
     path = Path(path)
-    suffix = check_suffix(path, MATRIX_SUFFIXES)
+    suffix = check_suffix(path, NODE_SUFFIXES)
     if suffix in ARRAYS:
         return _npz_nodes(path, _read_arrays(path, suffix, advance)[0])
-    return _table_nodes(path, suffix, id_column, list(drop), only, advance)[:3]
+    nodes = open_nodes(path, suffix, id_column, list(drop), advance)
+    return nodes.ids, *node_matrix(nodes, only, advance)
 
 
-def _table_nodes(
-    path: Path, suffix: str, id_column: str | None, drop: list[str], only: Iterable[str] | None, advance: Advance
-) -> tuple[np.ndarray, np.ndarray, list[str], dict[str, Any]]:
-    """The ids, the features and their names in a table, and what it says of them."""
+class OpenNodes(NamedTuple):
+    """A table of nodes whose ids were read."""
+
+    path: Path
+    suffix: str
+    table: BlockTable
+    ids: np.ndarray
+    key: str | None  # the column of the ids; None for row numbers
+    features: list[str]
+
+
+def open_nodes(
+    path: Path,
+    suffix: str,
+    id_column: str | None,
+    drop: list[str],
+    advance: Advance = count_nothing,
+    named: Any = None,
+) -> OpenNodes:
+    """A table of nodes in a file, with its ids, or the row numbers.
+
+    `named` are the nodes of the graph, if they are known: they tell which column holds the ids.
+    """
 
     def key(names: list[str]) -> list[str]:
         return split_columns(path, names, id_column, drop)[0]
@@ -172,31 +135,29 @@ def _table_nodes(
         table: BlockTable = LanceBlocks(path)
     else:
         table = open_table(path, suffix, node_header, key, advance)
-    columns = table.schema.names
-    keys, features = split_columns(path, columns, id_column, drop)
+    keys, features = split_columns(path, table.schema.names, id_column, drop)
+    ids = np.arange(len(table))
     with explained(path, suffix) if suffix == ".parquet" else nullcontext():
-        ids = np.arange(len(table))
+        if id_column is None and named is not None and (keys or not are_rows(named, len(table))):
+            found = id_column_of([*keys, *features], lambda name: table.columns([name]).column(0), named, IN_FILES)
+            if found is not None and [found] != keys:
+                return open_nodes(path, suffix, found, drop)
         if keys:
             ids = to_ids(distinct_ids(table.columns(keys).column(0), f"column {keys[0]!r}"))
-        reader = FeatureReader(path, table, set(columns).difference(features), only, named=bool(keys))
-        if reader.features and not keys:
-            _warn_of_unread_ids(path, table, reader.features[0].name)
+    return OpenNodes(path, suffix, table, ids, keys[0] if keys else None, features)
+
+
+def node_matrix(nodes: OpenNodes, only: Iterable[str] | None, advance: Advance) -> tuple[np.ndarray, list[str]]:
+    """The features of a table of nodes, which must be complete numbers, and their names."""
+    path, suffix, table = nodes.path, nodes.suffix, nodes.table
+    with explained(path, suffix) if suffix == ".parquet" else nullcontext():
+        aside = set(table.schema.names).difference(nodes.features)
+        reader = FeatureReader(path, table, aside, only, named=nodes.key is not None)
+        if reader.features and nodes.key is None:
+            warn_of_unread_ids(path, table, reader.features[0].name)
         share = 0 if suffix in TEXTS else folder_bytes(path) / max(len(table), 1)
         X = reader.matrix(lambda n_rows: advance(int(n_rows * share)))
-    return ids, X, reader.names, described(table.schema)
-
-
-def _warn_of_unread_ids(path: Path, table: BlockTable, name: str) -> None:
-    """Warn if the first feature of a table without ids holds distinct integers."""
-    if not str(table.schema.field(name).type).startswith(("int", "uint")):
-        return
-    first = table.columns([name]).column(0)
-    if 1 < len(first) == len(first.unique()):
-        text = (
-            f"'{path}' has no column id, node or node_id: its rows are the nodes 0, 1, …, and {name!r}, which "
-            f"holds distinct integers, is a feature. If it holds the ids, pass id_column={name!r} (--id-column)."
-        )
-        warn(FishergraphWarning(text, kind=f"ids of {path}"))
+    return X, reader.names
 
 
 def _read_arrays(path: Path, suffix: str, advance: Advance = count_nothing) -> tuple[Arrays, dict[str, Any]]:
@@ -220,9 +181,8 @@ def split_columns(
 ) -> tuple[list[str], list[str]]:
     """The column of the ids, in a list that is empty if there is none, and those of the features."""
     check_columns_exist(path, columns, [*drop, *([] if id_column is None else [id_column])])
-    folded = {name.strip().lower(): name for name in reversed(columns) if name not in drop}
-    candidates = [folded[name] for name in ID_COLUMNS if name in folded]
-    keys = candidates[:1] if id_column is None else [id_column]
+    key = id_column or usual_id_column([name for name in columns if name not in drop], IN_FILES)
+    keys = [] if key is None else [key]
     pandas_index = [name for name in columns if name.startswith("__index_level_")]
     aside = {*drop, *pandas_index, *keys}
     return keys, [name for name in columns if name not in aside]
@@ -230,7 +190,7 @@ def split_columns(
 
 def _npz_nodes(path: Path, arrays: Arrays) -> tuple[np.ndarray, np.ndarray | sp.csr_array, list[str]]:
     """The ids, the features and their names in an npz file."""
-    ids = _npz_ids(path, arrays) if "ids" in arrays else None
+    ids = npz_ids(path, arrays) if "ids" in arrays else None
     if ids is not None and not has_features(arrays):  # only ids, as in a table of ids
         X: Any = np.empty((len(ids), 0), dtype=np.float32)
     else:
@@ -253,7 +213,8 @@ def check_columns_exist(path: PathLike, columns: list[str], wanted: Sequence[str
             shown = ", ".join(name[:60] for name in columns[:10])
             more = f", … ({len(columns)} columns)" if len(columns) > 10 else ""
             reason = f"it has no column {name!r}, but {shown}{more}"
-            raise FileFormatError(path=path, reason=reason, advice="name one of these")
+            alike = " or ".join(map(repr, nearest(name, columns)))
+            raise FileFormatError(path=path, reason=reason, advice=f"name {alike or 'one of these'}")
 
 
 def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
@@ -273,7 +234,7 @@ def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
         written as it is printed, else text; cells that are empty, or say NA or the like without quotes, are missing.
     """
     path = Path(path)
-    suffix = check_suffix(path, MATRIX_SUFFIXES)
+    suffix = check_suffix(path, NODE_SUFFIXES)
     if suffix in ARRAYS:
         arrays, _ = _read_arrays(path, suffix)
         for name in names:
@@ -307,7 +268,7 @@ def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
 # --- embeddings -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EmbeddingData:
     """An embedding that was read from a file.
 
@@ -331,6 +292,11 @@ class EmbeddingData:
     blocks: list[tuple[str, int]]
     parameters: dict[str, Any]
 
+    def __repr__(self) -> str:
+        rows, columns = self.Z.shape
+        blocks = f" in {len(self.blocks)} blocks" if len(self.blocks) > 1 else ""
+        return f"EmbeddingData({rows:,} nodes, {columns:,} columns{blocks})"
+
 
 def read_embedding(path: PathLike, *, advance: Advance = count_nothing) -> EmbeddingData:
     """Read an embedding from a file in any format that `write_embedding` writes, in either layout.
@@ -349,7 +315,7 @@ def read_embedding(path: PathLike, *, advance: Advance = count_nothing) -> Embed
 
     See Also
     --------
-    read_nodes : Read any table of nodes.
+    fishergraph.datasets.read_tables : Read the tables of a graph.
 
     Examples
     --------
@@ -368,7 +334,9 @@ def read_embedding(path: PathLike, *, advance: Advance = count_nothing) -> Embed
         arrays, about = _read_arrays(path, suffix, advance)
         ids, Z, names = _npz_nodes(path, arrays)
     else:
-        ids, Z, names, about = _table_nodes(path, suffix, None, [], None, advance)
+        nodes = open_nodes(path, suffix, None, [], advance)
+        ids, about = nodes.ids, described(nodes.table.schema)
+        Z, names = node_matrix(nodes, None, advance)
     if not isinstance(Z, np.ndarray):
         raise misfit(path, "an embedding", "a sparse matrix")
     parameters = about.get("parameters")

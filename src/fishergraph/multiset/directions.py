@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fishergraph._records import unchecked
+import numpy as np
+
+from fishergraph._errors import InputError
+from fishergraph._records import changed, unchecked
 from fishergraph.graph import Graph
 from fishergraph.multiset.members import Multisets, neighbourhoods
 from fishergraph.multiset.split import SplitSets, side_by_side
@@ -16,6 +19,20 @@ def reverse(graph: Graph) -> Graph:
     columns = graph.adjacency.tocsc()
     indptr, indices = columns.indptr.astype(graph.indptr.dtype), columns.indices.astype(graph.indices.dtype, copy=False)
     return unchecked(Graph, indptr, indices, None if graph.weights is None else columns.data, graph.ids)
+
+
+def aged(graph: Any, decay: float | str, now: float | str | None) -> Any:
+    """The graph whose edges weigh what they do at their age."""
+    if graph.times is None:
+        raise InputError(
+            parameter="graph",
+            value=graph,
+            expected="have times of its edges, numbers or dates, with decay",
+            got="none",
+            advice="give the edges a complete column or attribute 'time', or leave decay out",
+        )
+    weights = graph.times.aged_weights(decay, now).astype(np.float32 if graph.weights is None else graph.weights.dtype)
+    return changed(graph, weights=weights, times=None)
 
 
 def _out_neighbourhoods(graph: Graph, **options: Any) -> Multisets:

@@ -70,7 +70,7 @@ def _reach_block(start, stop, indptr, indices, k, decay, members, key, stamp, qu
 class Hops(Rule):
     """Nodes within k hops of a node, which is one of them.
 
-    A node that is h hops away has the weight `decay` ** h. Hops follow edges of any weight; ``weights="symmetric"``
+    A node that is h hops away has the weight ``decay ** h``. Hops follow edges of any weight; ``weights="symmetric"``
     divides by the degrees of the multisets themselves.
 
     Parameters

@@ -19,9 +19,10 @@ from fishergraph._parallel import cached_attribute
 from fishergraph._typing import GraphLike, Rows, Sets
 from fishergraph._validation import check_flag, look_up
 from fishergraph.graph import Graph, as_graph
-from fishergraph.multiset.directions import DIRECTIONS
+from fishergraph.multiset.directions import DIRECTIONS, aged
 from fishergraph.multiset.members import WEIGHTS, Multisets, node_sets, singletons
 from fishergraph.multiset.split import side_by_side
+from fishergraph.times import check_decay
 
 
 class SetsOfGraph(NamedTuple):
@@ -155,6 +156,12 @@ class Neighbourhood(DirectedRule):
         the degrees of both ends: of an edge from u to v, what u sends in all and what v receives in all.
     undirected : bool, default=False
         Add the reverse of every edge first.
+    decay : float or str, optional
+        Weigh an edge by its age too, exp(−age / decay): the graph must have the times of its edges, numbers or dates.
+        It is in the unit of the times, or a duration for dates, such as "30d" (s, min, h, d, w, y). Parallel edges are
+        weighed one by one, and added.
+    now : float or str, optional
+        The time from which ages count, such as 12.5 or "2024-01-31". None is the latest edge of the graph.
 
     See Also
     --------
@@ -172,13 +179,17 @@ class Neighbourhood(DirectedRule):
     """
 
     closed: bool = True
+    decay: float | str | None = field(default=None, kw_only=True)
+    now: float | str | None = field(default=None, kw_only=True)
 
     reads_edges: ClassVar[bool] = True
 
     def check(self) -> None:
         super().check()
         check_flag(self.closed, "closed")
+        check_decay(self.decay, self.now)
 
     def sets(self, graph: Graph, n_jobs: int | None = None, dtype: DTypeLike = np.float32) -> Multisets:
         """Return the neighbourhood of every node; both directions apart are `SplitSets`."""
+        graph = graph if self.decay is None else aged(graph, self.decay, self.now)
         return DIRECTIONS[self.direction or "in"](graph, closed=self.closed, weights=self.weights, dtype=dtype)
