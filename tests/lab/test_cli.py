@@ -127,7 +127,7 @@ def test_figure_5_is_drawn_from_its_rows(tmp_path, monkeypatch):
     pytest.importorskip("torch_geometric")
     from fishergraph.lab.studies import maps
 
-    monkeypatch.setattr(maps, "tsne_map", lambda Z, seed: Z[:, :2])  # t-SNE itself takes its time
+    monkeypatch.setattr(maps, "project", lambda Z, random_state: Z[:, :2])  # t-SNE itself takes its time
     ok("lab", "run", "figure5", "--quick", "-o", tmp_path)
     rows = read_rows(tmp_path / "figure5.jsonl")
     assert [row["parameters"]["method"] for row in rows] == ["gat", "fie-supervised", "fie"]

@@ -12,7 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fishergraph.io.files import check_folder
-from fishergraph.plots import INK, PALETTE, check_points, draw_points, legend_handles, legend_names, new_figure, save
+from fishergraph.plots import PALETTE, embedding_map
+from fishergraph.plots.colours import ClassColours
+from fishergraph.plots.columns import as_classes
+from fishergraph.plots.figures import new_figure, save
+from fishergraph.plots.style import INK, legend_look, mark
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT, LEGEND = 3.4, 1.55, 0.24  # inches: a column, a panel, and a line of the legend
 MAP_HEIGHT, MAP_POINT = 1.6, 1.8  # inches of a map, points² of a node
 TEXT = 7.5  # points
+_MOST_CLASSES = 64
 DPI, MAP_DPI = 220, 300
 FORMATS = (".png", ".pdf")
 BLUE, ORANGE, GREEN, RED = PALETTE[:4]
@@ -169,20 +174,18 @@ def draw_maps(
 ) -> Figure:
     """Draw maps (node, 2) of the same nodes by their titles, coloured by label, in two columns with one legend."""
     paths = _output_paths(path)
-    checked = {title: check_points(coordinates, labels) for title, coordinates in maps.items()}
-    n_rows = (len(checked) + 2) // 2  # the last cell is the legend's
+    n_rows = (len(maps) + 2) // 2  # the last cell is the legend's
     figure = new_figure((WIDTH, MAP_HEIGHT * n_rows), pad=0.02, dpi=MAP_DPI)
     axes = figure.subplots(n_rows, 2, squeeze=False).ravel()
-    for ax in axes:
-        ax.set_axis_off()
-    for letter, ax, (title, (points, _, codes)) in zip("abcdefgh", axes, checked.items(), strict=False):
-        draw_points(ax, points, codes, int(codes.max()) + 1, size=MAP_POINT)
-        ax.set_aspect("equal", adjustable="datalim")
+    look: dict[str, Any] = {"max_classes": _MOST_CLASSES, "size": MAP_POINT, "legend": False}
+    for letter, ax, (title, coordinates) in zip("abcdefgh", axes, maps.items(), strict=False):
+        embedding_map(coordinates, labels=labels, ax=ax, **look)
         ax.set_title(f"({letter}) {title}", loc="left", fontsize=TEXT, color=INK, pad=2)
-    classes = next(iter(checked.values()))[1]
-    handles = legend_handles(legend_names(classes, names), size=4)
-    look = {"frameon": False, "fontsize": TEXT, "labelcolor": INK, "handletextpad": 0.2, "labelspacing": 0.5}
-    axes[len(checked)].legend(handles=handles, loc="center left", borderaxespad=0, **look)
+    for ax in axes[len(maps) :]:
+        ax.set_axis_off()
+    marks = ClassColours.of(as_classes(labels, len(labels), "labels", names=names), _MOST_CLASSES).marks
+    handles = [mark(*entry, size=4) for entry in marks]
+    axes[len(maps)].legend(handles=handles, loc="center left", **legend_look(TEXT))
     for each in paths:
         save(figure, each)
     return figure

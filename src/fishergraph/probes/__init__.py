@@ -8,16 +8,33 @@ heads        the heads that it tries, on a problem; models: what they become
 mixture      how much each candidate counts: greedy ensemble selection on validation rows
 smooth       PageRank of probabilities, Correct & Smooth
 calibrate    the temperature of probabilities, and expected_calibration_error
+edges        split_edges: edges that are held out; ranking: link_metrics, how well edges are ranked
+links        LinkProbe: which pairs of nodes have an edge; pairs: their features; link_heads: what is learned from them
 base         Probe: fit(Z, y, train, val), predict(Z), predict_proba(Z), and `val_score_`
 validation   validation of embeddings, labels and rows
 """
 
 from fishergraph.probes.boosted import BoostedProbe
 from fishergraph.probes.calibrate import expected_calibration_error
+from fishergraph.probes.edges import EdgeSplit, Links, split_edges
 from fishergraph.probes.graph import GraphProbe
+from fishergraph.probes.links import LinkProbe
 from fishergraph.probes.logistic import PAPER_CS, LogisticProbe
+from fishergraph.probes.ranking import link_metrics
 
 # By the names that settings use.
 PROBES = {"logistic": LogisticProbe, "lightgbm": BoostedProbe}
 
-__all__ = ["PAPER_CS", "PROBES", "BoostedProbe", "GraphProbe", "LogisticProbe", "expected_calibration_error"]
+__all__ = [
+    "PAPER_CS",
+    "PROBES",
+    "BoostedProbe",
+    "EdgeSplit",
+    "GraphProbe",
+    "LinkProbe",
+    "Links",
+    "LogisticProbe",
+    "expected_calibration_error",
+    "link_metrics",
+    "split_edges",
+]

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph._arrays import check_finite_result
+from fishergraph._diagram import Diagram, Summary
 from fishergraph._errors import FileFormatError, InputError
 from fishergraph._repr import short_params
 from fishergraph._typing import MatrixLike
@@ -25,7 +26,7 @@ from fishergraph.probes.validation import read_classes, validate_embedding, vali
 _FIELDS = ("classes", "classes_dtype", "n_features", "val_score", "parts")  # of every probe in a model file
 
 
-class Probe(ClassifierMixin, BaseEstimator):
+class Probe(Diagram, ClassifierMixin, BaseEstimator):
     """Base class of classifiers on embeddings, whose settings are chosen on validation rows.
 
     A subclass implements `_fit` and `_proba`. Rows outside `train` and `val` are not used by `fit`.
@@ -67,6 +68,13 @@ class Probe(ClassifierMixin, BaseEstimator):
         self._fit(rows, *split)
         self.n_features_in_ = rows.shape[1]
         return self
+
+    def _summary(self) -> Summary | None:
+        if not hasattr(self, "classes_"):
+            return None
+        sizes = f"Fitted on {self.n_features_in_:,} columns; {len(self.classes_):,} classes"
+        facts = (sizes, f"{self.val_score_:.1%} of the validation rows right")
+        return Summary(facts, ("head", "weight"), tuple(getattr(self, "chosen_", {}).items()))
 
     @abstractmethod
     def _fit(self, Z: Any, y: np.ndarray, train: np.ndarray, val: np.ndarray) -> None:

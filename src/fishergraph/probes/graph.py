@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from fishergraph._arrays import plain_array
 from fishergraph._errors import FishergraphWarning, InputError
 from fishergraph._parallel import at_most, n_threads, one_blas_thread
 from fishergraph._progress import progress_bar
@@ -204,7 +205,7 @@ class GraphProbe(Probe):
                 bar.update(1)
         return tried
 
-    def predict_proba(self, Z: MatrixLike = None) -> np.ndarray:
+    def predict_proba(self, Z: MatrixLike = None, *, rows: ArrayLike | None = None) -> np.ndarray:
         """Predict calibrated class probabilities.
 
         Parameters
@@ -212,6 +213,8 @@ class GraphProbe(Probe):
         Z : array, sparse matrix or DataFrame of shape (n, n_features), default=None
             Rows of the embedding. None, and the embedding of the fit, are the nodes of the fit. "smooth" has no part in
             the probabilities of other rows.
+        rows : array of int, optional
+            The numbers of these rows in the embedding of the fit, if Z is some of its rows.
 
         Returns
         -------
@@ -219,7 +222,23 @@ class GraphProbe(Probe):
             Probabilities in the order of `classes_`; rows sum to one.
         """
         check_is_fitted(self)
+        if rows is not None:
+            return self._part_proba(Z, rows)
         return self._node_proba.copy() if Z is None else super().predict_proba(Z)
+
+    def _part_proba(self, Z: MatrixLike, rows: ArrayLike) -> np.ndarray:
+        """The probabilities of some rows: those of the fit, unless Z has other values there."""
+        numbers, n_rows = plain_array(rows, "rows"), len(self._marks)
+        inside = numbers.ndim == 1 and numbers.dtype.kind in "iu" and not ((numbers < 0) | (numbers >= n_rows)).any()
+        if not inside or (Z is not None and len(cast(Any, Z)) != len(numbers)):
+            expected = f"be a number of 0 to {n_rows - 1} for each row of Z"
+            raise InputError(parameter="rows", value=rows, expected=expected)
+        if Z is None:
+            return self._node_proba[numbers]
+        Z = self._checked(Z)
+        if _same(_marks(Z), self._marks[numbers]):
+            return self._node_proba[numbers]
+        return super().predict_proba(Z)
 
     def predict(self, Z: MatrixLike = None) -> np.ndarray:
         """Predict the most probable class.

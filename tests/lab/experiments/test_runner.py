@@ -36,9 +36,10 @@ TESTS = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def home(tmp_path):
-    runner.load.cache_clear()
+    load = runner.load  # a test may replace it
+    load.cache_clear()
     yield data_home(tmp_path)
-    runner.load.cache_clear()
+    load.cache_clear()
 
 
 # --- one job ----------------------------------------------------------------------------------------------

@@ -205,6 +205,30 @@ class Probed(Baseline):
     def _features(self, task: Task, seed: int, progress: Any) -> np.ndarray:
         """The features of all nodes, (node, feature), computed without labels."""
 
+    def vectors(self, X: Any, graph: Any, *, seed: int = 0, progress: Any = False) -> np.ndarray:
+        """Compute the features that the probe reads, for tasks without labels.
+
+        Parameters
+        ----------
+        X, graph : matrix and graph
+            As in `fit`.
+        seed : int, default=0
+            Seed of everything random.
+        progress : bool or callable, default=False
+            As in `fit`.
+
+        Returns
+        -------
+        array of shape (n_nodes, n_columns)
+            A vector for each node.
+        """
+        rows = None if X is None else validate_embedding(X, "X")
+        A: Any = as_graph(graph).adjacency
+        rows = np.zeros((A.shape[0], 0), dtype=np.float32) if rows is None else rows
+        none = np.empty(0, dtype=np.intp)
+        task = Task(rows, A, np.full(A.shape[0], HIDDEN, dtype=np.int64), np.arange(0), none, none)
+        return np.asarray(self._features(task, check_seed(seed), progress))
+
     def _run(self, task: Task, seed: int, progress: Any) -> np.ndarray:
         probe = _make_probe(self.probe, self.probe_options, seed, progress)
         Z = self._features(task, seed, progress)

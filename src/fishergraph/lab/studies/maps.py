@@ -10,7 +10,7 @@ from fishergraph.datasets import load_graph
 from fishergraph.lab.baselines import baseline
 from fishergraph.lab.baselines.fisher import paper_embedding
 from fishergraph.lab.rows import Cell
-from fishergraph.plots import tsne_map
+from fishergraph.plots import project
 
 STUDY, DATASET, WIDTH, SEED = "figure5", "cora", 64, 0
 
@@ -34,7 +34,7 @@ def map_work(cell: Cell) -> dict[str, Any]:
     """The coordinates of all nodes, (node, 2) with two decimals, and the width of the hidden layer."""
     seed = cell.seed or 0
     Z = _last_hidden(cell.parameters["method"], cell.parameters["settings"], seed)
-    return {"width": Z.shape[1], "coordinates": np.round(tsne_map(Z, seed).astype(np.float64), 2)}
+    return {"width": Z.shape[1], "coordinates": np.round(project(Z, random_state=seed).astype(np.float64), 2)}
 
 
 def _last_hidden(method: str, settings: dict[str, Any], seed: int) -> np.ndarray:

@@ -1,0 +1,122 @@
+"""What questions are asked with: the matrix, numbers of neighbours and clusters, rows and seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+
+from fishergraph._arrays import as_floats, check_finite_rows, is_table, plain_array
+from fishergraph._errors import InputError
+from fishergraph._typing import RandomState
+from fishergraph._validation import check_integer, check_random_seed
+from fishergraph.graph import as_graph
+from fishergraph.io.id_column import IN_FILES, usual_id_column
+from fishergraph.io.lookup import IdRows
+from fishergraph.io.vectors import expand_vectors
+from fishergraph.vectors.clustering import AUTO
+
+_CHECKED = 2**14  # rows that are checked at once
+
+
+def split_ids(Z: Any, ids: Any) -> tuple[Any, Any]:
+    """The vectors of a table and its ids, those given, its index or its column of ids; a matrix is unchanged."""
+    if not is_table(Z):
+        return Z, ids
+    if ids is None and hasattr(Z, "iloc") and type(Z.index).__name__ != "RangeIndex":
+        ids = Z.index
+    names = list(getattr(Z, "column_names", Z.columns))  # pyarrow's columns are the values
+    key = usual_id_column([str(name) for name in names], IN_FILES)
+    if ids is None and key is not None:
+        ids, others = Z[key], [name for name in names if name != key]
+        ids = ids.to_pylist() if hasattr(ids, "to_pylist") else ids.to_list()
+        Z = Z.select(others) if hasattr(Z, "select") else Z[others]
+    return expand_vectors(Z), ids
+
+
+def ids_of(X: Any, graph: Any, n_rows: int) -> Any:
+    """The ids of the rows of an embedding: the index of a DataFrame X, or the ids of the graph."""
+    if hasattr(X, "iloc") or graph is None:
+        return getattr(X, "index", None) if hasattr(X, "iloc") else None
+    nodes = as_graph(graph)
+    return nodes.ids if nodes.n_nodes == n_rows else None  # an edge list without the last nodes has no ids
+
+
+def in_order(X: Any, ids: np.ndarray) -> Any:
+    """A table in the order of these ids, if its index has them."""
+    index = getattr(X, "index", None) if hasattr(X, "iloc") else None
+    if index is None or type(index).__name__ == "RangeIndex":
+        return X
+    return X.iloc[IdRows(index, len(index)).rows(ids, "the index of X")]
+
+
+def column_names(Z: Any) -> list[str] | None:
+    """The names of a table's columns, if they are all text."""
+    names = list(getattr(Z, "column_names", Z.columns)) if is_table(Z) else []
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def check_matrix(Z: Any) -> Any:
+    """The vectors as an object whose slices of rows are arrays."""
+    if isinstance(Z, np.ndarray) or is_table(Z) or not hasattr(Z, "shape") or hasattr(Z, "detach"):
+        Z = Z if isinstance(Z, np.memmap) else as_floats(Z, "Z")
+    if len(Z.shape) != 2 or 0 in Z.shape or sp.issparse(Z):
+        got = "a sparse matrix" if sp.issparse(Z) else f"shape {tuple(Z.shape)}"
+        expected = "be a dense matrix with a row per node and at least one column"
+        raise InputError(parameter="Z", expected=expected, got=got)
+    return Z
+
+
+def check_finite(Z: Any, name_of: Callable[[int], str]) -> None:
+    """Raise for numbers that are not finite; the message has the name of the row."""
+    for start in range(0, Z.shape[0], _CHECKED):
+        block = np.asarray(Z[start : start + _CHECKED])
+        check_finite_rows(block, "Z", name_row=lambda row, start=start: name_of(start + row))
+
+
+def check_k(k: Any, most: int) -> int:
+    """The number of neighbours, at most the number of other nodes."""
+    if most < 1:
+        raise InputError(parameter="Z", expected="have at least two rows, so that one has a neighbour", got="one")
+    return check_integer(k, "k", least=1, most=most)
+
+
+def check_rows(rows: Any, n_rows: int) -> np.ndarray:
+    """Row numbers, at least one."""
+    array = np.atleast_1d(plain_array(rows, "rows"))
+    if array.ndim != 1 or array.dtype.kind not in "iu" or not len(array):
+        expected = "be row numbers, at least one"
+        raise InputError(parameter="rows", value=rows, expected=expected, got=f"{array.dtype} of shape {array.shape}")
+    if array.min() < 0 or array.max() >= n_rows:
+        got = f"{array.min()} to {array.max()}"
+        raise InputError(parameter="rows", value=rows, expected=f"lie between 0 and {n_rows - 1:,}", got=got)
+    return array.astype(np.int64)
+
+
+def check_queries(vectors: Any, n_columns: int) -> np.ndarray:
+    """New vectors as a matrix of finite floats with the columns of the others."""
+    queries = np.atleast_2d(as_floats(vectors, "vectors"))
+    if queries.ndim != 2 or queries.shape[1] != n_columns or not len(queries):
+        expected = f"have the {n_columns:,} columns of the vectors, and at least one row"
+        raise InputError(parameter="vectors", value=queries.shape, expected=expected, got=f"shape {queries.shape}")
+    check_finite_rows(queries, "vectors")
+    return queries
+
+
+def candidates(k: Any, n_rows: int) -> list[int]:
+    """The numbers of clusters that are compared, or the one that was asked for."""
+    if isinstance(k, str):
+        if k != "auto":
+            raise InputError(parameter="k", value=k, expected="be an integer, several of them, or 'auto'")
+        return [size for size in AUTO if size < n_rows] or [1]
+    several = isinstance(k, (Sequence, np.ndarray)) and len(k) > 0
+    sizes = list(k) if several else [k]
+    return sorted({check_integer(size, "k", least=1, most=n_rows) for size in sizes})
+
+
+def drawn_seed(random_state: RandomState) -> int:
+    """A seed of 31 bits."""
+    return int(check_random_state(check_random_seed(random_state)).randint(2**31 - 1))
