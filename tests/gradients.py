@@ -311,7 +311,7 @@ class GradientContract:
     def test_several_iterations_in_chunks_of_sets(self, monkeypatch):
         case = self.make(n_iter=2)
         expected = self.gradients(case)
-        monkeypatch.setattr("fishergraph.ops.iterate.torch._CHUNK", 40)
+        monkeypatch.setattr("fishergraph.ops.iterate.torch_backward._CHUNK", 40)
         assert_close(self.gradients(case), {name: value.cpu() for name, value in expected.items()}, rtol=1e-12)
 
     @pytest.mark.parametrize("n_iter", [1, 2])

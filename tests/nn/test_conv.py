@@ -446,6 +446,23 @@ def test_the_plain_path_gives_the_same(kind):
     assert len(seen) == 1  # and nothing of that size is made when nobody listens
 
 
+@every_kind
+def test_the_plain_path_has_the_same_gradients(kind):
+    """Masks of features are learned by them."""
+    x, edges, weights = graph(torch.float64)
+    conv = make(kind, torch.float64)
+    weights = torch.cat([weights[:-1], weights.new_zeros(1)])
+    weights[edges[1] == 7] = 0  # and a set whose weights are zero
+    found = []
+    for _ in range(2):
+        x = x.detach().requires_grad_()
+        conv.zero_grad()
+        conv(x, edges, weights).square().sum().backward()
+        found.append([x.grad, *(parameter.grad.clone() for parameter in conv.parameters())])
+        conv.register_message_forward_hook(lambda module, inputs, out: None)
+    torch.testing.assert_close(*found)
+
+
 @pytest.mark.parametrize("algorithm", [AttentionExplainer(), GNNExplainer(epochs=3)])
 def test_explainers(algorithm):
     x, edges, _ = graph()

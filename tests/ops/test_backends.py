@@ -57,6 +57,7 @@ class TestTriton(TensorContract):
         from fishergraph.ops import tensor_sets
 
         monkeypatch.setattr(tensor_sets, "HUB", 8)
+        monkeypatch.setattr(tensor_sets, "LARGE_MEAN", 10**6)  # hubs stay small beside large sets
 
 
 @pytest.mark.gpu

@@ -60,8 +60,11 @@ def test_several_iterations(engine, slack, small_hubs):
     case = make(n=3, sizes=(0, 2, 5), p=2, d=2)
     numbers = (case.sets.pack(transpose=True), case.variance, 0.3, 2, slack, engine)
     given = (case.points, case.anchors, case.bias, case.weights)
-    check(torch.ops.fishergraph.em, *(t.clone().requires_grad_() for t in given), *numbers)
-    check_backward(torch.ops.fishergraph.em_backward, *given, *numbers, case.grad_means, case.grad_mass, True)
+    for keep in (False, True):
+        check(torch.ops.fishergraph.em, *(t.clone().requires_grad_() for t in given), *numbers, keep)
+        kept = list(torch.ops.fishergraph.em(*given, *numbers, keep)[2:])
+        upstream = (kept, case.grad_means, case.grad_mass, True)
+        check_backward(torch.ops.fishergraph.em_backward, *given, *numbers, *upstream)
 
 
 @ENGINES

@@ -316,3 +316,19 @@ def test_sets_that_are_none(make, message):
 def test_sets_are_made_of_tensors():
     with pytest.raises(TypeError, match="indices"):
         TensorSets(torch.tensor([0, 1]), np.array([0]), None, 1)
+
+
+@pytest.mark.parametrize(("mean", "hub"), [(1, 96), (24, 96), (25, 128), (50, 256), (500, 1024)])
+def test_parts_grow_with_the_mean_set(mean, hub):
+    indptr = mean * torch.arange(51)
+    sets = TensorSets(indptr, torch.zeros(50 * mean, dtype=torch.int32), None, 1)
+    assert sets.hub == sets.block(slice(1, 3)).hub == hub
+
+
+def test_a_large_set_is_cut_into_small_parts():
+    indptr = torch.tensor([0, 2000, 10_000])
+    sets = TensorSets(indptr, torch.zeros(10_000, dtype=torch.int32), None, 1)
+    lengths = sets.hubs.part_last - sets.hubs.part_first
+    assert sets.hub == 1024
+    assert lengths[sets.hubs.part_row == 0].tolist() == [1024, 976]
+    assert lengths[sets.hubs.part_row == 1].max() == 96

@@ -134,3 +134,34 @@ def test_a_forked_child_can_train():
 
     assert forked(work) == 0
     assert module._state["forked"] is False
+
+
+def holders() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "fishergraph-threads"]
+
+
+def test_waiting_threads_sleep_while_a_network_is_trained(monkeypatch):
+    """A thread with threads of its own makes OpenMP's outnumber the cores; one is enough, and none stays.
+
+    Free cores need none.
+    """
+    seen = set()
+    real = FisherNet.forward
+
+    def forward(self, *args, **options):
+        seen.add((len(holders()), torch.get_num_threads()))
+        return real(self, *args, **options)
+
+    monkeypatch.setattr(FisherNet, "forward", forward)
+    for n_jobs, load, expected in ((None, 1000.0, {(1, 3)}), (1, 1000.0, {(0, 1)}), (None, 0.1, {(0, 3)})):
+        monkeypatch.setattr(module.os, "getloadavg", lambda load=load: (load, load, load))
+        seen.clear()
+        FisherClassifier(1, 2, 8, training=Training(max_epochs=1), n_jobs=n_jobs, random_state=0).fit(X, Y, graph=A)
+        assert seen == expected
+        assert holders() == []
+    monkeypatch.setattr(module, "are_busy", lambda: True)
+    with module.sleeping_threads(), module.sleeping_threads():
+        assert len(holders()) == 1
+    with pytest.raises(ZeroDivisionError), module.sleeping_threads():
+        raise ZeroDivisionError
+    assert (holders(), module._state["sleepers"]) == ([], 0)

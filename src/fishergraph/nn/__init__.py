@@ -4,6 +4,7 @@ channels     widths that the first input decides
 edges        edge_index → multisets, kept for as long as the edges live
 mixture      anchors as parameters, EM from them, φ; families and charts: the same for other families
 heads        ψ: NystromHead, and the linear and ReLU heads
+projection   wide rows before EM
 lifted       members made of several rows, by row blocks
 aggr, conv   FisherAggregation, FisherConv
 rows         rows of x, dense or sparse
@@ -22,7 +23,7 @@ require("torch_geometric", extra="torch")
 
 from fishergraph.nn.aggr import FisherAggregation  # noqa: E402
 from fishergraph.nn.conv import FisherConv  # noqa: E402
-from fishergraph.nn.heads import NystromHead  # noqa: E402
+from fishergraph.nn.heads import LinearMap, NystromHead  # noqa: E402
 from fishergraph.nn.history import History  # noqa: E402
 from fishergraph.nn.mixture import WeightedMixture  # noqa: E402
 from fishergraph.nn.models import FisherNet  # noqa: E402
@@ -35,6 +36,7 @@ __all__ = [
     "FisherConv",
     "FisherNet",
     "History",
+    "LinearMap",
     "Network",
     "NystromHead",
     "Training",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -46,6 +46,16 @@ class FullBatch:
     def measured(self, model: Any) -> Tensor:
         """The logits of the training nodes, then those of the validation nodes."""
         return _call(model, self.task)[self.task.measured]
+
+
+def full_batch(model: Any, task: Task) -> FullBatch:
+    """The steps of a model on a task on its device; on a GPU the multisets of a `FisherNet` are made once for all."""
+    on_gpu = task.y.device.type == "cuda"
+    if not on_gpu or not hasattr(model, "sets") or any(conv.is_explained() for conv in model.convs):
+        return FullBatch(task)
+    with torch.no_grad():
+        sets = model.sets(task.edge_index, task.edge_weight, task.n_nodes)
+    return FullBatch(replace(task, edge_index=sets, edge_weight=None) if isinstance(sets, TensorSets) else task)
 
 
 def _call(model: Any, task: Task) -> Tensor:

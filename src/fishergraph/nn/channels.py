@@ -86,6 +86,20 @@ class LazyChannels(nn.Module):
             getattr(self, self._waiting[0]).materialize(shape)
         self.reset_parameters()
 
+    def change(self, in_channels: int) -> None:
+        """Make the parameter anew, for an input of another width.
+
+        Parameters
+        ----------
+        in_channels : int
+            Number of features of the input.
+        """
+        name = self._waiting[0]
+        old, self.in_channels = getattr(self, name), -1
+        waiting: Any = UninitializedParameter
+        self.register_parameter(name, waiting(device=old.device, dtype=old.dtype))
+        self.expect(in_channels)
+
     def reset_parameters(self) -> None:
         """Draw the parameters again."""
         raise NotImplementedError

@@ -5,32 +5,31 @@ from __future__ import annotations
 from typing import Any, Self
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
-from torch_geometric.nn.conv import MessagePassing
 
 from fishergraph._errors import InputError
 from fishergraph._validation import MOST_COLUMNS, check_flag, check_integer, check_number
 from fishergraph.em.settings import EM
-from fishergraph.family import Family
+from fishergraph.family import Family, choose_family
 from fishergraph.kernel_map import Identity, Nystrom
 from fishergraph.layer import sampled_points
 from fishergraph.multiset import LiftedSets, Neighbourhood, Rule, choose_multiset
 from fishergraph.multiset.rule import not_counts
 from fishergraph.nn.channels import check_widths
-from fishergraph.nn.edges import edge_sets, graph_size, listed_edges
+from fishergraph.nn.edges import edge_sets, graph_size
 from fishergraph.nn.families import make_mixture
-from fishergraph.nn.heads import LinearHead, NystromHead, Residual, choose_head, learn_landmarks, make_head
+from fishergraph.nn.heads import LinearHead, LinearMap, NystromHead, Residual, choose_head, learn_landmarks, make_head
 from fishergraph.nn.lifted import by_blocks, check_plain, lifted_sets, thinned
+from fishergraph.nn.messages import Messages
+from fishergraph.nn.projection import Projecting, make_projection
 from fishergraph.nn.rows import check_rows, match_dtype
 from fishergraph.ops.streams import random_stream
-from fishergraph.ops.tensor_sets import TensorSets
 from fishergraph.ops.unit_rows.torch import unit_rows
 
 Pair = tuple[Tensor, Tensor | None]
 
 
-class FisherConv(MessagePassing):
+class FisherConv(Projecting, Messages):
     """Fisher embedding of every node's neighbours, with a trained head.
 
     The result is z_v = head(φ_v).
@@ -52,9 +51,13 @@ class FisherConv(MessagePassing):
         Mixtures side by side; the head gets φ of all of them.
     concat : bool, default=True
         The output has ``heads * out_channels`` columns, as in `GATConv`; otherwise ``out_channels``.
-    head : {"linear", "relu", "nystrom", "identity"} or Nystrom, default="linear"
-        The map of φ: W φ + b; ReLU(BatchNorm(W φ)), the paper's for large graphs; the map of the exponential kernel,
-        ``Nystrom(bandwidth=1.5)``, with trained landmarks; or φ itself.
+    head : {"linear", "relu", "nystrom", "identity"}, LinearMap or Nystrom, default="linear"
+        The map of φ: W φ + b, without b for ``LinearMap(bias=False)``; ReLU(BatchNorm(W φ)), the paper's for large
+        graphs; the map of the exponential kernel, ``Nystrom(bandwidth=1.5)``, with trained landmarks; or φ itself.
+    project : "auto", int or None, default="auto"
+        The width that a trained matrix projects the rows of x to, before anything else. "auto" projects wide rows to
+        the width of the output, at least 64, if they are four times as wide or more; None projects none. With a
+        projection x may be sparse CSR.
     family : str or component, default="gaussian-mixture"
         The manifold: `GaussianMixture`, `WeightedMixture`, `DiagonalMixture`, `VonMisesFisherMixture`,
         `MultinomialMixture` (x holds counts) or `Gaussian` (one component of full covariance, at most 128 features).
@@ -76,8 +79,6 @@ class FisherConv(MessagePassing):
         The fraction of the members that is left out of every multiset in training.
     residual : bool, default=False
         Add a linear map of x_v.
-    bias : bool, default=True
-        Whether the linear head has a bias.
 
     See Also
     --------
@@ -88,7 +89,8 @@ class FisherConv(MessagePassing):
     -----
     Shapes:
 
-    - **input:** x (node, in_channels) or a pair (x_source, x_target), whose second entry may be None;
+    - **input:** x (node, in_channels), sparse CSR only with a projection, or a pair (x_source, x_target), whose second
+      entry may be None;
       edge_index (2, edge), `EdgeIndex`, a sparse tensor with a row per target, `TensorSets` or `LiftedSets`;
       edge_weight (edge,), optional
     - **output:** (target, out), and with ``return_attention_weights=True`` also a pair: (member, node) in the order of
@@ -112,7 +114,8 @@ class FisherConv(MessagePassing):
         *,
         heads: int = 1,
         concat: bool = True,
-        head: str | Nystrom | Identity = "linear",
+        head: str | LinearMap | Nystrom | Identity = "linear",
+        project: str | int | None = "auto",
         family: str | Family = "gaussian-mixture",
         em: EM | None = None,
         multiset: str | Rule = "neighbourhood",
@@ -120,7 +123,6 @@ class FisherConv(MessagePassing):
         normalize: bool = True,
         dropout: float = 0.0,
         residual: bool = False,
-        bias: bool = True,
     ):
         super().__init__(aggr="add", node_dim=0)
         self.in_channels, self.out_channels, self.num_anchors = in_channels, out_channels, num_anchors
@@ -131,16 +133,19 @@ class FisherConv(MessagePassing):
         self.add_self_loops = isinstance(self.multiset, Neighbourhood) and self.multiset.closed
         self.dropout = check_number(dropout, "dropout", most=1.0)
         sources, targets = check_widths(in_channels)
-        width = sources * self.multiset.slots if sources > 0 else sources
+        chosen, counted = choose_head(head), choose_family(family).support == "counts"
+        has_head = not isinstance(chosen, Identity)
+        self.project = project
+        self.projection = make_projection(project, sources, self._width() if has_head else None, counts=counted)
+        width = sources if self.projection is None or self.waits() else self.projection.out_channels
+        width = width * self.multiset.slots if width > 0 else width
         options: dict[str, Any] = {"heads": heads, "counts": counts, "lifted": self.lifts}
         self.mixture = make_mixture(width, num_anchors, family=family, em=em, normalize=normalize, **options)
-        if self.multiset.signed and self.mixture.family.support == "counts":
+        if self.multiset.signed and counted:
             raise not_counts(self.multiset)
         # Whether rows are divided by their lengths before they are lifted; the mixture does it otherwise.
-        self.unit_rows = self.lifts and normalize and self.mixture.family.support != "counts"
-        chosen = choose_head(head)
-        has_head = not isinstance(chosen, Identity)
-        self.head = make_head(chosen, self._phi_width, self._width(), bias=bias) if has_head else None
+        self.unit_rows = self.lifts and normalize and not counted
+        self.head = make_head(chosen, self._phi_width, self._width()) if has_head else None
         self.residual = Residual(targets, self._width()) if check_flag(residual, "residual") else None
 
     @property
@@ -157,7 +162,7 @@ class FisherConv(MessagePassing):
     def reset_parameters(self) -> None:
         """Draw all parameters again."""
         super().reset_parameters()
-        for part in (self.mixture, self.head, self.residual):
+        for part in (self.projection, self.mixture, self.head, self.residual):
             if part is not None:
                 part.reset_parameters()
 
@@ -169,7 +174,7 @@ class FisherConv(MessagePassing):
 
         Anchors are centres of members, landmarks those of φ.
 
-        A linear or ReLU head keeps its random weights.
+        A projection, and a linear or ReLU head, keep their random weights; members are projected first.
 
         Parameters
         ----------
@@ -187,6 +192,7 @@ class FisherConv(MessagePassing):
         rng, most = random_stream(seed, source), self.mixture.em.max_samples
         size = graph_size(source, target, edge_index, None, self._phi_width)
         sets = self.sets(edge_index, edge_weight, size)
+        source = source if self.projection is None else self.projection(source)
         points = self._to_lift(source) if self.lifts else source
         self.mixture.init_from_data(sampled_points(points, sets, self.num_anchors, most, rng), rng)
         learn_landmarks(self.head, lambda rows: self._over(self.phi, source, sets.take(rows)), sets.n_sets, most, rng)
@@ -205,7 +211,7 @@ class FisherConv(MessagePassing):
         Parameters
         ----------
         x : Tensor or tuple of Tensor
-            Features (node, in_channels), or a pair for sources and targets.
+            Features (node, in_channels), or a pair for sources and targets; sparse CSR only with a projection.
         edge_index : Tensor, EdgeIndex, TensorSets or LiftedSets
             Edges from sources to targets, or the multisets themselves.
         edge_weight : Tensor of shape (n_edges,), optional
@@ -225,6 +231,7 @@ class FisherConv(MessagePassing):
             size = (len(source), len(source))
         else:
             size = graph_size(source, target, edge_index, size, self._phi_width)
+        source = source if self.projection is None else self.projection(source)
         sets = None
         if self.is_explained():
             z = self._explained(source, edge_index, edge_weight, size)
@@ -240,13 +247,25 @@ class FisherConv(MessagePassing):
             if target is None:
                 expected = "be a pair (x_source, x_target) with residual=True"
                 raise InputError(parameter="x", expected=expected, got="no targets")
-            check_rows(target, sparse=False)
+            check_rows(target)
             z = z + match_dtype(self.residual(target), source)
         if not return_attention_weights:
             return z
         check_plain(edge_index, "return_attention_weights")
         sets = self.sets(edge_index, edge_weight, size) if sets is None else sets
         return z, (torch.stack([sets.indices.long(), sets.rows]), self.mixture.attention(source, sets.apart()))
+
+    def is_explained(self) -> bool:
+        """Return whether an explainer or a hook reads the messages.
+
+        Returns
+        -------
+        bool
+            True if they have to exist.
+        """
+        before = (self._propagate_forward_pre_hooks, self._message_forward_pre_hooks, self._aggregate_forward_pre_hooks)
+        after = (self._propagate_forward_hooks, self._message_forward_hooks, self._aggregate_forward_hooks)
+        return bool(self.explain) or any(before) or any(after)
 
     def _pair(self, x: Any) -> tuple[Tensor, Tensor | None]:
         """Sources and targets. Raises unless x has the right width; an unknown width becomes known."""
@@ -255,8 +274,10 @@ class FisherConv(MessagePassing):
             expected = "be a tensor or a pair (x_source, x_target)"
             raise InputError(parameter="x", expected=expected, got=f"{len(pair)} of them")
         source, target = pair
-        check_rows(source, sparse=False)
+        check_rows(source, sparse=self.projection is not None)
         width, slots = source.shape[1], self.multiset.slots if self.lifts else 1
+        if self.projection is not None:
+            width = self._projected(source)
         if slots > 1 and self.mixture.in_channels not in (-1, slots * width):
             expected = f"have {self.mixture.in_channels // slots} features, {slots} rows of which are a member"
             advice = "pass in_channels=-1 to take the width of the first input"
@@ -335,61 +356,6 @@ class FisherConv(MessagePassing):
         if not sets.lifted:
             return function(source, sets)
         return by_blocks(function, self._to_lift(source), sets, self._phi_width)
-
-    def is_explained(self) -> bool:
-        """Return whether an explainer or a hook reads the messages.
-
-        Returns
-        -------
-        bool
-            True if they have to exist.
-        """
-        before = (self._propagate_forward_pre_hooks, self._message_forward_pre_hooks, self._aggregate_forward_pre_hooks)
-        after = (self._propagate_forward_hooks, self._message_forward_hooks, self._aggregate_forward_hooks)
-        return bool(self.explain) or any(before) or any(after)
-
-    def _explained(self, source: Tensor, edge_index: Any, edge_weight: Tensor | None, size: tuple[int, int]) -> Tensor:
-        """The same by messages of size edge × anchor × feature, which explainers can read and mask."""
-        check_plain(edge_index, "an explanation")
-        rule = Neighbourhood() if isinstance(edge_index, TensorSets) else self.multiset
-        if rule.undirected or self.multiset.kinds > 1 or getattr(rule, "direction", None) == "out":
-            expected = "have undirected=False and direction=None in an explanation"
-            advice = "pass edge_index with the directions you want"
-            raise InputError(parameter="multiset", value=rule, expected=expected, advice=advice)
-        edges, weights = listed_edges(edge_index, edge_weight, size, loops=self.add_self_loops)
-        order = torch.sort(edges[1], stable=True).indices
-        weights = None if weights is None else weights[order]
-        rule = Neighbourhood(closed=False, weights=rule.weights)
-        options: dict[str, Any] = {"n_points": size[0], "n_sets": size[1], "rule": rule, "dtype": source.dtype}
-        sets = edge_sets(edges[:, order], weights, **options)
-        attention = self.mixture.attention(source, sets)
-        alpha = torch.empty_like(attention).index_copy(0, order, attention)  # in the order of the edges
-        steps = self.propagate(edges, x=(self.mixture.statistics(source), None), alpha=alpha, size=size)
-        # A mask of messages moves the means; the masses are those of all members.
-        phi = self.mixture.embedded(steps + self.mixture.centres(steps.dtype), self.mixture.mass(source, sets))
-        if not isinstance(self.head, LinearHead):
-            return match_dtype(phi if self.head is None else self.head(phi), source)
-        return self.head.finish(match_dtype(F.linear(phi, self.head.weight.to(phi.dtype)), source))
-
-    def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
-        """Return the messages α_e (t_e − E t_j) of the edges.
-
-        For the Gaussian mixture t_e − E t_j is x_e − w_j. The sum of the messages of a set is how far its means are
-        from those at θ_0; for an empty set it is zero.
-
-        Parameters
-        ----------
-        x_j : Tensor of shape (n_edges, n_statistics)
-            The statistics t of the sources.
-        alpha : Tensor of shape (n_edges, n_anchors)
-            The attention.
-
-        Returns
-        -------
-        Tensor of shape (n_edges, n_anchors, n_statistics)
-            One message per edge.
-        """
-        return alpha[..., None] * (x_j[:, None, :] - self.mixture.centres(x_j.dtype))
 
     def __repr__(self) -> str:
         sizes = f"{self.in_channels}, {self.out_channels}, num_anchors={self.num_anchors}, heads={self.heads}"

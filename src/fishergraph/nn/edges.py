@@ -55,7 +55,7 @@ def edge_sets(
         sets = edge_index if edge_weight is None else edge_index.weighted(edge_weight)
         check_counts(sets, n_points, n_sets)
         return sets if torch.compiler.is_compiling() else check_sets(sets)
-    if isinstance(edge_index, TensorSets) or not isinstance(rule, Neighbourhood):
+    if isinstance(edge_index, TensorSets) or not isinstance(rule, Neighbourhood) or rule.decay is not None:
         expected, advice = f"be multisets for multiset={rule!r}", f"pass tensor_sets({rule!r}(graph))"
         got = type(edge_index).__name__
         raise InputTypeError(parameter="edge_index", value=edge_index, expected=expected, got=got, advice=advice)

@@ -21,7 +21,7 @@ from fishergraph.family import Family, GaussianMixture, choose_family
 from fishergraph.nn.charts import CHARTS, Chart
 from fishergraph.nn.mixture import Mixture
 from fishergraph.ops.attend.torch import attend, plain_attend
-from fishergraph.ops.iterate.torch import Iteration
+from fishergraph.ops.iterate.torch_steps import Iteration
 from fishergraph.ops.tensor_ops import tensor_engine, work_type
 from fishergraph.ops.tensor_sets import TensorSets
 from fishergraph.ops.transport.torch import transport
@@ -164,12 +164,13 @@ class FamilyMixture(Mixture):
         phi = [torch.where(total > 0, part, 0 * total) for part in parts]  # NaN propagates
         return torch.cat([*phi, torch.log1p(mass).to(means.dtype)] if self.counts else phi, dim=1)
 
-    def attention(self, x: Tensor, sets: TensorSets) -> Tensor:
-        """The attention of each entry for each anchor, (entry, head · anchor), as in `Mixture`."""
+    def attended(self, x: Tensor, sets: TensorSets) -> tuple[Tensor, Tensor]:
+        """The attention (entry, head · anchor), and the masses (set, head · anchor), as in `Mixture`."""
         rows, sets = self.statistics(x), sets.cut(0, sets.n_sets)
         with _full_precision(rows):
             heads = [self._entry_attention(rows, sets, self._iterate(rows, sets, h)) for h in range(self.heads)]
-            return torch.cat(heads, dim=1)
+            attention, mass = zip(*heads, strict=True)
+            return torch.cat(attention, dim=1), torch.cat(mass, dim=1)
 
     def _moments(self, x: Tensor, sets: TensorSets) -> tuple[Tensor, Tensor]:
         rows = self.statistics(x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.nn.inits import kaiming_uniform
 
 from fishergraph import kernel_map
+from fishergraph._component import Component
 from fishergraph._errors import InputError
 from fishergraph._validation import check_flag, check_integer, check_number, look_up
 from fishergraph.em.kmeans import kmeans
@@ -23,6 +25,33 @@ from fishergraph.nn.rows import as_scipy, check_rows, is_sparse, row_norms, rows
 
 # What head="nystrom" stands for in a layer.
 _NYSTROM = Nystrom()
+
+
+@dataclass(frozen=True, repr=False)
+class LinearMap(Component):
+    """The linear head of a layer, W φ + b.
+
+    Parameters
+    ----------
+    bias : bool, default=True
+        Whether there is a b.
+
+    See Also
+    --------
+    FisherConv : Takes it as `head`.
+
+    Examples
+    --------
+    >>> from fishergraph.nn import FisherConv, LinearMap
+    >>> FisherConv(16, 8, head=LinearMap(bias=False)).head.bias is None
+    True
+    """
+
+    bias: bool = True
+
+    def check(self) -> None:
+        """Raise unless `bias` is a bool."""
+        check_flag(self.bias, "bias")
 
 
 class NystromHead(LazyChannels):
@@ -218,16 +247,20 @@ def learn_landmarks(head: Any, take: Callable[[Tensor], Tensor], n_rows: int, mo
         head.init_from_data(take(numbers), rng)
 
 
-def choose_head(head: Any, *, nystrom: Nystrom = _NYSTROM, identity: bool = True) -> str | Nystrom | Identity:
+def choose_head(
+    head: Any, *, nystrom: Nystrom = _NYSTROM, identity: bool = True
+) -> str | LinearMap | Nystrom | Identity:
     """Return the head of that name, or the component itself; `nystrom` is what the name "nystrom" stands for."""
-    names: dict[str, Any] = {"linear": "linear", "relu": "relu", "nystrom": nystrom}
+    names: dict[str, Any] = {"linear": LinearMap(), "relu": "relu", "nystrom": nystrom}
     names |= {"identity": Identity()} if identity else {}
-    is_component = isinstance(head, Nystrom) or (identity and isinstance(head, Identity))
-    return head if is_component else look_up(names, head, "head (or Nystrom(bandwidth=…))")
+    is_component = isinstance(head, (LinearMap, Nystrom)) or (identity and isinstance(head, Identity))
+    return head if is_component else look_up(names, head, "head (or LinearMap(bias=…), Nystrom(bandwidth=…))")
 
 
-def make_head(head: str | Nystrom | Identity, in_channels: int, out_channels: int, *, bias: bool = True) -> Head:
-    """The module of a head that is not the identity; `bias` belongs to the linear one."""
+def make_head(head: str | LinearMap | Nystrom | Identity, in_channels: int, out_channels: int) -> Head:
+    """The module of a head that is not the identity."""
     if isinstance(head, Nystrom):
         return NystromHead(in_channels, out_channels, bandwidth=head.bandwidth)
-    return ReluHead(in_channels, out_channels) if head == "relu" else LinearHead(in_channels, out_channels, bias=bias)
+    if isinstance(head, LinearMap):
+        return LinearHead(in_channels, out_channels, bias=head.bias)
+    return ReluHead(in_channels, out_channels)

@@ -39,7 +39,7 @@ class History:
     See Also
     --------
     train : Returns it.
-    fishergraph.plots.training_curves : Draws it.
+    fishergraph.plots.training : Draws it.
 
     Examples
     --------

@@ -16,7 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fishergraph._errors import InputError, TrainingDiverged
-from fishergraph.nn.batches import FullBatch, NearBatch, Sampled
+from fishergraph.nn.batches import FullBatch, NearBatch, Sampled, Step
+from fishergraph.nn.capture import WARM_UP, EpochGraphs, can_capture, capture_epoch
 from fishergraph.nn.checkpoint import Run, Snapshot, restore, take_snapshot, write_snapshot
 from fishergraph.nn.history import History, open_log
 
@@ -44,6 +45,9 @@ class Loop:
         self.state, self.source, self.task, self.plan = run, source, source.task, plan
         self.good: Snapshot = take_snapshot(run)
         self.n_classes = int(source.task.y.max()) + 1
+        self.captures = can_capture(run.model, source, run.device, run.settings, plan.epochs)
+        self.graphs: EpochGraphs | None = None
+        self.n_run = 0  # epochs since the start of this call
 
     def run(self) -> History:
         """The history of all epochs; the model has the best weights in the end, however the run ended."""
@@ -74,9 +78,8 @@ class Loop:
     def _epoch(self, number: int) -> dict[str, Any]:
         """The row of an epoch; raises if a number is not finite."""
         start, lr = perf_counter(), self.state.lr
-        mean_loss = self._steps(number)
         # One device synchronisation per epoch: all its numbers are copied together.
-        values = torch.stack([mean_loss, *self._measures()]).tolist()
+        values = self._values(number).tolist()
         if not all(abs(value) < float("inf") for value in values):
             raise TrainingDiverged(self._explain(number), epoch=number)
         loss, train_accuracy, _, val_accuracy, val_loss = (*values, None, None)[:5]
@@ -84,17 +87,45 @@ class Loop:
         row |= {"val_accuracy": val_accuracy, "val_loss": val_loss}
         return {**row, "lr": lr, "seconds": round(perf_counter() - start, 6)}
 
+    def _values(self, number: int) -> Tensor:
+        """The mean loss and the measures of an epoch; of a small graph on a GPU by CUDA graphs."""
+        self.n_run += 1
+        if self.captures and self.n_run > WARM_UP and self.graphs is None:
+            step = lambda: self._gradients(number)  # noqa: E731
+            self.graphs = capture_epoch(self.state.model, self.state.device, step, self._measures)
+        if self.graphs is None:
+            return self._eager_values(number)
+        loss = self.graphs.run_step()
+        self.state.optimizer.step()
+        return torch.stack([loss, *self.graphs.run_measures()])
+
+    def _eager_values(self, number: int) -> Tensor:
+        """The mean loss and the measures of an epoch, kernel by kernel."""
+        mean_loss = self._steps(number)
+        return torch.stack([mean_loss, *self._measures()])
+
+    def _gradients(self, number: int) -> Tensor:
+        """The mean loss of the only step of an epoch, whose gradients are added to those of the parameters."""
+        (step,) = self.source.steps(number)
+        loss = self._loss(step)
+        loss.backward()
+        return loss.detach() * len(step.y) / len(step.y)
+
+    def _loss(self, step: Step) -> Tensor:
+        """The loss of a step."""
+        precision = AMP.get(self.state.settings["amp"])
+        with torch.autocast(self.state.device.type, dtype=precision, enabled=precision is not None):
+            logits = self._checked(step.logits(self.state.model))
+        return F.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), step.y)
+
     def _steps(self, number: int, *, check: bool = False) -> Tensor:
         """The mean loss of the steps of an epoch; `check` raises `NotFinite` at the first bad one."""
         state = self.state
         state.model.train()
         total, count = torch.zeros((), device=state.device), 0
-        precision = AMP.get(state.settings["amp"])
         for step in self.source.steps(number):
             state.optimizer.zero_grad(set_to_none=True)
-            with torch.autocast(state.device.type, dtype=precision, enabled=precision is not None):
-                logits = self._checked(step.logits(state.model))
-            loss = F.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), step.y)
+            loss = self._loss(step)
             state.scaler.scale(loss).backward()
             if check:  # scaled gradients may overflow: such a step is left out
                 check_parameters(state.model, gradients=not state.scaler.is_enabled())

@@ -18,7 +18,9 @@ from fishergraph.family import GaussianMixture
 from fishergraph.family.base import Family
 from fishergraph.family.gaussian_mixture import calibrate_variance
 from fishergraph.nn.channels import LazyChannels, allocating, check_size
-from fishergraph.ops.iterate.torch import OPERATIONS, Iteration, Steps, em_means, iterate
+from fishergraph.ops.attend.torch import bounded
+from fishergraph.ops.iterate.torch import OPERATIONS, em_means
+from fishergraph.ops.iterate.torch_steps import Iteration, Steps, iterate
 from fishergraph.ops.linear_head.torch import fisher_linear
 from fishergraph.ops.posterior.torch import posterior
 from fishergraph.ops.tensor_ops import tensor_engine, work_type
@@ -156,28 +158,41 @@ class Mixture(LazyChannels):
     def attention(self, x: Tensor, sets: TensorSets) -> Tensor:
         """The attention of each entry for each anchor, (entry, head · anchor): a_vu α_uj over its sum and κ.
 
-        Columns sum to one over a set, less the coefficient of the prior. Only explanations need this table.
+        Columns sum to one over a set, less the coefficient of the prior.
         """
+        return self.attended(x, sets)[0]
+
+    def attended(self, x: Tensor, sets: TensorSets) -> tuple[Tensor, Tensor]:
+        """The attention, and the masses (set, head · anchor), with gradients. Only explanations need this table."""
         points = self.points(x)[1]
+        # A single M-step is asked for its masses alone: its means have no columns.
+        columns = slice(None) if self.em.n_iter > 1 else slice(0)
         sets, parts = sets.cut(0, sets.n_sets), []
         for h in range(self.heads):
             anchors, _, bias = self._head(h, points)
             logs = posterior("torch", points, anchors, self.variance, bias)
-            iterations = iterate(OPERATIONS, points, logs, sets, anchors, self._steps(), bias)
+            rows, centres = points[:, columns], anchors[:, columns]
+            iterations = iterate(OPERATIONS, rows, logs, sets, centres, self._steps(), bias)
             parts.append(self._entry_attention(points, sets, iterations))
-        return torch.cat(parts, dim=1)
+        attention, mass = zip(*parts, strict=True)
+        return torch.cat(attention, dim=1), torch.cat(mass, dim=1)
 
-    def _entry_attention(self, points: Tensor, sets: TensorSets, iterations: Iterator[Iteration]) -> Tensor:
-        """The attention of one head after the last of these iterations, (entry, anchor)."""
+    def _entry_attention(
+        self, points: Tensor, sets: TensorSets, iterations: Iterator[Iteration]
+    ) -> tuple[Tensor, Tensor]:
+        """The attention (entry, anchor) and the masses (set, anchor) of one head after the last of these iterations."""
         last = None
         for last in iterations:  # noqa: B007
             pass
         if last is None:
-            return torch.zeros(sets.n_entries, self.num_anchors, dtype=work_type(points.dtype), device=points.device)
+            zeros = torch.zeros(sets.n_entries, self.num_anchors, dtype=work_type(points.dtype), device=points.device)
+            return zeros, zeros.new_zeros(sets.n_sets, self.num_anchors)
         logs = last.logs if last.by_entry else last.logs[sets.indices]
         total = last.log_total[sets.rows]
-        attention = torch.where(total == -torch.inf, 0.0, torch.exp(logs - total))
-        return attention if sets.weights is None else attention * sets.weights[:, None]
+        empty = total == -torch.inf
+        # The gradient of exp(∞) is NaN, even if its value is not used.
+        attention = torch.where(empty, 0.0, torch.exp(bounded(logs - torch.where(empty, 0.0, total))))
+        return attention if sets.weights is None else attention * sets.weights[:, None], last.mass
 
     def statistics(self, x: Tensor) -> Tensor:
         """What the M-step averages: the points, (row, feature)."""
@@ -191,10 +206,6 @@ class Mixture(LazyChannels):
         """φ of the means, (set, head · anchor, feature), and the masses, (set, head · anchor)."""
         phi = (self.num_anchors**-0.5 * (means - self.centres(means.dtype))).flatten(1)
         return torch.cat([phi, torch.log1p(mass).to(phi.dtype)], dim=1) if self.counts else phi
-
-    def mass(self, x: Tensor, sets: TensorSets) -> Tensor:
-        """Σ a α of the last E-step, (set, head · anchor)."""
-        return self._moments(x, sets)[1]
 
     def _moments(self, x: Tensor, sets: TensorSets) -> tuple[Tensor, Tensor]:
         """Means (set, head · anchor, feature) and masses (set, head · anchor)."""

@@ -21,7 +21,7 @@ from fishergraph.nn.aggr import FisherAggregation
 from fishergraph.nn.channels import allocating, check_size
 from fishergraph.nn.conv import FisherConv
 from fishergraph.nn.edges import check_groups, check_set_count, narrow
-from fishergraph.nn.heads import choose_head, learn_landmarks, make_head
+from fishergraph.nn.heads import LinearMap, choose_head, learn_landmarks, make_head
 from fishergraph.nn.inference import evaluating, learn_by_layer, run_by_layer
 from fishergraph.nn.lifted import check_plain, pooled
 from fishergraph.nn.rows import check_rows, dropped, take_rows, typed, unit_rows
@@ -31,7 +31,7 @@ from fishergraph.ops.tensor_sets import TensorSets
 
 JK = {"cat": True, "last": False}
 # The options of a layer that are those of the network.
-_LAYER_OPTIONS = ("heads", "family", "em", "multiset", "counts", "normalize", "residual", "bias")
+_LAYER_OPTIONS = ("heads", "family", "em", "multiset", "counts", "normalize", "residual")
 # What head="nystrom" stands for in a network.
 NETWORK_NYSTROM = Nystrom(bandwidth=0.7)
 
@@ -53,7 +53,7 @@ class FisherNet(nn.Module):
         Number of classes; None returns the embedding itself.
     num_anchors : int, default=4
         Components of the mixture of every layer.
-    head : {"nystrom", "relu", "linear"} or Nystrom, default="nystrom"
+    head : {"nystrom", "relu", "linear"}, LinearMap or Nystrom, default="nystrom"
         The map ψ: that of the exponential kernel with trained landmarks, ``Nystrom(bandwidth=0.7)``; the paper's for
         large graphs; or a linear one.
     jk : {"cat", "last"}, default="cat"
@@ -70,8 +70,8 @@ class FisherNet(nn.Module):
     pooling : str, Aggregation or None, default=None
         A readout of graphs: the name of an aggregation of PyG, one of its modules, or "fisher".
     **options : dict
-        ``heads``, ``family``, ``em``, ``multiset``, ``counts``, ``normalize``, ``residual`` and ``bias`` of
-        `FisherConv`.
+        ``heads``, ``family``, ``em``, ``multiset``, ``counts``, ``normalize`` and ``residual`` of `FisherConv`. Its
+        layers have no projection of their own: that is the input map.
 
     See Also
     --------
@@ -108,7 +108,7 @@ class FisherNet(nn.Module):
         out_channels: int | None = None,
         *,
         num_anchors: int = 4,
-        head: str | Nystrom = "nystrom",
+        head: str | LinearMap | Nystrom = "nystrom",
         jk: str = "cat",
         dropout: float = 0.0,
         member_dropout: float = 0.0,
@@ -134,7 +134,7 @@ class FisherNet(nn.Module):
         self.input_map = make_head(chosen, in_channels, hidden_channels) if mapped else None
         family = choose_family(options.get("family", "gaussian-mixture"))
         self.reads_counts = num_layers > 0 and family.support == "counts"  # in the first layer
-        layer = {**options, "head": chosen, "dropout": member_dropout, "concat": False}
+        layer = {**options, "head": chosen, "project": None, "dropout": member_dropout, "concat": False}
         first = hidden_channels if mapped and not self.reads_counts else in_channels
         widths = [hidden_channels if t else first for t in range(num_layers)]
         self.convs = nn.ModuleList(

@@ -21,7 +21,8 @@ from fishergraph.nn.task import check_split
 from fishergraph.nn.training import own_randomness, train
 from fishergraph.ops.tensor_edges import tensor_sets
 from fishergraph.ops.torch_device import find_device, to_numpy
-from fishergraph.ops.torch_threads import torch_threads
+from fishergraph.ops.torch_threads import sleeping_threads, torch_threads
+from fishergraph.part import NONE, part_sets, rows_within
 
 
 def fit_network(
@@ -46,11 +47,8 @@ def fit_network(
     if len(codes) == 1 and network.head == "relu":
         raise InputError("head='relu' has a batch norm, which needs two rows, got n_samples=1; use 'linear'.")
     x, members, place = _on_host(X, device), tensor_sets(sets), find_device(device)
-    options = training.get_params()
-    del options["validation_fraction"]
-    options |= {"epochs": options.pop("max_epochs"), "num_neighbors": options.pop("fan_out")}
-    options |= {"device": place, "seed": seed, "n_jobs": n_jobs, "progress": verbose, **files}
-    with torch_threads(n_jobs):
+    options = _train_options(training, place, seed, n_jobs, verbose, files)
+    with torch_threads(n_jobs), sleeping_threads():
         with own_randomness(place, seed):
             net = FisherNet(**config).to(place, x.dtype)
             if network.learns_start:
@@ -60,22 +58,84 @@ def fit_network(
         return net, train(net, x, codes, members, train=rows, val=held, **options)
 
 
-def network_outputs(
-    net: FisherNet, X: Any, sets: Any, *, device: str, n_jobs: int | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """The class numbers (row,) and class probabilities (row, class) of a trained network."""
+def fit_stored_network(
+    store: Any,
+    codes: np.ndarray,
+    held: np.ndarray,
+    *,
+    classes: Sequence[Any],
+    config: Mapping[str, Any],
+    network: Network,
+    training: Training,
+    device: str,
+    seed: int,
+    n_jobs: int | None,
+    verbose: Any,
+    files: Mapping[str, Any],
+) -> tuple[FisherNet, History]:
+    """`fit_network` on a graph that is read by rows, such as a `Store`."""
+    rows = np.setdiff1d(np.flatnonzero(codes >= 0), held)
+    check_split(*map(torch.from_numpy, (codes, rows, held)), names=classes)
+    if training.batch_size is None:
+        expected, advice = "be given for a store", "pass training=Training(batch_size=512)"
+        raise InputError(parameter="batch_size", expected=expected, got="None", advice=advice)
+    place = find_device(device)
+    options = _train_options(training, place, seed, n_jobs, verbose, files)
     with torch_threads(n_jobs):
+        with own_randomness(place, seed):
+            net = FisherNet(**config).to(place)
+            if network.learns_start:
+                net.init_from_data(store, seed=seed)
+        return net, train(net, store, torch.from_numpy(codes), train=rows, val=held, **options)
+
+
+def stored_outputs(net: FisherNet, store: Any, *, device: str, n_jobs: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """`network_outputs` of a graph that is read by rows; the logits are kept in it."""
+    with torch_threads(n_jobs):
+        logits = net.to(find_device(device)).inference(store)
+    proba = np.empty(logits.shape, logits.dtype)
+    for rows in logits.slices():
+        proba[rows] = torch.softmax(torch.from_numpy(np.ascontiguousarray(logits[rows])), dim=1).numpy()
+    if not np.isfinite(proba).all():
+        text = "the network returns numbers that are not finite; rescale X, fit again, or get the model file again."
+        raise InputError(text, parameter="X")
+    return proba.argmax(axis=1), proba
+
+
+def network_outputs(
+    net: FisherNet, X: Any, sets: Any, rows: np.ndarray | None = None, *, device: str, n_jobs: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The class numbers (row,) and class probabilities (row, class) of a trained network, of all rows or of some.
+
+    The rows that the layers read of others are run with them.
+    """
+    if rows is not None and getattr(sets, "pool", None) is None:
+        near, inner = rows_within(sets, np.unique(rows), len(net.convs))
+        X, sets = X[near], part_sets(sets, np.where(inner, near, NONE), near)
+        rows = np.searchsorted(near, rows)
+    with torch_threads(n_jobs), sleeping_threads():
         place, first = find_device(device), next(net.parameters())
         logits = net.to(place).inference(_on_host(X, device).to(first.dtype), tensor_sets(sets), device=place)
         if not bool(torch.isfinite(logits).all()):
             text = "the network returns numbers that are not finite; rescale X, fit again, or get the model file again."
             raise InputError(text, parameter="X")
+        logits = logits if rows is None else logits[torch.from_numpy(rows).to(logits.device)]
         return to_numpy(logits.argmax(1)), to_numpy(torch.softmax(logits, dim=1))
 
 
 def network_weights(net: FisherNet) -> dict[str, np.ndarray]:
     """The weights and buffers of a network by name."""
     return {name: to_numpy(tensor) for name, tensor in net.state_dict().items()}
+
+
+def _train_options(
+    training: Training, place: torch.device, seed: int, n_jobs: int | None, verbose: Any, files: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The arguments of `train`."""
+    options = training.get_params()
+    del options["validation_fraction"]
+    options |= {"epochs": options.pop("max_epochs"), "num_neighbors": options.pop("fan_out")}
+    return options | {"device": place, "seed": seed, "n_jobs": n_jobs, "progress": verbose, **files}
 
 
 def _on_host(X: Any, device: str) -> Tensor:

@@ -117,7 +117,7 @@ def check_rows(x: Any, *, sparse: bool = True) -> None:
         raise InputError(parameter="x", value=x, expected=expected, got=described(x), advice=advice)
     if x.layout != torch.strided and not (sparse and is_sparse(x)):
         expected = "be dense or sparse CSR" if sparse else "be dense in a layer"
-        advice = "use x.to_dense(), or a FisherNet with an input map"
+        advice = "use x.to_dense(), project=64 of FisherConv, or a FisherNet with an input map"
         raise InputError(parameter="x", value=x, expected=expected, got=str(x.layout), advice=advice)
 
 

@@ -26,7 +26,7 @@ from fishergraph._validation import (
 )
 from fishergraph._warn import each_warning_once
 from fishergraph.io.files import as_path, check_folder
-from fishergraph.nn.batches import FullBatch, NearBatch, Sampled, loader_batches, near_batch, sampled
+from fishergraph.nn.batches import FullBatch, NearBatch, Sampled, full_batch, loader_batches, near_batch, sampled
 from fishergraph.nn.checkpoint import Run, checksum, describe_model, read_snapshot, restore
 from fishergraph.nn.history import History, check_log
 from fishergraph.nn.inference import model_device
@@ -35,7 +35,7 @@ from fishergraph.nn.loader import check_fan_outs
 from fishergraph.nn.loop import AMP, Loop, Plan
 from fishergraph.nn.stored import OpenGraph, opened
 from fishergraph.nn.task import Task, make_task, model_option
-from fishergraph.ops.torch_threads import torch_threads
+from fishergraph.ops.torch_threads import sleeping_threads, torch_threads
 
 MOST_EPOCHS = 10**7
 MOST_RATE = 1e30  # of learning rates and penalties: float32 can represent their products with weights
@@ -161,7 +161,7 @@ def train(
     >>> len(history)
     3
     """
-    with torch_threads(check_n_jobs(n_jobs)), opened(model, x, edge_index, edge_weight) as x:
+    with torch_threads(check_n_jobs(n_jobs)), sleeping_threads(), opened(model, x, edge_index, edge_weight) as x:
         task = make_task(model, x, y, edge_index, edge_weight, train, val)
         plan = _plan(epochs, patience, checkpoint, checkpoint_every, log, progress)
         target = model_device(model, device)
@@ -262,7 +262,7 @@ def _source(
         if num_neighbors is not None:
             text = "num_neighbors belongs to mini-batches, got no batch_size; pass it, or leave both out."
             raise InputError(text, parameter="num_neighbors", value=num_neighbors)
-        return near_batch(model, task.to(device)) if near else FullBatch(task.to(device))
+        return near_batch(model, task.to(device)) if near else full_batch(model, task.to(device))
     hops = _fan_outs(num_neighbors, model_option(model, "num_layers"))
     size = check_integer(batch_size, "batch_size", least=1, most=MOST_COLUMNS)
     return sampled(model, task, hops, size, device=device, seed=seed)

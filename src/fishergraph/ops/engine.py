@@ -11,7 +11,8 @@ import importlib
 import logging
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +21,7 @@ import numpy as np
 from fishergraph._errors import InputError, MissingExtra
 from fishergraph._repr import short_repr
 from fishergraph._validation import look_up
-from fishergraph.config import engine_setting
+from fishergraph.config import config_context, engine_setting
 
 if TYPE_CHECKING:
     from fishergraph.ops.tensor_ops import TensorOps
@@ -109,6 +110,15 @@ ENGINES = {
 def named_engine() -> str | None:
     """The engine of `set_config` or `config_context`; None leaves the choice open."""
     return engine_setting.get()
+
+
+@contextmanager
+def array_engine() -> Iterator[None]:
+    """Compute NumPy arrays whatever is configured: by the configured engine if it takes them, or by any that does."""
+    name = engine_setting.get()
+    tensors = name is not None and ENGINES[name].tensors
+    with config_context(engine=None if tensors else name):
+        yield
 
 
 def find_engine(name: str) -> Engine:

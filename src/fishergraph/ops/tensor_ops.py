@@ -25,8 +25,12 @@ class TensorOps:
     attend_backward(points, logs, sets, anchors, prior, by_entry, means, log_total, grad_means, grad_mass, need_weights)
         → grad_points, grad_logs, grad_weights or None, grad_anchors; means of None are computed again
     score(points, means, sets) → (entry, anchor); score_backward(points, means, sets, grad) → grad_points, grad_means
-    em(points, logs, sets, anchors, variance, prior, n_iter, bias) → means, mass, or None if the engine has no
-        kernel for several iterations
+    em(points, logs, sets, anchors, variance, prior, n_iter, bias, keep=False) → means, mass and, if they are to be
+        kept, log α (iteration, entry, anchor) and log totals (iteration, set, anchor), else empty tensors; None if the
+        engine has no kernel for several iterations
+    em_backward(points, logs, sets, anchors, variance, prior, kept log α, kept log totals, grad_means, grad_mass,
+        need_weights) → the gradients of points, logs, anchors, bias, weights or None, without those of the first E-step
+    goes_back(n_anchors, n_features) → whether `em` keeps and `em_backward` takes mixtures of that size
     unit_rows(x) → x / ‖x‖ and 1 / ‖x‖ by rows; unit_rows_backward(units, scales, grad) → grad_x; None leaves both to
         autograd
     head, head_backward, keeps_phi : a layer with a linear head as one operator (`linear_head`); None computes φ
@@ -38,7 +42,9 @@ class TensorOps:
     attend_backward: Callable[..., tuple[Tensor, Tensor, Tensor | None, Tensor]]
     score: Callable[..., Tensor]
     score_backward: Callable[..., tuple[Tensor, Tensor]]
-    em: Callable[..., tuple[Tensor, Tensor] | None] = lambda *_: None
+    em: Callable[..., tuple[Tensor, ...] | None] = lambda *_: None
+    em_backward: Callable[..., Any] = lambda *_: None
+    goes_back: Callable[[int, int], bool] = lambda n_anchors, n_features: False
     unit_rows: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None
     unit_rows_backward: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
     head: Callable[..., tuple[Tensor, Tensor, Tensor]] | None = None

@@ -17,6 +17,9 @@ from fishergraph.multiset.members import SetsOfPoints
 
 # A set with more members than this is a hub. It is cut into parts of this size, which programs share.
 HUB = 96
+# Where the mean set has more than a quarter of that, a hub is one of four times the mean: fewer parts to merge. A chain
+# of sums stays as short as `MOST_IN_PART`, and a set of more than `LARGE` members is cut into parts of `HUB` again.
+LARGE_MEAN, MOST_IN_PART, LARGE = 24, 1024, 4096
 # A very long set is cut finer: in float32 a sum of 96 equal members may be off by 1.5e-6, one of 32 by 5e-7.
 LONG, LONG_PART = 2**16, 32
 
@@ -200,14 +203,23 @@ class TensorSets(SetsOfPoints):
         return Transpose(sets, order if first == 0 else order + first)
 
     @cached_attribute
+    def hub(self) -> int:
+        """The members of the largest set that is not a hub: `HUB`, or more where the mean set is large."""
+        if self._whole is not None:
+            return self._whole.hub
+        mean = self.n_entries // max(self.n_sets, 1)
+        return HUB if mean <= LARGE_MEAN else max(HUB, min(MOST_IN_PART, 1 << (4 * mean - 1).bit_length()))
+
+    @cached_attribute
     @outside_inference
     def hubs(self) -> Hubs:
-        """The sets of more than `HUB` members, cut into parts."""
+        """The sets of more than `hub` members, cut into parts."""
         if self._whole is not None:
             return self._hubs_of_block(self._whole)
-        sizes = torch.diff(self.indptr)
-        rows = torch.nonzero(sizes > HUB).ravel()
-        length = torch.where(sizes[rows] > LONG, min(LONG_PART, HUB), HUB)
+        sizes, most = torch.diff(self.indptr), self.hub
+        rows = torch.nonzero(sizes > most).ravel()
+        length = torch.where(sizes[rows] > LARGE, HUB, most)
+        length = torch.where(sizes[rows] > LONG, min(LONG_PART, HUB), length)
         parts = (sizes[rows] + length - 1) // length
         offsets = _offsets(parts)
         row, step = torch.repeat_interleave(rows, parts), torch.repeat_interleave(length, parts)

@@ -37,11 +37,13 @@ def find_device(name: str) -> torch.device:
 def tensor_workspace(device: torch.device, *, precision: str, host_output: bool) -> Workspace:
     """The workspace of tensors on a device; the result is a tensor there, or a NumPy array with `host_output`."""
     empty = partial(_empty, device=device)
+    empty_output = partial(_empty, device=torch.device("cpu")) if host_output else empty
     return Workspace(
         device=device.type,
         tensors=True,
         empty=empty,
-        empty_output=partial(_empty, device=torch.device("cpu")) if host_output else empty,
+        empty_output=empty_output,
+        large_output=empty_output,
         put=lambda array, dtype: torch.tensor(array, dtype=dtype, device=device),
         fetch=to_numpy,
         result=to_numpy if host_output else lambda tensor: tensor,

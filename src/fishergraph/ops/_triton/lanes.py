@@ -89,6 +89,24 @@ def fold_products(left, right, lanes, S: constexpr):
 
 
 @triton.jit
+def fold_pieces(row, tiles, lanes, S: constexpr):
+    """(⟨row, tile_j⟩)_j of a row and P rows, all in pieces of 128 features, folded over 32 lanes; 0 for padding.
+
+    The pieces of the tiles are one tuple, that of anchor j and piece h at h · P + j.
+    """
+    PIECES: constexpr = S.BLOCK // 128
+    products = ()
+    for j in tl.static_range(S.P):
+        product = row[0] * tiles[j]
+        for h in tl.static_range(1, PIECES):
+            product += row[h] * tiles[h * S.P + j]
+        products = products + (tl.sum(tl.reshape(product, [32, 4]), axis=1),)
+    for _ in tl.static_range(S.P, round_up(S.P)):
+        products = products + (tl.zeros_like(products[0]),)
+    return _fold_lanes(products, lanes, S.P, 32)
+
+
+@triton.jit
 def fold_offsets(means, bias, lanes, anchors, inverse, S: constexpr):
     """b_j − ‖μ_j‖²/2σ², folded; −∞ for padding, which a softmax ignores."""
     offsets = tl.load(bias + anchors, mask=anchors < S.P, other=-float("inf"))

@@ -67,14 +67,16 @@ def tile(
     weighted: bool = False,
     by_entry: bool = False,
     one_anchor: bool = False,
+    folded: bool = False,
 ) -> Tile:
     """Up to eight anchors and 256 features per program, at most 64 sums a thread.
 
-    Anchors are distributed evenly; if they do not divide, the last tile repeats some of the one before.
+    Anchors are distributed evenly; if they do not divide, the last tile repeats some of the one before. Sums that are
+    `folded` over lanes (`lanes`) need 128 features.
     """
     anchor_tiles = n_anchors if one_anchor else triton.cdiv(n_anchors, _MOST_ANCHORS)
     anchors = triton.cdiv(n_anchors, anchor_tiles)
-    block = max(16, min(triton.next_power_of_2(n_features), _MOST_FEATURES))
+    block = max(128 if folded else 16, min(triton.next_power_of_2(n_features), _MOST_FEATURES))
     warps = max(1, triton.next_power_of_2(anchors) * block // (32 * _SUMS_PER_THREAD))
     shape = Shape(n_features, block, n_anchors, anchors, KINDS[kind], weighted, by_entry)
     return Tile((triton.cdiv(n_features, block), anchor_tiles), shape, warps)

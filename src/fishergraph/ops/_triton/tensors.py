@@ -13,9 +13,12 @@ from fishergraph.ops.attend import triton as attend
 from fishergraph.ops.attend.triton_backward import attend_backward
 from fishergraph.ops.engine import Responsibilities
 from fishergraph.ops.iterate import triton as iterate
-from fishergraph.ops.iterate.torch import Steps, em_from_logs
+from fishergraph.ops.iterate.torch import em_from_logs
+from fishergraph.ops.iterate.torch_steps import Steps
+from fishergraph.ops.iterate.triton_backward import em_backward
 from fishergraph.ops.linear_head import triton as linear_head
 from fishergraph.ops.posterior import triton as posterior
+from fishergraph.ops.posterior.triton import fits
 from fishergraph.ops.tensor_ops import TensorOps
 from fishergraph.ops.tensor_sets import TensorSets
 from fishergraph.ops.unit_rows import triton as unit_rows
@@ -47,6 +50,8 @@ OPERATIONS = TensorOps(
     score=_by_rows(iterate.score),
     score_backward=_by_rows(iterate.score_backward),
     em=_by_rows(iterate.em),
+    em_backward=_by_rows(em_backward),
+    goes_back=fits,
     unit_rows=unit_rows.unit_rows,
     unit_rows_backward=unit_rows.unit_rows_backward,
     head=_by_rows(linear_head.head),

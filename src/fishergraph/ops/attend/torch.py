@@ -21,7 +21,7 @@ from fishergraph.ops.tensor_sets import TensorSets, entries_of, unpack
 def plain_attend(
     points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, prior: float, by_entry: bool, wide: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """means (set, anchor, feature), mass and log(κ + mass) (set, anchor) (Eq. 17); the first two have gradients.
+    """means (set, anchor, feature), mass and log(κ + mass) (set, anchor) (Eq. 17), with gradients.
 
     μ_vj = (κ w_j + Σ_e a_e α_ej x_e) / (κ + Σ_e a_e α_ej), relative to the largest log of every set and anchor. The
     means are in the dtype of the points, or of the logs when `wide`.
@@ -41,7 +41,7 @@ def plain_attend(
     means = torch.where(filled[..., None], means, anchors.to(means.dtype).expand_as(means))
     mass = sum_sets(weights * torch.exp(entry_logs), sets)
     log_total = torch.where(filled, torch.log(safe) + shift, -torch.inf)
-    return means if wide else means.to(points.dtype), mass, log_total.detach()
+    return means if wide else means.to(points.dtype), mass, log_total
 
 
 def _highest(logs: Tensor, weights: Tensor, sets: TensorSets, prior: float) -> Tensor:

@@ -19,7 +19,6 @@ import triton.language as tl
 from torch import Tensor
 from triton.language import constexpr
 
-from fishergraph.ops import tensor_sets
 from fishergraph.ops._triton.launch import INTERPRETED, REGISTERS, members_of, numbers, tile
 from fishergraph.ops._triton.members import added, load_row, narrowed, no_shift, pull, store_row, tile_features, zeros
 from fishergraph.ops.tensor_sets import TensorSets
@@ -347,7 +346,7 @@ def attend(
     total = torch.empty((hubs.n_parts, n_anchors), **new)
     parts = (sums, total, hubs.part_first, hubs.part_last)
     alpha = logs.exp() if alpha is None else alpha
-    inputs = (anchors, tensors, constants, hubs.n_parts, tensor_sets.HUB)
+    inputs = (anchors, tensors, constants, hubs.n_parts, sets.hub)
     offset = fisher_root is not None
     if uses_matrix_units(points, out, logs, fisher_root):
         units: dict[str, Any] = {"MEMBERS": _MEMBERS, "FACTORS": _FACTORS, "PRIOR": prior > 0, "num_warps": 4}
@@ -360,7 +359,7 @@ def attend(
         single = tile(n_anchors, n_features, kind, one_anchor=True).shape
         inputs = (results, anchors, sums, total, hubs.rows, hubs.offsets, constants)
         _merge_parts[(hubs.n_hubs, grid[0], n_anchors)](*inputs, PARTS=16, OFFSET=offset, S=single, num_warps=warps)
-    inputs, chunk = (results, rows, logs, anchors, tensors, constants, n_sets), tensor_sets.HUB
+    inputs, chunk = (results, rows, logs, anchors, tensors, constants, n_sets), sets.hub
     _repair_rows[(triton.cdiv(n_sets, _REPAIR_ROWS), *grid)](
         *inputs, ROWS=_REPAIR_ROWS, CHUNK=chunk, OFFSET=offset, S=shape, num_warps=warps
     )

@@ -59,6 +59,27 @@ def _gather_logs(log_alpha, by_entry, indices, start, stop, logs):
 
 
 @compiled
+def plain_rows(points, alpha, by_entry, sets, anchors, prior, least_mass, results, scratch):
+    """One iteration of `em_rows` from given α, without logs: whether a denominator is too small or large for that.
+
+    It is compiled on its own, because the logs take long to compile, and are seldom needed. `scratch` has room for the
+    coefficients of the largest set and of the anchors, and for means in float64.
+    """
+    (indptr, indices, weights, step), (means, mass, totals, shift), (c, anchor_c, wide) = sets, results, scratch
+    in_logs = False
+    for v in range(len(indptr) - 1):
+        start, stop = indptr[v], indptr[v + 1]
+        plain_coefficients(alpha, by_entry, indices, weights, step, start, stop, c, mass[v])
+        for j in range(anchors.shape[0]):
+            totals[v, j], shift[v, j], anchor_c[j] = mass[v, j] + prior, 0, prior
+            in_logs = in_logs or not least_mass <= totals[v, j] < np.inf
+        normalise(c, stop - start, totals[v])
+        sum_members(points, indices, start, stop, c, means[v], wide, None)
+        add_anchors(means[v], totals[v], anchor_c, anchors)
+    return in_logs
+
+
+@compiled
 def em_rows(points, responsibilities, by_entry, sets, anchors, prior, variance, n_iter, limits, results, network):
     """The means of each multiset of the block after `n_iter` iterations (Eq. 17).
 
@@ -130,17 +151,25 @@ def em_block(
     totals, shift = np.empty_like(mass), np.empty_like(mass)
     least_mass = dtype.type(np.finfo(dtype).tiny * 1e8)  # below it the plain sums would lose digits
     tolerance = 0.0 if slack == np.inf else default_tolerance(points.itemsize)
+    x, w, alpha, kappa = readonly(points), readonly(anchors), readonly(responsibilities.plain), dtype.type(prior)
+    members = readonly(sets.indptr - first), readonly(sets.indices[first:last]), readonly(weights), step
+    results = means, mass, totals, shift
+    if n_iter == 1 and slack == np.inf:
+        longest = int(np.diff(members[0]).max(initial=0))
+        room = np.empty((longest, len(w)), dtype), np.empty(len(w), dtype), np.empty(w.shape)
+        if not plain_rows(x, alpha, by_entry, members, w, kappa, least_mass, results, room):
+            return totals, shift
     unmet = em_rows(
-        readonly(points),
-        (readonly(responsibilities.log), readonly(responsibilities.plain)),
+        x,
+        (readonly(responsibilities.log), alpha),
         by_entry,
-        (readonly(sets.indptr - first), readonly(sets.indices[first:last]), readonly(weights), step),
-        readonly(anchors),
-        dtype.type(prior),
+        members,
+        w,
+        kappa,
         None if n_iter == 1 else dtype.type(variance),
         n_iter,
         (least_mass, np.float64(slack), tolerance, max_iter),
-        (means, mass, totals, shift),
+        results,
         None if slack == np.inf else scratch(anchors.shape[0]),
     )
     if unmet > 0:

@@ -18,14 +18,12 @@ import triton.language as tl
 from torch import Tensor
 from triton.language import constexpr
 
-from fishergraph.ops import tensor_sets
 from fishergraph.ops._triton.lanes import (
     add_member,
     divide,
     fold_offsets,
     fold_products,
     fold_scalars,
-    lane_anchors,
     softmax_lanes,
 )
 from fishergraph.ops._triton.launch import members_of, numbers
@@ -33,15 +31,14 @@ from fishergraph.ops._triton.members import (
     load_live_row,
     load_members,
     load_row,
-    narrowed,
     no_shift,
     pull,
     store_row,
-    tile_features,
     zeros,
 )
 from fishergraph.ops.attend.triton import sum_hub_parts
-from fishergraph.ops.attend.triton_backward import entry_dots, push
+from fishergraph.ops.attend.triton_backward import entry_distances, push
+from fishergraph.ops.iterate.triton_repair import em_repair, frame_of, keep_total
 from fishergraph.ops.posterior.triton import fits, lane_shape
 from fishergraph.ops.segment_sums.torch import sum_segments
 from fishergraph.ops.segment_sums.triton import Pull
@@ -54,14 +51,6 @@ _REPAIR_ROWS = 32
 
 
 @triton.jit
-def _frame(centre, S: constexpr):
-    """The frame of a program."""
-    features = tile_features(S.BLOCK)
-    lanes, anchors = lane_anchors(S)
-    return features, lanes, anchors, load_row(centre, 0, features, S.D, S)
-
-
-@triton.jit
 def _load_rows(points, current, first, stop, features, MEMBERS: constexpr, S: constexpr):
     """The points of the MEMBERS entries from `first` on; zeros behind the last one."""
     rows = ()
@@ -71,8 +60,10 @@ def _load_rows(points, current, first, stop, features, MEMBERS: constexpr, S: co
 
 
 @triton.jit
-def _em_pass(means, points, bias, members, start, stop, frame, inverse, S: constexpr):
+def _em_pass(means, points, bias, kept, members, start, stop, frame, inverse, KEEP: constexpr, S: constexpr):
     """(Σ_e a α_ej (x_e − o))_j, and Σ_e a α_ej folded, with α the responsibilities at the means of the set.
+
+    With KEEP log α of the entries is written to `kept`.
 
     Few programs share a multiprocessor, so a point is loaded a round before its use, its index two rounds.
     """
@@ -91,7 +82,10 @@ def _em_pass(means, points, bias, members, start, stop, frame, inverse, S: const
             live = first + k < stop
             member = held[k] - origin
             scores = fold_products((member,) * S.P, means, lanes, S) * inverse + offsets
-            powers, total, _ = softmax_lanes(scores, lanes, S)
+            powers, total, high = softmax_lanes(scores, lanes, S)
+            if KEEP:
+                at = kept + (first + k) * S.P + anchors
+                tl.store(at, scores - high - tl.log(total), mask=live & (anchors < S.P))
             if S.WEIGHTED:
                 weight = tl.load(weights + first + k, mask=live, other=0.0).to(S.KIND)
             else:
@@ -115,24 +109,46 @@ def _first_pass(points, alpha, members, start, stop, frame, S: constexpr):
 
 
 @triton.jit
-def _em_rows(results, points, alpha, w, centre, bias, sets, constants, hub, n_iter, S: constexpr):
+def _em_rows(
+    results,
+    kept,
+    points,
+    alpha,
+    w,
+    centre,
+    bias,
+    sets,
+    constants,
+    hub,
+    n_iter,
+    sizes,
+    KEEP: constexpr,
+    S: constexpr,
+):
     """All iterations of one set that is not a hub; `least` is the smallest mass of any iteration."""
     out, mass, least = results
+    logs, log_totals = kept
+    per_pass, per_total = sizes
     indptr, indices, weights = sets
     row = tl.program_id(0).to(tl.int64)
     start, stop = tl.load(indptr + row), tl.load(indptr + row + 1)
     if stop - start > hub:
         return
-    frame, members = _frame(centre, S), (indices, weights)
+    frame, members = frame_of(centre, S), (indices, weights)
     features, lanes, anchors, origin = frame
     prior, inverse = tl.load(constants), 1 / tl.load(constants + 1)
     anchor_c = anchors * 0 + prior
     sums, totals = _first_pass(points, alpha, members, start, stop, frame, S)
     means, low = divide(sums, totals, anchor_c, w, features, lanes, anchors, S), totals
+    if KEEP:
+        keep_total(log_totals, totals + prior, 0.0, row, anchors, S)
     for _ in range(1, n_iter):
-        sums, totals = _em_pass(means, points, bias, members, start, stop, frame, inverse, S)
+        sums, totals = _em_pass(means, points, bias, logs, members, start, stop, frame, inverse, KEEP, S)
         means = divide(sums, totals, anchor_c, w, features, lanes, anchors, S)
         low = tl.minimum(low, totals)
+        if KEEP:
+            logs, log_totals = logs + per_pass, log_totals + per_total
+            keep_total(log_totals, totals + prior, 0.0, row, anchors, S)
     for j in tl.static_range(S.P):
         store_row(out, row * S.P + j, features, means[j] + origin, S)
     tl.store(mass + row * S.P + anchors, totals, mask=anchors < S.P)
@@ -140,13 +156,27 @@ def _em_rows(results, points, alpha, w, centre, bias, sets, constants, hub, n_it
 
 
 @triton.jit
-def _em_parts(parts, out, points, alpha, centre, bias, items, members, constants, FIRST: constexpr, S: constexpr):
+def _em_parts(
+    parts,
+    out,
+    kept,
+    points,
+    alpha,
+    centre,
+    bias,
+    items,
+    members,
+    constants,
+    FIRST: constexpr,
+    KEEP: constexpr,
+    S: constexpr,
+):
     """The sums of one part of a hub in one iteration, at the means that the last one wrote."""
     part_sums, part_total = parts
     part_first, part_last, part_row = items
     item = tl.program_id(0).to(tl.int64)
     start, stop, row = tl.load(part_first + item), tl.load(part_last + item), tl.load(part_row + item)
-    frame = _frame(centre, S)
+    frame = frame_of(centre, S)
     features, anchors, origin = frame[0], frame[2], frame[3]
     if FIRST:
         sums, totals = _first_pass(points, alpha, members, start, stop, frame, S)
@@ -155,7 +185,7 @@ def _em_parts(parts, out, points, alpha, centre, bias, items, members, constants
         for j in tl.static_range(S.P):
             means = means + (load_row(out, row * S.P + j, features, S.D, S) - origin,)
         inverse = 1 / tl.load(constants + 1)
-        sums, totals = _em_pass(means, points, bias, members, start, stop, frame, inverse, S)
+        sums, totals = _em_pass(means, points, bias, kept, members, start, stop, frame, inverse, KEEP, S)
     for j in tl.static_range(S.P):
         store_row(part_sums, item * S.P + j, features, sums[j], S)
     tl.store(part_total + item * S.P + anchors, totals, mask=anchors < S.P)
@@ -163,7 +193,18 @@ def _em_parts(parts, out, points, alpha, centre, bias, items, members, constants
 
 @triton.jit
 def _em_merge(
-    results, w, centre, parts, hub_rows, hub_offsets, constants, PARTS: constexpr, FIRST: constexpr, S: constexpr
+    results,
+    log_total,
+    w,
+    centre,
+    parts,
+    hub_rows,
+    hub_offsets,
+    constants,
+    PARTS: constexpr,
+    FIRST: constexpr,
+    KEEP: constexpr,
+    S: constexpr,
 ):
     """The means of a hub at one anchor, from its parts."""
     out, mass, least = results
@@ -178,82 +219,8 @@ def _em_merge(
     store_row(out, at, features, mean + load_row(centre, 0, features, S.D, S), S)
     tl.store(mass + at, total)
     tl.store(least + at, total if FIRST else tl.minimum(total, tl.load(least + at)))
-
-
-@triton.jit
-def _member_logs(means, bias, logs, member, point, lanes, anchors, inverse, FIRST: constexpr, S: constexpr):
-    """log α of one member, folded: the given one, or that at the means of its set.
-
-    By distances, not by products: logs are large here, and between two means that nearly agree products lose digits.
-    """
-    if FIRST:
-        return tl.load(logs + point * S.P + anchors, mask=anchors < S.P, other=-float("inf"))
-    differences = ()
-    for j in tl.static_range(S.P):
-        differences = differences + (member - means[j],)
-    offsets = tl.load(bias + anchors, mask=anchors < S.P, other=-float("inf"))
-    scores = offsets - 0.5 * inverse * fold_products(differences, differences, lanes, S)
-    _, total, high = softmax_lanes(scores, lanes, S)
-    return scores - high - tl.log(total)
-
-
-@triton.jit
-def _log_pass(
-    means, points, logs, bias, members, start, stop, frame, w, prior, inverse, FIRST: constexpr, S: constexpr
-):
-    """The next means, and the mass folded: one pass over the members for the largest log, one for the sums."""
-    features, lanes, anchors, origin = frame
-    indices, weights = members
-    shift = anchors * 0 + tl.log(prior)
-    # In float64: the members of a hub are one chain of additions here.
-    wide, wide_totals = zeros(features, S.P, tl.float64), tl.zeros_like(shift).to(tl.float64)
-    for entry in range(start, 2 * stop - start):
-        summing = entry >= stop
-        at = entry - (stop - start) if summing else entry
-        shift = tl.where(summing & (shift == -float("inf")), 0.0, shift)
-        point = tl.load(indices + at).to(tl.int64)
-        weight = tl.load(weights + at).to(S.KIND) if S.WEIGHTED else tl.full([], 1.0, S.KIND)
-        member = load_row(points[0], point, features, points[1], S) - origin
-        log = _member_logs(means, bias, logs, member, point, lanes, anchors, inverse, FIRST, S)
-        shift = tl.where(summing | (weight <= 0), shift, tl.maximum(shift, log))
-        # A member of weight zero may have a log above the shift: exp could be ∞, and 0 · ∞ is NaN.
-        c = tl.where(summing & (weight > 0), weight * tl.exp(log - shift), 0.0)
-        wide, wide_totals = add_member(wide, c, member, lanes, S), wide_totals + c
-    sums, totals = narrowed(wide, S.P, S.KIND), wide_totals.to(S.KIND)
-    means = divide(sums, totals, tl.exp(tl.log(prior) - shift), w, features, lanes, anchors, S)
-    return means, totals * tl.exp(shift)
-
-
-@triton.jit
-def _em_repair(results, points, logs, w, centre, bias, sets, constants, n_sets, n_iter, ROWS: constexpr, S: constexpr):
-    """The sets among ROWS of which some plain mass has lost digits, computed again in logs."""
-    out, mass, least = results
-    indptr, indices, weights = sets
-    begin = tl.program_id(0).to(tl.int64) * ROWS
-    rows = begin + tl.arange(0, ROWS)
-    prior, low = tl.load(constants), tl.full([ROWS], float("inf"), S.KIND)
-    for j in tl.static_range(S.P):
-        low = tl.minimum(low, tl.load(least + rows * S.P + j, mask=rows < n_sets, other=1.0) + prior)
-    if tl.min(low, axis=0) >= 1e-30:
-        return
-    frame, members, inverse = _frame(centre, S), (indices, weights), 1 / tl.load(constants + 1)
-    features, anchors, origin = frame[0], frame[2], frame[3]
-    for row in range(begin, tl.minimum(begin + ROWS, n_sets)):
-        start, stop = tl.load(indptr + row), tl.load(indptr + row + 1)
-        # Such a mass may have made the next one NaN, which is not small.
-        fine = tl.sum(tl.where((rows == row) & (low >= 1e-30), 1, 0), axis=0) > 0
-        if (not fine) & (stop > start):
-            nothing = zeros(features, S.P, S.KIND)
-            means, total = _log_pass(
-                nothing, points, logs, bias, members, start, stop, frame, w, prior, inverse, True, S
-            )
-            for _ in range(1, n_iter):
-                means, total = _log_pass(
-                    means, points, logs, bias, members, start, stop, frame, w, prior, inverse, False, S
-                )
-            for j in tl.static_range(S.P):
-                store_row(out, row * S.P + j, features, means[j] + origin, S)
-            tl.store(mass + row * S.P + anchors, total, mask=anchors < S.P)
+    if KEEP:
+        tl.store(log_total + at, tl.where(whole > 0, tl.log(tl.where(whole > 0, whole, 1.0)), -float("inf")))
 
 
 def em_rows(
@@ -265,51 +232,62 @@ def em_rows(
     prior: float,
     n_iter: int,
     bias: Tensor | None,
-) -> tuple[Tensor, Tensor]:
+    keep: bool = False,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """means (set, anchor, feature) and mass (set, anchor), in the dtype of the sums.
 
-    `logs` (point, anchor) are the log-responsibilities of the first iteration.
+    `logs` (point, anchor) are the log-responsibilities of the first iteration. To `keep` them adds those of the other
+    iterations (iteration, entry, anchor), and log(κ + mass) of all (iteration, set, anchor), else empty tensors.
     """
     (n_anchors, n_features), n_sets = anchors.shape, sets.n_sets
     new: dict[str, Any] = {"dtype": logs.dtype, "device": points.device}
     out = torch.empty((n_sets, n_anchors, n_features), **new)
     results = (out, *(torch.empty((n_sets, n_anchors), **new) for _ in range(2)))
+    kept = (
+        torch.empty((n_iter - 1 if keep else 0, sets.n_entries, n_anchors), **new),
+        torch.empty((n_iter if keep else 0, n_sets, n_anchors), **new),
+    )
     if n_sets == 0:
-        return results[:2]
+        return *results[:2], *kept
     anchors, constants, alpha = anchors.to(logs.dtype), numbers(prior, variance, **new), logs.exp()
     centre = anchors.mean(dim=0)
     w = anchors - centre
     bias = numbers(*[0.0] * n_anchors, **new) if bias is None else bias.to(logs.dtype)
     rows, members, hubs = (points, points.stride(0)), members_of(sets, logs), sets.hubs
     shape, warps = lane_shape(n_anchors, n_features, logs.dtype, weighted=sets.weights is not None)
-    options: dict[str, Any] = {"S": shape, "num_warps": warps}
+    options: dict[str, Any] = {"KEEP": keep, "S": shape, "num_warps": warps}
     limited = {**options, "maxnreg": _REGISTERS}
     inputs = (w, centre, bias, (sets.indptr, *members), constants)
-    _em_rows[(n_sets,)](results, rows, alpha, *inputs, tensor_sets.HUB, n_iter, **limited)
+    sizes = (sets.n_entries * n_anchors, n_sets * n_anchors)
+    # Tensors that are not written are replaced by any tensor.
+    tables = kept if keep else (logs, logs)
+    _em_rows[(n_sets,)](results, tables, rows, alpha, *inputs, sets.hub, n_iter, sizes, **limited)
     if hubs.n_hubs:
         parts = (out.new_empty((hubs.n_parts, *out.shape[1:])), out.new_empty((hubs.n_parts, n_anchors)))
         items = (hubs.part_first, hubs.part_last, hubs.part_row)
         for iteration in range(n_iter):
             first = {"FIRST": iteration == 0}
+            entry_logs = kept[0][iteration - 1] if keep and iteration else logs
             _em_parts[(hubs.n_parts,)](
-                parts, out, rows, alpha, centre, bias, items, members, constants, **first, **limited
+                parts, out, entry_logs, rows, alpha, centre, bias, items, members, constants, **first, **limited
             )
+            log_total = kept[1][iteration] if keep else logs
             _em_merge[(hubs.n_hubs, n_anchors)](
-                results, w, centre, parts, hubs.rows, hubs.offsets, constants, PARTS=16, **first, **options
+                results, log_total, w, centre, parts, hubs.rows, hubs.offsets, constants, PARTS=16, **first, **options
             )
     grid = (triton.cdiv(n_sets, _REPAIR_ROWS),)
-    _em_repair[grid](results, rows, logs, *inputs, n_sets, n_iter, ROWS=_REPAIR_ROWS, **options)
-    return results[:2]
+    em_repair[grid](results, tables, rows, logs, *inputs, n_sets, n_iter, sizes, ROWS=_REPAIR_ROWS, **options)
+    return *results[:2], *kept
 
 
-def em(points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, *rest: Any) -> tuple[Tensor, Tensor] | None:
+def em(points: Tensor, logs: Tensor, sets: TensorSets, anchors: Tensor, *rest: Any) -> tuple[Tensor, ...] | None:
     """`em_rows`, or None if the means of a set do not fit into the registers of a program."""
     return em_rows(points, logs, sets, anchors, *rest) if fits(*anchors.shape) else None
 
 
 def score(points: Tensor, means: Tensor, sets: TensorSets) -> Tensor:
     """s_ej = −‖x_e − μ_vj‖²/2 of every member at the means of its set, (entry, anchor)."""
-    return entry_dots(points, means, sets, squared=True)
+    return entry_distances(points, means, sets)
 
 
 def score_backward(points: Tensor, means: Tensor, sets: TensorSets, grad: Tensor) -> tuple[Tensor, Tensor]:
@@ -318,6 +296,6 @@ def score_backward(points: Tensor, means: Tensor, sets: TensorSets, grad: Tensor
     back, entries = sets.transpose
     pulled = Pull(points, grad, unweighted, by_entry=True).all()
     grad_means = pulled - sum_segments(grad, sets.indptr)[..., None] * means
-    pushed, _ = push(None, means, unweighted, grad, by_entry=True)
+    pushed, _ = push(None, means, unweighted, grad)
     weight = sum_segments(grad.sum(dim=1)[entries], back.indptr)
     return pushed - weight[:, None] * points, grad_means

@@ -6,6 +6,8 @@ of other blocks read.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from fishergraph._parallel import map_blocks, row_blocks
@@ -73,17 +75,27 @@ def head_backward(
 
     # Scaled gradients of half floats may overflow. The gradient scaler checks for that, so no warning here.
     @np.errstate(over="ignore", invalid="ignore")
-    def fill(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+    def of_block(here: slice) -> tuple[np.ndarray, np.ndarray]:
+        g, means = grad[here], block_means(points, responsibilities, sets.block(here), anchors, prior)
+        np.matmul(g, scaled, out=slopes[here].reshape(len(g), -1))
+        grad_anchors = block_factors(means, here, of_sets, prior)
+        return g.T @ means.reshape(len(g), -1), grad_anchors
+
+    def added(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
         grad_weight, grad_anchors = np.zeros_like(scaled), np.zeros_like(anchors)
-        for block in row_blocks(rows.stop - rows.start):
-            here = slice(rows.start + block.start, rows.start + block.stop)
-            g, means = grad[here], block_means(points, responsibilities, sets.block(here), anchors, prior)
-            np.matmul(g, scaled, out=slopes[here].reshape(len(g), -1))
-            grad_anchors += block_factors(means, here, of_sets, prior)
-            grad_weight += g.T @ means.reshape(len(g), -1)
+        for weights, centres in parts:
+            grad_weight += weights
+            grad_anchors += centres
         return grad_weight, grad_anchors
 
-    runs = map_blocks(fill, row_blocks(sets.n_sets, max(_LEAST, -(-sets.n_sets // _RUNS))))
+    def fill(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        blocks = row_blocks(rows.stop - rows.start)
+        return added(of_block(slice(rows.start + block.start, rows.start + block.stop)) for block in blocks)
+
+    if sets.n_sets <= _LEAST:  # one run: its blocks are the tasks, added in the same order
+        runs = [added(map_blocks(of_block, row_blocks(sets.n_sets)))]
+    else:
+        runs = map_blocks(fill, row_blocks(sets.n_sets, max(_LEAST, -(-sets.n_sets // _RUNS))))
     weights = as_weights(sets.weights, dtype)
     grad_points, grad_logs = pull_back(points, responsibilities, of_sets, weights, transpose, None)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -24,7 +24,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from fishergraph.ops._triton.launch import as_constants
 from fishergraph.ops.attend.triton import attend
-from fishergraph.ops.segment_sums.triton import Pull, pull_inner
+from fishergraph.ops.segment_sums.triton import Pull, attention_sums
 from fishergraph.ops.tensor_sets import TensorSets
 
 # Bytes of φ that exist at a time, and of R.
@@ -283,7 +283,7 @@ def _through_members(
         hub_grad, hub_dots = torch.empty_like(points[: len(rows)]), torch.empty_like(dots[:, : len(rows)])
         head_contract(pull.hubs(), points[rows], blocks, hub_grad, hub_dots, precision=precision)
         grad_points[rows], dots[:, rows] = hub_grad, hub_dots
-    grad_logs = dots[0] - pull_inner(inner, log_total, logs, back)
-    for more in dots[1:]:
+    grad_logs = attention_sums(logs, log_total, back, back=True, inner=inner)
+    for more in dots:
         grad_logs += more
     return grad_points, grad_logs
