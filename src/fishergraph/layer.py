@@ -151,9 +151,9 @@ class Layer:
 
     def over(self, points: Array, sets: Sets, run: Run) -> Blocks:
         """φ and ψ of multisets over points, by row blocks."""
-        return self._over(points, self._score(points, sets, run), sets, run)
+        return self.over_scored(points, self.score(points, sets, run), sets, run)
 
-    def _score(self, points: Array, sets: Sets, run: Run) -> Scored | None:
+    def score(self, points: Array, sets: Sets, run: Run) -> Scored | None:
         """Statistics and responsibilities of all points.
 
         None if every block gathers its members and scores those alone: they are lifted, or have wide statistics.
@@ -163,7 +163,8 @@ class Layer:
             return None
         return score_points(family, points, self.theta, n_jobs=run.n_jobs)
 
-    def _over(self, points: Array, scored: Scored | None, sets: Sets, run: Run) -> Blocks:
+    def over_scored(self, points: Array, scored: Scored | None, sets: Sets, run: Run) -> Blocks:
+        """`over` for points that `score` has seen."""
         engine, kernel_map = run.engine(self.em), self.kernel_map
         assert kernel_map is not None
 
@@ -216,11 +217,11 @@ class Layer:
         root = None if family.fisher != "exact" else _exact_root(family, theta, rng)
         n_outputs = self.phi_width(family.mean_statistics(theta).shape[0], width)
         layer = replace(self, theta=theta, root=root, kernel_map=IdentityMap(n_outputs))
-        scored = layer._score(points, sets, run)
-        whole = layer._over(points, scored, sets, run)
+        scored = layer.score(points, sets, run)
+        whole = layer.over_scored(points, scored, sets, run)
 
         def take(rows: Array) -> Blocks:
-            return layer._over(points, scored, sets.take(rows), run)
+            return layer.over_scored(points, scored, sets.take(rows), run)
 
         def empty(shape: tuple[int, int]) -> Any:
             if memory is not None and tuple(memory.shape) == shape:

@@ -20,6 +20,7 @@ from fishergraph._progress import costing
 from fishergraph._typing import Array, Rng, Rows, Sets, Write
 from fishergraph._warn import each_warning_once
 from fishergraph.axes import ScaledMap, fit_axes, fit_scaled, fit_sharpening
+from fishergraph.device import LARGE
 from fishergraph.em.settings import EM
 from fishergraph.em.unit import NOISE, unit_rows
 from fishergraph.kernel_map import IdentityMap, KernelMap
@@ -120,7 +121,11 @@ class Pass:
         for t, name in enumerate(self.stack.names):
             stage = self.stage(name, points)
             yield stage
-            points = self._points_after(stage) if t < self.stack.n_layers or self.keep_last else None
+            points = None
+            if t < self.stack.n_layers or self.keep_last:
+                stage.run(self.run)
+                points = stage.points
+            del stage.blocks, stage.points  # whoever holds the stage does not hold what it read
 
     def stage(self, name: str, points: Array | None = None) -> Stage:
         """Return a stage, learned if the stack has not; a layer takes `points`, those of the stage before."""
@@ -131,11 +136,6 @@ class Pass:
             return self._feature_stage(name)
         t = stack.names.index(name)
         return self._input_stage() if t == 0 or points is None else self._layer_stage(t, points)
-
-    def _points_after(self, stage: Stage) -> Array | None:
-        """The points that a stage leaves for the next one."""
-        stage.run(self.run)
-        return stage.points
 
     def _stage(self, name: str, title: str, blocks: Blocks, *, last: bool, noise: float = NOISE) -> Stage:
         """A stage, with memory for its points unless it is the last that has any."""
@@ -287,7 +287,9 @@ def side_by_side(stages: Pass, widths: list[int]) -> Any:
         if weight == 0:
             continue
         if output is None:
-            output = workspace.empty_output((stages.sets.n_sets, sum(stack.kept(widths))), stages.X.dtype)
+            shape, dtype = (stages.sets.n_sets, sum(stack.kept(widths))), stages.X.dtype
+            is_large = shape[0] * shape[1] * dtype.itemsize >= LARGE
+            output = (workspace.large_output if is_large else workspace.empty_output)(shape, dtype)
         first, used = used, used + stage.blocks.kernel_map.n_outputs
         columns, scale = output[:, first:used], math.sqrt(weight)
         stage.run(stages.run, partial(_write, columns, scale))

@@ -6,10 +6,12 @@ over the graph; and one for each kind of structural columns. `fishergraph.passes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
 
 from fishergraph._repr import short_repr
 from fishergraph._typing import Sets
@@ -85,6 +87,25 @@ class Stack:
         assert self.input_map is not None
         return [part.n_outputs for part in (self.input_map, *self.layers, *self.columns)]
 
+    @property
+    def blocks(self) -> Any:
+        """Name and width of every block of the output, once the stack is fitted."""
+        return self.kept(list(zip(self.names, self.widths, strict=True)))
+
+    @property
+    def titles(self) -> Any:
+        """The names of the columns of the output, once the stack is fitted."""
+        return block_titles(self.blocks)
+
+    @property
+    def again(self) -> Callable[..., Stack]:
+        """What makes settings of the same kind of stack."""
+        return Stack
+
+    def of_one_graph(self) -> Stack:
+        """Return the stack as one that runs over one kind of edges, or raise."""
+        return self
+
     def layer_at(self, t: int) -> Layer:
         """The settings of layer t = 1, …, T."""
         layer = self.layer if t == 1 else replace(self.layer, family=self.layer.family.later)
@@ -147,15 +168,22 @@ def stack_settings(
     normalize: bool,
     features: bool,
     graph: bool,
+    make: Callable[..., Stack] = Stack,
 ) -> Stack:
     """The settings of a stack with the blocks that X and a graph give, if there are `features` and a `graph`.
 
-    Counts and members of several nodes are not averaged. There is structure if the points of a layer are nodes.
+    `make` is the kind of stack. Counts and members of several nodes are not averaged. There is structure if the points
+    of a layer are nodes.
     """
     if layer.family.support == "counts" or rule.lifts:
         walk = None
     kinds, weights = (), {}
     if structure is not None and graph and rule.keeps_nodes:
         kinds, weights = structure.blocks(layer.dim, features=features), structure.weights(features=features)
-    stack = Stack(layer, layer.kernel, walk, n_layers, normalize, kinds, walk is not None and features)
+    stack = make(layer, layer.kernel, walk, n_layers, normalize, kinds, walk is not None and features)
     return replace(stack, block_weights=check_block_weights(block_weights, stack.names, weights))
+
+
+def block_titles(blocks: Sequence[tuple[str, int]]) -> np.ndarray:
+    """The names of the columns of blocks: psi0_0, psi0_1, …."""
+    return np.array([f"{name}_{k}" for name, width in blocks for k in range(width)], dtype=object)

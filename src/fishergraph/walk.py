@@ -140,7 +140,9 @@ def walk_averages(
     weights = member_weights(points, sets)
     mass = walked(weights, sets, walk, engine, n_jobs, advance)
     for columns in walk.tiles(*points.shape):
-        points[:, columns] = walked(points[:, columns] * weights, sets, walk, engine, n_jobs, advance) / weights
+        averaged = walked(points[:, columns] * weights, sets, walk, engine, n_jobs, advance)
+        averaged /= weights
+        points[:, columns] = averaged
     return Averages(points, weights / mass)
 
 

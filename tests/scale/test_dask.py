@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -21,7 +23,7 @@ from fishergraph.scale.run import LocalExecutor
 from fishergraph.scale.run_folder import BegunFolder, RunFolder
 from scale.stores import random_graph, random_store, small_budget, small_parts
 
-distributed = pytest.importorskip("distributed")
+dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +113,38 @@ def test_a_run_without_workers_stops_and_goes_on(tmp_path, monkeypatch, client):
         with pytest.raises(ClusterError) as caught:
             model(verbose=stop).fit_transform(Store(store.path, client=executor))
         assert "no worker" in caught.value.reason
+    S = model().fit_transform(Store(store.path, client=client))
+    np.testing.assert_array_equal(np.asarray(S), model().fit_transform(X, graph=graph))
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    """The file and the process of a scheduler that has a worker; both are processes of their own."""
+    address = tmp_path / "scheduler.json"
+    command, options = [sys.executable, "-m"], ["--scheduler-file", str(address), "--no-dashboard"]
+    started = [subprocess.Popen([*command, "distributed.cli.dask_scheduler", "--port", "0", *options])]
+    try:
+        while not address.exists() and started[0].poll() is None:
+            time.sleep(0.05)
+        worker = [*command, "distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", *options]
+        started.append(subprocess.Popen(worker))
+        yield address, started[0]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_dies_stops_the_run_which_goes_on_elsewhere(tmp_path, monkeypatch, client, scheduler):
+    store, graph, X = random_store(tmp_path / "s")
+    small_parts(monkeypatch)
+    address, process = scheduler
+    executor = DaskExecutor(str(address))
+    with pytest.raises(ClusterError) as caught:
+        model(verbose=reaching("layer 1/2", process.kill)).fit_transform(Store(store.path, client=executor))
+    assert "connection" in caught.value.reason
+    assert "run again" in caught.value.advice
     S = model().fit_transform(Store(store.path, client=client))
     np.testing.assert_array_equal(np.asarray(S), model().fit_transform(X, graph=graph))
 
@@ -234,6 +268,33 @@ def test_an_error_that_stays_is_raised(threads, error):
 
     with pytest.raises(type(error)):
         results(threads, fails, [[0]])
+
+
+def test_a_worker_whose_memory_is_too_small_says_so(threads):
+    def fails(parts):
+        raise np._core._exceptions._ArrayMemoryError((2**40,), np.dtype(float))
+
+    with pytest.raises(ClusterError) as caught:
+        results(threads, fails, [[3]])
+    assert "memory is too small for parts [3] of x" in caught.value.reason
+    assert "smaller memory=" in caught.value.advice
+
+
+@pytest.mark.slow
+def test_workers_that_the_system_kills_are_given_up(tmp_path):
+    def dies(parts):  # as a process that takes more memory than there is
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        distributed.LocalCluster(n_workers=1, **options) as cluster,
+        distributed.Client(cluster) as client,
+        pytest.raises(ClusterError) as caught,
+    ):
+        results(client, dies, [[7]], patience=60)
+    assert "parts [7] of x" in caught.value.reason
+    assert "memory" in caught.value.advice
 
 
 def test_parts_of_a_slow_worker_are_computed_by_another(threads, monkeypatch):

@@ -241,7 +241,7 @@ def test_more_memory_reads_less():
 )
 def test_every_stage_has_a_time(tmp_path, quick, settings):
     store, *_ = random_store(tmp_path / "s")
-    planned = plan(store, model(**settings), memory="2G")
+    planned = plan(store, model(**settings), memory="16G")
     names = [stage.name for stage in planned.stages]
     stack = model(**settings).settings()
     assert [name for name in names if name in stack.names] == stack.names
@@ -253,7 +253,7 @@ def test_every_stage_has_a_time(tmp_path, quick, settings):
 @pytest.mark.parametrize("kind", ["sparse", "weighted"])
 def test_stores_of_every_kind_are_planned(tmp_path, quick, kind):
     store, *_ = random_store(tmp_path / "s", **{kind: True})
-    assert plan(store, model(), memory="2G").seconds > 0
+    assert plan(store, model(), memory="16G").seconds > 0
 
 
 def test_tiles_are_measured(tmp_path, quick):

@@ -10,9 +10,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
-from fishergraph import Neighbourhood, Paths  # noqa: E402
+from fishergraph import FisherClassifier, Neighbourhood, Paths  # noqa: E402
 from fishergraph._errors import InputError, NotEnoughMemory  # noqa: E402
-from fishergraph.nn import FisherNet, tensor_sets, train  # noqa: E402
+from fishergraph.nn import FisherNet, Training, tensor_sets, train  # noqa: E402
 from fishergraph.nn.loader import CSRNeighborLoader  # noqa: E402
 from fishergraph.nn.rows import as_tensor  # noqa: E402
 from fishergraph.nn.stored import opened  # noqa: E402
@@ -220,12 +220,11 @@ def test_a_store_that_was_written_again(tmp_path):
         train(network(), store, Y, epochs=1, **SPLIT, **BATCHES)
 
 
-def test_a_budget_that_is_too_small_names_one_that_is_not(tmp_path, monkeypatch):
+def test_a_budget_that_is_too_small_names_one_that_is_not(tmp_path):
     store, *_ = random_store(tmp_path / "s")
     with pytest.raises(NotEnoughMemory, match="at least") as caught:
         train(network(), Store(store.path, memory="100M"), Y, epochs=1, **SPLIT, **BATCHES)
     text = str(caught.value).rsplit("memory='", 1)[1].split("'")[0]
-    monkeypatch.setattr("fishergraph.scale.rows.resident_bytes", lambda: 0)
     assert len(train(network(), Store(store.path, memory=text), Y, epochs=1, **SPLIT, **BATCHES)) == 1
 
 
@@ -246,3 +245,45 @@ def test_chosen_rows_that_are_read_in_pieces(tmp_path, monkeypatch):
     chosen = np.random.default_rng(0).integers(1000, size=400)
     np.testing.assert_array_equal(array[chosen], values[chosen])
     np.testing.assert_array_equal(array[np.sort(chosen)], values[np.sort(chosen)])
+
+
+# --- FisherClassifier ------------------------------------------------------------------------------------
+
+
+def classifier(**options):
+    training = Training(**{"max_epochs": 3, "batch_size": 64, "fan_out": 4, **options})
+    return FisherClassifier(dim=8, n_anchors=2, training=training, random_state=0, n_jobs=1)
+
+
+def labels():
+    y = np.array(["a", "b", "c"])[np.asarray(Y)].astype(object)
+    y[400:] = None
+    return y
+
+
+def test_a_classifier_of_a_store_is_that_of_the_graph_in_memory(tmp_path):
+    store, graph, X = random_store(tmp_path / "s")
+    expected = classifier().fit(X, labels(), graph=graph)
+    found = classifier().fit(store, labels())
+    assert same_weights(expected.net_, found.net_)
+    assert found.classes_.tolist() == ["a", "b", "c"]
+    np.testing.assert_allclose(found.predict_proba(store), expected.predict_proba(X, graph=graph), rtol=1e-4, atol=1e-6)
+    assert found.score(store, labels()) == pytest.approx(expected.score(X, labels(), graph=graph), abs=0.01)
+    found.save(tmp_path / "model")
+    loaded = FisherClassifier.load(tmp_path / "model")
+    assert loaded.predict(store).tolist() == found.predict(store).tolist()
+    assert loaded.predict(X, graph=graph).tolist() == expected.predict(X, graph=graph).tolist()
+
+
+def test_a_classifier_refuses_what_a_store_cannot_do(tmp_path):
+    store, graph, _ = random_store(tmp_path / "s")
+    for model, options, word in (
+        (classifier(batch_size=None), {}, "batch_size"),
+        (classifier(), {"graph": graph}, "graph"),
+        (FisherClassifier(mode="probe"), {}, "mode"),
+    ):
+        with pytest.raises(InputError) as caught:
+            model.fit(store, labels(), **options)
+        assert caught.value.parameter == word
+    with pytest.raises(InputError, match="label"):
+        classifier().fit(store, labels()[1:])

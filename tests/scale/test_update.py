@@ -9,17 +9,18 @@ import shutil
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
 
 from commands import call
 from fishergraph import FisherEmbedding, as_graph
-from fishergraph._errors import InputError, UnknownNodeError
+from fishergraph._errors import InputError, InputTypeError, UnknownNodeError
 from fishergraph.multiset import Neighbourhood
 from fishergraph.scale import Store, StoredEmbedding, update, verify, write_store
 from fishergraph.scale import commit as scale_commit
 from fishergraph.scale.arrays import checksum
 from fishergraph.scale.updating import blocks as updating_blocks
 from fishergraph.scale.updating import job as updating_job
-from fishergraph.scale.updating.patched import PatchedRows, difference_checksums, patched_checksums
+from fishergraph.scale.updating.patched import PatchedRows, patched_checksums, row_differences
 
 N_NODES, N_FEATURES = 1300, 10  # three row blocks of a layer
 
@@ -92,6 +93,35 @@ def in_blocks(request, monkeypatch):
 
 
 both_ways = pytest.mark.parametrize("in_blocks", [False, True], indirect=True, ids=["rows", "blocks"])
+
+
+# --- by the model that embedded the store -----------------------------------------------------------------
+
+
+def test_a_model_updates_its_store(tmp_path):
+    store, model = make(tmp_path)
+    pairs = random_pairs(5, 2)
+    report = model.update(store, edges=pairs)
+    assert report.changes["edges added"] == 5
+    assert report.stages[1].n_changed == len(np.unique(pairs[1]))
+    check_updated(store, model)
+    assert np.array_equal(np.asarray(model.transform(store)), np.asarray(model.transform(Store(store.path, name="b"))))
+
+
+def test_a_model_with_another_run_or_without_a_store(tmp_path):
+    store, model = make(tmp_path)
+    with pytest.raises(NotFittedError):
+        layers().update(store, edges=[(0, 1)])
+    with pytest.raises(InputTypeError, match="Store"):
+        model.update(str(store.path), edges=[(0, 1)])
+    other = layers(random_state=1).fit(Store(store.path, name="other"))
+    shutil.rmtree(store.path / "embeddings" / "other")
+    with pytest.raises(InputError, match="fitted model"):
+        other.update(store, edges=[(0, 1)])
+    model.n_anchors = 3
+    with pytest.raises(InputError, match="n_anchors"):
+        model.update(store, edges=[(0, 1)])
+    assert store.n_edges == Store(store.path).n_edges
 
 
 # --- the bytes of a full run ------------------------------------------------------------------------------
@@ -464,7 +494,7 @@ def test_checksums_follow_from_the_rows_that_changed():
             "checksums": [checksum(old[:1]), checksum(old[1:200]), checksum(old[200:])],
         }
         patched = PatchedRows(old, rows, new[rows], 500)
-        found = patched_checksums(entry, entry["borders"], patched, rows, difference_checksums(old[rows], new[rows]))
+        found = patched_checksums(entry, entry["borders"], patched, rows, row_differences(old[rows], new[rows])[0])
         assert found == [checksum(new[:1]), checksum(new[1:200]), checksum(new[200:])]
 
 

@@ -1,4 +1,4 @@
-"""The command `fishergraph`: embed | train | predict | ingest | plan | update | verify | demo | data | lab.
+"""The command `fishergraph`, of which `fishergraph --help` lists the commands.
 
     commands   all of them, under one name; `lab` is that of fishergraph.lab, imported when it is used
     options    options generated from the docstrings of estimators and components, and messages that name options
@@ -9,6 +9,15 @@
     embed      fishergraph embed: files in, embedding and run record out
     train      fishergraph train: files with labels in, trained classifier and run record out
     predict    fishergraph predict: files and a trained classifier in, classes out
+    explain    fishergraph explain: files and a fitted embedding in, the reasons of a similarity out
+    anomalies  fishergraph anomalies: the same files in, how odd every node is out
+    explore    fishergraph explore: an embedding in, a page to click through out
+    nearest    fishergraph nearest: an embedding and ids in, the nearest nodes out
+    links      fishergraph links: files in, how well edges are predicted and the most probable new ones out
+    cluster    fishergraph cluster: an embedding in, groups of nodes with names out
+    table      fishergraph table: files in, a table of named columns out
+    answers    what these three share: options, tables on the terminal and in files
+    plot       fishergraph plot: an embedding or the log of a training in, a picture out
     ingest     fishergraph ingest: files of any size in, a store out
     plan       fishergraph plan: what an embedding takes, before it is done
     update     fishergraph update: a store whose graph changes, and its embeddings

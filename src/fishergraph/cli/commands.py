@@ -10,13 +10,21 @@ import typer
 from typer.core import TyperGroup
 
 from fishergraph._version import __version__
+from fishergraph.cli.anomalies import anomalies
+from fishergraph.cli.cluster import cluster
 from fishergraph.cli.console import explained, flush
 from fishergraph.cli.data import data_app
 from fishergraph.cli.demo import demo
 from fishergraph.cli.embed import embed
+from fishergraph.cli.explain import explain
+from fishergraph.cli.explore import explore
 from fishergraph.cli.ingest import ingest
+from fishergraph.cli.links import links
+from fishergraph.cli.nearest import nearest
 from fishergraph.cli.plan import plan
+from fishergraph.cli.plot import plot
 from fishergraph.cli.predict import predict
+from fishergraph.cli.table import table
 from fishergraph.cli.train import train
 from fishergraph.cli.update import update
 from fishergraph.cli.verify import verify
@@ -32,6 +40,14 @@ app = typer.Typer(
 app.command("embed")(embed)
 app.command("train")(train)
 app.command("predict")(predict)
+app.command("explain")(explain)
+app.command("anomalies")(anomalies)
+app.command("plot")(plot)
+app.command("explore")(explore)
+app.command("nearest")(nearest)
+app.command("links")(links)
+app.command("cluster")(cluster)
+app.command("table")(table)
 app.command("ingest")(ingest)
 app.command("plan")(plan)
 app.command("update")(update)
@@ -77,9 +93,15 @@ def _root(
 
     [bold]fishergraph embed edges.csv --nodes nodes.csv -o embedding.parquet[/bold]   embeds yours, without labels.
 
+    [bold]fishergraph nearest embedding.parquet ID[/bold]   shows the nodes most like one; also links and cluster.
+
+    [bold]fishergraph plot embedding.parquet -o map.png[/bold]   draws it.
+
     [bold]fishergraph data list[/bold]   lists the graphs that have a name.
 
     [bold]fishergraph train edges.csv --nodes nodes.csv --label topic -o model.safetensors[/bold]   learns from labels.
+
+    [bold]fishergraph explore embedding.parquet --graph edges.csv[/bold]   makes a page of it to click through.
 
     [bold]fishergraph ingest edges.parquet nodes.parquet -o graph.store[/bold]   prepares a graph larger than memory.
     """

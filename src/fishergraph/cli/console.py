@@ -18,6 +18,7 @@ from typing import Any
 import typer
 
 from fishergraph._errors import FishergraphError
+from fishergraph._warn import ColumnsWarning, SchemaWarning
 from fishergraph.cli.options import in_options
 
 # Types of the errors that the library raises with a message of its own.
@@ -126,6 +127,8 @@ def one_line_warnings() -> Iterator[list[str]]:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
         warnings.simplefilter("always", RuntimeWarning)
+        warnings.simplefilter("ignore", ColumnsWarning)  # the command has a line about the columns
+        warnings.simplefilter("always", SchemaWarning)
         warnings.showwarning = show
         yield shown
 

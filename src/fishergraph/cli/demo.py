@@ -119,7 +119,10 @@ def _draw(Z: Any, cora: Any, seed: int, title: str, path: Path) -> str:
         require("matplotlib", extra="plots")
     except ImportError:
         return "left out, it needs Matplotlib: pip install 'fishergraph[plots]'"
-    from fishergraph.plots import scatter, tsne_map
+    from fishergraph.plots import embedding_map
+    from fishergraph.plots.figures import new_axes, save
 
-    scatter(tsne_map(Z, seed), cora.y, title=title, names=cora.class_names, path=path)
+    (ax,) = new_axes(1, 1, width=8.0, height=5.6)
+    embedding_map(Z, labels=cora.y, names=cora.class_names, title=title, ax=ax, random_state=seed)
+    save(ax.figure, path)
     return f"{path} (t-SNE)"

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fishergraph.cli.columns import tell_columns
 from fishergraph.cli.components import configure
-from fishergraph.cli.console import Bar, say
+from fishergraph.cli.console import Bar
+from fishergraph.cli.edges import tell
+from fishergraph.cli.embed_relations import has_kinds, node_files, run_embed_relations
 from fishergraph.cli.embed_store import check_store_options, is_store, run_embed_store
 from fishergraph.cli.jobs import (
     Inputs,
@@ -20,8 +23,8 @@ from fishergraph.cli.jobs import (
     check_outputs,
     check_tables,
     match_features,
-    one_way_hint,
     read_inputs,
+    read_only_nodes,
     reading,
     save_with_names,
     structure_of,
@@ -45,6 +48,9 @@ class EmbedJob(TuneOptions, LearningJob):
 
     Parameters
     ----------
+    nodes : FILE
+        Node file: an id column and numeric features, a row per node; or what embed wrote. TYPE=FILE, once for each
+        type of nodes, for edges between several types.
     output : FILE
         Embedding to write: .parquet, .csv, .tsv (or .gz), .npz or .npy; .lance or .zarr with these extras. A store
         keeps its embedding too, and needs no file.
@@ -57,6 +63,9 @@ class EmbedJob(TuneOptions, LearningJob):
         Write the fitted model (safetensors) here.
     model : FILE
         Use this saved model as it is; nothing is learned.
+    only : FILE
+        Embed only the nodes that this text file lists, an id per line, with --model: only their neighbourhoods are
+        computed.
     memory : SIZE, default=half of the free memory
         Bytes that the work on a store may use, such as 4G or 500M.
     name : NAME, default=default
@@ -67,11 +76,13 @@ class EmbedJob(TuneOptions, LearningJob):
         Embed a store on the workers of this scheduler (tcp://…), or on so many local ones; --memory is that of each.
     """
 
+    nodes: list[str] | None = None  # type: ignore[assignment]
     output: Path = _NO_FILE
     layout: str | None = None
     preset: str | None = None
     save: Path | None = None
     model: Path | None = None
+    only: Path | None = None
     memory: str | None = None
     name: str | None = None
     overwrite: bool = False
@@ -82,13 +93,16 @@ class EmbedJob(TuneOptions, LearningJob):
 def embed(job: EmbedJob) -> None:
     """Embed the nodes of a graph; node ids are kept, and OUTPUT.run.json records the run.
 
-    Without --nodes, or with ids alone, the features come from the edges (--structure).
+    Without --nodes, or with ids alone, the features come from the edges (--structure). Edges with a column type are of
+    several kinds; each kind is embedded. Several types of nodes have a file each, z.paper.parquet, z.author.parquet.
 
     [bold]Examples[/bold]
 
     fishergraph embed edges.csv --nodes nodes.csv --undirected -o z.parquet
 
     fishergraph embed edges.csv -n nodes.csv --drop label --seed 0 -o z.npz --save model.safetensors
+
+    fishergraph embed edges.csv -n paper=papers.csv -n author=authors.csv --undirected -o z.parquet
 
     fishergraph embed graph.store --memory 4G --seed 0 -o z.parquet
 
@@ -108,11 +122,19 @@ def embed(job: EmbedJob) -> None:
         fitting += [f"--{key}" for key in ("preset", "seed", "save") if getattr(job, key) is not None]
         if fitting:
             raise typer.BadParameter(f"{', '.join(fitting)} belongs to fitting, and --model is used as it is.")
+    elif job.only is not None:
+        raise typer.BadParameter("--only needs --model: a model is learned from all nodes.")
+    if job.only is not None and is_store(job.edges):
+        raise typer.BadParameter("--only is for files of edges; a store is embedded as a whole, and read by rows.")
     check_store_options(job)
     if is_store(job.edges):
         run_embed_store(job, make_estimator)
+        return
+    files = node_files(job.nodes)
+    if set(files) - {""} or has_kinds(job):
+        run_embed_relations(job, files, make_estimator)
     else:
-        run_embed(job)
+        run_embed(replace(job, nodes=files.get("")))  # type: ignore[arg-type]
 
 
 def run_embed(job: EmbedJob) -> None:
@@ -125,27 +147,27 @@ def run_embed(job: EmbedJob) -> None:
         with run.stage("import"):
             estimator = make_estimator(job, run.bar)
         with run.stage("read"), reading(job, run.bar) as advance:
-            inputs, labels = _read(job, advance)
-            check_written_ids(job.output, inputs.ids)
-        hint = None if job.quiet or job.model or job.says_direction else one_way_hint(inputs.graph)
-        if hint:
-            say(hint)
+            inputs, labels = _read(job, advance, typed=getattr(estimator, "encoder_", None) is not None)
+            nodes, ids = read_only_nodes(job.only, inputs)
+            check_written_ids(job.output, ids)
+        tell(job, inputs, hint=job.model is None)
         n_numbers = inputs.graph.n_nodes * len(estimator.settings().names) * estimator.dim
         run.bar.later = {"writing": writing_cost(job.output.suffix.lower(), n_numbers)}
         with run.stage("embed"):
             tuning = None if labels is None else tuned(estimator, inputs, labels, budget=job.budget, bar=run.bar)
             if tuning is None:
-                Z = _embed(job, estimator, inputs)
+                Z = _embed(job, estimator, inputs, nodes)
             else:
                 estimator, Z = tuning.embedding, tuning.Z
         run.seconds["parts_of_embed"] = dict(run.bar.seconds)
+        inputs.facts["columns"] = tell_columns(job, estimator.encoder_)
         with run.stage("write"):
             if job.save is not None:
                 save_with_names(estimator, inputs, job.save)
             names = [str(name) for name in estimator.get_feature_names_out()]
             with run.bar("writing", Z.nbytes) as part:
                 about = {"blocks": estimator.blocks_, "parameters": parameters_of(estimator)}
-                write_embedding(job.output, inputs.ids, Z, names, **about, layout=job.layout, advance=part.update)
+                write_embedding(job.output, ids, Z, names, **about, layout=job.layout, advance=part.update)
         run.facts = {
             "seed": estimator.random_state,
             "parameters": parameters_of(estimator, "random_state"),
@@ -176,23 +198,23 @@ def _check_files(job: EmbedJob) -> Path | None:
         with wrong_call("--layout"):
             check_layout(job.output, job.layout)
     beside = ids_path(job.output) if job.output.suffix.lower() == ".npy" else None
-    check_outputs(job, job.save, beside, model=job.model, check=check_writable)
+    check_outputs(job, job.save, beside, model=job.model, only=job.only, check=check_writable)
     return beside
 
 
-def _read(job: EmbedJob, advance: Callable[[int], Any]) -> tuple[Inputs, Labels | None]:
+def _read(job: EmbedJob, advance: Callable[[int], Any], *, typed: bool) -> tuple[Inputs, Labels | None]:
     """The graph and the features, and the labels if settings are chosen on them."""
     if job.label is None:
-        return read_inputs(job, drop=job.drop, advance=advance), None
+        return read_inputs(job, drop=job.drop, typed=typed, advance=advance), None
     return read_labelled(job, job.label, job.split, command="--tune", advance=advance)
 
 
-def _embed(job: EmbedJob, estimator: FisherEmbedding, inputs: Inputs) -> Any:
+def _embed(job: EmbedJob, estimator: FisherEmbedding, inputs: Inputs, nodes: Any) -> Any:
     """The embedding by a new model or a saved one."""
     if job.model is None:
         return estimator.fit_transform(inputs.X, graph=inputs.graph)
     X = match_features(job.model, estimator, inputs, advice=", or leave some out with --drop")
-    return estimator.transform(X, graph=inputs.graph)
+    return estimator.transform(X, graph=inputs.graph, nodes=nodes)
 
 
 def make_estimator(job: EmbedJob, bar: Bar) -> FisherEmbedding:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fishergraph.cli.edges import asked_of_edges
 from fishergraph.cli.record import Run, parameters_of, record_path, recorded
 
 if TYPE_CHECKING:
@@ -25,9 +26,16 @@ def is_store(path: Path) -> bool:
 
 def check_store_options(job: EmbedJob) -> None:
     """Raise for options of files of edges and nodes, which a store has read already, or the reverse."""
-    of_files = {"--nodes": job.nodes, "--id-column": job.id_column, "--drop": job.drop, "--tune": job.tune or None}
+    of_files: dict[str, Any] = {
+        "--nodes": job.nodes,
+        "--id-column": job.id_column,
+        "--drop": job.drop,
+        "--kind": job.kind,
+        "--tune": job.tune or None,
+    }
     of_stores = {"--memory": job.memory, "--name": job.name, "--overwrite": job.overwrite or None, "--dask": job.dask}
     store = is_store(job.edges)
+    of_files |= dict.fromkeys(asked_of_edges(job), True)
     for flag, value in (of_files if store else of_stores).items():
         if value is not None:
             reason = "belongs to files of edges and nodes; a store" if store else "belongs to a store;"

@@ -6,7 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -14,21 +14,31 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from fishergraph._errors import InputError
+from fishergraph.cli.columns import asked_kinds, encoded_rows
 from fishergraph.cli.config import load_config
 from fishergraph.cli.console import Bar, explained
-from fishergraph.cli.options import DATA, RUN, Parameter, Setting, documented, flag_of, negated, option
+from fishergraph.cli.edges import (
+    EdgeFileOptions,
+    check_edge_options,
+    holds_graph,
+    job_graph,
+    load_job_edges,
+    with_added,
+)
+from fishergraph.cli.options import DATA, PICTURE, RUN, Parameter, Setting, documented, flag_of, negated, option
 from fishergraph.cli.record import record_path
 
 if TYPE_CHECKING:
     import numpy as np
-    import scipy.sparse as sp
 
     from fishergraph.graph import Graph
+    from fishergraph.graph_summary import GraphSummary
 
-_PANELS = (None, DATA, "Method", "Network", "Training", RUN)
+_PANELS = (None, DATA, "Method", "Network", "Training", PICTURE, RUN)
 _LAST = ("config", "quiet", "debug")
-_SHORT = {"nodes": ("-n",), "output": ("-o",), "jobs": ("-j",), "quiet": ("-q",)}
+_SHORT = {"nodes": ("-n",), "output": ("-o",), "jobs": ("-j",), "quiet": ("-q",), "k": ("-k",), "colour": ("--color",)}
 _ON = {
+    PICTURE: ("title", "width"),
     "Method": ("preset", "tune", "budget"),
     RUN: (
         *("memory", "name", "overwrite", "dask", "workers", "jobs", "engine", "config", "quiet", "debug"),
@@ -44,19 +54,19 @@ _MORE: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class Job(EdgeFileOptions):
     """The options of every command, as the help describes them.
 
     Parameters
     ----------
     edges : EDGES
-        Edge file: .csv, .tsv (or .gz of these), .parquet with columns source, target[, weight]; or .npz. For embed also
-        a store, which fishergraph ingest makes.
+        Edge file: .csv, .tsv, .txt, .edges or .el (or .gz or .zst of these), .parquet, .npz, .graphml, .gml, .json or
+        .mtx. For embed also a store, which fishergraph ingest makes.
     output : FILE
         File to write.
     nodes : FILE
-        Node file: an id column and numeric features, a row per node; or what embed wrote.
-    id_column : NAME, default=id, node or node_id, else an index of pandas, else the row numbers
+        Node file: a row per node, with an id column and columns of any type; or what embed wrote.
+    id_column : NAME, default=id, node or node_id, or the one that names the ends of the edges, else the row numbers
         Column of the node ids.
     settings : dict
         The options that are generated from estimators and components: texts and flags, by parameter.
@@ -92,6 +102,8 @@ class LearningJob(Job):
     ----------
     drop : NAME
         Column that is not a feature, such as a label; repeatable.
+    kind : NAME=KIND
+        What a column of the node file is: number, boolean, category, date, text, tags or vector; repeatable.
     undirected : bool
         Add the reverse of every edge, or keep edges as given.
     seed : N, default=drawn and recorded
@@ -99,6 +111,7 @@ class LearningJob(Job):
     """
 
     drop: list[str] | None = None
+    kind: list[str] | None = None
     undirected: bool | None = None
     seed: int | None = None
 
@@ -185,10 +198,11 @@ Debug = Annotated[bool, _SHARED["debug"]]
 class Inputs:
     """What was read."""
 
-    X: np.ndarray | sp.csr_array | None  # (node, feature), or None if the nodes have no features
+    X: Any  # (node, feature), a table of columns that are no complete numbers, or None without features
     graph: Graph
     names: list[str]  # of the features
     facts: dict[str, Any]  # for the record
+    summary: GraphSummary | None = None  # of the edge file; None for a store
 
     @property
     def ids(self) -> np.ndarray:
@@ -199,22 +213,31 @@ class Inputs:
 
 
 def check_tables(job: Job, drop: list[str] | None = None) -> None:
-    """Raise a usage error if columns of a table are named and there is no table."""
+    """Raise a usage error if columns of a table are named and there is no table, or for choices that do not exist."""
     from fishergraph.io.npz import ARRAYS
 
-    table = job.nodes is not None and job.nodes.suffix.lower() not in ARRAYS
-    if not table and (job.id_column is not None or drop):
-        raise typer.BadParameter("--id-column and --drop need a node table: give --nodes with a CSV, TSV or Parquet.")
+    lists_nodes = job.edges.suffix.lower() == ".npz" or holds_graph(job.edges)
+    check_edge_options(job, has_nodes=job.nodes is not None or lists_nodes)
+    table = holds_graph(job.edges) if job.nodes is None else job.nodes.suffix.lower() not in ARRAYS
+    kinds = getattr(job, "kind", None)
+    if not table and (job.id_column is not None or drop or kinds):
+        named = "--kind needs" if kinds else "--id-column and --drop need"
+        raise typer.BadParameter(f"{named} a node table: give --nodes with a CSV, TSV or Parquet.")
+    asked_kinds(job)
 
 
 def check_outputs(
-    job: Job, *others: Path | None, model: Path | None = None, check: Callable[[Path], Any] | None = None
+    job: Job,
+    *others: Path | None,
+    model: Path | None = None,
+    only: Path | None = None,
+    check: Callable[[Path], Any] | None = None,
 ) -> None:
     """Raise if an output cannot be written, or would replace a file that is read; `check` is that of the first."""
     from fishergraph.io.files import check_folder
 
     (check or check_folder)(job.output)
-    taken = {os.path.realpath(path) for path in (job.edges, job.nodes, model, job.config) if path is not None}
+    taken = {os.path.realpath(path) for path in (job.edges, job.nodes, model, only, job.config) if path is not None}
     for path in (job.output, record_path(job.output), *others):
         if path is None:
             continue
@@ -226,7 +249,9 @@ def check_outputs(
 
 
 def node_file(job: Job) -> Path | None:
-    """Return the file that lists the nodes: a separate one, or the npz of the edges."""
+    """Return the file that lists the nodes: a separate one, or the npz or the graph of the edges."""
+    if job.nodes is None and holds_graph(job.edges):
+        return job.edges
     if job.nodes is not None or job.edges.suffix.lower() != ".npz":
         return job.nodes
     from fishergraph.io.files import check_readable, unreadable
@@ -256,31 +281,38 @@ def read_inputs(
     *,
     drop: list[str] | None = None,
     only: list[str] | None = None,
+    typed: bool = False,
     advance: Callable[[int], Any] = lambda n: None,
 ) -> Inputs:
     """Return the graph and the features, their rows in the order of the node file.
 
-    Columns to `drop` are not features; `only` names those that are, if it is given. `advance` is called with the bytes
-    that are read.
+    Columns to `drop` are not features; `only` names those that are, if it is given. Features are a table if they are
+    not complete numbers, or `typed`. `advance` is called with the bytes that are read.
     """
-    from fishergraph.graph import as_graph
     from fishergraph.io.folders import folder_bytes
-    from fishergraph.io.tables import read_edges, read_nodes
+    from fishergraph.io.node_table import read_node_features
 
-    table, nodes = read_edges(job.edges, advance=advance), node_file(job)
-    ids, X, names = None, None, []
+    nodes, kinds = node_file(job), asked_kinds(job)
+    file = load_job_edges(job, advance)
+    ids, X, names, key = None, None, [], None
     if nodes is not None:
-        ids, X, names = read_nodes(nodes, job.id_column, drop=drop or [], only=only, advance=advance)
-    try:
-        graph = as_graph(table, node_ids=ids)
-    except InputError as error:
-        if error.parameter != "node_ids":
-            raise
-        raise error.revised(parameter=f"the ids of '{nodes}'") from error
+        read: dict[str, Any] = {"only": only, "typed": typed or bool(kinds), "named": file.ends, "advance": advance}
+        ids, X, names, key = read_node_features(nodes, job.id_column, drop=drop or [], **read)
+    if kinds:
+        from fishergraph.io.tables import check_columns_exist
+        from fishergraph.tables.columns import with_kinds
+
+        check_columns_exist(str(nodes), names, list(kinds))
+        X = with_kinds(X, kinds)
+    graph = job_graph(job, file, ids, nodes)
+    X, summary = with_added(X, graph.n_nodes), graph.summary()
+    if key is not None and nodes != job.edges:
+        summary = replace(summary, columns={**summary.columns, "id": key})
+    rows = 0 if graph.reading is None else graph.reading.rows
     facts = {
-        "edges": {"path": job.edges, "bytes": job.edges.stat().st_size, "rows": table.num_rows},
+        "edges": {"path": job.edges, "bytes": job.edges.stat().st_size, "rows": rows, "summary": summary.as_dict()},
         "nodes": None if nodes is None else {"path": nodes, "bytes": folder_bytes(nodes)},
-        "id_column": job.id_column,
+        "id_column": key,
         "drop": drop or [],
         "n_nodes": graph.n_nodes,
         "n_edges": graph.n_edges,
@@ -288,19 +320,25 @@ def read_inputs(
         "n_features": len(names),
         "sparse_features": hasattr(X, "indptr"),
     }
-    return Inputs(X if names else None, graph, names, facts)
+    return Inputs(X if names else None, graph, names, facts, summary)
 
 
-def one_way_hint(graph: Graph) -> str | None:
-    """Return a line for people whose file lists every edge of an undirected graph once, or None."""
-    A = graph.adjacency
-    loops = int((A.diagonal() != 0).sum())
-    if A.nnz == loops or A.multiply(A.T.tocsr()).nnz > loops:
-        return None
-    return (
-        "hint: every edge goes one way only, and was kept so; add --undirected if the graph has no direction, "
-        "or --directed if it has one."
-    )
+def read_only_nodes(path: Path | None, inputs: Inputs) -> tuple[Any, np.ndarray]:
+    """Return the nodes that a file lists, an id per line, as `transform` takes them, and their ids; None means all."""
+    if path is None:
+        return None, inputs.ids
+    from fishergraph.io.files import check_readable
+    from fishergraph.io.lookup import IdRows
+
+    check_readable(path)
+    try:
+        lines = path.read_text("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"'{path}' must be text in UTF-8 with an id per line, got other bytes; convert it.") from error
+    wanted = [line.strip() for line in lines if line.strip()]
+    rows = IdRows(inputs.graph.ids, inputs.graph.n_nodes, "nodes").rows(wanted, f"the lines of '{path}'")
+    ids = inputs.ids[rows]
+    return rows if inputs.graph.ids is None else ids, ids
 
 
 def match_features(path: Path, model: Any, inputs: Inputs, *, advice: str = "") -> Any:
@@ -309,6 +347,8 @@ def match_features(path: Path, model: Any, inputs: Inputs, *, advice: str = "") 
     `advice` is what the command offers for features that are too many. The model forgets the names of its features,
     because the matrix has none and its columns are in order.
     """
+    if getattr(model, "encoder_", None) is not None and inputs.names:
+        return encoded_rows(path, model, inputs.X, advice)
     names, learned = inputs.names, list(vars(model).pop("feature_names_in_", []))
     vars(getattr(model, "embedding_", model)).pop("feature_names_in_", None)  # of a classifier's probe
     width = len(names) or (model.n_features_in_ if model.structural_ else 0)
@@ -336,7 +376,7 @@ def save_with_names(estimator: Any, inputs: Inputs, path: Path) -> None:
     """Save a fitted estimator with the names of its features, which `match_features` compares."""
     import numpy as np
 
-    if inputs.X is not None:
+    if inputs.X is not None and estimator.encoder_ is None:
         estimator.feature_names_in_ = np.array(inputs.names, dtype=object)
     estimator.save(path)
 

@@ -74,7 +74,22 @@ def read_labelled(
         got, advice = f"{labels.classes[0].item()!r} alone", "name another column, or label nodes of another class"
         raise InputError(f"column {label!r} of '{path}' must hold at least two classes, got {got}; {advice}.")
     drop = [*(job.drop or []), *columns] if path.suffix.lower() not in ARRAYS else job.drop
-    return read_inputs(job, drop=drop, advance=advance), labels
+    inputs = read_inputs(job, drop=drop, advance=advance)
+    if split is None:
+        _check_no_split(inputs.X, path)
+    return inputs, labels
+
+
+def _check_no_split(X: Any, path: Path) -> None:
+    """Raise if a column of a table reads as a split that was not named: it would be a feature."""
+    for name in getattr(X, "column_names", ()):
+        if str(X.schema.field(name).type) in ("string", "large_string"):
+            words = {_word(cell) or "" for cell in X.column(name).unique().to_pylist()}
+            if "train" in words and words <= set(_PARTS):
+                raise InputError(
+                    f"column {name!r} of '{path}' reads as a split, which would be a feature; name it with --split "
+                    f"{name}, or leave it out with --drop {name}."
+                )
 
 
 def read_labels(path: Path, label: str, split: str | None) -> Labels:

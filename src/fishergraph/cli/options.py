@@ -20,12 +20,13 @@ import typer
 
 from fishergraph._errors import FishergraphError, InputTypeError
 
-DATA, RUN = "Data", "Run"  # panels of the help
+DATA, PICTURE, RUN = "Data", "Picture", "Run"  # panels of the help
 
 # Parameters whose options have other names.
 _FLAGS = {
     **{"random_state": "--seed", "n_jobs": "--jobs", "multiset__undirected": "--undirected"},
     **{"n_nodes": "--nodes", "n_edges": "--edges", "n_features": "--features"},
+    "with_node": "--with",
 }
 _NEGATED = {"--undirected": "--directed"}
 COMPONENTS = ("multiset", "family", "em", "kernel", "walk", "structure", "device")
@@ -165,9 +166,17 @@ def _classifier() -> list[Setting]:
     ]
 
 
+def _map() -> list[Setting]:
+    """The options of `plots.embedding_map` that are not read from files."""
+    parameters = documented("plots/maps.py", "embedding_map")
+    names = ("method", "sample", "max_classes", "scale", "cmap", "size")
+    return settings_of([parameters[name] for name in names], PICTURE)
+
+
 _NODES = ("estimators/node.py", "FisherEmbedding")
 EMBEDDING = _estimator(documented(*_NODES))
 CLASSIFIER = _classifier()
+MAP = _map()
 DEVICE = [setting for setting in EMBEDDING if setting.path == "device"]
 
 

@@ -7,8 +7,19 @@ from pathlib import Path
 
 import typer
 
+from fishergraph.cli.columns import columns_of
 from fishergraph.cli.components import configure
-from fishergraph.cli.jobs import Job, check_outputs, check_tables, match_features, read_inputs, reading, with_options
+from fishergraph.cli.edges import tell
+from fishergraph.cli.jobs import (
+    Job,
+    check_outputs,
+    check_tables,
+    match_features,
+    read_inputs,
+    read_only_nodes,
+    reading,
+    with_options,
+)
 from fishergraph.cli.labels import write_predictions
 from fishergraph.cli.options import DEVICE
 from fishergraph.cli.record import parameters_of, record_path, recorded
@@ -24,11 +35,14 @@ class PredictJob(Job):
         Predictions to write: .csv, .tsv (or .gz), .parquet or .npz.
     model : FILE
         The model that train wrote.
+    only : FILE
+        Predict only the nodes that this text file lists, an id per line: only their neighbourhoods are computed.
     proba : bool
         Write the probability of every class too.
     """
 
     model: Path
+    only: Path | None = None
     proba: bool = False
 
 
@@ -48,29 +62,30 @@ def predict(job: PredictJob) -> None:
 
     check_tables(job)
     check_suffix(job.output, SUFFIXES)
-    check_outputs(job, model=job.model)
+    check_outputs(job, model=job.model, only=job.only)
     with recorded(job) as run:
         with run.stage("import"):
             from fishergraph import FisherClassifier
 
             estimator = configure(FisherClassifier.load(job.model).set_params(n_jobs=job.jobs), job.settings)
         with run.stage("read"), reading(job, run.bar) as advance:
-            learned = getattr(estimator, "feature_names_in_", None)
-            inputs = read_inputs(job, only=[] if learned is None else learned.tolist(), advance=advance)
-            check_written_ids(job.output, inputs.ids)
+            inputs = read_inputs(job, **columns_of(estimator), advance=advance)
+            nodes, ids = read_only_nodes(job.only, inputs)
+            check_written_ids(job.output, ids)
             X = match_features(job.model, estimator, inputs)
+        tell(job, inputs)
         run.bar.part("predicting")
         with run.stage("predict"):
-            proba = estimator.predict_proba(X, graph=inputs.graph)
+            proba = estimator.predict_proba(X, graph=inputs.graph, nodes=nodes)
         with run.stage("write"):
             predicted = estimator.classes_[proba.argmax(1)]
-            write_predictions(job.output, inputs.ids, predicted, estimator.classes_, proba if job.proba else None)
+            write_predictions(job.output, ids, predicted, estimator.classes_, proba if job.proba else None)
         run.facts = {
             "parameters": parameters_of(estimator),
             "input": inputs.facts,
             "model": {"used": job.model},
             "classes": [str(label) for label in estimator.classes_],
-            "output": {"path": job.output, "rows": inputs.graph.n_nodes, "proba": job.proba},
+            "output": {"path": job.output, "rows": len(proba), "proba": job.proba},
         }
     if not job.quiet:
         typer.echo(f"{job.output}: {len(proba):,} nodes in {run.total():.1f} s (model {job.model})")

@@ -53,16 +53,24 @@ class Run:
 
 
 @contextmanager
-def recorded(job: Job) -> Iterator[Run]:
-    """Run a command with its engine, if one is named, and write the record of its output at the end."""
-    run = Run(quiet=job.quiet)
+def chosen_engine(job: Job) -> Iterator[None]:
+    """Compute by the engine of a job, if it names one."""
     with ExitStack() as stack:
-        warned = stack.enter_context(one_line_warnings())
         if job.engine is not None:
             from fishergraph.config import config_context
 
             with wrong_call("--engine"):
                 stack.enter_context(config_context(engine=job.engine))
+        yield
+
+
+@contextmanager
+def recorded(job: Job) -> Iterator[Run]:
+    """Run a command with its engine, if one is named, and write the record of its output at the end."""
+    run = Run(quiet=job.quiet)
+    with ExitStack() as stack:
+        warned = stack.enter_context(one_line_warnings())
+        stack.enter_context(chosen_engine(job))
         with run.bar:
             yield run
         run.seconds["total"] = run.total()

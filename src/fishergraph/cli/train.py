@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fishergraph.cli.columns import tell_columns
 from fishergraph.cli.components import configure
 from fishergraph.cli.console import Bar, say
+from fishergraph.cli.edges import tell
+from fishergraph.cli.embed_store import is_store
 from fishergraph.cli.jobs import (
     Inputs,
     LearningJob,
     check_outputs,
     check_tables,
-    one_way_hint,
     reading,
     save_with_names,
     structure_of,
@@ -27,6 +29,7 @@ from fishergraph.cli.jobs import (
 from fishergraph.cli.labels import Labels, read_labelled
 from fishergraph.cli.options import CLASSIFIER, flag_of
 from fishergraph.cli.record import parameters_of, record_path, recorded
+from fishergraph.cli.train_store import check_train_store, read_train_store
 
 if TYPE_CHECKING:
     from fishergraph import FisherClassifier
@@ -51,6 +54,10 @@ class TrainJob(LearningJob):
         Keep the state of the training here; needs --seed.
     resume : bool
         Continue from the checkpoint, if there is one.
+    memory : SIZE, default=half of the free memory
+        Bytes that the training on a store may use, such as 4G or 500M.
+    name : NAME, default=classes
+        What the outputs for a store are called: the folder in its embeddings, which is replaced.
     log : FILE
         Write a row per epoch here: .csv or .jsonl.
     plot : FILE
@@ -61,6 +68,8 @@ class TrainJob(LearningJob):
     split: str | None = None
     checkpoint: Path | None = None
     resume: bool = False
+    memory: str | None = None
+    name: str | None = None
     log: Path | None = None
     plot: Path | None = None
 
@@ -75,13 +84,16 @@ def train(job: TrainJob) -> None:
     """Train a classifier of nodes on the labels that some of them have; OUTPUT.run.json records the run.
 
     Nodes without a label belong to the graph all the same. --mode probe needs seconds and no PyTorch; a network is
-    trained for many epochs, and Ctrl-C saves the best model so far.
+    trained for many epochs, and Ctrl-C saves the best model so far. A store in place of EDGES is read as it is needed;
+    --nodes is then a table with ids and labels.
 
     [bold]Examples[/bold]
 
     fishergraph train edges.csv --nodes nodes.csv --label topic --mode probe --undirected -o model.safetensors
 
     fishergraph train edges.csv -n nodes.csv --label topic --split part --lr 0.01 --plot curves.png -o m
+
+    fishergraph train graph.store -n labels.csv --label topic --batch-size 512 --memory 4G -o m
 
     fishergraph train edges.csv -n nodes.csv --label topic --seed 0 --checkpoint run.ckpt --resume -o m
 
@@ -107,6 +119,7 @@ def _check_call(job: TrainJob) -> None:
         raise typer.BadParameter("--resume continues from a checkpoint: give its path with --checkpoint.")
     if job.checkpoint is not None and job.seed is None:
         raise typer.BadParameter("--checkpoint needs --seed, without which a run cannot be continued.")
+    check_train_store(job)
     check_tables(job, job.drop)
     check_outputs(job, job.checkpoint, job.log, job.plot)
     for path, suffixes in ((job.log, LOGS), (job.plot, PLOTS)):
@@ -130,15 +143,15 @@ def run_train(job: TrainJob) -> None:
     with recorded(job) as run:
         with run.stage("import"):
             estimator = make_estimator(job, run.bar)
-        with run.stage("read"), reading(job, run.bar) as advance:
-            inputs, labels = read(job, advance)
-        hint = None if job.quiet or job.says_direction else one_way_hint(inputs.graph)
-        if hint:
-            say(hint)
+        with run.stage("read"):
+            inputs, labels = _read(job, run.bar)
+        if inputs.graph is not None:
+            tell(job, inputs, hint=True)
         if not job.is_probe:
             run.bar.expect({"learning": 1, "training": 20})
         with run.stage("train"):
             _fit(job, estimator, inputs, labels)
+        inputs.facts["columns"] = tell_columns(job, estimator.encoder_)
         run.bar.part("writing")
         with run.stage("write"):
             results = _write(job, estimator, inputs, labels)
@@ -177,6 +190,15 @@ def read(job: TrainJob, advance: Callable[[int], Any]) -> tuple[Inputs, Labels]:
     return inputs, replace(labels, val=None) if VALIDATION in job.settings else labels
 
 
+def _read(job: TrainJob, bar: Bar) -> tuple[Inputs, Labels]:
+    """What is trained on: files of edges and nodes, or a store and a table of labels."""
+    if is_store(job.edges):
+        inputs, labels = read_train_store(job)
+        return inputs, replace(labels, val=None) if VALIDATION in job.settings else labels
+    with reading(job, bar) as advance:
+        return read(job, advance)
+
+
 def _fit(job: TrainJob, estimator: FisherClassifier, inputs: Inputs, labels: Labels) -> None:
     if job.is_probe:
         val = None if labels.val is None or not len(labels.val) else labels.val
@@ -200,9 +222,11 @@ def _write(job: TrainJob, estimator: FisherClassifier, inputs: Inputs, labels: L
     estimator.classes_ = labels.classes  # instead of their numbers
     save_with_names(estimator, inputs, job.output)
     if job.plot is not None:
-        from fishergraph.plots import training_curves
+        from fishergraph.plots import training
+        from fishergraph.plots.figures import save
 
-        training_curves(estimator.history_, title=f"{job.label} of {job.edges.name}", path=job.plot)
+        upper, _ = training(estimator.history_, title=f"{job.label} of {job.edges.name}")
+        save(upper.figure, job.plot)
     return results
 
 

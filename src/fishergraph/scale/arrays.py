@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Bytes of one system call, of a chunk of a checksum, of a gap that `chosen` reads over, and of what it reads at once.
 _CALL = 2**30
 CHUNK = 2**26
-GAP = 2**14
+GAP = 2**15
 _TOGETHER = 2**24
 _DENSE = 4  # of so many rows that follow each other one is asked for
 
@@ -197,7 +197,8 @@ class FileArray:
             while first < last:  # rows near each other may be half of the file
                 low = int(numbers[first])
                 stop = first + int(numbers[first:last].searchsorted(low + most))
-                rows[first:stop] = self._read(low, int(numbers[stop - 1]) + 1)[numbers[first:stop] - low]
+                found = self._read(low, int(numbers[stop - 1]) + 1)
+                np.take(found, numbers[first:stop] - low, axis=0, out=rows[first:stop], mode="clip")
                 first = stop
         return rows
 

@@ -24,7 +24,7 @@ from fishergraph.axes import EXTRA_AXES
 from fishergraph.em.kmeans import CHUNKS
 from fishergraph.em.learn import sample_size
 from fishergraph.layer import PERMUTED
-from fishergraph.scale.memory import memory_text, resident_bytes
+from fishergraph.scale.memory import memory_text, taken_bytes
 from fishergraph.scale.tiles import COLUMN_ROWS, SCORED_ROWS
 from fishergraph.stack import Stack
 from fishergraph.walk import TILE
@@ -134,7 +134,7 @@ def plan_budget(
     """
     if base is None:
         return_memory()
-        base = max(BASE, resident_bytes() + BUFFERS // 2)
+        base = taken_bytes(BASE, BUFFERS // 2)
     needs = _Needs(stack, X, sets, structure_edges)
     base += n_threads(n_jobs) * needs.block_bytes
     smallest = needs.smallest()

@@ -21,6 +21,7 @@ _MOST_PARTS = 8  # of a submission
 _SUBMISSIONS = 4  # per worker, at least, if there are so many parts
 _TRIES = 3
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_MORE_MEMORY = "give workers more memory, or set a smaller memory=, and run again to go on"
 _LOOKS_EVERY, _FETCHED_WITHIN = 1.0, 10.0  # seconds
 # A submission that takes so many times as long as others, and so many seconds, is sent to another worker too.
 _SLOWER, _SLOW_SECONDS = 3.0, 10.0
@@ -136,10 +137,12 @@ class Round:
         if isinstance(error, KilledWorker):
             where = f"the worker {getattr(error.last_worker, 'address', error.last_worker)}"
             reason = f"it was lost while it computed parts {sent.parts} of {self.name}, as others were before it"
-            advice = "give workers more memory, or set a smaller memory=, and run again to go on"
-            raise ClusterError(where=where, reason=reason, advice=advice) from None
+            raise ClusterError(where=where, reason=reason, advice=_MORE_MEMORY) from None
         if isinstance(error, FishergraphError):
             raise error
+        if isinstance(error, MemoryError):
+            reason = f"its memory is too small for parts {sent.parts} of {self.name} ({error})"
+            raise ClusterError(where="a worker", reason=reason, advice=_MORE_MEMORY) from None
         if isinstance(error, (ImportError, AttributeError)):
             reason = f"it cannot use this version of fishergraph ({error})"
             raise ClusterError(where="a worker", reason=reason, advice="install it there") from None

@@ -46,3 +46,8 @@ def resident_bytes() -> int:
     if sys.platform == "linux":
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0
+
+
+def taken_bytes(least: int, buffers: int) -> int:
+    """What libraries and buffers take: the memory of this process now and the buffers, at least `least`."""
+    return max(least, resident_bytes() + buffers)

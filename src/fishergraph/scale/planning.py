@@ -29,7 +29,7 @@ from fishergraph.structural import choose_structure
 MOST_WORKERS = 100_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """What an embedding takes; it prints as a table.
 
@@ -145,6 +145,10 @@ class Plan:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def __repr__(self) -> str:
+        sizes = f"{self.graph.n_nodes:,} nodes, {self.graph.n_edges:,} edges"
+        return f"Plan({sizes}: {duration(self.seconds)}, {amount(self.resident)} of memory, {amount(self.kept)} kept)"
 
 
 def plan(

@@ -20,7 +20,7 @@ class Check(NamedTuple):
     detail: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verification:
     """What `verify` found.
 
@@ -53,6 +53,9 @@ class Verification:
     def differences(self) -> list[str]:
         """What differs, in words."""
         return [f"{check.name}: {check.detail}" for check in self.checks if not check.same]
+
+    def __repr__(self) -> str:
+        return f"Verification({len(self.checks)} checks, {len(self.differences) or 'none'} differ)"
 
     def __str__(self) -> str:
         return "\n".join(

@@ -22,7 +22,7 @@ from fishergraph.scale.budget import BASE, BUFFERS
 from fishergraph.scale.cpu import cpu_target
 from fishergraph.scale.embedding import StoredEmbedding
 from fishergraph.scale.folders import writer_lives
-from fishergraph.scale.memory import parse_memory, resident_bytes
+from fishergraph.scale.memory import parse_memory, taken_bytes
 from fishergraph.scale.run import FloatRows, run_path
 from fishergraph.scale.run_folder import RunFolder
 from fishergraph.scale.sets import StoredSets, build_sets
@@ -155,7 +155,7 @@ class OpenRows:
 
 def _spare_bytes(store: Store) -> int:
     """The memory that is left for rows, beside libraries and what is held of every node."""
-    memory, base = parse_memory(store.memory), max(BASE, resident_bytes() + BUFFERS)
+    memory, base = parse_memory(store.memory), taken_bytes(BASE, BUFFERS)
     spare = memory - base - _NODE_BYTES * store.n_nodes
     if spare < _LEAST:
         smallest = memory - spare + _LEAST

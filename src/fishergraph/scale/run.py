@@ -139,6 +139,7 @@ def embed_store(
                 stack, structure = compute_run(store, folder, job, capacity, executor)
     assert stack.input_map is not None
     fitted: dict[str, Any] = {"stack_": stack, "structure_": structure, "n_features_in_": stack.input_map.n_inputs}
+    fitted["n_samples_fit_"] = store.n_nodes
     if store.feature_names is not None and store.features is not None:
         fitted["feature_names_in_"] = np.array(store.feature_names, dtype=object)
     return NodeResult(fitted, StoredEmbedding(folder.path), folder.path / "model.safetensors")

@@ -187,6 +187,9 @@ def _check_rule(store: Store, rule: Rule) -> None:
         expected = "have single nodes as members, all of one kind, for a graph in a store"
         advice = "use Neighbourhood(), Hops(), PageRank(), HeatKernel() or StepAverage()"
         raise InputError(parameter="multiset", value=rule, expected=expected, advice=advice)
+    if isinstance(rule, Neighbourhood) and rule.decay is not None:
+        expected = "have decay=None for a graph in a store, which keeps no times"
+        raise InputError(parameter="multiset", value=rule, expected=expected, advice="weigh the edges first")
     if rule.undirected and not store.facts.get("undirected"):
         expected = "leave undirected=False for a graph in a store, whose edges are as they were ingested"
         raise InputError(parameter="multiset", value=rule, expected=expected, advice="ingest it with --undirected")

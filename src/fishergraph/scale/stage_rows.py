@@ -17,15 +17,17 @@ import numpy as np
 from fishergraph._parallel import map_blocks, row_blocks
 from fishergraph._records import unchecked
 from fishergraph._typing import Sets
+from fishergraph.device import aligned_empty
 from fishergraph.em.means import Scored, held_statistics, score_points
 from fishergraph.em.unit import NOISE, unit_rows
 from fishergraph.layer import Blocks, Layer, Run
 from fishergraph.multiset import Multisets
+from fishergraph.ops.unit_rows.numba import unit_rows_into
 from fishergraph.passes import INPUT_ROWS
 from fishergraph.stack import Stack
 
 LEAST_ROOM = 2**26  # bytes of the points of a batch
-_READ_ROWS = 4096
+READ_ROWS = 4096  # that are read at once
 # take(k, φ, ψ) of the k-th group of rows
 Take = Callable[[int, Any, Any], Any]
 
@@ -35,37 +37,49 @@ class Source:
     """Rows in files that become points.
 
     rows : an array that is read by slices and by numbers of rows.
-    change : rows as they are read → points.
+    noise : of `unit_rows`, by which rows become points; None if they stay as they are.
     """
 
     rows: Any
-    change: Callable[[Any], Any]
+    noise: float | None = None
 
     def __getitem__(self, numbers: Any) -> Any:
-        return self.change(self.rows[numbers])
+        rows = self._dense(numbers)
+        return rows if self.noise is None else unit_rows(rows, noise=self.noise)
+
+    def write(self, numbers: Any, out: np.ndarray) -> None:
+        """Write the points of some rows to an array."""
+        rows = self._dense(numbers)
+        if self.noise is None:
+            out[:] = rows
+        else:
+            unit_rows_into(rows, rows.dtype.type(self.noise * float(np.finfo(rows.dtype).eps)), out)
+
+    def _dense(self, numbers: Any) -> Any:
+        rows = self.rows[numbers]
+        return rows.toarray() if hasattr(rows, "toarray") else rows
 
     def gathered(self, numbers: np.ndarray | slice, n_jobs: int | None) -> np.ndarray:
         """The points of many rows, read by several threads."""
         n = numbers.stop - numbers.start if isinstance(numbers, slice) else len(numbers)
-        points = np.empty((n, self.rows.shape[1]), self.rows.dtype)
+        points = aligned_empty((n, self.rows.shape[1]), self.rows.dtype)
 
         def fill(rows: slice) -> None:
             if isinstance(numbers, slice):
-                points[rows] = self[slice(numbers.start + rows.start, numbers.start + rows.stop)]
+                self.write(slice(numbers.start + rows.start, numbers.start + rows.stop), points[rows])
             else:
-                points[rows] = self[numbers[rows]]
+                self.write(numbers[rows], points[rows])
 
-        map_blocks(fill, row_blocks(n, _READ_ROWS), n_jobs=n_jobs)
+        map_blocks(fill, row_blocks(n, READ_ROWS), n_jobs=n_jobs)
         return points
 
 
 def points_of(stack: Stack, t: int, X: Any, values: Callable[[str], Any]) -> Source:
     """The points of layer t, from X or from the values of the stage before."""
     if t == 1 and stack.reads_counts:
-        return Source(X, lambda rows: rows.toarray() if hasattr(rows, "toarray") else rows)
+        return Source(X)
     noise = 0.0 if t == 1 else NOISE
-    unit = stack.unit_points
-    return Source(values(f"psi{t - 1}"), (lambda rows: unit_rows(rows, noise=noise)) if unit else lambda rows: rows)
+    return Source(values(f"psi{t - 1}"), noise if stack.unit_points else None)
 
 
 class InputRows:
@@ -149,7 +163,7 @@ class LayerRows:
         for batch in self._batches(groups):
             rows = np.concatenate(batch)
             points, scored, sets = self._points(self.sets.take(rows))
-            blocks: Blocks = self.layer._over(points, scored, sets, self.run)
+            blocks: Blocks = self.layer.over_scored(points, scored, sets, self.run)
             self._map(blocks, batch, partial(_shifted, take, done))
             done += len(batch)
 

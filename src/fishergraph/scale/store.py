@@ -19,13 +19,19 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fishergraph._errors import FileFormatError
-from fishergraph.estimators.source import NodeJob, NodeResult
+from fishergraph._typing import GraphLike
+from fishergraph.device import Device
+from fishergraph.estimators.source import NodeJob, NodeResult, check_store
 from fishergraph.io.files import as_path, replacing
 from fishergraph.scale.arrays import Features, FileArray, FileRows, StoredIds
 from fishergraph.scale.commit import finish_commit
+from fishergraph.stack import Stack
+
+if TYPE_CHECKING:
+    from fishergraph.scale.updating import UpdateReport
 
 FORMAT, FORMAT_VERSION = "fishergraph-store", 1
 MANIFEST = "manifest.json"
@@ -146,6 +152,11 @@ class Store:
         return 0 if self.features is None else self.features.shape[1]
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """The number of nodes, and of columns of X."""
+        return self.n_nodes, self.n_features
+
+    @property
     def feature_names(self) -> list[str] | None:
         """The names of the columns of X, if they have any."""
         return self.manifest.get("feature_names")
@@ -162,6 +173,40 @@ class Store:
         from fishergraph.scale.rows import StoreRows
 
         return StoreRows(self)
+
+    def make_stack(self, undirected: bool) -> Callable[..., Stack]:
+        """Return what makes the settings of a stack; `FisherEmbedding` calls this.
+
+        Parameters
+        ----------
+        undirected : bool
+            Not used: the edges of a store are as they were ingested.
+
+        Returns
+        -------
+        callable
+            The class of the settings.
+        """
+        return Stack
+
+    def check_call(self, stack: Stack, graph: GraphLike, device: Device, *, structural: bool, tables: bool) -> None:
+        """Raise unless a model can be run on the store; `FisherEmbedding` calls this.
+
+        Parameters
+        ----------
+        stack : Stack
+            Settings, or a fitted stack.
+        graph : graph
+            What was passed beside the store.
+        device : Device
+            That of the model.
+        structural : bool
+            Whether the model takes its features from the edges.
+        tables : bool
+            Whether the result is asked for as a table, which makes no difference here.
+        """
+        stack.of_one_graph()
+        check_store(self, graph, device, structural=structural)
 
     def embed(self, job: NodeJob) -> NodeResult:
         """Embed the nodes; `FisherEmbedding` calls this.
@@ -185,6 +230,23 @@ class Store:
             executor = make_executor(self.client)
         options: dict[str, Any] = {"memory": self.memory, "overwrite": self.overwrite, "executor": executor}
         return embed_store(self, job, name=self.name, **options)
+
+    def update(self, **changes: Any) -> UpdateReport:
+        """Change the graph, and bring its embeddings up to date.
+
+        Parameters
+        ----------
+        **changes
+            The arguments of `fishergraph.scale.update`: edges, nodes, and what else comes and goes.
+
+        Returns
+        -------
+        UpdateReport
+            What changed, and which rows were computed.
+        """
+        from fishergraph.scale.updating import update
+
+        return update(self, **changes)
 
     def __repr__(self) -> str:
         features = f", {self.n_features:,} features" if self.features is not None else ""

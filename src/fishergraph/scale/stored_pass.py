@@ -13,23 +13,22 @@ from typing import Any, cast
 
 import numpy as np
 
-from fishergraph._parallel import map_blocks, row_blocks
+from fishergraph._parallel import row_blocks
 from fishergraph._progress import silent
 from fishergraph._typing import Rng, Rows, Sets
-from fishergraph.device import aligned_empty
-from fishergraph.em.unit import NOISE, unit_rows
+from fishergraph.em.unit import NOISE
 from fishergraph.kernel_map import IdentityMap
 from fishergraph.layer import Blocks, Layer, Run
 from fishergraph.passes import INPUT_ROWS, ONE_STEP, Pass, Stage
 from fishergraph.scale.arrays import FileArray, checksum
 from fishergraph.scale.budget import Budget
 from fishergraph.scale.run_folder import PartLog, RunFolder, parts_of
+from fishergraph.scale.stage_rows import READ_ROWS, Source, points_of
 from fishergraph.scale.tiles import COLUMN_ROWS, ColumnTiles, TiledLayer, check_tiled, grouped_parts, tile_shape
 from fishergraph.stack import Stack
 from fishergraph.walk import Averages, member_weights, walked
 
 PART_BYTES = 2**24  # of the rows of a part
-_LOADED_ROWS = 4096
 _AVERAGING = "averaging "  # the title of averages of structural columns, before their kind
 
 Advance = Callable[[int], Any]
@@ -189,26 +188,14 @@ class StoredPass(Pass):
         """The points of layer t: in memory, or in tiles of columns."""
         if self._held[0] != t:
             self._held = (t, None)  # the memory of the layer before is free first
-            source, tile = self._point_source(t), self.budget.tiles[t]
-            self._held = (t, self._loaded(source) if tile is None else self._tiled(t))
+            source, whole = self._point_source(t), slice(0, self.sets.n_points)
+            is_whole = self.budget.tiles[t] is None
+            self._held = (t, source.gathered(whole, self.run.n_jobs) if is_whole else self._tiled(t))
         return self._held[1]
 
-    def _point_source(self, t: int) -> tuple[Any, Callable[[Any], Any]]:
+    def _point_source(self, t: int) -> Source:
         """The rows that become the points of layer t, and how."""
-        if t == 1 and self.stack.reads_counts:
-            return self.X, lambda rows: rows.toarray() if hasattr(rows, "toarray") else rows
-        values, noise = self.folder.opened(f"psi{t - 1}"), 0.0 if t == 1 else NOISE
-        return values, (lambda rows: unit_rows(rows, noise=noise)) if self.stack.unit_points else lambda rows: rows
-
-    def _loaded(self, source: tuple[Any, Callable[[Any], Any]]) -> np.ndarray:
-        rows_of, change = source
-        points = aligned_empty(rows_of.shape, rows_of.dtype)
-
-        def fill(rows: slice) -> None:
-            points[rows] = change(rows_of[rows])
-
-        map_blocks(fill, row_blocks(len(points), _LOADED_ROWS), n_jobs=self.run.n_jobs)
-        return points
+        return points_of(self.stack, t, self.X, self.folder.opened)
 
     def _tiled(self, t: int) -> ColumnTiles:
         check_tiled(self.stack.layer_at(t))
@@ -218,11 +205,11 @@ class StoredPass(Pass):
 
     def _points_task(self, t: int) -> tuple[Task, ColumnTiles]:
         """The task that writes the points of layer t in tiles, and the tiles."""
-        (rows_of, change), width = self._point_source(t), self.budget.tiles[t]
+        source, width = self._point_source(t), self.budget.tiles[t]
         assert width is not None
-        tiles = self._column_tiles(f"points{t}", rows_of.shape, width, self.budget.group_rows[t])
-        rows = row_blocks(rows_of.shape[0], _LOADED_ROWS)
-        blocks = Blocks(rows, lambda rows: change(rows_of[rows]), IdentityMap(rows_of.shape[1]))
+        shape = source.rows.shape
+        tiles = self._column_tiles(f"points{t}", shape, width, self.budget.group_rows[t])
+        blocks = Blocks(row_blocks(shape[0], READ_ROWS), source.__getitem__, IdentityMap(shape[1]))
         return self._row_task(f"points{t}", f"points {t}", blocks, tiles.array, tiles), tiles
 
     def _column_tiles(self, name: str, shape: tuple[int, int], width: int, group_rows: int = 1) -> ColumnTiles:

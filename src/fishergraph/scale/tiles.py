@@ -118,7 +118,7 @@ class TiledLayer(Layer):
         """Return the same layer over points in memory."""
         return Layer(**{field.name: getattr(self, field.name) for field in fields(Layer)})
 
-    def _score(self, points: Any, sets: Sets, run: Run) -> Scored:
+    def score(self, points: Any, sets: Sets, run: Run) -> Scored:
         """The responsibilities of all points, which are read in order."""
         parts = row_blocks(len(points), SCORED_ROWS)
         alpha: Any = None
@@ -131,7 +131,7 @@ class TiledLayer(Layer):
                 whole[rows] = values
         return Scored(points, alpha)
 
-    def _over(self, points: Any, scored: Scored | None, sets: Sets, run: Run) -> Blocks:
+    def over_scored(self, points: Any, scored: Scored | None, sets: Sets, run: Run) -> Blocks:
         assert scored is not None
         assert self.kernel_map is not None
         rows = self._row_blocks(sets, points.shape[1], run.workspace.device, gathers=False)

@@ -24,7 +24,7 @@ from fishergraph.scale.ingestion.rows import write_rows
 from fishergraph.scale.ingestion.scratch import EdgeSpool, IdColumn
 from fishergraph.scale.ingestion.sources import Edges, Limits, Nodes, open_edges, open_nodes
 from fishergraph.scale.ingestion.tables import EdgeReader, NodeReader
-from fishergraph.scale.memory import memory_text, parse_memory, resident_bytes
+from fishergraph.scale.memory import memory_text, parse_memory, taken_bytes
 from fishergraph.scale.store import Store
 from fishergraph.scale.writer import StoreWriter
 
@@ -159,7 +159,7 @@ def _local(store: PathLike) -> Path:
 
 def _work(memory: int) -> int:
     """The bytes for arrays, of those that the process may have."""
-    base = max(_BASE, resident_bytes() + _BASE // 2)
+    base = taken_bytes(_BASE, _BASE // 2)
     if memory < base + _LEAST:
         raise NotEnoughMemory(
             purpose="ingest",

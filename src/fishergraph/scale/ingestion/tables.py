@@ -322,7 +322,7 @@ def open_table(path: Path, suffix: str, header: Header) -> _Parquet | _Text:
         check_gzip(path)
     with gzip.open(path, "rt", encoding="utf-8-sig") if zipped else path.open(encoding="utf-8-sig") as file:
         skip, line = 0, file.readline()
-        while line.startswith("#") or (line and not line.strip()):
+        while line.startswith(("#", "%")) or (line and not line.strip()):
             skip, line = skip + 1, file.readline()
         separator = SEPARATORS[suffix] or next((s for s in "\t,;" if s in line), " ")
         fields = next(csv.reader([line], delimiter=separator), [])

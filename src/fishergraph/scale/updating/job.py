@@ -73,7 +73,7 @@ def update(
     model : FisherEmbedding, optional
         Raise unless a run of the store was made with this fitted model.
     memory : int or str, optional
-        Bytes the process may have, such as "4G"; half of the free memory by default.
+        Bytes the process may have, such as "4G"; by default those of the store, else half of the free memory.
     n_jobs : int, optional
         Threads; None uses every core.
     verbose : bool or callable, default=False
@@ -87,6 +87,7 @@ def update(
     See Also
     --------
     verify : Whether a store is whole.
+    fishergraph.FisherEmbedding.update : The same, by a fitted model.
     fishergraph.FisherEmbedding.transform : Compute all rows.
 
     Examples
@@ -103,7 +104,8 @@ def update(
     """
     look_up(dict.fromkeys(UNKNOWN), unknown, "unknown")
     store = store if isinstance(store, Store) else Store(store)
-    limit, n_jobs, began = parse_memory(memory), check_n_jobs(n_jobs), perf_counter()
+    limit = parse_memory(store.memory if memory is None else memory)
+    n_jobs, began = check_n_jobs(n_jobs), perf_counter()
     with _locked(store), one_blas_thread():
         runs = finished_runs(store.path)
         for run in runs:

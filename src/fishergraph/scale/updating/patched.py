@@ -28,13 +28,10 @@ class PatchedRows:
         Their values, in a file or in memory.
     n_rows : int
         The number of rows.
-    places : array of int, optional
-        Where each of the rows is in `values`, if they are in another order.
     """
 
-    def __init__(self, base: Any, rows: np.ndarray, values: Any, n_rows: int, places: np.ndarray | None = None):
+    def __init__(self, base: Any, rows: np.ndarray, values: Any, n_rows: int):
         self.base, self.rows, self._values = base, rows, values
-        self._places = np.arange(len(rows)) if places is None else places
         self.shape, self.dtype = (n_rows, *base.shape[1:]), base.dtype
 
     ndim = 2
@@ -50,27 +47,31 @@ class PatchedRows:
             out = np.empty((max(stop - start, 0), *self.shape[1:]), self.dtype)
             out[: len(old)] = old
             if last > first:
-                out[self.rows[first:last] - start] = self._values[self._places[first:last]]
+                out[self.rows[first:last] - start] = self._values[first:last]
             return out
         numbers = np.asarray(key)
         places = np.searchsorted(self.rows, numbers)
         places[places == len(self.rows)] = 0
         is_new = self.rows[places] == numbers if len(self.rows) else np.zeros(len(numbers), bool)
         if is_new.all():
-            return self._values[self._places[places]]
+            return self._values[places]
         out = self.base[np.minimum(numbers, len(self.base) - 1)]
         if is_new.any():
-            out[is_new] = self._values[self._places[places[is_new]]]
+            out[is_new] = self._values[places[is_new]]
         return out
 
 
-def difference_checksums(old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """The checksum of old XOR new of every row, without the inversions of CRC-32."""
+def row_differences(old: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the checksum of old XOR new, without the inversions of CRC-32; whether they differ) of every row."""
     if len(old) == 0:
-        return np.zeros(0, np.uint32)
-    delta = np.ascontiguousarray(old).view(np.uint8) ^ np.ascontiguousarray(new).view(np.uint8)
-    delta = delta.reshape(len(old), -1)
-    return np.array([zlib.crc32(row.data, _ONES) ^ _ONES for row in delta], np.uint32)
+        return np.zeros(0, np.uint32), np.zeros(0, bool)
+    delta: Any = (np.ascontiguousarray(old).view(np.uint8) ^ np.ascontiguousarray(new).view(np.uint8)).reshape(
+        len(old), -1
+    )
+    view, size = memoryview(delta).cast("B"), delta.shape[1]
+    starts = range(0, len(view), size)
+    checksums = np.array([zlib.crc32(view[start : start + size], _ONES) for start in starts], np.uint32) ^ _ONES
+    return checksums, delta.any(axis=1)
 
 
 def patched_checksums(

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from fishergraph._repr import short_repr
+
 DRIFT = 1.5  # from here on a model should be fitted again
 _LEAST_ROWS = 30  # changed rows of a stage, below which their mean says nothing
 
@@ -61,6 +63,8 @@ class UpdateReport:
     stages: tuple[StageUpdate, ...] = ()
     misfits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
     @property
     def drift(self) -> float:

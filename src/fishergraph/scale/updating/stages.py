@@ -19,15 +19,16 @@ from fishergraph.scale.finished import FinishedRun
 from fishergraph.scale.run import Capacity, FloatRows, LocalExecutor, make_pass, model_digest, read_inputs
 from fishergraph.scale.run_folder import RunFolder, parts_of
 from fishergraph.scale.sets import StoredSets
-from fishergraph.scale.stage_rows import StageRows, different_rows, points_of, stage_rows
+from fishergraph.scale.stage_rows import StageRows, different_rows, stage_rows
 from fishergraph.scale.store import Store, write_json
 from fishergraph.scale.stored_pass import PART_BYTES
 from fishergraph.scale.updating.blocks import Groups, Misfit, Tried, has_landmarks, plan_groups
 from fishergraph.scale.updating.graph import StagedGraph, rows_that_list, stage_sets
-from fishergraph.scale.updating.patched import PatchedRows, difference_checksums, patched_checksums
+from fishergraph.scale.updating.patched import PatchedRows, patched_checksums, row_differences
 from fishergraph.scale.updating.report import StageUpdate
 
-_COMPARED = 2**14  # rows of points that are compared at once
+_HELD = 16  # the part of the memory that the changed rows of a stage, or the multisets, may take
+_MEASURED = 2**13  # rows whose distance from the landmarks is measured, about
 
 
 @dataclass
@@ -76,6 +77,7 @@ class RunUpdate:
         self.X, self.new_X = (_features(store) for store in (self.store, self.staged.store))
         dtype = np.dtype(np.float32) if self.X is None else self.X.dtype
         self.sets, self.new_sets, self.set_rows = stage_sets(self.store, self.staged, self.job.rule, dtype, self.memory)
+        self.sets, self.new_sets = map(self._held, (self.sets, self.new_sets))
         columns = self._full_stages()
         if columns or self.X is None:
             self._prepare_full(columns)
@@ -87,6 +89,10 @@ class RunUpdate:
             elif name in self.run.arrays:
                 self._keep(name)
         self._finish()
+
+    def _held(self, sets: StoredSets) -> Any:
+        """Multisets in memory, if they are small."""
+        return sets.loaded() if sets.nbytes <= self.memory // _HELD else sets
 
     # --- the input map and the layers --------------------------------------------------------------------
 
@@ -132,50 +138,49 @@ class RunUpdate:
 
     def _changed_points(self, t: int) -> np.ndarray:
         """The points of a layer whose bits changed, and new ones."""
-        stack, n_old = self.job.stack, self.store.n_nodes
-        reads_X = t == 1 and stack.reads_counts
-        rows = self.staged.X_rows if reads_X else self.done[f"psi{t - 1}"].changed
-        before = points_of(stack, t, self.X, self._old_values)
-        after = points_of(stack, t, self.new_X, lambda name: self.done[name].values)
-        found = [rows[rows >= n_old]]
-        old = rows[rows < n_old]
-        for start in range(0, len(old), _COMPARED):
-            part = old[start : start + _COMPARED]
-            found.append(different_rows(part, after[part], before[part]))
-        return np.sort(np.concatenate(found))
+        return self.staged.X_rows if t == 1 and self.job.stack.reads_counts else self.done[f"psi{t - 1}"].changed
 
     def _compute(self, name: str, stage: StageRows, groups: Groups, stored: FileArray, misfit: Misfit) -> None:
         """Compute rows, and note those that differ as a patch."""
-        rows = np.concatenate([groups.rows(k) for k in range(groups.n_blocks)])
-        values = self.folder.array(f"{name}.values", (len(rows), stored.shape[1]), stored.dtype)
-        firsts = np.append(0, np.cumsum([len(groups.rows(k)) for k in range(groups.n_blocks)])).tolist()
+        rows = np.sort(np.concatenate([groups.rows(k) for k in range(groups.n_blocks)]))
+        put, values, file = self._values(name, (len(rows), stored.shape[1]), stored.dtype)
         is_changed, differences = np.ones(len(rows), bool), np.zeros(len(rows), np.uint32)
-        misfits = [Misfit() for _ in groups.blocks]
+        measured = _measured(groups) if has_landmarks(stage) else range(0)
+        misfits = {k: Misfit() for k in measured}
 
         def take(k: int, phi: Any, psi: np.ndarray) -> None:
-            part, places, numbers = slice(firsts[k], firsts[k + 1]), groups.places[k], groups.rows(k)
-            psi = np.ascontiguousarray(psi if places is None else psi[places])
-            values[part] = psi
+            places, numbers = groups.places[k], groups.rows(k)
+            psi, where = np.ascontiguousarray(psi if places is None else psi[places]), np.searchsorted(rows, numbers)
+            put(where, psi)
             n_known = int(np.searchsorted(numbers, len(stored)))
-            old, known = stored[numbers[:n_known]], slice(part.start, part.start + n_known)
-            is_changed[known] = np.isin(numbers[:n_known], different_rows(numbers[:n_known], psi[:n_known], old))
-            differences[known] = difference_checksums(old, psi[:n_known])
-            if has_landmarks(stage):
-                differs = is_changed[part]
+            old, known = stored[numbers[:n_known]], where[:n_known]
+            differences[known], is_changed[known] = row_differences(old, psi[:n_known])
+            if k in misfits:
+                differs = is_changed[where]
                 misfits[k].add((phi if places is None else phi[places])[differs], psi[differs])
 
         stage.compute(groups.blocks, take)
-        for one in misfits:
+        for one in misfits.values():
             misfit.total, misfit.count = misfit.total + one.total, misfit.count + one.count
-        order = np.argsort(rows)
-        changed = order[is_changed[order]]
-        patched = PatchedRows(stored, rows[order], values, self.staged.store.n_nodes, order)
+        changed = np.flatnonzero(is_changed)
+        patched = PatchedRows(stored, rows, values, self.staged.store.n_nodes)
         self.done[name] = Stored(patched, rows[changed])
         entry, borders = self.run.arrays[name], self._borders(name, stage, stored)
         checksums = patched_checksums(entry, borders, patched, rows[changed], differences[changed])
         self.entries[name] = {**entry, "shape": list(patched.shape), "borders": borders, "checksums": checksums}
+        if file is None:
+            file = self.folder.array(f"{name}.values", values.shape, values.dtype)
+            file[:] = values
         where = f"{self.place}/{name}"
         self.commit.patch(f"{where}.npy", rows[changed], changed, f"{where}.values.npy", len(patched))
+
+    def _values(self, name: str, shape: tuple[int, int], dtype: Any) -> tuple[Callable[..., Any], Any, Any]:
+        """(what writes rows by their places, the rows, their file): in memory if they are few."""
+        if np.dtype(dtype).itemsize * shape[0] * shape[1] <= self.memory // _HELD:
+            values = np.empty(shape, dtype)
+            return values.__setitem__, values, None
+        file = self.folder.array(f"{name}.values", shape, dtype)
+        return file.put, file, file
 
     def _borders(self, name: str, stage: StageRows, stored: FileArray) -> list[int]:
         """The borders of the parts: as they were, if there are no new rows."""
@@ -243,6 +248,12 @@ class RunUpdate:
 
 def _features(store: Store) -> Any:
     return None if store.features is None else FloatRows(store.features)
+
+
+def _measured(groups: Groups) -> range:
+    """The blocks whose rows are compared with the landmarks: as many as there are, or some, evenly."""
+    n_rows = sum(len(groups.rows(k)) for k in range(groups.n_blocks))
+    return range(0, groups.n_blocks, -(-n_rows // _MEASURED) or 1)
 
 
 def _without_structure(stack: Any) -> Any:
