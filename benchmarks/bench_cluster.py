@@ -3,7 +3,8 @@
     python benchmarks/bench_cluster.py --nodes 400000 --edges 4000000 --turns 3 --kills 10
 
 Prints the seconds of every run, by its parts, and whether its bytes are those of the first one. Workers have one thread
-each. On a machine that does other work too, the processor seconds of the busiest worker tell more than the clock.
+each; the coordinator learns on all cores, which wait for it then. On a machine that does other work too, the processor
+seconds of the busiest worker tell more than the clock.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def embed(store: Path, client: Any, options: argparse.Namespace, clock: Clock) -
     """Embed anew."""
     shutil.rmtree(store / "embeddings", ignore_errors=True)
     settings: dict[str, Any] = {"n_layers": options.layers, "dim": options.dim, "structure": options.structure}
-    model = FisherEmbedding(**settings, random_state=0, n_jobs=1, verbose=clock)
+    model = FisherEmbedding(**settings, random_state=0, n_jobs=None, verbose=clock)
     return model.fit_transform(Store(store, client=client, memory=options.memory))
 
 

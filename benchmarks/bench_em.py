@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import PeakMemory, Rows, available_bytes, load, parser, print_table, require, timed
+from common import PeakMemory, Rows, available_bytes, in_turns, load, parser, print_table, require, spread, timed
 
 torch = require("torch")
 from fishergraph.graph import as_graph  # noqa: E402
@@ -45,7 +45,8 @@ SIZES = {"reddit": (232_965, 114_848_857), "products": (2_449_029, 126_167_309),
 class Case:
     """One layer: `run()` is its forward pass, `inputs` what its backward pass differentiates, `needed` bytes.
 
-    `products` says how a GPU rounds the operands of float32 products: to "tf32", or not at all ("float32").
+    `products` says how a GPU rounds the operands of float32 products: to "tf32", or not at all ("float32"). `moved` are
+    the bytes that the forward pass, and forward + backward, move if every gather misses the cache.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Case:
     needed: int
     backward: bool = True
     products: str = "tf32"
+    moved: tuple[float, float] = (float("nan"), float("nan"))
 
     def exact(self) -> Case:
         """The same layer with products in full float32."""
@@ -65,6 +67,8 @@ def main() -> None:
     options.add_argument("--device", default="cpu", help="cpu or cuda")
     options.add_argument("--graph", default="arxiv", help="arxiv (data folder, or --csr), reddit, products, hubs")
     options.add_argument("--csr", type=Path, help="npz with indptr and indices of the arxiv neighbourhoods")
+    options.add_argument("--without", nargs="*", default=[], help="leave out layers whose names contain one of these")
+    options.add_argument("--compile", action="store_true", help="PyG's layers by torch.compile too")
     options.add_argument("--dim", type=int, default=128)
     options.add_argument("--anchors", type=int, default=4)
     options.add_argument("--repeat", type=int, default=5, help="calls of a layer in a round (default 5)")
@@ -81,16 +85,22 @@ def main() -> None:
     largest = int(torch.diff(sets.indptr).max())
     print(f"{args.graph}: {sets.n_sets:,} sets, {sets.n_entries:,} entries, largest {largest:,}")
     cases = [*our_cases(args, sets, x, w), *([] if args.only == "ours" else other_cases(args, sets, x, w))]
+    cases = [case for case in cases if not any(part in case.name for part in args.without)]
     kept = {"device": device_name(args.device), "graph": args.graph, "dim": args.dim, "anchors": args.anchors}
+    speed = bandwidth(args)
     for case, measured in measure_all(cases, args):
         products = case.products if args.device == "cuda" else "float32"
-        rows.add(**kept, layer=case.name, **measured, products=products)
+        times = [measured["forward_ms"], measured["both_ms"]]
+        shares = [n_bytes / (1e-3 * time * speed) for n_bytes, time in zip(case.moved, times, strict=True)]
+        moved = {"forward_gb": case.moved[0] / 1e9, "both_gb": case.moved[1] / 1e9}
+        moved |= {"forward_share": shares[0], "both_share": shares[1]}
+        rows.add(**kept, layer=case.name, **measured, products=products, **moved)
         table.append((case.name, *(measured[key] for key in ("forward_ms", "both_ms", "peak_gb"))))
         print("  {:52s} {:9.3f} ms  {:9.3f} ms  {:7.3f} GB".format(*table[-1]), flush=True)
-    floor = 4 * (sets.n_entries * args.dim + sets.n_sets * w.numel()) / bandwidth(args)
+    floor = 4 * (sets.n_entries * args.dim + sets.n_sets * w.numel()) / speed
     rows.add(**kept, layer="floor: every gather missing the cache", forward_ms=1e3 * floor)
     table.append(("floor: every gather missing the cache", 1e3 * floor, float("nan"), 0.0))
-    print(f"  floor: every gather missing the cache {1e3 * floor:.3f} ms at {bandwidth(args) / 1e9:,.0f} GB/s")
+    print(f"  floor: every gather missing the cache {1e3 * floor:.3f} ms at {speed / 1e9:,.0f} GB/s")
     print_ratios(table)
 
 
@@ -143,9 +153,13 @@ def our_cases(args: Namespace, sets: TensorSets, x: Any, w: Any) -> Iterator[Cas
     points, anchors = x.clone().requires_grad_(), w.clone().requires_grad_()
     torch.manual_seed(1)
     weight = (torch.randn(args.dim, w.numel(), device=args.device) / w.numel() ** 0.5).requires_grad_()
-    whole = 4 * sets.n_sets * w.numel()
+    whole, gathered = 4 * sets.n_sets * w.numel(), 4 * sets.n_entries * args.dim
+    # Forward: members read, means written. Backward: the gradient of the means written and read, members read, their
+    # vectors written and read.
+    moved = (gathered + whole, 4 * gathered + 3 * whole)
     one = Steps(VARIANCE, 0.0, 1)
-    yield Case("fishergraph em_means", lambda: em_means(points, sets, anchors, one)[0], [points, anchors], 4 * whole)
+    run = lambda: em_means(points, sets, anchors, one)[0]  # noqa: E731
+    yield Case("fishergraph em_means", run, [points, anchors], 4 * whole, moved=moved)
 
     def layer() -> Any:
         logs = posterior(engine, points, anchors, VARIANCE)
@@ -163,9 +177,9 @@ def our_cases(args: Namespace, sets: TensorSets, x: Any, w: Any) -> Iterator[Cas
         deep,
     )
     if args.device == "cuda":
-        half = x.bfloat16()
+        half, halves = x.bfloat16(), ((gathered + whole) / 2, float("nan"))
         run = lambda: em_means(half, sets, anchors, one)[0]  # noqa: E731
-        yield Case("fishergraph em_means, bf16 storage", run, [], whole, False)
+        yield Case("fishergraph em_means, bf16 storage", run, [], whole, False, moved=halves)
 
 
 def other_cases(args: Namespace, sets: TensorSets, x: Any, w: Any) -> Iterator[Case]:
@@ -207,9 +221,18 @@ def pyg_cases(args: Namespace, points: Any, edges: Any, width: int) -> Iterator[
         case = Case(name, lambda layer=layer: layer(points, edges), [points, *layer.parameters()], factor * width)
         both = args.device == "cuda" and (kind, out) == (GATConv, share)
         yield from (case, case.exact()) if both else (case,)
+        if args.compile and out == share:
+            yield compiled(case, layer, points, edges)
     torch.manual_seed(2)
     layer = GCNConv(args.dim, args.dim, add_self_loops=False).to(args.device)
-    yield Case("PyG GCNConv", lambda: layer(points, edges), [points, *layer.parameters()], 4 * width)
+    case = Case("PyG GCNConv", lambda: layer(points, edges), [points, *layer.parameters()], 4 * width)
+    yield from (case, compiled(case, layer, points, edges)) if args.compile else (case,)
+
+
+def compiled(case: Case, layer: Any, points: Any, edges: Any) -> Case:
+    """The same layer by torch.compile, which is done before the first round."""
+    function = torch.compile(layer)
+    return replace(case, name=f"{case.name}, torch.compile", run=lambda: function(points, edges))
 
 
 # Measuring.
@@ -224,11 +247,12 @@ def measure_all(cases: list[Case], args: Namespace) -> Iterator[tuple[Case, dict
         else:
             groups[case.needed > free / 3].append(case)
     for group in groups:
-        rounds = [[measure(case, args) for case in group] for _ in range(1 if args.quick else args.rounds)]
-        for k, case in enumerate(group):
-            forward, both = (statistics.median(times) for times in zip(*(each[k] for each in rounds), strict=True))
+        by_name = {case.name: (lambda case=case: measure(case, args)) for case in group}
+        times = in_turns(by_name, 1 if args.quick else args.rounds)
+        for case in group:
+            forward, both = zip(*times[case.name], strict=True)
             peak = peak_gb(lambda case=case: run(case, backward=case.backward), args.device)
-            yield case, {"forward_ms": forward, "both_ms": both, "peak_gb": peak}
+            yield case, {**spread(forward, "forward_ms"), **spread(both, "both_ms"), "peak_gb": peak}
 
 
 def measure(case: Case, args: Namespace) -> tuple[float, float]:

@@ -20,11 +20,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from common import Rows, parser, print_table, timed
 
-# Edges → nodes and features. "products" has the size of ogbn-products.
+# Edges → nodes and features. "products" has the size of ogbn-products, "eighth" an eighth of it.
 GRAPHS = {
     "1e6": (10**6, 10**5, 64),
     "1e7": (10**7, 10**6, 64),
     "products": (62 * 10**6, 2_450_000, 100),
+    "eighth": (62 * 10**6 // 8, 2_450_000 // 8, 100),
     "1e8": (10**8, 10**7, 64),
     "tiny": (20_000, 2_000, 16),
 }

@@ -14,7 +14,11 @@ import scipy.sparse as sp
 from common import Rows, keep_freed_memory, parser, print_table, read_rows, seconds
 
 from fishergraph import FisherEmbedding
+from fishergraph._errors import MissingExtra
 from fishergraph.datasets.records import undirected_graph
+from fishergraph.plots import scaling
+
+_FIT_FROM = 500_000  # edges: below, a call takes what does not depend on them
 
 
 def main() -> None:
@@ -104,29 +108,19 @@ def power_law_graph(n_nodes: int, n_edges: int, seed: int, exponent: float = 2.5
 
 def draw(path: Path) -> None:
     """The rows of the latest run, seconds against edges with both axes logarithmic, beside the file."""
-    try:
-        import matplotlib
-    except ImportError:
-        print("no picture: matplotlib is not installed")
-        return
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     rows = read_rows(path)
     if not rows:
         print(f"no picture: {path} holds no rows")
         return
     rows = [row for row in rows if row["date"] == rows[-1]["date"]]
-    edges, spent = (np.array([float(row[key]) for row in rows]) for key in ("edges", "seconds"))
-    figure, axes = pyplot.subplots(figsize=(5.5, 4))
-    axes.loglog(edges, spent, "o-", label="fit_transform")
-    axes.loglog(edges, spent[-1] * edges / edges[-1], "--", color="grey", label="proportional to edges")
-    axes.set_xlabel("edges (entries of the adjacency matrix)")
-    axes.set_ylabel("seconds")
-    axes.set_title(f"{rows[0]['n_layers']} layers, dim {rows[0]['dim']}, {rows[0]['threads']} threads")
-    axes.legend()
-    axes.grid(True, which="both", alpha=0.2)
-    figure.savefig(path.with_suffix(".png"), dpi=150, bbox_inches="tight")
+    title = f"{rows[0]['n_layers']} layers, dim {rows[0]['dim']}, {rows[0]['threads']} threads"
+    try:
+        ax = scaling(rows, fit_from=_FIT_FROM, title=title)
+    except MissingExtra:
+        print("no picture: matplotlib is not installed")
+        return
+    ax.set_xlabel("edges (entries of the adjacency matrix)")
+    ax.figure.savefig(path.with_suffix(".png"))
     print(f"drawn: {path.with_suffix('.png').name}")
 
 

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -125,6 +125,33 @@ def timed(function: Callable[[], Any]) -> tuple[float, Any]:
     start = time.perf_counter()
     result = function()
     return time.perf_counter() - start, result
+
+
+def in_turns(cases: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """What each case returns, once in every round; every second round goes backwards.
+
+    What else the machine does then falls on all of them.
+    """
+    values: dict[str, list[float]] = {name: [] for name in cases}
+    for turn in range(rounds):
+        for name in list(cases)[:: -1 if turn % 2 else 1]:
+            values[name].append(cases[name]())
+    return values
+
+
+def spread(values: Sequence[float], name: str) -> dict[str, float]:
+    """The columns of a row for repeated measurements: `name` (the median), `name`_least, `name`_most and runs."""
+    return {
+        name: statistics.median(values),
+        f"{name}_least": min(values),
+        f"{name}_most": max(values),
+        "runs": len(values),
+    }
+
+
+def load_average() -> float:
+    """How many processes wanted a core during the last minute; NaN on systems that do not tell."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
 
 
 def keep_freed_memory() -> None:
@@ -286,6 +313,47 @@ def _text(cell: Any) -> str:
         if isinstance(cell, float | np.floating) and cell < 100
         else (f"{cell:,.0f}" if isinstance(cell, float | np.floating) else str(cell))
     )
+
+
+def spread_text(row: Mapping[str, Any], name: str) -> str:
+    """'median [least, most]' of the columns of `spread`; the median alone if it was measured once, '' if never."""
+    cells = [row.get(key) for key in (name, f"{name}_least", f"{name}_most")]
+    median, least, most = (three_digits(float(cell)) if cell not in (None, "", "nan") else "" for cell in cells)
+    return f"{median} [{least}, {most}]" if least != most else median
+
+
+def three_digits(value: float) -> str:
+    """A number for a table: three digits, or all of its integer part."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def last_rows(name: str, *keys: str) -> list[dict[str, str]]:
+    """The last row of results/<name>.csv for every combination of these columns: what the documents print."""
+    return list({tuple(row.get(key, "") for key in keys): row for row in read_rows(RESULTS / f"{name}.csv")}.values())
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table for a document."""
+    lines = [list(header), ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def rows_in(page: Path, name: str = "") -> str:
+    """What a document has between `<!-- rows: NAME -->`, or `<!-- rows -->` without a name, and the end of it."""
+    return _around_rows(page, name)[1]
+
+
+def write_rows(page: Path, text: str, name: str = "") -> None:
+    """Replace what `rows_in` returns."""
+    before, _, after = _around_rows(page, name)
+    page.write_text(before + text + after, encoding="utf-8")
+
+
+def _around_rows(page: Path, name: str) -> tuple[str, str, str]:
+    begin = f"<!-- rows: {name} -->\n" if name else "<!-- rows -->\n"
+    before, rest = page.read_text(encoding="utf-8").split(begin)
+    rows, end, after = rest.partition("<!-- end of rows -->")
+    return before + begin, rows, end + after
 
 
 def mean_std(values: Sequence[float], scale: float = 1.0) -> str:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-
-from common import HERE, RESULTS, read_rows, require
+from common import HERE, RESULTS, last_rows, markdown_table, read_rows, require, spread_text, three_digits, write_rows
 
 PAGE = HERE.parent / "docs" / "performance.md"
 PICTURE = HERE.parent / "docs" / "images" / "performance.png"
-BEGIN, END = "<!-- rows -->\n", "<!-- end of rows -->"
 
 
 def main() -> None:
-    last = {}
-    for row in read_rows(RESULTS / "em.csv"):
-        last[row["device"], row["graph"], row["layer"]] = row
-    rows = [row for row in last.values() if row["forward_ms"]]
-    text = PAGE.read_text(encoding="utf-8")
-    head, rest = text.split(BEGIN)
-    tail = rest.split(END)[1]
-    PAGE.write_text(head + BEGIN + layer_tables(rows) + estimator_table() + END + tail, encoding="utf-8")
+    rows = [row for row in last_rows("em", "device", "graph", "layer") if row["forward_ms"]]
+    write_rows(PAGE, layer_tables(rows) + estimator_table())
+    write_rows(PAGE, dropin_table(), "dropin")
     draw([row for row in rows if row["graph"] == "arxiv"])
     print(f"wrote {PAGE} and {PICTURE}")
 
@@ -27,17 +19,34 @@ def main() -> None:
 def layer_tables(rows: list[dict[str, str]]) -> str:
     """One table per device and graph."""
     parts = []
-    for (device, graph), group in groupby(rows, key=lambda row: (row["device"], row["graph"])):
-        lines = list(group)
+    groups: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in rows:
+        groups.setdefault((row["device"], row["graph"]), []).append(row)
+    for (device, graph), lines in groups.items():
+        newest = max(row["date"] for row in lines)
         where = "CPU, 2 threads" if device == "cpu" else device
         title = f"**{where}, {graph}, d = {lines[0]['dim']}, p = {lines[0]['anchors']}**"
-        cells = [
-            f"| {row['layer']} | {number(row['forward_ms'])} | {number(row['both_ms'])} | {number(row['peak_gb'])} |"
-            for row in lines
-        ]
-        header = "| layer | forward, ms | forward + backward, ms | peak, GB |\n|---|---|---|---|"
-        parts.append("\n".join([title, "", header, *cells, "", ""]))
+        cells = [layer_cells(row, earlier=row["date"] != newest) for row in lines]
+        header = ["layer", "forward, ms", "forward + backward, ms", "peak, GB", "of the bandwidth"]
+        parts.append(f"{title}\n\n{markdown_table(header, cells)}\n")
     return "".join(parts)
+
+
+def layer_cells(row: dict[str, str], *, earlier: bool) -> list[str]:
+    """A line of a table; † marks an earlier run than that of the others."""
+    times = [spread_text(row, name) for name in ("forward_ms", "both_ms")]
+    shares = [row.get(name) for name in ("forward_share", "both_share")]
+    share = " / ".join(f"{float(value):.0%}" for value in shares if value not in (None, "", "nan"))
+    return [row["layer"] + " †" * earlier, *times, number(row["peak_gb"]), share]
+
+
+def dropin_table() -> str:
+    """A step and an explanation on Cora, in the place of GATConv."""
+    cells = [
+        [row["work"], row["layer"], spread_text(row, "wall_ms"), spread_text(row, "cpu_ms"), number(row["load"])]
+        for row in last_rows("dropin", "work", "layer")
+    ]
+    return markdown_table(["work", "layer", "on the clock, ms", "of the processors, ms", "load"], cells)
 
 
 def estimator_table() -> str:
@@ -54,10 +63,7 @@ def estimator_table() -> str:
 
 
 def number(text: str | None) -> str:
-    if text in (None, "", "nan"):
-        return ""
-    value = float(text)  # type: ignore
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return "" if text in (None, "", "nan") else three_digits(float(text))  # type: ignore
 
 
 def draw(rows: list[dict[str, str]]) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from common import HERE, RESULTS, read_rows
+from common import HERE, RESULTS, markdown_table, read_rows, write_rows
 
 PAGE = HERE.parent / "docs" / "reproduction.md"
-BEGIN, END = "<!-- rows -->\n", "<!-- end of rows -->"
 PLANETOID = {"cora": "Cora", "citeseer": "Citeseer", "pubmed": "Pubmed"}
 EDGES = {**PLANETOID, "amazon_computers": "Amazon Computers"}
 DIFFERENT = {
@@ -71,22 +70,16 @@ def tables() -> str:
     different = [[DIFFERENT[g], *(cell(g, m) for m in methods), error(g)] for g in DIFFERENT]
     error_name = "calibration error of `GraphProbe`"
     parts = [
-        table(["with features, %", *PLANETOID.values()], planetoid),
-        table(["edges only, %", *EDGES.values()], edges),
-        table(["larger graphs, %", NAMES["graph-probe"], error_name], large),
-        table(["neighbours differ, %", *(NAMES[m] for m in methods), error_name], different),
+        markdown_table(["with features, %", *PLANETOID.values()], planetoid),
+        markdown_table(["edges only, %", *EDGES.values()], edges),
+        markdown_table(["larger graphs, %", NAMES["graph-probe"], error_name], large),
+        markdown_table(["neighbours differ, %", *(NAMES[m] for m in methods), error_name], different),
     ]
     return "\n".join(parts)
 
 
-def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-
-
 def main() -> None:
-    head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    PAGE.write_text(head + BEGIN + tables() + END + rest.split(END)[1], encoding="utf-8")
+    write_rows(PAGE, tables())
     print(f"wrote {PAGE}")
 
 
