@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo check test lint format bench bench-quick clean
+.PHONY: demo check test lint format bench bench-quick docs dist minimum clean
 
 demo: $(VENV)/installed-demo  ## embed the bundled Cora graph, score it, draw it
 	$(BIN)/fishergraph demo
@@ -38,6 +38,28 @@ bench: $(VENV)/installed-test  ## every benchmark at full size; rows are appende
 bench-quick: $(VENV)/installed-test  ## the same on tiny data: do they start?
 	$(BIN)/python benchmarks/run_quick.py
 
+docs: $(VENV)/installed-test  ## the site, with every example run, in build/docs/html; needs no network
+	rm -rf build/docs docs/api docs/gallery
+	$(BIN)/python -m sphinx -W --keep-going -n -q -b html -d build/docs/doctrees docs build/docs/html
+	$(BIN)/python tools/check_site.py build/docs/html
+
+dist: $(VENV)/installed-test  ## wheel and sdist, tried in fresh environments
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python tools/dist.py dist
+
+# What needs torch, compilers of other packages or the newest pandas is not tried with the oldest versions.
+MINIMUM := tests/test_reference.py tests/test_embedding.py tests/test_graph.py tests/test_tables.py tests/test_files.py \
+           tests/em tests/family tests/multiset tests/structural tests/properties tests/estimators/test_node.py tests/cli
+
+minimum: $(VENV)/installed-test  ## the core tests with the oldest versions that pyproject.toml allows
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/minimum
+	VIRTUAL_ENV=build/minimum $(BIN)/uv pip install --quiet --resolution lowest-direct '.[plots,zarr,cloud,dask]'
+	VIRTUAL_ENV=build/minimum $(BIN)/uv pip install --quiet pytest pytest-xdist hypothesis array-api-strict networkx \
+	  igraph pandas polars duckdb numpydoc
+	build/minimum/bin/python -m pytest -n auto --dist worksteal -m "not slow" $(MINIMUM)
+
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "fishergraph needs Python 3.11 or newer, got $$($(PYTHON) --version); run: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
@@ -52,4 +74,4 @@ $(VENV)/installed-test: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@ $(VENV)/installed-demo
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/api docs/gallery .pytest_cache .ruff_cache .hypothesis
