@@ -23,13 +23,18 @@ def ok(*arguments):
     return result
 
 
+def besides_reading(stderr):
+    """The lines on stderr but those that tell what was read."""
+    return [line for line in stderr.splitlines() if not line.startswith("read ")]
+
+
 def fails(folder, pattern, *arguments):
     """The call ends with exit code 1 and one line that matches, and the folder holds what it held before."""
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
     result = call(*arguments)
     assert result.exit_code == 1, result.output
     assert re.search(pattern, result.stderr), result.stderr
-    lines = result.stderr.splitlines()
+    lines = besides_reading(result.stderr)
     assert len(lines) == 1
     assert lines[0].startswith("error: ")
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()} == before

@@ -500,3 +500,35 @@ def kmeans_objective(points, centres):
     """Σ_i min_j ‖x_i − c_j‖², what k-means minimises when it learns the anchors."""
     points, centres = np.asarray(points, dtype=np.float64), np.asarray(centres, dtype=np.float64)
     return math.fsum(min(float(np.sum((x - centre) ** 2)) for centre in centres) for x in points)
+
+
+# --- several relations ---------------------------------------------------------------------------------------
+
+
+def relational_members(edges, n_targets, closed, key):
+    """[(source, weight)] of every target of a relation; a target of its own type is a member of its own set.
+
+    `edges` lists (source, target, weight); parallel edges add. A self-loop is there once.
+    """
+    rows = [{} for _ in range(n_targets)]
+    for source, target, weight in edges:
+        rows[target][source] = rows[target].get(source, 0.0) + weight
+    if closed and key[0] == key[2]:
+        for v, row in enumerate(rows):
+            row.setdefault(v, 1.0)
+    return [sorted(row.items()) for row in rows]
+
+
+def relational_points(parts, axes):
+    """x_v = (P_1 ψ_1(v), …, P_k ψ_k(v)) divided by its length; a single part is not projected."""
+    n = len(parts[0])
+    rows = []
+    for v in range(n):
+        pieces = []
+        for part, columns in zip(parts, [None] if axes is None else axes, strict=True):
+            row = np.asarray(part[v], dtype=np.float64)
+            if columns is not None:
+                row = np.array([math.fsum(row * column) for column in np.asarray(columns, np.float64).T])
+            pieces.append(row)
+        rows.append(unit(np.concatenate(pieces)))
+    return np.array(rows)

@@ -174,6 +174,8 @@ def test_objects_that_are_not_graphs():
 @pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csc_array, pd.DataFrame])
 def test_a_feature_that_is_not_finite(value, name, kind):
+    if kind is pd.DataFrame and name == "NaN":
+        pytest.skip("a table with gaps is encoded")
     bad = X.copy()
     bad[[4, 6], [2, 0]] = value
     refused(f"{name} in row 4", features=kind(bad))

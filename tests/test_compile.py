@@ -16,7 +16,10 @@ import fishergraph
 from fishergraph import _compile
 
 ROOT = Path(fishergraph.__file__).parent
-DECORATORS = {"compiled", "compiled_exactly", "compiled_sum", "inlined", "intrinsic", "inner", "inner_sum"}
+DECORATORS = {
+    *("compiled", "compiled_exactly", "compiled_sum"),
+    *("inlined", "intrinsic", "inner", "inner_exactly", "inner_sum"),
+}
 
 # A caller in another file than what it calls: its machine code contains that of `counters`.
 CALLER = """

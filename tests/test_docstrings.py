@@ -37,7 +37,14 @@ NETWORK_METHODS = {"forward", "inference", "init_from_data", "reset_parameters"}
 def public_objects() -> dict[str, Any]:
     """The public classes and functions, by dotted name, each once."""
     names = [f"{home}.{name}" for name, home in fishergraph._HOMES.items()]
-    for module in ("fishergraph.nn", "fishergraph.datasets", "fishergraph.plots", "fishergraph.scale"):
+    for module in (
+        "fishergraph.nn",
+        "fishergraph.datasets",
+        "fishergraph.explain",
+        "fishergraph.explore",
+        "fishergraph.plots",
+        "fishergraph.scale",
+    ):
         names += [f"{module}.{name}" for name in import_module(module).__all__]
     objects: dict[int, tuple[str, Any]] = {}
     for name in names:

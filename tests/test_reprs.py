@@ -11,44 +11,58 @@ import pytest
 
 from fishergraph import (
     EM,
+    Explainer,
     FisherEmbedding,
     FisherGraphEmbedding,
     FisherSetEmbedding,
     GaussianMixture,
     GraphProbe,
+    LinkProbe,
     LogisticProbe,
     Neighbourhood,
     Nystrom,
     Readout,
     Structure,
+    Vectors,
     Walk,
     as_graph,
     as_graphs,
+    as_relations,
+    auto_embed,
     em_estimate,
     em_means,
     learn_family,
     load_graph,
     neighbourhoods,
     node_tuples,
+    split_edges,
 )
 from fishergraph._repr import short_repr
-from fishergraph.datasets import GraphSet, Preparation
+from fishergraph.datasets import GraphSet, Preparation, load_tables
 from fishergraph.device import Device
 from fishergraph.family import FAMILIES
 from fishergraph.graphs import EdgeTags
+from fishergraph.io.embedding_file import write_embedding
+from fishergraph.io.tables import read_embedding
 from fishergraph.kernel_map import Identity
 from fishergraph.lab import nested_scores
 from fishergraph.multiset import MULTISETS, choose_multiset
 from fishergraph.ops import Responsibilities, choose_engine
+from fishergraph.scale import GraphSize, StoreWriter, plan, update, verify, write_store
+from fishergraph.tables import TableEncoder
+from fishergraph.vectors import SuggestedLinks
 from models import graph_model
 
 MOST = 300
 RNG = np.random.default_rng(0)
-PUBLIC = ("", ".em", ".family", ".multiset", ".graphs", ".datasets", ".probes", ".lab.baselines", ".lab", ".nn", ".ops")
+PUBLIC = (
+    *("", ".em", ".family", ".multiset", ".structural", ".graphs", ".datasets", ".probes", ".auto", ".scale"),
+    *(".vectors", ".plots", ".lab.baselines", ".lab", ".nn", ".ops"),
+)
 
 
 @pytest.fixture(scope="module")
-def examples() -> dict[str, object]:
+def examples(tmp_path_factory) -> dict[str, object]:
     """One object of every public class that does not need torch, most of them with thousands of numbers."""
     cora = load_graph("cora")
     X = RNG.random((900, 40))
@@ -60,6 +74,12 @@ def examples() -> dict[str, object]:
     whole = graph_model(nodes__n_layers=1, random_state=0).fit(graphs)
     tuples = node_tuples(as_graph(nx.path_graph(30)), 2, 1)
     thetas = [learn_family(choose(), X, 8, rng=0, n_iter=1) for choose in FAMILIES.values()]
+    store = write_store(tmp_path_factory.mktemp("store") / "s", graph, X[:, :4])
+    path = store.path.parent / "z.npz"
+    write_embedding(path, np.arange(900), X)
+    sizes, writer = GraphSize(20_000, 100_000, 8), StoreWriter(store.path.parent / "w")
+    split, vectors = split_edges(graph, random_state=0), Vectors(X)
+    clusters = vectors.cluster(2, X=X)
     y, folds = np.arange(90) % 2, [(np.arange(60), np.arange(60, 90)), (np.arange(30, 90), np.arange(30))]
     return {
         "FisherEmbedding": FisherEmbedding(block_weights=np.arange(999.0), random_state=np.random.RandomState(0)),
@@ -72,6 +92,8 @@ def examples() -> dict[str, object]:
         "named graph": weighted,
         "Graphs": graphs,
         "GraphData": cora,
+        "TableData": load_tables("penguins"),
+        "TableEncoder": TableEncoder(drop=["id"]).fit(load_tables("penguins").nodes),
         "EdgeTags": EdgeTags(np.arange(9000), np.arange(9000)),
         "GraphSet": GraphSet("name", graphs, np.arange(2), (), (), "source"),
         "Preparation": Preparation(),
@@ -100,6 +122,27 @@ def examples() -> dict[str, object]:
         "Identity": Identity(),
         "Readout": Readout(family=GaussianMixture(sharpness=0.3)),
         "Device": Device("cuda"),
+        "StructureMap": FisherEmbedding(1, 2, 8, random_state=0).fit(graph=A).structure_,
+        "AutoEmbedding": auto_embed(X, A, np.arange(900) % 2, settings=[{"dim": 4}], random_state=0),
+        "Store": store,
+        "StoreWriter": writer,
+        "StoredEmbedding": FisherEmbedding(1, 2, 4, structure=None, random_state=0).fit_transform(store),
+        "EmbeddingData": read_embedding(path),
+        "GraphSize": sizes,
+        "Plan": plan(sizes, FisherEmbedding(dim=8, structure=None), memory="16G"),
+        "Verification": verify(store),
+        "Explainer": Explainer(model, X, graph=A),
+        "Relations": as_relations({"cites": A, "writes": A.T.tocsr()}),
+        "Bipartite": as_relations({("author", "writes", "paper"): [(0, 1)]}).edges["author", "writes", "paper"],
+        "LinkProbe": LinkProbe(FisherEmbedding(dim=7)),
+        "EdgeSplit": split,
+        "Links": split.train,
+        "Vectors": vectors,
+        "Neighbours": vectors.neighbours(3),
+        "Clusters": clusters,
+        "Trait": clusters.traits[0][0],
+        "SuggestedLinks": SuggestedLinks(np.arange(9000), np.arange(9000), np.ones(9000)),
+        "UpdateReport": update(store, edges=[(0, 1), (2, 3)]),
     }
 
 
@@ -120,6 +163,8 @@ def test_what_the_lines_say(examples):
     assert repr(examples["EMMeans"]) == "EMMeans(means=float64 900 × 4 × 40, mass=float64 900 × 4)"
     assert repr(FisherSetEmbedding(dim=7, kernel="identity")) == "FisherSetEmbedding(dim=7, kernel='identity')"
     assert repr(LogisticProbe(Cs=np.ones(50))) == "LogisticProbe(Cs=float64 50)"
+    assert repr(examples["EmbeddingData"]) == "EmbeddingData(900 nodes, 40 columns)"
+    assert repr(examples["Plan"]).startswith("Plan(20,000 nodes, 100,000 edges: ")
     assert repr(examples["NystromMap"]).startswith("NystromMap(landmarks=float64 32 × 40, root=")
 
 
@@ -133,10 +178,12 @@ def test_every_public_class_has_an_example(examples):
     torch = {"FisherAggregation", "FisherConv", "FisherNet", "NystromHead"}
     others = {
         "BoostedProbe",
+        "DaskExecutor",
         "Baseline",
         "Recipe",
         "FisherClassifier",
         "History",
+        "LinearMap",
         "Network",
         "Training",
         "WeightedMixture",

@@ -84,14 +84,21 @@ def test_all_kinds_of_one_fit(unmet):
 def test_sets(unmet):
     rng = np.random.default_rng(0)
     sets = [rng.normal(size=(3, 2)) for _ in range(N)]
+    sets[-3:] = sets[:3]
     model = FisherSetEmbedding(
         n_anchors=4,
-        dim=3000,
+        dim=N,
         random_state=0,
         em=EM(e_step="balanced", prior=1.0),
         family=GaussianMixture(variance=1e-3, sharpness=0.5),
     )
     assert kinds(lambda: model.fit_transform(sets)) == {"a": 1, "landmarks": 1}
+
+
+def test_fewer_rows_than_landmarks_are_no_surprise():
+    X = np.random.default_rng(0).normal(size=(9, 4))
+    assert kinds(lambda: FisherEmbedding(random_state=0).fit_transform(X)) == {}
+    assert kinds(lambda: FisherEmbedding(dim=9, random_state=0).fit_transform(X[[*range(8), 0]])) == {"landmarks": 1}
 
 
 def test_em_means(unmet):

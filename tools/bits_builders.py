@@ -153,6 +153,10 @@ def conv_params(given: Settings, bandwidth: float) -> Settings:
     head, width = settings.get("head"), settings.pop("bandwidth", bandwidth)
     if head == "nystrom":
         settings["head"] = fishergraph.Nystrom(bandwidth=width)
+    if not settings.pop("bias", True) and head in (None, "linear"):
+        from fishergraph.nn import LinearMap
+
+        settings["head"] = LinearMap(bias=False)
     layer = layer_params(settings, sharpness=0.9, prior=0.0, bandwidth=1.5)
     layer.pop("kernel")
     if settings.pop("mixture_bias", False):

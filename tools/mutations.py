@@ -45,8 +45,8 @@ FAULTS = (
     Fault("ops/_numba/members.py", "total += chunk", "total = chunk", "ops/test_backends.py"),
     Fault(
         "ops/iterate/numba.py",
-        "in_logs = in_logs or not least_mass <= totals[v, j] < np.inf",
-        "in_logs = in_logs",
+        "in_logs = in_logs or not least_mass <= totals[v, j] < np.inf\n        normalise",
+        "in_logs = in_logs\n        normalise",
         "ops/test_backends.py",
     ),
     Fault(

@@ -4,6 +4,7 @@
 
 The packages, in the order of that sentence (docs/map.md):
 
+    tables             tables with words, dates and gaps → rows of numbers: TableEncoder
     graph, graphs      graphs of any library → compressed sparse rows and node ids
     diffusion          PageRank, heat, averages of steps, by push
     multiset       1   which points belong to which set
@@ -15,9 +16,12 @@ The packages, in the order of that sentence (docs/map.md):
     layer, stack   6   one layer by row blocks, the stages of a pass
     nn             7   PyTorch Geometric: FisherConv, FisherNet, training
     probes         7   classifiers of embeddings: LogisticProbe, GraphProbe
+    exchange       7   attributes of nodes as a table, results as a graph: node_table, to_networkx, to_pyg
     estimators     7   scikit-learn: FisherEmbedding, FisherSetEmbedding, FisherGraphEmbedding, FisherClassifier
     auto           7   settings chosen on labels: auto_embed
     kernels        7   Gram matrices: node_kernel, set_kernel, graph_kernel
+    explain        7   why two nodes are alike, and which are odd: Explainer
+    explore        7   a page of an embedding to click through and to send: explore
     datasets       8   graphs to begin with
 
 Names are imported when they are first used, so `import fishergraph` is quick and loads neither numba nor torch.
@@ -32,15 +36,19 @@ _HOMES = {
     "Neighbourhood": "fishergraph.multiset",
     "Readout": "fishergraph.estimators",
     "Structure": "fishergraph.structural",
+    "TableEncoder": "fishergraph.tables",
     "Walk": "fishergraph.walk",
     "Nystrom": "fishergraph.kernel_map",
     "EM": "fishergraph.em",
     "DiagonalMixture": "fishergraph.family",
     "Differences": "fishergraph.multiset",
+    "Explainer": "fishergraph.explain",
     "FisherClassifier": "fishergraph.estimators",
     "FisherEmbedding": "fishergraph.estimators",
     "FisherGraphEmbedding": "fishergraph.estimators",
     "FisherSetEmbedding": "fishergraph.estimators",
+    "group_sets": "fishergraph.estimators",
+    "to_table": "fishergraph.tabular",
     "Gaussian": "fishergraph.family",
     "GaussianMixture": "fishergraph.family",
     "Graph": "fishergraph.graph",
@@ -49,17 +57,21 @@ _HOMES = {
     "HeatKernel": "fishergraph.multiset",
     "Hops": "fishergraph.multiset",
     "LiftedSets": "fishergraph.multiset",
+    "LinkProbe": "fishergraph.probes",
     "LogisticProbe": "fishergraph.probes",
     "MultinomialMixture": "fishergraph.family",
     "Multisets": "fishergraph.multiset",
     "PageRank": "fishergraph.multiset",
     "Pairs": "fishergraph.multiset",
     "Paths": "fishergraph.multiset",
+    "Relations": "fishergraph.graphs",
     "StepAverage": "fishergraph.multiset",
     "Tuples": "fishergraph.multiset",
+    "Vectors": "fishergraph.vectors",
     "VonMisesFisherMixture": "fishergraph.family",
     "as_graph": "fishergraph.graph",
     "as_graphs": "fishergraph.graphs",
+    "as_relations": "fishergraph.graphs",
     "auto_embed": "fishergraph.auto",
     "config_context": "fishergraph.config",
     "em_estimate": "fishergraph.em",
@@ -77,13 +89,18 @@ _HOMES = {
     "neighbourhoods": "fishergraph.multiset",
     "node_kernel": "fishergraph.kernels",
     "node_sets": "fishergraph.multiset",
+    "node_table": "fishergraph.exchange",
     "node_tuples": "fishergraph.multiset",
     "retract": "fishergraph.family",
     "set_config": "fishergraph.config",
     "set_kernel": "fishergraph.kernels",
     "set_lipschitz_constant": "fishergraph.bounds",
+    "split_edges": "fishergraph.probes",
     "structural_features": "fishergraph.structural",
+    "suggest_links": "fishergraph.vectors",
     "tangent_kernel": "fishergraph.embedding",
+    "to_networkx": "fishergraph.exchange",
+    "to_pyg": "fishergraph.exchange",
 }
 
 __all__ = ["__version__", *_HOMES]  # pyright: ignore
@@ -110,6 +127,11 @@ if TYPE_CHECKING:
     from fishergraph.estimators import FisherGraphEmbedding as FisherGraphEmbedding
     from fishergraph.estimators import FisherSetEmbedding as FisherSetEmbedding
     from fishergraph.estimators import Readout as Readout
+    from fishergraph.estimators import group_sets as group_sets
+    from fishergraph.exchange import node_table as node_table
+    from fishergraph.exchange import to_networkx as to_networkx
+    from fishergraph.exchange import to_pyg as to_pyg
+    from fishergraph.explain import Explainer as Explainer
     from fishergraph.family import DiagonalMixture as DiagonalMixture
     from fishergraph.family import Gaussian as Gaussian
     from fishergraph.family import GaussianMixture as GaussianMixture
@@ -120,7 +142,9 @@ if TYPE_CHECKING:
     from fishergraph.graph import Graph as Graph
     from fishergraph.graph import as_graph as as_graph
     from fishergraph.graphs import Graphs as Graphs
+    from fishergraph.graphs import Relations as Relations
     from fishergraph.graphs import as_graphs as as_graphs
+    from fishergraph.graphs import as_relations as as_relations
     from fishergraph.kernel_map import Nystrom as Nystrom
     from fishergraph.kernels import graph_kernel as graph_kernel
     from fishergraph.kernels import node_kernel as node_kernel
@@ -140,9 +164,15 @@ if TYPE_CHECKING:
     from fishergraph.multiset import node_sets as node_sets
     from fishergraph.multiset import node_tuples as node_tuples
     from fishergraph.probes import GraphProbe as GraphProbe
+    from fishergraph.probes import LinkProbe as LinkProbe
     from fishergraph.probes import LogisticProbe as LogisticProbe
+    from fishergraph.probes import split_edges as split_edges
     from fishergraph.structural import Structure as Structure
     from fishergraph.structural import structural_features as structural_features
+    from fishergraph.tables import TableEncoder as TableEncoder
+    from fishergraph.tabular import to_table as to_table
+    from fishergraph.vectors import Vectors as Vectors
+    from fishergraph.vectors import suggest_links as suggest_links
     from fishergraph.walk import Walk as Walk
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
-from fishergraph._errors import InputError, InputTypeError
+from fishergraph._errors import InputError, InputTypeError, MissingValueError
 from fishergraph._validation import check_host_memory
 from fishergraph._warn import warn
 
@@ -93,7 +93,8 @@ def column_types(table: Any) -> list[str]:
 
 def check_column_names(table: Any) -> None:
     """Raise if columns of a table share a name: scikit-learn compares columns by name."""
-    names = Counter(map(str, table.columns)) if is_table(table) else Counter()
+    named = getattr(table, "column_names", None) or getattr(table, "columns", ())  # pyarrow's columns are the values
+    names = Counter(map(str, named)) if is_table(table) else Counter()
     name, times = names.most_common(1)[0] if names else ("", 1)
     if times > 1:
         got, advice = f"{name!r} {times} times", "rename them, or pass X.to_numpy()"
@@ -319,7 +320,8 @@ def check_finite_rows(
     position = [int(index[0]) for index in xp.nonzero(~xp.isfinite(values))]
     row = position[0] if indptr is None else int((indptr <= position[0]).sum()) - 1
     kind = "NaN" if bool(xp.isnan(values[tuple(position)])) else "infinity"
-    raise InputError(
+    error = MissingValueError if kind == "NaN" else InputError
+    raise error(
         parameter=name,
         value=row,
         expected="hold finite numbers",

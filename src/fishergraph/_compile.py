@@ -40,6 +40,8 @@ KERNELS = (
     "ops/*/numba*.py",
     "device.py",
     "ops/transport/rules.py",
+    "tables/kernels.py",
+    "vectors/kernels.py",
 )
 
 
@@ -201,6 +203,7 @@ _LANES = {"contract", "reassoc"}
 # Functions that only compiled code calls are cached with their callers. Without wrappers for Python the first call is
 # 10 % faster.
 _INNER: dict[str, Any] = {**_RULES, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_INNER_EXACTLY: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _INNER_SUM: dict[str, Any] = {**_INNER, "fastmath": _LANES}
 
 compiled: Any = _kept(**_RULES)
@@ -208,6 +211,7 @@ compiled_exactly: Any = _kept(nogil=True)
 compiled_sum: Any = _kept(nogil=True, fastmath=_LANES)
 inner: Any = njit(**_INNER)
 inner_sum: Any = njit(**_INNER_SUM)
+inner_exactly: Any = njit(**_INNER_EXACTLY)
 # A small function that one or two loops call is inlined first; as a separate function it would be optimised twice.
 inlined: Any = njit(inline="always", **_INNER)
 

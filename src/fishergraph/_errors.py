@@ -9,9 +9,7 @@ Most of them are built from fields::
 which reads "n_anchors must be an integer of at least 1, got 0." A caller that knows a better name or better advice
 raises `error.revised(parameter="the index of X")`. The command line prints `error.text(name, setting)`, in which
 parameters have the names of options. A sentence that does not fit the pattern is passed as the first argument; the
-fields then only inform.
-
-All of them can be pickled, because workers raise them in other processes.
+fields then only inform. All of them can be pickled, because workers raise them in other processes.
 """
 
 from __future__ import annotations
@@ -135,7 +133,13 @@ class InputTypeError(_Invalid, TypeError):
 
 
 class UnknownNodeError(InputError):
-    """An edge names a node that the list of node ids does not have; `value` is its id."""
+    """An edge names a node that the list of ids does not have; `value` is its id, `near` are ids that look like it."""
+
+
+class EdgeFaultsError(InputError):
+    """A table of edges has several `faults`: `what`, `count`, `lines` or `rows` of the first, and their `values`."""
+
+    faults: list[dict[str, Any]]
 
 
 class EndpointError(InputError):
@@ -151,6 +155,16 @@ class EndpointError(InputError):
 
     edge: int
     n_nodes: int
+
+
+class TableError(InputError):
+    """Columns of a table cannot be used; `value` has their names, `faults` pairs of a name and what is wrong."""
+
+    faults: tuple[tuple[str, str], ...]
+
+
+class MissingValueError(InputError):
+    """A number is missing where all are needed; `value` is its row."""
 
 
 class FileFormatError(FishergraphError, ValueError):

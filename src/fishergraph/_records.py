@@ -216,7 +216,7 @@ def check_weights(weights: Any, n_edges: int, name_edge: Callable[[int], str]) -
         times = weights.dtype.kind in "mM"  # Python has some of them as integers
         bad = [i for i, weight in enumerate(weights.tolist()) if times or not isinstance(weight, Real)]
         if bad:
-            edge = next((i for i in bad if not _reads_as_number(weights[i])), bad[0])
+            edge = next((i for i in bad if reads_as_number(weights[i]) is None), bad[0])
             value, got = weights[edge], f"{weights[edge]!r} on edge {name_edge(edge)}"
             expected, advice = "be real numbers", "convert them"
             raise InputTypeError(parameter="edge weights", value=value, expected=expected, got=got, advice=advice)
@@ -235,11 +235,12 @@ def check_weights(weights: Any, n_edges: int, name_edge: Callable[[int], str]) -
     return weights
 
 
-def _reads_as_number(value: Any) -> bool:
+def reads_as_number(value: Any) -> float | None:
+    """The finite number that a text says; None if it says none."""
     try:
-        return isinstance(value, str) and math.isfinite(float(value))
+        return float(value) if isinstance(value, str) and math.isfinite(float(value)) else None
     except ValueError:
-        return False
+        return None
 
 
 def check_sums(A: Any) -> None:
@@ -264,7 +265,7 @@ def not_a_graph(obj: Any) -> InputTypeError:
     """The error for an object that is not a graph, with advice for what people often have."""
     advice = "convert it to one of these"
     if isinstance(obj, dict):
-        advice = "pass networkx.Graph(graph) if it lists the neighbours of every node"
+        advice = "pass networkx.Graph(graph) if it lists the neighbours of every node; relations go to FisherEmbedding"
     elif isinstance(obj, (tuple, set, frozenset, Iterator)):
         advice = "pass list(graph) if these are edges"
     elif type(obj).__module__.startswith("networkx."):

@@ -16,6 +16,8 @@ from scipy.sparse import sparray, spmatrix
 # What users pass. The estimators accept many more types than a checker could list; validation names what it refuses.
 GraphLike: TypeAlias = object  # anything that `as_graph` takes
 MatrixLike: TypeAlias = ArrayLike | sparray | spmatrix | object  # features: dense, sparse, a table or a tensor
+NodesLike: TypeAlias = object  # a mask of rows, ids of nodes, or row numbers
+IdsLike: TypeAlias = object  # the ids of rows: an array, an index of pandas, or None
 RandomState: TypeAlias = int | np.random.RandomState | None
 
 DType: TypeAlias = Any  # a dtype of NumPy or of torch

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,6 +27,12 @@ def look_up(table: Mapping[str, T], name: Any, what: str) -> T:
         return table[name]
     known = ", ".join(repr(key) for key in table)
     raise InputError(parameter=what, value=name, expected=f"be one of {known}")
+
+
+def nearest(name: str, known: Sequence[str]) -> list[str]:
+    """The known names that resemble a name, at most three, the most alike first."""
+    folded = {entry.strip().lower(): entry for entry in reversed(known)}
+    return [folded[entry] for entry in get_close_matches(name.strip().lower(), folded, n=3, cutoff=0.5)]
 
 
 def check_integer(value: Any, name: str, *, least: int, most: float = math.inf) -> int:

@@ -1,6 +1,6 @@
 """The version of this package, and those of the packages that results depend on."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PACKAGES = {
     "numpy": "numpy",

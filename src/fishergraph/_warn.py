@@ -34,6 +34,20 @@ def each_warning_once(*, silence: tuple[type[FishergraphWarning], ...] = ()) -> 
         _issued.reset(token)
 
 
+@contextmanager
+def without_warnings(*kinds: str) -> Iterator[None]:
+    """Issue no warnings of these kinds while inside."""
+    outer = _issued.get()
+    token = _issued.set({*(outer or ()), *kinds})
+    try:
+        yield
+    finally:
+        inner = _issued.get() or set()
+        _issued.reset(token)
+        if outer is not None:
+            outer.update(inner.difference(kinds))
+
+
 def warn(
     warning: Warning | str,
     text: str = "",
@@ -65,3 +79,21 @@ def _caller_level() -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INNER:
         level, frame = level + 1, frame.f_back
     return level
+
+
+class ColumnsWarning(FishergraphWarning):
+    """Columns of a table are left aside, cut or not known.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Their names.
+    """
+
+    def __init__(self, message: str = "", *, kind: str = "columns", columns: tuple[str, ...] = ()):
+        super().__init__(message, kind=kind)
+        self.columns = columns
+
+
+class SchemaWarning(ColumnsWarning):
+    """A table has columns or values that the fit did not know; `columns` are their names."""

@@ -15,13 +15,16 @@ def core_numbers(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     degrees = np.diff(indptr).astype(np.int64)
     order = np.argsort(degrees, kind="stable").astype(np.int64)
     starts = np.concatenate([[0], np.cumsum(np.bincount(degrees))]).astype(np.int64)
-    return _peel(readonly(indptr), readonly(indices), degrees, order, starts)
+    _peel(readonly(indptr), readonly(indices), degrees, order, np.empty_like(order), starts)
+    return degrees
 
 
 @compiled
-def _peel(indptr, indices, degrees, order, starts):
-    """Turn degrees into core numbers, in place; `order` sorts the nodes by degree, `starts` has the bucket borders."""
-    position = np.empty_like(order)
+def _peel(indptr, indices, degrees, order, position, starts):
+    """Turn degrees into core numbers, in place; `order` sorts the nodes by degree, `starts` has the bucket borders.
+
+    `position` is scratch for the places of the nodes in the order.
+    """
     for k in range(len(order)):
         position[order[k]] = k
     for k in range(len(order)):
@@ -35,4 +38,3 @@ def _peel(indptr, indices, degrees, order, starts):
                 position[w], position[u] = position[u], front
                 starts[degrees[u]] = front + 1
                 degrees[u] -= 1
-    return degrees

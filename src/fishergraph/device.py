@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from array_api_compat import device as device_of
@@ -24,6 +24,8 @@ from fishergraph._validation import look_up
 R = TypeVar("R")
 
 LINE = 64  # bytes of a cache line
+# Bytes of a matrix from which on it is large, and of its rows that are rearranged at once.
+LARGE, _CHUNK = 2**29, 2**26
 PRECISIONS = {"float32": None, "tf32": None, "bf16": None}
 
 
@@ -98,6 +100,63 @@ def aligned_empty(shape: Any, dtype: Any) -> np.ndarray:
     return memory[start : start + size].view(template.dtype).reshape(shape)
 
 
+class ColumnsInTurn:
+    """A large matrix whose columns are written from left to right, and which takes memory as they are.
+
+    Memory is taken by pages, and a page holds all columns of a row. So groups of columns are kept one behind the other
+    in each chunk of rows. `np.asarray` puts them side by side, once, in the same memory.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The numbers of rows and columns.
+    dtype : dtype
+        Of the numbers.
+    """
+
+    def __init__(self, shape: tuple[int, int], dtype: Any):
+        self._rows, self._groups = np.empty(shape, dtype), cast(list[slice], [])
+        rows = self._rows
+        size = max(_CHUNK // (rows.itemsize * rows.shape[1]), 1)
+        self._chunks = [slice(start, min(start + size, len(rows))) for start in range(0, len(rows), size)]
+
+    def __getitem__(self, key: tuple[slice, slice]) -> _Group:
+        """The memory of consecutive columns, which follow those before."""
+        self._groups.append(key[1])
+        return _Group(self._chunks, [self._kept(chunk, key[1]) for chunk in self._chunks])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        for chunk in self._chunks:
+            kept = self._rows[chunk].copy()
+            for columns in self._groups:
+                self._rows[chunk, columns] = _in_turn(kept, columns)
+        self._groups = []
+        return self._rows
+
+    def _kept(self, chunk: slice, columns: slice) -> np.ndarray:
+        return _in_turn(self._rows[chunk], columns)
+
+
+class _Group(NamedTuple):
+    """Some columns of all rows: chunks of rows, and their values."""
+
+    chunks: list[slice]
+    values: list[np.ndarray]
+
+    def __setitem__(self, rows: slice, block: Any) -> None:
+        size = self.chunks[0].stop
+        for k in range(rows.start // size, -(-rows.stop // size)):
+            chunk = self.chunks[k]
+            first, last = max(rows.start, chunk.start), min(rows.stop, chunk.stop)
+            self.values[k][first - chunk.start : last - chunk.start] = block[first - rows.start : last - rows.start]
+
+
+def _in_turn(rows: np.ndarray, columns: slice) -> np.ndarray:
+    """Consecutive columns in the memory of some rows, behind those before them."""
+    n = len(rows)
+    return rows.reshape(-1)[n * columns.start : n * columns.stop].reshape(n, -1)
+
+
 @dataclass(frozen=True)
 class Workspace:
     """How the arrays of a run are made and moved; the default is NumPy.
@@ -105,6 +164,7 @@ class Workspace:
     device : "cpu" or "cuda", as the engines call it.
     tensors : whether arrays are torch tensors.
     empty, empty_output : (shape, dtype) → an array for points, and one for the result.
+    large_output : (shape, dtype) → what `result` turns into a large result, whose columns are written in turn.
     put, fetch : a fitted NumPy array → one of this workspace, in the given dtype; and back.
     result : the filled output → what the caller gets.
     stream : a seed sequence → a random stream whose draws are arrays of this workspace.
@@ -117,6 +177,7 @@ class Workspace:
     tensors: bool = False
     empty: Callable[..., Any] = aligned_empty
     empty_output: Callable[..., Any] = np.empty
+    large_output: Callable[..., Any] = ColumnsInTurn
     put: Callable[[np.ndarray, Any], Any] = np.asarray
     fetch: Callable[[Any], np.ndarray] = np.asarray
     result: Callable[[Any], Any] = np.asarray

@@ -21,15 +21,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import DTypeLike
 
+from fishergraph._compile import compiled_exactly, inner_exactly
 from fishergraph._parallel import BLOCK_ROWS, map_blocks, per_thread, row_blocks
-from fishergraph.counters import compiled
 
 # Edges that a block of rows walks at most, where a row does not walk more: a second or so, between two of which an
 # interruption is noticed.
 _BLOCK_EDGES = 2**28
 
 
-@compiled
+@inner_exactly
 def _push(v, indptr, indices, weights, scale, series, limits, scratch):
     """The number of nodes that mass from v reaches; they are in `touched`, and what stays with them is in `total`.
 
@@ -66,7 +66,7 @@ def _push(v, indptr, indices, weights, scale, series, limits, scratch):
     return n_touched
 
 
-@compiled
+@inner_exactly
 def _sift(heap, size, weight, position):
     """Let a node of heap[:size] sink until no child is worse: of smaller weight, or of equal weight and later."""
     u = heap[position]
@@ -81,50 +81,54 @@ def _sift(heap, size, weight, position):
     heap[position] = u
 
 
-@compiled
+@inner_exactly
 def _worse(u, w, weight):
     return weight[u] < weight[w] or (weight[u] == weight[w] and u > w)
 
 
-@compiled
+@inner_exactly
 def _sort_largest(nodes, n_wanted, weight):
     """Put the `n_wanted` nodes of largest weight in front, in descending order; of equals the first comes first."""
+    first = n_wanted - n_wanted  # the literal 0 would be compiled as a type of its own
     for position in range(n_wanted // 2 - 1, -1, -1):
         _sift(nodes, n_wanted, weight, position)
     for i in range(n_wanted, len(nodes)):
         if n_wanted > 0 and _worse(nodes[0], nodes[i], weight):
             nodes[0], nodes[i] = nodes[i], nodes[0]
-            _sift(nodes, n_wanted, weight, 0)
+            _sift(nodes, n_wanted, weight, first)
     for last in range(n_wanted - 1, 0, -1):
         nodes[0], nodes[last] = nodes[last], nodes[0]
-        _sift(nodes, last, weight, 0)
+        _sift(nodes, last, weight, first)
 
 
-@compiled
-def _push_block(start, stop, indptr, indices, weights, scale, right, series, limits, members, scratch):
-    """Rows start … stop − 1 of Π, cut: (their sizes, the members of all rows, the members' weights)."""
+@compiled_exactly
+def _push_rows(rows, indptr, indices, weights, scale, right, series, limits, members, out, filled, scratch):
+    """Rows of Π, cut, from rows[0] on: (the first row that no longer fits into `out`, how much of it is filled).
+
+    `out` is (sizes, nodes, weights): the sizes of these rows, and the members of all rows one after the other. The
+    arrays are made by the caller: here each would take a twentieth of a second to compile.
+    """
+    start, stop = rows
+    sizes, nodes, node_weights = out
     total, touched = scratch[0], scratch[3]
-    sizes = np.empty(stop - start, np.int64)
-    out, out_weights = np.empty(32 * (stop - start), indices.dtype), np.empty(32 * (stop - start), np.float64)
-    filled = 0
     for v in range(start, stop):
         n_touched = _push(v, indptr, indices, weights, scale, series, limits, scratch)
         for i in range(n_touched):
             total[touched[i]] *= right[touched[i]] / right[v]
         size = min(n_touched, members)
-        _sort_largest(touched[1:n_touched], size - 1, total)  # the root is touched first, and stays
-        if filled + size > len(out):
-            wider, wider_weights = np.empty(2 * len(out) + size, out.dtype), np.empty(2 * len(out) + size, np.float64)
-            wider[:filled], wider_weights[:filled] = out[:filled], out_weights[:filled]
-            out, out_weights = wider, wider_weights
+        fits = filled + size <= len(nodes)
+        if fits:
+            _sort_largest(touched[1:n_touched], size - 1, total)  # the root is touched first, and stays
         for i in range(n_touched):
             u = touched[i]
-            if i < size:
-                out[filled], out_weights[filled] = u, total[u]
+            if fits and i < size:
+                nodes[filled], node_weights[filled] = u, total[u]
                 filled += 1
             total[u] = 0.0
+        if not fits:
+            return v, filled
         sizes[v - start] = size
-    return sizes, out[:filled], out_weights[:filled]
+    return stop, filled
 
 
 def _scratch(n: int, dtype: DTypeLike) -> tuple[np.ndarray, ...]:
@@ -179,8 +183,15 @@ def diffuse(
     scratch = per_thread(partial(_scratch, n, indices.dtype))
 
     def push(rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        sizes, out, out_weights = _push_block(rows.start, rows.stop, *operator, scratch())
-        return sizes, out, out_weights.astype(dtype)
+        n_rows, row, filled = rows.stop - rows.start, rows.start, 0
+        sizes = np.empty(n_rows, np.int64)
+        out, out_weights = np.empty(32 * n_rows, indices.dtype), np.empty(32 * n_rows)
+        while True:
+            arrays = sizes[row - rows.start :], out, out_weights
+            row, filled = _push_rows((row, rows.stop), *operator, arrays, filled, scratch())
+            if row == rows.stop:
+                return sizes, out[:filled], out_weights[:filled].astype(dtype)
+            out, out_weights = (np.concatenate([part, np.empty(len(part) + kept, part.dtype)]) for part in arrays[1:])
 
     blocks = map_blocks(push, row_blocks(n, size), n_jobs=n_jobs)
     sizes, out, out_weights = map(np.concatenate, zip(*blocks, strict=True))

@@ -12,10 +12,12 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 
 from fishergraph._component import Component, choose
+from fishergraph._errors import FewPointsWarning
 from fishergraph._parallel import map_blocks, progress_steps, row_blocks
 from fishergraph._repr import short_repr
 from fishergraph._typing import Array, Rng, Rows
 from fishergraph._validation import check_number
+from fishergraph._warn import each_warning_once
 from fishergraph.em.kmeans import dense_rows, kmeans
 
 # Eigenvalues of the landmarks' kernel matrix below this share of the largest are noise of float32 products.
@@ -251,7 +253,7 @@ class Nystrom(Kernel):
 
     def fit(self, sample: Rows, dim: int, *, rng: Rng, n_jobs: int | None = None) -> NystromMap:
         """Return the map with `dim` landmarks, found by spherical k-means on the sample's directions."""
-        landmarks = kmeans(sample, dim, rng=rng, spherical=True, n_jobs=n_jobs, what="landmarks")
+        landmarks = find_landmarks(sample, dim, rng, n_jobs)
         return NystromMap(landmarks, self._root(landmarks), float(self.bandwidth))
 
     def _root(self, landmarks: Array) -> Any:
@@ -271,7 +273,7 @@ class Nystrom(Kernel):
         """
         if is_torch_array(sample):
             return self.fit(sample, dim, rng=rng, n_jobs=n_jobs), None
-        landmarks = kmeans(sample, dim, rng=rng, spherical=True, n_jobs=n_jobs, what="landmarks")
+        landmarks = find_landmarks(sample, dim, rng, n_jobs)
         mapped = np.empty((sample.shape[0], len(landmarks)), landmarks.dtype)
 
         def compare(rows: slice | None) -> np.ndarray | None:
@@ -330,6 +332,13 @@ class Standardize(Kernel):
 KERNELS: dict[str, Callable[[], Kernel]] = {"exp": Nystrom, "identity": Identity}
 # The maps that members of sets can go through before a layer.
 INPUT_MAPS: dict[str, Callable[[], Kernel]] = {**KERNELS, "standardize": Standardize}
+
+
+def find_landmarks(sample: Rows, dim: int, rng: Rng, n_jobs: int | None) -> Any:
+    """Landmarks of a sample; of fewer rows than landmarks every direction is one, which is worth no warning."""
+    few = sample.shape[0] < dim
+    with each_warning_once(silence=(FewPointsWarning,) if few else ()):
+        return kmeans(sample, dim, rng=rng, spherical=True, n_jobs=n_jobs, what="landmarks")
 
 
 def choose_kernel(

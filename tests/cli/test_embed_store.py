@@ -27,7 +27,7 @@ def expected():
 
 def test_the_file_has_the_rows_of_memory(store, tmp_path):
     out = tmp_path / "z.parquet"
-    result = ok("embed", store.path, *OPTIONS, "--memory", "4G", "-o", out)
+    result = ok("embed", store.path, *OPTIONS, "--memory", "16G", "-o", out)
     read = read_embedding(out)
     np.testing.assert_array_equal(read.ids, np.arange(300) * 7)
     np.testing.assert_array_equal(read.Z, expected())

@@ -22,7 +22,7 @@ def files(tmp_path):
 
 def test_a_store_is_made_and_described(files, tmp_path):
     out = tmp_path / "store"
-    result = ok("ingest", *files, "--drop", "topic", "--undirected", "-o", out, "--memory", "2G")
+    result = ok("ingest", *files, "--drop", "topic", "--undirected", "-o", out, "--memory", "16G")
     ids, X, names = read_nodes(files[1], drop=["topic"])
     graph = as_graph(read_edges(files[0]), node_ids=ids, undirected=True)
     assert Store(out).digest == write_store(tmp_path / "memory", graph, X, feature_names=names).digest

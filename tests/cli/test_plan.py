@@ -21,7 +21,7 @@ def quick(monkeypatch):
 def test_a_store_is_planned_and_left_as_it_is(tmp_path):
     store, *_ = random_store(tmp_path / "s")
     before = sorted(path.name for path in store.path.iterdir())
-    text = ok("plan", store.path, "--memory", "2G", *SMALL).stdout
+    text = ok("plan", store.path, "--memory", "16G", *SMALL).stdout
     assert "900 nodes" in text
     for name in ("psi0", "psi2", "walk", "smooth", "factors", "all"):
         assert f"\n{name} " in text
@@ -30,7 +30,7 @@ def test_a_store_is_planned_and_left_as_it_is(tmp_path):
 
 def test_sizes_are_planned_without_a_store(tmp_path):
     sizes = ("--nodes", "10k", "--edges", "1e5", "--features", "20", "--undirected", "--folder", tmp_path)
-    text = ok("plan", *sizes, "--memory", "2G", "--structure", "none", "--workers", 4, *SMALL).stdout
+    text = ok("plan", *sizes, "--memory", "16G", "--structure", "none", "--workers", 4, *SMALL).stdout
     assert "10,000 nodes, 200,000 edges, 20 features" in text
     assert "4 workers" in text
     assert "ingest" in text
@@ -65,8 +65,8 @@ def test_a_store_has_its_own_sizes(tmp_path):
 
 
 def test_a_path_that_is_no_store(tmp_path):
-    fails(tmp_path, "no manifest", "plan", tmp_path, "--memory", "2G")
-    fails(tmp_path, "no folder", "plan", tmp_path / "missing", "--memory", "2G")
+    fails(tmp_path, "no manifest", "plan", tmp_path, "--memory", "16G")
+    fails(tmp_path, "no folder", "plan", tmp_path / "missing", "--memory", "16G")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from commands import call, fails, ok, record_of, wrong
+from commands import besides_reading, call, fails, ok, record_of, wrong
 from labelled_graph import EDGES, NODES, SMALL, N, write_tables
 
 torch = pytest.importorskip("torch")
@@ -220,10 +220,10 @@ def test_resume_begins_anew_where_there_is_no_checkpoint_yet(files, tmp_path):
     ok(*arguments, "-o", tmp_path / "whole", "--max-epochs", 3)
     again = [*arguments, "-o", tmp_path / "again", "--max-epochs", 3, "--checkpoint", tmp_path / "c", "--resume"]
     first = ok(*again)
-    assert first.stderr.splitlines() == [
+    assert besides_reading(first.stderr) == [
         f"no checkpoint at '{tmp_path / 'c'}' yet; training starts with the first epoch."
     ]
-    assert ok(*again).stderr == ""
+    assert besides_reading(ok(*again).stderr) == []
     one, two = (FisherClassifier.load(tmp_path / name).net_.state_dict() for name in ("whole", "again"))
     assert all(torch.equal(one[name], two[name]) for name in one)
 
@@ -375,9 +375,7 @@ BROKEN = {
         ["--split", "part"],
         r"class 'dog' must have a training node, got it in test and not in train",
     ),
-    "words among the features": (NODES.assign(colour="red"), ["--split", "part"], r"colour.*--drop"),
     "split not named": (NODES, [], r"part.*--drop"),
-    "NaN": (changed("f1", 4, None), ["--split", "part"], r"feature 'f1'.*missing value in row 4"),
     "counts": (NODES, ["--split", "part", "--family", "multinomial"], r"Negative values in data: X must hold counts"),
     "log": (NODES, ["--split", "part", "--log", "rows.txt"], r"must end in .csv, .jsonl"),
 }
@@ -422,7 +420,8 @@ def test_a_loss_that_is_not_finite(files, tmp_path, monkeypatch):
         tmp_path / "c",
     )
     assert result.exit_code == 1
-    assert re.fullmatch(r"error: the loss must stay finite, got NaN or infinity in epoch 4, .*\n", result.stderr)
+    (line,) = besides_reading(result.stderr)
+    assert re.fullmatch(r"error: the loss must stay finite, got NaN or infinity in epoch 4, .*", line)
     assert not (tmp_path / "m").exists()
     assert (tmp_path / "c").is_file()
 
@@ -526,7 +525,7 @@ def test_ctrl_c_saves_the_best_model_so_far(files, tmp_path):
     record = record_of(tmp_path / "m")
     assert record["results"]["interrupted"] is True
     best = record["results"]["best_epoch"]
-    assert stderr == f"interrupted; the best model so far, of epoch {best}, is in 'm'.\n"
+    assert besides_reading(stderr) == [f"interrupted; the best model so far, of epoch {best}, is in 'm'."]
     assert stdout.startswith("m: 3 classes")
     assert FisherClassifier.load(tmp_path / "m").history_.best_epoch == best
     assert sorted(os.listdir(tmp_path)) == ["edges.csv", "m", "m.run.json", "nodes.csv", "rows.csv"]

@@ -10,6 +10,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
@@ -20,12 +21,16 @@ from fishergraph import (
     as_graph,
     as_graphs,
     load_graph,
+    node_table,
     structural_features,
 )
+from fishergraph._errors import InputError
 from models import graph_model
 
 NAMES = [f"p{v:02d}" for v in range(34)]
 CLUB = nx.relabel_nodes(nx.karate_club_graph(), dict(enumerate(NAMES)))
+for _name, _attributes in CLUB.nodes(data=True):
+    _attributes.clear()
 EDGES = nx.to_pandas_edgelist(CLUB)
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(RNG.normal(size=(34, 5)), index=RNG.permutation(NAMES), columns=list("abcde"))
@@ -283,7 +288,15 @@ def test_numbers_of_igraph_vertices():
 def test_no_warning_if_nothing_is_lost():
     graph = carrying()
     small().fit(pd.DataFrame.from_dict(dict(graph.nodes(data=True)), orient="index")[["age", "income"]], graph=graph)
-    small().fit(graph=CLUB)  # its nodes have texts
+    small().fit(graph=as_graph(graph))  # which says that the attributes are left aside
+
+
+def test_texts_of_networkx_nodes_are_told_too():
+    graph = nx.karate_club_graph()
+    with pytest.warns(UserWarning, match="'club'") as said:
+        small().fit(graph=graph)
+    X = eval(advised(str(said[0].message), r"pass X=(.*)\."), {"node_table": node_table, "graph": graph})
+    assert X.loc[0, "club"] == "Mr. Hi"
 
 
 def test_whole_graphs_tell_of_numbers_that_are_not_read():
@@ -314,24 +327,47 @@ def test_whole_graphs_tell_of_numbers_that_are_not_read():
 # --- ids as a column -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["texts", "numbers"])
-def test_a_column_of_ids_beside_a_graph(kind):
+IDS = {"texts": (np.array(NAMES), EDGES), "numbers": (np.arange(34), nx.to_pandas_edgelist(nx.karate_club_graph()))}
+
+
+@pytest.mark.parametrize("kind", IDS)
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "Polars", "Arrow"])
+def test_rows_meet_their_nodes_by_a_column_of_ids(kind, make):
+    ids, graph = IDS[kind]
     order = RNG.permutation(34)
-    ids = np.array(NAMES) if kind == "texts" else np.arange(34)
-    graph = EDGES if kind == "texts" else nx.to_pandas_edgelist(nx.karate_club_graph())
-    X = pd.DataFrame(RNG.normal(size=(34, 3)), columns=list("abc")).assign(id=ids).iloc[order].reset_index(drop=True)
-    with pytest.raises(ValueError, match="'id'") as error:
-        small().fit(X, graph=graph)
-    rows = eval(advised(str(error.value), r"pass (.*), so that rows"), {"X": X})
-    Z = framed().fit_transform(rows, graph=graph)
-    assert list(Z.index) == X["id"].tolist()
-    polars = pl.DataFrame(X.to_dict("list"))
-    with pytest.raises(ValueError, match="node ids") as error:
-        small().fit(polars, graph=graph)
-    first, second = advised(str(error.value), r"pass (.*), so that rows").split(" with graph=")
-    context = {"X": polars, "edges": graph, "as_graph": as_graph}
-    found = small().fit_transform(eval(first, context), graph=eval(second, context))
-    np.testing.assert_array_equal(found, Z.to_numpy())
+    columns = {name: RNG.normal(size=34) for name in "abc"}
+    expected = framed().fit_transform(pd.DataFrame(columns, index=ids).iloc[order], graph=graph)
+    shuffled = {name: values[order].tolist() for name, values in {**columns, "Node_ID": ids}.items()}
+    model = framed()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = model.fit_transform(make(shuffled), graph=graph)
+    assert list(found.index) == ids[order].tolist()
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(model.transform(make(shuffled), graph=graph), found)
+
+
+def test_a_column_that_names_the_nodes_holds_their_ids():
+    X = pd.DataFrame({"a": RNG.normal(size=34), "who": NAMES, "id": np.arange(34)})
+    with pytest.warns(UserWarning, match="'who'"):
+        found = framed().fit_transform(X[["a", "who"]], graph=EDGES)
+    np.testing.assert_array_equal(found, framed().fit_transform(X.set_index("who")[["a"]], graph=EDGES))
+    with pytest.warns(UserWarning, match="'who'"):  # though another has the usual name
+        assert list(framed().fit_transform(X, graph=EDGES).index) == NAMES
+    with pytest.raises(InputError, match="row numbers"):  # repeated names are no ids
+        small().fit(X[["a"]].assign(who=["x"] * 34), graph=EDGES)
+
+
+def test_a_column_of_ids_beside_a_graph_without_names():
+    X = pd.DataFrame({"a": RNG.normal(size=34), "id": NAMES})
+    with pytest.raises(InputError, match="'id'") as error:
+        small().fit(X, graph=nx.to_scipy_sparse_array(nx.karate_club_graph()))
+    call = advised(str(error.value), r"these ids, or (.*) if the rows")
+    assert small().fit(eval(call, {"X": X}), graph=nx.to_scipy_sparse_array(nx.karate_club_graph()))
+    with pytest.raises(InputError, match="'id'"):  # the index names the nodes, so it would be a feature
+        small().fit(X.set_index(np.array(NAMES)), graph=EDGES)
+    floats = pd.DataFrame({"id": RNG.normal(size=34), "a": RNG.normal(size=34)}, index=NAMES)
+    assert small().fit_transform(floats, graph=EDGES).shape[0] == 34  # numbers are features
 
 
 # --- a table of members ----------------------------------------------------------------------------------
@@ -350,11 +386,9 @@ def test_a_long_table_of_sets(ids, polars):
     table = pl.DataFrame(table.to_dict("list")) if polars else table
     with pytest.raises(TypeError, match="'bag'") as error:
         FisherSetEmbedding().fit_transform(table)
-    call = advised(str(error.value), r"pass (\[.*\]), or")
-    np.testing.assert_array_equal(
-        FisherSetEmbedding(2, random_state=0).fit_transform(eval(call, {"X": table})), expected
-    )
-    alone = eval(advised(str(error.value), r"\], or (.*) if every row"), {"X": table})
+    groups = eval(advised(str(error.value), r"pass groups=(.*), or"))
+    np.testing.assert_array_equal(FisherSetEmbedding(2, random_state=0).fit_transform(table, groups=groups), expected)
+    alone = eval(advised(str(error.value), r", or (.*) if every row"), {"X": table})
     assert FisherSetEmbedding(2, random_state=0).fit_transform(alone).shape[0] == 12
 
 
@@ -363,8 +397,8 @@ def test_a_long_table_with_the_sets_as_its_index():
     table = members(["x", "y", "z"]).set_index("bag")
     with pytest.raises(TypeError, match="index") as error:
         FisherSetEmbedding().fit(table)
-    call = advised(str(error.value), r"pass (\[.*\]), or")
-    assert FisherSetEmbedding(2, random_state=0).fit_transform(eval(call, {"X": table})).shape[0] == 3
+    groups = eval(advised(str(error.value), r"pass groups=(.*), or"), {"X": table})
+    assert FisherSetEmbedding(2, random_state=0).fit_transform(table, groups=groups).shape[0] == 3
 
 
 @pytest.mark.filterwarnings("ignore:asked for")
@@ -380,8 +414,7 @@ def test_a_table_with_a_set_in_each_cell():
     table = pd.DataFrame({"id": range(6), "points": list(RNG.normal(size=(6, 4, 2)))})
     with pytest.raises(TypeError, match="'points'"):
         FisherSetEmbedding().fit(table)
-    with pytest.warns(UserWarning, match="asked for"):
-        Z = FisherSetEmbedding(2, random_state=0).set_output(transform="pandas").fit_transform(table["points"])
+    Z = FisherSetEmbedding(2, random_state=0).set_output(transform="pandas").fit_transform(table["points"])
     assert list(Z.index) == list(range(6))
 
 
@@ -411,17 +444,16 @@ def test_weights_under_another_name():
         bare = as_graph(named)
     assert bare.weights is None
     assert as_graph(named.rename(columns={"strength": "weight"})).weights is not None
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        as_graph(EDGES.assign(weight=1.0, kind="friend"))
-        as_graph(EDGES[["source", "target"]].assign(kind="friend"))
-        as_graph(EDGES[["source", "target"]].assign(year=2020))
+    for table in (EDGES.assign(kind="friend"), EDGES[["source", "target"]].assign(kind="friend", year=2020)):
+        with pytest.warns(UserWarning, match="'kind'") as said:
+            as_graph(table)
+        assert "weight=" not in str(said[0].message)
 
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({0: [1, 2]}, "builtins dict"),
+        ({0: [1, 2]}, "the key of a relation"),
         ({(0, 1), (1, 2)}, "builtins set"),
         (zip([0, 1], [1, 2], strict=True), "builtins zip"),
         ("edges.csv", "read_edges"),

@@ -447,7 +447,7 @@ def test_rows_and_nodes_of_other_names_or_another_order_are_refused():
     with pytest.raises(ValueError, match="'v'"):
         model.fit(X.set_axis(list("vbcd")), graph=names)
     table = pd.DataFrame({"source": list("abc"), "target": list("bcd")})
-    with pytest.raises(InputError, match=r"index of X .*'a'"):
+    with pytest.raises(InputError, match=r"ids of X .*'a'"):
         model.fit(X.set_axis(list("vbcd")), graph=table)
     Z = model.fit_transform(X, graph=names)
     for index, graph in ((list("abcd"), names), ([10, 20, 30, 40], numbers), (list("wxyz"), numbers)):

@@ -354,7 +354,7 @@ def test_zero_features(A, device):
 def test_fewer_points_than_anchors(n, device):
     x = torch.eye(n, 3, device=device)
     model = small(device=device)
-    with pytest.warns(UserWarning, match=f"8 landmarks.* {n} "):
+    with pytest.warns(UserWarning, match=f"3 anchors.* {n} "):
         Z = model.fit_transform(x, graph=torch.zeros(2, 0, dtype=torch.int64, device=device))
     assert torch.isfinite(Z).all()
     assert_near(Z, model.set_params(device="cpu").transform(x.cpu().numpy(), graph=np.zeros((2, 0), int)))

@@ -169,6 +169,36 @@ def _zip(members: dict[str, bytes], *, method: int = zipfile.ZIP_STORED) -> byte
     return sink.getvalue()
 
 
+# --- texts of graphs ------------------------------------------------------------------------------------
+
+_LAUGHS = b"".join(b'<!ENTITY l%d "%s">' % (k, b"&l%d;" % (k - 1) * 10) for k in range(1, 10))
+_XML = b"<graphml><key id='a'/><graph><node id='1'><data key='a'>%s</data></node></graph></graphml>"
+_JSON = b'{"nodes": [{"id": 1, "x": %s}, {"id": 2, "x": %s}], "links": [{"source": 1, "target": 2}]}'
+_WIDE = b",".join(b'{"id": %d, "a%d": 1}' % (k, k) for k in range(20_000))
+TEXTS: dict[str, bytes] = {
+    "a billion laughs": b'<!DOCTYPE g [<!ENTITY l0 "ha">' + _LAUGHS + b"]>" + _XML % b"&l9;",
+    "a quadratic blowup": b'<!DOCTYPE g [<!ENTITY a "' + b"x" * 50_000 + b'">]>' + _XML % (b"&a;" * 5000),
+    "an outer file": b'<!DOCTYPE g [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + _XML % b"&a;",
+    "deep elements": b"<graphml>" + b"<graph>" * 100_000,
+    "deep data": _XML.partition(b"%s")[0] + b"<a>" * 100_000,
+    "a long attribute": b'<graphml><graph><node id="' + b"x" * 3_000_000 + b'"/></graph></graphml>',
+    "a long value": _XML % (b"x" * 3_000_000),
+    "many keys": b"<graphml>" + b"".join(b'<key id="k%d"/>' % k for k in range(20_000)) + b"<graph/></graphml>",
+    "deep lists": b"graph [ " * 100_000,
+    "a long number": b"graph [ node [ id " + b"9" * 100_000 + b" ] ]",
+    "digits and blanks": b"graph [ node [ id 1e" + b"1" * 300 + b" ] ]",
+    "deep JSON": b'{"nodes": ' + b"[" * 100_000,
+    "a large JSON number": b'{"nodes": [{"id": ' + b"9" * 5000 + b'}], "links": []}',
+    "numbers that are none": _JSON % (b"NaN", b"Infinity"),
+    "lists of several lengths": _JSON % (b"[1]", b"[1, 2]"),
+    "halves of letters": b'{"nodes": [{"id": "\\ud800"}, {"id": "b"}], "links": []}',
+    "a column for each node": b'{"nodes": [' + _WIDE + b'], "links": []}',
+    "a large matrix": b"%%MatrixMarket matrix coordinate pattern general\n999999999999 999999999999 1\n1 1\n",
+    "a matrix without entries": b"%%MatrixMarket matrix coordinate real general\n9000 9000 0\n",
+    "comments alone": b"%%MatrixMarket matrix coordinate real general\n" + b"% x\n" * 100_000,
+}
+
+
 # --- paths ----------------------------------------------------------------------------------------------
 
 PATHS: dict[str, Callable[[Path], None]] = {

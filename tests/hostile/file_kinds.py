@@ -5,16 +5,19 @@ from __future__ import annotations
 import functools
 import gzip
 import io
+import json
 import pickle
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
+import scipy.io
 import scipy.sparse as sp
 
 from published import example, ogb_files, reddit_files, shchur_file, zipped
@@ -53,6 +56,40 @@ def write_text(rows: list[list[str]], suffix: str) -> bytes:
     mark = "\t" if "tsv" in suffix else ","
     text = "".join(mark.join(row) + "\n" for row in rows).encode("utf-8", "surrogatepass")
     return gzip.compress(text) if suffix.endswith(".gz") else text
+
+
+def edge_text(rng: np.random.Generator) -> tuple[str, bytes]:
+    """(suffix, edges as text without header, with a comment, in some separator, packed or not)."""
+    mark = str(rng.choice([" ", "\t", ";", "|", ","]))
+    names = [f"n{k}" for k in range(N)] if rng.random() < 0.5 else [str(k) for k in range(N)]
+    ends = rng.integers(0, N, (2 * N, 2))
+    rows = [mark.join([names[a], names[b], str(1 + a)]) for a, b in ends]
+    text = ("# a comment\n" + "\n".join(rows) + "\n").encode()
+    packing = str(rng.choice(["", ".gz", ".zst"]))
+    suffix = str(rng.choice([".txt", ".edges", ".el"])) + packing
+    packed = {"": lambda: text, ".gz": lambda: gzip.compress(text), ".zst": lambda: _zstd(text)}[packing]()
+    return suffix, packed
+
+
+def _zstd(content: bytes) -> bytes:
+    return pa.Codec("zstd").compress(content).to_pybytes()
+
+
+def graph_text(rng: np.random.Generator, kind: str) -> bytes:
+    """A graph with attributes as GraphML, GML, JSON or MatrixMarket."""
+    G = nx.gnm_random_graph(N, 2 * N, seed=int(rng.integers(2**31)), directed=bool(rng.random() < 0.5))
+    nx.set_node_attributes(G, {node: float(node) / 3 for node in G}, "x")
+    nx.set_edge_attributes(G, 2.5, "weight")
+    sink = io.BytesIO()
+    if kind == ".graphml":
+        nx.write_graphml(G, sink)
+    elif kind == ".gml":
+        nx.write_gml(G, sink)
+    elif kind == ".json":
+        sink.write(json.dumps(nx.node_link_data(G, edges="links")).encode())
+    else:
+        scipy.io.mmwrite(sink, nx.to_scipy_sparse_array(G, format="coo"))
+    return sink.getvalue()
 
 
 def npz_arrays(rng: np.random.Generator) -> dict[str, Any]:

@@ -107,6 +107,38 @@ def embed_table(rng: Rng, which: str) -> Case:
     return table_case(rng, which, ["embed", "--drop", "y", "-o", f"z{rng.choice(OUTPUTS)}", *QUICK])
 
 
+def embed_text(rng: Rng) -> Case:
+    """A text file of edges without header: good, or spoilt."""
+    suffix, content = kinds.edge_text(rng)
+    label, content = ("good", content) if rng.random() < 0.2 else spoilt(rng, content)
+    odd = {
+        "--separator": ["tab", "space", ";", "xx", ""],
+        "--encoding": ["utf-16", "latin-1", "base64", "none", "idna"],
+        "--weight": ["3", "none", "x", "9"],
+        "--time": ["3"],
+    }
+    more = [word for flag, values in odd.items() if rng.random() < 0.15 for word in (flag, str(rng.choice(values)))]
+    more += [str(rng.choice(["--header", "--no-header"]))] if rng.random() < 0.15 else []
+    return f"{suffix}: {label}", {f"e{suffix}": content}, ["embed", f"e{suffix}", "-o", "z.csv", *more, *QUICK]
+
+
+def embed_graph(rng: Rng) -> Case:
+    """A file of a graph with its nodes: good, spoilt, or made to be read for ever."""
+    kind, packing = str(rng.choice([".graphml", ".gml", ".json", ".mtx"])), rng.random() < 0.2
+    content: Any = kinds.graph_text(rng, kind)
+    share = rng.random()
+    if share < 0.12:
+        label = "good"
+    elif share < 0.5:
+        label = str(rng.choice(list(damage.TEXTS)))
+        content = damage.TEXTS[label]
+    else:
+        label, content = spoilt(rng, content)
+    if packing and isinstance(content, bytes):
+        content, kind = gzip.compress(content), kind + ".gz"
+    return f"{kind}: {label}", {f"g{kind}": content}, ["embed", f"g{kind}", "-o", "z.csv", *QUICK]
+
+
 def embed_npz(rng: Rng) -> Case:
     arrays = kinds.npz_arrays(rng) if rng.random() < 0.5 else kinds.sparse_arrays(rng)
     label, content = npz_file(rng, arrays)
@@ -240,11 +272,13 @@ def pt(rng: Rng) -> Case:
 
 
 FAMILIES: dict[str, tuple[float, Callable[[Rng], Case]]] = {
-    "edges": (21, partial(embed_table, which="edges")),
-    "nodes": (21, partial(embed_table, which="nodes")),
-    "npz": (14, embed_npz),
+    "edges": (17, partial(embed_table, which="edges")),
+    "nodes": (17, partial(embed_table, which="nodes")),
+    "text": (8, embed_text),
+    "graph": (8, embed_graph),
+    "npz": (12, embed_npz),
     "config": (9, config),
-    "data": (24, data),
+    "data": (18, data),
     "pt": (4, pt),
     "train": (4, train),
     "model": (3, with_model),

@@ -173,6 +173,7 @@ SOUND: dict[str, tuple] = {
     "member_dropout": (0.0, 0.5, 1.0),
     "residual": (True, False),
     "bias": (True, False),
+    "project": ("auto", None, 1, 3),
     "pooling": (None, "mean", "fisher"),
     # training
     "lr": (0.001, 1.0, 1e-12),

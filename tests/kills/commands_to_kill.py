@@ -6,21 +6,27 @@ else is compared to the last bit.
 
 from __future__ import annotations
 
+import atexit
 import csv
 import hashlib
 import json
+import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from safetensors import safe_open
 
+from fishergraph import as_graph
 from small_table import DATASET, data_home
 
 # What differs between two runs; the checksum is one of a header that holds seconds.
-VOLATILE = {"seconds", "started", "cpu_seconds", "peak_mb", "checksum"}
+VOLATILE = {"seconds", "started", "cpu_seconds", "peak_mb", "checksum", "available_bytes"}
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,52 @@ def make_home(folder: Path) -> None:
     data_home(folder / "data")
 
 
+def make_large_tables(folder: Path) -> None:
+    write_tables(folder, 8000)
+
+
+def make_store(folder: Path) -> None:
+    """graph.store, and new.csv with edges that are not in it."""
+    from fishergraph.scale import write_store
+
+    rng = np.random.default_rng(0)
+    edges = rng.integers(0, 6000, (2, 30_000))
+    graph = sp.csr_array((np.ones(edges.shape[1], np.float32), (edges[1], edges[0])), shape=(6000, 6000))
+    X = rng.normal(size=(6000, 12)).astype(np.float32)
+    write_store(folder / "graph.store", as_graph(graph, undirected=True), X)
+    lines = [f"{a},{b}" for a, b in rng.integers(0, 6000, (200, 2))]
+    (folder / "new.csv").write_text("\n".join(["source,target", *lines, ""]), encoding="utf-8")
+
+
+def make_embedded_store(folder: Path) -> None:
+    """The same, with an embedding in it; it is made once."""
+    shutil.copytree(_embedded(), folder, dirs_exist_ok=True)
+
+
+@cache
+def _embedded() -> Path:
+    from fishergraph import FisherEmbedding
+    from fishergraph.scale import Store
+
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    make_store(folder)
+    model = FisherEmbedding(dim=16, random_state=0, structure=None, n_jobs=1)
+    model.fit_transform(Store(folder / "graph.store"))
+    return folder
+
+
+def of_store(names: str, blocks: str) -> dict[str, Callable[[Path], Any]]:
+    """How the files of a store and of its embedding are compared."""
+    run = "graph.store/embeddings/default"
+    kinds: dict[str, Callable[[Path], Any]] = {f"graph.store/{name}.npy": whole for name in names.split()}
+    kinds["graph.store/manifest.json"] = json_file
+    if blocks:
+        kinds |= {f"{run}/{name}.npy": whole for name in blocks.split()}
+        kinds |= {f"{run}/manifest.json": json_file, f"{run}/model.safetensors": tensors}
+    return kinds
+
+
 TRAIN = Killed(
     "train",
     "train edges.csv -n nodes.csv --label topic --split part --undirected --seed 0 --max-epochs 60 --n-layers 1 "
@@ -128,4 +180,23 @@ TABLE = Killed(
     {"table1.jsonl": json_rows, "table1.md": without_times, "table1.tex": whole, "table1.csv": csv_rows},
     may_stay=("table1.jsonl.lock",),
 )
-COMMANDS = {command.name: command for command in (TRAIN, EMBED, CONVERT, SIMULATE, TABLE)}
+INGEST = Killed(
+    "ingest",
+    "ingest edges.csv nodes.csv --drop topic --drop part --undirected -q --overwrite -o graph.store",
+    make_large_tables,
+    of_store("indptr indices features ids_text ids_offsets", ""),
+)
+EMBED_STORE = Killed(
+    "embed-store",
+    "embed graph.store --seed 0 --dim 16 --jobs 1 --memory 2G -q",
+    make_store,
+    of_store("indptr indices", "psi0 psi1 psi2 walk smooth factors local"),
+)
+UPDATE = Killed(
+    "update",
+    "update graph.store --edges new.csv --jobs 1 -q",
+    make_embedded_store,
+    of_store("indptr indices", "psi0 psi1 psi2 walk smooth"),
+    may_stay=("graph.store/lock", "graph.store/embeddings/default/lock"),
+)
+COMMANDS = {command.name: command for command in (TRAIN, EMBED, CONVERT, SIMULATE, TABLE, INGEST, EMBED_STORE, UPDATE)}

@@ -62,8 +62,11 @@ def kmeans(
     with one_blas_thread():
         if work >= _SKETCH_WORK and points.shape[1] >= 4 * SKETCH and len(centres) * n_iter >= 4 * SKETCH:
             return _iterate_sketched(points, centres, chosen, spherical, n_iter, rng, n_jobs)
+        xp = array_namespace(centres)
         for _ in range(n_iter):
-            centres = _lloyd(points, centres, points, centres, spherical, n_jobs)
+            before, centres = centres, _lloyd(points, centres, points, centres, spherical, n_jobs)
+            if bool(xp.all(before == centres)):
+                break  # no point changes its cluster any more
         return centres
 
 

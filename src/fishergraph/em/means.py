@@ -32,7 +32,7 @@ from fishergraph.multiset import Multisets
 from fishergraph.ops import Engine, Responsibilities, choose_engine
 
 # Rows of a block whose means are written straight to where they stay, and of one that is scored.
-_ROWS, _SCORED_ROWS = 2048, 4096
+_ROWS, SCORED_ROWS = 2048, 4096
 # Numbers that the statistics of all points may be, where these are much wider than the points.
 _MOST_HELD = 2**26
 _MIXTURE = GaussianMixture()
@@ -102,7 +102,7 @@ def score_points(family: Family, points: Array, theta: NamedTuple, *, n_jobs: in
         log[rows] = family.log_responsibilities(block, theta)
         plain[rows] = xp.exp(log[rows])
 
-    size = block_rows(device_kind(points), 4 * n_statistics, _SCORED_ROWS)
+    size = block_rows(device_kind(points), 4 * n_statistics, SCORED_ROWS)
     map_blocks(fill, row_blocks(n_points, size), n_jobs=n_jobs)
     return Scored(statistics, Responsibilities(log, plain))
 
@@ -273,7 +273,7 @@ def em_means(
     n_iter = check_integer(n_iter, "n_iter", least=0, most=MOST_ITERATIONS)
     steps: dict[str, Any] = {"prior": prior, "n_iter": n_iter, "slack": e_step_slack(e_step, column_penalty)}
     if is_torch_array(points):
-        from fishergraph.ops.iterate.torch import checked_em_means
+        from fishergraph.ops.iterate.torch_checked import checked_em_means
 
         return EMMeans(*checked_em_means(points, multisets, anchors, variance=variance, bias=bias, **steps))
     if bias is not None:

@@ -2,8 +2,17 @@
 
 from fishergraph.estimators.classifier import FisherClassifier
 from fishergraph.estimators.graphs import FisherGraphEmbedding
+from fishergraph.estimators.long_table import GroupedSets, group_sets
 from fishergraph.estimators.node import FisherEmbedding
 from fishergraph.estimators.readout import Readout
 from fishergraph.estimators.sets import FisherSetEmbedding
 
-__all__ = ["FisherClassifier", "FisherEmbedding", "FisherGraphEmbedding", "FisherSetEmbedding", "Readout"]
+__all__ = [
+    "FisherClassifier",
+    "FisherEmbedding",
+    "FisherGraphEmbedding",
+    "FisherSetEmbedding",
+    "GroupedSets",
+    "Readout",
+    "group_sets",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
@@ -10,25 +11,26 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from fishergraph._arrays import is_table
-from fishergraph._errors import InputError, InputTypeError
+from fishergraph._errors import InputTypeError
 from fishergraph._records import type_name
 from fishergraph._typing import GraphLike, MatrixLike
 from fishergraph._warn import warn
+from fishergraph.estimators.relational import RelationalSource
+from fishergraph.estimators.row_ids import named_by_ids
+from fishergraph.estimators.source import Source
 from fishergraph.graph import Graph
+from fishergraph.graph_readers import attribute_names
 from fishergraph.graphs.entries import numeric_attributes
+from fishergraph.graphs.relation_readers import is_hetero, kinds_of_edges
+from fishergraph.graphs.relations import Relations
 from fishergraph.io.columns import EDGE_COLUMNS, WEIGHT_COLUMNS, reads_as_edges
-from fishergraph.io.vectors import expand_vectors
 
-# Columns of a node table that hold ids, and of a table of members that say which set a row belongs to.
-_ID_COLUMNS = ("id", "node", "node_id", "nodeid")
+# Columns of a table of members that say which set a row belongs to.
 _SET_COLUMNS = ("set", "set_id", "bag", "bag_id", "group", "group_id", "id")
 
 
 def features_and_graph(X: MatrixLike, graph: GraphLike, *, fitting: bool) -> tuple[Any, Any]:
-    """(X, graph): a graph passed as X becomes the graph, with the features it holds as X if there are any.
-
-    A column of vectors of a table becomes the columns NAME_0, NAME_1, ….
-    """
+    """(X, graph): a graph passed as X becomes the graph, with the features it holds as X if there are any."""
     if isinstance(X, (str, PathLike)):
         raise InputTypeError(
             parameter="X",
@@ -36,7 +38,9 @@ def features_and_graph(X: MatrixLike, graph: GraphLike, *, fitting: bool) -> tup
             got=f"the text {str(X)[:60]!r}",
             advice="read the file first",
         )
-    if _is_graph(X):
+    package = type(X).__module__.partition(".")[0]
+    record = package == "fishergraph" and hasattr(X, "X") and hasattr(X, "graph")  # such as `load_graph` returns
+    if isinstance(X, Graph) or record or package in ("networkx", "igraph", "torch_geometric"):
         if graph is not None:
             raise InputTypeError(
                 parameter="X",
@@ -48,17 +52,42 @@ def features_and_graph(X: MatrixLike, graph: GraphLike, *, fitting: bool) -> tup
     elif X is not None and graph is None:
         _check_no_edges(X)
     elif is_table(X):
-        _check_no_ids(X)
+        X, graph = named_by_ids(X, graph)
     if X is None and graph is not None and fitting:
         _warn_of_attributes(graph)
-    return expand_vectors(X) if is_table(X) else X, graph
+    return X, graph
 
 
-def _is_graph(X: object) -> bool:
-    """Whether X is a graph, or a record of features and a graph, such as `load_graph` returns."""
-    package = type(X).__module__.partition(".")[0]
-    record = hasattr(X, "X") and hasattr(X, "graph") and package == "fishergraph"
-    return isinstance(X, Graph) or record or package in ("networkx", "igraph", "torch_geometric")
+def find_source(X: MatrixLike, graph: GraphLike) -> tuple[Source | None, GraphLike]:
+    """(what runs the work itself, the graph that is left); a matrix and one graph are no source."""
+    if isinstance(X, Source):
+        return X, graph
+    several = isinstance(graph, (Mapping, Relations)) or hasattr(graph, "node_types")
+    table = not several and (hasattr(graph, "columns") or hasattr(graph, "column_names"))
+    kinds = kinds_of_edges(graph) if table else []
+    whole = isinstance(X, Relations) or hasattr(X, "node_types")
+    if not (several or whole or len(kinds) > 1):
+        return None, graph
+    if len(kinds) > 1:
+        shown = ", ".join(map(repr, kinds[:4])) + (", …" if len(kinds) > 4 else "")
+        text = (
+            f"the column 'type' of the edge table has {len(kinds)} kinds of edges, {shown}, each of which is embedded"
+        )
+        warn("relations", f"{text} apart. Pass as_relations(table) to say so, or drop the column.")
+    if whole and graph is not None:
+        got, advice = f"{type_name(X)} beside graph=", "pass one of the two, as graph=…"
+        raise InputTypeError(parameter="X", expected="be the features of the nodes", got=got, advice=advice)
+    if whole:
+        return RelationalSource(_features_by_type(X) if is_hetero(X) else None, X), None
+    if X is None and is_hetero(graph) and any(x is not None for x in _features_by_type(graph).values()):
+        text = "the nodes of graph have features x, which are not used: pass the HeteroData as X to use them."
+        warn("attributes", text)
+    return RelationalSource(X, graph), None
+
+
+def _features_by_type(data: Any) -> dict[str, Any]:
+    """The features of the nodes of `HeteroData`; None for a type that has none."""
+    return {name: getattr(data[name], "x", None) for name in data.node_types}
 
 
 def _parts(graph: Any) -> tuple[Any, Any]:
@@ -126,21 +155,6 @@ def _is_adjacency(X: Any) -> bool:
     return bool(X.any() and (X >= 0).all() and (X == X.T).all())
 
 
-def _check_no_ids(X: Any) -> None:
-    """Raise if a node table has its ids as a column: they would be a feature, and rows would go by their order."""
-    for name in _columns(X):
-        if name.strip().lower() in _ID_COLUMNS and _kind(X, name) in ("text", "integer"):
-            index = hasattr(X, "iloc")
-            drop = f"X.drop(columns={name!r})" if index else f"X.drop({name!r})"
-            rows = f"X.set_index({name!r})" if index else f"{drop} with graph=as_graph(edges, node_ids=X[{name!r}])"
-            raise InputError(
-                parameter="X",
-                expected="hold features alone",
-                got=f"the column {name!r}, which reads as node ids",
-                advice=f"pass {rows}, so that rows meet their nodes, or {drop} if the rows are in the graph's order",
-            )
-
-
 def _kind(table: Any, name: str) -> str:
     """What a column holds: "text", "integer", "sets", that is arrays or lists, or "other"."""
     values = np.asarray(table[name])
@@ -154,13 +168,15 @@ def _kind(table: Any, name: str) -> str:
 
 
 def _warn_of_attributes(graph: GraphLike) -> None:
-    """Warn of numbers that the nodes of a graph have, if features come from the edges alone."""
-    names, call = _attributes(graph)
-    if names:
+    """Warn of attributes that the nodes of a graph have, if features come from the edges alone."""
+    numbers, call = _attributes(graph)
+    words = [name for name in attribute_names(graph) if name not in numbers] if _pyg_features(graph) is None else []
+    if numbers or words:
+        call = call if numbers else f"node_table(graph, columns={words!r}, output='pandas')"
         warn(
             "attributes",
-            f"the nodes of graph have the attributes {_names(names)}, which are not used: without X, features come "
-            f"from the edges. To use them, pass X={call}.",
+            f"the nodes of graph have the attributes {_names(numbers + words)}, which are not used: without X, "
+            f"features come from the edges, as with graph=as_graph(graph). To use them, pass X={call}.",
         )
 
 
@@ -185,7 +201,7 @@ def check_no_long_table(X: Any) -> None:
         return
     pandas = hasattr(X, "iloc")
     if pandas and X.index.has_duplicates:
-        raise _long_table("the index", "[rows for _, rows in X.groupby(level=0)]", "X.to_numpy()")
+        raise _long_table("the index", "X.index", "X.to_numpy()")
     kinds = {name: _kind(X, name) for name in names}
     if "sets" in kinds.values():
         name = next(name for name in names if kinds[name] == "sets")
@@ -198,10 +214,9 @@ def check_no_long_table(X: Any) -> None:
     texts, integers = ([name for name in names if kinds[name] == kind] for kind in ("text", "integer"))
     likely = integers if len(integers) == 1 < len(names) else [n for n in integers if n.strip().lower() in _SET_COLUMNS]
     for name in (*texts, *(name for name in likely if _repeats(X[name]))):
-        rows = f"rows in X.groupby({name!r})" if pandas else f"rows in X.group_by({name!r}, maintain_order=True)"
         drop = f"drop(columns={name!r})" if pandas else f"drop({name!r})"
         alone = f"X.{drop}" if name in texts else "X.to_numpy()"
-        raise _long_table(f"the column {name!r}", f"[rows.{drop} for _, {rows}]", alone)
+        raise _long_table(f"the column {name!r}", repr(name), alone)
 
 
 def _repeats(column: ArrayLike) -> bool:
@@ -212,5 +227,5 @@ def _repeats(column: ArrayLike) -> bool:
 def _long_table(what: str, groups: str, alone: str) -> TypeError:
     return TypeError(
         f"X must be a list of sets, got a table in which {what} reads as the set that each row belongs to; "
-        f"pass {groups}, or {alone} if every row is a set of its own."
+        f"pass groups={groups}, or {alone} if every row is a set of its own."
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -16,20 +16,26 @@ from sklearn.utils._set_output import _get_output_config  # pyright: ignore[repo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fishergraph import _validation
+from fishergraph._diagram import Diagram, Summary
 from fishergraph._errors import InputError, InputTypeError, MissingExtra
 from fishergraph._progress import Verbose, progress_bar, silent
 from fishergraph._repr import short_params
-from fishergraph._typing import Array, RandomState
+from fishergraph._typing import Array, MatrixLike, RandomState
 from fishergraph._warn import each_warning_once
 from fishergraph.device import Device, Workspace, choose_device
 from fishergraph.em.settings import EM, choose_em
 from fishergraph.estimators.state import ModelState, write_model
+from fishergraph.estimators.summary import summarize
+from fishergraph.estimators.table_input import fit_table, read_table
 from fishergraph.family import Family, choose_family
 from fishergraph.io.array_file import reading_model
 from fishergraph.kernel_map import Kernel, choose_kernel
 from fishergraph.layer import Layer, Run, SplitLayer
 from fishergraph.multiset import Rule
 from fishergraph.multiset.rule import not_counts
+
+if TYPE_CHECKING:
+    from fishergraph.tables import TableEncoder
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,7 +70,7 @@ def _named_first(method: F) -> F:
     return call  # type: ignore[return-value]
 
 
-class FisherEstimator(BaseEstimator, ABC):
+class FisherEstimator(Diagram, BaseEstimator, ABC):
     """The base of the estimators: model files, and components as parameters.
 
     A search reaches the options of a component by ``name__option``. `_chosen` says how a parameter becomes its
@@ -73,8 +79,10 @@ class FisherEstimator(BaseEstimator, ABC):
 
     _chosen: ClassVar[dict[str, Callable[[Any], Any]]] = {}
 
+    encoder_: TableEncoder | None
+
     # The fitted attributes that every model file has, beside the records of `_state`.
-    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_",)
+    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_", "n_samples_fit_")
 
     __repr__ = short_params
 
@@ -207,6 +215,16 @@ class FisherEstimator(BaseEstimator, ABC):
             Records that `from_state` takes back.
         """
         return self._state()
+
+    def _encode(self, X: MatrixLike, *, fitting: bool) -> Any:
+        """The rows of a table; a fit keeps the encoder, or None for complete numbers."""
+        if fitting:
+            self.encoder_, rows = fit_table(X)
+            return rows
+        return read_table(X, self.encoder_)
+
+    def _summary(self) -> Summary | None:
+        return summarize(vars(self))
 
     @abstractmethod
     def _state(self) -> dict[str, Any]:

@@ -15,18 +15,22 @@ from fishergraph import _arrays, _validation
 from fishergraph._errors import InputError
 from fishergraph._progress import Verbose, progress_bar
 from fishergraph._records import check_row_order
-from fishergraph._typing import GraphLike, MatrixLike, RandomState
+from fishergraph._typing import GraphLike, MatrixLike, NodesLike, RandomState
 from fishergraph._warn import each_warning_once
 from fishergraph.device import Device, choose_device
 from fishergraph.em.settings import EM, choose_em
 from fishergraph.estimators.arguments import features_and_graph
+from fishergraph.estimators.asked import n_result_rows, read_nodes_of
 from fishergraph.estimators.base import all_or_nothing, check_same
 from fishergraph.estimators.inputs import InputSettings, check_same_source, read_graph, read_host
 from fishergraph.estimators.labels import hold_out, read_labels, read_rows
+from fishergraph.estimators.network_parameters import PARAMETERS, SIZES, check_network, check_sizes
+from fishergraph.estimators.network_parameters import component as _settings
 from fishergraph.estimators.node import FisherEmbedding
-from fishergraph.estimators.node_classifier import IN_ORDER, NodeClassifier
-from fishergraph.estimators.node_probe import NodeProbe, check_left_out, fit_probe, row_ids
-from fishergraph.estimators.state import ModelState
+from fishergraph.estimators.node_classifier import IN_ORDER, NodeClassifier, Outputs
+from fishergraph.estimators.node_probe import NodeProbe, check_left_out, fit_probe
+from fishergraph.estimators.source import Source, check_store
+from fishergraph.estimators.state import ModelState, encoder_part
 from fishergraph.estimators.structure_input import StructureReader
 from fishergraph.family import Family, choose_family
 from fishergraph.multiset import Rule, choose_multiset
@@ -36,23 +40,8 @@ from fishergraph.structural import Structure, choose_structure
 if TYPE_CHECKING:
     from fishergraph.nn import Network, Training
 
-_SIZES = {"n_layers": 2, "n_anchors": 4, "dim": 64}  # of a network, if they are None
 # Attributes that not every fit sets.
-_SOMETIMES = ("net_", "history_", "n_iter_", "embedding_", "probe_", "structure_", "feature_names_in_")
-# The arguments of the network that come from a parameter of another name.
-_PARAMETERS = {
-    "hidden_channels": "dim",
-    "num_layers": "n_layers",
-    "num_anchors": "n_anchors",
-    **dict.fromkeys(("head", "heads", "jk", "dropout", "input_dropout"), "network"),
-}
-
-
-def _settings(kind: str, value: Any) -> Any:
-    """The component `Network` or `Training`, the default one for None; imports torch."""
-    from fishergraph.nn import settings
-
-    return {"network": settings.choose_network, "training": settings.choose_training}[kind](value)
+_SOMETIMES = ("net_", "history_", "n_iter_", "embedding_", "probe_", "structure_", "feature_names_in_", "encoder_")
 
 
 class FisherClassifier(NodeClassifier):
@@ -103,15 +92,17 @@ class FisherClassifier(NodeClassifier):
     net_ : FisherNet
         The trained network.
     history_ : History
-        A row per epoch of the network; `fishergraph.plots.training_curves` draws it.
+        A row per epoch of the network; `fishergraph.plots.training` draws it.
     n_iter_ : int
         Number of epochs of the network.
     embedding_ : FisherEmbedding
         The embedding of a probe.
     probe_ : GraphProbe
         The probe, with a report of what was tried. Its classes are the numbers of `classes_`.
-    n_features_in_ : int
-        Number of columns of X.
+    encoder_ : TableEncoder or None
+        What encodes a table X that is not of complete numbers.
+    n_features_in_, n_samples_fit_ : int
+        Number of columns of X, after the encoding of a table, and of nodes of the fit.
     feature_names_in_ : ndarray of str
         Names of the columns of X, if it had any.
 
@@ -134,7 +125,7 @@ class FisherClassifier(NodeClassifier):
     """
 
     n_features_in_: int
-    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_", "structural_", "needs_graph_")
+    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_", "n_samples_fit_", "structural_", "needs_graph_")
     _chosen: ClassVar[dict[str, Any]] = {
         "multiset": choose_multiset,
         "family": choose_family,
@@ -196,7 +187,8 @@ class FisherClassifier(NodeClassifier):
         Parameters
         ----------
         X : matrix of shape (n_nodes, n_features), or None
-            Features, dense or CSR; None uses structural features of the graph.
+            Features, dense or CSR; None uses structural features of the graph. A network with a ``batch_size`` is
+            also trained on a `fishergraph.scale.Store`, which has the edges too.
         y : array of shape (n_nodes,)
             Labels; −1, None, NaN and '' mark rows without one. A Series must be in the order of the rows.
         graph : graph, optional
@@ -220,6 +212,9 @@ class FisherClassifier(NodeClassifier):
         files = {"checkpoint": checkpoint, "resume": resume, "log": log}
         if self.mode == "probe":
             check_left_out(files, "be left out in the mode 'probe', which has no epochs", "set mode='network'")
+            if isinstance(X, Source):
+                advice = "set mode='network', or fit a GraphProbe to the embedding of the store"
+                raise InputError(parameter="mode", value="probe", expected="be 'network' for a store", advice=advice)
             self._fit_probe(X, y, graph, val, seeds[2])
         else:
             self._fit_network(X, y, graph, val, seeds, files)
@@ -230,53 +225,68 @@ class FisherClassifier(NodeClassifier):
         nodes = read_graph(X, graph, choose_multiset(self.multiset))
         embedding = FisherEmbedding(**self._embedding_params())
         self.classes_, (self.embedding_, self.probe_) = fit_probe(embedding, X, y, nodes, val, seed)
-        names = {*self._remembered, "structure_", "feature_names_in_"}
+        names = {*self._remembered, "structure_", "feature_names_in_", "encoder_"}
         vars(self).update({name: value for name, value in vars(embedding).items() if name in names})
 
     def _fit_network(
         self, X: MatrixLike, y: object, graph: GraphLike, val: object, seeds: list[int], files: dict[str, Any]
     ) -> None:
         from fishergraph.nn.lifted import n_outputs
-        from fishergraph.nn.node_network import fit_network
+        from fishergraph.nn.node_network import fit_network, fit_stored_network
 
-        self.structure_ = None
-        rows, sets, ids = self._read(X, graph, fitting=True, seed=seeds[0])
-        check_row_order(y, ids, IN_ORDER)
-        network, training = _settings("network", self.network), _settings("training", self.training)
-        self.classes_, codes = read_labels(y, n_outputs(sets))
-        if val is None:
-            held = hold_out(codes, training.validation_fraction, seeds[2])
+        self.structure_, self.encoder_ = None, None
+        if isinstance(X, Source):
+            self._begin_source(X, graph)
+            fit, width, self.n_samples_fit_ = partial(fit_stored_network, X), X.n_features, cast(Any, X).n_nodes
         else:
-            held = read_rows(val, len(codes), "val")
+            rows, sets, ids = self._read(X, graph, fitting=True, seed=seeds[0])
+            check_row_order(y, ids, IN_ORDER)
+            fit, width, self.n_samples_fit_ = partial(fit_network, rows, sets), rows.shape[1], n_outputs(sets)
+        network, training = _settings("network", self.network), _settings("training", self.training)
+        self.classes_, codes = read_labels(y, self.n_samples_fit_)
+        held = None if val is None else read_rows(val, len(codes), "val")
+        held = hold_out(codes, training.validation_fraction, seeds[2]) if held is None else held
         options = {"network": network, "training": training, "files": files, "verbose": self.verbose, "seed": seeds[1]}
-        options |= {"config": self._config(rows.shape[1], len(self.classes_)), "classes": self.classes_.tolist()}
-        self.net_, self.history_ = fit_network(rows, sets, codes, held, **options, **self._where())
+        options |= {"config": self._config(width, len(self.classes_)), "classes": self.classes_.tolist()}
+        self.net_, self.history_ = fit(codes, held, **options, **self._where())
         self.n_iter_ = len(self.history_)
 
+    def _begin_source(self, source: Source, graph: GraphLike) -> None:
+        """Remember the features of a graph that is read by rows."""
+        self.structural_, self.needs_graph_ = False, True
+        check_store(source, graph, Device(), structural=False)
+        self.n_features_in_ = source.n_features
+        if source.feature_names is not None:
+            self.feature_names_in_ = np.array(source.feature_names, dtype=object)
+
     @each_warning_once()
-    def _outputs(self, X: MatrixLike, graph: GraphLike) -> tuple[np.ndarray, np.ndarray, Any]:
-        """Class numbers (row,), class probabilities (row, class), and the ids of the rows."""
+    def _outputs(self, X: MatrixLike, graph: GraphLike, nodes: NodesLike) -> Outputs:
         check_is_fitted(self)
         self._check_unchanged()
         if self.mode == "probe":
             X, graph = features_and_graph(X, graph, fitting=False)
             check_same_source(X, graph, structural=self.structural_, needs_graph=self.needs_graph_)
-            if len(getattr(columns := cast(Any, X), "shape", ())) == 2:
+            if len(getattr(columns := cast(Any, X), "shape", ())) == 2 and not _arrays.is_table(X):
                 validate_data(self, columns, reset=False, skip_check_array=True)
-            nodes = read_graph(X, graph, choose_multiset(self.multiset))
-            P = NodeProbe(self.embedding_, self.probe_).proba(X, nodes)
-            return P.argmax(axis=1), P, row_ids(X, nodes)
-        from fishergraph.nn.node_network import network_outputs
+            graph = read_graph(X, graph, choose_multiset(self.multiset))
+            return NodeProbe(self.embedding_, self.probe_).outputs(X, graph, nodes)
+        from fishergraph.nn.node_network import network_outputs, stored_outputs
 
+        if isinstance(X, Source):
+            check_store(X, graph, Device(), structural=self.structural_)
+            outputs, n_rows = stored_outputs(self.net_, X, **self._where()), cast(Any, X).n_nodes
+            asked = () if nodes is None else (read_nodes_of(nodes, None, n_rows)[0],)
+            return Outputs(outputs[0][asked], outputs[1][asked], None, n_rows, *asked)
         rows, sets, ids = self._read(X, graph, fitting=False)
-        return *network_outputs(self.net_, rows, sets, **self._where()), ids
+        n_rows = n_result_rows(sets)
+        asked = () if nodes is None else (read_nodes_of(nodes, ids, n_rows)[0],)
+        return Outputs(*network_outputs(self.net_, rows, sets, *asked, **self._where()), ids, n_rows, *asked)
 
     def _where(self) -> dict[str, Any]:
-        """Device and threads of a network."""
         return {"device": choose_device(self.device).name, "n_jobs": _validation.check_n_jobs(self.n_jobs)}
 
     def _read(self, X: MatrixLike, graph: GraphLike, *, fitting: bool, seed: int = 0) -> tuple[Any, Any, Any]:
-        """X and its multisets for the network, and the ids of the rows."""
+        """X, its multisets, and the ids of the rows."""
         X, graph = features_and_graph(X, graph, fitting=fitting)
         if fitting:
             self.structural_, self.needs_graph_ = X is None, graph is not None
@@ -289,6 +299,7 @@ class FisherClassifier(NodeClassifier):
             device=choose_device(self.device),
             n_jobs=_validation.check_n_jobs(self.n_jobs),
             progress=progress_bar(self.verbose),
+            encode=partial(self._encode, fitting=fitting),
             check_columns=lambda X: validate_data(self, X, reset=fitting, skip_check_array=True),
         )
         dim, wanted = self._size("dim"), choose_structure(self.structure) if X is None else None
@@ -301,7 +312,6 @@ class FisherClassifier(NodeClassifier):
         return rows, sets, ids
 
     def _config(self, n_features: int, n_classes: int) -> dict[str, Any]:
-        """The arguments of the network."""
         network = _settings("network", self.network).get_params(deep=False)
         del network["init"]
         return {
@@ -318,13 +328,11 @@ class FisherClassifier(NodeClassifier):
         }
 
     def _size(self, name: str) -> int:
-        """A size of the network."""
-        return _SIZES[name] if getattr(self, name) is None else getattr(self, name)
+        return SIZES[name] if getattr(self, name) is None else getattr(self, name)
 
     def _embedding_params(self) -> dict[str, Any]:
-        """The parameters of the embedding of a probe."""
         params = self.get_params(deep=False)
-        own = {"mode", "network", "training"} | {name for name in _SIZES if params[name] is None}
+        own = {"mode", "network", "training"} | {name for name in SIZES if params[name] is None}
         return {name: value for name, value in params.items() if name not in own}
 
     def _components(self) -> dict[str, Any]:
@@ -345,17 +353,9 @@ class FisherClassifier(NodeClassifier):
         choose_family(self.family)
         choose_em(self.em)
         choose_structure(self.structure)
-        _validation.check_integer(self._size("n_layers"), "n_layers", least=0, most=_validation.MOST_LAYERS)
-        _validation.check_integer(self._size("n_anchors"), "n_anchors", least=1, most=_validation.MOST_COLUMNS)
-        _validation.check_integer(self._size("dim"), "dim", least=1, most=_validation.MOST_COLUMNS)
+        check_sizes({name: self._size(name) for name in SIZES})
         _validation.check_flag(self.normalize, "normalize")
-        if device.precision != "float32":
-            expected = "have precision='float32' for a network"
-            raise InputError(parameter="device", value=device, expected=expected, advice="use Training(amp='bf16')")
-        if training.batch_size is not None and (rule.lifts or rule.kinds > 1):
-            why = "whose members are made of several nodes" if rule.lifts else "which keeps directions apart"
-            expected = f"be None with multiset={rule!r}, {why}"
-            raise InputError(parameter="batch_size", value=training.batch_size, expected=expected)
+        check_network(device, rule, training)
 
     def _check_unchanged(self) -> None:
         """Raise if a parameter was changed after the fit."""
@@ -364,9 +364,8 @@ class FisherClassifier(NodeClassifier):
             self.embedding_.set_params(**self._embedding_params())  # it compares them with its fit
             return
         fitted = self.net_.config()
-        asked = self._config(fitted["in_channels"], len(self.classes_))
-        for name, value in asked.items():
-            parameter = _PARAMETERS.get(name, name)
+        for name, value in self._config(fitted["in_channels"], len(self.classes_)).items():
+            parameter = PARAMETERS.get(name, name)
             check_same({parameter: fitted[name]}, {parameter: value})
 
     def _state(self) -> dict[str, Any]:
@@ -374,7 +373,7 @@ class FisherClassifier(NodeClassifier):
         classes = {"classes": self.classes_.tolist(), "classes_dtype": self.classes_.dtype.str}
         if self.mode == "probe":
             return {**classes, **NodeProbe(self.embedding_, self.probe_).pack()[0]}
-        return {**classes, "structure": self.structure_, "history": vars(self.history_)}
+        return {**classes, "structure": self.structure_, "history": vars(self.history_), **encoder_part(self.encoder_)}
 
     def _weights(self) -> dict[str, np.ndarray]:
         if self.mode == "probe":
@@ -388,12 +387,13 @@ class FisherClassifier(NodeClassifier):
         self.classes_ = read_classes(state.parts.pop("classes"), state.parts.pop("classes_dtype"))
         if self.mode == "probe":
             self.embedding_, self.probe_ = NodeProbe.unpack(self._embedding_params(), state, len(self.classes_))
-            self.structure_ = self.embedding_.structure_
+            self.structure_, self.encoder_ = self.embedding_.structure_, self.embedding_.encoder_
             return
         from fishergraph.nn.history import read_history
         from fishergraph.nn.node_network import read_network
 
         self.structure_ = state.structure("structure", choose_structure(self.structure))
+        self.encoder_ = state.encoder(self.n_features_in_)
         n_columns = choose_multiset(self.multiset).n_columns(self.n_features_in_)
         self.net_ = read_network(self._config(n_columns, len(self.classes_)), state.arrays)
         self.history_ = read_history(state.parts.pop("history"))

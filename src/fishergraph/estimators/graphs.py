@@ -134,8 +134,8 @@ class FisherGraphEmbedding(FisherTransformer):
         The fitted layer over graphs of every stage, None for one that is left out.
     code_ : NodeCode
         The tags, degrees and features that fit has seen.
-    n_features_in_ : int
-        Number of columns that a node enters with.
+    n_features_in_, n_samples_fit_ : int
+        Number of columns that a node enters with, and of graphs of the fit.
 
     See Also
     --------
@@ -256,7 +256,7 @@ class FisherGraphEmbedding(FisherTransformer):
         union = as_graphs(graphs, undirected=self._rule().undirected)
         self.code_ = fit_code(union, self.inputs)
         X, sets, members, workspace = self._read(union, settings, self.code_)
-        self.n_features_in_ = X.shape[1]
+        self.n_features_in_, self.n_samples_fit_ = X.shape[1], members.n_sets
         run = self._run(workspace, settings.readout.em, partial(_costs, settings, X, sets, members, fitting=True))
         streams = [workspace.stream(child) for child in seed.spawn(2 * len(settings.stack.names))]
         # Nodes with only tags and degrees have few distinct vectors: fewer centres than asked for are normal.

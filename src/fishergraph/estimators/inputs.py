@@ -12,14 +12,16 @@ from array_api_compat import is_torch_array
 from sklearn.utils.validation import check_array
 
 from fishergraph import _arrays, _records
-from fishergraph._arrays import as_floats, check_column_names, is_table
+from fishergraph._arrays import as_floats, is_table
 from fishergraph._errors import EndpointError, InputError, InputTypeError, UnknownNodeError
 from fishergraph._optional import require
 from fishergraph._progress import Progress, costing, silent
 from fishergraph._typing import GraphLike, MatrixLike, Rows, Sets
 from fishergraph._warn import warn
 from fishergraph.device import NUMPY, Device, Workspace
+from fishergraph.estimators.row_ids import unknown_to_rows
 from fishergraph.estimators.structure_input import StructureReader
+from fishergraph.estimators.table_input import numeric_table
 from fishergraph.family import Family, GaussianMixture
 from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
 from fishergraph.io.columns import edge_table
@@ -34,6 +36,7 @@ class InputSettings:
     """What reading X and a graph depends on.
 
     name_row : row number → its name in an error.
+    encode : a table → its rows, or the table itself if its columns are numbers.
     check_columns : called with X before it is converted: compares or remembers the number and names of its columns.
     """
 
@@ -44,6 +47,7 @@ class InputSettings:
     n_jobs: int | None = None
     progress: Progress = silent
     name_row: NameRow = _arrays.plain_row
+    encode: Callable[[Any], Any] = numeric_table
     check_columns: Callable[[Any], Any] = lambda X: None
 
     @property
@@ -188,7 +192,7 @@ def _labelled_graph(X: Any, graph: Any, undirected: bool) -> Graph:
     try:
         graph = as_graph(graph, undirected=undirected, **order)
     except UnknownNodeError as error:
-        raise error.revised(parameter="the index of X") from error
+        raise unknown_to_rows(error) from error
     except EndpointError as error:
         raise error.revised(advice="repair the edge or pass X with a row per node") from error
     if rows and table is not None and (graph.ids is not None or graph.n_nodes < rows):
@@ -210,11 +214,10 @@ def read_graph(X: MatrixLike, graph: GraphLike, rule: Rule) -> Graph | None:
 
 def host_rows(X: MatrixLike, settings: InputSettings) -> Any:
     """Return X as a C-ordered float matrix or CSR, with finite entries in the support of the family."""
+    X = settings.encode(X) if is_table(X) else X
     rows: Any = as_floats(X, "X")
     options: Any = {"accept_sparse": "csr", "dtype": rows.dtype, "ensure_all_finite": False}
     rows = check_array(rows, input_name="X", **options)
-    if is_table(X):
-        check_column_names(X)
     settings.check_columns(X)
     _arrays.check_finite_rows(rows, name_row=settings.name_row)
     _arrays.check_scale(rows, normalize=settings.unit_rows)
@@ -283,7 +286,7 @@ def _tensor_sets(X: Any, graph: Any, settings: InputSettings) -> Any:
         return given_sets(graph, X.shape[0], device)
     pair: tuple[Any, Any] = graph if isinstance(graph, tuple) and len(graph) == 2 else (graph, None)
     here = all(is_torch_array(part) and part.device == device for part in pair if part is not None)
-    if graph is not None and here and isinstance(rule, Neighbourhood):
+    if graph is not None and here and isinstance(rule, Neighbourhood) and rule.decay is None:
         options: dict[str, Any] = {
             "closed": rule.closed,
             "weights": rule.weights,

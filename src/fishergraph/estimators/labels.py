@@ -33,7 +33,7 @@ def read_labels(y: object, n_rows: int, fitted_classes: np.ndarray | None = None
     if len(y) != n_rows:
         expected = f"have one label for each of the {n_rows} rows of X"
         raise InputError(parameter="y", expected=expected, got=str(len(y)), advice="pass as many")
-    labelled = ~_missing(y)
+    labelled = ~missing_values(y)
     labels = y[labelled]
     texts = {isinstance(value, str) for value in labels} if labels.dtype == object else set()
     if len(texts) == 2:
@@ -50,7 +50,13 @@ def read_labels(y: object, n_rows: int, fitted_classes: np.ndarray | None = None
             f"Unknown label type: {kind}; y must hold classes, integers or strings, got {labels.tolist()[0]!r} and "
             "others; bin numbers into classes."
         )
-    marked = _marked(labels, fitted_classes)
+    marked = marked_unlabelled(labels, fitted_classes)
+    if marked.any() and labels.dtype.kind not in "biuf":
+        warn(
+            "marks",
+            "y is '-1' in some rows, which count as rows without a label, like the number -1; if it is a class, "
+            "rename it.",
+        )
     labelled[np.flatnonzero(labelled)[marked]] = False
     labels = labels[~marked]
     if not len(labels):
@@ -87,10 +93,12 @@ def _column(values: Any, name: str) -> np.ndarray:
         raise InputError(parameter=name, expected="hold one value per row", got=got, advice=advice) from error
 
 
-def _missing(y: np.ndarray) -> np.ndarray:
-    """Which entries of y are None, NaN or an empty text."""
+def missing_values(y: np.ndarray) -> np.ndarray:
+    """Which entries of y are None, NaN, NaT or an empty text."""
     if y.dtype.kind == "f":
         return np.isnan(y)
+    if y.dtype.kind in "Mm":
+        return np.isnat(y)
     if y.dtype.kind not in "OUT":
         return np.zeros(len(y), dtype=bool)
     return np.array([_is_missing(value) for value in y.tolist()], dtype=bool)
@@ -102,7 +110,7 @@ def _is_missing(value: object) -> bool:
     return value is None or type(value).__name__ == "NAType" or value != value
 
 
-def _marked(labels: np.ndarray, fitted_classes: np.ndarray | None) -> np.ndarray:
+def marked_unlabelled(labels: np.ndarray, fitted_classes: np.ndarray | None) -> np.ndarray:
     """Which rows −1 marks as unlabelled: beside other integers, as numbers or as texts, unless it is a class."""
     texts = labels.dtype.kind not in "biuf"
     values = set(np.unique(labels).tolist())
@@ -112,12 +120,6 @@ def _marked(labels: np.ndarray, fitted_classes: np.ndarray | None) -> np.ndarray
     numbers = not texts or all(_is_integer(value) for value in values | classes)
     if labels.dtype.kind == "b" or is_class or not numbers or mark not in values:
         return np.zeros(len(labels), dtype=bool)
-    if texts:
-        warn(
-            "marks",
-            "y is '-1' in some rows, which count as rows without a label, like the number -1; if it is a class, "
-            "rename it.",
-        )
     return labels == mark
 
 

@@ -6,6 +6,7 @@ weights that sum to one, parameters whose squares do not leave their type.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from fishergraph.family.theta import theta_sizes
 from fishergraph.family.von_mises_fisher import MOST_LENGTH, VonMisesFisherMixture, VonMisesFisherTheta
 from fishergraph.kernel_map import Kernel, KernelMap, NystromMap, Standardize, StandardMap
 from fishergraph.layer import Layer
+from fishergraph.relational import RelationalStack
+from fishergraph.relational.stack import Mix
 from fishergraph.stack import ColumnMap, Stack
 from fishergraph.structural import TELLING_APART, StructureMap
 
@@ -177,6 +180,50 @@ def check_stack(stack: Stack, width: int, slots: int) -> None:
         if unit:
             check_unit_spread(layer.theta, f"layer{t}")
         points = layer.n_outputs
+
+
+def check_relational(stack: RelationalStack, width: int, slots: int) -> None:
+    """Raise unless the maps, layers and axes of a relational stack fit its types, relations and each other.
+
+    `width` is the number of features of all types together.
+    """
+    layout, columns, mixes = stack.layout, stack.of_columns(), max(stack.n_layers - 1, 0)
+    whole = len(stack.inputs) == len(layout.types) and len(stack.relation_layers) == len(layout.relations)
+    whole &= len(stack.mixes) == len(layout.types) and all(len(made) == mixes for made in stack.mixes)
+    whole &= all(len(layers) == stack.n_layers for layers in stack.relation_layers)
+    if not whole or (stack.axes is not None) != stack.averages_features:
+        raise ValueError(f"the file must have the stages {', '.join(stack.names)}, got others; get the file again.")
+    points = {}
+    for one, input_map in zip(layout.types, stack.inputs, strict=True):
+        _check_kind(stack.input_kernel.accepts(input_map), stack.input_kernel, input_map, one.name)
+        _check_inputs(input_map, one.name, one.n_features or input_map.n_inputs)
+        points[one.name] = input_map.n_outputs
+    if stack.axes is not None:
+        _check_inputs(stack.axes, "axes", width)
+    for name, column_map in zip(columns.column_names, columns.columns, strict=True):
+        _check_columns(columns, name, column_map)
+    for t in range(stack.n_layers):
+        after = {key: layers[t] for key, layers in zip(layout.relations, stack.relation_layers, strict=True)}
+        for key, layer in after.items():
+            check_layer(layer, points[key[0]] * slots, name := f"layer{t + 1} of {layout.labels[key]}")
+            if stack.unit_points:
+                check_unit_spread(layer.theta, name)
+        for i, name in enumerate(layout.names if t < mixes else ()):
+            widths = [after[key].n_outputs for key in layout.into(name)]
+            widths += [points[name]] if layout.keeps_points(name) else []
+            points[name] = _mixed_width(stack.mixes[i][t], widths, name)
+
+
+def _mixed_width(mix: Mix | None, widths: list[int], name: str) -> int:
+    """The columns of the points of a type; raises unless their axes fit the parts they are made of."""
+    if (mix is None) != (len(widths) == 1) or (mix is not None and len(mix.axes) != len(widths)):
+        raise ValueError(f"the points of {name!r} must be made of {len(widths)} parts; get the file again.")
+    for width, axes in zip(widths, () if mix is None else mix.axes, strict=False):
+        _check_size(_shaped(axes, f"the axes of {name!r}", width, None), f"the axes of {name!r}", 1 + _SLACK)
+    return widths[0] if mix is None else sum(axes.shape[1] for axes in mix.axes)
+
+
+STACK_CHECKS: dict[type, Callable[..., None]] = {Stack: check_stack, RelationalStack: check_relational}
 
 
 def _check_columns(stack: Stack, name: str, column_map: ColumnMap) -> None:

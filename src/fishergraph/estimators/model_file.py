@@ -95,6 +95,7 @@ def _from_plain(value: object) -> Any:
 # Attributes of fitted estimators that a header holds, with the checks of their values.
 _ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "n_features_in_": lambda value: check_integer(value, "n_features_in_", least=1),
+    "n_samples_fit_": lambda value: check_integer(value, "n_samples_fit_", least=0),
     "feature_names_in_": lambda value: np.array([_text(name) for name in value], dtype=object),
     "structural_": lambda value: check_flag(value, "structural_"),
     "needs_graph_": lambda value: check_flag(value, "needs_graph_"),

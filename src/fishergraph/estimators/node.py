@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -13,22 +14,23 @@ from sklearn.utils.validation import check_is_fitted
 from fishergraph import _validation
 from fishergraph._parallel import one_blas_thread
 from fishergraph._progress import Verbose, progress_bar
-from fishergraph._typing import GraphLike, MatrixLike, RandomState
+from fishergraph._typing import GraphLike, MatrixLike, NodesLike, RandomState
 from fishergraph._warn import each_warning_once
 from fishergraph.costs import check_memory, stack_costs
 from fishergraph.device import Device, choose_device, moved
 from fishergraph.em.settings import EM
-from fishergraph.estimators.arguments import features_and_graph
+from fishergraph.estimators.arguments import features_and_graph, find_source
+from fishergraph.estimators.asked import SomeNodes
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_same, check_unchanged, make_layer
 from fishergraph.estimators.inputs import InputSettings, NodeInput, check_no_graph, check_same_source, read_nodes
-from fishergraph.estimators.model_checks import check_stack, check_structural
-from fishergraph.estimators.model_file import plain_params
-from fishergraph.estimators.source import NodeJob, Source, check_source
-from fishergraph.estimators.state import ModelState
+from fishergraph.estimators.model_checks import STACK_CHECKS, check_structural
+from fishergraph.estimators.sourced import FromSource
+from fishergraph.estimators.state import ModelState, encoder_part
 from fishergraph.estimators.structure_input import StructureReader
 from fishergraph.family import Family
 from fishergraph.kernel_map import Kernel
 from fishergraph.multiset import Rule, choose_multiset
+from fishergraph.ops.engine import array_engine
 from fishergraph.passes import Pass, side_by_side
 from fishergraph.presets import Presets
 from fishergraph.stack import STACK_PARAMETERS, Stack, stack_settings
@@ -36,7 +38,7 @@ from fishergraph.structural import Structure, choose_structure
 from fishergraph.walk import Walk, choose_walk
 
 
-class FisherEmbedding(Presets, FisherTransformer):
+class FisherEmbedding(Presets, FromSource, SomeNodes, FisherTransformer):
     """Embed the nodes of a graph, without labels, in one pass.
 
     Each layer takes the multiset of every node's neighbours, projects it onto a mixture by EM that starts at anchors
@@ -102,8 +104,12 @@ class FisherEmbedding(Presets, FisherTransformer):
         Whether the fit had a graph, so that `transform` needs one.
     blocks_ : list of tuple
         Name and number of columns of every block of the output.
+    encoder_ : TableEncoder or None
+        What encodes a table X; None if X was an array, or a table of complete numbers.
     n_features_in_ : int
-        Number of columns of X.
+        Number of columns of X, after the encoding of a table.
+    n_samples_fit_ : int
+        Number of nodes of the fit.
     feature_names_in_ : ndarray of str
         Names of the columns of X, if it had any.
 
@@ -112,6 +118,8 @@ class FisherEmbedding(Presets, FisherTransformer):
     FisherSetEmbedding : Embed sets of vectors.
     FisherGraphEmbedding : Embed whole graphs.
     FisherClassifier : Train the same layers on labels.
+    Vectors : Nearest nodes, similarities of pairs and clusters of what it returns.
+    LinkProbe : Learn which pairs of nodes have an edge.
 
     Examples
     --------
@@ -128,7 +136,7 @@ class FisherEmbedding(Presets, FisherTransformer):
         "walk": choose_walk,
         "structure": choose_structure,
     }
-    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_", "structural_", "needs_graph_")
+    _remembered: ClassVar[tuple[str, ...]] = ("n_features_in_", "n_samples_fit_", "structural_", "needs_graph_")
 
     def __init__(
         self,
@@ -172,17 +180,19 @@ class FisherEmbedding(Presets, FisherTransformer):
 
         Parameters
         ----------
-        X : matrix of shape (n_nodes, n_features), or None
-            Features, dense or CSR; row v belongs to node v. None uses structural features of the graph. A torch tensor,
-            dense or sparse CSR, must be on the `device`, and so is the result then. A graph, or a record of features
-            and a graph, may also be passed as X alone, and so may a `fishergraph.scale.Store`.
+        X : matrix of shape (n_nodes, n_features), table, or None
+            Features, dense or CSR; row v belongs to node v. A table whose columns are not all complete numbers is
+            encoded by a `TableEncoder`. None uses structural features of the graph. A torch tensor, dense or sparse
+            CSR, must be on the `device`, and so is the result then. A graph, or a record of features and a graph, may
+            also be passed as X alone, and so may a `fishergraph.scale.Store`.
         y : ignored
             Present for scikit-learn's API.
         graph : graph, optional
             Anything that `as_graph` takes; None makes every row its own multiset. Beside a tensor X also a (2, E)
             tensor (or a pair with weights), or `TensorSets`, the multisets themselves. If the nodes of an edge table
             have ids, the index of a DataFrame X names its rows; for ``X=None`` the rows are those of
-            ``as_graph(table).ids``.
+            ``as_graph(table).ids``. Several kinds of edges are what `as_relations` takes; if nodes have several types,
+            X is a mapping of these to features or None, and so is the result.
 
         Returns
         -------
@@ -214,13 +224,17 @@ class FisherEmbedding(Presets, FisherTransformer):
         return self._fit(X, graph, want_output=True)
 
     @each_warning_once()
-    def transform(self, X: MatrixLike = None, *, graph: GraphLike = None) -> Any:
-        """Return the embedding of the rows of the same graph, or of another one.
+    def transform(self, X: MatrixLike = None, *, graph: GraphLike = None, nodes: NodesLike = None) -> Any:
+        """Return the embedding of all rows or some, of the same graph or another.
 
         Parameters
         ----------
         X, graph : matrix and graph
             See `fit`. A graph is needed if the fit had one, and must be left out if it had none.
+        nodes : mask, ids or row numbers, optional
+            The nodes that are wanted, whose neighbourhoods alone are computed: a mask with an entry for each row of X,
+            the ids of nodes, or row numbers if the nodes have no ids. The result has their rows in that order, with
+            the bits of a call without `nodes`. Structural columns and multisets are those of the whole graph.
 
         Returns
         -------
@@ -228,12 +242,13 @@ class FisherEmbedding(Presets, FisherTransformer):
             One row per node.
         """
         check_is_fitted(self)
-        fitted = self._unchanged()
-        if isinstance(X, Source):
-            return X.embed(self._job(fitted, X, graph)).output
-        X, graph = features_and_graph(X, graph, fitting=False)
-        check_same_source(X, graph, structural=self.structural_, needs_graph=self.needs_graph_)
-        rows, sets, workspace, ids, structural = self._read(X, graph, fitted, fitting=False)
+        if nodes is not None:
+            return self._transform_part(X, graph, nodes)
+        source, graph = find_source(X, graph)
+        if source is not None:
+            done = source.embed(self._job(self._unchanged(), source, graph))
+            return self._named(done.output, done.ids)
+        fitted, (rows, sets, workspace, ids, structural) = self._prepared(X, graph)
         check_memory(fitted, rows, sets, workspace, want_output=True)
         run = self._run(workspace, fitted.layer.em, partial(stack_costs, fitted, rows, sets, fitting=False))
         with one_blas_thread(), workspace.working(self.n_jobs):
@@ -243,12 +258,14 @@ class FisherEmbedding(Presets, FisherTransformer):
 
     @all_or_nothing
     def _fit(self, X: MatrixLike, graph: GraphLike, *, want_output: bool) -> Any:
-        if isinstance(X, Source):
-            return self._fit_source(X, graph)
+        source, graph = find_source(X, graph)
+        if source is not None:
+            return self._fit_source(source, graph, want_output=want_output)
         X, graph = features_and_graph(X, graph, fitting=True)
-        self.structural_, self.needs_graph_, self.structure_ = X is None, graph is not None, None
-        settings, words = self._settings(), self._seed_words()
+        self.structural_, self.needs_graph_, self.structure_, self.encoder_ = X is None, graph is not None, None, None
+        settings, words = self.settings(features=X is not None, graph=graph is not None), self._seed_words()
         rows, sets, workspace, ids, structural = self._read(X, graph, settings, fitting=True, seed=words[0])
+        self.n_samples_fit_ = rows.shape[0]
         check_memory(settings, rows, sets, workspace, want_output=want_output)
         run = self._run(workspace, settings.layer.em, partial(stack_costs, settings, rows, sets, fitting=True))
         seeds = np.random.SeedSequence(words).spawn(len(settings.block_weights))
@@ -265,39 +282,21 @@ class FisherEmbedding(Presets, FisherTransformer):
                 return None
             return sets.pooled(Z) if ids is None else self._named(sets.pooled(Z), ids)
 
-    def _fit_source(self, source: Source, graph: GraphLike) -> Any:
-        """Fit on a graph that runs the work itself, and return its embedding."""
-        self.structural_, self.needs_graph_, self.structure_ = source.n_features == 0, True, None
-        done = source.embed(self._job(self._settings(), source, graph, self._seed_words()))
-        vars(self).pop("feature_names_in_", None)
-        vars(self).update(done.fitted, multiset_=choose_multiset(self.multiset))
-        self.save(done.model)
-        return done.output
-
-    def _job(self, stack: Stack, source: Source, graph: GraphLike, words: list[int] | None = None) -> NodeJob:
-        """What a source runs; it learns if there are `words`."""
-        structure = choose_structure(self.structure) if stack.structure or self.structural_ else None
-        check_source(source, graph, choose_device(self.device), structural=self.structural_)
-        params, n_jobs = plain_params(self.get_params(deep=False)), _validation.check_n_jobs(self.n_jobs)
-        parts = (stack, choose_multiset(self.multiset), structure, self.structure_)
-        return NodeJob(*parts, params, words, n_jobs, progress_bar(self.verbose))
-
     def _unchanged(self) -> Stack:
         """The fitted stack with the weights of today; raises if another parameter was changed after the fit."""
-        settings = self._settings()
+        settings = self._settings_of(self.stack_.again)
         check_unchanged(self.stack_, settings, STACK_PARAMETERS)
         check_same({"multiset": self.multiset_}, {"multiset": choose_multiset(self.multiset)})
         return replace(self.stack_, block_weights=settings.block_weights)
 
-    def _settings(self) -> Stack:
-        """The settings for what the fit had, features and a graph or one of them."""
-        return self.settings(features=not self.structural_, graph=self.needs_graph_)
+    def _settings_of(self, make: Callable[..., Stack]) -> Stack:
+        return self.settings(features=not self.structural_, graph=self.needs_graph_, make=make)
 
     def check(self) -> None:
         """Raise an `InputError` unless every parameter is valid."""
         self.settings()
 
-    def settings(self, *, features: bool = True, graph: bool = True) -> Stack:
+    def settings(self, *, features: bool = True, graph: bool = True, make: Callable[..., Stack] = Stack) -> Stack:
         """Return the parameters as the settings of a stack, validated.
 
         Parameters
@@ -306,6 +305,8 @@ class FisherEmbedding(Presets, FisherTransformer):
             Whether there is X.
         graph : bool, default=True
             Whether there is a graph.
+        make : callable, default=Stack
+            The kind of stack.
 
         Returns
         -------
@@ -319,7 +320,7 @@ class FisherEmbedding(Presets, FisherTransformer):
         reading = "both" if _validation.check_flag(self.counts, "counts") else "means"
         parts: dict[str, Any] = {"family": self.family, "em": self.em, "kernel": self.kernel}
         layer = make_layer(self.n_anchors, self.dim, **parts, reading=reading, unit=normalize, rule=rule)
-        given = {"normalize": normalize, "features": features, "graph": graph}
+        given: dict[str, Any] = {"normalize": normalize, "features": features, "graph": graph, "make": make}
         return stack_settings(layer, n_layers, rule, choose_walk(self.walk), structure, self.block_weights, **given)
 
     def _read(self, X: MatrixLike, graph: GraphLike, settings: Stack, *, fitting: bool, seed: int = 0) -> NodeInput:
@@ -334,21 +335,30 @@ class FisherEmbedding(Presets, FisherTransformer):
             device=choose_device(self.device),
             n_jobs=n_jobs,
             progress=progress,
+            encode=partial(self._encode, fitting=fitting),
             check_columns=partial(self._check_columns, fitting=fitting),
         )
         read = read_nodes(X, graph, inputs, reader)
         self.structure_ = reader.fitted
         return read
 
+    def _prepared(self, X: MatrixLike, graph: GraphLike) -> tuple[Stack, NodeInput]:
+        """The fitted stack, and what `transform` reads."""
+        fitted = self._unchanged().of_one_graph()
+        X, graph = features_and_graph(X, graph, fitting=False)
+        check_same_source(X, graph, structural=self.structural_, needs_graph=self.needs_graph_)
+        return fitted, self._read(X, graph, fitted, fitting=False)
+
     def _state(self) -> dict[str, Any]:
-        return {"stack": self.stack_, "structure": self.structure_}
+        return {"stack": self.stack_, "structure": self.structure_, **encoder_part(self.encoder_)}
 
     def _restore(self, state: ModelState) -> None:
         self.multiset_ = rule = choose_multiset(self.multiset)
-        self.stack_ = state.stack("stack", self._settings())
+        self.stack_ = state.stack("stack", self._settings_of(state.stack_maker("stack")))
         structure, features = choose_structure(self.structure), not self.structural_
         self.structure_ = state.structure("structure", structure)
-        check_stack(self.stack_, rule.n_columns(self.n_features_in_), rule.slots)
+        self.encoder_ = state.encoder(self.n_features_in_)
+        STACK_CHECKS[type(self.stack_)](self.stack_, rule.n_columns(self.n_features_in_), rule.slots)
         width = 0 if structure is None else structure.n_columns(self.stack_.layer.dim, features=features)
         check_structural(self.stack_, self.structure_, width, None if features else self.n_features_in_)
 
@@ -365,11 +375,19 @@ class FisherEmbedding(Presets, FisherTransformer):
         ndarray of str
             One name per column.
         """
-        return np.array([f"{name}_{k}" for name, width in self.blocks_ for k in range(width)], dtype=object)
+        check_is_fitted(self)
+        return self._unchanged().titles
 
     @property
     def blocks_(self) -> list[tuple[str, int]]:
         """Name and number of columns of every block of the output."""
         check_is_fitted(self)
-        stack = self._unchanged()
-        return stack.kept(list(zip(stack.names, stack.widths, strict=True)))
+        return self._unchanged().blocks
+
+
+def transform_input(model: FisherEmbedding, X: MatrixLike, graph: GraphLike) -> tuple[Stack, NodeInput]:
+    """The fitted stack and what `transform` reads, in host memory whatever the device of the model."""
+    check_is_fitted(model)
+    on_host = copy(model).set_params(device="cpu")
+    with array_engine():
+        return on_host._prepared(X, graph)  # pyright: ignore[reportPrivateUsage]

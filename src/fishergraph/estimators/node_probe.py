@@ -8,10 +8,11 @@ import numpy as np
 
 from fishergraph._errors import InputError
 from fishergraph._records import UNLABELLED, check_row_order
-from fishergraph._typing import Array, MatrixLike
+from fishergraph._typing import Array, MatrixLike, NodesLike
+from fishergraph.estimators.asked import read_nodes_of
 from fishergraph.estimators.labels import check_held_out, hold_out, read_labels, read_rows
 from fishergraph.estimators.node import FisherEmbedding
-from fishergraph.estimators.node_classifier import IN_ORDER
+from fishergraph.estimators.node_classifier import IN_ORDER, Outputs
 from fishergraph.estimators.state import ModelState
 from fishergraph.graph import Graph
 from fishergraph.probes.graph import GraphProbe
@@ -26,9 +27,22 @@ class NodeProbe(NamedTuple):
     embedding: FisherEmbedding
     probe: GraphProbe
 
-    def proba(self, X: MatrixLike, graph: Graph | None) -> np.ndarray:
-        """Class probabilities, (row, class)."""
-        return self.probe.predict_proba(on_host(self.embedding.transform(X, graph=graph)))
+    def outputs(self, X: MatrixLike, graph: Graph | None, nodes: NodesLike = None) -> Outputs:
+        """What the probe says of the nodes that are asked for; of all rows if they are None."""
+        ids = row_ids(X, graph)
+        if nodes is None:
+            P = self.probe.predict_proba(on_host(self.embedding.transform(X, graph=graph)))
+            return Outputs(P.argmax(axis=1), P, ids, len(P))
+        matrix: Any = X
+        n_rows: int = graph.n_nodes if graph is not None else np.shape(matrix)[0]
+        rows = read_nodes_of(nodes, ids, n_rows)[0]
+        mask = np.zeros(n_rows, bool)
+        mask[rows] = True
+        kept = np.flatnonzero(mask)
+        Z = on_host(self.embedding.transform(X, graph=graph, nodes=mask))
+        P = self.probe.predict_proba(Z, rows=kept if n_rows == self.embedding.n_samples_fit_ else None)
+        P = P[np.searchsorted(kept, rows)]
+        return Outputs(P.argmax(axis=1), P, ids, n_rows, rows)
 
     def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The records and the arrays of a model file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -22,12 +23,14 @@ from fishergraph.em.settings import EM
 from fishergraph.estimators.arguments import check_no_long_table
 from fishergraph.estimators.base import FisherTransformer, all_or_nothing, check_unchanged, make_layer
 from fishergraph.estimators.inputs import InputSettings
+from fishergraph.estimators.long_table import GroupsLike, by_groups
 from fishergraph.estimators.model_checks import check_layer, check_stack, check_unit_spread
 from fishergraph.estimators.set_input import SetInput, SetsLike, WeightsLike, read_sets
 from fishergraph.estimators.state import ModelState
 from fishergraph.family import Family, GaussianMixture
 from fishergraph.kernel_map import INPUT_MAPS, Identity, Kernel, Nystrom, Standardize, StandardMap, choose_kernel
 from fishergraph.layer import Blocks, Layer, Run
+from fishergraph.ops.engine import array_engine
 from fishergraph.passes import Pass
 from fishergraph.stack import Stack
 
@@ -86,6 +89,8 @@ class FisherSetEmbedding(FisherTransformer):
         The fitted layer over the sets.
     n_features_in_ : int
         Number of features of a member.
+    n_samples_fit_ : int
+        Number of sets of the fit.
     feature_names_in_ : ndarray of str
         Their names, if the sets were tables.
 
@@ -144,7 +149,7 @@ class FisherSetEmbedding(FisherTransformer):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: SetsLike, y: object = None, *, weights: WeightsLike = None) -> Self:
+    def fit(self, X: SetsLike, y: object = None, *, weights: WeightsLike = None, groups: GroupsLike = None) -> Self:
         """Learn the input map, the anchors and the kernel map from the sets.
 
         Parameters
@@ -155,24 +160,28 @@ class FisherSetEmbedding(FisherTransformer):
         y : ignored
             Present for scikit-learn's API.
         weights : list of arrays, or array, optional
-            One number per member: an array per set, or a flat one.
+            One number per member: an array per set, or a flat one. With `groups` also the name of a column.
+        groups : str or array, optional
+            X is a long table, with one row per member, and this is the name of the column that says which set a row
+            belongs to, or the group of every row. The sets are in the order in which their groups first appear; see
+            `group_sets`. Results that are pandas tables have the groups as their index.
 
         Returns
         -------
         FisherSetEmbedding
             The fitted estimator.
         """
-        self._fit(X, weights, want_output=False)
+        self._fit(X, weights, groups, want_output=False)
         return self
 
     def fit_transform(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, X: SetsLike, y: object = None, *, weights: WeightsLike = None
+        self, X: SetsLike, y: object = None, *, weights: WeightsLike = None, groups: GroupsLike = None
     ) -> Any:
         """Fit, and return the embedding of the same sets, in one pass.
 
         Parameters
         ----------
-        X, y, weights : list of matrices, ignored, list of arrays
+        X, y, weights, groups : list of matrices, ignored, list of arrays, str or array
             See `fit`.
 
         Returns
@@ -180,17 +189,17 @@ class FisherSetEmbedding(FisherTransformer):
         array of shape (n_sets, n_columns)
             One row per set.
         """
-        return self._fit(X, weights, want_output=True)
+        return self._fit(X, weights, groups, want_output=True)
 
     @each_warning_once()
-    def transform(self, X: SetsLike, *, weights: WeightsLike = None) -> Any:
+    def transform(self, X: SetsLike, *, weights: WeightsLike = None, groups: GroupsLike = None) -> Any:
         """Return the embedding of the sets; nothing is learned.
 
         An empty set is a row of zeros.
 
         Parameters
         ----------
-        X, weights : list of matrices, list of arrays
+        X, weights, groups : list of matrices, list of arrays, str or array
             See `fit`.
 
         Returns
@@ -199,8 +208,8 @@ class FisherSetEmbedding(FisherTransformer):
             One row per set.
         """
         check_is_fitted(self)
-        check_unchanged(self.stack_, self._settings(), _PARAMETERS)
-        rows, sets, workspace, name_row = self._read(X, weights, fitting=False)
+        X, weights, ids = by_groups(X, weights, groups)
+        rows, sets, workspace, name_row = self._prepared(X, weights)
         check_memory(_with_layer(self.stack_), rows, sets, workspace, want_output=True)
         run = self._run(workspace, self.layer_.em, partial(_costs, self.stack_, rows, sets, fitting=False))
 
@@ -210,13 +219,16 @@ class FisherSetEmbedding(FisherTransformer):
         with one_blas_thread(), workspace.working(self.n_jobs):
             stack, layer = moved((self.stack_, self.layer_), put)
             points = _points(Pass(stack, rows, sets, run, keep_last=True), name_row)
-            return written(layer.over(points, sets, run), sets.n_sets, run, rows.dtype, title="sets")
+            Z = written(layer.over(points, sets, run), sets.n_sets, run, rows.dtype, title="sets")
+        return self._named(Z, ids)
 
     @all_or_nothing
-    def _fit(self, X: SetsLike, weights: WeightsLike, *, want_output: bool) -> Any:
+    def _fit(self, X: SetsLike, weights: WeightsLike, groups: GroupsLike, *, want_output: bool) -> Any:
         settings = self._settings()
+        X, weights, ids = by_groups(X, weights, groups)
         seeds = np.random.SeedSequence(self._seed_words()).spawn(2)
         rows, sets, workspace, name_row = self._read(X, weights, fitting=True)
+        self.n_samples_fit_ = sets.n_sets
         check_memory(_with_layer(settings), rows, sets, workspace, want_output=want_output)
         run = self._run(workspace, settings.layer.em, partial(_costs, settings, rows, sets, fitting=True))
         options: dict[str, Any] = {"title": "sets", "want_output": want_output}
@@ -226,7 +238,7 @@ class FisherSetEmbedding(FisherTransformer):
             points = _points(inputs, name_row)
             layer, output = fit_layer(settings.layer, points, sets, run, second, rows.dtype, **options)
             self.stack_, self.layer_ = moved((inputs.stack, layer), workspace.fetch)
-        return output
+        return self._named(output, ids)
 
     def _settings(self) -> Stack:
         """The parameters as a stack without layers, whose `layer` is the one over the sets."""
@@ -249,9 +261,13 @@ class FisherSetEmbedding(FisherTransformer):
             block_weights=(1.0,),
         )
 
+    def _prepared(self, X: SetsLike, weights: WeightsLike) -> SetInput:
+        """What `transform` reads."""
+        check_unchanged(self.stack_, self._settings(), _PARAMETERS)
+        return self._read(X, weights, fitting=False)
+
     def _read(self, X: SetsLike, weights: WeightsLike, *, fitting: bool) -> SetInput:
         """The sets, validated, in the workspace of the run."""
-        check_no_long_table(X)
         settings = self._settings()
         inputs = InputSettings(
             family=settings.layer.family,
@@ -295,6 +311,18 @@ class FisherSetEmbedding(FisherTransformer):
         return np.array([f"{name}_{k}" for k in range(self.layer_.n_outputs)], dtype=object)
 
 
+def set_input(model: FisherSetEmbedding, X: SetsLike, weights: WeightsLike) -> tuple[Stack, SetInput, Any]:
+    """The fitted stack with its layer, what `transform` reads, and the members as points, in host memory."""
+    check_is_fitted(model)
+    on_host = copy(model).set_params(device="cpu")
+    with one_blas_thread(), array_engine():
+        check_no_long_table(X)
+        read = on_host._prepared(X, weights)  # pyright: ignore[reportPrivateUsage]
+        run = Run(n_jobs=_validation.check_n_jobs(model.n_jobs))
+        points = _points(Pass(model.stack_, read.points, read.sets, run, keep_last=True), read.name_row)
+    return replace(_with_layer(model.stack_), layers=(model.layer_,)), read, points
+
+
 def _with_layer(stack: Stack) -> Stack:
     """The stack with the layer over the sets as its only block: what a run needs memory for."""
     return replace(stack, n_layers=1, block_weights=(0.0, 1.0))
@@ -302,7 +330,8 @@ def _with_layer(stack: Stack) -> Stack:
 
 def _points(inputs: Pass, name_row: Callable[[int], str]) -> Any:
     """The members as the points of the layer, which must lie in the range that fit has seen."""
-    (stage,) = inputs.stages()
+    stage = next(inputs.stages())  # its points are gone once the next one is asked for
+    stage.run(inputs.run)
     assert stage.points is not None
     stack = inputs.stack
     if isinstance(stack.input_map, StandardMap) and not stack.reads_counts and inputs.sets.n_entries:

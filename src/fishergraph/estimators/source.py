@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -20,12 +21,14 @@ class NodeResult(NamedTuple):
 
     fitted : the fitted attributes of the estimator, by name.
     output : the embedding.
-    model : where the fitted model belongs.
+    model : where the fitted model belongs, if the source keeps it.
+    ids : the ids of the rows, by type if there are several.
     """
 
     fitted: dict[str, Any]
     output: Any
-    model: Path
+    model: Path | None
+    ids: Any = None
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class NodeJob:
     structure, fitted_structure : the structural columns, and what was learned of them.
     params : the parameters of the estimator as JSON.
     words : the seed of everything that is learned; None if nothing is.
+    want_output : whether the embedding is wanted.
+    encoder : what encodes tables, if the model has it.
     """
 
     stack: Stack
@@ -47,6 +52,8 @@ class NodeJob:
     words: list[int] | None = None
     n_jobs: int | None = None
     progress: Progress = silent
+    want_output: bool = True
+    encoder: Any = None
 
 
 @runtime_checkable
@@ -59,11 +66,22 @@ class Source(Protocol):
     @property
     def feature_names(self) -> list[str] | None: ...
 
+    def make_stack(self, undirected: bool, /) -> Callable[..., Stack]: ...
+
+    def check_call(self, stack: Stack, graph: GraphLike, device: Device, *, structural: bool, tables: bool) -> None: ...
+
     def embed(self, job: NodeJob, /) -> NodeResult: ...
 
 
-def check_source(source: Source, graph: GraphLike, device: Device, *, structural: bool) -> None:
-    """Raise unless an estimator that was fitted with or without features can be run on the source."""
+@runtime_checkable
+class ChangingSource(Protocol):
+    """A source whose graph can change, and whose embeddings change with it."""
+
+    def update(self, **changes: Any) -> Any: ...
+
+
+def check_store(source: Source, graph: GraphLike, device: Device, *, structural: bool) -> None:
+    """Raise unless an estimator that was fitted with or without features can be run on a store."""
     if graph is not None:
         expected = "be left out beside a store, which has its own graph"
         raise InputError(parameter="graph", value=graph, expected=expected, got=type(graph).__name__)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,10 +24,13 @@ from fishergraph.estimators.model_checks import (
     check_theta,
 )
 from fishergraph.estimators.model_file import given_params, pack_attributes, plain_params, unpack_attributes
+from fishergraph.estimators.table_input import TypeEncoders
 from fishergraph.family import FAMILIES, family_of
 from fishergraph.io.array_file import Kind, foreign, only, read_file, reading_model, write_file
 from fishergraph.kernel_map import IdentityMap, KernelMap, NystromMap, StandardMap
 from fishergraph.layer import Layer
+from fishergraph.relational import Layout, RelationalStack
+from fishergraph.relational.stack import Mix
 from fishergraph.stack import ColumnMap, Stack
 from fishergraph.structural import Structure, StructureMap
 from fishergraph.structural.factors import OPERATORS, Factors
@@ -76,9 +80,14 @@ class ModelState:
             self.attributes[name]
         return only(self.attributes, (*names, "feature_names_in_"))
 
+    def stack_maker(self, name: str) -> Callable[..., Stack]:
+        """What makes the settings of a stack in the file."""
+        layout = self.parts[name].get("layout")
+        return Stack if layout is None else partial(RelationalStack, layout=Layout.read(layout))
+
     def stack(self, name: str, settings: Stack) -> Stack:
         """The fitted stack of these settings."""
-        return _unpack_stack(self.parts.pop(name), name, self.arrays, settings)
+        return _UNPACK_STACK[type(settings)](self.parts.pop(name), name, self.arrays, settings)
 
     def layer(self, name: str, settings: Layer) -> Layer:
         """The fitted layer of these settings."""
@@ -96,6 +105,22 @@ class ModelState:
         """What structural columns learned with these settings, or None."""
         entry = self.parts.pop(name)
         return None if entry is None else _unpack_structure(entry, name, self.arrays, settings)
+
+    def encoder(self, n_features: int) -> Any:
+        """The encoder of a table, whose rows have so many columns; None if the model has none."""
+        entry = self.parts.pop("encoder", None)
+        if entry is None:
+            return None
+        from fishergraph.tables.pack import unpack_encoder
+
+        if "types" in entry:
+            parts = only(entry, ("types",))["types"].items()
+            return TypeEncoders({one: unpack_encoder(part, f"encoder.{one}", self.arrays) for one, part in parts})
+        encoder = unpack_encoder(entry, "encoder", self.arrays)
+        width = len(encoder.get_feature_names_out())
+        if width != n_features:
+            raise ValueError(f"the encoder must make {n_features} columns, got {width}; get the file again.")
+        return encoder
 
     def code(self, name: str) -> NodeCode:
         """The fitted code of the nodes of graphs."""
@@ -229,6 +254,55 @@ def _unpack_stack(entry: Any, name: str, arrays: Arrays, settings: Stack, *, who
     return replace(settings, input_map=input_map, layers=layers, axes=axes, columns=columns)
 
 
+# --- relations ---------------------------------------------------------------------------------------------
+
+
+def _pack_relational(stack: RelationalStack, name: str, arrays: Arrays) -> dict[str, Any]:
+    for i, mixes in enumerate(stack.mixes):
+        for t, mix in enumerate(mixes):
+            for part, axes in enumerate(() if mix is None else mix.axes):
+                arrays[f"{name}.mix{i}.{t}.{part}"] = np.ascontiguousarray(axes)
+    learned = _pack_stack(stack.of_columns(), name, arrays)
+    return {
+        "layout": stack.layout.plain(),
+        "inputs": [_pack_map(one, f"{name}.input{i}", arrays) for i, one in enumerate(stack.inputs)],
+        "layers": [_pack_layers(one, f"{name}.relation{i}", arrays) for i, one in enumerate(stack.relation_layers)],
+        "mixes": [[0 if mix is None else len(mix.axes) for mix in mixes] for mixes in stack.mixes],
+        "axes": learned["axes"],
+        "columns": learned["columns"],
+    }
+
+
+def _unpack_relational(entry: dict[str, Any], name: str, arrays: Arrays, settings: RelationalStack) -> RelationalStack:
+    only(entry, ("layout", "inputs", "layers", "mixes", "axes", "columns"))
+    plain = {"input": None, "layers": [], "axes": entry["axes"], "columns": entry["columns"]}
+    columns = _unpack_stack(plain, name, arrays, settings.of_columns(), whole=False)
+    inputs = tuple(_unpack_map(one, f"{name}.input{i}", arrays) for i, one in enumerate(entry["inputs"]))
+    relations = enumerate(entry["layers"])
+    layers = tuple(_unpack_relation(one, f"{name}.relation{i}", arrays, settings) for i, one in relations)
+    mixes = tuple(
+        tuple(_unpack_mix(n_parts, f"{name}.mix{i}.{t}", arrays) for t, n_parts in enumerate(one))
+        for i, one in enumerate(entry["mixes"])
+    )
+    learned = {"axes": columns.axes, "columns": columns.columns}
+    return replace(settings, inputs=inputs, relation_layers=layers, mixes=mixes, **learned)
+
+
+def _unpack_relation(entry: list[Any], name: str, arrays: Arrays, settings: Stack) -> tuple[Layer, ...]:
+    """The layers of one relation."""
+    return tuple(_unpack_layer(layer, f"{name}.{t}", arrays, settings.layer_at(t + 1)) for t, layer in enumerate(entry))
+
+
+def _unpack_mix(n_parts: Any, name: str, arrays: Arrays) -> Mix | None:
+    n_parts = check_integer(n_parts, "the parts of points", least=0)
+    return Mix(tuple(arrays.pop(f"{name}.{part}") for part in range(n_parts))) if n_parts else None
+
+
+_UNPACK_STACK: dict[type, Callable[..., Any]] = {Stack: _unpack_stack, RelationalStack: _unpack_relational}
+
+
+# --- runs --------------------------------------------------------------------------------------------------
+
 RUN = Kind("fishergraph-run", "the state of a run", "fit_transform")
 
 
@@ -304,13 +378,21 @@ def _listed(entries: Any, name: str) -> np.ndarray | None:
     return np.array(entries, dtype=np.str_ if texts else np.int64)
 
 
+def encoder_part(encoder: object) -> dict[str, Any]:
+    """The records of a model with this encoder; none without, as in files of earlier versions."""
+    return {} if encoder is None else {"encoder": encoder}
+
+
 def _pack(record: Any, name: str, arrays: Arrays) -> Any:
     """The header's entry of a record; anything else is JSON already."""
+    if hasattr(record, "pack_into"):
+        return record.pack_into(name, arrays)
     return _PACK[type(record)](record, name, arrays) if type(record) in _PACK else record
 
 
 _PACK: dict[type, Any] = {
     Stack: _pack_stack,
+    RelationalStack: _pack_relational,
     Layer: _pack_layer,
     tuple: _pack_layers,
     NodeCode: _pack_code,

@@ -146,21 +146,21 @@ class VonMisesFisherMixture(Family[VonMisesFisherTheta]):
         """((π − π_0)/√π_0 ‖ √π_0 I_j^{1/2} (m − m_0)) with I_j = uuᵀ / A' + (Id − uuᵀ) κ / A."""
         xp = array_namespace(theta.means)
         roots = xp.exp(0.5 * theta_0.log_weights)[:, None]
-        means = roots * _stretched(theta.means - theta_0.means, theta_0, -0.5)
+        means = roots * stretched(theta.means - theta_0.means, theta_0, -0.5)
         return join([whitened_weights(xp.exp(theta.log_weights), theta_0.log_weights), means])
 
     def unwhitened(self, phi: Array, theta_0: VonMisesFisherTheta) -> VonMisesFisherTheta:
         xp = array_namespace(phi)
         weights, means = split(phi, theta_0.means.shape[0], 1, theta_0.means.shape[1])
         roots = xp.exp(0.5 * theta_0.log_weights)[:, None]
-        means = theta_0.means + _stretched(means / roots, theta_0, 0.5)
+        means = theta_0.means + stretched(means / roots, theta_0, 0.5)
         return VonMisesFisherTheta(unwhitened_weights(weights[..., 0], theta_0.log_weights), _inside(means))
 
     def score(self, means: Array, mass: Array, theta_0: VonMisesFisherTheta, prior: float = 0.0) -> Any:
         """((π − π_0)/√π_0 ‖ Σ α I_j^{1/2} (x − m_0)/√π_0) over the sum of the weights."""
         scale = score_weights(mass, theta_0.log_weights, prior)
         weights = whitened_weights(mixture_weights(mass, theta_0.log_weights, prior), theta_0.log_weights)
-        return join([weights, scale * _stretched(means - theta_0.means, theta_0, -0.5)])
+        return join([weights, scale * stretched(means - theta_0.means, theta_0, -0.5)])
 
     def component_divergences(self, p: VonMisesFisherTheta, q: VonMisesFisherTheta) -> Any:
         """KL = ⟨η_p − η_q, m_p⟩ + log C(κ_p) − log C(κ_q), (component of p, component of q)."""
@@ -182,7 +182,7 @@ def _kappas(theta: VonMisesFisherTheta) -> Any:
     return concentration(theta.means.shape[-1], length)
 
 
-def _stretched(vectors: Array, theta: VonMisesFisherTheta, exponent: float) -> Any:
+def stretched(vectors: Array, theta: VonMisesFisherTheta, exponent: float) -> Any:
     """Cov_j^exponent · vectors, (…, anchor, feature), with Cov_j = A' uuᵀ + (A/κ) (Id − uuᵀ) at θ."""
     xp, means = array_namespace(vectors), theta.means
     _, ratio, slope = mean_length(means.shape[-1], _kappas(theta))

@@ -23,6 +23,7 @@ from array_api_compat import array_namespace
 
 from fishergraph._compile import compiled, readonly
 from fishergraph._parallel import map_blocks, row_blocks
+from fishergraph._repr import short_repr
 from fishergraph._validation import check_host_memory
 from fishergraph.diffusion import diffuse
 
@@ -47,6 +48,8 @@ class Factors(NamedTuple):
 
     basis: np.ndarray
     values: np.ndarray
+
+    __repr__ = short_repr
 
 
 class Operator(NamedTuple):

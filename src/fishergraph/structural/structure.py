@@ -25,6 +25,7 @@ from fishergraph._arrays import check_weight_scale
 from fishergraph._component import Component, choose
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._parallel import one_blas_thread
+from fishergraph._repr import short_repr
 from fishergraph._typing import GraphLike
 from fishergraph._validation import MOST_COLUMNS, check_integer, check_number, check_seed, look_up
 from fishergraph._warn import warn
@@ -151,6 +152,8 @@ class StructureMap:
     seed: int
     keys: np.ndarray
     factors: tuple[Factors | None, ...]
+
+    __repr__ = short_repr
 
     @property
     def widths(self) -> dict[str, int]:
