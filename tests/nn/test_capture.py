@@ -10,6 +10,7 @@ pytest.importorskip("torch_geometric")
 from fishergraph import EM  # noqa: E402
 from fishergraph._errors import TrainingDiverged  # noqa: E402
 from fishergraph.nn import FisherNet, train  # noqa: E402
+from fishergraph.nn import capture as captures  # noqa: E402
 from fishergraph.nn import loop as loops  # noqa: E402
 from fishergraph.nn.batches import FullBatch, full_batch  # noqa: E402
 from fishergraph.nn.capture import WARM_UP, EpochGraphs, can_capture  # noqa: E402
@@ -45,6 +46,16 @@ def source_of(model):
 def run(model, **options):
     x, y, edge_index = example()
     return train(model, x, y, edge_index, train=range(15), val=range(15, 30), epochs=12, patience=None, **options)
+
+
+class DefaultGenerator:
+    """That of the CPU, in the words of one of a GPU."""
+
+    def clone_state(self):
+        return torch.default_generator.get_state()
+
+    def graphsafe_set_state(self, state):
+        torch.default_generator.set_state(state)
 
 
 class Eager:
@@ -107,6 +118,33 @@ def test_the_first_epochs_run_as_ever(monkeypatch):
     assert epochs == list(range(1, WARM_UP + 1))
 
 
+def test_a_run_whose_capture_fails_is_the_same_run(monkeypatch, caplog):
+    known, tried = run(net()), []
+
+    def fails(*args):
+        tried.append(args)
+        torch.rand(7)  # a step that was captured in part would have drawn nothing, and this one has
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(loops, "can_capture", lambda *_: True)
+    monkeypatch.setattr(captures, "_capture", fails)
+    monkeypatch.setattr(captures, "_generator", lambda device: DefaultGenerator())
+    found = run(net())
+    assert len(tried) == 1
+    assert "out of memory" in caplog.text
+    assert [row["loss"] for row in found.rows] == [row["loss"] for row in known.rows]
+
+
+def test_an_error_of_the_caller_is_not_a_failed_capture(monkeypatch):
+    def interrupted(*args):
+        raise TypeError("no capture")
+
+    monkeypatch.setattr(captures, "_capture", interrupted)
+    monkeypatch.setattr(captures, "_generator", lambda device: DefaultGenerator())
+    with pytest.raises(TypeError, match="no capture"):
+        captures.capture_epoch(net(), CUDA, None, None)
+
+
 def test_a_value_that_is_not_finite_is_explained_after_a_capture(monkeypatch):
     def diverging(*args):
         graphs = eager_graphs(*args)
@@ -119,8 +157,9 @@ def test_a_value_that_is_not_finite_is_explained_after_a_capture(monkeypatch):
         run(net())
 
 
-def test_which_runs_are_captured():
-    model = net()
+@pytest.mark.parametrize("head", ["relu", "linear", "nystrom"])
+def test_which_runs_are_captured(head):
+    model = net(head=head)
     source = source_of(model)
     assert can_capture(model, source, CUDA, PLAIN, 100)
     assert not can_capture(model, source, torch.device("cpu"), PLAIN, 100)
@@ -130,7 +169,7 @@ def test_which_runs_are_captured():
 
 
 @pytest.mark.parametrize(
-    "options", [{"head": "nystrom"}, {"em": EM(e_step="balanced")}, {"family": "diagonal-mixture"}, {"pooling": "mean"}]
+    "options", [{"em": EM(e_step="balanced")}, {"family": "diagonal-mixture"}, {"pooling": "mean"}]
 )
 def test_what_waits_for_the_device_is_not_captured(options):
     model = net(**options)
@@ -157,13 +196,51 @@ def test_on_the_cpu_the_edges_stay_as_they_were_passed():
     assert full_batch(model, task).task is task
 
 
+def losses(history):
+    return [(row["loss"], row["val_loss"]) for row in history.rows]
+
+
 @pytest.mark.gpu
-def test_a_captured_run_has_the_history_of_one_that_is_not(monkeypatch):
-    captured = run(net(), device="cuda")
+@pytest.mark.parametrize("head", ["relu", "linear", "nystrom"])
+def test_a_captured_run_has_the_history_of_one_that_is_not(monkeypatch, head):
+    graphs = []
+
+    def counted(*args):
+        graphs.append(captures.capture_epoch(*args))
+        return graphs[-1]
+
+    monkeypatch.setattr(loops, "capture_epoch", counted)
+    captured = run(net(head=head), device="cuda")
+    assert [type(found) for found in graphs] == [EpochGraphs]
     monkeypatch.setattr(loops, "can_capture", lambda *_: False)
-    eager = run(net(), device="cuda")
-    for ours, theirs in zip(captured.rows, eager.rows, strict=True):
-        assert (ours["loss"], ours["val_loss"]) == (theirs["loss"], theirs["val_loss"])
+    assert losses(captured) == losses(run(net(head=head), device="cuda"))
+
+
+def out_of_memory(loss):
+    torch.empty(1 << 46, device="cuda")
+
+
+def waits(loss):
+    loss.item()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("what", [out_of_memory, waits])
+def test_on_a_gpu_a_capture_that_fails_changes_nothing(monkeypatch, what):
+    """It fails in the middle of a step, after dropout was drawn."""
+    original = loops.Loop._gradients
+
+    def failing(self, number):
+        loss = original(self, number)
+        what(loss)
+        return loss
+
+    monkeypatch.setattr(loops.Loop, "_gradients", failing)
+    found = run(net(), device="cuda")
+    monkeypatch.setattr(loops, "can_capture", lambda *_: False)
+    assert losses(found) == losses(run(net(), device="cuda"))
+    monkeypatch.undo()
+    assert losses(run(net(), device="cuda")) == losses(found)  # a later capture works
 
 
 @pytest.mark.gpu

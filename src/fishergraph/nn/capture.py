@@ -1,13 +1,14 @@
 """CUDA graphs of an epoch: on a small graph the GPU would wait for the host, which launches hundreds of kernels.
 
 The forward and backward pass of the step is one graph, the measures are another; the optimiser runs as ever. A replay
-does what the launches did, with the same numbers and the same draws of dropout. What waits for the device, as an
-eigendecomposition or a transport E-step does, cannot be captured, nor can what Python decides anew in every epoch: so
-only a `FisherNet` of Gaussian mixtures with linear or ReLU heads is, on dense rows of a whole graph, without hooks.
+does what the launches did, with the same numbers and the same draws of dropout. What waits for the device, as a
+transport E-step does, cannot be captured, nor can what Python decides anew in every epoch: so only a `FisherNet` of
+Gaussian mixtures is, on dense rows of a whole graph, without hooks. A capture that fails costs nothing but its time.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +17,12 @@ import torch
 from torch import Tensor, nn
 
 from fishergraph.nn.batches import FullBatch
-from fishergraph.nn.heads import NystromHead
 from fishergraph.nn.mixture import Mixture
 from fishergraph.nn.models import FisherNet
 from fishergraph.nn.rows import is_sparse
 from fishergraph.ops.tensor_sets import TensorSets
+
+_log = logging.getLogger(__name__)
 
 # Epochs before the capture: they compile kernels and fill caches.
 WARM_UP = 2
@@ -63,8 +65,7 @@ def _never_waits(model: FisherNet) -> bool:
     """Whether no module of a network waits for the device."""
     mixtures = [conv.mixture for conv in model.convs]
     posterior = all(type(mixture) is Mixture and mixture.slack == torch.inf for mixture in mixtures)
-    heads = (model.input_map, *(conv.head for conv in model.convs))
-    return posterior and model.pooling is None and not any(isinstance(head, NystromHead) for head in heads)
+    return posterior and model.pooling is None
 
 
 def _has_hooks(model: nn.Module) -> bool:
@@ -78,9 +79,35 @@ def capture_epoch(
     device: torch.device,
     step: Callable[[], Tensor],
     measures: Callable[[], list[Tensor]],
+) -> EpochGraphs | None:
+    """The graphs of a step, which fills the gradients of the parameters and returns the loss, and of the measures.
+
+    None if they cannot be captured, for want of memory or because something waits for the device: a capture has
+    changed nothing then, and random numbers go on as they would have without it.
+    """
+    generator = _generator(device)
+    before = generator.clone_state()  # one whose capture broke off counts no draws any more
+    try:
+        return _capture(model, device, step, measures)
+    except RuntimeError as error:
+        generator.graphsafe_set_state(before)
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        _log.warning("the epochs run kernel by kernel, because their capture as CUDA graphs failed: %s", first)
+        return None
+
+
+def _generator(device: torch.device) -> Any:
+    """The default source of random numbers of a GPU."""
+    index = torch.cuda.current_device() if device.index is None else device.index
+    return torch.cuda.default_generators[index]
+
+
+def _capture(
+    model: nn.Module, device: torch.device, step: Callable[[], Tensor], measures: Callable[[], list[Tensor]]
 ) -> EpochGraphs:
-    """The graphs of a step, which fills the gradients of the parameters and returns the loss, and of the measures."""
-    with torch.cuda.device(device):
+    """The graphs of `capture_epoch`."""
+    # A capture that breaks off leaves its own stream as the current one: the outer block sets this one again.
+    with torch.cuda.device(device), torch.cuda.stream(torch.cuda.current_stream(device)):
         for parameter in model.parameters():
             parameter.grad = None  # those of the graph are written, not added to
         graphs = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from fishergraph.em.learn import sample_size
 from fishergraph.kernel_map import Identity, Nystrom
 from fishergraph.nn.channels import LazyChannels, allocating, check_size
 from fishergraph.nn.charts import inverse_sqrt
+from fishergraph.nn.inverse_root import inverse_root
 from fishergraph.nn.rows import as_scipy, check_rows, is_sparse, row_norms, rows_times
 
 # What head="nystrom" stands for in a layer.
@@ -91,6 +94,7 @@ class NystromHead(LazyChannels):
     """
 
     weight: nn.Parameter
+    _held: Tensor | None = None  # the root, within `roots_at_once`
 
     def __init__(self, in_channels: int, out_channels: int, *, bandwidth: float = 1.0):
         super().__init__()
@@ -138,10 +142,20 @@ class NystromHead(LazyChannels):
         Tensor of shape (out_channels, out_channels)
             The inverse root.
         """
+        return _roots([self])[0] if self._held is None else self._held
+
+    def gram(self) -> Tensor:
+        """Return κ(W Wᵀ) of the landmarks, computed in float64.
+
+        Returns
+        -------
+        Tensor of shape (out_channels, out_channels)
+            The kernel of each landmark with each.
+        """
         with torch.autocast(self.weight.device.type, enabled=False):
             exact = F.normalize(self.weight.double(), dim=1)
             gram = torch.exp((exact @ exact.T - 1) / self.bandwidth**2)
-            return inverse_sqrt(0.5 * (gram + gram.T)).to(self.weight.dtype)
+            return 0.5 * (gram + gram.T)
 
     def forward(self, x: Tensor, root: Tensor | None = None) -> Tensor:
         """Map every row.
@@ -167,6 +181,49 @@ class NystromHead(LazyChannels):
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, bandwidth={self.bandwidth:g}"
+
+
+def _waits(device: torch.device) -> bool:
+    """Whether the host would wait for eigenvalues of that device."""
+    return device.type != "cpu"
+
+
+def _roots(heads: list[NystromHead]) -> list[Tensor]:
+    """The inverse roots of heads of one width: on a GPU by products, all of them at once."""
+    device = heads[0].weight.device
+    grams = [head.gram() for head in heads]
+    with torch.autocast(device.type, enabled=False):
+        roots = inverse_root(torch.stack(grams)) if _waits(device) else map(inverse_sqrt, grams)
+        return [root.to(head.weight.dtype) for root, head in zip(roots, heads, strict=True)]
+
+
+@contextmanager
+def roots_at_once(modules: list[nn.Module | None]) -> Iterator[None]:
+    """Within it the Nyström heads among these modules, of one width, know their roots."""
+    heads = [module for module in modules if isinstance(module, NystromHead)]
+    if len(heads) < 2 or not _waits(heads[0].weight.device) or any(head.in_channels < 0 for head in heads):
+        yield
+        return
+    try:
+        for head, root in zip(heads, _roots(heads), strict=True):
+            head._held = root
+        yield
+    finally:
+        for head in heads:
+            head._held = None
+
+
+def with_roots_at_once(forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The forward pass of a network within `roots_at_once` of its input map and of the heads of its layers."""
+
+    @wraps(forward)
+    def run(self: Any, *args: Any, **options: Any) -> Tensor:
+        if torch.compiler.is_compiling():
+            return forward(self, *args, **options)
+        with roots_at_once([self.input_map, *(conv.head for conv in self.convs)]):
+            return forward(self, *args, **options)
+
+    return run
 
 
 class LinearHead(LazyChannels):

@@ -93,6 +93,7 @@ class Loop:
         if self.captures and self.n_run > WARM_UP and self.graphs is None:
             step = lambda: self._gradients(number)  # noqa: E731
             self.graphs = capture_epoch(self.state.model, self.state.device, step, self._measures)
+            self.captures = self.graphs is not None
         if self.graphs is None:
             return self._eager_values(number)
         loss = self.graphs.run_step()

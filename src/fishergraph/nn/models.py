@@ -21,7 +21,7 @@ from fishergraph.nn.aggr import FisherAggregation
 from fishergraph.nn.channels import allocating, check_size
 from fishergraph.nn.conv import FisherConv
 from fishergraph.nn.edges import check_groups, check_set_count, narrow
-from fishergraph.nn.heads import LinearMap, choose_head, learn_landmarks, make_head
+from fishergraph.nn.heads import LinearMap, choose_head, learn_landmarks, make_head, with_roots_at_once
 from fishergraph.nn.inference import evaluating, learn_by_layer, run_by_layer
 from fishergraph.nn.lifted import check_plain, pooled
 from fishergraph.nn.rows import check_rows, dropped, take_rows, typed, unit_rows
@@ -208,6 +208,7 @@ class FisherNet(nn.Module):
                 rows = conv(rows, edges)
         return self
 
+    @with_roots_at_once
     def forward(
         self,
         x: Tensor,
