@@ -1,25 +1,65 @@
-"""The tables and the picture of docs/performance.md, from results/em.csv and device.csv: the last row of each case."""
+"""The tables of layers and the picture of docs/performance.md, from results/em.csv, device.csv and dropin.csv.
+
+The last row of each case counts. Rows of the CPU without a spread are medians of single runs: all of them count then,
+and the table has their median, the least and the most.
+"""
 
 from __future__ import annotations
 
-from common import HERE, RESULTS, last_rows, markdown_table, read_rows, require, spread_text, three_digits, write_rows
+from typing import Any
+
+from common import (
+    HERE,
+    RESULTS,
+    last_rows,
+    markdown_table,
+    read_rows,
+    require,
+    spread,
+    spread_text,
+    three_digits,
+    write_rows,
+)
 
 PAGE = HERE.parent / "docs" / "performance.md"
+MEASURED = ("forward_ms", "both_ms")
 PICTURE = HERE.parent / "docs" / "images" / "performance.png"
 
 
 def main() -> None:
-    rows = [row for row in last_rows("em", "device", "graph", "layer") if row["forward_ms"]]
-    write_rows(PAGE, layer_tables(rows) + estimator_table())
-    write_rows(PAGE, dropin_table(), "dropin")
+    rows = measured_layers()
+    for name, text in tables().items():
+        write_rows(PAGE, text, name)
     draw([row for row in rows if row["graph"] == "arxiv"])
     print(f"wrote {PAGE} and {PICTURE}")
 
 
-def layer_tables(rows: list[dict[str, str]]) -> str:
+def tables() -> dict[str, str]:
+    """The text of every section, by its name."""
+    return {"": layer_tables(measured_layers()) + estimator_table(), "dropin": dropin_table()}
+
+
+def measured_layers() -> list[dict[str, Any]]:
+    """The last row of every device, graph and layer; of the CPU without a spread, one row of all runs."""
+    runs: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in read_rows(RESULTS / "em.csv"):
+        if row["forward_ms"]:
+            runs.setdefault((row["device"], row["graph"], row["layer"]), []).append(row)
+    return [row[-1] if key[0] != "cpu" or row[-1]["runs"] else of_runs(row) for key, row in runs.items()]
+
+
+def of_runs(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The last of these rows with the medians and the spread of all."""
+    times = {name: [float(row[name]) for row in rows if row[name] not in ("", "nan")] for name in MEASURED}
+    return rows[-1] | {
+        key: value for name, found in times.items() if found for key, value in spread(found, name).items()
+    }
+
+
+def layer_tables(rows: list[dict[str, Any]]) -> str:
     """One table per device and graph."""
     parts = []
-    groups: dict[tuple[str, str], list[dict[str, str]]] = {}
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["device"], row["graph"]), []).append(row)
     for (device, graph), lines in groups.items():
@@ -27,17 +67,18 @@ def layer_tables(rows: list[dict[str, str]]) -> str:
         where = "CPU, 2 threads" if device == "cpu" else device
         title = f"**{where}, {graph}, d = {lines[0]['dim']}, p = {lines[0]['anchors']}**"
         cells = [layer_cells(row, earlier=row["date"] != newest) for row in lines]
-        header = ["layer", "forward, ms", "forward + backward, ms", "peak, GB", "of the bandwidth"]
+        header = ["layer", "forward, ms", "forward + backward, ms", "peak, GB", "moved, GB", "of the bandwidth"]
         parts.append(f"{title}\n\n{markdown_table(header, cells)}\n")
     return "".join(parts)
 
 
-def layer_cells(row: dict[str, str], *, earlier: bool) -> list[str]:
+def layer_cells(row: dict[str, Any], *, earlier: bool) -> list[str]:
     """A line of a table; † marks an earlier run than that of the others."""
-    times = [spread_text(row, name) for name in ("forward_ms", "both_ms")]
+    times = [spread_text(row, name) for name in MEASURED]
+    moved = " / ".join(text for text in (number(row.get(name)) for name in ("forward_gb", "both_gb")) if text)
     shares = [row.get(name) for name in ("forward_share", "both_share")]
     share = " / ".join(f"{float(value):.0%}" for value in shares if value not in (None, "", "nan"))
-    return [row["layer"] + " †" * earlier, *times, number(row["peak_gb"]), share]
+    return [row["layer"] + " †" * earlier, *times, number(row["peak_gb"]), moved, share]
 
 
 def dropin_table() -> str:
@@ -66,7 +107,7 @@ def number(text: str | None) -> str:
     return "" if text in (None, "", "nan") else three_digits(float(text))  # type: ignore
 
 
-def draw(rows: list[dict[str, str]]) -> None:
+def draw(rows: list[dict[str, Any]]) -> None:
     """Forward and forward + backward of every layer on the arxiv graph, on a log scale."""
     plt = require("matplotlib.pyplot")
     devices = list(dict.fromkeys(row["device"] for row in rows))

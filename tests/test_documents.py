@@ -125,6 +125,14 @@ def test_tables_of_accuracies_come_from_their_rows(script: str, monkeypatch: pyt
     assert written == report.tables(), f"run python benchmarks/{script}.py"
 
 
+@pytest.mark.parametrize("script", ["report_em", "report_performance"])
+def test_tables_of_times_come_from_their_rows(script: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    report, rows_in = importlib.import_module(script), importlib.import_module("common").rows_in
+    for name, text in report.tables().items():
+        assert rows_in(report.PAGE, name) == text, f"run python benchmarks/{script}.py"
+
+
 def test_the_table_of_the_readme_and_those_of_anomalies_come_from_their_rows(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     rivals, anomaly = (importlib.import_module(f"bench_{name}") for name in ("rivals", "anomaly"))

@@ -244,6 +244,14 @@ def test_on_a_gpu_a_capture_that_fails_changes_nothing(monkeypatch, what):
 
 
 @pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_on_a_gpu_sparse_rows_of_a_small_graph_are_captured_too():
+    model = net().cuda()
+    source = full_batch(model, replace(task_of(model), x=example()[0].to_sparse_csr()).to(CUDA))
+    assert can_capture(model, source, CUDA, PLAIN, 100)
+
+
+@pytest.mark.gpu
 def test_on_a_gpu_multisets_are_made_once():
     model = net().cuda()
     assert isinstance(full_batch(model, task_of(model).to(CUDA)).task.edge_index, TensorSets)

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from fishergraph._errors import InputError
 from fishergraph.nn.loader import CSRNeighborLoader
-from fishergraph.nn.rows import take_rows
+from fishergraph.nn.rows import dense_if_small, take_rows
 from fishergraph.nn.stored import OpenGraph
 from fishergraph.nn.task import Task
 from fishergraph.ops.tensor_edges import tensor_sets
@@ -49,13 +49,19 @@ class FullBatch:
 
 
 def full_batch(model: Any, task: Task) -> FullBatch:
-    """The steps of a model on a task on its device; on a GPU the multisets of a `FisherNet` are made once for all."""
+    """The steps of a model on a task on its device.
+
+    On a GPU the multisets of a `FisherNet` are made once for all, and sparse rows of a small graph become dense: their
+    products are as fast, and wait for nothing.
+    """
     on_gpu = task.y.device.type == "cuda"
     if not on_gpu or not hasattr(model, "sets") or any(conv.is_explained() for conv in model.convs):
         return FullBatch(task)
     with torch.no_grad():
         sets = model.sets(task.edge_index, task.edge_weight, task.n_nodes)
-    return FullBatch(replace(task, edge_index=sets, edge_weight=None) if isinstance(sets, TensorSets) else task)
+    if not isinstance(sets, TensorSets):
+        return FullBatch(task)
+    return FullBatch(replace(task, x=dense_if_small(task.x), edge_index=sets, edge_weight=None))
 
 
 def _call(model: Any, task: Task) -> Tensor:

@@ -18,9 +18,19 @@ from fishergraph.ops.unit_rows.torch import largest_entries
 from fishergraph.ops.unit_rows.torch import unit_rows as unit_vectors
 
 
+# Bytes of rows that a GPU holds dense.
+_DENSE = 1 << 28
+
+
 def is_sparse(x: Tensor) -> bool:
     """Whether x is a sparse CSR tensor."""
     return x.layout == torch.sparse_csr
+
+
+def dense_if_small(x: Tensor) -> Tensor:
+    """Sparse rows as dense ones, if these take at most `_DENSE` bytes; other rows as they are."""
+    small = x.numel() * x.element_size() <= _DENSE
+    return x.to_dense() if is_sparse(x) and small else x
 
 
 def with_values(x: Tensor, values: Tensor) -> Tensor:
