@@ -17,7 +17,6 @@ from fishergraph.ops.tensor_sets import TensorSets
 from fishergraph.ops.unit_rows.torch import largest_entries
 from fishergraph.ops.unit_rows.torch import unit_rows as unit_vectors
 
-
 # Bytes of rows that a GPU holds dense.
 _DENSE = 1 << 28
 
