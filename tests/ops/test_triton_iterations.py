@@ -10,9 +10,9 @@ pytest.importorskip("triton")
 
 from contracts import extreme_problem, reference_means  # noqa: E402
 from fishergraph import config_context, em_means  # noqa: E402
-from fishergraph.ops.segment_sums.triton import entry_runs  # noqa: E402
+from fishergraph.ops.segment_sums.triton import entry_runs, merge_parts, sum_parts  # noqa: E402
 from fishergraph.ops.tensor_edges import tensor_sets  # noqa: E402
-from fishergraph.ops.tensor_sets import TensorSets  # noqa: E402
+from fishergraph.ops.tensor_sets import Hubs, TensorSets  # noqa: E402
 from gradients import assert_close, make  # noqa: E402
 
 interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="needs TRITON_INTERPRET=1")
@@ -122,3 +122,19 @@ def test_runs_of_entries_cover_all_sets():
             assert (first, last) == (int(sets.indptr[rows.start]), int(sets.indptr[rows.stop]))
             sizes = torch.diff(sets.indptr[rows.start : rows.stop + 1])
             assert last - first <= most or (sizes > 0).sum() == 1
+
+
+@ON
+def test_parts_are_added_whatever_their_number(device):
+    """Fewer than one step of the sum takes, exactly one, and several; in two slabs."""
+    offsets = torch.tensor([0, 3, 3 + 16, 3 + 16 + 37], device=device)
+    nothing = torch.empty(56, device=device)
+    hubs = Hubs(torch.tensor([4, 0, 2], device=device), offsets, nothing, nothing, nothing)
+    generator = torch.Generator().manual_seed(0)
+    parts = torch.randn(2, 56, 5, generator=generator, dtype=torch.float64).to(device)
+    expected = torch.stack([parts[:, :3].sum(1), parts[:, 3:19].sum(1), parts[:, 19:].sum(1)], dim=1)
+    out = torch.full((2, 6, 5), 7.0, dtype=torch.float64, device=device)
+    sum_parts(out, parts, hubs)
+    torch.testing.assert_close(out[:, [4, 0, 2]], expected)
+    assert bool((out[:, [1, 3, 5]] == 7).all())
+    torch.testing.assert_close(merge_parts(parts[1], hubs), expected[1])

@@ -24,14 +24,17 @@ Items = tuple[Tensor, Tensor, Tensor]  # the first entry of every program, the e
 
 
 @triton.jit
-def _sum_parts(out, parts, rows, offsets, width, slab, BLOCK: constexpr):
-    """out[rows[h]] = Σ of the parts of hub h, in order and in float64; one slab per program of the third axis."""
+def _sum_parts(out, parts, rows, offsets, width, slab, PARTS: constexpr, BLOCK: constexpr):
+    """out[rows[h]] = Σ of the parts of hub h, PARTS at a time, in order, in float64; one slab per program of axis 2."""
     hub, columns = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    n_parts = tl.load(offsets + tl.num_programs(0))
+    first, last, lanes = tl.load(offsets + hub), tl.load(offsets + hub + 1), tl.arange(0, PARTS)
+    before = tl.program_id(2).to(tl.int64) * tl.load(offsets + tl.num_programs(0))
     total = tl.zeros([BLOCK], tl.float64)
-    for part in range(tl.load(offsets + hub), tl.load(offsets + hub + 1)):
-        where = (tl.program_id(2).to(tl.int64) * n_parts + part) * width + columns
-        total += tl.load(parts + where, mask=columns < width, other=0.0).to(tl.float64)
+    for begin in range(first, last, PARTS):
+        part = begin + lanes
+        where = (before + part)[:, None] * width + columns[None, :]
+        inside = (part < last)[:, None] & (columns < width)[None, :]
+        total += tl.sum(tl.load(parts + where, mask=inside, other=0.0).to(tl.float64), axis=0)
     row = tl.program_id(2).to(tl.int64) * slab + tl.load(rows + hub).to(tl.int64)
     tl.store(out + row * width + columns, total.to(out.dtype.element_ty), mask=columns < width)
 
@@ -41,7 +44,8 @@ def sum_parts(out: Tensor, parts: Tensor, hubs: Hubs) -> None:
     width = out.shape[2]
     block = min(256, triton.next_power_of_2(width))
     grid = (hubs.n_hubs, triton.cdiv(width, block), out.shape[0])
-    _sum_parts[grid](out, parts, hubs.rows, hubs.offsets, width, out.shape[1], BLOCK=block)
+    # A set of 10⁵ members has thousands of parts: one at a time, each load would wait for the one before.
+    _sum_parts[grid](out, parts, hubs.rows, hubs.offsets, width, out.shape[1], PARTS=16, BLOCK=block)
 
 
 @triton.jit
