@@ -1,4 +1,4 @@
-"""What only a GPU can tell, in about nine minutes: tests, every kernel, the same under compute-sanitizer, and epochs.
+"""What only a GPU can tell, in under seven minutes: tests, every kernel, the same under compute-sanitizer, and epochs.
 
 python tools/gpu.py -o FOLDER      # FOLDER gets a log of each step, and rows of benchmarks
 
@@ -48,10 +48,10 @@ def steps(output: Path) -> dict[str, tuple[list[list[str]], float]]:
     sanitizer = shutil.which("compute-sanitizer") or (str(folders[-1]) if folders else "compute-sanitizer")
     watched = [[sanitizer, "--tool", "memcheck", "--error-exitcode", "9", *command] for command in kernels]
     return {
-        "tests": ([[python, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider", *TESTS]], 150),
-        "epochs": ([[python, "benchmarks/bench_capture.py", "--results", str(output)]], 100),
-        "kernels": (kernels, 130),
-        "sanitizer": (watched, 120),
+        "tests": ([[python, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider", *TESTS]], 120),
+        "epochs": ([[python, "benchmarks/bench_capture.py", "--results", str(output)]], 80),
+        "kernels": (kernels, 110),
+        "sanitizer": (watched, 90),
     }
 
 

@@ -28,6 +28,8 @@ _log = logging.getLogger(__name__)
 WARM_UP = 2
 # A run of fewer epochs gains nothing; on a larger graph the host is ahead of the GPU.
 _LEAST_EPOCHS, _MOST_ENTRIES = 8, 1 << 22
+# Captures that broke off and could not be ended: PyTorch's allocator refers to them as long as the process lives.
+_broken: list[Any] = []
 
 
 @dataclass(frozen=True)
@@ -106,15 +108,20 @@ def _capture(
     model: nn.Module, device: torch.device, step: Callable[[], Tensor], measures: Callable[[], list[Tensor]]
 ) -> EpochGraphs:
     """The graphs of `capture_epoch`."""
-    # A capture that breaks off leaves its own stream as the current one: the outer block sets this one again.
-    with torch.cuda.device(device), torch.cuda.stream(torch.cuda.current_stream(device)):
-        for parameter in model.parameters():
-            parameter.grad = None  # those of the graph are written, not added to
-        graphs = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
-        model.train()
-        with torch.cuda.graph(graphs[0]):
-            loss = step()
-        model.eval()
-        with torch.cuda.graph(graphs[1], pool=graphs[0].pool()):
-            found = measures()
+    graphs = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+    try:
+        # A capture that breaks off leaves its own stream as the current one: the outer block sets this one again.
+        with torch.cuda.device(device), torch.cuda.stream(torch.cuda.current_stream(device)):
+            for parameter in model.parameters():
+                parameter.grad = None  # those of the graph are written, not added to
+            model.train()
+            with torch.cuda.graph(graphs[0]):
+                loss = step()
+            model.eval()
+            with torch.cuda.graph(graphs[1], pool=graphs[0].pool()):
+                found = measures()
+    except RuntimeError as error:
+        if error.__context__ is not None:  # a second error, at the end of the capture
+            _broken.append(graphs)
+        raise
     return EpochGraphs(graphs[0], loss, graphs[1], found)
