@@ -53,8 +53,8 @@ def _step(m: Tensor, z: Tensor | None, eye: Tensor, step: tuple[float, float, fl
 def _iterate(matrices: Tensor, scale: Tensor) -> Tensor:
     """A^{-1/2} on the kept span, (matrix, d, d), of matrices whose largest eigenvalue is `scale`."""
     eye = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
-    m, z = matrices / scale, None
-    for step in _APPROACH:
+    m, z = _step(matrices / scale, None, eye, _APPROACH[0])
+    for step in _APPROACH[1:]:
         m, z = _step(m, z, eye, step)
     kept = m
     for _ in range(_PURIFY):
