@@ -92,12 +92,13 @@ def check_sets(n: int, d: int, p: int, dtype: torch.dtype, weighted: bool, sizes
     sets = TensorSets(indptr.to(DEVICE), indices.to(DEVICE), None, n)
     weights = torch.rand(len(indices), device=DEVICE) if weighted else None
     x, w = torch.randn(n, d, device=DEVICE).to(dtype), torch.randn(p, d, device=DEVICE)
-    slopes = torch.randn(n, p, d, device=DEVICE).to(dtype)
+    # One slope for all masses would have a gradient of zero, left over from terms as large as a set.
+    slopes, of_mass = torch.randn(n, p, d, device=DEVICE).to(dtype), torch.randn(n, p, device=DEVICE)
     wide = [None if tensor is None else tensor.double() for tensor in (x, w, weights)]
     for (n_iter, slack), prior in steps:
         settings = Steps(float(d), prior, n_iter, slack)
-        ours = gradients("triton", (x, w, weights), sets, settings, slopes)
-        known = gradients("torch", wide, sets, settings, slopes.double())
+        ours = gradients("triton", (x, w, weights), sets, settings, slopes, of_mass)
+        known = gradients("torch", wide, sets, settings, slopes.double(), of_mass.double())
         for name, got, expected in zip(("means", "mass", "x", "w", "weights"), ours, known, strict=False):
             compare(f"{name} of {sizes_of.__name__} members, d={d}, p={p}, {settings}", got, expected, dtype)
     x, w = x.clone().requires_grad_(), w.requires_grad_()
@@ -150,11 +151,11 @@ def check_capture(head: str) -> None:
         raise AssertionError(f"captured epochs differ: {found}")
 
 
-def gradients(engine: str, inputs, sets: TensorSets, steps: Steps, slopes: torch.Tensor) -> list[torch.Tensor]:
-    """Means, mass, and the gradients of ⟨means, slopes⟩ + Σ mass."""
+def gradients(engine: str, inputs, sets: TensorSets, steps: Steps, slopes, of_mass) -> list[torch.Tensor]:
+    """Means, mass, and the gradients of ⟨means, slopes⟩ + ⟨mass, of_mass⟩."""
     leaves = [None if tensor is None else tensor.clone().requires_grad_() for tensor in inputs]
     means, mass = em_means(leaves[0], sets.weighted(leaves[2]), leaves[1], steps, engine=engine)
-    grads = torch.autograd.grad((means * slopes).sum() + mass.sum(), [leaf for leaf in leaves if leaf is not None])
+    grads = torch.autograd.grad((means * slopes).sum() + (mass * of_mass).sum(), [leaf for leaf in leaves if leaf is not None])
     return [means.detach(), mass.detach(), *grads]
 
 

@@ -152,7 +152,7 @@ def sum_hub_parts(part_sums, part_total, hub_offsets, hub, anchor, features, PAR
     """The sums of a hub at one anchor, (feature,), and its total: its parts, PARTS at a time, in order, in float64."""
     lanes, first, last = tl.arange(0, PARTS), tl.load(hub_offsets + hub), tl.load(hub_offsets + hub + 1)
     sums, total = tl.zeros([S.BLOCK], tl.float64), tl.full([], 0.0, tl.float64)
-    for begin in range(first, last, PARTS):
+    for begin in tl.range(first, last, PARTS, num_stages=3):
         part = begin + lanes
         where = part.to(tl.int64) * S.N + anchor
         inside = (part < last)[:, None] & (features < S.D)[None, :]
