@@ -6,7 +6,8 @@ Two properties of the blocks of `FisherEmbedding` tell where they end.
 - A kernel map gives all its columns about one mean, since no landmark comes first. Between two maps the means step. The
   step is where the likelihood of two means is largest, and it is certain if no other column is nearly as likely.
 
-A step that is not certain is no cut, unless a likely column gives a block the width of another one.
+A step that is not certain is no cut, unless a likely column gives a block the width of another one, and the columns
+between certain borders are a multiple of it.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ import scipy.sparse as sp
 from fishergraph._parallel import one_blas_thread
 
 _MOST_ROWS, _FEWEST_ROWS, _MOST_COLUMNS = 512, 32, 4096  # that are looked at
-_NARROWEST, _MOST, _MOST_TRIED = 4, 16, 64  # columns of a block; blocks; borders that are looked at
+_SHORTEST, _NARROWEST = 3, 4  # columns in which rows have one length, columns of a kernel map
+_MOST, _MOST_TRIED = 16, 64  # blocks; borders that are looked at
 _ROUNDING = 1e-5  # of squared lengths of rows in float32
 _CONTRASTS = 4
-_NOTHING = 1e-6  # the share of the squares of a block in one of its last axes, which rounding hides
 _STEP, _SHARE = 10.0, 0.25  # log-likelihood of a step, and the share of the variance that a certain one explains
 _SURE, _DOUBT = 8.0, 5.0  # log-likelihoods: by which a column is likelier than all others, or about as likely
 _WINDOWS, _PATTERNS = 24, 3  # windows of columns, and patterns over rows in which their means differ most
@@ -75,7 +76,7 @@ def _of_one_length(rows: np.ndarray) -> list[tuple[int, int]]:
         near = near[np.abs(values[:, near] - values[:, [first]]).max(axis=0) <= tolerance]
         ends = (int(end) for end in np.sort(near) if end > first)
         end = next((end for end in ends if _are_one(sums[:, end] - sums[:, first])), first)
-        if end - first >= _NARROWEST and np.count_nonzero(rows[:, first:end]) > 0.9 * n_rows * (end - first):
+        if end - first >= _SHORTEST and np.count_nonzero(rows[:, first:end]) > 0.9 * n_rows * (end - first):
             end = _with_tail(rows, first, end)
             runs.append((first, end))
         first = max(end if runs and runs[-1][1] == end else 0, first + 1)
@@ -90,7 +91,7 @@ def _with_tail(rows: np.ndarray, first: int, end: int) -> int:
     """The end of a run with the columns after it that rounding hides: its last axes."""
     squares = np.mean(rows[:, first:] ** 2, axis=0)
     some = squares[: end - first].sum()
-    while end < rows.shape[1] and squares[end - first] <= _NOTHING * some:
+    while end < rows.shape[1] and squares[end - first] <= _ROUNDING * some:
         end += 1
     return end
 
@@ -141,11 +142,11 @@ def _certain(rows: np.ndarray, cuts: list[int]) -> tuple[list[int], list[int]]:
 
 
 def _with_known_widths(rows: np.ndarray, cuts: list[int], doubtful: list[int]) -> list[int]:
-    """The certain borders, and those of the doubtful ones that give a block the width of another one."""
+    """The certain borders, and doubtful ones that give a block the width of another one, if it divides the columns."""
     for cut in doubtful:
         ends = [0, *cuts, rows.shape[1]]
         first, end = next((a, b) for a, b in pairwise(ends) if a <= cut <= b)
-        known = {b - a for a, b in pairwise(ends) if (a, b) != (first, end)}
+        known = {b - a for a, b in pairwise(ends) if (a, b) != (first, end) and (end - first) % (b - a) == 0}
         likelihoods = _likelihoods(rows[:, first:end])
         likely = np.flatnonzero(likelihoods >= max(likelihoods.max() - _DOUBT, _STEP)).tolist()
         fitting = [k for k in likely if k in known or end - first - k in known]
