@@ -25,7 +25,7 @@ def drawn(rng: np.random.Generator) -> tuple[str, Any, sp.csr_array]:
     n, n_features, n_classes = int(rng.choice([80, 150, 300, 700, 1500])), int(rng.choice([3, 10, 40, 300])), 3
     y = rng.integers(n_classes, size=n)
     noise, typical = rng.normal(size=(n, n_features)), np.arange(n_features) % n_classes == y[:, None]
-    features = {
+    features: dict[str, Any] = {
         "normal": noise + typical,
         "words": rng.random((n, n_features)) < 0.05 + 0.1 * typical,
         "positive": np.abs(noise),
