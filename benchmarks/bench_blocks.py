@@ -25,14 +25,15 @@ def drawn(rng: np.random.Generator) -> tuple[str, Any, sp.csr_array]:
     n, n_features, n_classes = int(rng.choice([80, 150, 300, 700, 1500])), int(rng.choice([3, 10, 40, 300])), 3
     y = rng.integers(n_classes, size=n)
     noise, typical = rng.normal(size=(n, n_features)), np.arange(n_features) % n_classes == y[:, None]
-    features: dict[str, Any] = {
+    features = {
         "normal": noise + typical,
         "words": rng.random((n, n_features)) < 0.05 + 0.1 * typical,
         "positive": np.abs(noise),
         "none": None,
     }
     kind = str(rng.choice(list(features)))
-    X = features[kind] if features[kind] is None else features[kind].astype(np.float32)
+    chosen = features[kind]
+    X = None if chosen is None else chosen.astype(np.float32)
     inside, outside = rng.choice([0.3, 1.0, 3.0], 2)
     p = rng.choice([0.7, 2.0, 5.0, 15.0]) / n * np.where(y[:, None] == y, inside, outside)
     half = np.triu(rng.random((n, n)) < p, 1)
