@@ -55,7 +55,7 @@ def main() -> None:
         found = {part.stop for part in find_blocks(Z)}
         ends = set(np.cumsum([width for _, width in model.blocks_]).tolist())
         counts = {"borders": len(ends), "missing": len(ends - found), "wrong": len(found - ends)}
-        settings = {"nodes": A.shape[0], "edges": A.nnz, "features": kind, "dim": dim, "layers": n_layers}
+        settings = {"nodes": len(Z), "edges": A.nnz, "features": kind, "dim": dim, "layers": n_layers}
         results.append(rows.add(seed=seed, **settings, **counts))
     table = []
     for least in (0, 64, 256):
