@@ -92,6 +92,7 @@ def main() -> None:
     options.add_argument("--methods", nargs="*", default=["logistic", "graph-probe"])
     options.add_argument("--graphs", nargs="*", default=["cora", "citeseer", "pubmed"])
     options.add_argument("--seeds", type=int, default=10)
+    options.add_argument("--first", type=int, default=0, help="the first seed, to add to those that were run")
     options.add_argument("--fresh", action="store_true", help="splits outside the test nodes")
     options.add_argument("--edges-only", action="store_true", help="leave the features out")
     args = options.parse_args()
@@ -103,7 +104,8 @@ def main() -> None:
         data = tiny_graph() if args.quick else load(name, args.data)
         for method in args.methods:
             settings = {"graph": name, "method": method, "fresh": args.fresh, "edges_only": args.edges_only}
-            results = [rows.add(**settings, seed=s, **evaluate(data, method, s, args)) for s in range(args.seeds)]
+            seeds = range(args.first, args.first + args.seeds)
+            results = [rows.add(**settings, seed=s, **evaluate(data, method, s, args)) for s in seeds]
             times = [f"{np.median([row[key] for row in results]):.2f}" for key in ("embed_s", "probe_s")]
             ece = f"{np.mean([row['ece'] for row in results]):.3f}"
             table.append([name, method, mean_std([row["score"] for row in results]), ece, *times])

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from fishergraph import (
+    Differences,
     FisherClassifier,
     FisherEmbedding,
     GraphProbe,
@@ -186,7 +187,7 @@ def test_print_and_repr():
 # --- what is tried --------------------------------------------------------------------------------------
 
 
-SYMMETRIC = Neighbourhood(weights="symmetric")
+OF_ALL_GRAPHS = [Neighbourhood(weights="symmetric"), Neighbourhood(closed=False), Differences()]
 
 
 def handful(X, graph, **params):
@@ -198,7 +199,7 @@ def test_the_handful_begins_with_the_default():
     settings = handful(X, A)
     assert settings[0] == {}
     assert PRESETS["best"] in settings
-    assert [setting["multiset"] for setting in settings if "multiset" in setting] == [SYMMETRIC]
+    assert [setting["multiset"] for setting in settings if "multiset" in setting] == OF_ALL_GRAPHS
     assert not any("multiset" in setting for setting in handful(X, None))
     assert settings.index(PRESETS["best"]) == len(settings) - 1
 
@@ -208,7 +209,7 @@ def test_directions_are_tried_if_there_are_some():
     assert has_directions(as_graph(directed))
     assert not has_directions(as_graph(A))
     multisets = [setting["multiset"] for setting in handful(X, directed) if "multiset" in setting]
-    assert multisets == [SYMMETRIC, Neighbourhood(undirected=True), Neighbourhood(direction="both")]
+    assert multisets == [*OF_ALL_GRAPHS, Neighbourhood(undirected=True), Neighbourhood(direction="both")]
 
 
 def test_a_parameter_that_is_given_is_not_tried():
@@ -305,6 +306,28 @@ def test_a_setting_that_helps_is_chosen():
     options = {"train": np.arange(60), "val": np.arange(60, 300), "heads": None, "random_state": 0, **SMALL}
     assert auto_embed(features, edges, y, settings=[poor, alone], **options).setting == alone
     assert auto_embed(features, edges, y, settings=[alone, poor], **options).setting == alone
+
+
+def test_unequal_classes_do_not_end_the_search_of_a_penalty():
+    """The smallest values of C all predict the largest class: none of them is better than the one before."""
+    y = np.where(Y == 0, 1, 0)
+    result = tuned(np.where(np.arange(N) % 5 == 0, y, 0), settings=[{}])
+    first = result.probe.val_scores_
+    assert np.ptp(first[:3]) == 0
+    assert len(result.probe.Cs_) == 9
+
+
+def test_labels_choose_differences_if_they_say_who_is_among_its_own_kind():
+    """Nodes of two kinds have neighbours of one kind; labels tell whether that is their own."""
+    rng = np.random.default_rng(0)
+    kind, y = rng.integers(2, size=(2, 300))
+    ends = np.concatenate([rng.choice(np.flatnonzero(kind == near), 5) for near in kind ^ y])
+    graph = sp.csr_array((np.ones(1500, dtype=np.float32), (np.repeat(np.arange(300), 5), ends)), (300, 300))
+    features = (np.eye(4)[kind] + 0.5 * rng.normal(size=(300, 4))).astype(np.float32)
+    options = {"train": np.arange(150), "val": np.arange(150, 300), "heads": None, "random_state": 0, **SMALL}
+    result = auto_embed(features, graph, y, budget=1000, **options)
+    assert result.setting == {"multiset": Differences()}
+    assert result.val_accuracy > result.report[0]["val_accuracy"] + 0.05
 
 
 # --- the budget -----------------------------------------------------------------------------------------

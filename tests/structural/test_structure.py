@@ -85,8 +85,10 @@ def test_a_new_node_leaves_the_others_where_they_were(kind):
     after = fitted.columns(graph, graph.ids)[kind]
     rows = [list(graph.ids).index(name) for name in names]
     assert graph.ids[0] == "a new one"
-    assert cosines(after[rows], before).min() > 0.7
-    assert np.mean(cosines(after[rows], before)) > 0.99
+    kept = cosines(after[rows], before)
+    # Two nodes have a new neighbour, which a random projection of near nodes tells.
+    assert kept.min() > (0.87 if kind == "projection" else 0.99)
+    assert np.delete(kept, [5, 7]).min() > (0.97 if kind == "projection" else 0.99)
     new = after[:1]
     near = cosines(np.repeat(new, 2, axis=0), before[[5, 7]]).mean()
     assert near > cosines(np.repeat(new, 200, axis=0), before).mean() + 0.3

@@ -67,7 +67,8 @@ def auto_embed(
         The probe at the end is not counted.
     settings : sequence of dict, optional
         Parameters of `FisherEmbedding` to try; the first is preferred. None is a handful that begins with the default:
-        other weights of blocks, symmetric weights of edges, directions of a directed graph, and the preset "best".
+        other weights of blocks, symmetric weights of edges, neighbours without the node, their differences from it,
+        directions of a directed graph, and the preset "best".
     heads : {'auto', 'inductive'} or tuple of str or None, default='auto'
         The heads of the `GraphProbe` on the chosen embedding. None returns the `LogisticProbe` of the comparison, which
         learned from at most 10,000 rows.

@@ -10,7 +10,7 @@ from fishergraph._records import type_name
 from fishergraph.auto.shared import SharedEmbeddings
 from fishergraph.estimators.node import FisherEmbedding
 from fishergraph.graph import Graph
-from fishergraph.multiset import Neighbourhood
+from fishergraph.multiset import Differences, Neighbourhood, Rule
 from fishergraph.presets import choose_preset
 
 Setting = dict[str, Any]
@@ -23,6 +23,9 @@ _WEIGHTS: tuple[dict[str, float], ...] = (
     {"psi1": 0.0, "psi2": 0.0, "walk": 0.0, "smooth": 0.0},
 )
 
+# Of a node: neighbours that count less if others have them too, neighbours without the node, how they differ from it.
+_MULTISETS: tuple[Rule, ...] = (Neighbourhood(weights="symmetric"), Neighbourhood(closed=False), Differences())
+
 
 def default_settings(shared: SharedEmbeddings, params: Mapping[str, Any]) -> list[Setting]:
     """The default, and what is worth trying beside it: cheap settings first.
@@ -33,7 +36,7 @@ def default_settings(shared: SharedEmbeddings, params: Mapping[str, Any]) -> lis
     weights = [{name: weight for name, weight in some.items() if name in names} for some in _WEIGHTS]
     settings: list[Setting] = [{"block_weights": some} for some in weights if some]
     if shared.graph is not None:
-        settings.append({"multiset": Neighbourhood(weights="symmetric")})
+        settings += [{"multiset": rule} for rule in _MULTISETS]
         if has_directions(shared.graph):
             settings += [{"multiset": Neighbourhood(undirected=True)}, {"multiset": Neighbourhood(direction="both")}]
     settings.append(choose_preset("best"))

@@ -16,8 +16,9 @@ from fishergraph.estimators.node_probe import LabelSplit
 from fishergraph.probes.calibrate import at_temperature, fit_temperature, log_loss
 from fishergraph.probes.logistic import LogisticProbe
 
-# The probe that compares settings: a thinner grid of C and a looser tolerance than those of `LogisticProbe`.
-_CS, _TOL, _PATIENCE = [10.0**power for power in range(-3, 6)], 1e-3, 2
+# The probe that compares settings: a thinner grid of C and a looser tolerance than those of `LogisticProbe`. It tries
+# every C: the smallest ones may all predict the largest class, and then the search would stop among them.
+_CS, _TOL = [10.0**power for power in range(-3, 6)], 1e-3
 _MOST_ROWS = 10_000  # that it learns from, and that it is judged on
 BUDGET, MEMORY = "budget", "memory"  # why a setting was skipped
 
@@ -87,7 +88,7 @@ class Trials:
         embedded = self.clock()
         if work:
             self._pace = (embedded - began) / work
-        probe = LogisticProbe(_CS, tol=_TOL, patience=_PATIENCE).fit(Z, self.labels, self.train, self.val)
+        probe = LogisticProbe(_CS, tol=_TOL).fit(Z, self.labels, self.train, self.val)
         P = probe.predict_proba(Z[self.val])
         accuracy = float(np.mean(P.argmax(axis=1) == self.val_codes))
         loss = log_loss(at_temperature(P, fit_temperature(P, self.val_codes)), self.val_codes)

@@ -47,8 +47,8 @@ _SOMETIMES = ("net_", "history_", "n_iter_", "embedding_", "probe_", "structure_
 class FisherClassifier(NodeClassifier):
     """Classify the nodes of a graph from the labels of some of them.
 
-    The mode "probe" embeds the nodes without labels by `FisherEmbedding`, and fits a `GraphProbe` to the embedding, in
-    seconds and without torch. "network" trains `FisherNet` end to end: an input map, layers of Fisher embeddings of
+    The mode "probe" embeds the nodes without labels by `FisherEmbedding`, and fits a `GraphProbe` to the embedding,
+    without torch. "network" trains `FisherNet` end to end: an input map, layers of Fisher embeddings of
     every node's multiset, and a linear classifier on all of them (Eq. 2). Its anchors start where k-means finds them
     without labels, as in Section 4.5 of the paper, and are trained by Adam until the validation accuracy stops rising.
 

@@ -73,7 +73,9 @@ class Probe(Diagram, ClassifierMixin, BaseEstimator):
         if not hasattr(self, "classes_"):
             return None
         sizes = f"Fitted on {self.n_features_in_:,} columns; {len(self.classes_):,} classes"
-        facts = (sizes, f"{self.val_score_:.1%} of the validation rows right")
+        blocks = [name for name, _ in getattr(self, "blocks_", ())]
+        several = (f"Blocks of columns: {', '.join(blocks)}",) if len(blocks) > 1 else ()
+        facts = (sizes, *several, f"{self.val_score_:.1%} of the validation rows right")
         return Summary(facts, ("head", "weight"), tuple(getattr(self, "chosen_", {}).items()))
 
     @abstractmethod

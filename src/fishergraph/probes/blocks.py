@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fishergraph._errors import InputError, InputTypeError
+from fishergraph.probes.found_blocks import find_blocks
 
 _MOST_NAMED = 16  # blocks by column names: more of them are not blocks, but features with names of their own
 
@@ -31,6 +32,15 @@ def read_blocks(blocks: Any, Z: Any, n_columns: int) -> Blocks:
     if entries and all(isinstance(entry, slice) for entry in entries):
         return _from_slices(entries, n_columns)
     return _from_widths([_pair(entry, k, blocks) for k, entry in enumerate(entries)], n_columns)
+
+
+def blocks_of(blocks: Any, Z: Any, rows: Any) -> Blocks:
+    """The blocks as `read_blocks` has them, or if nothing names them those that the values of Z tell, `rows`."""
+    read = read_blocks(blocks, Z, rows.shape[1])
+    if blocks is not None or len(read) > 1:
+        return read
+    found = find_blocks(rows)
+    return read if len(found) == 1 else _from_slices(list(found), rows.shape[1])
 
 
 def columns_of(blocks: Blocks, chosen: Sequence[str]) -> np.ndarray:

@@ -24,7 +24,7 @@ from fishergraph._warn import each_warning_once, warn
 from fishergraph.graph import as_graph, lists_edges
 from fishergraph.io.array_file import only
 from fishergraph.probes.base import Probe
-from fishergraph.probes.blocks import Blocks, read_blocks
+from fishergraph.probes.blocks import Blocks, blocks_of, read_blocks
 from fishergraph.probes.calibrate import expected_calibration_error
 from fishergraph.probes.heads import HEADS, NEED_GRAPH, SMOOTH, Tried, suitable
 from fishergraph.probes.mixture import Blend, blend
@@ -62,7 +62,8 @@ class GraphProbe(Probe):
         The graph of the rows, as `as_graph` takes it. Without it "self-training" and "smooth" are left out.
     blocks : sequence or mapping, default=None
         The blocks of the columns: the `blocks_` of the embedding or its `get_feature_names_out()`; also widths, slices,
-        or a mapping of names to widths. None reads the column names of a DataFrame; an array is one block then.
+        or a mapping of names to widths. None reads the column names of a DataFrame, and finds the blocks of an array
+        in its numbers: those of `FisherEmbedding` are "block0", "block1", …, any other array is one block.
     heads : {'auto', 'inductive'} or tuple of str, default='auto'
         The heads to try; "logistic" is always tried. "auto" tries those that suit the number of labels, "inductive"
         those of them that can predict other nodes.
@@ -150,10 +151,10 @@ class GraphProbe(Probe):
         GraphProbe
             The fitted probe.
         """
-        width = validate_embedding(Z).shape[1]
-        if width == 0:
+        rows = validate_embedding(Z)
+        if rows.shape[1] == 0:
             raise InputError(parameter="Z", expected="have at least one column", got="none")
-        self.blocks_: Blocks = read_blocks(self.blocks, Z, width)
+        self.blocks_: Blocks = blocks_of(self.blocks, Z, rows)
         return super().fit(Z, y, train, val)
 
     def _fit(self, Z: Any, y: np.ndarray, train: np.ndarray, val: np.ndarray) -> None:
