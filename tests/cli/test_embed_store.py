@@ -63,6 +63,18 @@ def test_what_is_refused(store, tmp_path):
     wrong("--memory", "embed", edges, "--memory", "4G", "-o", tmp_path / "z.npz")
 
 
+def test_errors_name_options(store):
+    """Nothing is in Python's notation."""
+    result = call("embed", store.path, "--dim", 8, "--seed", 3, "--memory", "10M")
+    assert "set --memory" in result.stderr
+    ok("embed", store.path, *OPTIONS)
+    for changed in (("--seed", 4), ("--dim", 9)):
+        result = call("embed", store.path, *OPTIONS, *changed)
+        assert result.exit_code == 1
+        assert changed[0] in result.stderr
+        assert "set --overwrite" in result.stderr
+
+
 def test_too_little_memory_leaves_the_embedding_that_is_there(store):
     ok("embed", store.path, *OPTIONS)
     result = call("embed", store.path, "--dim", 9, "--memory", "10M", "--overwrite")

@@ -139,12 +139,13 @@ def plan_budget(
     base += n_threads(n_jobs) * needs.block_bytes
     smallest = needs.smallest()
     if memory < base + smallest:
-        advice = f"allow at least memory='{memory_text(base + smallest)}'"
+        settings: dict[str, Any] = {"memory": memory_text(base + smallest)}
+        purpose = f"the embedding of {sets.n_sets:,} nodes"
         without = needs.smallest(structure=False)
         if without < smallest:
-            advice += f", or set structure=None, which works with '{memory_text(base + without)}'"
-        purpose = f"the embedding of {sets.n_sets:,} nodes"
-        raise NotEnoughMemory(purpose=purpose, needed=base + smallest, available=memory, advice=advice)
+            settings["structure"] = None
+            purpose += f" (without structural columns {memory_text(base + without)})"
+        raise NotEnoughMemory(purpose=purpose, needed=base + smallest, available=memory, settings=settings)
     available = memory - base
     tiles, group_rows = {}, {}
     for t in range(1, stack.n_layers + 1):

@@ -129,7 +129,7 @@ def build_sets(store: Store, rule: Rule, dtype: Any, *, memory: int, advance: Ad
         The multisets in files.
     """
     folder = sets_folder(store, rule, dtype)
-    if not (folder / "manifest.json").is_file():
+    if not has_sets(store, rule, dtype):
         _check_rule(store, rule)
         folder.parent.mkdir(exist_ok=True)
         with new_folder(folder) as part:
@@ -140,6 +140,11 @@ def build_sets(store: Store, rule: Rule, dtype: Any, *, memory: int, advance: Ad
             entries = {name: array_entry(array) for name, array in arrays.items()}
             write_json(part / "manifest.json", {"rule": repr(rule), "graph": graph_digest(store), "arrays": entries})
     return open_sets(store, folder)
+
+
+def has_sets(store: Store, rule: Rule, dtype: Any) -> bool:
+    """Whether the multisets of a rule were built."""
+    return (sets_folder(store, rule, dtype) / "manifest.json").is_file()
 
 
 def sets_folder(store: Store, rule: Rule, dtype: Any) -> Path:
@@ -188,11 +193,11 @@ def _check_rule(store: Store, rule: Rule) -> None:
         advice = "use Neighbourhood(), Hops(), PageRank(), HeatKernel() or StepAverage()"
         raise InputError(parameter="multiset", value=rule, expected=expected, advice=advice)
     if isinstance(rule, Neighbourhood) and rule.decay is not None:
-        expected = "have decay=None for a graph in a store, which keeps no times"
+        expected = "have no decay for a graph in a store, which keeps no times"
         raise InputError(parameter="multiset", value=rule, expected=expected, advice="weigh the edges first")
     if rule.undirected and not store.facts.get("undirected"):
-        expected = "leave undirected=False for a graph in a store, whose edges are as they were ingested"
-        raise InputError(parameter="multiset", value=rule, expected=expected, advice="ingest it with --undirected")
+        expected = "add no reverse edges to a graph in a store, whose edges are as they were ingested"
+        raise InputError(parameter="multiset", value=rule, expected=expected, advice="ingest it as an undirected graph")
 
 
 # --- neighbourhoods, by chunks of rows -------------------------------------------------------------------
@@ -346,7 +351,8 @@ def _write_in_memory(folder: Path, store: Store, rule: Rule, dtype: Any, memory:
             purpose=f"multiset={rule!r} on {store.n_edges:,} edges",
             needed=needed,
             available=memory,
-            advice="allow more memory, or use multiset='neighbourhood', which is built in a small amount of it",
+            advice="allow more memory",
+            settings={"multiset": "neighbourhood"},
         )
     sets = rule.sets(loaded_graph(store), None, dtype)
     arrays = {}

@@ -161,7 +161,8 @@ def _check_there(store: Store, dropped: Any, there: np.ndarray) -> None:
         value=int(numbers[0]),
         expected="list edges of the store",
         got=f"{len(numbers):,} that are not there: {', '.join(words)}" + (", …" if len(missing) > _FIRST else ""),
-        advice="leave them out, or pass unknown='drop'",
+        advice="leave them out",
+        settings={"unknown": "drop"},
     )
 
 
