@@ -248,7 +248,7 @@ def test_memory_is_a_number_of_bytes(tmp_path, memory):
         model().fit(Store(store.path, memory=memory))
 
 
-@pytest.mark.parametrize("rule", [Paths(2), Neighbourhood(direction="both"), Neighbourhood(undirected=True)])
+@pytest.mark.parametrize("rule", [Paths(2), Neighbourhood(undirected=True)])
 def test_multisets_that_a_store_does_not_have(tmp_path, rule):
     graph, X = random_graph()
     store = write_store(tmp_path / "s", graph, X)

@@ -172,7 +172,8 @@ class _Needs:
         index = 4 if sets.n_points < 2**31 else 8
         weights = getattr(sets, "weights", None)
         member = index + (0 if weights is None else weights.dtype.itemsize)
-        self.sets_bytes = 8 * (self.n + 1) + member * self.n_entries
+        offsets = self.n if sets.kinds == 1 else (1 + sets.kinds) * self.n
+        self.sets_bytes = 8 * (offsets + 1) + member * self.n_entries
         self.members = self.n_entries // max(self.n, 1) + 1  # of a set, on average
 
     @property

@@ -69,6 +69,9 @@ class StoreRows:
         """
         store = self.store
         assert store.features is not None
+        if rule.kinds > 1:
+            expected = "be None, 'in' or 'out' for the training on a store"
+            raise InputError(parameter="direction", value="both", expected=expected, advice="train in memory")
         if read_manifest(store.path)["arrays"] != store.manifest["arrays"]:
             text = f"the store at '{store.path}' was written again after it was opened; open it again with Store(path)."
             raise InputError(text, parameter="store", value=str(store.path))
