@@ -2,9 +2,10 @@
 
     python benchmarks/bench_cluster.py --nodes 400000 --edges 4000000 --turns 3 --kills 10
 
-Prints the seconds of every run, by its parts, and whether its bytes are those of the first one. Workers have one thread
-each; the coordinator learns on all cores, which wait for it then. On a machine that does other work too, the processor
-seconds of the busiest worker tell more than the clock.
+Appends a row for every turn and every kill to results/cluster.csv. Prints the seconds of every run, by its parts, and
+whether its bytes are those of the first one. Workers have one thread each; the coordinator learns on all cores, which
+wait for it then. On a machine that does other work too, the processor seconds of the busiest worker tell more than the
+clock.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import require
+from common import Rows, parser, require
 
 from fishergraph import FisherEmbedding
 from fishergraph.graph import as_graph
@@ -105,24 +106,41 @@ def turn(store: Path, n_workers: int, options: argparse.Namespace, kill: int | N
         return Turn(seconds, here, workers, clock, checksum(embedding))
 
 
+def row_of(options: argparse.Namespace, store: Store, n_workers: int, done: Turn, kill: int | None = None) -> dict:
+    """The columns of a run; one with a kill has the step of it."""
+    return {
+        "nodes": store.n_nodes,
+        "entries": store.n_edges,
+        "features": store.n_features,
+        "layers": options.layers,
+        "dim": options.dim,
+        "memory": options.memory,
+        "workers": n_workers,
+        "killed_at": kill,
+        "seconds": done.seconds,
+        "cpu_here": done.here,
+        "cpu_busiest": max(done.workers, default=0.0),
+    }
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="tiny data: does it start?")
-    parser.add_argument("--nodes", type=int, default=400_000)
-    parser.add_argument("--edges", type=int, default=4_000_000)
-    parser.add_argument("--features", type=int, default=64)
-    parser.add_argument("--layers", type=int, default=2)
-    parser.add_argument("--dim", type=int, default=128)
-    parser.add_argument("--structure")
-    parser.add_argument("--memory", default="2G")
-    parser.add_argument("--part-bytes", type=int, default=stored_pass.PART_BYTES)
-    parser.add_argument("--turns", type=int, default=3, help="at least 1")
-    parser.add_argument("--kills", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=0, help="of the steps at which workers are killed")
-    parser.add_argument("--warm", action="store_true", help="run once in every cluster before the clock starts")
-    options = parser.parse_args()
+    flags = parser(__doc__)
+    flags.add_argument("--nodes", type=int, default=400_000)
+    flags.add_argument("--edges", type=int, default=4_000_000)
+    flags.add_argument("--features", type=int, default=64)
+    flags.add_argument("--layers", type=int, default=2)
+    flags.add_argument("--dim", type=int, default=128)
+    flags.add_argument("--structure")
+    flags.add_argument("--memory", default="2G")
+    flags.add_argument("--part-bytes", type=int, default=stored_pass.PART_BYTES)
+    flags.add_argument("--turns", type=int, default=3, help="at least 1")
+    flags.add_argument("--kills", type=int, default=0)
+    flags.add_argument("--seed", type=int, default=0, help="of the steps at which workers are killed")
+    flags.add_argument("--warm", action="store_true", help="run once in every cluster before the clock starts")
+    options = flags.parse_args()
+    rows = Rows("cluster", options)
     if options.quick:
-        options.nodes, options.edges, options.turns = 2_000, 10_000, 1
+        options.nodes, options.edges, options.turns, options.kills = 2_000, 10_000, 1, 1
     stored_pass.PART_BYTES = options.part_bytes
     with tempfile.TemporaryDirectory() as folder:
         store = synthetic_store(Path(folder) / "store", options.nodes, options.edges, options.features)
@@ -134,6 +152,7 @@ def main() -> None:
             for n_workers in (1, 2):
                 done = turn(store.path, n_workers, options)
                 expected = done.found if expected is None else expected
+                rows.add(**row_of(options, store, n_workers, done), equal=done.found == expected)
                 seconds[n_workers].append(done.seconds)
                 busiest[n_workers].append(done.here + max(done.workers))
                 parts = ", ".join(f"{title} {value:.1f}" for title, value in done.clock.seconds.items())
@@ -149,6 +168,7 @@ def main() -> None:
             step = draws.randrange(1, int(0.9 * steps))
             done = turn(store.path, 2, options, kill=step)
             equal += done.found == expected and done.clock.steps >= step
+            rows.add(**row_of(options, store, 2, done, step), equal=done.found == expected)
             print(
                 f"a worker killed at step {step} of {steps}: {done.seconds:.1f} s, equal: {done.found == expected}",
                 flush=True,

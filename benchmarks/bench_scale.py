@@ -27,6 +27,7 @@ GRAPHS = {
     "products": (62 * 10**6, 2_450_000, 100),
     "eighth": (62 * 10**6 // 8, 2_450_000 // 8, 100),
     "1e8": (10**8, 10**7, 64),
+    "5e8": (250 * 10**6, 10**7, 64),  # so many entries, once both directions are there
     "tiny": (20_000, 2_000, 16),
 }
 COMMUNITIES, BLOCK = 50, 2**20

@@ -73,7 +73,8 @@ def _rebuild(kind: type[FishergraphError], message: str | None, fields: dict[str
 
 def _ending(advice: str, settings: Mapping[str, object], setting: Setting) -> str:
     """The last part of a message: what to do."""
-    changes = [f"set {setting(name, value)}" for name, value in settings.items()]
+    choices = {name: value if isinstance(value, tuple) else (value,) for name, value in settings.items()}
+    changes = [f"set {' or '.join(setting(name, value) for value in values)}" for name, values in choices.items()]
     text = ", or ".join(part for part in (advice, *changes) if part)
     return f"; {text}." if text else "."
 
@@ -124,7 +125,7 @@ class InputError(_Invalid, ValueError):
     advice : str
         What to do.
     settings : dict
-        Parameters and values that solve the problem.
+        Parameters and values that solve the problem; a tuple has several values, each of which does.
     """
 
 

@@ -46,3 +46,8 @@ def short_value(value: Any) -> str:
 def _cut(text: str, most: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 2]}…{line[-1]}"
+
+
+def counted(count: int, noun: str) -> str:
+    """So many things in words: "1 edge", "2,000 edges"."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

@@ -27,9 +27,9 @@ def test_a_store_is_made_and_described(files, tmp_path):
     graph = as_graph(read_edges(files[0]), node_ids=ids, undirected=True)
     assert Store(out).digest == write_store(tmp_path / "memory", graph, X, feature_names=names).digest
     lines = result.stdout.splitlines()
-    assert lines[0] == f"{out}: 3 nodes, 5 edges, 1 features"
-    assert "1 parallel edges were joined" in lines
-    assert "1 edges of weight 0 were dropped" in lines
+    assert lines[0] == f"{out}: 3 nodes, 5 edges, 1 feature"
+    assert "1 parallel edge was joined" in lines
+    assert "1 edge was dropped, of weight 0" in lines
     assert lines[-1].startswith("5 edges read in ")
     assert "GB" in lines[-1]
     assert result.stderr == ""
@@ -45,12 +45,12 @@ def test_the_options_reach_the_store(files, tmp_path):
     store = Store(tmp_path / "store")
     assert store.features.dtype == np.float16
     assert store.weights[:].tolist() == [1, 2]
-    assert "1 self-loops were dropped" in result.stdout
+    assert "1 self-loop was dropped" in result.stdout
     (tmp_path / "few.csv").write_text("id,age\nann,1\nbob,2\n")
     arguments = ["ingest", files[0], tmp_path / "few.csv", "-o", tmp_path / "store", "--overwrite"]
-    assert "3 edges to unknown nodes were dropped" not in ok(*arguments, "--unknown", "add").stdout
+    assert "edges were dropped" not in ok(*arguments, "--unknown", "add").stdout
     assert Store(tmp_path / "store").n_nodes == 3
-    assert "4 edges to unknown nodes were dropped" in ok(*arguments, "--unknown", "drop").stdout
+    assert "4 edges were dropped, to unknown nodes" in ok(*arguments, "--unknown", "drop").stdout
 
 
 def test_a_config_file(files, tmp_path):
@@ -63,16 +63,20 @@ def test_failures_are_one_line_and_leave_nothing(files, tmp_path):
     few = tmp_path / "few.csv"
     few.write_text("id,age\nann,1\nbob,2\n")
     fails(tmp_path, "4 edges with another end: 'eve'", "ingest", files[0], few, "-o", tmp_path / "store")
+    two = tmp_path / "two.csv"
+    two.write_text("source,target\nann,bob\nann,eve\n")
+    words = "1 edge with another end: 'eve' of edge 1; set --unknown drop or --unknown add"
+    fails(tmp_path, words, "ingest", two, few, "-o", tmp_path / "store")
     fails(tmp_path, "topic", "ingest", *files, "-o", tmp_path / "store")
     fails(tmp_path, "does not exist", "ingest", tmp_path / "none.csv", "-o", tmp_path / "store")
-    fails(tmp_path, "allow at least", "ingest", files[0], "-o", tmp_path / "store", "--memory", "10M")
+    fails(tmp_path, "set --memory", "ingest", files[0], "-o", tmp_path / "store", "--memory", "10M")
     ok("ingest", files[0], "-o", tmp_path / "store", "-q")
     fails(tmp_path, "not exist yet", "ingest", files[0], "-o", tmp_path / "store")
 
 
 def test_wrong_calls(files, tmp_path):
     wrong("--unknown must be one of 'error'", "ingest", files[0], "-o", tmp_path / "s", "--unknown", "ignore")
-    wrong("memory must be a number of bytes", "ingest", files[0], "-o", tmp_path / "s", "--memory", "much")
+    wrong("--memory must be a number of bytes", "ingest", files[0], "-o", tmp_path / "s", "--memory", "much")
     wrong("Missing", "ingest", files[0])
 
 
@@ -80,4 +84,4 @@ def test_the_summary_counts_what_was_added(files, tmp_path):
     ok("ingest", files[0], "-o", tmp_path / "store", "-q")
     store = Store(tmp_path / "store")
     store.facts["nodes_added"] = 7
-    assert "7 nodes that only edges name were added" in summary(tmp_path, store, 1.0)
+    assert "7 nodes were added, which only edges name" in summary(tmp_path, store, 1.0)

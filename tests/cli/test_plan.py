@@ -37,7 +37,7 @@ def test_sizes_are_planned_without_a_store(tmp_path):
 
 
 def test_a_memory_that_cannot_work_is_refused_with_the_smallest(tmp_path):
-    fails(tmp_path, r"allow at least memory='\d", "plan", "--nodes", "1G", "--edges", "2G", "--memory", "4G", *SMALL)
+    fails(tmp_path, r"set --memory \d", "plan", "--nodes", "1G", "--edges", "2G", "--memory", "4G", *SMALL)
 
 
 @pytest.mark.parametrize(

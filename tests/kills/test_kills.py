@@ -25,6 +25,13 @@ def test_killed_commands_are_repeated_with_the_same_result():
     assert sum(outcome.killed for outcome in outcomes) >= 3
 
 
+@pytest.mark.slow
+def test_killed_commands_of_stores_are_repeated_with_the_same_result():
+    outcomes = list(killing.kills(["ingest", "embed-store", "update"], 6))
+    assert [outcome for outcome in outcomes if outcome.fault] == []
+    assert sum(outcome.killed for outcome in outcomes) >= 3
+
+
 def test_the_comparison_sees_what_a_kill_can_spoil(tmp_path):
     """Not a word is lost, no file more or less, and times alone may differ."""
     folder, compare = tmp_path / "work", {"out.csv": whole, "out.csv.run.json": json_file}

@@ -240,7 +240,7 @@ def test_ids_whose_hashes_collide(tmp_path):
 
 def test_a_budget_that_cannot_work(tmp_path):
     (tmp_path / "e.csv").write_text(GOOD)
-    with pytest.raises(NotEnoughMemory, match="allow at least") as caught:
+    with pytest.raises(NotEnoughMemory, match="set memory") as caught:
         ingest(tmp_path / "e.csv", tmp_path / "store", memory="100M")
     needed = str(caught.value).split("memory='")[1].split("'")[0]
     assert ingest(tmp_path / "e.csv", tmp_path / "store", memory=needed).n_nodes == 3

@@ -9,6 +9,7 @@ from fishergraph import EM, FisherEmbedding, Neighbourhood, Paths, Structure
 from fishergraph._errors import FileFormatError, InputError, NotEnoughMemory
 from fishergraph.scale import Store, StoredEmbedding, StoreWriter, write_store
 from fishergraph.scale.run import LocalExecutor
+from fishergraph.scale.run_folder import RunFolder
 from scale.stores import random_graph, random_store, small_budget, small_parts
 
 SETTINGS = {
@@ -172,7 +173,14 @@ def test_another_parameter_is_refused(tmp_path):
     assert caught.value.parameter == "n_anchors"
     with pytest.raises(InputError) as caught:
         model(random_state=4).fit(store)
-    assert caught.value.parameter == "words"
+    assert caught.value.parameter == "random_state"
+    assert caught.value.settings == {"overwrite": True}
+    with pytest.raises(InputError) as caught:
+        model(block_weights={"walk": 2.0}).fit(store)
+    assert caught.value.parameter == "block_weights"
+    with pytest.raises(InputError) as caught:  # which has other blocks, and so other weights of blocks
+        model(structure=None, random_state=4).fit(store)
+    assert caught.value.parameter == "structure"
     model(n_anchors=2).fit(Store(store.path, overwrite=True))
     model(n_anchors=3).fit(Store(store.path, name="other"))
 
@@ -185,7 +193,7 @@ def test_another_graph_is_refused(tmp_path):
     kept.rename(tmp_path / "s" / "embeddings")
     with pytest.raises(InputError) as caught:
         model().fit(changed)
-    assert caught.value.parameter == "store"
+    assert "graph" in caught.value.parameter
 
 
 def test_another_processor_is_refused(tmp_path, monkeypatch):
@@ -194,7 +202,7 @@ def test_another_processor_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("fishergraph.scale.run.cpu_target", lambda: {"cpu": "another"})
     with pytest.raises(InputError) as caught:
         model().fit(store)
-    assert caught.value.parameter == "cpu"
+    assert "processor" in caught.value.parameter
 
 
 def test_too_little_memory_is_refused_with_the_least_that_works(tmp_path):
@@ -205,6 +213,34 @@ def test_too_little_memory_is_refused_with_the_least_that_works(tmp_path):
     model(structure=None).fit(Store(store.path, memory=int(caught.value.needed * 1.2)))
 
 
+@pytest.mark.parametrize("refused", [{"memory": "400M"}, {"multiset": Paths(2)}])
+def test_a_refused_run_does_not_take_its_name(tmp_path, refused):
+    graph, X = random_graph(20_000)
+    store = write_store(tmp_path / "s", graph, X)
+    settings = {key: refused[key] for key in refused if key != "memory"}
+    with pytest.raises((NotEnoughMemory, InputError)):
+        model(n_anchors=32, **settings).fit(Store(store.path, memory=refused.get("memory")))
+    assert not (store.path / "embeddings").exists()
+
+
+def test_a_run_without_a_finished_part_does_not_hold_its_name(tmp_path, monkeypatch):
+    store, *_ = random_store(tmp_path / "s")
+
+    def stopped(self, folder, task, log, advance):
+        raise Interrupted
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalExecutor, "run", stopped)
+        with pytest.raises(Interrupted):
+            model(structure=None).fit(store)
+    assert (store.path / "embeddings" / "default" / "run.json").is_file()
+    changed = model(n_anchors=2, structure=None)
+    with RunFolder(store.path / "embeddings" / "default").locked(), pytest.raises(InputError, match="process"):
+        changed.fit(store)  # somebody is about to write the first part
+    changed.fit(store)
+    assert StoredEmbedding(store.path / "embeddings" / "default").shape[0] == store.n_nodes
+
+
 @pytest.mark.parametrize("memory", ["a lot", "-1G", 0, True])
 def test_memory_is_a_number_of_bytes(tmp_path, memory):
     store, *_ = random_store(tmp_path / "s")
@@ -212,7 +248,7 @@ def test_memory_is_a_number_of_bytes(tmp_path, memory):
         model().fit(Store(store.path, memory=memory))
 
 
-@pytest.mark.parametrize("rule", [Paths(2), Neighbourhood(direction="both"), Neighbourhood(undirected=True)])
+@pytest.mark.parametrize("rule", [Paths(2), Neighbourhood(undirected=True)])
 def test_multisets_that_a_store_does_not_have(tmp_path, rule):
     graph, X = random_graph()
     store = write_store(tmp_path / "s", graph, X)

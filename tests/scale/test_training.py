@@ -222,7 +222,7 @@ def test_a_store_that_was_written_again(tmp_path):
 
 def test_a_budget_that_is_too_small_names_one_that_is_not(tmp_path):
     store, *_ = random_store(tmp_path / "s")
-    with pytest.raises(NotEnoughMemory, match="at least") as caught:
+    with pytest.raises(NotEnoughMemory, match="set memory") as caught:
         train(network(), Store(store.path, memory="100M"), Y, epochs=1, **SPLIT, **BATCHES)
     text = str(caught.value).rsplit("memory='", 1)[1].split("'")[0]
     assert len(train(network(), Store(store.path, memory=text), Y, epochs=1, **SPLIT, **BATCHES)) == 1

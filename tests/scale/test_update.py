@@ -545,7 +545,7 @@ def test_the_command_explains_a_wrong_call(tmp_path, named):
     (tmp_path / "edges.csv").write_text("source,target\nnode 3,node 999999\n")
     done = call("update", named, "--edges", tmp_path / "edges.csv")
     assert done.exit_code == 1
-    assert "1 edges with another end" in done.stderr
+    assert "1 edge with another end" in done.stderr
     assert call("update", named).exit_code == 2
     assert call("update", named, "--edges", tmp_path / "edges.csv", "--unknown", "no").exit_code == 2
 

@@ -147,7 +147,9 @@ def test_runs_that_have_not_ended_or_belong_elsewhere_are_named(store, monkeypat
     assert "another graph" in str(verify(store))
     assert not verify(store).is_same
     (folder / "manifest.json").unlink()
-    assert "it has not ended" in str(verify(store))
+    (check,) = (check for check in verify(store).checks if check.skipped)
+    assert check.name == "embeddings/default"
+    assert "skipped  embeddings/default: it has not ended" in str(verify(store))
     with pytest.raises(FileFormatError, match="not ended"):
         verify(folder, folder)
 
@@ -175,7 +177,7 @@ def test_rows_of_other_settings_are_computed_again(tmp_path, more):
 
 @pytest.mark.parametrize(
     ("settings", "word"),
-    [({"dim": 9}, "dim"), ({"random_state": 1}, "seed"), ({"block_weights": {"psi1": 2}}, "weights")],
+    [({"dim": 9}, "dim"), ({"random_state": 1}, "random_state"), ({"block_weights": {"psi1": 2}}, "weights")],
 )
 def test_a_changed_parameter_is_refused(store, settings, word):
     with pytest.raises(InputError, match=word):
@@ -187,7 +189,7 @@ def test_a_changed_graph_or_features_are_refused(store, graph, X):
     shutil.move(store.path / "embeddings", store.path.parent / "embeddings")
     other = write_store(store.path, random_graph(graph), features(X), undirected=True, overwrite=True)
     shutil.move(store.path.parent / "embeddings", store.path)
-    with pytest.raises(InputError, match="graph and its features"):
+    with pytest.raises(InputError, match="graph with its features"):
         layers(walk=0.3).fit_transform(other)
 
 

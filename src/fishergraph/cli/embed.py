@@ -16,7 +16,7 @@ from fishergraph.cli.components import configure
 from fishergraph.cli.console import Bar
 from fishergraph.cli.edges import tell
 from fishergraph.cli.embed_relations import has_kinds, node_files, run_embed_relations
-from fishergraph.cli.embed_store import check_store_options, is_store, run_embed_store
+from fishergraph.cli.embed_store import by_store, check_store_options, is_store, run_embed_files, run_embed_store
 from fishergraph.cli.jobs import (
     Inputs,
     LearningJob,
@@ -67,13 +67,16 @@ class EmbedJob(TuneOptions, LearningJob):
         Embed only the nodes that this text file lists, an id per line, with --model: only their neighbourhoods are
         computed.
     memory : SIZE, default=half of the free memory
-        Bytes that the work on a store may use, such as 4G or 500M.
+        Bytes that the work on a store may use, such as 4G or 500M. Files of edges and nodes are made a store first,
+        beside the output, which is removed at the end.
+    store : FOLDER
+        Make a store of the files here, and keep it.
     name : NAME, default=default
         Of the embedding in a store.
     overwrite : bool
         Replace an embedding of that name in a store which was made with other settings.
     dask : ADDRESS
-        Embed a store on the workers of this scheduler (tcp://…), or on so many local ones; --memory is that of each.
+        Embed by a store on the workers of this scheduler (tcp://…), or on so many local ones; --memory is that of each.
     """
 
     nodes: list[str] | None = None  # type: ignore[assignment]
@@ -84,6 +87,7 @@ class EmbedJob(TuneOptions, LearningJob):
     model: Path | None = None
     only: Path | None = None
     memory: str | None = None
+    store: Path | None = None
     name: str | None = None
     overwrite: bool = False
     dask: str | None = None
@@ -105,6 +109,8 @@ def embed(job: EmbedJob) -> None:
     fishergraph embed edges.csv -n paper=papers.csv -n author=authors.csv --undirected -o z.parquet
 
     fishergraph embed graph.store --memory 4G --seed 0 -o z.parquet
+
+    fishergraph embed edges.parquet -n nodes.parquet --undirected --memory 4G -o z.parquet
 
     fishergraph embed edges.csv -n nodes.csv --tune --label topic --undirected -o z.npz
 
@@ -129,6 +135,9 @@ def embed(job: EmbedJob) -> None:
     check_store_options(job)
     if is_store(job.edges):
         run_embed_store(job, make_estimator)
+        return
+    if by_store(job):
+        run_embed_files(job, make_estimator)
         return
     files = node_files(job.nodes)
     if set(files) - {""} or has_kinds(job):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fishergraph._repr import counted
 from fishergraph.cli.console import bytes_progress, one_line_warnings
 from fishergraph.cli.jobs import with_options
 from fishergraph.cli.options import wrong_call
@@ -147,17 +148,20 @@ def check_call(job: IngestJob) -> dict[str, Any]:
 def summary(path: Path, store: Store, seconds: float) -> list[str]:
     """Return what was made, what was left out, and what it took."""
     facts = store.facts
-    lines = [f"{path}: {store.n_nodes:,} nodes, {store.n_edges:,} edges, {store.n_features:,} features"]
+    sizes = (store.n_nodes, "node"), (store.n_edges, "edge"), (store.n_features, "feature")
+    lines = [f"{path}: {', '.join(counted(*size) for size in sizes)}"]
     changes = {
-        "parallel edges were joined": facts["parallel"],
-        "edges to unknown nodes were dropped": facts["dropped"]["unknown"],
-        "self-loops were dropped": facts["dropped"]["self_loops"],
-        "edges of weight 0 were dropped": facts["dropped"]["weight_zero"],
-        "nodes that only edges name were added": facts["nodes_added"],
+        ("parallel edge", "joined"): facts["parallel"],
+        ("edge", "dropped, to unknown nodes"): facts["dropped"]["unknown"],
+        ("self-loop", "dropped"): facts["dropped"]["self_loops"],
+        ("edge", "dropped, of weight 0"): facts["dropped"]["weight_zero"],
+        ("node", "added, which only edges name"): facts["nodes_added"],
     }
-    lines += [f"{count:,} {words}" for words, count in changes.items() if count]
+    for (noun, done), count in changes.items():
+        if count:
+            lines.append(f"{counted(count, noun)} {'was' if count == 1 else 'were'} {done}")
     rate = facts["edges_read"] / max(seconds, 1e-9)
-    lines.append(f"{facts['edges_read']:,} edges read in {seconds:.1f} s ({rate / 1e6:,.2f} M/s){_peak()}")
+    lines.append(f"{counted(facts['edges_read'], 'edge')} read in {seconds:.1f} s ({rate / 1e6:,.2f} M/s){_peak()}")
     return lines
 
 

@@ -41,7 +41,7 @@ _ON = {
     PICTURE: ("title", "width"),
     "Method": ("preset", "tune", "budget"),
     RUN: (
-        *("memory", "name", "overwrite", "dask", "workers", "jobs", "engine", "config", "quiet", "debug"),
+        *("memory", "store", "name", "overwrite", "dask", "workers", "jobs", "engine", "config", "quiet", "debug"),
         *("seed", "save", "checkpoint", "resume", "log", "plot"),
     ),
 }

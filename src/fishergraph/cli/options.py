@@ -28,6 +28,8 @@ _FLAGS = {
     **{"n_nodes": "--nodes", "n_edges": "--edges", "n_features": "--features"},
     "with_node": "--with",
 }
+# Parameters that no estimator's options set: those of every command, and of stores.
+_OTHERS = {"random_state", "n_jobs", "memory", "overwrite", "unknown"}
 _NEGATED = {"--undirected": "--directed"}
 COMPONENTS = ("multiset", "family", "em", "kernel", "walk", "structure", "device")
 # The components of the defaults, whose options the help lists.
@@ -200,7 +202,7 @@ def in_options(error: Exception, *, inside: bool = False) -> str:
     """
     if not isinstance(error, FishergraphError):
         return str(error)
-    parameters = {setting.parameter.name for setting in [*EMBEDDING, *CLASSIFIER]} | {"random_state", "n_jobs"}
+    parameters = {setting.parameter.name for setting in [*EMBEDDING, *CLASSIFIER]} | _OTHERS
 
     def name(parameter: str) -> str:
         word, space, rest = parameter.partition(" ")

@@ -132,8 +132,8 @@ def _other_model(got: str) -> InputError:
     return InputError(
         parameter="model",
         expected="be the one that made the embedding, with the same features and graph",
-        got=got,
-        advice="embed again with this model, or leave it out",
+        got=f"{got} (without a seed every fit learns another model, and may give another number of columns)",
+        advice="save the model in the run that writes the embedding, embed again with this one, or leave it out",
     )
 
 

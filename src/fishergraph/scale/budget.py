@@ -139,12 +139,13 @@ def plan_budget(
     base += n_threads(n_jobs) * needs.block_bytes
     smallest = needs.smallest()
     if memory < base + smallest:
-        advice = f"allow at least memory='{memory_text(base + smallest)}'"
+        settings: dict[str, Any] = {"memory": memory_text(base + smallest)}
+        purpose = f"the embedding of {sets.n_sets:,} nodes"
         without = needs.smallest(structure=False)
         if without < smallest:
-            advice += f", or set structure=None, which works with '{memory_text(base + without)}'"
-        purpose = f"the embedding of {sets.n_sets:,} nodes"
-        raise NotEnoughMemory(purpose=purpose, needed=base + smallest, available=memory, advice=advice)
+            settings["structure"] = None
+            purpose += f" (without structural columns {memory_text(base + without)})"
+        raise NotEnoughMemory(purpose=purpose, needed=base + smallest, available=memory, settings=settings)
     available = memory - base
     tiles, group_rows = {}, {}
     for t in range(1, stack.n_layers + 1):
@@ -171,7 +172,8 @@ class _Needs:
         index = 4 if sets.n_points < 2**31 else 8
         weights = getattr(sets, "weights", None)
         member = index + (0 if weights is None else weights.dtype.itemsize)
-        self.sets_bytes = 8 * (self.n + 1) + member * self.n_entries
+        offsets = self.n if sets.kinds == 1 else (1 + sets.kinds) * self.n
+        self.sets_bytes = 8 * (offsets + 1) + member * self.n_entries
         self.members = self.n_entries // max(self.n, 1) + 1  # of a set, on average
 
     @property

@@ -218,8 +218,8 @@ def job_of(model: FisherEmbedding, graph: Store | GraphSize) -> NodeJob:
     wanted = bool(stack.structure) or graph.n_features == 0
     structure = choose_structure(model.structure) if wanted else None
     if structure is None and graph.n_features == 0:
-        advice = "count features, or use structure='auto'"
-        raise InputError(parameter="structure", expected="be given if there are no features", advice=advice)
+        options: dict[str, Any] = {"advice": "count features", "settings": {"structure": "auto"}}
+        raise InputError(parameter="structure", expected="be given if there are no features", **options)
     return NodeJob(stack, choose_multiset(model.multiset), structure, None, {}, [0], model.n_jobs)
 
 

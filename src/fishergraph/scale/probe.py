@@ -28,6 +28,7 @@ from fishergraph.graph import as_graph
 from fishergraph.kernel_map import NystromMap
 from fishergraph.layer import Run
 from fishergraph.multiset import Multisets
+from fishergraph.multiset.split import split_sets
 from fishergraph.ops import Responsibilities
 from fishergraph.passes import ONE_STEP
 from fishergraph.scale.arrays import FileArray, checksum
@@ -213,10 +214,12 @@ class _Probe:
         layer, n_rows = self.stack.layer_at(t), max(1024, 2 * self.stack.layer.dim)
         small, indptr = self.rows(_SMALL, width), 8 * np.arange(n_rows + 1, dtype=np.int64)
         members = self.rng.integers(_SMALL, size=8 * n_rows).astype(np.int32)
+        kinds = self.size.sets.kinds
         rate = replace(layer, em=replace(layer.em, max_samples=n_rows))
-        fitted, _ = rate.fit(small, unchecked(Multisets, indptr, members, None, _SMALL), self.run, self.rng)
+        learned = _of_kinds(unchecked(Multisets, indptr, members, None, _SMALL), kinds)
+        fitted, _ = rate.fit(small, learned, self.run, self.rng)
         points = np.resize(small, (self.n_points(width), width))
-        sets = self.sets(len(points), layer.n_anchors * width, _BLOCK)
+        sets = _of_kinds(self.sets(len(points), layer.n_anchors * width, _BLOCK), kinds)
         scoring = self.clock()
         blocks = fitted.over(points, sets, self.run)
         scoring = self.clock() - scoring
@@ -301,10 +304,18 @@ class _Probe:
             Path(name).unlink(missing_ok=True)
 
 
+def _of_kinds(sets: Multisets, kinds: int) -> Multisets:
+    """The sets with their members shared out among so many kinds."""
+    shares = np.arange(kinds) / kinds
+    starts = sets.indptr[:-1, None] + (np.diff(sets.indptr)[:, None] * shares).astype(np.int64)
+    offsets = np.append(starts.ravel(), sets.indptr[-1])
+    return split_sets(unchecked(Multisets, offsets, sets.indices, sets.weights, sets.n_points), kinds)
+
+
 def _members_of(size: RunSize) -> StoredSets | None:
     """The multisets of a store, or its graph, which has nearly the same members."""
     store = size.store
-    if store is None or not size.graph.n_edges:
+    if store is None or not size.graph.n_edges or (size.sets.kinds > 1 and not size.sets.built):
         return None
     folder = sets_folder(store, size.job.rule, size.X.dtype)
     if size.sets.built:

@@ -12,12 +12,14 @@ class Check(NamedTuple):
 
     name : of the array, the stage or the parameters.
     same : whether it is as expected.
-    detail : how it was found out, or what differs.
+    detail : how it was found out, what differs, or why it was not checked.
+    skipped : whether it was not checked.
     """
 
     name: str
     same: bool
     detail: str
+    skipped: bool = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,7 +29,7 @@ class Verification:
     Parameters
     ----------
     checks : tuple of Check
-        Name, whether it is the same, and details of everything that was looked at.
+        Name, whether it is the same, details of everything that was looked at, and whether it was skipped.
 
     See Also
     --------
@@ -58,9 +60,14 @@ class Verification:
         return f"Verification({len(self.checks)} checks, {len(self.differences) or 'none'} differ)"
 
     def __str__(self) -> str:
-        return "\n".join(
-            f"{'same   ' if check.same else 'DIFFERS'}  {check.name}: {check.detail}" for check in self.checks
-        )
+        return "\n".join(f"{_found(check):<7}  {check.name}: {check.detail}" for check in self.checks)
+
+
+def _found(check: Check) -> str:
+    """What was found out, as one word."""
+    if not check.same:
+        return "DIFFERS"
+    return "skipped" if check.skipped else "same"
 
 
 def checked(name: str, damaged: Iterable[str], detail: str) -> list[Check]:

@@ -22,7 +22,7 @@ from fishergraph.scale.budget import BASE, BUFFERS
 from fishergraph.scale.cpu import cpu_target
 from fishergraph.scale.embedding import StoredEmbedding
 from fishergraph.scale.folders import writer_lives
-from fishergraph.scale.memory import parse_memory, taken_bytes
+from fishergraph.scale.memory import memory_text, parse_memory, taken_bytes
 from fishergraph.scale.run import FloatRows, run_path
 from fishergraph.scale.run_folder import RunFolder
 from fishergraph.scale.sets import StoredSets, build_sets
@@ -69,6 +69,9 @@ class StoreRows:
         """
         store = self.store
         assert store.features is not None
+        if rule.kinds > 1:
+            expected = "be None, 'in' or 'out' for the training on a store"
+            raise InputError(parameter="direction", value="both", expected=expected, advice="train in memory")
         if read_manifest(store.path)["arrays"] != store.manifest["arrays"]:
             text = f"the store at '{store.path}' was written again after it was opened; open it again with Store(path)."
             raise InputError(text, parameter="store", value=str(store.path))
@@ -159,9 +162,9 @@ def _spare_bytes(store: Store) -> int:
     spare = memory - base - _NODE_BYTES * store.n_nodes
     if spare < _LEAST:
         smallest = memory - spare + _LEAST
-        advice = f"allow at least memory='{-(-smallest // 10**8) / 10:.1f}G'"
+        settings = {"memory": memory_text(smallest)}
         purpose = f"a network on {store.n_nodes:,} nodes"
-        raise NotEnoughMemory(purpose=purpose, needed=smallest, available=memory, advice=advice)
+        raise NotEnoughMemory(purpose=purpose, needed=smallest, available=memory, settings=settings)
     return spare
 
 

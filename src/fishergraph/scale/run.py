@@ -13,7 +13,7 @@ import numpy as np
 
 from fishergraph._errors import InputError
 from fishergraph._parallel import one_blas_thread
-from fishergraph._progress import costing
+from fishergraph._progress import costing, silent
 from fishergraph._version import __version__
 from fishergraph.costs import stack_costs
 from fishergraph.device import moved
@@ -26,7 +26,7 @@ from fishergraph.scale.cpu import cpu_target
 from fishergraph.scale.embedding import StoredEmbedding
 from fishergraph.scale.memory import parse_memory
 from fishergraph.scale.run_folder import PartLog, RunFolder
-from fishergraph.scale.sets import build_sets, loaded_graph
+from fishergraph.scale.sets import build_sets, has_sets, loaded_graph
 from fishergraph.scale.sizes import GraphSize, RunSize, check_disk
 from fishergraph.scale.store import Store, write_json
 from fishergraph.scale.stored_pass import StoredPass, Task
@@ -126,9 +126,10 @@ def embed_store(
         What was learned, and the embedding.
     """
     limit, executor = parse_memory(memory), executor or LocalExecutor()
-    if overwrite:
-        check_room(store, store.path / "embeddings" / name, job, Capacity(limit))
-        _fitting(store, job, Capacity(limit))  # before anything is replaced
+    path = run_path(store, name)
+    if overwrite or not RunFolder(path).is_complete:
+        check_room(store, path, job, Capacity(limit))
+        _fitting(store, job, Capacity(limit))  # before anything is written or replaced
     folder = begin_run(store, job, name, overwrite=overwrite)
     with folder.locked(), one_blas_thread():
         if folder.is_complete:
@@ -266,8 +267,8 @@ def read_inputs(store: Store, folder: RunFolder, job: NodeJob, room: Capacity | 
         structure, structural = _structural_columns(store, folder, job, structure)
     if X is None:
         if not structural:
-            advice = "ingest features, or use structure='auto'"
-            raise InputError(parameter="structure", expected="be given if there are no features", advice=advice)
+            options: dict[str, Any] = {"advice": "ingest features", "settings": {"structure": "auto"}}
+            raise InputError(parameter="structure", expected="be given if there are no features", **options)
         X = next(iter(structural.values()))
     held = sets.loaded() if budget.sets_in_memory else sets
     return StoreInputs(X, held, budget, structural, stack, structure)
@@ -278,7 +279,8 @@ def _fitting(store: Store, job: NodeJob, room: Capacity | Budget) -> tuple[Any, 
     X: Any = None if store.features is None else FloatRows(store.features)
     dtype = np.dtype(np.float32) if X is None else X.dtype
     memory = room.available if isinstance(room, Budget) else room.memory
-    with costing(job.progress, "multisets", float(store.n_edges)):
+    progress = silent if has_sets(store, job.rule, dtype) else job.progress
+    with costing(progress, "multisets", float(store.n_edges)):
         sets: Any = build_sets(store, job.rule, dtype, memory=memory)
     if isinstance(room, Budget):
         return X, sets, room

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph._errors import FileFormatError, InputError
+from fishergraph._errors import FileFormatError, InputError, shown
 from fishergraph.estimators.state import write_learned
 from fishergraph.io.files import naming
 from fishergraph.scale.arrays import FileArray
@@ -38,12 +38,17 @@ from fishergraph.structural import StructureMap
 _DONE = np.uint64(1 << 32)
 _CHECKSUM = np.uint64((1 << 32) - 1)
 
-# What an entry of run.json is called in an error, and what to do if it differs.
+# The entries of run.json that are compared before the parameters.
+_FIRST = ("format", "version")
+# What an entry of run.json is called in an error, and what to do if it differs, beside another name.
 _WORDS = {
-    "store": ("the graph and its features", "ingest them again, or choose another name"),
-    "cpu": ("the processor and the numerical libraries", "continue on the same kind of machine, or start again"),
-    "fishergraph": ("the version of fishergraph", "use that version, or start again"),
-    "words": ("the random seed", "leave it as it was, or choose another name"),
+    "format": ("the work", ""),
+    "store": ("the graph with its features", "ingest the same files again"),
+    "cpu": ("the processor with its numerical libraries", "continue on the same kind of machine"),
+    "fishergraph": ("the version of fishergraph", "install that version"),
+    "words": ("random_state", "restore it"),
+    "weights": ("block_weights", "restore them"),
+    "model": ("the model", "use the same one"),
 }
 
 
@@ -113,23 +118,25 @@ class RunFolder:
         identity : mapping
             All that the values depend on, as JSON.
         overwrite : bool
-            Remove a run with other settings.
+            Remove a run with other settings. One without a finished part is removed in any case.
 
         Returns
         -------
         RunFolder
             The folder.
         """
-        folder = cls(path)
+        folder, is_stale = cls(path), overwrite and path.exists()
         if (path / "run.json").is_file():
             try:
                 _check_same(path, read_json(path / "run.json"), json.loads(json.dumps(identity)))
                 return folder
             except InputError:
-                if not overwrite:
+                if folder.has_values and not overwrite:
                     raise
-        if overwrite and path.exists():
-            shutil.rmtree(path)
+                is_stale = True
+        if is_stale:
+            with folder.locked():
+                shutil.rmtree(path)
         with naming(path):
             path.mkdir(parents=True, exist_ok=True)
             write_json(path / "run.json", identity)
@@ -144,6 +151,12 @@ class RunFolder:
     def is_complete(self) -> bool:
         """Whether the run has ended."""
         return (self.path / "manifest.json").is_file()
+
+    @property
+    def has_values(self) -> bool:
+        """Whether a part of the run is on the disk."""
+        logs = (PartLog(FileArray(path)) for path in (self.path / "parts").glob("*.npy"))
+        return self.is_complete or any(len(log.missing) < log.n_parts for log in logs)
 
     def array(self, name: str, shape: tuple[int, ...], dtype: Any, *, work: bool = False) -> FileArray:
         """Return an array of the run, created unless it is there."""
@@ -260,23 +273,35 @@ def _lock(handle: int, path: Path) -> None:
 
 def _check_same(path: Path, found: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
     """Raise if a run was begun with other settings or on other input."""
-    for key, value in asked.items():
-        before = found.get(key)
-        if before == value or key == "parameters":
-            continue
-        if key == "words" and before is None:
-            text = f"the run '{path.name}' was made by transform or by an update, and not by a fit; call transform "
-            text += "with its model, choose another name, or overwrite the run."
-            raise InputError(text, parameter="name", value=path.name)
-        words, advice = _WORDS.get(key, (key, "choose another name, or overwrite the run"))
-        text = f"{words} changed since the run '{path.name}' was begun; {advice}."
-        raise InputError(text, parameter=key, value=value)
+    settings: dict[str, Any] = {"overwrite": True}
     before, after = found.get("parameters", {}), asked.get("parameters", {})
-    for name in {**before, **after}:
-        if before.get(name) != after.get(name):
-            text = f"{name} is {after.get(name)!r}, but the run '{path.name}' was begun with {before.get(name)!r}; "
-            text += "restore it, choose another name, or overwrite the run."
-            raise InputError(text, parameter=name, value=after.get(name))
+    changed = [key for key in asked if key != "parameters" and found.get(key) != asked[key]]
+    if not set(changed) & set(_FIRST):
+        for name in {**before, **after}:
+            if before.get(name) != after.get(name):
+                expected = f"be {shown(before.get(name))}, with which the run '{path.name}' was begun"
+                advice = "restore it, choose another name"
+                raise InputError(
+                    parameter=name, value=after.get(name), expected=expected, advice=advice, settings=settings
+                )
+    if not changed:
+        return
+    key = next((key for key in _FIRST if key in changed), changed[0])
+    if key == "words" and found.get(key) is None:
+        expected, got = "be that of a fit", f"'{path.name}', which transform or an update made"
+        advice = "call transform with its model, choose another one"
+        raise InputError(
+            parameter="name", value=path.name, expected=expected, got=got, advice=advice, settings=settings
+        )
+    parameter, advice = _WORDS.get(key, (key, ""))
+    raise InputError(
+        parameter=parameter,
+        value=asked[key],
+        expected=f"be as when the run '{path.name}' was begun",
+        got="another",
+        advice=", ".join(filter(None, (advice, "choose another name"))),
+        settings=settings,
+    )
 
 
 def parts_of(blocks: list[slice], row_bytes: int, n_bytes: int) -> list[list[slice]]:

@@ -1,8 +1,8 @@
 """Multisets in files: built once from the graph of a store, and read by row blocks.
 
 They are written to `multisets/KEY/` of the store, as compressed rows like the graph. KEY names the rule and its
-options. Neighbourhoods are built by chunks of rows in a small amount of memory; other multisets of nodes are built in
-memory, if there is enough of it.
+options. Neighbourhoods are built by chunks of rows in a small amount of memory (`neighbours`); other multisets of nodes
+are built in memory, if there is enough of it.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph._arrays import check_weight_scale
 from fishergraph._compile import compiled
 from fishergraph._errors import InputError, NotEnoughMemory
 from fishergraph._records import unchecked
 from fishergraph.graph import Graph
 from fishergraph.multiset import Multisets, Neighbourhood, Rule
-from fishergraph.multiset.members import SetsOfPoints, inverse_sqrt_or_zero, weight_dtype
+from fishergraph.multiset.members import SetsOfPoints
+from fishergraph.multiset.split import SplitSets, part_rows, split_sets
 from fishergraph.scale.arrays import FileArray
 from fishergraph.scale.folders import new_folder, read_json
+from fishergraph.scale.neighbours import PARTS, neighbourhood_bytes, write_neighbourhoods
 from fishergraph.scale.store import Store, array_entry, check_arrays, write_json
 
-_CHUNK_ENTRIES = 2**23  # of a chunk of rows that is read at once
-_CHUNK_COPIES = 4  # of a chunk, while the node of each row is added
 # Bytes of memory per edge that rules other than `Neighbourhood` take, beside the graph.
 _BYTES_PER_EDGE = 64
 
@@ -98,13 +97,46 @@ class StoredSets(SetsOfPoints):
         return unchecked(Multisets, self.indptr[:], self.indices[:], weights, self.n_points)
 
 
+@dataclass(frozen=True)
+class StoredSplitSets(StoredSets):
+    """Multisets in files whose members are of several kinds. Row blocks and chosen rows are `SplitSets` in memory.
+
+    parts : the kinds apart, over the same entries.
+    kinds : their number.
+    """
+
+    parts: StoredSets
+    kinds: int
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the sets in memory."""
+        return super().nbytes + self.parts.indptr.nbytes
+
+    def apart(self) -> StoredSets:
+        """Return the sets of every kind, those of a row one after the other."""
+        return self.parts
+
+    def block(self, rows: slice) -> SplitSets:
+        """Return the sets of consecutive rows."""
+        start, stop, _ = rows.indices(self.n_sets)
+        return split_sets(self.parts.block(slice(self.kinds * start, self.kinds * max(start, stop))), self.kinds)
+
+    def take(self, rows: np.ndarray) -> SplitSets:
+        """Return the sets of the given rows, in that order."""
+        return split_sets(self.parts.take(part_rows(np.asarray(rows), self.kinds)), self.kinds)
+
+    def loaded(self) -> SplitSets:
+        """Return the sets in memory."""
+        return split_sets(self.parts.loaded(), self.kinds)
+
+
 def building_bytes(n_nodes: int, n_edges: int, sets: Any, rule: Rule) -> int:
     """The bytes of the arrays that building multisets takes; `sets` are the multisets, or their sizes."""
     weight = 0 if sets.weights is None else sets.weights.dtype.itemsize
-    if not isinstance(rule, Neighbourhood) or rule.direction not in (None, "in"):
+    if not isinstance(rule, Neighbourhood):
         return 8 * n_nodes + _BYTES_PER_EDGE * n_edges
-    per_node = 37 if rule.weights == "symmetric" else 1
-    return per_node * n_nodes + min(n_edges + n_nodes, _CHUNK_ENTRIES) * _CHUNK_COPIES * (4 + weight)
+    return neighbourhood_bytes(n_nodes, n_edges, 4 + weight, rule)
 
 
 def build_sets(store: Store, rule: Rule, dtype: Any, *, memory: int, advance: Advance = lambda n: None) -> StoredSets:
@@ -129,17 +161,22 @@ def build_sets(store: Store, rule: Rule, dtype: Any, *, memory: int, advance: Ad
         The multisets in files.
     """
     folder = sets_folder(store, rule, dtype)
-    if not (folder / "manifest.json").is_file():
+    if not has_sets(store, rule, dtype):
         _check_rule(store, rule)
         folder.parent.mkdir(exist_ok=True)
         with new_folder(folder) as part:
-            if isinstance(rule, Neighbourhood) and rule.direction in (None, "in"):
-                arrays = _write_neighbourhoods(part, store, rule, dtype, advance)
+            if isinstance(rule, Neighbourhood):
+                arrays = write_neighbourhoods(part, store, rule, dtype, memory=memory, advance=advance)
             else:
                 arrays = _write_in_memory(part, store, rule, dtype, memory)
             entries = {name: array_entry(array) for name, array in arrays.items()}
             write_json(part / "manifest.json", {"rule": repr(rule), "graph": graph_digest(store), "arrays": entries})
     return open_sets(store, folder)
+
+
+def has_sets(store: Store, rule: Rule, dtype: Any) -> bool:
+    """Whether the multisets of a rule were built."""
+    return (sets_folder(store, rule, dtype) / "manifest.json").is_file()
 
 
 def sets_folder(store: Store, rule: Rule, dtype: Any) -> Path:
@@ -157,7 +194,11 @@ def open_sets(store: Store, folder: Path) -> StoredSets:
             value=str(store.path),
         )
     arrays = {name: FileArray(folder / f"{name}.npy") for name in manifest["arrays"]}
-    return StoredSets(arrays["indptr"], arrays["indices"], arrays.get("weights"), store.n_nodes)
+    members = arrays["indices"], arrays.get("weights"), store.n_nodes
+    if PARTS not in arrays:
+        return StoredSets(arrays["indptr"], *members)
+    kinds = (len(arrays[PARTS]) - 1) // max(store.n_nodes, 1)
+    return StoredSplitSets(arrays["indptr"], *members, StoredSets(arrays[PARTS], *members), kinds)
 
 
 def check_sets(store: Store, advance: Advance = lambda n: None) -> list[str]:
@@ -183,116 +224,16 @@ def sets_key(rule: Rule, dtype: Any) -> str:
 
 
 def _check_rule(store: Store, rule: Rule) -> None:
-    if rule.lifts or rule.kinds > 1 or rule.signed:
-        expected = "have single nodes as members, all of one kind, for a graph in a store"
+    if rule.lifts or rule.signed:
+        expected = "have single nodes as members for a graph in a store"
         advice = "use Neighbourhood(), Hops(), PageRank(), HeatKernel() or StepAverage()"
         raise InputError(parameter="multiset", value=rule, expected=expected, advice=advice)
     if isinstance(rule, Neighbourhood) and rule.decay is not None:
-        expected = "have decay=None for a graph in a store, which keeps no times"
+        expected = "have no decay for a graph in a store, which keeps no times"
         raise InputError(parameter="multiset", value=rule, expected=expected, advice="weigh the edges first")
     if rule.undirected and not store.facts.get("undirected"):
-        expected = "leave undirected=False for a graph in a store, whose edges are as they were ingested"
-        raise InputError(parameter="multiset", value=rule, expected=expected, advice="ingest it with --undirected")
-
-
-# --- neighbourhoods, by chunks of rows -------------------------------------------------------------------
-
-
-def _write_neighbourhoods(
-    folder: Path, store: Store, rule: Neighbourhood, dtype: Any, advance: Advance
-) -> dict[str, FileArray]:
-    """The arrays of N(v), or N(v) ∪ {v}, with the bits of `neighbourhoods`."""
-    n_nodes, chunks = store.n_nodes, row_chunks(store.indptr)
-    missing = np.zeros(n_nodes, bool)  # rows that get their own node
-    for rows in chunks if rule.closed else ():
-        indptr, indices, _ = graph_rows(store, rows)
-        _find_missing(rows.start, indptr, indices, missing)
-    indptr = FileArray.create(folder / "indptr.npy", (n_nodes + 1,), np.int64)
-    before = 0
-    for rows in chunks:
-        added = np.cumsum(missing[rows])
-        if rows.start == 0:
-            indptr[0:1] = 0
-        indptr[rows.start + 1 : rows.stop + 1] = store.indptr[rows.start + 1 : rows.stop + 1] + before + added
-        before += int(added[-1]) if len(added) else 0
-    n_entries = store.n_edges + before
-    indices = FileArray.create(folder / "indices.npy", (n_entries,), store.indices.dtype)
-    arrays = {"indptr": indptr, "indices": indices}
-    kind = weights_kind(None if store.weights is None else store.weights.dtype, rule, dtype)
-    if kind is not None:
-        arrays["weights"] = FileArray.create(folder / "weights.npy", (n_entries,), kind)
-    scale = _symmetric_scale(store, missing) if rule.weights == "symmetric" else None
-    position = 0
-    for rows in chunks:
-        old, members, weights = graph_rows(store, rows)
-        if rule.weights == "uniform":
-            weights = None
-        full, full_weights = with_loops(np.arange(rows.start, rows.stop), old, members, weights, missing[rows])
-        entries = slice(position, position + len(full))
-        indices[entries] = full
-        if kind is not None:
-            if scale is not None:
-                check_weight_scale(full_weights, kind)
-                received, sent = scale[0][rows].astype(kind), scale[1].astype(kind)
-                sizes = np.diff(old) + missing[rows]
-                scaled = sent[full]
-                scaled *= np.repeat(received, sizes)
-                full_weights = scaled if full_weights is None else scaled * full_weights
-            arrays["weights"][entries] = full_weights
-        position = entries.stop
-        advance(len(members))
-    return arrays
-
-
-def weights_kind(own: np.dtype | None, rule: Neighbourhood, dtype: Any) -> Any:
-    """The dtype of the weights of the members, or None if all are one; `own` is that of the weights of the graph."""
-    if rule.weights == "symmetric":
-        return weight_dtype(None if own is None else np.empty(0, own), dtype)
-    return None if rule.weights == "uniform" else own
-
-
-def with_loops(
-    nodes: np.ndarray, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, missing: np.ndarray
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """The members of the rows of these nodes, with the node in front of each row that misses it."""
-    where = np.flatnonzero(missing)
-    full = np.insert(indices, indptr[where], nodes[where].astype(indices.dtype))
-    if weights is None:
-        return full, None
-    return full, np.insert(weights, indptr[where], np.ones(len(where), weights.dtype))
-
-
-def _symmetric_scale(store: Store, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """d_v^-½ of what every node receives and sends, the added loops included, float64."""
-    received, sent = np.zeros(store.n_nodes), np.zeros(store.n_nodes)
-    ones = np.ones(1)
-    for rows in row_chunks(store.indptr):
-        indptr, indices, weights = graph_rows(store, rows)
-        nodes = np.arange(rows.start, rows.stop)
-        full, full_weights = with_loops(nodes, indptr, indices, weights, missing[rows])
-        offsets = indptr + np.append(0, np.cumsum(missing[rows]))
-        _add_weights(rows.start, offsets, full, ones if full_weights is None else full_weights, received, sent)
-    return inverse_sqrt_or_zero(received), inverse_sqrt_or_zero(sent)
-
-
-def row_chunks(indptr: FileArray) -> list[slice]:
-    """Consecutive rows that have about `_CHUNK_ENTRIES` entries together, and a row for each at most."""
-    chunks, n_rows, start = [], len(indptr) - 1, 0
-    while start < n_rows:
-        offsets = indptr[start : min(start + _CHUNK_ENTRIES, n_rows) + 1]
-        last = int(offsets.searchsorted(offsets[0] + _CHUNK_ENTRIES, side="right")) - 1
-        stop = start + min(max(last, 1), len(offsets) - 1)
-        chunks.append(slice(start, stop))
-        start = stop
-    return chunks
-
-
-def graph_rows(store: Store, rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """(offsets from zero, neighbours, weights) of consecutive rows of the graph."""
-    indptr = store.indptr[rows.start : rows.stop + 1]
-    entries = slice(int(indptr[0]), int(indptr[-1]))
-    weights = None if store.weights is None else store.weights[entries]
-    return indptr - indptr[0], store.indices[entries], weights
+        expected = "add no reverse edges to a graph in a store, whose edges are as they were ingested"
+        raise InputError(parameter="multiset", value=rule, expected=expected, advice="ingest it as an undirected graph")
 
 
 def _sent(indices: FileArray, weights: FileArray | None, n_points: int) -> np.ndarray:
@@ -305,34 +246,11 @@ def _sent(indices: FileArray, weights: FileArray | None, n_points: int) -> np.nd
 
 
 @compiled
-def _find_missing(start, indptr, indices, missing):
-    """Mark the rows that do not hold their own node."""
-    for v in range(len(indptr) - 1):
-        missing[start + v] = True
-        for entry in range(indptr[v], indptr[v + 1]):
-            if indices[entry] == start + v:
-                missing[start + v] = False
-
-
-@compiled
 def _count(indices, weights, sent):
     """Add the weight of every entry to its point; one weight serves all."""
     step = 0 if len(weights) == 1 else 1
     for entry in range(len(indices)):
         sent[indices[entry]] += weights[entry * step]
-
-
-@compiled
-def _add_weights(start, indptr, indices, weights, received, sent):
-    """Add the weight of every entry to its row and to its point; one weight serves all."""
-    step = 0 if len(weights) == 1 else 1
-    for v in range(len(indptr) - 1):
-        total = 0.0
-        for entry in range(indptr[v], indptr[v + 1]):
-            weight = np.float64(weights[entry * step])
-            total += weight
-            sent[indices[entry]] += weight
-        received[start + v] = total
 
 
 # --- other rules, in memory -------------------------------------------------------------------------------
@@ -346,7 +264,8 @@ def _write_in_memory(folder: Path, store: Store, rule: Rule, dtype: Any, memory:
             purpose=f"multiset={rule!r} on {store.n_edges:,} edges",
             needed=needed,
             available=memory,
-            advice="allow more memory, or use multiset='neighbourhood', which is built in a small amount of it",
+            advice="allow more memory",
+            settings={"multiset": "neighbourhood"},
         )
     sets = rule.sets(loaded_graph(store), None, dtype)
     arrays = {}

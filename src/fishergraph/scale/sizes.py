@@ -16,7 +16,8 @@ from fishergraph.estimators.source import NodeJob
 from fishergraph.multiset import Neighbourhood, Rule
 from fishergraph.scale.budget import Budget
 from fishergraph.scale.folders import read_json
-from fishergraph.scale.sets import sets_folder, weights_kind
+from fishergraph.scale.neighbours import reversed_bytes, weights_kind
+from fishergraph.scale.sets import sets_folder
 from fishergraph.scale.store import Store
 from fishergraph.scale.tiles import tile_shape
 from fishergraph.structural import TELLING_APART
@@ -118,6 +119,8 @@ class SetsSize:
     index: np.dtype
     weights: np.ndarray | None
     built: bool = False
+    kinds: int = 1
+    scratch: int = 0  # bytes of files that are removed when the multisets are there
 
     slots: int = field(default=1, init=False)
     lifted: bool = field(default=False, init=False)
@@ -130,12 +133,13 @@ class SetsSize:
     def nbytes(self) -> int:
         """The bytes of their rows."""
         weight = 0 if self.weights is None else self.weights.dtype.itemsize
-        return 8 * (self.n_sets + 1) + (self.index.itemsize + weight) * self.n_entries
+        parts = 8 * (self.kinds * self.n_sets + 1) if self.kinds > 1 else 0
+        return 8 * (self.n_sets + 1) + parts + (self.index.itemsize + weight) * self.n_entries
 
     @property
     def files(self) -> int:
         """The bytes of their files."""
-        return self.nbytes + HEADER * (2 if self.weights is None else 3)
+        return self.nbytes + HEADER * (2 + (self.weights is not None) + (self.kinds > 1))
 
 
 def sets_size(graph: GraphSize, rule: Rule, dtype: np.dtype, store: Store | None) -> SetsSize:
@@ -147,13 +151,16 @@ def sets_size(graph: GraphSize, rule: Rule, dtype: np.dtype, store: Store | None
             arrays = read_json(manifest)["arrays"]
             weights = np.empty(0, arrays["weights"]["dtype"]) if "weights" in arrays else None
             index = np.dtype(arrays["indices"]["dtype"])
-            return SetsSize(graph.n_nodes, arrays["indices"]["shape"][0], index, weights, built=True)
+            return SetsSize(graph.n_nodes, arrays["indices"]["shape"][0], index, weights, True, rule.kinds)
     members = getattr(rule, "members", None)
     if isinstance(rule, Neighbourhood):
-        n_entries = graph.n_edges + graph.n_nodes * rule.closed
+        n_entries = rule.kinds * (graph.n_edges + graph.n_nodes * rule.closed)
         own = np.dtype(np.float32) if store is None or store.weights is None else store.weights.dtype
         kind = weights_kind(own if graph.weighted else None, rule, dtype)
-        return SetsSize(graph.n_nodes, n_entries, index, None if kind is None else np.empty(0, kind))
+        weights = None if kind is None else np.empty(0, kind)
+        member = index.itemsize + (own.itemsize if graph.weighted else 0)
+        scratch = reversed_bytes(graph.n_nodes, graph.n_edges, member, rule)
+        return SetsSize(graph.n_nodes, n_entries, index, weights, False, rule.kinds, scratch)
     n_entries = graph.n_edges + graph.n_nodes if members is None else members * graph.n_nodes
     return SetsSize(graph.n_nodes, n_entries, index, np.empty(0, dtype))
 
@@ -268,7 +275,7 @@ def check_disk(size: RunSize, budget: Budget, folder: Path) -> None:
     files: Mapping[str, int] = {f"{name}.npy": n_bytes for name, n_bytes in size.blocks().items()}
     files = files | {f"work/{name}.npy": n_bytes for name, n_bytes in size.scratch(budget).items()}
     needed = sum(n_bytes for name, n_bytes in files.items() if not (folder / name).is_file())
-    needed += size.model_bytes() + (0 if size.sets.built else size.sets.files)
+    needed += size.model_bytes() + (0 if size.sets.built else size.sets.files + size.sets.scratch)
     place = folder
     while not place.is_dir():
         place = place.parent

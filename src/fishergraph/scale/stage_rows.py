@@ -22,6 +22,7 @@ from fishergraph.em.means import Scored, held_statistics, score_points
 from fishergraph.em.unit import NOISE, unit_rows
 from fishergraph.layer import Blocks, Layer, Run
 from fishergraph.multiset import Multisets
+from fishergraph.multiset.split import split_sets
 from fishergraph.ops.unit_rows.numba import unit_rows_into
 from fishergraph.passes import INPUT_ROWS
 from fishergraph.stack import Stack
@@ -212,8 +213,9 @@ class LayerRows:
         places = np.cumsum(marks, dtype=sets.indices.dtype)
         places -= 1
         points = self.source.gathered(members, self.run.n_jobs)
-        local = unchecked(Multisets, sets.indptr, places[sets.indices], sets.weights, len(points))
-        return points, None if self.gathers else self._score(points), local
+        parts = sets.apart()
+        local = unchecked(Multisets, parts.indptr, places[parts.indices], parts.weights, len(points))
+        return points, None if self.gathers else self._score(points), split_sets(local, sets.kinds)
 
     def _score(self, points: np.ndarray) -> Scored:
         return score_points(self.layer.family, points, self.layer.theta, n_jobs=self.run.n_jobs)

@@ -20,7 +20,7 @@ from fishergraph._errors import InputError
 from fishergraph._parallel import map_blocks, row_blocks
 from fishergraph._typing import Sets
 from fishergraph.em.means import EMMeans, Scored, block_means, score_points
-from fishergraph.layer import Blocks, Layer, Run
+from fishergraph.layer import Blocks, Layer, Run, SplitLayer
 from fishergraph.ops import Responsibilities
 from fishergraph.scale.arrays import FileArray
 from fishergraph.scale.run_folder import parts_of
@@ -106,17 +106,21 @@ def tile_shape(n_rows: int, n_columns: int, width: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, repr=False)
-class TiledLayer(Layer):
+class TiledLayer(SplitLayer):
     """A layer over `ColumnTiles`; the bits are those of `Layer` over the same points in memory."""
+
+    kinds: int = 1
 
     @classmethod
     def of(cls, layer: Layer) -> TiledLayer:
         """Return the same layer over tiles."""
-        return cls(**{field.name: getattr(layer, field.name) for field in fields(Layer)})
+        kinds = layer.kinds if isinstance(layer, SplitLayer) else 1
+        return cls(**{field.name: getattr(layer, field.name) for field in fields(Layer)}, kinds=kinds)
 
     def plain(self) -> Layer:
         """Return the same layer over points in memory."""
-        return Layer(**{field.name: getattr(self, field.name) for field in fields(Layer)})
+        own = {field.name: getattr(self, field.name) for field in fields(Layer)}
+        return Layer(**own) if self.kinds == 1 else SplitLayer(**own, kinds=self.kinds)
 
     def score(self, points: Any, sets: Sets, run: Run) -> Scored:
         """The responsibilities of all points, which are read in order."""
@@ -161,21 +165,21 @@ class _Groups:
                 self._held = (group, span, self._means(span))
             _, span, means = self._held
         assert means is not None
-        part = slice(rows.start - span.start, rows.stop - span.start)
-        layer = self.layer
+        layer, kinds = self.layer, self.layer.kinds
+        part = slice(kinds * (rows.start - span.start), kinds * (rows.stop - span.start))
         phi = layer.family.block_phi(
             means.means[part].copy(), means.mass[part], layer.theta, root=layer.root, prior=layer.em.prior
         )
         if layer.reading == "both":
             from fishergraph.embedding import append_counts
 
-            return append_counts(phi, means.mass[part])
-        return phi
+            phi = append_counts(phi, means.mass[part])
+        return phi.reshape(rows.stop - rows.start, kinds * phi.shape[1])
 
     def _means(self, span: slice) -> EMMeans:
-        """The means and masses of consecutive sets, tile by tile."""
+        """The means and masses of consecutive sets, those of all kinds one after the other, tile by tile."""
         anchors = self.layer.theta.anchors
-        means = np.empty((span.stop - span.start, *anchors.shape), anchors.dtype)
+        means = np.empty((self.layer.kinds * (span.stop - span.start), *anchors.shape), anchors.dtype)
         found = EMMeans(means, np.empty(means.shape[:2], anchors.dtype))
         for k in range(self.points.n_tiles):
             self._fill(found, span, k)
@@ -187,14 +191,15 @@ class _Groups:
         origin, engine = np.ascontiguousarray(layer.theta.anchors[:, columns]), run.engine(layer.em)
 
         def fill(rows: slice) -> None:
-            sets = self.sets.block(slice(span.start + rows.start, span.start + rows.stop))
-            shape = (rows.stop - rows.start, len(origin), origin.shape[1])
-            out = EMMeans(np.empty(shape, found.means.dtype), found.mass[rows])
+            sets = self.sets.block(slice(span.start + rows.start, span.start + rows.stop)).apart()
+            part = slice(layer.kinds * rows.start, layer.kinds * rows.stop)
+            shape = (part.stop - part.start, len(origin), origin.shape[1])
+            out = EMMeans(np.empty(shape, found.means.dtype), found.mass[part])
             steps: dict[str, Any] = {"variance": layer.theta.variance, "prior": layer.em.prior}
             block_means(engine, tile, self.scored.alpha, sets, origin, out=out, **steps)
-            found.means[rows, :, columns] = out.means
+            found.means[part, :, columns] = out.means
 
-        map_blocks(fill, row_blocks(len(found.means), _MEAN_ROWS), n_jobs=run.n_jobs)
+        map_blocks(fill, row_blocks(span.stop - span.start, _MEAN_ROWS), n_jobs=run.n_jobs)
 
 
 def check_tiled(layer: Layer) -> None:

@@ -107,7 +107,8 @@ def verify(
         checks = [*checker.files()]
         for run in finished_runs(checker.store.path):
             checks += checker.run(run, sample, rng, full=full)
-    checks += [Check(f"embeddings/{name}", True, "it has not ended") for name in unfinished_runs(checker.store.path)]
+    for name in unfinished_runs(checker.store.path):
+        checks.append(Check(f"embeddings/{name}", True, "it has not ended", skipped=True))
     return Verification(tuple(checks))
 
 
@@ -166,7 +167,7 @@ class _Checker:
         reason = self._objection(run)
         if reason is not None:
             same = run.folder.identity["store"] == self.store.digest
-            yield Check(label, same, reason)
+            yield Check(label, same, reason, skipped=same)
             return
         job = replace(run.job(features=self.store.features is not None), n_jobs=self.n_jobs)
         if full:
@@ -191,7 +192,7 @@ class _Checker:
             t = job.stack.names.index(name)
             if t > job.stack.n_layers or (t == 0 and self.store.features is None):
                 detail = "not computed again: it needs all rows at once (full)"
-                yield Check(f"{label} {name}", True, detail)
+                yield Check(f"{label} {name}", True, detail, skipped=True)
                 continue
             stage = self._stage(run, job, t)
             blocks = stage.blocks()

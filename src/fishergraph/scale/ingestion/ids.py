@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow.compute import MatchSubstringOptions, SetLookupOptions, call_function
 
 from fishergraph._errors import InputError, UnknownNodeError, shown
+from fishergraph._repr import counted
 from fishergraph.scale.ingestion.scratch import (
     EdgeSpool,
     IdColumn,
@@ -32,6 +33,7 @@ Advance = Callable[[int], Any]
 Range = tuple[Ids, np.ndarray]  # sorted ids, and their rows
 # Arrays as large as a range while it is made, and the ids that are compared with an unknown one.
 _COPIES, _CANDIDATES, _SHOWN = 8, 20_000, 5
+UNKNOWN = {"unknown": ("drop", "add")}  # what helps against unknown ends
 
 
 # --- ranges of ids --------------------------------------------------------------------------------------
@@ -270,16 +272,21 @@ def unknown_nodes(count: int, first: list[tuple[int, Any]], nodes: IdColumn | No
     for edge, node in first:
         near = near_matches(node, nodes) if nodes is not None else []
         described.append(f"{shown(node)} of edge {edge}" + (f" (near {', '.join(map(shown, near))})" if near else ""))
-    more = ", …" if count > len(first) else ""
     return UnknownNodeError(
         parameter="an edge",
         value=first[0][1],
         expected=f"end at two of the {n:,} nodes of {name}",
-        got=f"{count:,} edges with another end: {', '.join(described)}{more}",
-        advice="drop these edges with unknown='drop', or add the nodes with unknown='add'",
+        got=another_end(count, described),
+        settings=UNKNOWN,
         count=count,
         first=first,
     )
+
+
+def another_end(count: int, described: list[str]) -> str:
+    """So many edges that end at unknown nodes, in words; some of them are described."""
+    more = ", …" if count > len(described) else ""
+    return f"{counted(count, 'edge')} with another end: {', '.join(described)}{more}"
 
 
 def near_matches(node: Any, nodes: IdColumn) -> list[Any]:

@@ -165,7 +165,7 @@ def _work(memory: int) -> int:
             purpose="ingest",
             needed=base + _LEAST,
             available=memory,
-            advice=f"allow at least memory='{memory_text(base + _LEAST)}'",
+            settings={"memory": memory_text(base + _LEAST)},
         )
     return int(0.9 * (memory - base))
 

@@ -142,9 +142,12 @@ class Numbering:
         """Rows of all nodes: those that were not known have the last ones, in the order of their ids."""
         n_known = rows.n_nodes
         if ids is None:
-            advice = "check the ends of the edges, or use unknown='drop'"
             raise InputError(
-                parameter="unknown='add'", expected="belong to a table of nodes", got="none", advice=advice
+                parameter="unknown",
+                value="add",
+                expected="be drop or error for nodes that are row numbers",
+                advice="check the ends of the edges",
+                settings={"unknown": "drop"},
             )
         new = IdColumn(self.folder / "new_ids", repeating=False)
         for found in distinct_ranges(spool.ids, self.work, ignored, keep=lambda k: rows.ends(k) < 0):

@@ -14,15 +14,13 @@ from fishergraph._version import __version__
 from fishergraph.multiset import Neighbourhood, Rule
 from fishergraph.scale.arrays import FileArray, FileRows
 from fishergraph.scale.commit import linked
+from fishergraph.scale.neighbours import row_chunks, weights_kind, with_loops
 from fishergraph.scale.sets import (
     StoredSets,
     build_sets,
     graph_digest,
     open_sets,
-    row_chunks,
     sets_key,
-    weights_kind,
-    with_loops,
 )
 from fishergraph.scale.stage_rows import different_rows
 from fishergraph.scale.store import FORMAT, FORMAT_VERSION, MANIFEST, Store, array_entry, write_json
@@ -161,7 +159,8 @@ def _check_there(store: Store, dropped: Any, there: np.ndarray) -> None:
         value=int(numbers[0]),
         expected="list edges of the store",
         got=f"{len(numbers):,} that are not there: {', '.join(words)}" + (", …" if len(missing) > _FIRST else ""),
-        advice="leave them out, or pass unknown='drop'",
+        advice="leave them out",
+        settings={"unknown": "drop"},
     )
 
 
@@ -330,10 +329,11 @@ def _neighbourhoods(store: Store, rows: SparseRows, rule: Any, dtype: Any) -> Sp
 
 def different_sets(before: StoredSets, after: StoredSets) -> np.ndarray:
     """The rows whose multisets differ, and new rows."""
-    found = np.zeros(after.n_sets, bool)
-    found[before.n_sets :] = True
-    for rows in row_chunks(before.indptr):
-        old, new = before.block(rows), after.block(rows)
+    kinds, parts = before.kinds, (before.apart(), after.apart())
+    found = np.zeros(parts[1].n_sets, bool)
+    found[parts[0].n_sets :] = True
+    for rows in row_chunks(parts[0].indptr):
+        old, new = (part.block(rows) for part in parts)
         pairs: Mapping[str, tuple[Any, Any]] = {
             "indices": (old.indices, new.indices),
             "weights": (old.weights, new.weights),
@@ -342,7 +342,7 @@ def different_sets(before: StoredSets, after: StoredSets) -> np.ndarray:
             if one is not None:
                 arrays = (_as_integers(one), _as_integers(other))
                 mark_changed(old.indptr, arrays[0], new.indptr, arrays[1], found[rows])
-    return np.flatnonzero(found)
+    return np.flatnonzero(found.reshape(-1, kinds).any(axis=1))
 
 
 def _as_integers(values: Any) -> np.ndarray:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyarrow.compute import SetLookupOptions, call_function
 
 from fishergraph._errors import InputError, UnknownNodeError, shown
+from fishergraph.scale.ingestion.ids import UNKNOWN, another_end
 from fishergraph.scale.store import Store
 
 _CHUNK = 2**20  # ids that are compared at once
@@ -85,11 +86,10 @@ class NodeIds:
         for edge, node in islice(ends, _FIRST):
             near = self.near(node)
             words.append(f"{shown(node)} of edge {edge}" + (f" (near {', '.join(map(shown, near))})" if near else ""))
-        more = ", …" if count > len(words) else ""
         return UnknownNodeError(
             parameter=parameter,
             value=ends[0][1],
             expected=f"end at two of the {self.n_nodes:,} nodes of the store",
-            got=f"{count:,} edges with another end: {', '.join(words)}{more}",
-            advice="drop these edges with unknown='drop', or add the nodes with unknown='add' or nodes=…",
+            got=another_end(count, words),
+            settings=UNKNOWN,
         )
