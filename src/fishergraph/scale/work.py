@@ -79,7 +79,7 @@ def stages_of(size: RunSize, budget: Budget, rates: Rates) -> Iterator[Stage]:
         scratch = _INGEST_EDGE * size.graph.n_edges
         yield Stage("ingest", 0, kept=files, scratch=scratch, read=scratch, written=files + scratch)
     yield work.multisets()
-    if size.structure_edges:
+    if size.structure is not None:
         yield work.structure()
     yield work.input_map()
     for t in range(1, size.job.stack.n_layers + 1):
