@@ -74,16 +74,16 @@ class FileStorage:
             array.finish().sync()
 
     def matrix(self, name: str, shape: tuple[int, int], dtype: Any, fill: Callable[[Any], object]) -> ColumnTiles:
-        """A matrix in tiles of columns, unless it was made before, maybe in tiles of another width."""
+        """A matrix in tiles of columns, unless it was made before in tiles of the same width."""
         if self.has(name):
             return ColumnTiles(self._opened(name), shape)
         width = min(max(self.room.column_bytes // np.dtype(dtype).itemsize, 1), max(shape[1], 1))
-        self._path(name).unlink(missing_ok=True)
+        self.forget(name)
         array = self.folder.array(f"structure-{name}", tile_shape(*shape, width), dtype, work=True)
         tiles = ColumnTiles(array, shape)
         fill(tiles)
         array.sync()
-        self._mark(name)
+        self._mark(name, self.room.column_bytes)
         return tiles
 
     def table(self, name: str, shape: tuple[int, int], fill: Callable[[Any], object]) -> FileArray:
@@ -96,7 +96,9 @@ class FileStorage:
         return self._opened(name)
 
     def keep(self, name: str, values: np.ndarray) -> None:
-        """Write an array."""
+        """Write an array, unless it was written before."""
+        if self.has(name):
+            return
         array = self.folder.array(f"structure-{name}", values.shape, values.dtype, work=True)
         array[:] = values
         array.sync()
@@ -104,8 +106,10 @@ class FileStorage:
 
     def has(self, name: str) -> bool:
         """Whether an array is complete."""
-        begun = (self.folder.path / "parts" / f"structure-{name}.npy").is_file()
-        return begun and self.folder.log(f"structure-{name}", 1).is_complete
+        if not (self.folder.path / "parts" / f"structure-{name}.npy").is_file():
+            return False
+        log = self.folder.log(f"structure-{name}", 1)
+        return log.is_complete and log.checksum(0) in (0, self.room.column_bytes)
 
     @contextmanager
     def whole(self, rows: Rows) -> Iterator[Chunk]:
@@ -139,8 +143,9 @@ class FileStorage:
     def _opened(self, name: str) -> FileArray:
         return self.folder.opened(f"structure-{name}", work=True)
 
-    def _mark(self, name: str) -> None:
-        self.folder.log(f"structure-{name}", 1).mark(0, 0)
+    def _mark(self, name: str, column_bytes: int = 0) -> None:
+        """Note that an array is complete; of a matrix in tiles with the bytes that decide their width."""
+        self.folder.log(f"structure-{name}", 1).mark(0, column_bytes)
 
 
 def _mapped(array: FileArray) -> tuple[np.ndarray, mmap.mmap]:

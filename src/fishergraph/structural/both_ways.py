@@ -49,14 +49,13 @@ class Edges:
 
 def is_symmetric(A: Rows, most: int, n_jobs: int | None = None) -> bool:
     """Whether A has the entries of Aᵀ: sums of 64-bit hashes of all entries are compared, in one pass."""
-    total = np.uint64(0)
+    total = 0
     for rows in A.chunks(most):
         indptr, indices, weights = A.read(rows)
         bits = None if weights is None else weights.view(np.uint32 if weights.itemsize == 4 else np.uint64)
         difference = partial(_difference, rows.start, indptr, indices, bits)
-        for part in map_blocks(difference, row_blocks(rows.stop - rows.start, _ROWS), n_jobs=n_jobs):
-            total += np.uint64(part)
-    return int(total) == 0
+        total += sum(map(int, map_blocks(difference, row_blocks(rows.stop - rows.start, _ROWS), n_jobs=n_jobs)))
+    return total % 2**64 == 0
 
 
 @compiled_exactly

@@ -40,7 +40,7 @@ _FINE_NODES = 3000  # of a graph with this tolerance; it grows with the nodes be
 EXTRA = 32  # columns of the range finder beyond those that are returned
 _N_ITER = 2  # power iterations of the range finder
 _ROWS = 4096  # of a block of a product
-_WALKED = 2**22  # entries of the rows that are walked from at once
+WALKED = 2**22  # entries of the rows that are walked from at once
 # What is in the storage while factors are learned.
 _MADE = ("log-walks", f"range-{_N_ITER + 1}", "image")
 _NO_LENGTH = 1e-12  # squares of lengths below this share of the largest are rounding
@@ -164,7 +164,7 @@ def _cut_walks(edges: Edges, width: int) -> Iterator[Chunk]:
     # The scales make the push rank the entries of a row by (P^k)_vu / d_u.
     scales = np.broadcast_to(1.0, right.shape), right, series
     options: dict[str, Any] = {"block_edges": storage.block_edges, "after_block": storage.give_back}
-    for rows in row_blocks(both.n_rows, max(min(storage.most_entries, _WALKED) // members, 1)):
+    for rows in row_blocks(both.n_rows, max(min(storage.most_entries, WALKED) // members, 1)):
         with storage.whole(both) as arrays:
             indptr, nodes, weights = diffuse(
                 arrays, *scales, members, tolerance, np.float64, edges.n_jobs, rows=rows, **options
