@@ -464,3 +464,21 @@ def test_a_full_disk_names_the_file_and_leaves_nothing(tmp_path, write):
     assert left == []
     if "tables" in write.__name__:
         assert "out.nodes" in message
+
+
+def test_arrays_are_read_by_other_readers_of_their_format(tmp_path):
+    from safetensors.numpy import load_file
+
+    from fishergraph.io.array_file import read_file, write_file
+
+    kinds = ("f2", "f4", "f8", "i1", "i4", "i8", "u1", "u8")
+    arrays = {f"{kind} α": np.arange(7 * 3).reshape(7, 3).astype(kind) for kind in kinds}
+    arrays |= {"empty": np.zeros((0, 4), np.float32), "one": np.array(2.5), "turned": np.ones((3, 2)).T * [1, 2, 3]}
+    write_file(tmp_path / "a", {"text": "ψ"}, arrays)
+    header, found = read_file(tmp_path / "a")
+    others = load_file(tmp_path / "a")
+    assert header == {"text": "ψ"}
+    assert arrays.keys() == found.keys() == others.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(found[name], array)
+        np.testing.assert_array_equal(others[name], array)

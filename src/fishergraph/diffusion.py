@@ -16,6 +16,7 @@ are walked for a row, however large the graph is (the bound of Andersen, Chung a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -145,6 +146,10 @@ def diffuse(
     tolerance: float,
     dtype: DTypeLike = np.float32,
     n_jobs: int | None = None,
+    *,
+    rows: slice | None = None,
+    block_edges: int = _BLOCK_EDGES,
+    after_block: Callable[[], object] = lambda: None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows of Π = Σ_k θ_k M^k by push, every row cut to its root and the largest others.
 
@@ -164,6 +169,12 @@ def diffuse(
         The dtype of the returned weights.
     n_jobs : int, optional
         The number of threads.
+    rows : slice, optional
+        Consecutive rows; by default all.
+    block_edges : int, optional
+        The most edges that a block of rows walks, if it has more than one row.
+    after_block : callable, optional
+        Called after every block of rows, on its thread.
 
     Returns
     -------
@@ -177,7 +188,8 @@ def diffuse(
     kept = n if members is None else min(members, n)
     operator = (indptr, indices, weights, left * right, right, series, limits, kept)
     work = min(tails.sum() / tolerance, float(len(series)) * len(indices))  # edges that a row may walk
-    size = max(min(BLOCK_ROWS, int(_BLOCK_EDGES / max(work, 1.0))), 1)
+    size = max(min(BLOCK_ROWS, int(block_edges / max(work, 1.0))), 1)
+    first, last, _ = (slice(0, n) if rows is None else rows).indices(n)
 
     # Of the size of the graph, where a block sees a small part of it; every row leaves the masses at zero.
     scratch = per_thread(partial(_scratch, n, indices.dtype))
@@ -190,9 +202,11 @@ def diffuse(
             arrays = sizes[row - rows.start :], out, out_weights
             row, filled = _push_rows((row, rows.stop), *operator, arrays, filled, scratch())
             if row == rows.stop:
-                return sizes, out[:filled], out_weights[:filled].astype(dtype)
+                after_block()
+                return sizes, out[:filled].copy(), out_weights[:filled].astype(dtype)
             out, out_weights = (np.concatenate([part, np.empty(len(part) + kept, part.dtype)]) for part in arrays[1:])
 
-    blocks = map_blocks(push, row_blocks(n, size), n_jobs=n_jobs)
+    parts = [slice(first + part.start, first + part.stop) for part in row_blocks(last - first, size)]
+    blocks = map_blocks(push, parts, n_jobs=n_jobs)
     sizes, out, out_weights = map(np.concatenate, zip(*blocks, strict=True))
     return np.append(0, np.cumsum(sizes)), out, out_weights

@@ -348,7 +348,7 @@ def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):
     def fail(*args, **kwargs):
         raise OSError("disk full")
 
-    monkeypatch.setattr("safetensors.numpy.save", fail)
+    monkeypatch.setattr("fishergraph.io.array_file._write_safetensors", fail)
     with pytest.raises(OSError, match="disk full"):
         small(dim=3).fit(X, graph=A).save(saved)
     assert saved.read_bytes() == before

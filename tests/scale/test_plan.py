@@ -72,7 +72,7 @@ def test_the_files_of_a_run_are_counted_exactly(tmp_path, monkeypatch, settings,
     assert size.sets.built
     assert size.sets.files == multisets
     learned = sum((folder / name).stat().st_size for name in ("learned.safetensors", "model.safetensors"))
-    if not size.structure_edges:  # what structure learns is not counted
+    if size.structure is None:  # what structure learns is not counted
         assert 0.8 < size.model_bytes() / learned < 1.2
 
 

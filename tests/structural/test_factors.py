@@ -10,7 +10,9 @@ import scipy.sparse as sp
 from fishergraph._errors import FishergraphWarning
 from fishergraph.graph import as_graph
 from fishergraph.structural import structural_features
-from fishergraph.structural.factors import OPERATORS, _orthonormal, learn_factors, product
+from fishergraph.structural.both_ways import Edges
+from fishergraph.structural.factors import OPERATORS, _orthonormalise, learn_factors, product
+from fishergraph.structural.rows import Held
 
 
 def netmf_matrix(graph) -> np.ndarray:
@@ -38,8 +40,9 @@ def test_factors_against_dense_netmf(weighted):
 
 @pytest.mark.parametrize("kind", OPERATORS)
 def test_the_same_bits_at_any_number_of_threads(kind):
-    A = as_graph(nx.gnm_random_graph(1500, 4000, seed=2)).adjacency
-    (one, first), (two, second) = (learn_factors(OPERATORS[kind], A, 16, 0, n_jobs) for n_jobs in (1, 2))
+    graph = as_graph(nx.gnm_random_graph(1500, 4000, seed=2))
+    edges = (Edges(graph, n_jobs=n_jobs) for n_jobs in (1, 2))
+    (one, first), (two, second) = (learn_factors(OPERATORS[kind], each, 16, 0, kind) for each in edges)
     np.testing.assert_array_equal(first, second)
     np.testing.assert_array_equal(one.basis, two.basis)
 
@@ -47,13 +50,19 @@ def test_the_same_bits_at_any_number_of_threads(kind):
 @pytest.mark.parametrize("kind", OPERATORS)
 @pytest.mark.parametrize("n", [2, 30, 700])
 def test_the_basis_gives_the_columns_again_and_its_values_make_it_the_columns(kind, n):
-    A = as_graph(nx.gnm_random_graph(n, 3 * n, seed=4)).adjacency
-    factors, columns = learn_factors(OPERATORS[kind], A, 8, 0)
+    edges = Edges(as_graph(nx.gnm_random_graph(n, 3 * n, seed=4)))
+    factors, columns = learn_factors(OPERATORS[kind], edges, 8, 0, kind)
     assert factors.basis.shape == columns.shape == (n, 8)
-    again = product(OPERATORS[kind].matrix(A, 8, None), factors.basis, None)
+    again = product(OPERATORS[kind].matrix(edges, 8), factors.basis, None)
     np.testing.assert_array_equal(again.astype(np.float32), columns)
     again = factors.basis * factors.values
     assert np.linalg.norm(again - columns) < 0.25 * np.linalg.norm(columns)  # two power iterations, a flat spectrum
+
+
+def orthonormal(Y: np.ndarray, n_jobs: int | None) -> np.ndarray:
+    held = Held(Y.copy())
+    _orthonormalise(held, n_jobs)
+    return held.values
 
 
 @pytest.mark.parametrize("spread", [1.0, 1e4])
@@ -63,25 +72,25 @@ def test_an_orthonormal_basis_of_columns(spread):
     turn = np.linalg.qr(rng.standard_normal((8, 8)))[0]
     Y = (rng.standard_normal((5000, 8)) * np.geomspace(1, 1 / spread, 8) @ turn).astype(np.float32)
     Y = np.hstack([Y, np.zeros((5000, 1), np.float32), Y[:, :1] + Y[:, 1:2]])
-    Q = _orthonormal(Y, None)
+    Q = orthonormal(Y, None)
     lengths = np.sort(np.linalg.norm(Q, axis=0))
     np.testing.assert_allclose(lengths[-8:], 1, atol=1e-5)
     kept = Q[:, np.linalg.norm(Q, axis=0) > 0.5].astype(float)
     np.testing.assert_allclose(kept.T @ kept, np.eye(kept.shape[1]), atol=1e-5)
     rest = Y - kept @ (kept.T @ Y)
     assert np.linalg.norm(rest, axis=0).max() < 1e-5 * np.linalg.norm(Y)
-    np.testing.assert_array_equal(_orthonormal(Y, 1), Q)
+    np.testing.assert_array_equal(orthonormal(Y, 1), Q)
 
 
 def test_large_graphs_get_fewer_columns_and_entries(monkeypatch):
     from fishergraph.structural import factors as module
 
-    A = as_graph(nx.gnm_random_graph(1000, 8000, seed=5)).adjacency
-    full = module.log_walks(A).nnz
+    edges = Edges(as_graph(nx.gnm_random_graph(1000, 8000, seed=5)))
+    full = len(module.log_walks(edges).indices)
     monkeypatch.setattr(module, "_MOST_NUMBERS", 20 * 1000)
     monkeypatch.setattr(module, "_MOST_ENTRIES", 20 * 1000)
-    assert learn_factors(OPERATORS["factors"], A, 64, 0)[1].shape == (1000, 20)
-    assert module.log_walks(A).nnz < 2 * 20 * 1000 < full
+    assert learn_factors(OPERATORS["factors"], edges, 64, 0, "factors")[1].shape == (1000, 20)
+    assert len(module.log_walks(edges).indices) < 2 * 20 * 1000 < full
 
 
 @pytest.mark.parametrize("kind", ["factors", "spectral", "local"])

@@ -29,7 +29,7 @@ from fishergraph.multiset import Rule
 from fishergraph.ops.engine import array_engine
 from fishergraph.passes import Pass
 from fishergraph.stack import Stack
-from fishergraph.structural.columns import LOCAL_NAMES
+from fishergraph.structural.local import LOCAL_NAMES
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -31,15 +31,32 @@ MODEL = Kind("fishergraph-model", "a model file", "save")
 
 def write_file(path: str | Path, header: dict[str, Any], arrays: dict[str, np.ndarray], kind: Kind = MODEL) -> None:
     """Write the arrays and the header to `path`; the file appears whole or not at all."""
-    from safetensors.numpy import save
-
     path = Path(path)
     check_folder(path)
     text = json.dumps(header)
     metadata = {"format": kind.format, "format_version": str(FORMAT_VERSION), "model": text}
     metadata["checksum"] = _checksum(text, arrays)
-    with replacing(path) as part:
-        part.write_bytes(save(arrays, metadata=metadata))  # save_file would hide the file from other users
+    with replacing(path) as part, part.open("wb") as file:
+        _write_safetensors(file, metadata, arrays)
+
+
+def _write_safetensors(file: BinaryIO, metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> None:
+    """Write the format of safetensors without a copy of the arrays, which `safetensors.numpy.save` makes twice."""
+    entries: dict[str, Any] = {"__metadata__": metadata}
+    order, offset = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name)), 0  # aligned
+    for name in order:
+        array = arrays[name]
+        kind = "BOOL" if array.dtype.kind == "b" else f"{array.dtype.kind.upper()}{8 * array.dtype.itemsize}"  # "F32"
+        place = [offset, offset + array.nbytes]
+        entries[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": place}
+        offset += array.nbytes
+    text = json.dumps(entries, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(len(text).to_bytes(8, "little") + text)
+    for name in order:
+        array = arrays[name]
+        array = np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+        file.write(array.reshape(-1).view(np.uint8).data)
 
 
 def read_file(path: str | Path, kind: Kind = MODEL) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

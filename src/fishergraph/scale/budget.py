@@ -5,6 +5,7 @@ Everything but these arrays is read and written by row blocks:
 - the points of a layer, all columns or a tile of them, and their responsibilities;
 - three tiles of columns that are averaged over the graph;
 - samples that maps and anchors are learned from;
+- numbers of nodes and a few columns, while structural columns are computed (`structure_size`);
 - the multisets, if there is room for them.
 """
 
@@ -25,6 +26,7 @@ from fishergraph.em.kmeans import CHUNKS
 from fishergraph.em.learn import sample_size
 from fishergraph.layer import PERMUTED
 from fishergraph.scale.memory import memory_text, taken_bytes
+from fishergraph.scale.structure_size import StructureRoom, StructureSize
 from fishergraph.scale.tiles import COLUMN_ROWS, SCORED_ROWS
 from fishergraph.stack import Stack
 from fishergraph.walk import TILE
@@ -43,8 +45,6 @@ _WALK_NUMBERS = 12
 _SAMPLE_COPIES, _AXES_COPIES = 2, 6
 _MEMBER_BYTES = 48  # of a member of a set while the sets of a sample are taken
 _BLOCK_COPIES = 4  # of φ of a row block, for each thread
-# Bytes per edge and per number of a column of structural columns, which are computed in memory.
-_STRUCTURE_EDGE, _STRUCTURE_NUMBER = 80, 24
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class Budget:
     sets_bytes : bytes of the multisets.
     sets_in_memory : whether the multisets are held.
     held : stage → bytes of the arrays it holds, the multisets included.
+    structure : how structural columns are held, if they are computed.
     n_workers : processes that share the work; each has its own memory.
     """
 
@@ -70,6 +71,7 @@ class Budget:
     sets_bytes: int
     sets_in_memory: bool
     held: Mapping[str, int]
+    structure: StructureRoom | None = None
     n_workers: int = 1
 
     @property
@@ -101,7 +103,7 @@ def plan_budget(
     sets: Any,
     memory: int,
     *,
-    structure_edges: int = 0,
+    structure: StructureSize | None = None,
     base: int | None = None,
     n_jobs: int | None = None,
     n_workers: int = 1,
@@ -118,8 +120,8 @@ def plan_budget(
         The multisets, or their sizes.
     memory : int
         Bytes the process may have.
-    structure_edges : int, default=0
-        The edges of the graph, if structural columns are computed.
+    structure : StructureSize, optional
+        The structural columns, if they are computed.
     base : int, optional
         Bytes that libraries and buffers take; by default what the process has now and 60 MiB, at least 370 MiB.
     n_jobs : int, optional
@@ -135,13 +137,14 @@ def plan_budget(
     if base is None:
         return_memory()
         base = taken_bytes(BASE, BUFFERS // 2)
-    needs = _Needs(stack, X, sets, structure_edges)
-    base += n_threads(n_jobs) * needs.block_bytes
-    smallest = needs.smallest()
+    threads = n_threads(n_jobs)
+    needs = _Needs(stack, X, sets)
+    base += threads * needs.block_bytes
+    without = needs.smallest()
+    smallest = without if structure is None else max(without, structure.smallest(threads))
     if memory < base + smallest:
         settings: dict[str, Any] = {"memory": memory_text(base + smallest)}
         purpose = f"the embedding of {sets.n_sets:,} nodes"
-        without = needs.smallest(structure=False)
         if without < smallest:
             settings["structure"] = None
             purpose += f" (without structural columns {memory_text(base + without)})"
@@ -153,18 +156,21 @@ def plan_budget(
         group_rows[t] = min(group, max(-(-needs.n // (2 * n_workers)), LEAST_GROUP)) if n_workers > 1 else group
     walk_tile = needs.walk_plan(available)
     held = needs.stages(tiles, group_rows, walk_tile)
-    in_memory = max(held[name] for name in held if name != "structure") + needs.sets_bytes <= available
+    in_memory = max(held.values()) + needs.sets_bytes <= available
     if in_memory:
-        held = {name: n_bytes + needs.sets_bytes * (name != "structure") for name, n_bytes in held.items()}
-    return Budget(base, available, tiles, group_rows, walk_tile, needs.sets_bytes, in_memory, held, n_workers)
+        held = {name: n_bytes + needs.sets_bytes for name, n_bytes in held.items()}
+    room = None if structure is None else structure.room(base, available, threads)
+    if room is not None:
+        held = {"structure": room.n_bytes, **held}
+    return Budget(base, available, tiles, group_rows, walk_tile, needs.sets_bytes, in_memory, held, room, n_workers)
 
 
 class _Needs:
     """The bytes of the arrays of a run."""
 
-    def __init__(self, stack: Stack, X: Any, sets: Any, structure_edges: int):
+    def __init__(self, stack: Stack, X: Any, sets: Any):
         self.stack, self.n, self.size = stack, sets.n_sets, max(X.dtype.itemsize, 4)
-        self.widths, self.structure_edges = stack.asked_widths(X.shape[1], sets), structure_edges
+        self.widths = stack.asked_widths(X.shape[1], sets)
         self.n_features, self.n_entries = X.shape[1], int(sets.n_entries)
         stored = getattr(getattr(X, "rows", X), "nnz", None)  # of a sparse matrix, with the numbers of its columns
         self.row_numbers = X.shape[1] if stored is None else 2 * -(-int(stored) // max(self.n, 1))
@@ -262,30 +268,21 @@ class _Needs:
             widths.append(stack.walk.axes(self.n_features))
         return min(TILE, max(widths, default=TILE))
 
-    def structure(self) -> int:
-        """Of structural columns, which are computed in memory."""
-        if not self.structure_edges:
-            return 0
-        columns = sum(width for _, width in self.stack.structure)
-        return 2 * self.structure_edges * _STRUCTURE_EDGE + self.n * columns * _STRUCTURE_NUMBER
-
     def stages(self, tiles: Mapping[int, int | None], group_rows: Mapping[int, int], walk_tile: int) -> dict[str, int]:
         """Of every stage."""
-        held = {"structure": self.structure()} if self.structure_edges else {}
-        held["psi0"] = self.input_bytes()
+        held = {"psi0": self.input_bytes()}
         for t, tile in tiles.items():
             held[f"psi{t}"] = self.layer_bytes(t, tile, group_rows[t])
         return held | dict.fromkeys(self.stack.column_names, self.walk_bytes(walk_tile))
 
-    def smallest(self, *, structure: bool = True) -> int:
-        """The least that works."""
+    def smallest(self) -> int:
+        """The least that works, without structural columns."""
         group, tiles, groups = min(LEAST_GROUP, self.n), {}, {}
         for t in range(1, self.stack.n_layers + 1):
             least = min(LEAST_TILE, self.points[t - 1])
             whole = self.layer_bytes(t, None, 0) <= self.layer_bytes(t, least, group)
             tiles[t], groups[t] = (None, 0) if whole else (least, group)
-        held = self.stages(tiles, groups, LEAST_TILE)
-        return max(n_bytes for name, n_bytes in held.items() if structure or name != "structure")
+        return max(self.stages(tiles, groups, LEAST_TILE).values())
 
 
 def _even(tile: int, width: int) -> int:

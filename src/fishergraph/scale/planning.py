@@ -227,7 +227,7 @@ def plan_run(
     size: RunSize, memory: int, folder: Path, *, workers: int = 1, rates: Rates | None = None, settings: str = ""
 ) -> Plan:
     """The plan of a run, within so much memory."""
-    options: dict[str, Any] = {"structure_edges": size.structure_edges, "n_jobs": size.job.n_jobs}
+    options: dict[str, Any] = {"structure": size.structure, "n_jobs": size.job.n_jobs}
     budget = plan_budget(size.job.stack, size.X, size.sets, memory, **options)
     for t, tile in budget.tiles.items():
         if tile is not None:

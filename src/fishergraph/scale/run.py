@@ -26,12 +26,13 @@ from fishergraph.scale.cpu import cpu_target
 from fishergraph.scale.embedding import StoredEmbedding
 from fishergraph.scale.memory import parse_memory
 from fishergraph.scale.run_folder import PartLog, RunFolder
-from fishergraph.scale.sets import build_sets, has_sets, loaded_graph
+from fishergraph.scale.sets import build_sets, has_sets
 from fishergraph.scale.sizes import GraphSize, RunSize, check_disk
 from fishergraph.scale.store import Store, write_json
 from fishergraph.scale.stored_pass import StoredPass, Task
+from fishergraph.scale.structure_files import learned_structure, write_structure
 from fishergraph.stack import Stack
-from fishergraph.structural import StructureMap, fit_structure
+from fishergraph.structural import StructureMap
 
 RUN_FORMAT, RUN_VERSION = "fishergraph-run", 1
 # Parameters that say how the work is run, not what it computes.
@@ -204,8 +205,10 @@ def compute_run(
         is_kept = weight > 0 or name in job.stack.names[: job.stack.n_layers]
         if stage_borders := _run_stage(folder, fitting, inputs, name, is_kept=is_kept):
             borders[name] = stage_borders
+    structure = learned_structure(store, folder, job)
+    folder.save_learned(fitting.stack, structure)
     _finish(store, folder, fitting, inputs, borders)
-    return fitting.stack, inputs.structure
+    return fitting.stack, structure
 
 
 def _run_stage(
@@ -216,7 +219,7 @@ def _run_stage(
     Its task, which holds points, ends with it.
     """
     task = fitting.task(name) if is_kept else fitting.learned(name)
-    folder.save_learned(fitting.stack, inputs.structure)
+    folder.save_learned(fitting.stack, None)
     return_memory()
     if task is not None:
         fitting.perform(task, fitting.log(task))
@@ -227,7 +230,7 @@ def _run_stage(
 def check_room(store: Store, folder: Path, job: NodeJob, room: Capacity) -> None:
     """Raise unless a run fits into the memory it may have, and on the disk of its folder."""
     size = RunSize.of(GraphSize.of(store), job, store)
-    options: dict[str, Any] = {"structure_edges": size.structure_edges, "n_jobs": job.n_jobs}
+    options: dict[str, Any] = {"structure": size.structure, "n_jobs": job.n_jobs}
     budget = plan_budget(job.stack, size.X, size.sets, room.memory, **options, n_workers=room.n_workers)
     check_disk(size, budget, folder)
 
@@ -240,7 +243,7 @@ class StoreInputs:
     sets : the multisets, in files or in memory.
     budget : what is held in memory.
     structural : structural columns by kind.
-    stack, structure : what was learned before.
+    stack : what was learned before.
     """
 
     X: Any
@@ -248,7 +251,6 @@ class StoreInputs:
     budget: Budget
     structural: dict[str, FileArray]
     stack: Stack
-    structure: StructureMap | None
 
 
 def read_inputs(store: Store, folder: RunFolder, job: NodeJob, room: Capacity | Budget) -> StoreInputs:
@@ -256,22 +258,23 @@ def read_inputs(store: Store, folder: RunFolder, job: NodeJob, room: Capacity | 
 
     `room` is what there is, or a plan that was made from it.
     """
-    stack, structure = job.stack, job.fitted_structure
+    stack = job.stack
     if folder.learned.is_file():
-        stack, structure = read_learned(folder.learned, job.stack, job.structure)
+        stack = read_learned(folder.learned, job.stack, job.structure)[0]
         if not stack.columns and job.words is not None:  # axes and the map after them share a random stream
             stack = replace(stack, axes=None)
     X, sets, budget = _fitting(store, job, room)
     structural: dict[str, FileArray] = {}
-    if job.structure is not None:
-        structure, structural = _structural_columns(store, folder, job, structure)
+    if budget.structure is not None:
+        structural = write_structure(store, folder, job, budget.structure)
+        return_memory()
     if X is None:
         if not structural:
             options: dict[str, Any] = {"advice": "ingest features", "settings": {"structure": "auto"}}
             raise InputError(parameter="structure", expected="be given if there are no features", **options)
         X = next(iter(structural.values()))
     held = sets.loaded() if budget.sets_in_memory else sets
-    return StoreInputs(X, held, budget, structural, stack, structure)
+    return StoreInputs(X, held, budget, structural, stack)
 
 
 def _fitting(store: Store, job: NodeJob, room: Capacity | Budget) -> tuple[Any, Any, Budget]:
@@ -284,52 +287,9 @@ def _fitting(store: Store, job: NodeJob, room: Capacity | Budget) -> tuple[Any, 
         sets: Any = build_sets(store, job.rule, dtype, memory=memory)
     if isinstance(room, Budget):
         return X, sets, room
-    edges = 0 if job.structure is None else store.n_edges
-    shape: Any = _Shape((store.n_nodes, _width(job)), dtype) if X is None else X
-    options: dict[str, Any] = {"structure_edges": edges, "n_workers": room.n_workers, "n_jobs": job.n_jobs}
-    return X, sets, plan_budget(job.stack, shape, sets, memory, **options)
-
-
-@dataclass(frozen=True)
-class _Shape:
-    """The shape and dtype of features that are not there yet."""
-
-    shape: tuple[int, int]
-    dtype: np.dtype
-
-
-def _width(job: NodeJob) -> int:
-    """The columns of structure that serve as features."""
-    return 1 if job.structure is None else job.structure.n_columns(job.stack.layer.dim, features=False)
-
-
-def _structural_columns(
-    store: Store, folder: RunFolder, job: NodeJob, structure: StructureMap | None
-) -> tuple[StructureMap | None, dict[str, FileArray]]:
-    """Structural columns in files, computed in memory unless they are there."""
-    assert job.structure is not None
-    names = {kind: f"structure-{kind}" for kind in job.structure.kinds}
-    logs = {kind: folder.log(name, 1) for kind, name in names.items()}
-    if structure is None or not all(log.is_complete for log in logs.values()):
-        with costing(job.progress, "structure", 1.0):
-            graph, ids = loaded_graph(store), None if store.ids is None else np.asarray(store.ids)
-            if structure is None:
-                assert job.words is not None
-                width = job.structure.n_columns(job.stack.layer.dim, features=store.features is not None)
-                options: dict[str, Any] = {"width": width, "seed": job.words[0], "n_jobs": job.n_jobs}
-                structure, columns = fit_structure(job.structure, graph, ids, **options)
-            else:
-                columns = structure.columns(graph, ids, job.n_jobs)
-        for kind, values in columns.items():
-            array = folder.array(names[kind], values.shape, values.dtype, work=True)
-            array[:] = values
-            array.sync()
-            logs[kind].mark(0, 0)
-        stack = job.stack
-        if folder.learned.is_file():
-            stack = read_learned(folder.learned, job.stack, job.structure)[0]
-        folder.save_learned(stack, structure)
-    return structure, {kind: folder.opened(name, work=True) for kind, name in names.items()}
+    size = RunSize.of(GraphSize.of(store), job, store)
+    options: dict[str, Any] = {"structure": size.structure, "n_workers": room.n_workers, "n_jobs": job.n_jobs}
+    return X, sets, plan_budget(job.stack, size.X if X is None else X, sets, memory, **options)
 
 
 def make_pass(inputs: StoreInputs, folder: RunFolder, job: NodeJob, executor: Executor) -> StoredPass:
@@ -345,7 +305,7 @@ def make_pass(inputs: StoreInputs, folder: RunFolder, job: NodeJob, executor: Ex
         """Compute the missing parts of a task, from files that hold all it needs."""
         missing = log.missing
         if missing:
-            folder.save_learned(fitting.stack, inputs.structure)
+            folder.save_learned(fitting.stack, None)
             with run.progress(task.title, sum(map(task.steps, missing))) as bar:
                 executor.run(fitting, task, log, bar.update)
 

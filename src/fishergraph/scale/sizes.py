@@ -19,6 +19,7 @@ from fishergraph.scale.folders import read_json
 from fishergraph.scale.neighbours import reversed_bytes, weights_kind
 from fishergraph.scale.sets import sets_folder
 from fishergraph.scale.store import Store
+from fishergraph.scale.structure_size import StructureSize
 from fishergraph.scale.tiles import tile_shape
 from fishergraph.structural import TELLING_APART
 
@@ -202,9 +203,15 @@ class RunSize:
         return [first, *self.widths[1:]]
 
     @property
-    def structure_edges(self) -> int:
-        """The edges of structural columns, if there are any."""
-        return 0 if self.job.structure is None else self.graph.n_edges
+    def structure(self) -> StructureSize | None:
+        """The structural columns, if there are any."""
+        settings, graph = self.job.structure, self.graph
+        if settings is None:
+            return None
+        width = settings.n_columns(self.job.stack.layer.dim, features=graph.n_features > 0)
+        symmetric = self.store is not None and bool(self.store.facts.get("undirected"))
+        weight_bytes = 4 if graph.weighted else 0
+        return StructureSize(settings, graph.n_nodes, graph.n_edges, width, weight_bytes, symmetric)
 
     @property
     def input_bytes(self) -> int:
@@ -234,6 +241,8 @@ class RunSize:
                 tiles(f"points{t}", points[t - 1], tile)
         for kind, width in stack.structure:
             files[f"structure-{kind}"] = n * width * 4 + HEADER
+        if self.structure is not None and self.job.fitted_structure is None:
+            files |= {f"structure-{name}": n_bytes + HEADER for name, n_bytes in self.structure.files().items()}
         averaged = [(kind, width) for kind, width in stack.structure if kind in TELLING_APART and stack.walk]
         if stack.averages_features and stack.walk is not None:
             axes = stack.walk.axes(self.X.shape[1])
@@ -275,6 +284,10 @@ def check_disk(size: RunSize, budget: Budget, folder: Path) -> None:
     files: Mapping[str, int] = {f"{name}.npy": n_bytes for name, n_bytes in size.blocks().items()}
     files = files | {f"work/{name}.npy": n_bytes for name, n_bytes in size.scratch(budget).items()}
     needed = sum(n_bytes for name, n_bytes in files.items() if not (folder / name).is_file())
+    if size.structure is not None and any(
+        f"work/structure-{kind}.npy" in files for kind in size.structure.structure.kinds
+    ):
+        needed += size.structure.files_between()
     needed += size.model_bytes() + (0 if size.sets.built else size.sets.files + size.sets.scratch)
     place = folder
     while not place.is_dir():

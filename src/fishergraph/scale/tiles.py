@@ -10,6 +10,7 @@ order, and its rows are gathered in memory. The bits are those of one pass over 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from threading import Lock
 from typing import Any
@@ -75,6 +76,16 @@ class ColumnTiles:
         if values.shape[1] < self.width:
             values = np.pad(values, ((0, 0), (0, self.width - values.shape[1])))
         self.array[k * len(self) : (k + 1) * len(self)] = values
+
+    @contextmanager
+    def filling(self, k: int, rows: slice) -> Iterator[np.ndarray]:
+        """Memory for some rows of a tile, which are written when it is left."""
+        used = self.columns(k)
+        padded = np.zeros((rows.stop - rows.start, self.width), self.dtype)
+        values = padded if used.stop - used.start == self.width else padded[:, : used.stop - used.start].copy()
+        yield values
+        padded[:, : values.shape[1]] = values
+        self.array[k * len(self) + rows.start : k * len(self) + rows.stop] = padded
 
     def __getitem__(self, rows: Any) -> np.ndarray:
         """Whole rows, by a slice or by their numbers."""

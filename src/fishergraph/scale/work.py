@@ -22,6 +22,7 @@ _INGEST_EDGE = 32  # bytes of scratch files per edge, while a store is made
 _EIGEN = 12  # multiplications of an eigenvalue problem, times its size to the third power
 _AXES_STEPS = 10  # products of a sample with its axes
 _PHI_PASSES = 3  # over the means of a group of rows, which leave the caches
+_STRUCTURE_PASSES = 60  # over the graph, for structural columns
 _SHARPENED = 0.5  # the time of sharpened rows, of that of a kernel map of as many columns
 
 
@@ -79,7 +80,7 @@ def stages_of(size: RunSize, budget: Budget, rates: Rates) -> Iterator[Stage]:
         scratch = _INGEST_EDGE * size.graph.n_edges
         yield Stage("ingest", 0, kept=files, scratch=scratch, read=scratch, written=files + scratch)
     yield work.multisets()
-    if size.structure_edges:
+    if size.structure is not None:
         yield work.structure()
     yield work.input_map()
     for t in range(1, size.job.stack.n_layers + 1):
@@ -142,13 +143,16 @@ class _Work:
         return Stage("multisets", memory, size.sets.files, 0, read + loaded, size.sets.nbytes, seconds)
 
     def structure(self) -> Stage:
-        """Structural columns, computed in memory."""
-        graph, files = self.size.graph, self.size.graph.store_files()
-        read = files["indptr"] + files["indices"] + files.get("weights", 0)
-        written = sum(n_bytes for name, n_bytes in self.work.items() if name.startswith("structure-"))
-        seconds = graph.n_edges * self.rates.structure + read * self.read + written * self.rates.written
+        """Structural columns, in files; PageRank reads the graph once for each step."""
+        graph, files, size = self.size.graph, self.size.graph.store_files(), self.size.structure
+        assert size is not None
+        edges = files["indices"] + files.get("weights", 0)
+        read = files["indptr"] + edges * (_STRUCTURE_PASSES if size.by_rows else 1)
+        scratch = sum(n_bytes for name, n_bytes in self.work.items() if name.startswith("structure-"))
+        between = size.files_between()
+        seconds = graph.n_edges * self.rates.structure + read * self.read + (scratch + between) * self.rates.written
         memory = self.budget.base + self.budget.held["structure"]
-        return Stage("structure", memory, 0, written, read, written, seconds)
+        return Stage("structure", memory, 0, scratch + between, read + between, scratch + between, seconds)
 
     def input_map(self) -> Stage:
         """ψ_0."""

@@ -1,6 +1,7 @@
 """Columns of nodes from the edges of a graph alone: `Structure`, `structural_features`."""
 
 from fishergraph.structural.structure import (
+    BY_ROWS,
     STRUCTURES,
     TELLING_APART,
     Structure,
@@ -11,6 +12,7 @@ from fishergraph.structural.structure import (
 )
 
 __all__ = [
+    "BY_ROWS",
     "STRUCTURES",
     "TELLING_APART",
     "Structure",

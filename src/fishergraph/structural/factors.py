@@ -13,7 +13,7 @@ node gets one from the known nodes that its walks reach.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,6 +26,8 @@ from fishergraph._parallel import map_blocks, row_blocks
 from fishergraph._repr import short_repr
 from fishergraph._validation import check_host_memory
 from fishergraph.diffusion import diffuse
+from fishergraph.structural.both_ways import Edges, merged
+from fishergraph.structural.rows import Chunk, Matrix, Rows, over_blocks, row_sums
 
 WINDOW = 20  # steps of the walk (benchmarks/bench_structure.py compares it with the ten of NetMF)
 MOST_MEMBERS, LEAST_MEMBERS = 256, 16  # entries of a row that are kept
@@ -35,9 +37,12 @@ _MOST_NUMBERS = 2**27  # of the columns of all nodes: large graphs get fewer col
 _LEAST_COLUMNS = 16
 _TOLERANCE = 1e-5  # mass that a node may keep to itself, per neighbour, for 256 members; four times as much for half
 _FINE_NODES = 3000  # of a graph with this tolerance; it grows with the nodes beyond, up to 100 times
-_EXTRA = 32  # columns of the range finder beyond those that are returned
+EXTRA = 32  # columns of the range finder beyond those that are returned
 _N_ITER = 2  # power iterations of the range finder
 _ROWS = 4096  # of a block of a product
+WALKED = 2**22  # entries of the rows that are walked from at once
+# What is in the storage while factors are learned.
+_MADE = ("log-walks", f"range-{_N_ITER + 1}", "image")
 _NO_LENGTH = 1e-12  # squares of lengths below this share of the largest are rounding
 _DENSE_NODES = 512  # up to here the full eigendecomposition is quick, and exact for repeated eigenvalues
 _LEAST_VALUE = 1e-3  # an eigenvalue nearer to zero than this gives no column: others could not be told from it
@@ -53,36 +58,66 @@ class Factors(NamedTuple):
 
 
 class Operator(NamedTuple):
-    """An operator of a graph, (adjacency, columns, n_jobs) → matrix, and how it is factored, (matrix, k, seed, n_jobs).
+    """An operator of a graph, (edges, columns) → matrix, and how it is factored, (matrix, k, seed, edges) → factors.
 
     The matrix is as fine as so many columns can show.
     """
 
-    matrix: Callable[[Any, int, int | None], sp.csr_array]
-    factor: Callable[[sp.csr_array, int, int, int | None], Factors]
+    matrix: Callable[[Edges, int], Rows]
+    factor: Callable[[Rows, int, int, Edges], Factors]
 
 
-def learn_factors(
-    operator: Operator, A: Any, width: int, seed: int, n_jobs: int | None = None
-) -> tuple[Factors, np.ndarray]:
+def learn_factors(operator: Operator, edges: Edges, width: int, seed: int, name: str) -> tuple[Factors, Any]:
     """Factors of an operator, and the columns of the graph itself, (node, column); zeros beyond the rank."""
-    n_nodes = A.shape[0]
-    width = min(width, max(_MOST_NUMBERS // max(n_nodes, 1), _LEAST_COLUMNS))
-    check_host_memory(24 * n_nodes * width, f"{n_nodes} nodes need", "for structural columns", "lower n_factors")
-    M = operator.matrix(A, width, n_jobs)
-    basis, values = operator.factor(M, min(width, n_nodes), seed, n_jobs)
+    n_nodes, storage = edges.A.n_rows, edges.storage
+    width = most_columns(n_nodes, width)
+    M = operator.matrix(edges, width)
+    basis, values = operator.factor(M, min(width, n_nodes), seed, edges)
     missing = width - len(values)
-    basis = np.pad(basis, ((0, 0), (0, missing))).astype(np.float32)
-    values = np.pad(values, (0, missing)).astype(np.float32)
-    return Factors(basis, values), product(M, basis, n_jobs).astype(np.float32, copy=False)
+    if missing:
+        basis = np.pad(basis, ((0, 0), (0, missing)))
+    factors = Factors(basis.astype(np.float32, copy=False), np.pad(values, (0, missing)).astype(np.float32))
+    del basis
+    for part, array in factors._asdict().items():
+        storage.keep(f"{name}-{part}", array)
+    columns = storage.table(name, (n_nodes, width), partial(write_product, M, factors.basis, edges))
+    storage.forget(*_MADE)
+    return factors, columns
 
 
-def product(M: sp.csr_array, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
-    """M X by row blocks on threads; the bits do not depend on their number."""
-    out = np.empty((M.shape[0], X.shape[1]), np.result_type(M.dtype, X.dtype))
-    arrays = readonly(M.indptr), readonly(M.indices), readonly(M.data), readonly(np.ascontiguousarray(X))
-    map_blocks(partial(_product_rows, *arrays, out), row_blocks(M.shape[0], _ROWS), n_jobs=n_jobs)
+def most_columns(n_nodes: int, width: int) -> int:
+    """The columns that a graph of so many nodes has, of those that are wanted."""
+    return min(width, max(_MOST_NUMBERS // max(n_nodes, 1), _LEAST_COLUMNS))
+
+
+def write_product(M: Rows, basis: np.ndarray, edges: Edges, out: Any) -> None:
+    """Write an operator times a basis."""
+    for rows in M.chunks(edges.storage.most_entries):
+        out[rows] = _times(M, rows, basis, edges.n_jobs)
+
+
+def product(M: Rows, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
+    """M X, of a matrix in memory."""
+    return _times(M, slice(0, M.n_rows), X, n_jobs)
+
+
+def _times(M: Rows, rows: slice, X: np.ndarray, n_jobs: int | None, out: np.ndarray | None = None) -> np.ndarray:
+    """Consecutive rows of M X by row blocks on threads; the bits do not depend on their number."""
+    arrays = M.read(rows)
+    if out is None:
+        out = np.empty((rows.stop - rows.start, X.shape[1]), np.result_type(M.weights.dtype, X.dtype))
+    multiply = partial(_product_rows, *arrays, readonly(np.ascontiguousarray(X)), out)
+    map_blocks(multiply, row_blocks(len(out), _ROWS), n_jobs=n_jobs)
     return out
+
+
+def _multiply(M: Rows, X: Matrix, edges: Edges, out: Matrix) -> None:
+    """Write M X, tile by tile."""
+    for k in range(X.n_tiles):
+        tile = X.tile(k)
+        for rows in M.chunks(edges.storage.most_entries):
+            with out.filling(k, rows) as values:
+                _times(M, rows, tile, edges.n_jobs, values)
 
 
 @compiled
@@ -98,79 +133,131 @@ def _product_rows(indptr, indices, data, X, out, rows):
                 row[c] += weight * other[c]
 
 
-def symmetric(A: Any) -> sp.csr_array:
-    """A + Aᵀ in float64: the edges of a directed graph count both ways."""
-    A = sp.csr_array(A, dtype=np.float64)
-    return sp.csr_array(A + A.T)
-
-
 # --- log-walks ------------------------------------------------------------------------------------------
 
 
-def log_walks(A: Any, width: int = MOST_MEMBERS, n_jobs: int | None = None) -> sp.csr_array:
-    """log max(1, vol · (mean of P^1 … P^20)_vu / d_u), cut and symmetric, float32; zeros for nodes without edges."""
-    both_ways = symmetric(A)
-    degrees = np.asarray(both_ways.sum(axis=1))
-    linked = np.flatnonzero(degrees > 0)
-    n_nodes = len(linked)
-    if n_nodes == 0:
-        return sp.csr_array(both_ways.shape, dtype=np.float32)
-    if n_nodes < len(degrees):
-        both_ways, degrees = sp.csr_array(both_ways[linked][:, linked]), degrees[linked]
-    series = np.append(1e-9, np.full(WINDOW, 1 / WINDOW))  # the push needs a positive first term
-    arrays = (readonly(both_ways.indptr.astype(np.int64)), readonly(both_ways.indices), readonly(both_ways.data))
+def log_walks(edges: Edges, width: int = MOST_MEMBERS) -> Rows:
+    """log max(1, vol · (mean of P^1 … P^20)_vu / d_u), cut and symmetric, float32; no entries without edges."""
+    storage = edges.storage
+    walks = merged(lambda: storage.rows("walks", lambda: _cut_walks(edges, width)), "log-walks", storage, largest=True)
+    storage.forget("walks")
+    return walks
+
+
+def kept_members(n_linked: int, width: int) -> int:
+    """The most entries of a row of the log-walks, if so many nodes have edges."""
     wanted = min(max(width, _FEW_MEMBERS), MOST_MEMBERS)
-    tolerance = _TOLERANCE * (MOST_MEMBERS / wanted) ** 2 * min(max(n_nodes / _FINE_NODES, 1.0), 100.0)
-    members = min(max(_MOST_ENTRIES // n_nodes, LEAST_MEMBERS), wanted)
+    return min(max(_MOST_ENTRIES // max(n_linked, 1), LEAST_MEMBERS), wanted)
+
+
+def _cut_walks(edges: Edges, width: int) -> Iterator[Chunk]:
+    """(sizes, nodes, logarithms) of consecutive rows, cut to their largest entries."""
+    both, storage = edges.both, edges.storage
+    degrees = row_sums(both, storage.most_entries)
+    n_linked, volume = int(np.count_nonzero(degrees)), degrees[degrees > 0].sum()
+    series = np.append(1e-9, np.full(WINDOW, 1 / WINDOW))  # the push needs a positive first term
+    wanted = min(max(width, _FEW_MEMBERS), MOST_MEMBERS)
+    tolerance = _TOLERANCE * (MOST_MEMBERS / wanted) ** 2 * min(max(n_linked / _FINE_NODES, 1.0), 100.0)
+    members = kept_members(n_linked, width)
+    degrees[degrees == 0] = np.inf  # no entry of such a row is left
+    right = 1 / np.where(np.isinf(degrees), 1.0, degrees)
     # The scales make the push rank the entries of a row by (P^k)_vu / d_u.
-    indptr, indices, weights = diffuse(
-        arrays, np.ones(n_nodes), 1 / degrees, series, members, tolerance, np.float64, n_jobs
-    )
-    rows = np.repeat(np.arange(n_nodes), np.diff(indptr))
-    values = np.log(np.maximum(1.0, weights * degrees.sum() / degrees[rows]))
-    M = sp.csr_array((values.astype(np.float32), indices, indptr), shape=both_ways.shape)
-    M.sort_indices()
-    M.eliminate_zeros()
-    M = sp.csr_array(M.maximum(M.T))
-    if n_nodes == A.shape[0]:
-        return M
-    M = M.tocoo()
-    return sp.csr_array((M.data, (linked[M.row], linked[M.col])), shape=A.shape)
+    scales = np.broadcast_to(1.0, right.shape), right, series
+    options: dict[str, Any] = {"block_edges": storage.block_edges, "after_block": storage.give_back}
+    for rows in row_blocks(both.n_rows, max(min(storage.most_entries, WALKED) // members, 1)):
+        with storage.whole(both) as arrays:
+            indptr, nodes, weights = diffuse(
+                arrays, *scales, members, tolerance, np.float64, edges.n_jobs, rows=rows, **options
+            )
+        values = np.log(np.maximum(1.0, weights * volume / np.repeat(degrees[rows], np.diff(indptr))))
+        M = sp.csr_array((values.astype(np.float32), nodes, indptr), shape=(len(indptr) - 1, both.n_rows))
+        M.sort_indices()
+        M.eliminate_zeros()
+        yield np.diff(M.indptr), M.indices.astype(both.indices.dtype, copy=False), M.data
 
 
-def _log_factors(M: sp.csr_array, k: int, seed: int, n_jobs: int | None) -> Factors:
+def _log_factors(M: Rows, k: int, seed: int, edges: Edges) -> Factors:
     """W S^-½ of M ≈ U S Wᵀ, so that M times it is U S^½, the factors of NetMF."""
-    n_nodes = M.shape[0]
-    Q = np.random.default_rng(seed).standard_normal((n_nodes, min(k + _EXTRA, n_nodes)), dtype=np.float32)
-    for _ in range(_N_ITER + 1):
-        Q = _orthonormal(product(M, Q, n_jobs), n_jobs)
-    B = product(M, Q, n_jobs)  # (node, direction): M is symmetric, so this is (Qᵀ M)ᵀ
-    squares, turn = np.linalg.eigh(B.T.astype(np.float64) @ B)
+    n_nodes, storage, n_jobs = M.n_rows, edges.storage, edges.n_jobs
+    shape = n_nodes, min(k + EXTRA, n_nodes)
+    done = max((step for step in range(1, _N_ITER + 2) if storage.has(f"range-{step}")), default=0)
+    Q = storage.matrix(f"range-{done}", shape, np.float32, partial(_fill_normal, seed))
+    for step in range(done + 1, _N_ITER + 2):
+
+        def fill(out: Matrix, Q: Matrix = Q) -> None:
+            _multiply(M, Q, edges, out)
+            _orthonormalise(out, n_jobs)
+
+        Q = storage.matrix(f"range-{step}", shape, np.float32, fill)
+        storage.forget(f"range-{step - 1}")
+    # M is symmetric, so this is (Qᵀ M)ᵀ, (node, direction).
+    B = storage.matrix("image", shape, np.float32, partial(_multiply, M, Q, edges))
+    squares, turn = np.linalg.eigh(_gram(B, n_jobs))
     squares, turn = squares[::-1][:k], turn[:, ::-1][:, :k]
     kept = squares > 16 * np.finfo(np.float32).eps * max(squares[0], 0.0)
-    values = np.sqrt(squares[kept])
-    W = (B @ (turn[:, kept] / values).astype(np.float32)).astype(np.float32)
-    left = Q @ turn[:, kept].astype(np.float32)
-    signs = np.where(np.einsum("ij,ij->j", left, W) < 0, -1, 1)  # of the eigenvalues: U = W signs
-    return Factors(W * (first_signs(left) / np.sqrt(values)), values * signs)
+    values, turn = np.sqrt(squares[kept]), turn[:, kept]
+    right, left = (turn / values).astype(np.float32), turn.astype(np.float32)
+    of_eigenvalues, of_vectors = _signs(B, Q, right, left, n_jobs)
+    basis, scale = np.empty((n_nodes, len(values)), np.float32), of_vectors / np.sqrt(values)
+    for rows in row_blocks(n_nodes, _ROWS):
+        basis[rows] = (B[rows] @ right) * scale
+    return Factors(basis, values * of_eigenvalues)
 
 
-def _orthonormal(Y: np.ndarray, n_jobs: int | None) -> np.ndarray:
-    """An orthonormal basis of the columns of Y; a column of zeros for every dimension that they lack.
+def _fill_normal(seed: int, out: Matrix) -> None:
+    """Write normal random numbers, row after row."""
+    rng = np.random.default_rng(seed)
+    for rows in row_blocks(out.shape[0], _ROWS):
+        out[rows] = rng.standard_normal((rows.stop - rows.start, out.shape[1]), dtype=np.float32)
 
-    Y is turned to the eigenvectors of YᵀY and divided by their lengths, in a fraction of the time of a QR factorisation
-    of long columns. The second round repairs what the first one rounded.
-    """
+
+def _gram(Y: Matrix, n_jobs: int | None) -> np.ndarray:
+    """YᵀY in float64, added block by block."""
 
     def square(rows: slice) -> np.ndarray:
         block = Y[rows].astype(np.float64)
         return block.T @ block
 
+    return np.asarray(sum(over_blocks(square, Y.shape[0], _ROWS, n_jobs)))
+
+
+def _orthonormalise(Y: Matrix, n_jobs: int | None) -> None:
+    """Make the columns of Y orthonormal; a column of zeros for every dimension that they lack.
+
+    Y is turned to the eigenvectors of YᵀY and divided by their lengths, in a fraction of the time of a QR factorisation
+    of long columns. The second round repairs what the first one rounded.
+    """
     for _ in range(2):
-        squares, vectors = np.linalg.eigh(sum(map_blocks(square, row_blocks(len(Y), _ROWS), n_jobs=n_jobs)))
+        squares, vectors = np.linalg.eigh(_gram(Y, n_jobs))
         kept = squares > _NO_LENGTH * squares[-1]
-        Y = Y @ (vectors * np.where(kept, 1 / np.sqrt(np.where(kept, squares, 1.0)), 0.0)).astype(Y.dtype)
-    return Y
+        turned = (vectors * np.where(kept, 1 / np.sqrt(np.where(kept, squares, 1.0)), 0.0)).astype(Y.dtype)
+
+        def turn(rows: slice, turned: np.ndarray = turned) -> None:
+            Y[rows] = Y[rows] @ turned
+
+        map_blocks(turn, row_blocks(Y.shape[0], _ROWS), n_jobs=n_jobs)
+
+
+def _signs(
+    B: Matrix, Q: Matrix, right: np.ndarray, left: np.ndarray, n_jobs: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The signs of the eigenvalues, and those of the eigenvectors, which are the columns of Q times `left`."""
+
+    def part(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        vectors = Q[rows] @ left
+        return np.abs(vectors).max(axis=0), np.einsum("ij,ij->j", vectors, B[rows] @ right)
+
+    largest, sums = zip(*over_blocks(part, Q.shape[0], _ROWS, n_jobs), strict=True)
+    half = np.max(largest, axis=0) / 2
+    signs = np.zeros(left.shape[1], np.float32)
+    for rows in row_blocks(Q.shape[0], _ROWS):
+        vectors = Q[rows] @ left
+        large = np.abs(vectors) >= half
+        found = vectors[np.argmax(large, axis=0), np.arange(len(signs))]
+        signs = np.where((signs == 0) & large.any(axis=0), np.where(found < 0, -1, 1), signs)
+        if signs.all():
+            break
+    return np.where(np.sum(sums, axis=0) < 0, -1, 1), signs.astype(np.float32)
 
 
 def first_signs(vectors: Any) -> Any:
@@ -188,37 +275,44 @@ def first_signs(vectors: Any) -> Any:
 # --- leading eigenvectors -------------------------------------------------------------------------------
 
 
-def _normalised(A: Any, width: int, n_jobs: int | None = None) -> sp.csr_array:
+def _normalised(edges: Edges, width: int) -> Rows:
     """D^-½ (A + Aᵀ) D^-½ in float64, for any number of columns; zeros for nodes without edges."""
-    both_ways = symmetric(A)
+    both_ways = symmetric(edges.A.csr())
     degrees = np.asarray(both_ways.sum(axis=1))
     root = sp.diags_array(np.power(degrees, -0.5, out=np.zeros_like(degrees), where=degrees > 0))
-    return sp.csr_array(root @ both_ways @ root)
+    S = sp.csr_array(root @ both_ways @ root)
+    return Rows(S.indptr.astype(np.int64), S.indices, S.data)
 
 
-def _eigen_factors(S: sp.csr_array, k: int, seed: int, n_jobs: int | None) -> Factors:
+def symmetric(A: Any) -> sp.csr_array:
+    """A + Aᵀ in float64: the edges of a directed graph count both ways."""
+    A = sp.csr_array(A, dtype=np.float64)
+    return sp.csr_array(A + A.T)
+
+
+def _eigen_factors(S: Rows, k: int, seed: int, edges: Edges) -> Factors:
     """√(n/k) times the k leading eigenvectors, each divided by its eigenvalue; rows have mean square length 1."""
-    n_nodes = S.shape[0]
+    n_nodes = S.n_rows
     if n_nodes <= max(_DENSE_NODES, k + 1):
         check_host_memory(24 * n_nodes**2, f"{n_nodes} nodes need", "for all eigenvectors", "lower n_factors")
-        values, vectors = np.linalg.eigh(S.toarray())
+        values, vectors = np.linalg.eigh(S.csr().toarray())
         values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
     else:
-        values, vectors = _leading_vectors(S, k, seed, n_jobs)
+        values, vectors = _leading_vectors(S, k, seed, edges.n_jobs)
     safe = np.where(np.abs(values) > _LEAST_VALUE, values, np.inf)
     return Factors(vectors * (first_signs(vectors) * np.sqrt(n_nodes / k) / safe), values)
 
 
 def _leading_vectors(
-    S: sp.csr_array, k: int, seed: int, n_jobs: int | None, n_iter: int = 60, degree: int = 8
+    S: Rows, k: int, seed: int, n_jobs: int | None, n_iter: int = 60, degree: int = 8
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k leading eigenvalues and eigenvectors (node, k) of a symmetric S with spectrum in [−1, 1], largest first.
 
     Subspace iteration, each round with a Chebyshev polynomial that is small below the eigenvalues that are sought.
     It ends after `n_iter` rounds, or if no leading eigenvalue moves by more than 1e-9.
     """
-    n = S.shape[0]
-    width = min(k + _EXTRA, n)
+    n = S.n_rows
+    width = min(k + EXTRA, n)
     Q = np.linalg.qr(np.random.default_rng(seed).standard_normal((n, width)))[0]
     edge, before = 0.0, np.full(k, np.inf)
     for _ in range(n_iter):

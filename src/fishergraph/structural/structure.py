@@ -14,7 +14,7 @@ of "factors", "spectral" and most local columns count both ways.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,21 +24,18 @@ import numpy as np
 from fishergraph._arrays import check_weight_scale
 from fishergraph._component import Component, choose
 from fishergraph._errors import InputError, InputTypeError
-from fishergraph._parallel import one_blas_thread
+from fishergraph._parallel import one_blas_thread, row_blocks
 from fishergraph._repr import short_repr
 from fishergraph._typing import GraphLike
 from fishergraph._validation import MOST_COLUMNS, check_integer, check_number, check_seed, look_up
 from fishergraph._warn import warn
-from fishergraph.graph import Graph, as_graph
-from fishergraph.structural.columns import (
-    LOCAL_COLUMNS,
-    MAX_BINS,
-    degree_columns,
-    local_columns,
-    projection_columns,
-)
-from fishergraph.structural.factors import OPERATORS, Factors, learn_factors, product
+from fishergraph.graph import as_graph
+from fishergraph.structural.both_ways import Edges
+from fishergraph.structural.columns import MAX_BINS, degree_columns, projection_columns
+from fishergraph.structural.factors import OPERATORS, Factors, learn_factors, write_product
 from fishergraph.structural.keys import known_rows, node_keys
+from fishergraph.structural.local import LOCAL_COLUMNS, local_columns
+from fishergraph.structural.rows import Rows, Storage
 
 # The kinds, and the fewest and most columns they have.
 KINDS = {
@@ -50,6 +47,9 @@ KINDS = {
 }
 _FIXED = {"local": LOCAL_COLUMNS, "degree": MAX_BINS}  # columns that no option changes
 _SAME = 0.3  # mean cosine of a node's centred columns before and after, above which two graphs have the same nodes
+_ROWS = 2**16  # that are compared or written at once
+# The kinds that are computed from rows of a graph in files; the others need the graph in memory.
+BY_ROWS = frozenset({"factors", "local", "degree"})
 # The kinds whose columns are places in the graph, and not the part that a node plays.
 TELLING_APART = frozenset({*OPERATORS, "projection"})
 
@@ -162,69 +162,128 @@ class StructureMap:
         kinds = zip(self.structure.kinds, self.factors, strict=True)
         return {kind: plain[kind] if factors is None else len(factors.values) for kind, factors in kinds}
 
-    def columns(self, graph: Graph, ids: Any = None, n_jobs: int | None = None) -> dict[str, np.ndarray]:
+    def columns(
+        self, graph: Any, ids: Any = None, n_jobs: int | None = None, storage: Storage | None = None
+    ) -> dict[str, Any]:
         """The columns of another graph, or of the same one, by kind."""
-        keys = node_keys(ids, graph.n_nodes)
+        edges, keys = Edges(graph, storage, n_jobs), node_keys(ids, graph.n_nodes)
         rows = known_rows(self.keys, keys)
         with one_blas_thread():
             return {
-                kind: _plain_columns(kind, graph, keys, self.width, self.seed)
+                kind: _plain_columns(kind, graph, edges, keys, self.width, self.seed)
                 if factors is None
-                else _known_columns(kind, graph, factors, rows, n_jobs)
+                else _known_columns(kind, edges, factors, rows)
                 for kind, factors in zip(self.structure.kinds, self.factors, strict=True)
             }
 
 
 def fit_structure(
-    structure: Structure, graph: Graph, ids: Any = None, *, width: int, seed: int, n_jobs: int | None = None
-) -> tuple[StructureMap, dict[str, np.ndarray]]:
-    """Learn the columns of a graph; returns what other graphs need, and the columns by kind."""
-    check_weight_scale(graph.weights, np.dtype(np.float32))
-    keys, learned, columns = node_keys(ids, graph.n_nodes), [], {}
+    structure: Structure,
+    graph: Any,
+    ids: Any = None,
+    *,
+    width: int,
+    seed: int,
+    n_jobs: int | None = None,
+    storage: Storage | None = None,
+) -> tuple[StructureMap, dict[str, Any]]:
+    """Learn the columns of a graph; returns what other graphs need, and the columns by kind.
+
+    With a storage of files the graph may be a store, if all kinds are in `BY_ROWS`.
+    """
+    edges, keys, learned, columns = Edges(graph, storage, n_jobs), node_keys(ids, graph.n_nodes), [], {}
+    if edges.A.weights is not None:
+        for rows in edges.A.chunks(edges.storage.most_entries):
+            check_weight_scale(edges.A.read(rows)[2], np.dtype(np.float32))
     with one_blas_thread():  # sums of several threads would have other bits at another number of them
         for kind in structure.kinds:
             factors = None
             if kind in OPERATORS:
-                factors, columns[kind] = learn_factors(OPERATORS[kind], graph.adjacency, width, seed, n_jobs)
+                factors, columns[kind] = learn_factors(OPERATORS[kind], edges, width, seed, kind)
             else:
-                columns[kind] = _plain_columns(kind, graph, keys, width, seed)
+                columns[kind] = _plain_columns(kind, graph, edges, keys, width, seed)
             learned.append(factors)
     return StructureMap(structure, width, seed, keys, tuple(learned)), columns
 
 
-def _plain_columns(kind: str, graph: Graph, keys: np.ndarray, width: int, seed: int) -> np.ndarray:
+def _plain_columns(kind: str, graph: Any, edges: Edges, keys: np.ndarray, width: int, seed: int) -> Any:
     """Columns that need nothing from another graph."""
     if kind == "projection":
         return projection_columns(graph, keys, width, seed)
-    return local_columns(graph.adjacency) if kind == "local" else degree_columns(graph, MAX_BINS)
+    if kind == "local":
+        return local_columns(edges)
+    indptr = edges.A.indptr
+
+    def fill(out: Any) -> None:
+        for rows in row_blocks(len(keys), _ROWS):
+            out[rows] = degree_columns(indptr[rows.start : rows.stop + 1], MAX_BINS)
+
+    return edges.storage.table(kind, (len(keys), MAX_BINS), fill)
 
 
-def _known_columns(kind: str, graph: Graph, factors: Factors, rows: np.ndarray, n_jobs: int | None) -> np.ndarray:
+def _known_columns(kind: str, edges: Edges, factors: Factors, rows: np.ndarray) -> Any:
     """The columns of a graph whose nodes are these rows of the basis, −1 if unknown; zeros if it is another graph."""
-    known = rows >= 0
-    basis = np.where(known[:, None], factors.basis[rows], np.float32(0))
-    M = OPERATORS[kind].matrix(graph.adjacency, basis.shape[1], n_jobs)
-    columns, own = product(M, basis, n_jobs), M.diagonal().astype(np.float32)[:, None] * basis
-    if not _agree((columns - own)[known], basis[known] * factors.values):  # what others say of a node
+    known, basis = rows >= 0, factors.basis
+    if len(rows) != len(basis) or (rows != np.arange(len(rows))).any():
+        basis = np.where(known[:, None], basis[rows], np.float32(0))
+    M = OPERATORS[kind].matrix(edges, basis.shape[1])
+    diagonal, blocks = _diagonal(M, edges.storage.most_entries), row_blocks(len(rows), _ROWS)
+
+    def fill(out: Any) -> None:
+        write_product(M, basis, edges, out)
+        if _agree(partial(_places, out, basis, diagonal, factors.values, known)):  # what others say of a node
+            return
         warn(
             "structure",
             f"the nodes of the graph are not those of the fit, so the block {kind!r} says nothing of them. Name the "
             "nodes by ids if they are the same, or use structure='local', which carries over to other graphs.",
         )
-        return np.zeros_like(columns, dtype=np.float32)
-    return columns.astype(np.float32, copy=False)
+        for block in blocks:
+            out[block] = np.float32(0)
+
+    columns = edges.storage.table(kind, (len(rows), basis.shape[1]), fill)
+    edges.storage.forget("log-walks")
+    return columns
 
 
-def _agree(columns: np.ndarray, before: np.ndarray) -> bool:
-    """Whether nodes are about where they were, relative to the mean of all of them."""
-    if len(columns) == 0:
+def _places(
+    columns: Any, basis: np.ndarray, diagonal: np.ndarray, values: np.ndarray, known: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """What others say of the known nodes, and what they were, by blocks."""
+    for block in row_blocks(len(known), _ROWS):
+        own = diagonal[block, None] * basis[block]
+        yield (columns[block] - own)[known[block]], (basis[block] * values)[known[block]]
+
+
+def _diagonal(M: Rows, most: int) -> np.ndarray:
+    """The diagonal of a matrix."""
+    out = np.zeros(M.n_rows, np.float32)
+    for rows in M.chunks(most):
+        indptr, indices, weights = M.read(rows)
+        owners = np.repeat(np.arange(rows.start, rows.stop, dtype=indices.dtype), np.diff(indptr))
+        on = indices == owners
+        assert weights is not None
+        out[indices[on]] = weights[on]
+    return out
+
+
+def _agree(pairs: Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]]) -> bool:
+    """Whether nodes are about where they were, relative to the mean of all of them; `pairs` are places, by blocks."""
+    n_rows, sums = 0, []
+    for columns, before in pairs():
+        n_rows += len(columns)
+        sums.append([columns.sum(axis=0, dtype=np.float64), before.sum(axis=0, dtype=np.float64)])
+    if n_rows == 0:
         return False
-    columns, before = columns - columns.mean(axis=0), before - before.mean(axis=0)
-    lengths = np.linalg.norm(columns, axis=1) * np.linalg.norm(before, axis=1)
-    apart = lengths > 0
-    if not apart.any():  # all nodes are alike in one of the graphs
-        return True
-    return bool(np.mean(np.einsum("ij,ij->i", columns, before)[apart] / lengths[apart]) > _SAME)
+    means, cosines, n_apart = np.sum(sums, axis=0) / n_rows, 0.0, 0
+    for columns, before in pairs():
+        columns, before = columns - means[0], before - means[1]
+        lengths = np.linalg.norm(columns, axis=1) * np.linalg.norm(before, axis=1)
+        apart = lengths > 0
+        cosines += float((np.einsum("ij,ij->i", columns, before)[apart] / lengths[apart]).sum())
+        n_apart += int(apart.sum())
+    # If no node is apart from the mean, all nodes are alike in one of the graphs.
+    return n_apart == 0 or cosines / n_apart > _SAME
 
 
 def structural_features(graph: GraphLike, kind: str = "factors", dim: int = 128, seed: int = 0) -> np.ndarray:
@@ -268,6 +327,6 @@ def structural_features(graph: GraphLike, kind: str = "factors", dim: int = 128,
     if graph.n_edges == 0:
         warn("structure", "the graph has no edges, so all rows are alike; pass a graph with edges.")
     if kind == "degree":
-        return degree_columns(graph, min(width, MAX_BINS))
+        return degree_columns(graph.indptr, min(width, MAX_BINS))
     _, columns = fit_structure(Structure(kind), graph, graph.ids, width=width, seed=seed)
     return columns[kind][:, :width]

@@ -13,8 +13,9 @@ from fishergraph.graph import Graph
 from fishergraph.layer import Run
 from fishergraph.multiset import Neighbourhood
 from fishergraph.passes import ONE_STEP
-from fishergraph.structural.columns import local_columns
+from fishergraph.structural.both_ways import Edges
 from fishergraph.structural.factors import symmetric
+from fishergraph.structural.local import local_columns
 from fishergraph.tabular.own import as_categories, as_number
 from fishergraph.walk import Walk, walk_averages
 
@@ -95,7 +96,7 @@ def structural_columns(graph: Graph, *, directed: bool) -> Named:
         yield "log_out_degree", out
     else:
         yield "log_degree", into
-    local = local_columns(A).astype(np.float64)  # logarithms in a scale of their own
+    local = local_columns(Edges(graph)).astype(np.float64)  # logarithms in a scale of their own
     yield "log_degree_mean_neighbours", local[:, 2] * np.log1p(10.0)
     yield "triangles", np.rint(np.expm1(local[:, 3] * np.log1p(10.0))).astype(np.int64)
     yield "clustering", local[:, 4]
