@@ -30,7 +30,6 @@ def shown(value: object, most: int = _LONGEST_VALUE) -> str:
 
 
 def _setting(name: str, value: object) -> str:
-    """A parameter and its value in Python's notation."""
     return f"{name}={value!r}"
 
 
@@ -67,12 +66,10 @@ class FishergraphError(Exception):
 
 
 def _rebuild(kind: type[FishergraphError], message: str | None, fields: dict[str, Any]) -> FishergraphError:
-    """The error of a pickle."""
     return kind(message, **fields)
 
 
 def _ending(advice: str, settings: Mapping[str, object], setting: Setting) -> str:
-    """The last part of a message: what to do."""
     changes = [f"set {setting(name, value)}" for name, value in settings.items()]
     text = ", or ".join(part for part in (advice, *changes) if part)
     return f"; {text}." if text else "."
@@ -140,6 +137,10 @@ class EdgeFaultsError(InputError):
     """A table of edges has several `faults`: `what`, `count`, `lines` or `rows` of the first, and their `values`."""
 
     faults: list[dict[str, Any]]
+
+
+class NodeFaultsError(InputError):
+    """A table of nodes has several `faults`, as those of `EdgeFaultsError`."""
 
 
 class EndpointError(InputError):

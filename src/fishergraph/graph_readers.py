@@ -15,7 +15,6 @@ from fishergraph._typing import GraphLike
 from fishergraph._validation import check_flag, nearest
 from fishergraph.io.columns import edge_table, listed, positions, table_columns, unknown_node
 from fishergraph.io.edge_columns import ANY, EdgeOptions
-from fishergraph.io.edge_faults import no_lines
 from fishergraph.io.edge_reading import EdgeReading
 from fishergraph.io.edge_table import (
     UNKNOWN,
@@ -25,6 +24,7 @@ from fishergraph.io.edge_table import (
     varies,
     warn_of_columns_left,
 )
+from fishergraph.io.faults import no_lines
 from fishergraph.times import as_times
 
 

@@ -23,6 +23,7 @@ from fishergraph.cli.edges import (
     holds_graph,
     job_graph,
     load_job_edges,
+    node_text,
     with_added,
 )
 from fishergraph.cli.options import DATA, PICTURE, RUN, Parameter, Setting, documented, flag_of, negated, option
@@ -222,7 +223,7 @@ def check_tables(job: Job, drop: list[str] | None = None) -> None:
     kinds = getattr(job, "kind", None)
     if not table and (job.id_column is not None or drop or kinds):
         named = "--kind needs" if kinds else "--id-column and --drop need"
-        raise typer.BadParameter(f"{named} a node table: give --nodes with a CSV, TSV or Parquet.")
+        raise typer.BadParameter(f"{named} a node table: give --nodes with a text or Parquet file.")
     asked_kinds(job)
 
 
@@ -294,10 +295,11 @@ def read_inputs(
 
     nodes, kinds = node_file(job), asked_kinds(job)
     file = load_job_edges(job, advance)
-    ids, X, names, key = None, None, [], None
+    ids, X, names, key, notes = None, None, [], None, ()
     if nodes is not None:
         read: dict[str, Any] = {"only": only, "typed": typed or bool(kinds), "named": file.ends, "advance": advance}
-        ids, X, names, key = read_node_features(nodes, job.id_column, drop=drop or [], **read)
+        read["text"] = node_text(job)
+        ids, X, names, key, notes = read_node_features(nodes, job.id_column, drop=drop or [], **read)
     if kinds:
         from fishergraph.io.tables import check_columns_exist
         from fishergraph.tables.columns import with_kinds
@@ -311,7 +313,7 @@ def read_inputs(
     rows = 0 if graph.reading is None else graph.reading.rows
     facts = {
         "edges": {"path": job.edges, "bytes": job.edges.stat().st_size, "rows": rows, "summary": summary.as_dict()},
-        "nodes": None if nodes is None else {"path": nodes, "bytes": folder_bytes(nodes)},
+        "nodes": None if nodes is None else {"path": nodes, "bytes": folder_bytes(nodes), "notes": notes},
         "id_column": key,
         "drop": drop or [],
         "n_nodes": graph.n_nodes,

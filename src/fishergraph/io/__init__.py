@@ -5,7 +5,7 @@
     npz        arrays and matrices in npz and npy files
     array_file arrays with a JSON header in safetensors: model files and checkpoints
     columns    columns of ids and weights, lists of edges
-    edge_files     read_edges: files of edges; edge_text: text, by its first lines; text_streams: its bytes
+    edge_files     read_edges: files of edges; edge_text: the first line of a text file
     edge_columns   which column is what; edge_table: the edges in a table; edge_times; edge_reading: what was read
     edge_faults    everything that is wrong with edges, in one error
     graph_files    graphs with their nodes: graphml, gml, node_link, matrix_market; graph_columns: attributes

@@ -15,12 +15,13 @@ from pyarrow.compute import SetLookupOptions, call_function
 from fishergraph._errors import FishergraphWarning, MissingValueError
 from fishergraph._validation import check_host_memory
 from fishergraph._warn import warn
-from fishergraph.io.arrow import MISSING
+from fishergraph.io.cells import MISSING
 from fishergraph.io.columns import listed
 from fishergraph.io.files import Advance, check_suffix, count_nothing, not_utf8
 from fishergraph.io.graph_files import GRAPH_SUFFIXES
-from fishergraph.io.npz import ARRAYS, SUFFIXES
-from fishergraph.io.tables import NODE_SUFFIXES, TEXTS, OpenNodes, node_matrix, open_nodes, read_nodes
+from fishergraph.io.npz import ARRAYS
+from fishergraph.io.tables import NODE_SUFFIXES, TABLES, TEXTS, OpenNodes, node_matrix, open_nodes, read_nodes
+from fishergraph.io.text_options import ANY_TEXT, TextOptions
 from fishergraph.io.vectors import is_number, is_vector
 
 _MARKS = pa.array(sorted(MISSING), pa.string())
@@ -32,6 +33,7 @@ def read_node_table(
     *,
     drop: Iterable[str] = (),
     named: pa.Array | None = None,
+    text: TextOptions = ANY_TEXT,
     advance: Advance = count_nothing,
 ) -> tuple[np.ndarray, pa.Table]:
     """Read ids and columns of any type from a node file.
@@ -39,11 +41,13 @@ def read_node_table(
     Parameters
     ----------
     path : str or path
-        A CSV, TSV or Parquet file.
+        A text or Parquet file, a Lance folder, or a file of a graph.
     id_column, drop : str and iterable of str
         As in `read_nodes`.
     named : pyarrow.Array, optional
         The nodes of the graph, which tell the column of the ids if its name does not.
+    text : TextOptions, optional
+        As in `read_nodes`.
     advance : callable, optional
         `advance(n)` is called as bytes of the file are read.
 
@@ -55,8 +59,8 @@ def read_node_table(
         The other columns.
     """
     path = Path(path)
-    suffix = check_suffix(path, [name for name in SUFFIXES if name not in ARRAYS])
-    nodes = open_nodes(path, suffix, id_column, list(drop), advance, named)
+    suffix = check_suffix(path, TABLES)
+    nodes = open_nodes(path, suffix, id_column, list(drop), advance, named, text)
     return nodes.ids, nodes.table.columns(nodes.features)
 
 
@@ -67,12 +71,14 @@ class NodeFeatures(NamedTuple):
     X : the features, an array, a CSR array or a table of columns of any type.
     names : the names of the columns.
     key : the column of the ids; None if they are row numbers or arrays.
+    notes : what was found in a text file, in words.
     """
 
     ids: np.ndarray
     X: Any
     names: list[str]
     key: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 def read_node_features(
@@ -83,6 +89,7 @@ def read_node_features(
     only: Iterable[str] | None = None,
     typed: bool = False,
     named: pa.Array | None = None,
+    text: TextOptions = ANY_TEXT,
     advance: Advance = count_nothing,
 ) -> NodeFeatures:
     """Read ids and features from a node file: a matrix of complete numbers, or a table of any columns.
@@ -97,6 +104,8 @@ def read_node_features(
         Return a table even if its columns are complete numbers.
     named : pyarrow.Array, optional
         The nodes of the graph, which tell the column of the ids if its name does not.
+    text : TextOptions, optional
+        As in `read_nodes`.
     advance : callable, optional
         `advance(n)` is called as bytes of the file are read.
 
@@ -109,11 +118,11 @@ def read_node_features(
     suffix = check_suffix(path, NODE_SUFFIXES)
     if suffix in ARRAYS:
         return NodeFeatures(*read_nodes(path, id_column, only=None if typed else only, advance=advance))
-    nodes = open_nodes(path, suffix, id_column, list(drop), advance, named)
+    nodes = open_nodes(path, suffix, id_column, list(drop), advance, named, text)
     wanted = set(nodes.features if only is None else only)
     if not typed and _are_numbers(nodes, wanted if only is not None else None):
         try:
-            return NodeFeatures(nodes.ids, *node_matrix(nodes, only, advance), nodes.key)
+            return NodeFeatures(nodes.ids, *node_matrix(nodes, only, advance), nodes.key, nodes.notes)
         except MissingValueError:
             if only is not None:
                 raise
@@ -124,7 +133,7 @@ def read_node_features(
         table = _without_marks(path, table)
     elif suffix not in GRAPH_SUFFIXES:  # whose bytes were counted as they were read
         advance(path.stat().st_size if path.is_file() else 0)
-    return NodeFeatures(nodes.ids, table, names, nodes.key)
+    return NodeFeatures(nodes.ids, table, names, nodes.key, nodes.notes)
 
 
 def _are_numbers(nodes: OpenNodes, only: set[str] | None) -> bool:
