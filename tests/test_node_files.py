@@ -10,8 +10,15 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from fishergraph import FisherEmbedding, as_graph
-from fishergraph._errors import FileFormatError, FishergraphWarning, InputError, MissingValueError, NodeFaultsError
+from fishergraph import FisherEmbedding, _validation, as_graph
+from fishergraph._errors import (
+    FileFormatError,
+    FishergraphWarning,
+    InputError,
+    MissingValueError,
+    NodeFaultsError,
+    NotEnoughMemory,
+)
 from fishergraph.io.columns import check_ids
 from fishergraph.io.node_table import read_node_features, read_node_table
 from fishergraph.io.tables import read_columns, read_edges, read_nodes
@@ -174,7 +181,7 @@ def test_a_repeated_row_does_not_hide_the_column_of_ids(tmp_path):
     path = tmp_path / "n.csv"
     path.write_text("name,age\nann,30\nbob,31\neve,40\ndan,35\ndan,35\n")
     named = check_ids(["ann", "bob", "dan", "eve"], "ids")
-    with pytest.raises(InputError, match="'name'.*'dan' again") as caught:
+    with pytest.raises(InputError, match=r"'name'.*'dan' again") as caught:
         read_node_features(path, named=named)
     assert caught.value.lines == [6]
     frame = pd.DataFrame({"age": [1, 2, 2], "name": ["ann", "bob", "bob"]})
@@ -211,3 +218,27 @@ def test_a_column_of_floats_is_a_feature_unless_its_name_says_otherwise():
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*names the nodes")
         assert FisherEmbedding(n_anchors=2, dim=2).fit(frame, graph=edges).n_features_in_ == 2
+
+
+# --- size -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["n.csv", "n.csv.gz", "n.parquet"])
+@pytest.mark.parametrize("read", [read_node_features, read_edges])
+def test_a_table_larger_than_memory_is_refused_with_the_way_that_works(tmp_path, monkeypatch, name, read):
+    path, frame = tmp_path / name, pd.DataFrame({"source": ["a"] * 999, "target": ["b"] * 999, "note": ["c"] * 999})
+    frame.to_parquet(path) if name.endswith("parquet") else frame.to_csv(path, index=False)
+    monkeypatch.setattr(_validation, "host_bytes", lambda: 50)
+    with pytest.raises(NotEnoughMemory, match="fishergraph ingest"):
+        read(path)
+
+
+# --- first lines ----------------------------------------------------------------------------------------
+
+
+def test_names_in_a_file_without_header_are_asked_about(tmp_path):
+    path = tmp_path / "e.csv"
+    path.write_text("ann,bob\nbob,eve\n")
+    with pytest.raises(InputError, match="--no-header"):
+        read_edges(path)
+    assert as_graph(read_edges(path, header=False)).n_nodes == 3

@@ -204,6 +204,7 @@ class Inputs:
     names: list[str]  # of the features
     facts: dict[str, Any]  # for the record
     summary: GraphSummary | None = None  # of the edge file; None for a store
+    notes: tuple[str, ...] = ()  # what was found in a text file of nodes
 
     @property
     def ids(self) -> np.ndarray:
@@ -322,7 +323,7 @@ def read_inputs(
         "n_features": len(names),
         "sparse_features": hasattr(X, "indptr"),
     }
-    return Inputs(X if names else None, graph, names, facts, summary)
+    return Inputs(X if names else None, graph, names, facts, summary, notes)
 
 
 def read_only_nodes(path: Path | None, inputs: Inputs) -> tuple[Any, np.ndarray]:

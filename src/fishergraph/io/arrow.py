@@ -21,6 +21,7 @@ from fishergraph.io.cells import are_numbers, as_integers, distinct_names
 from fishergraph.io.faults import Locate, TableFault, no_lines, raise_faults
 from fishergraph.io.files import Advance, check_readable, count_nothing, unreadable
 from fishergraph.io.id_column import usual_id_column
+from fishergraph.io.memory import check_parquet_fits
 from fishergraph.io.npz import SUFFIXES
 from fishergraph.io.parquet import BlockTable, MemoryBlocks, ParquetBlocks
 from fishergraph.io.text_columns import Choice, load_text, load_words, ragged_faults
@@ -95,6 +96,8 @@ def read_table(path: Path, suffix: str, header: Header, ids: Choice, advance: Ad
     """All columns of a file, as `open_rows` describes them."""
     table = open_table(path, suffix, header, ids, advance)
     with explained(path) if suffix == ".parquet" else nullcontext():
+        if suffix == ".parquet":
+            check_parquet_fits(path)
         columns = table.columns(table.schema.names)
     if suffix == ".parquet":
         advance(path.stat().st_size)

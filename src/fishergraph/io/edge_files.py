@@ -196,7 +196,13 @@ def _with_roles(
 
 def _load_text(path: Path, suffix: str, options: EdgeOptions, advance: Advance) -> EdgeFile:
     file = open_text(path, suffix, EdgeLayout(options), options.text, advance)
-    roles = find_columns(file.names, options, numbers=file.numbers)
+    try:
+        roles = find_columns(file.names, options, numbers=file.numbers)
+    except InputError as error:
+        if error.parameter != "an edge table" or options.header:
+            raise
+        advice = f"{error.advice}; if the first line is an edge, pass header=False (--no-header)"
+        raise error.revised(advice=advice) from error
     file, table = load_text(file, lambda names: [names[place] for place in (roles.source, roles.target)])
     loaded = _with_roles(path, table, options, EdgeReading(notes=file.notes), file.numbers, clean=file.clean)
     return EdgeFile(loaded.table, [*ragged_faults(file), *loaded.faults], file.lines_if_readable)

@@ -22,6 +22,7 @@ from fishergraph._errors import FileFormatError, InputError
 from fishergraph.io.archives import Unpacked, check_columns, check_packed
 from fishergraph.io.cells import MISSING, bare_name, distinct_names
 from fishergraph.io.files import Advance, check_readable, check_text, count_nothing, unreadable
+from fishergraph.io.memory import check_text_fits
 from fishergraph.io.text_options import ANY_TEXT, TextOptions
 from fishergraph.io.text_streams import CHUNK, MARKS, Cleaned, Raw, check_magic, open_bytes
 
@@ -65,12 +66,12 @@ class Lines(NamedTuple):
 
 
 class Layout(Protocol):
-    """What the first line of a file may be.
+    """What the first line of a file may be."""
 
-    least : the fewest columns.
-    """
-
-    least: int
+    @property
+    def least(self) -> int:
+        """The fewest columns."""
+        ...
 
     def is_header(self, cells: list[str], below: list[str]) -> bool:
         """Whether a first line that begins as a comment does is that of the names; `below` is the next line."""
@@ -222,6 +223,7 @@ def open_text(
     head = check_readable(path)
     kind = TEXT_SUFFIXES[suffix]
     packing = PACKED[suffix.removeprefix(kind)]
+    check_text_fits(path, packed=bool(packing))
     encoding = _encoding(path, head, packing, options.encoding)
     lines = _first_lines(path, packing, encoding, head)
     data = [line for line in lines if line.strip() and not line.startswith(_COMMENT)]
