@@ -289,8 +289,15 @@ def attribute_names(graph: Any) -> list[str]:
     if package == "torch_geometric" and hasattr(graph, "edge_index"):
         n = graph.num_nodes
         keys = sorted(key for key in graph.keys() if key not in _PYG_EDGES)  # noqa: SIM118
-        return [key for key in keys if len(getattr(graph[key], "shape", ())) in (1, 2) and graph[key].shape[0] == n]
+        return [key for key in keys if _has_row_per_node(graph[key], n)]
     return []
+
+
+def _has_row_per_node(values: Any, n_nodes: int) -> bool:
+    """Whether an attribute of `Data` is a tensor or a list of texts with an entry for every node."""
+    if isinstance(values, list):
+        return len(values) == n_nodes > 0 and all(isinstance(value, str) for value in values)
+    return len(getattr(values, "shape", ())) in (1, 2) and values.shape[0] == n_nodes
 
 
 def attribute_columns(graph: Any) -> tuple[list[Any], dict[str, Sequence[Any]]]:
@@ -312,7 +319,9 @@ def attribute_columns(graph: Any) -> tuple[list[Any], dict[str, Sequence[Any]]]:
 
 
 def _rows(tensor: Any) -> Sequence[Any]:
-    """The rows of a tensor: numbers, or lists of numbers."""
+    """The rows of a tensor: numbers, or lists of numbers; texts as they are."""
+    if isinstance(tensor, list):
+        return tensor
     tensor = tensor.detach().cpu() if hasattr(tensor, "detach") else tensor
     tensor = tensor.to_dense() if str(getattr(tensor, "layout", "torch.strided")) != "torch.strided" else tensor
     tensor = tensor.float() if str(getattr(tensor, "dtype", "")) == "torch.bfloat16" else tensor
