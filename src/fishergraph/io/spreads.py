@@ -12,6 +12,7 @@ from fishergraph.io.columns import table_columns
 
 MOST_NAMED = 64  # columns that have names of their own; more are a matrix, such as one of words
 _APART = 10.0  # a ratio of spreads that makes the columns of a table unequal
+_SCALED = 3.0  # the largest spread of columns that were scaled before, some of which hardly vary
 _DOMINATES = 0.99  # the share of one column in the length of the rows
 _FEWEST_NUMBERED = 10  # rows whose numbers can be those of the rows
 _SHOWN = 5  # columns of a kind that are named
@@ -60,7 +61,7 @@ def needs_scale(table: Any) -> bool:
         return False
     spreads = np.array([_spread(values) for values in columns])
     varying = spreads[spreads > 0]
-    apart = len(varying) > 1 and bool(varying.max() > _APART * varying.min())
+    apart = len(varying) > 1 and bool(varying.max() > max(_APART * varying.min(), _SCALED))
     return apart or bool(_shares(np.stack(columns, axis=1)).max() > _DOMINATES)
 
 
@@ -91,16 +92,15 @@ def _shares(rows: np.ndarray) -> np.ndarray:
 def notes_of_numbers(names: Sequence[str], rows: Any) -> list[Note]:
     """What is said of columns of numbers that are constant, ids, or nearly all of the length of the rows.
 
-    Those of a sparse matrix, and constants and ids of a wide one, are not looked for.
+    Those of a sparse matrix, and constants and ids of a wide one, are not looked for. Columns of zeros change nothing.
     """
     if hasattr(rows, "indptr") or len(rows) < 2 or len(names) < 2:
         return []
     notes = []
     if len(names) <= MOST_NAMED:
-        constant = [name for name, values in zip(names, rows.T, strict=True) if (values == values[0]).all()]
-        ids = [
-            name for name, values in zip(names, rows.T, strict=True) if name not in constant and _is_id(name, values)
-        ]
+        columns = dict(zip(names, rows.T, strict=True))
+        constant = [name for name, values in columns.items() if values[0] and (values == values[0]).all()]
+        ids = [name for name, values in columns.items() if name not in constant and _is_id(name, values)]
         notes += [Note(tuple(constant), f"{_listed(constant)} the same in all rows")] if constant else []
         notes += [Note(tuple(ids), f"{_listed(ids)} unique as ids are")] if ids else []
     with np.errstate(over="ignore", invalid="ignore"):
