@@ -32,7 +32,7 @@ LABELS, NEIGHBOURS = 10, 5
 def table_of(name: str) -> tuple[pd.DataFrame, np.ndarray, Any]:
     """The columns, the classes, and the graph if there is one."""
     if name == "penguins":
-        tables = load_tables("penguins")
+        tables: Any = load_tables("penguins")
         nodes = tables.nodes.to_pandas().set_index("id")
         graph = as_graph(tables.edges, node_ids=nodes.index, undirected=True).adjacency
         kept = np.flatnonzero(nodes[PENGUINS].notna().all(axis=1))

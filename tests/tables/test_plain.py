@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -57,7 +58,8 @@ def test_age_and_income_do_not_collapse():
 
 
 def test_an_encoded_table_is_not_encoded_again():
-    nodes = load_tables("penguins").nodes.to_pandas().set_index("id").drop(columns="Comments")
+    table: Any = load_tables("penguins").nodes
+    nodes = table.to_pandas().set_index("id").drop(columns="Comments")
     encoded = TableEncoder().set_output(transform="pandas").fit_transform(nodes)
     assert encoded.shape[1] > 20
     assert not needs_scale(encoded)
