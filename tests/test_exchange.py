@@ -52,6 +52,8 @@ def test_attributes_of_igraph_and_pyg():
     data.edge_attr = torch.ones(1, 3)
     assert node_table(data).column_names == ["id", "x", "y"]
     assert node_table(data)["x"].to_pylist()[2] == [0, 0, 1]
+    data.name = ["a", "b", "c"]
+    assert node_table(data)["name"].to_pylist() == ["a", "b", "c"]
 
 
 def test_what_is_no_graph_or_no_attribute():

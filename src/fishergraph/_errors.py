@@ -30,7 +30,6 @@ def shown(value: object, most: int = _LONGEST_VALUE) -> str:
 
 
 def _setting(name: str, value: object) -> str:
-    """A parameter and its value in Python's notation."""
     return f"{name}={value!r}"
 
 
@@ -67,7 +66,6 @@ class FishergraphError(Exception):
 
 
 def _rebuild(kind: type[FishergraphError], message: str | None, fields: dict[str, Any]) -> FishergraphError:
-    """The error of a pickle."""
     return kind(message, **fields)
 
 
@@ -141,6 +139,10 @@ class EdgeFaultsError(InputError):
     """A table of edges has several `faults`: `what`, `count`, `lines` or `rows` of the first, and their `values`."""
 
     faults: list[dict[str, Any]]
+
+
+class NodeFaultsError(InputError):
+    """A table of nodes has several `faults`, as those of `EdgeFaultsError`."""
 
 
 class EndpointError(InputError):

@@ -15,7 +15,6 @@ from fishergraph._typing import GraphLike
 from fishergraph._validation import check_flag, nearest
 from fishergraph.io.columns import edge_table, listed, positions, table_columns, unknown_node
 from fishergraph.io.edge_columns import ANY, EdgeOptions
-from fishergraph.io.edge_faults import no_lines
 from fishergraph.io.edge_reading import EdgeReading
 from fishergraph.io.edge_table import (
     UNKNOWN,
@@ -25,6 +24,7 @@ from fishergraph.io.edge_table import (
     varies,
     warn_of_columns_left,
 )
+from fishergraph.io.faults import no_lines
 from fishergraph.times import as_times
 
 
@@ -289,8 +289,15 @@ def attribute_names(graph: Any) -> list[str]:
     if package == "torch_geometric" and hasattr(graph, "edge_index"):
         n = graph.num_nodes
         keys = sorted(key for key in graph.keys() if key not in _PYG_EDGES)  # noqa: SIM118
-        return [key for key in keys if len(getattr(graph[key], "shape", ())) in (1, 2) and graph[key].shape[0] == n]
+        return [key for key in keys if _has_row_per_node(graph[key], n)]
     return []
+
+
+def _has_row_per_node(values: Any, n_nodes: int) -> bool:
+    """Whether an attribute of `Data` is a tensor or a list of texts with an entry for every node."""
+    if isinstance(values, list):
+        return len(values) == n_nodes > 0 and all(isinstance(value, str) for value in values)
+    return len(getattr(values, "shape", ())) in (1, 2) and values.shape[0] == n_nodes
 
 
 def attribute_columns(graph: Any) -> tuple[list[Any], dict[str, Sequence[Any]]]:
@@ -312,7 +319,9 @@ def attribute_columns(graph: Any) -> tuple[list[Any], dict[str, Sequence[Any]]]:
 
 
 def _rows(tensor: Any) -> Sequence[Any]:
-    """The rows of a tensor: numbers, or lists of numbers."""
+    """The rows of a tensor: numbers, or lists of numbers; texts as they are."""
+    if isinstance(tensor, list):
+        return tensor
     tensor = tensor.detach().cpu() if hasattr(tensor, "detach") else tensor
     tensor = tensor.to_dense() if str(getattr(tensor, "layout", "torch.strided")) != "torch.strided" else tensor
     tensor = tensor.float() if str(getattr(tensor, "dtype", "")) == "torch.bfloat16" else tensor

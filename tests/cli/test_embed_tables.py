@@ -93,7 +93,7 @@ def test_kinds_can_be_named(tmp_path):
 
 def test_numbers_can_be_named_categories(tmp_path):
     (tmp_path / "e.csv").write_text("source,target\n0,1\n1,2\n2,3\n")
-    (tmp_path / "n.csv").write_text("id,zip,size\n0,10,1.5\n1,20,2.5\n2,10,0.5\n3,20,1.0\n")
+    (tmp_path / "n.csv").write_text("id,zip,size\n0,1,1.5\n1,2,2.5\n2,1,0.5\n3,2,1.0\n")
     out = tmp_path / "z.npz"
     ok("embed", tmp_path / "e.csv", "-n", tmp_path / "n.csv", "--kind", "zip=category", *SMALL, "-o", out)
     assert [column["kind"] for column in record_of(out)["input"]["columns"]] == ["category", "number"]
@@ -110,7 +110,7 @@ def test_numbers_with_gaps_are_encoded_and_numbers_keep_their_bits(tmp_path):
         write = frame.to_csv if suffix == ".csv" else frame.to_parquet
         write(path, index=False)
         said = ok("embed", tmp_path / "e.csv", "-n", path, *SMALL, "-o", out)
-        assert "columns:" not in said.stderr
+        assert "columns: 2 numbers (a, b) as they are." in said.stderr
         ids, X, _ = read_nodes(path)
         graph = as_graph(pd.read_csv(tmp_path / "e.csv"), node_ids=ids, undirected=True)
 
@@ -136,10 +136,10 @@ def test_words_for_missing_are_named(tmp_path):
 def test_text_of_another_encoding_is_named(tmp_path):
     (tmp_path / "n.csv").write_bytes("id,name\n1,Müller\n".encode("latin-1"))
     call = ("embed", EDGES, "-n", tmp_path / "n.csv", *SMALL, "-o", tmp_path / "z.npz")
-    fails(tmp_path, "not UTF-8 \\(byte 0xfc\\); save it as UTF-8", *call)
+    fails(tmp_path, "line 2 of .*byte 0xfc.*--encoding", *call)
     lines = ["id,name", *(f"{k},Smith" for k in range(20_000)), "x,Müller"]
     (tmp_path / "n.csv").write_bytes("\n".join(lines).encode("latin-1"))
-    fails(tmp_path, "not UTF-8", *call)
+    fails(tmp_path, "line 20002 of .*byte 0xfc", *call)
 
 
 def test_a_node_that_is_twice_in_the_file(tmp_path):
@@ -170,3 +170,27 @@ def test_links(tmp_path):
     said = ok("links", EDGES, "-n", NODES, *SMALL, "-k", 5, "-o", tmp_path / "l.csv")
     assert "columns: " in said.stderr
     assert len(pd.read_csv(tmp_path / "l.csv")) == 5
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"age": [30, 41, 52], "income": [30000, 70000, 20000]}, "columns: 2 numbers (age, income)."),
+        ({"x0": [0.1, 1, 0], "x1": [0, 1, 1], "x2": [3, 3, 3]}, "3 numbers (x0, x1, x2) as they are; 'x2' is the same"),
+        ({"x0": [1, 2, 3], "x1": [10**6, 2 * 10**6, 10**6]}, "'x1' is 100.0% of the squared length"),
+    ],
+)
+def test_the_line_about_columns_is_always_there(tmp_path, columns, said):
+    nodes, edges = tmp_path / "n.csv", tmp_path / "e.csv"
+    pd.DataFrame({"id": ["a", "b", "c"], **columns}).to_csv(nodes, index=False)
+    edges.write_text("source,target\na,b\nb,c\n")
+    assert said in ok("embed", edges, "-n", nodes, "-o", tmp_path / "z.npz", *SMALL).stderr
+
+
+def test_encoding_and_separator_are_those_of_the_node_file_too(tmp_path):
+    nodes, edges = tmp_path / "n.csv", tmp_path / "e.parquet"
+    nodes.write_bytes("id;town;age\na;Zürich;8,5\nb;Rom;7,25\nc;Rom;6\n".encode("latin-1"))
+    pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"]}).to_parquet(edges)
+    said = ok("embed", edges, "-n", nodes, "--encoding", "latin-1", "-o", tmp_path / "z.npz", *SMALL).stderr
+    assert "decimal commas in age" in said
+    assert "1 category (town), 1 number (age)" in said

@@ -13,6 +13,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data
 
 from fishergraph import (
     FisherEmbedding,
@@ -253,15 +255,19 @@ def carrying() -> nx.Graph:
     return graph
 
 
-def test_an_error_names_the_numbers_of_networkx_nodes():
+def advised_table(said, graph):
+    """The X that a warning advises."""
+    return eval(advised(str(said[0].message), r"pass X=(.*)\."), {"node_table": node_table, "graph": graph})
+
+
+def test_a_warning_names_the_attributes_of_networkx_nodes_and_the_way_to_all_of_them():
     graph = carrying()
-    with pytest.warns(UserWarning, match="'age', 'income'") as said:
+    with pytest.warns(UserWarning, match="'age', 'income', 'city', 'x'") as said:
         small().fit(graph=graph)
-    X = eval(advised(str(said[0].message), r"pass X=(.*)\."), {"pd": pd, "graph": graph})
-    in_order = pd.DataFrame({"age": range(8), "income": 2.0 * np.arange(8)})
-    assert list(X.index) == list(graph)
-    pd.testing.assert_frame_equal(X.sort_index(), in_order, check_dtype=False, check_index_type=False)
-    assert sorted(framed().fit_transform(X, graph=graph).index) == list(range(8))
+    X = advised_table(said, graph)
+    assert X["city"].tolist() == ["x"] * 8
+    assert X.sort_index()["income"].tolist() == [2.0 * k for k in range(8)]
+    assert sorted(framed().fit_transform(X[["age", "income"]], graph=graph).index) == list(range(8))
 
 
 def test_vectors_of_networkx_nodes():
@@ -270,17 +276,17 @@ def test_vectors_of_networkx_nodes():
     nx.add_path(graph, "abcd")
     with pytest.warns(UserWarning, match="'where'") as said:
         small().fit(graph=graph)
-    X = eval(advised(str(said[0].message), r"pass X=(.*)\."), {"pd": pd, "graph": graph})
-    assert X.loc["c"].tolist() == [2.0, 1.0, 2.0]
+    X = advised_table(said, graph)
+    assert list(X.loc["c", "where"]) == [2.0, 1.0, 2.0]
     assert small().fit_transform(X, graph=graph).shape[0] == 4
 
 
-def test_numbers_of_igraph_vertices():
+def test_attributes_of_igraph_vertices():
     graph = igraph.Graph.Ring(12)
     graph.vs["name"], graph.vs["age"] = [f"v{k}" for k in range(12)], list(range(12))
     with pytest.warns(UserWarning, match="'age'") as said:
         small().fit(graph=graph)
-    X = eval(advised(str(said[0].message), r"pass X=(.*)\."), {"graph": graph})
+    X = advised_table(said, graph)
     assert small(normalize=False).fit_transform(X, graph=graph).shape[0] == 12
 
 
@@ -297,6 +303,19 @@ def test_texts_of_networkx_nodes_are_told_too():
         small().fit(graph=graph)
     X = eval(advised(str(said[0].message), r"pass X=(.*)\."), {"node_table": node_table, "graph": graph})
     assert X.loc[0, "club"] == "Mr. Hi"
+
+
+def test_attributes_of_data_beside_x_are_told():
+    data = Data(x=torch.eye(12), edge_index=torch.tensor([range(11), range(1, 12)]), y=torch.zeros(12))
+    data.train_mask = torch.ones(12, dtype=torch.bool)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small().fit(data)
+    data.year, data.name = torch.arange(12), [f"p{k}" for k in range(12)]
+    with pytest.warns(UserWarning, match="'name', 'year'") as said:
+        small().fit(data)
+    X = eval(advised(str(said[0].message), r"pass X=(.*) and"), {"node_table": node_table, "graph": data})
+    assert set(X.columns) == {"x", "name", "year"}
 
 
 def test_whole_graphs_tell_of_numbers_that_are_not_read():

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from fishergraph import FisherSetEmbedding, group_sets
-from fishergraph._errors import InputError, InputTypeError
+from fishergraph._errors import InputError, InputTypeError, TableError
 
 N = 40
 RNG = np.random.default_rng(0)
@@ -148,3 +148,22 @@ def test_mistakes():
         MODEL.transform(VALUES, groups=[1, "a"] * 20)
     with pytest.raises(TypeError, match="groups='group'"):
         MODEL.transform(TABLE)
+
+
+def test_categories_and_gaps_are_encoded_and_saved(tmp_path):
+    table = TABLE.assign(kind=np.where(VALUES[:, 0] > 0, "ape", "bee"), age=np.where(VALUES[:, 1] > 1, np.nan, 3.0 * N))
+    table.loc[5, "kind"] = None
+    model = FisherSetEmbedding(3, 8, random_state=0)
+    Z = model.fit_transform(table, groups="group")
+    assert model.encoder_ is not None
+    expected = model.encoder_.transform(table.drop(columns="group"))
+    bags = group_sets(np.asarray(expected), table["group"])
+    np.testing.assert_array_equal(FisherSetEmbedding(3, 8, random_state=0).fit_transform(bags.sets), Z)
+    model.save(tmp_path / "m.safetensors")
+    loaded = FisherSetEmbedding.load(tmp_path / "m.safetensors")
+    shuffled = table.sample(frac=1, random_state=0)
+    np.testing.assert_allclose(loaded.transform(pa.Table.from_pandas(table), groups="group"), Z)
+    assert loaded.transform(shuffled[["b", "group", "kind", "age", "c", "a"]], groups="group").shape == Z.shape
+    with pytest.raises(TableError, match="'kind' is missing"):
+        loaded.transform(table.drop(columns="kind"), groups="group")
+    assert model.fit(TABLE, groups="group").encoder_ is None

@@ -343,3 +343,16 @@ def test_unknown_nodes_of_pairs_are_named(fitted):
         fitted.predict([])
     with pytest.raises(InputError, match="pairs"):
         fitted.predict([("n0", "n1", "n2")])
+
+
+@pytest.mark.parametrize("named", ["index", "column", "Arrow"])
+def test_rows_of_a_table_meet_the_nodes_of_the_split(named):
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    split, frame = SPLIT, pd.DataFrame(X, index=GRAPH.ids).add_prefix("x")
+    expected = LinkProbe(small(), random_state=0, n_folds=2).fit(frame, split)
+    shuffled = frame.sample(frac=1, random_state=0)
+    if named != "index":
+        shuffled = shuffled.reset_index(names="id")
+    table = pa.Table.from_pandas(shuffled, preserve_index=False) if named == "Arrow" else shuffled
+    found = LinkProbe(small(), random_state=0, n_folds=2).fit(table, split)
+    np.testing.assert_array_equal(found.vectors_, expected.vectors_)

@@ -275,3 +275,12 @@ def test_cora_has_papers_of_one_topic_beside_each_other():
     vectors = Vectors(model.fit_transform(cora.X, graph=cora.graph), cora.ids, model.blocks_)
     found = vectors.neighbours(10)
     assert np.mean(cora.y[found.rows] == cora.y[:, None]) > 0.75
+
+
+def test_neighbours_by_default_are_as_many_as_there_are_and_a_given_number_is_refused():
+    vectors = Vectors(Z[:4], ids=IDS[:4])
+    assert vectors.nearest(IDS[0]).ids.shape == (1, 3)
+    assert vectors.neighbours().k == 3
+    assert Vectors(Z, ids=IDS).neighbours().k == 10
+    with pytest.raises(InputError, match="k must"):
+        vectors.nearest(IDS[0], 4)

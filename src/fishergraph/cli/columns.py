@@ -1,13 +1,16 @@
-"""The columns of a node file that are no complete numbers: their kinds, what models need of them, and what is said."""
+"""The columns of a node file: their kinds, what models need of them, and what is said."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fishergraph._errors import InputError
 from fishergraph.cli.console import say
 from fishergraph.cli.options import wrong_call
+
+if TYPE_CHECKING:
+    from fishergraph.cli.jobs import Inputs
 
 
 def asked_kinds(job: Any) -> dict[str, str]:
@@ -34,13 +37,22 @@ def columns_of(model: Any) -> dict[str, Any]:
     return {"only": [] if learned is None else learned.tolist()}
 
 
-def tell_columns(job: Any, encoder: Any) -> list[dict[str, Any]] | None:
-    """Say in one line what an encoder uses columns as, if there is one; return it for the record."""
-    if encoder is None:
-        return None
-    if not job.quiet:
-        say(f"columns: {encoder.schema_.line()}.")
-    return encoder.schema_.to_dict()
+def tell_columns(job: Any, encoder: Any, inputs: Inputs) -> list[dict[str, Any]] | None:
+    """Say in one line what columns are used as; return what an encoder learned of them, for the record."""
+    if not job.quiet and (inputs.names or encoder is not None):
+        notes = [note for note in inputs.notes if "decimal" in note or "encoding" in note]
+        line = _plain_line(inputs) if encoder is None else encoder.schema_.line()
+        say(f"columns: {'; '.join([line, *notes])}.")
+    return None if encoder is None else encoder.schema_.to_dict()
+
+
+def _plain_line(inputs: Inputs) -> str:
+    """The line about columns of numbers that are used as they are, and what is odd about some."""
+    from fishergraph.io.spreads import notes_of_numbers
+    from fishergraph.tables.schema import listed_kind
+
+    odd = [note.text for note in notes_of_numbers(inputs.names, inputs.X)]
+    return "; ".join([f"{listed_kind('number', inputs.names)} as they are", *odd])
 
 
 def encoded_rows(path: Path, model: Any, X: Any, advice: str) -> Any:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fishergraph.io.edge_columns import EdgeOptions
     from fishergraph.io.edge_files import EdgeFile
     from fishergraph.io.edge_table import Edges
+    from fishergraph.io.text_options import TextOptions
 
 _FILE_OPTIONS = ("source", "target", "weight", "time", "separator", "header", "encoding", "unknown")
 _UNKNOWN = ("error", "drop", "add")
@@ -37,11 +38,12 @@ class EdgeFileOptions:
     time : NAME
         Column of the times of edges: numbers or dates.
     separator : NAME, default=found in the first lines
-        What separates the columns of a text file: a character, tab, comma, semicolon, space or bar.
+        What separates the columns of a text file: a character, tab, comma, semicolon, space or bar. In a node file too,
+        if its first line has it.
     header : bool
         The first line of the edge file names its columns, or is an edge. It is found out if neither is said.
-    encoding : NAME, default=that of its byte-order mark, else utf-8
-        Encoding of the edge file.
+    encoding : NAME, default=that of the byte-order mark, else utf-8
+        Encoding of the text files, of edges and of nodes.
     unknown : NAME, default=error
         What happens to edges that end at a node which is not in the node file: error, drop the edge, or add the node.
     """
@@ -77,10 +79,27 @@ def holds_graph(path: Path) -> bool:
 
 
 def edge_options(job: Any) -> EdgeOptions:
-    """What a job says of its edge file."""
+    """What a job says of its edge file; --separator and --encoding may be for the node file alone."""
     from fishergraph.io.edge_columns import EdgeOptions
 
-    return EdgeOptions(*(getattr(job, name, None) for name in _FILE_OPTIONS[:-1]))
+    options = EdgeOptions(*(getattr(job, name, None) for name in _FILE_OPTIONS[:-1]))
+    nodes = getattr(job, "nodes", None)
+    if isinstance(nodes, Path) and _is_text(nodes) and not _is_text(job.edges):
+        return replace(options, separator=None, encoding=None)
+    return options
+
+
+def node_text(job: Any) -> TextOptions:
+    """What a job says of its node file, if that is text."""
+    from fishergraph.io.text_options import TextOptions
+
+    return TextOptions(separator=getattr(job, "separator", None), encoding=getattr(job, "encoding", None))
+
+
+def _is_text(path: Path) -> bool:
+    from fishergraph.io.text_table import TEXT_SUFFIXES
+
+    return path.name.lower().endswith(tuple(TEXT_SUFFIXES))
 
 
 @dataclass(frozen=True)

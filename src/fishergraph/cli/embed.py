@@ -49,7 +49,7 @@ class EmbedJob(TuneOptions, LearningJob):
     Parameters
     ----------
     nodes : FILE
-        Node file: an id column and numeric features, a row per node; or what embed wrote. TYPE=FILE, once for each
+        Node file: an id column and columns of any type, a row per node; or what embed wrote. TYPE=FILE, once for each
         type of nodes, for edges between several types.
     output : FILE
         Embedding to write: .parquet, .csv, .tsv (or .gz), .npz or .npy; .lance or .zarr with these extras. A store
@@ -169,7 +169,7 @@ def run_embed(job: EmbedJob) -> None:
             else:
                 estimator, Z = tuning.embedding, tuning.Z
         run.seconds["parts_of_embed"] = dict(run.bar.seconds)
-        inputs.facts["columns"] = tell_columns(job, estimator.encoder_)
+        inputs.facts["columns"] = tell_columns(job, estimator.encoder_, inputs)
         with run.stage("write"):
             if job.save is not None:
                 save_with_names(estimator, inputs, job.save)

@@ -23,6 +23,7 @@ from fishergraph.cli.edges import (
     holds_graph,
     job_graph,
     load_job_edges,
+    node_text,
     with_added,
 )
 from fishergraph.cli.options import DATA, PICTURE, RUN, Parameter, Setting, documented, flag_of, negated, option
@@ -203,6 +204,7 @@ class Inputs:
     names: list[str]  # of the features
     facts: dict[str, Any]  # for the record
     summary: GraphSummary | None = None  # of the edge file; None for a store
+    notes: tuple[str, ...] = ()  # what was found in a text file of nodes
 
     @property
     def ids(self) -> np.ndarray:
@@ -222,7 +224,7 @@ def check_tables(job: Job, drop: list[str] | None = None) -> None:
     kinds = getattr(job, "kind", None)
     if not table and (job.id_column is not None or drop or kinds):
         named = "--kind needs" if kinds else "--id-column and --drop need"
-        raise typer.BadParameter(f"{named} a node table: give --nodes with a CSV, TSV or Parquet.")
+        raise typer.BadParameter(f"{named} a node table: give --nodes with a text or Parquet file.")
     asked_kinds(job)
 
 
@@ -294,10 +296,11 @@ def read_inputs(
 
     nodes, kinds = node_file(job), asked_kinds(job)
     file = load_job_edges(job, advance)
-    ids, X, names, key = None, None, [], None
+    ids, X, names, key, notes = None, None, [], None, ()
     if nodes is not None:
         read: dict[str, Any] = {"only": only, "typed": typed or bool(kinds), "named": file.ends, "advance": advance}
-        ids, X, names, key = read_node_features(nodes, job.id_column, drop=drop or [], **read)
+        read["text"] = node_text(job)
+        ids, X, names, key, notes = read_node_features(nodes, job.id_column, drop=drop or [], **read)
     if kinds:
         from fishergraph.io.tables import check_columns_exist
         from fishergraph.tables.columns import with_kinds
@@ -311,7 +314,7 @@ def read_inputs(
     rows = 0 if graph.reading is None else graph.reading.rows
     facts = {
         "edges": {"path": job.edges, "bytes": job.edges.stat().st_size, "rows": rows, "summary": summary.as_dict()},
-        "nodes": None if nodes is None else {"path": nodes, "bytes": folder_bytes(nodes)},
+        "nodes": None if nodes is None else {"path": nodes, "bytes": folder_bytes(nodes), "notes": notes},
         "id_column": key,
         "drop": drop or [],
         "n_nodes": graph.n_nodes,
@@ -320,7 +323,7 @@ def read_inputs(
         "n_features": len(names),
         "sparse_features": hasattr(X, "indptr"),
     }
-    return Inputs(X if names else None, graph, names, facts, summary)
+    return Inputs(X if names else None, graph, names, facts, summary, notes)
 
 
 def read_only_nodes(path: Path | None, inputs: Inputs) -> tuple[Any, np.ndarray]:

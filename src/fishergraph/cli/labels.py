@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fishergraph._errors import FishergraphWarning, InputError
+from fishergraph.cli.edges import node_text
 from fishergraph.cli.jobs import Inputs, LearningJob, node_file, read_inputs
+from fishergraph.io.text_options import ANY_TEXT, TextOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +71,7 @@ def read_labelled(
     if path is None:
         raise InputError(f"{command} needs a node file with the column {label!r}, got none; name it with --nodes.")
     columns = [label] if split is None else [label, split]
-    labels = read_labels(path, label, split)
+    labels = read_labels(path, label, split, node_text(job))
     if len(labels.classes) == 1:
         got, advice = f"{labels.classes[0].item()!r} alone", "name another column, or label nodes of another class"
         raise InputError(f"column {label!r} of '{path}' must hold at least two classes, got {got}; {advice}.")
@@ -92,7 +94,7 @@ def _check_no_split(X: Any, path: Path) -> None:
                 )
 
 
-def read_labels(path: Path, label: str, split: str | None) -> Labels:
+def read_labels(path: Path, label: str, split: str | None, text: TextOptions = ANY_TEXT) -> Labels:
     """Return the labels of a node file; with a split, a column or the masks of an npz, rows outside it have none."""
     from fishergraph.io.npz import npz_keys
     from fishergraph.io.tables import read_columns
@@ -101,7 +103,7 @@ def read_labels(path: Path, label: str, split: str | None) -> Labels:
     if split is None and path.suffix.lower() == ".npz":
         masks = npz_keys(path)
         keys = [name for name in _MASKS if name in masks and "train_mask" in masks]
-    cells, *parts = read_columns(path, [label, *keys])
+    cells, *parts = read_columns(path, [label, *keys], text)
     if any(isinstance(cell, (list, dict)) for cell in cells):
         raise InputError(f"{label!r} in '{path}' must hold one class per row, got several; name another column.")
     words = _unlabelled([_word(cell) for cell in cells], label, path)

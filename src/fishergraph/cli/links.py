@@ -160,10 +160,8 @@ def _rows(job: LinksJob, inputs: Inputs) -> Any:
     from fishergraph._arrays import is_table
     from fishergraph.estimators.table_input import fit_table
 
-    if not is_table(inputs.X):
-        return inputs.X
-    encoder, rows = fit_table(inputs.X)
-    tell_columns(job, encoder)
+    encoder, rows = fit_table(inputs.X) if is_table(inputs.X) else (None, inputs.X)
+    tell_columns(job, encoder, inputs)
     return rows
 
 

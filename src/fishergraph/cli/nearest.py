@@ -21,7 +21,7 @@ class NearestJob(AnswerJob):
     ----------
     nodes : [ID]...
         Ids of nodes. Without them --output gets the neighbours of every node.
-    k : N, default=10
+    k : N, default=10, or all other nodes
         Neighbours of each node.
     metric : NAME, default=cosine
         What is compared: cosine (angles), dot (inner products) or euclidean (distances).

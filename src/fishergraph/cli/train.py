@@ -151,7 +151,7 @@ def run_train(job: TrainJob) -> None:
             run.bar.expect({"learning": 1, "training": 20})
         with run.stage("train"):
             _fit(job, estimator, inputs, labels)
-        inputs.facts["columns"] = tell_columns(job, estimator.encoder_)
+        inputs.facts["columns"] = tell_columns(job, estimator.encoder_, inputs)
         run.bar.part("writing")
         with run.stage("write"):
             results = _write(job, estimator, inputs, labels)

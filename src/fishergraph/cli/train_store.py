@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import typer
 
 from fishergraph._errors import InputError
+from fishergraph.cli.edges import node_text
 from fishergraph.cli.embed_store import is_store
 from fishergraph.cli.jobs import Inputs
 from fishergraph.cli.labels import Labels, read_labels
@@ -43,8 +44,8 @@ def read_train_store(job: TrainJob) -> tuple[Inputs, Labels]:
 
     assert job.nodes is not None
     store = Store(job.edges, memory=job.memory, name=job.name or _NAME, overwrite=True)
-    labels = read_labels(job.nodes, job.label, job.split)
-    ids, *_ = read_nodes(job.nodes, job.id_column, only=[])
+    labels = read_labels(job.nodes, job.label, job.split, node_text(job))
+    ids, *_ = read_nodes(job.nodes, job.id_column, only=[], text=node_text(job))
     labels = in_rows(labels, rows_of(store, ids, job), store.n_nodes)
     names = store.feature_names or [str(column) for column in range(store.n_features)]
     facts = {"store": job.edges, "n_nodes": store.n_nodes, "n_edges": store.n_edges, "labels": job.nodes}

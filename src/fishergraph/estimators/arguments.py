@@ -20,11 +20,12 @@ from fishergraph.estimators.row_ids import named_by_ids
 from fishergraph.estimators.source import Source
 from fishergraph.graph import Graph
 from fishergraph.graph_readers import attribute_names
-from fishergraph.graphs.entries import numeric_attributes
 from fishergraph.graphs.relation_readers import is_hetero, kinds_of_edges
 from fishergraph.graphs.relations import Relations
 from fishergraph.io.columns import EDGE_COLUMNS, WEIGHT_COLUMNS, reads_as_edges
 
+_PYG_USED = ("x", "y", "n_id", "input_id")  # features and labels, and what a loader adds
+_MOST_LISTED = 4  # attributes that a call names
 # Columns of a table of members that say which set a row belongs to.
 _SET_COLUMNS = ("set", "set_id", "bag", "bag_id", "group", "group_id", "id")
 
@@ -48,6 +49,8 @@ def features_and_graph(X: MatrixLike, graph: GraphLike, *, fitting: bool) -> tup
                 got=f"{type_name(X)}, a graph, beside graph=",
                 advice="pass one of the two graphs, as graph=…",
             )
+        if fitting:
+            _warn_of_others(X)
         X, graph = _parts(X)
     elif X is not None and graph is None:
         _check_no_edges(X)
@@ -169,29 +172,29 @@ def _kind(table: Any, name: str) -> str:
 
 def _warn_of_attributes(graph: GraphLike) -> None:
     """Warn of attributes that the nodes of a graph have, if features come from the edges alone."""
-    numbers, call = _attributes(graph)
-    words = [name for name in attribute_names(graph) if name not in numbers] if _pyg_features(graph) is None else []
-    if numbers or words:
-        call = call if numbers else f"node_table(graph, columns={words!r}, output='pandas')"
-        warn(
-            "attributes",
-            f"the nodes of graph have the attributes {_names(numbers + words)}, which are not used: without X, "
-            f"features come from the edges, as with graph=as_graph(graph). To use them, pass X={call}.",
-        )
+    names = attribute_names(graph)
+    if not names:
+        return
+    call = "graph.x" if _pyg_features(graph) is not None and names == ["x"] else _table_call(names)
+    warn(
+        "attributes",
+        f"the nodes of graph have the attributes {_names(names)}, which are not used: without X, features come from "
+        f"the edges, as with graph=as_graph(graph). To use them, pass X={call}.",
+    )
 
 
-def _attributes(graph: Any) -> tuple[list[str], str]:
-    """The attributes of nodes that are numbers, and the X that holds them; of vectors the first."""
-    package = type(graph).__module__.partition(".")[0]
-    if package == "networkx" and hasattr(graph, "nodes"):
-        numbers, vectors = numeric_attributes(attributes for _, attributes in graph.nodes(data=True))
-        if numbers or not vectors:
-            return numbers, f"pd.DataFrame.from_dict(dict(graph.nodes(data=True)), orient='index')[{numbers!r}]"
-        return vectors[:1], f"pd.DataFrame({{v: graph.nodes[v][{vectors[0]!r}] for v in graph}}).T"
-    if package == "igraph" and hasattr(graph, "vs"):
-        numbers = numeric_attributes(vertex.attributes() for vertex in graph.vs)[0]
-        return numbers, f"graph.get_vertex_dataframe()[{numbers!r}].to_numpy()"
-    return ["x"] if _pyg_features(graph) is not None else [], "graph.x"
+def _warn_of_others(data: Any) -> None:
+    """Warn of attributes that the nodes of PyTorch Geometric `Data` have beside x, labels and masks."""
+    names = [name for name in attribute_names(data) if name not in _PYG_USED and not name.endswith("_mask")]
+    if names and _pyg_features(data) is not None:
+        text = f"the features are x: the attributes {_names(names)} of the nodes of Data are not used"
+        warn("attributes", f"{text}. To use them, pass X={_table_call(['x', *names])} and graph=data.")
+
+
+def _table_call(names: list[str]) -> str:
+    """The X that holds attributes of nodes."""
+    listed = f", columns={names!r}" if len(names) <= _MOST_LISTED else ""
+    return f"node_table(graph{listed}, output='pandas')"
 
 
 def check_no_long_table(X: Any) -> None:

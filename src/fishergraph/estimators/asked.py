@@ -43,10 +43,10 @@ def check_one_graph(X: MatrixLike, graph: GraphLike) -> None:
     source, _ = find_source(X, graph)
     if source is not None and source is not X:
         expected, advice = "be left out for several kinds of edges", "transform all nodes, and take the rows you need"
-        raise InputError(parameter="nodes", expected=expected, advice=advice)
+        raise InputError(parameter="nodes", expected=expected, got="some", advice=advice)
     if source is not None:
         advice = "transform the store, and read the rows of the result: StoredEmbedding.rows(ids)"
-        raise InputError(parameter="nodes", expected="be left out for a graph in a store", advice=advice)
+        raise InputError(parameter="nodes", expected="be left out for a graph in a store", got="some", advice=advice)
 
 
 def n_result_rows(sets: Sets) -> int:

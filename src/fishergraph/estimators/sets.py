@@ -13,6 +13,7 @@ from array_api_compat import array_namespace
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _arrays, _validation
+from fishergraph._arrays import is_table
 from fishergraph._parallel import one_blas_thread
 from fishergraph._progress import Verbose, costing
 from fishergraph._typing import Array, DType, RandomState, Rng, Rows, Sets
@@ -26,7 +27,8 @@ from fishergraph.estimators.inputs import InputSettings
 from fishergraph.estimators.long_table import GroupsLike, by_groups
 from fishergraph.estimators.model_checks import check_layer, check_stack, check_unit_spread
 from fishergraph.estimators.set_input import SetInput, SetsLike, WeightsLike, read_sets
-from fishergraph.estimators.state import ModelState
+from fishergraph.estimators.state import ModelState, encoder_part
+from fishergraph.estimators.table_input import fit_members
 from fishergraph.family import Family, GaussianMixture
 from fishergraph.kernel_map import INPUT_MAPS, Identity, Kernel, Nystrom, Standardize, StandardMap, choose_kernel
 from fishergraph.layer import Blocks, Layer, Run
@@ -93,6 +95,8 @@ class FisherSetEmbedding(FisherTransformer):
         Number of sets of the fit.
     feature_names_in_ : ndarray of str
         Their names, if the sets were tables.
+    encoder_ : TableEncoder or None
+        The encoder of a long table with categories, dates, words or missing values, which `groups` names.
 
     See Also
     --------
@@ -164,7 +168,8 @@ class FisherSetEmbedding(FisherTransformer):
         groups : str or array, optional
             X is a long table, with one row per member, and this is the name of the column that says which set a row
             belongs to, or the group of every row. The sets are in the order in which their groups first appear; see
-            `group_sets`. Results that are pandas tables have the groups as their index.
+            `group_sets`. Columns that are no complete numbers are encoded. Results that are pandas tables have the
+            groups as their index.
 
         Returns
         -------
@@ -208,7 +213,7 @@ class FisherSetEmbedding(FisherTransformer):
             One row per set.
         """
         check_is_fitted(self)
-        X, weights, ids = by_groups(X, weights, groups)
+        X, weights, ids = self._grouped(X, weights, groups, fitting=False)
         rows, sets, workspace, name_row = self._prepared(X, weights)
         check_memory(_with_layer(self.stack_), rows, sets, workspace, want_output=True)
         run = self._run(workspace, self.layer_.em, partial(_costs, self.stack_, rows, sets, fitting=False))
@@ -225,7 +230,7 @@ class FisherSetEmbedding(FisherTransformer):
     @all_or_nothing
     def _fit(self, X: SetsLike, weights: WeightsLike, groups: GroupsLike, *, want_output: bool) -> Any:
         settings = self._settings()
-        X, weights, ids = by_groups(X, weights, groups)
+        X, weights, ids = self._grouped(X, weights, groups, fitting=True)
         seeds = np.random.SeedSequence(self._seed_words()).spawn(2)
         rows, sets, workspace, name_row = self._read(X, weights, fitting=True)
         self.n_samples_fit_ = sets.n_sets
@@ -239,6 +244,19 @@ class FisherSetEmbedding(FisherTransformer):
             layer, output = fit_layer(settings.layer, points, sets, run, second, rows.dtype, **options)
             self.stack_, self.layer_ = moved((inputs.stack, layer), workspace.fetch)
         return self._named(output, ids)
+
+    def _grouped(self, X: SetsLike, weights: WeightsLike, groups: GroupsLike, *, fitting: bool) -> tuple[Any, Any, Any]:
+        """The sets, the weights of their members and the groups; a fit keeps the encoder of a long table, or None."""
+        if fitting:
+            self.encoder_ = None
+        sets, weights, ids = by_groups(X, weights, groups)
+        if groups is None or not is_table(sets[0]):
+            return sets, weights, ids
+        if fitting:
+            self.encoder_, rows = fit_members(sets[0])
+        else:
+            rows = sets[0] if self.encoder_ is None else self.encoder_.transform(sets[0])
+        return (rows, sets[1]), weights, ids
 
     def _settings(self) -> Stack:
         """The parameters as a stack without layers, whose `layer` is the one over the sets."""
@@ -279,10 +297,11 @@ class FisherSetEmbedding(FisherTransformer):
         return read_sets(X, weights, inputs, None if fitting else self.n_features_in_)
 
     def _state(self) -> dict[str, Any]:
-        return {"stack": self.stack_, "layer": self.layer_}
+        return {"stack": self.stack_, "layer": self.layer_, **encoder_part(self.encoder_)}
 
     def _restore(self, state: ModelState) -> None:
         settings = self._settings()
+        self.encoder_ = state.encoder(self.n_features_in_)
         self.stack_ = state.stack("stack", settings)
         self.layer_ = state.layer("layer", settings.layer)
         check_stack(self.stack_, self.n_features_in_, slots=1)

@@ -1,4 +1,4 @@
-"""Tables as rows: complete numbers as they are, other columns by a `TableEncoder` that the estimator keeps."""
+"""Tables as rows: complete numbers of one scale as they are, others by a `TableEncoder` that the estimator keeps."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import numpy as np
 from fishergraph._arrays import as_floats, check_column_names
 from fishergraph._typing import MatrixLike
 from fishergraph._warn import ColumnsWarning, warn
+from fishergraph.io.spreads import needs_scale, notes_of_numbers
 from fishergraph.io.vectors import expand_vectors
 
 if TYPE_CHECKING:
     from fishergraph.tables import TableEncoder
-
-_SEVERAL, _DOMINATES = 3, 0.99  # columns, and the share of one of them that is worth a word
 
 
 class TypeEncoders(dict[str, Any]):
@@ -26,12 +25,22 @@ class TypeEncoders(dict[str, Any]):
 
 
 def fit_table(table: MatrixLike) -> tuple[TableEncoder | None, Any]:
-    """The encoder of a table and its rows; None, and the table, if its columns are complete numbers or vectors."""
+    """The encoder of a table and its rows; None, and the table, if it has complete numbers of one scale, or vectors."""
+    from fishergraph.tables import TableEncoder, needs_encoder
+
+    if not needs_encoder(table) and not needs_scale(table):
+        table = numeric_table(table)
+        _warn_of_numbers(table)
+        return None, table
+    encoder = TableEncoder()
+    return encoder, encoder.fit_transform(table)
+
+
+def fit_members(table: MatrixLike) -> tuple[TableEncoder | None, Any]:
+    """The encoder of the rows of a long table and these rows; none for numbers, which the input map scales."""
     from fishergraph.tables import TableEncoder, needs_encoder
 
     if not needs_encoder(table):
-        table = numeric_table(table)
-        _warn_of_dominating(table)
         return None, table
     encoder = TableEncoder()
     return encoder, encoder.fit_transform(table)
@@ -49,21 +58,17 @@ def numeric_table(table: MatrixLike) -> Any:
     return table
 
 
-def _warn_of_dominating(table: MatrixLike) -> None:
-    """Warn if one of several columns of numbers is nearly all of the length of the rows."""
+def _warn_of_numbers(table: MatrixLike) -> None:
+    """Warn once of columns of numbers that are constant, ids, or nearly all of the length of the rows."""
     from fishergraph.tables.columns import column_names
 
-    rows = as_floats(table, "X").astype(np.float64, copy=False)
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.einsum("ij,ij->j", rows, rows)
-        share = squares / squares.sum() if len(squares) >= _SEVERAL else squares * 0
-    if share.max(initial=0) > _DOMINATES:
-        name = column_names(table)[int(share.argmax())]
+    notes = notes_of_numbers(column_names(table), as_floats(table, "X").astype(np.float64, copy=False))
+    if notes:
         text = (
-            f"the column {name!r} is {share.max():.1%} of the squared length of the rows, so the others hardly count. "
-            "If units differ, put the columns on one scale, as TableEncoder().fit_transform(X) does."
+            f"{'; '.join(note.text for note in notes)}. Drop what says nothing; if units differ, put the columns on "
+            "one scale, as TableEncoder().fit_transform(X) does."
         )
-        warn(ColumnsWarning(text, columns=(name,)))
+        warn(ColumnsWarning(text, columns=tuple(dict.fromkeys(name for note in notes for name in note.columns))))
 
 
 def names_of_features(model: object) -> np.ndarray | None:

@@ -49,7 +49,7 @@ def read_field_table(
         cells = dict(zip(read, read_columns(path, read), strict=True))
         fields: dict[str, Any] = {name: read_cells(name, cells[name]) for name in wanted}
         return (cells[keys[0]] if keys else None), fields, left
-    with explained(path, suffix) if suffix == ".parquet" else nullcontext():
+    with explained(path) if suffix == ".parquet" else nullcontext():
         table = open_table(path, suffix, node_header, lambda _: read) if table is None else table
         found = table.columns(read)
     ids = found.column(keys[0]).to_pylist() if keys else None

@@ -22,8 +22,8 @@ from fishergraph.io.columns import (
     column_named,
     edge_table,
 )
-from fishergraph.io.edge_faults import no_lines, raise_faults
 from fishergraph.io.edge_table import read_edge_table, warn_of_columns_left
+from fishergraph.io.faults import no_lines, raise_faults
 from fishergraph.times import as_times
 
 TYPE_COLUMNS = ("type", "relation", "edge_type")

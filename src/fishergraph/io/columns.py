@@ -90,6 +90,9 @@ def check_ids(values: Any, what: str) -> pa.Array:
         if nul.any():  # NumPy's strings end before it, so "x" and "x\0" would be one node
             bad = column[int(nul.argmax())].as_py()
             raise InputError(parameter=what, value=bad, expected="be text without NUL characters")
+    if kind in ("float", "double"):  # integers, as pandas has them beside missing ones
+        column = _integers(column)
+        kind = str(column.type)
     if len(column) and kind != "large_string" and not kind.startswith(("int", "uint")):
         raise InputTypeError(
             parameter=what, expected="be integers or strings", got=kind, advice="convert to int or str"
@@ -100,6 +103,38 @@ def check_ids(values: Any, what: str) -> pa.Array:
         raise _too_large(what) from None
 
 
+def _integers(column: pa.Array) -> pa.Array:
+    """Floats as int64 if they are integers that floats can count; else the column itself."""
+    values = column.to_numpy()
+    most = 1 / np.finfo(values.dtype).eps  # beyond it some integers are missing
+    whole = np.isfinite(values) & (np.floor(values) == values) & (np.abs(values) <= most)
+    return column.cast("int64") if whole.all() else column
+
+
+def ids_with_gaps(values: Any, what: str) -> tuple[pa.Array, np.ndarray]:
+    """Ids as `check_ids` returns them, and the rows in which they are missing, which hold 0 or empty text."""
+    import pyarrow as pa
+    from pyarrow.compute import call_function
+
+    try:
+        return check_ids(values, what), np.zeros(0, np.int64)
+    except InputError as error:
+        if error.expected != "be complete":
+            raise
+    column = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values, from_pandas=True)
+    column = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+    column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    missing = np.asarray(column.is_null())
+    if pa.types.is_string(column.type) or str(column.type) in ("large_string", "string_view"):
+        column = column.cast(pa.large_string())
+        missing = np.asarray(call_function("binary_length", [column]).fill_null(0)) == 0
+    rest = check_ids(column.filter(pa.array(~missing)), what) if not missing.all() else None
+    kind = pa.int64() if rest is None else rest.type
+    filler = 0 if kind == pa.int64() else ""
+    filled = call_function("if_else", [pa.array(missing), pa.scalar(None, column.type), column])
+    return filled.cast(kind).fill_null(filler), np.flatnonzero(missing)
+
+
 def check_distinct(ids: Any, codes: np.ndarray, what: str) -> None:
     """Raise if two of `ids` are the same (have equal `codes`)."""
     _, first = np.unique(codes, return_index=True)
@@ -107,9 +142,14 @@ def check_distinct(ids: Any, codes: np.ndarray, what: str) -> None:
         repeated = np.ones(len(codes), dtype=bool)
         repeated[first] = False
         row = int(np.flatnonzero(repeated)[0])
-        value = getattr(ids[row], "as_py", getattr(ids[row], "item", lambda: ids[row]))()  # Arrow, NumPy, Python
-        got, advice = f"{shown(value)} again in row {row}", "drop repeated rows"
-        raise InputError(parameter=what, value=value, expected="be distinct", got=got, advice=advice)
+        raise repeated_id(ids, row, what)
+
+
+def repeated_id(ids: Any, row: int, what: str) -> InputError:
+    """The error for an id that stands in an earlier row too."""
+    value = getattr(ids[row], "as_py", getattr(ids[row], "item", lambda: ids[row]))()  # Arrow, NumPy, Python
+    got, advice = f"{shown(value)} again in row {row}", "drop repeated rows"
+    return InputError(parameter=what, value=value, expected="be distinct", got=got, advice=advice)
 
 
 def distinct_ids(values: Any, what: str) -> pa.Array:

@@ -9,6 +9,7 @@ from typing import Any
 from fishergraph._errors import InputError
 from fishergraph._validation import nearest
 from fishergraph.io.columns import EDGE_COLUMNS, WEIGHT_COLUMNS, check_edge_columns, listed
+from fishergraph.io.text_options import TextOptions
 
 ROLES = ("source", "target", "weight", "time")
 Name = str | int | None
@@ -32,6 +33,11 @@ class EdgeOptions:
     separator: str | None = None
     header: bool | None = None
     encoding: str | None = None
+
+    @property
+    def text(self) -> TextOptions:
+        """What it says of a text file."""
+        return TextOptions(self.separator, self.header, self.encoding)
 
     @property
     def named(self) -> dict[str, Any]:

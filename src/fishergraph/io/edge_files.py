@@ -17,27 +17,22 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow.compute import call_function
 
-from fishergraph._errors import FileFormatError, InputError
+from fishergraph._errors import InputError
 from fishergraph._records import check_edge_index, check_endpoints
-from fishergraph.io.arrow import edge_header, read_table, read_text
+from fishergraph.io.arrow import edge_header, read_table
 from fishergraph.io.columns import check_ids
 from fishergraph.io.edge_columns import ANY, ROLES, EdgeOptions, find_columns
-from fishergraph.io.edge_faults import EdgeFault, Locate, no_lines, raise_faults
 from fishergraph.io.edge_reading import EdgeReading
 from fishergraph.io.edge_table import read_edge_table
-from fishergraph.io.edge_text import (
-    TEXT_SUFFIXES,
-    EdgeText,
-    begins_with_mark,
-    first_bad_line,
-    open_edge_text,
-)
+from fishergraph.io.edge_text import EdgeLayout
 from fishergraph.io.edge_times import read_times
-from fishergraph.io.files import Advance, check_readable, check_suffix, count_nothing, unreadable
+from fishergraph.io.faults import Locate, TableFault, no_lines, raise_faults
+from fishergraph.io.files import Advance, check_suffix, count_nothing
 from fishergraph.io.graph_files import GRAPH_SUFFIXES, read_graph_file
 from fishergraph.io.npz import Arrays, entry, misfit, read_npz
+from fishergraph.io.text_columns import load_text, ragged_faults
+from fishergraph.io.text_table import TEXT_SUFFIXES, open_text
 
 EDGE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".npz", *GRAPH_SUFFIXES)
 PathLike = str | os.PathLike
@@ -53,7 +48,7 @@ class EdgeFile:
     """
 
     table: pa.Table
-    faults: list[EdgeFault]
+    faults: list[TableFault]
     locate: Locate = no_lines
 
 
@@ -200,72 +195,17 @@ def _with_roles(
 
 
 def _load_text(path: Path, suffix: str, options: EdgeOptions, advance: Advance) -> EdgeFile:
-    head = check_readable(path)
-    file = open_edge_text(path, suffix, options, advance)
+    file = open_text(path, suffix, EdgeLayout(options), options.text, advance)
     try:
-        file, table = _read_clean(file, options)
-    except UnicodeError as error:
-        raise FileFormatError(path=path, reason=f"it is not text in {file.encoding} ({error})") from error
-    except (FileFormatError, pa.ArrowException, OSError, EOFError) as error:
-        if "UTF8" in str(error) or "UTF-8" in str(error):
-            raise first_bad_line(file) from error
-        raise unreadable(path, head, error) from error
-    if any(str(kind) == "binary" for kind in table.schema.types):
-        raise first_bad_line(file)
+        roles = find_columns(file.names, options, numbers=file.numbers)
+    except InputError as error:
+        if error.parameter != "an edge table" or options.header:
+            raise
+        advice = f"{error.advice}; if the first line is an edge, pass header=False (--no-header)"
+        raise error.revised(advice=advice) from error
+    file, table = load_text(file, lambda names: [names[place] for place in (roles.source, roles.target)])
     loaded = _with_roles(path, table, options, EdgeReading(notes=file.notes), file.numbers, clean=file.clean)
-    faults = [*_ragged(file), *loaded.faults]
-    return EdgeFile(loaded.table, faults, lambda rows: _lines(file, rows))
-
-
-def _read_clean(file: EdgeText, options: EdgeOptions) -> tuple[EdgeText, pa.Table]:
-    """The table of a file; with comments or runs of blanks between its lines it is read again, without them."""
-    roles = find_columns(file.names, options, numbers=file.numbers)
-    ends = [file.names[place] for place in (roles.source, roles.target)]
-    table = read_text(file, lambda names: ends)
-    if file.clean or not _is_unclean(file, table, ends):
-        return file, table
-    file = file.cleaned()
-    return file, read_text(file, lambda names: ends)
-
-
-def _is_unclean(file: EdgeText, table: pa.Table, ends: list[str]) -> bool:
-    """Whether some lines are comments, or have more blanks than columns."""
-    if any(line.lstrip().startswith(("#", "%")) for line in file.ragged):
-        return True
-    columns = [table.column(name) for name in ends]
-    if file.header is not None and not file.kept_marks and begins_with_mark(columns[0]):
-        return True
-    if file.separator != " ":
-        return False
-    texts = [column for column in columns if not pa.types.is_integer(column.type)]
-    empty = any(call_function("any", [call_function("equal", [text.cast(pa.string()), ""])]).as_py() for text in texts)
-    return bool(file.ragged) or empty or any(column.null_count for column in columns)
-
-
-def _ragged(file: EdgeText) -> list[EdgeFault]:
-    """The fault of lines with another number of columns than the others."""
-    if not file.ragged:
-        return []
-    count, first = file.other_widths()
-    if not count:  # only in the eyes of Arrow
-        count, first = len(file.ragged), []
-    width = len(file.names)
-    shown = ", ".join(f"{cells:,} in line {line:,}" for line, cells in first)
-    more = f", … in all {count:,} such lines" if count > len(first) else ""
-    reason = f"every line must have {width} columns, got {shown or 'others'}{more}"
-    error = FileFormatError(
-        path=file.path, line=first[0][0] if first else None, reason=reason, advice="repair these lines"
-    )
-    lines = np.array([line for line, _ in first], dtype=np.int64)
-    return [EdgeFault(error, f"line{{s}} without {width} columns", lines, lines=True, count=count)]
-
-
-def _lines(file: EdgeText, rows: Any) -> list[int] | None:
-    """The lines of rows; None if the file cannot be read any more."""
-    try:
-        return file.lines(rows)
-    except (OSError, ValueError, pa.ArrowException):
-        return None
+    return EdgeFile(loaded.table, [*ragged_faults(file), *loaded.faults], file.lines_if_readable)
 
 
 def lines_of(reading: EdgeReading) -> Locate:
@@ -277,7 +217,8 @@ def lines_of(reading: EdgeReading) -> Locate:
         path, options = Path(reading.path), dict(reading.options)
         try:
             clean = options.pop("clean", False)
-            file = open_edge_text(path, check_suffix(path, TEXT_SUFFIXES), EdgeOptions(**options))
+            asked = EdgeOptions(**options)
+            file = open_text(path, check_suffix(path, TEXT_SUFFIXES), EdgeLayout(asked), asked.text)
             return (file.cleaned() if clean else file).lines(rows)
         except (OSError, ValueError, TypeError, pa.ArrowException):
             return None

@@ -17,14 +17,15 @@ from fishergraph.io.columns import (
     check_distinct,
     check_ids,
     factorise,
+    ids_with_gaps,
     missing_value,
     table_columns,
     to_ids,
     unknown_node,
 )
 from fishergraph.io.edge_columns import ANY, EdgeOptions, find_columns
-from fishergraph.io.edge_faults import SHOWN, EdgeFault, Locate, no_lines, raise_faults
 from fishergraph.io.edge_reading import EdgeReading
+from fishergraph.io.faults import SHOWN, Locate, TableFault, no_lines, raise_faults
 from fishergraph.io.near import near_matches
 from fishergraph.times import TIME_COLUMNS, as_times
 
@@ -43,7 +44,7 @@ class Edges:
     target: pa.Array
     weights: np.ndarray | None
     reading: EdgeReading
-    faults: list[EdgeFault] = field(default_factory=list)
+    faults: list[TableFault] = field(default_factory=list)
     gaps: np.ndarray | None = None  # rows without an id
     spare: tuple[str, ...] = ()  # columns of numbers that differ, which are not used
     times: np.ndarray | None = None
@@ -84,12 +85,12 @@ def read_edge_table(table: Any, options: EdgeOptions = ANY) -> Edges | None:
     called = lambda role: _called(reading, role, names[getattr(roles, role)])  # noqa: E731
     ends, gaps, faults = [], [], []
     for role in ("source", "target"):
-        values, missing = _ids(column(getattr(roles, role)), called(role))
+        values, missing = ids_with_gaps(column(getattr(roles, role)), called(role))
         ends.append(values)
         gaps.append(missing)
         if len(missing):
             error = missing_value(called(role), int(missing[0]))
-            faults.append(EdgeFault(error, _missing(names[getattr(roles, role)], read, role), missing))
+            faults.append(TableFault(error, _missing(names[getattr(roles, role)], read, role), missing))
     weights = None
     if roles.weight is not None:
         words = _missing(names[roles.weight], read, "weight")
@@ -153,38 +154,9 @@ def _missing(name: str, read: EdgeReading, role: str) -> str:
     return f"missing value{{s}} in column {read.columns.get(role, name)!r}"
 
 
-def _ids(values: Any, what: str) -> tuple[pa.Array, np.ndarray]:
-    """Ids as one Arrow array, and the rows in which they are missing."""
-    import pyarrow as pa
-    from pyarrow.compute import call_function
-
-    try:
-        return check_ids(values, what), np.zeros(0, np.int64)
-    except InputError as error:
-        if error.expected != "be complete":
-            raise
-    column = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values, from_pandas=True)
-    column = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
-    column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-    missing = np.asarray(column.is_null())
-    if pa.types.is_string(column.type) or str(column.type) in ("large_string", "string_view"):
-        column = column.cast(pa.large_string())
-        missing = np.asarray(call_function("binary_length", [column]).fill_null(0)) == 0
-    elif pa.types.is_floating(column.type):  # integers beside missing ones, as pandas has them
-        numbers = column.filter(pa.array(~missing))
-        whole = call_function("equal", [numbers, call_function("floor", [numbers])])
-        kind = pa.int64() if call_function("all", [whole]).as_py() is not False else column.type
-        column = column.cast(kind, safe=False) if pa.types.is_integer(kind) else column
-    rest = check_ids(column.filter(pa.array(~missing)), what) if not missing.all() else None
-    kind = pa.int64() if rest is None else rest.type
-    filler = 0 if kind == pa.int64() else ""
-    filled = call_function("if_else", [pa.array(missing), pa.scalar(None, column.type), column])
-    return filled.cast(kind).fill_null(filler), np.flatnonzero(missing)
-
-
 def _weights(
     values: Any, what: str, words: str, source: pa.Array, target: pa.Array
-) -> tuple[np.ndarray | None, list[EdgeFault]]:
+) -> tuple[np.ndarray | None, list[TableFault]]:
     """The weights as numbers, and the faults among them; `words` are those for missing ones."""
     missing = np.zeros(0, np.int64)
     faults = []
@@ -196,7 +168,7 @@ def _weights(
         column = np.asarray(values)
         gaps = [value is None or value != value or value == "" for value in column.tolist()]
         missing = np.flatnonzero(gaps)
-        faults = [EdgeFault(error, words, missing)]
+        faults = [TableFault(error, words, missing)]
         column = np.where(gaps, 1, column)
     name = lambda row: f"{_end(source[row])} -> {_end(target[row])}"  # noqa: E731
     try:
@@ -210,7 +182,7 @@ def _weights(
         first = bad[:SHOWN].tolist()
         cells = [column[row].item() if hasattr(column[row], "item") else column[row] for row in first]
         texts = [f"{shown(cell)} on edge {name(row)}" for cell, row in zip(cells, first, strict=True)]
-        return None, [*faults, EdgeFault(error, phrase, bad, texts)]
+        return None, [*faults, TableFault(error, phrase, bad, texts)]
 
 
 def _end(value: Any) -> str:
@@ -243,7 +215,7 @@ def number_edges(
     node_ids: Any = None,
     n_nodes: int | None = None,
     unknown: str = "error",
-    faults: Iterable[EdgeFault] = (),
+    faults: Iterable[TableFault] = (),
     locate: Locate = no_lines,
 ) -> Numbered:
     """Edges between row numbers; all faults are raised together, those that came with the file among them.
@@ -261,12 +233,12 @@ def number_edges(
     except UnknownNodeError:
         raise_faults(_match_nodes(edges, nodes, unknown)[2], edges.path, locate)
         raise
-    if ids is not None and ids.dtype.kind != "i" and nodes is None:
+    if ids is not None and ids.dtype.kind != "i":
         _warn_of_like_ids(ids)
     return Numbered(source, target, edges.weights, n, ids, edges.reading, edges.times)
 
 
-def _match_nodes(edges: Edges, node_ids: Any, unknown: str) -> tuple[Edges, Any, list[EdgeFault]]:
+def _match_nodes(edges: Edges, node_ids: Any, unknown: str) -> tuple[Edges, Any, list[TableFault]]:
     """The edges and the nodes with unknown ids left out or added, and the faults that unknown ids are."""
     import pyarrow as pa
     from pyarrow.compute import SetLookupOptions, call_function
@@ -299,7 +271,7 @@ def _match_nodes(edges: Edges, node_ids: Any, unknown: str) -> tuple[Edges, Any,
     return Edges(*parts, weights, record, edges.faults, times=times), node_ids, []
 
 
-def _unknown_fault(columns: Sequence[Any], known: Sequence[np.ndarray], outside: np.ndarray) -> EdgeFault:
+def _unknown_fault(columns: Sequence[Any], known: Sequence[np.ndarray], outside: np.ndarray) -> TableFault:
     """The fault of edges with an end that is not a node."""
     rows = np.flatnonzero(outside)
     ids = [columns[0 if not known[0][row] else 1][int(row)].as_py() for row in rows[:SHOWN].tolist()]
@@ -309,7 +281,7 @@ def _unknown_fault(columns: Sequence[Any], known: Sequence[np.ndarray], outside:
         shown(value) + (f" (near {' or '.join(map(shown, close))})" if close else "")
         for value, close in zip(ids, near, strict=True)
     ]
-    return EdgeFault(unknown_node(ids[0], near[0], len(rows)), "edge{s} to an id without a node", rows, shown_ids)
+    return TableFault(unknown_node(ids[0], near[0], len(rows)), "edge{s} to an id without a node", rows, shown_ids)
 
 
 def _warn_of_like_ids(ids: np.ndarray) -> None:

@@ -10,10 +10,10 @@ from pyarrow.compute import call_function
 
 from fishergraph._errors import InputError, shown
 from fishergraph.io.columns import missing_value
-from fishergraph.io.edge_faults import SHOWN, EdgeFault
+from fishergraph.io.faults import SHOWN, TableFault
 
 
-def read_times(column: Any, what: str) -> tuple[pa.Array, list[EdgeFault]]:
+def read_times(column: Any, what: str) -> tuple[pa.Array, list[TableFault]]:
     """A column of times as int64 or float64, and the faults of those that are missing or no times."""
     values = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
     values = values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
@@ -38,13 +38,13 @@ def read_times(column: Any, what: str) -> tuple[pa.Array, list[EdgeFault]]:
         bad = ~np.isfinite(seconds) & ~missing
     if missing.any():
         rows = np.flatnonzero(missing)
-        faults.append(EdgeFault(missing_value(what, int(rows[0])), f"missing value{{s}} in {what}", rows))
+        faults.append(TableFault(missing_value(what, int(rows[0])), f"missing value{{s}} in {what}", rows))
     if bad.any():
         rows = np.flatnonzero(bad)
         texts = [shown(values[row].as_py()) for row in rows[:SHOWN].tolist()]
         advice = "write dates as 2026-11-19 or 2026-11-19T12:00:00"
         error = InputError(parameter=what, expected="hold numbers or dates", got=texts[0], advice=advice)
-        faults.append(EdgeFault(error, f"value{{s}} of {what} without a time", rows, texts))
+        faults.append(TableFault(error, f"value{{s}} of {what} without a time", rows, texts))
     return numbers, faults
 
 

@@ -27,13 +27,15 @@ def id_column_of(
     """The column of ids of a table beside a graph with these nodes, or None.
 
     It is the column with a usual name, unless it names less than half of the nodes and another column at least half:
-    then the one that names most of them.
+    then the one that names most of them, one of distinct values before others.
     """
     key = usual_id_column(names, usual)
     if key is not None and _share(column(key), nodes) >= 0.5:
         return key
-    shares = {name: _share(column(name), nodes) for name in names}
-    best = max(shares, key=shares.__getitem__, default=None)
+    shares = {name: _share(column(name), nodes) for name in names if not _are_floats(column(name))}
+    best = max(
+        shares, key=lambda name: (shares[name] >= 0.5 and _are_distinct(column(name)), shares[name]), default=None
+    )
     if best is not None and shares[best] >= 0.5:
         return best
     return key if key is not None and holds_ids(column(key)) else None
@@ -71,17 +73,36 @@ def are_rows(nodes: pa.Array, n_rows: int) -> bool:
 
 
 def _share(values: Any, nodes: pa.Array) -> float:
-    """How many of the nodes a column names; 0 if its values are no ids."""
+    """How many of the nodes a column names; 0 if its values are no ids, or most of them repeated."""
     import pyarrow as pa
     from pyarrow.compute import SetLookupOptions, call_function
 
-    from fishergraph.io.columns import distinct_ids
+    from fishergraph.io.columns import ids_with_gaps
 
     try:
-        ids = distinct_ids(values, "a column")
-    except (InputError, InputTypeError):  # missing, repeated or other values
+        ids = ids_with_gaps(values, "a column")[0]
+    except (InputError, InputTypeError):
+        return 0.0
+    every, ids = len(ids), ids.unique()
+    if 2 * len(ids) < every:
         return 0.0
     if ids.type != nodes.type:
         ids, nodes = ids.cast(pa.large_string()), nodes.cast(pa.large_string())
     named = call_function("is_in", [nodes], SetLookupOptions(value_set=ids))
     return named.true_count / max(len(nodes), 1)
+
+
+def _are_distinct(values: Any) -> bool:
+    """Whether ids are complete and distinct."""
+    from fishergraph.io.columns import distinct_ids
+
+    try:
+        distinct_ids(values, "a column")
+    except InputError:
+        return False
+    return True
+
+
+def _are_floats(values: Any) -> bool:
+    """Whether a column holds floats, which are ids only if its name says so."""
+    return str(getattr(values, "dtype", getattr(values, "type", ""))).lower().startswith(("float", "double", "half"))

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from fishergraph._arrays import plain_array
+from fishergraph._arrays import is_table, plain_array
 from fishergraph._errors import InputError, UnknownNodeError, shown
 from fishergraph._parallel import cached_attribute
-from fishergraph.io.columns import check_edge_table, distinct_ids, to_ids
+from fishergraph.io.columns import check_edge_table, distinct_ids, table_columns, to_ids
+from fishergraph.io.id_column import usual_id_column
 from fishergraph.io.near import near_matches
 
 _LISTED = 5  # unknown ids that a message names
@@ -85,6 +86,23 @@ class IdRows:
             advice = alike or f"ids are such as {', '.join(map(repr, self.values[:3].tolist()))}"
         expected = f"be ids of the {self.n_rows:,} {self.noun}"
         return UnknownNodeError(parameter=name, value=first, expected=expected, got=got, advice=advice)
+
+
+def in_order(X: Any, ids: np.ndarray | None) -> Any:
+    """A table in the order of these ids, if its index or its column of ids has them; others as they are."""
+    if ids is None or not is_table(X):
+        return X
+    index = getattr(X, "index", None) if hasattr(X, "iloc") else None
+    if index is not None and type(index).__name__ != "RangeIndex":
+        return X.iloc[IdRows(index, len(index)).rows(ids, "the index of X")]
+    names, column = table_columns(X) or ([], None)
+    key = usual_id_column(names)
+    if key is None or column is None:
+        return X
+    rows = IdRows(column(names.index(key)), X.shape[0]).rows(ids, f"the column {key!r} of X")
+    if hasattr(X, "iloc"):
+        return X.iloc[rows].set_index(X.columns[names.index(key)])
+    return X.drop(key)[rows] if hasattr(X, "to_arrow") else X.drop_columns([key]).take(rows)
 
 
 def _listed(nodes: Any, name: str) -> list[Any]:

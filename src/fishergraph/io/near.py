@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 
+_ZEROS, _POINT = re.compile(r"^0+(?=\d)"), re.compile(r"^(\d+)\.0+$")
 _MOST = 100_000  # ids that are compared letter by letter
 _ALIKE = 0.7  # the least share of letters in common
 
@@ -12,8 +14,8 @@ _ALIKE = 0.7  # the least share of letters in common
 def near_matches(wanted: object, known: Iterable[object], most: int = 3) -> list[object]:
     """The known ids that are most like the wanted one, the most similar first.
 
-    Ids that differ by case and blanks alone come first. Others are compared letter by letter if they begin or end
-    with the same letter and are about as long; of very many, the first are.
+    Ids that differ by case, blanks or the way a number is written alone come first. Others are compared letter by
+    letter if they begin or end with the same letter and are about as long; of very many, the first are.
     """
     word = _folded(wanted)
     listed = list(known)
@@ -37,7 +39,9 @@ def did_you_mean(matches: Sequence[object]) -> str:
 
 
 def _folded(value: object) -> str:
-    return "".join(str(value).split()).casefold()
+    """An id without blanks, case, leading zeros, and the .0 of an integer."""
+    text = "".join(str(value).split()).casefold()
+    return _POINT.sub(r"\1", _ZEROS.sub("", text)) if text[:1].isdigit() else text
 
 
 def _may_match(word: str, other: str) -> bool:

@@ -9,18 +9,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow.compute import SetLookupOptions, call_function
 
 from fishergraph._errors import FishergraphWarning, MissingValueError
-from fishergraph._validation import check_host_memory
 from fishergraph._warn import warn
-from fishergraph.io.arrow import MISSING
+from fishergraph.io.cells import MISSING
 from fishergraph.io.columns import listed
-from fishergraph.io.files import Advance, check_suffix, count_nothing, not_utf8
+from fishergraph.io.files import Advance, check_suffix, count_nothing
 from fishergraph.io.graph_files import GRAPH_SUFFIXES
-from fishergraph.io.npz import ARRAYS, SUFFIXES
-from fishergraph.io.tables import NODE_SUFFIXES, TEXTS, OpenNodes, node_matrix, open_nodes, read_nodes
+from fishergraph.io.memory import check_parquet_fits
+from fishergraph.io.npz import ARRAYS
+from fishergraph.io.spreads import MOST_NAMED, needs_scale
+from fishergraph.io.tables import NODE_SUFFIXES, TABLES, TEXTS, OpenNodes, node_matrix, open_nodes, read_nodes
+from fishergraph.io.text_options import ANY_TEXT, TextOptions
 from fishergraph.io.vectors import is_number, is_vector
 
 _MARKS = pa.array(sorted(MISSING), pa.string())
@@ -32,6 +33,7 @@ def read_node_table(
     *,
     drop: Iterable[str] = (),
     named: pa.Array | None = None,
+    text: TextOptions = ANY_TEXT,
     advance: Advance = count_nothing,
 ) -> tuple[np.ndarray, pa.Table]:
     """Read ids and columns of any type from a node file.
@@ -39,11 +41,13 @@ def read_node_table(
     Parameters
     ----------
     path : str or path
-        A CSV, TSV or Parquet file.
+        A text or Parquet file, a Lance folder, or a file of a graph.
     id_column, drop : str and iterable of str
         As in `read_nodes`.
     named : pyarrow.Array, optional
         The nodes of the graph, which tell the column of the ids if its name does not.
+    text : TextOptions, optional
+        As in `read_nodes`.
     advance : callable, optional
         `advance(n)` is called as bytes of the file are read.
 
@@ -55,8 +59,8 @@ def read_node_table(
         The other columns.
     """
     path = Path(path)
-    suffix = check_suffix(path, [name for name in SUFFIXES if name not in ARRAYS])
-    nodes = open_nodes(path, suffix, id_column, list(drop), advance, named)
+    suffix = check_suffix(path, TABLES)
+    nodes = open_nodes(path, suffix, id_column, list(drop), advance, named, text)
     return nodes.ids, nodes.table.columns(nodes.features)
 
 
@@ -67,12 +71,14 @@ class NodeFeatures(NamedTuple):
     X : the features, an array, a CSR array or a table of columns of any type.
     names : the names of the columns.
     key : the column of the ids; None if they are row numbers or arrays.
+    notes : what was found in a text file, in words.
     """
 
     ids: np.ndarray
     X: Any
     names: list[str]
     key: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 def read_node_features(
@@ -83,9 +89,10 @@ def read_node_features(
     only: Iterable[str] | None = None,
     typed: bool = False,
     named: pa.Array | None = None,
+    text: TextOptions = ANY_TEXT,
     advance: Advance = count_nothing,
 ) -> NodeFeatures:
-    """Read ids and features from a node file: a matrix of complete numbers, or a table of any columns.
+    """Read ids and features from a node file: a matrix of complete numbers of one scale, or any table.
 
     Parameters
     ----------
@@ -97,6 +104,8 @@ def read_node_features(
         Return a table even if its columns are complete numbers.
     named : pyarrow.Array, optional
         The nodes of the graph, which tell the column of the ids if its name does not.
+    text : TextOptions, optional
+        As in `read_nodes`.
     advance : callable, optional
         `advance(n)` is called as bytes of the file are read.
 
@@ -109,41 +118,36 @@ def read_node_features(
     suffix = check_suffix(path, NODE_SUFFIXES)
     if suffix in ARRAYS:
         return NodeFeatures(*read_nodes(path, id_column, only=None if typed else only, advance=advance))
-    nodes = open_nodes(path, suffix, id_column, list(drop), advance, named)
+    nodes = open_nodes(path, suffix, id_column, list(drop), advance, named, text)
     wanted = set(nodes.features if only is None else only)
-    if not typed and _are_numbers(nodes, wanted if only is not None else None):
+    if not typed and _is_matrix(nodes, wanted if only is not None else None):
         try:
-            return NodeFeatures(nodes.ids, *node_matrix(nodes, only, advance), nodes.key)
+            return NodeFeatures(nodes.ids, *node_matrix(nodes, only, advance), nodes.key, nodes.notes)
         except MissingValueError:
             if only is not None:
                 raise
     names = [name for name in nodes.features if name in wanted]
-    _check_memory(path, suffix, names)
+    if suffix == ".parquet":
+        check_parquet_fits(path, names)
     table = nodes.table.columns(names)
     if suffix in TEXTS:
         table = _without_marks(path, table)
     elif suffix not in GRAPH_SUFFIXES:  # whose bytes were counted as they were read
         advance(path.stat().st_size if path.is_file() else 0)
-    return NodeFeatures(nodes.ids, table, names, nodes.key)
+    return NodeFeatures(nodes.ids, table, names, nodes.key, nodes.notes)
 
 
-def _are_numbers(nodes: OpenNodes, only: set[str] | None) -> bool:
-    """Whether the types of all columns are numbers or vectors; a model of numbers asks for some names alone."""
+def _is_matrix(nodes: OpenNodes, only: set[str] | None) -> bool:
+    """Whether all columns are numbers of one scale, or vectors; a model of numbers asks for some names alone."""
+    if only is not None:
+        return True
     kinds = {field.name: field.type for field in nodes.table.schema}
     used = [kinds[name] for name in nodes.features]
-    return only is not None or all((is_number(kind) and str(kind) != "null") or is_vector(kind) for kind in used)
-
-
-def _check_memory(path: Path, suffix: str, names: list[str]) -> None:
-    """Raise before a table is read that cannot be held."""
-    if suffix != ".parquet":
-        return
-    metadata = pq.read_metadata(path)
-    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
-    columns = [group.column(j) for group in groups for j in range(metadata.num_columns)]
-    size = sum(column.total_uncompressed_size for column in columns if column.path_in_schema.split(".")[0] in names)
-    advice = "make columns of numbers of it and use fishergraph ingest, which reads files of any size, or drop some"
-    check_host_memory(size, f"the columns of '{path}' take", "in memory", advice)
+    if not all((is_number(kind) and str(kind) != "null") or is_vector(kind) for kind in used):
+        return False
+    if len(used) > MOST_NAMED or any(map(is_vector, used)):
+        return True
+    return not needs_scale(nodes.table.columns(nodes.features))
 
 
 def _without_marks(path: Path, table: pa.Table) -> pa.Table:
@@ -151,8 +155,6 @@ def _without_marks(path: Path, table: pa.Table) -> pa.Table:
     marked: dict[str, list[str]] = {}
     for k, name in enumerate(table.column_names):
         column = table.column(k)
-        if str(column.type) == "binary":
-            raise not_utf8(path, f"column {name!r}")
         if str(column.type) not in ("string", "large_string"):
             continue
         bare = call_function("utf8_trim_whitespace", [column])

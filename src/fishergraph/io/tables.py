@@ -1,7 +1,9 @@
-"""Node tables and embeddings in CSV, TSV (either may be gzipped), Parquet and npz files; edges are in `edge_files`.
+"""Node tables and embeddings in text, Parquet and npz files; edges are in `edge_files`.
 
 The suffix of a file name tells its format.
 
+- A text file is .csv, .tsv or .txt, or one of these with .gz or .zst, with names above its columns. Its separator,
+  comments and encoding are found in the first lines, as those of edges.
 - A node file has a row per node: an id column and numeric features, or columns of vectors; or it is a file of a graph
   with attributes of nodes, such as GraphML.
 - An embedding is a node file too. It may also be a .npy file, or a Lance or Zarr folder (`embedding_file`).
@@ -24,14 +26,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._errors import FileFormatError, FishergraphWarning
+from fishergraph._errors import FileFormatError, FishergraphWarning, shown
 from fishergraph._validation import nearest
 from fishergraph._warn import warn
-from fishergraph.io.arrow import explained, node_header, open_table, read_cells
-from fishergraph.io.columns import distinct_ids, positions, to_ids
+from fishergraph.io.arrow import Opened, explained, node_header, open_rows, open_table, read_cells
+from fishergraph.io.columns import distinct_ids, ids_with_gaps, missing_value, positions, repeated_id, to_ids
 from fishergraph.io.edge_files import npz_ids
 from fishergraph.io.edge_files import read_edges as read_edges
 from fishergraph.io.embedding_file import ids_path
+from fishergraph.io.faults import SHOWN, TableFault, raise_faults
 from fishergraph.io.features import FeatureReader, are_names, warn_of_unread_ids
 from fishergraph.io.files import Advance, check_suffix, count_nothing
 from fishergraph.io.folders import LanceBlocks, folder_bytes, read_zarr
@@ -40,7 +43,6 @@ from fishergraph.io.id_column import IN_FILES, are_rows, id_column_of, usual_id_
 from fishergraph.io.npz import (
     ARRAYS,
     MATRIX_SUFFIXES,
-    SUFFIXES,
     Arrays,
     entry,
     has_features,
@@ -50,10 +52,13 @@ from fishergraph.io.npz import (
     read_npz,
 )
 from fishergraph.io.parquet import BlockTable, described
+from fishergraph.io.text_options import ANY_TEXT, TextOptions
+from fishergraph.io.text_table import TEXT_SUFFIXES
 
 PathLike = str | os.PathLike
-NODE_SUFFIXES = (*MATRIX_SUFFIXES, *GRAPH_SUFFIXES)
-TEXTS = tuple(suffix for suffix, separator in SUFFIXES.items() if separator)
+TEXTS = tuple(suffix for suffix, text in TEXT_SUFFIXES.items() if text in (".csv", ".tsv", ".txt"))
+TABLES = (*TEXTS, ".parquet", ".lance", *GRAPH_SUFFIXES)  # of columns
+NODE_SUFFIXES = (*TABLES, *ARRAYS)
 
 
 # --- nodes ----------------------------------------------------------------------------------------------
@@ -65,6 +70,7 @@ def read_nodes(
     *,
     drop: Iterable[str] = (),
     only: Iterable[str] | None = None,
+    text: TextOptions = ANY_TEXT,
     advance: Advance = count_nothing,
 ) -> tuple[np.ndarray, np.ndarray | sp.csr_array, list[str]]:
     """Read ids and features from a node file.
@@ -75,7 +81,7 @@ def read_nodes(
     Parameters
     ----------
     path : str or path
-        A CSV, TSV, Parquet, npz or npy file, or a Lance or Zarr folder.
+        A text, Parquet, npz or npy file, or a Lance or Zarr folder.
     id_column : str, default=None
         The column of the ids. By default the first of id, node and node_id (in any case), else the index that pandas
         wrote, else the row numbers. The ids of NAME.npy are in NAME.ids.npy, if there is one.
@@ -83,6 +89,8 @@ def read_nodes(
         Columns that are neither ids nor features.
     only : iterable of str, default=None
         The features to read. By default all other columns.
+    text : TextOptions, optional
+        The separator and the encoding of a text file, if they are not to be found out.
     advance : callable, optional
         `advance(n)` is called as bytes of the file are read.
 
@@ -100,7 +108,7 @@ def read_nodes(
     suffix = check_suffix(path, NODE_SUFFIXES)
     if suffix in ARRAYS:
         return _npz_nodes(path, _read_arrays(path, suffix, advance)[0])
-    nodes = open_nodes(path, suffix, id_column, list(drop), advance)
+    nodes = open_nodes(path, suffix, id_column, list(drop), advance, text=text)
     return nodes.ids, *node_matrix(nodes, only, advance)
 
 
@@ -113,6 +121,7 @@ class OpenNodes(NamedTuple):
     ids: np.ndarray
     key: str | None  # the column of the ids; None for row numbers
     features: list[str]
+    notes: tuple[str, ...] = ()  # what was found in a text file, in words
 
 
 def open_nodes(
@@ -122,8 +131,9 @@ def open_nodes(
     drop: list[str],
     advance: Advance = count_nothing,
     named: Any = None,
+    text: TextOptions = ANY_TEXT,
 ) -> OpenNodes:
-    """A table of nodes in a file, with its ids, or the row numbers.
+    """A table of nodes in a file, with its ids, or the row numbers; all that is wrong with them is one error.
 
     `named` are the nodes of the graph, if they are known: they tell which column holds the ids.
     """
@@ -131,26 +141,46 @@ def open_nodes(
     def key(names: list[str]) -> list[str]:
         return split_columns(path, names, id_column, drop)[0]
 
-    if suffix == ".lance":
-        table: BlockTable = LanceBlocks(path)
-    else:
-        table = open_table(path, suffix, node_header, key, advance)
+    lance = suffix == ".lance"
+    opened = Opened(LanceBlocks(path)) if lance else open_rows(path, suffix, node_header, key, advance, text)
+    table = opened.blocks
     keys, features = split_columns(path, table.schema.names, id_column, drop)
-    ids = np.arange(len(table))
-    with explained(path, suffix) if suffix == ".parquet" else nullcontext():
+    ids, faults = np.arange(len(table)), list(opened.faults)
+    with explained(path) if suffix == ".parquet" else nullcontext():
         if id_column is None and named is not None and (keys or not are_rows(named, len(table))):
             found = id_column_of([*keys, *features], lambda name: table.columns([name]).column(0), named, IN_FILES)
             if found is not None and [found] != keys:
-                return open_nodes(path, suffix, found, drop)
+                return open_nodes(path, suffix, found, drop, text=text)
         if keys:
-            ids = to_ids(distinct_ids(table.columns(keys).column(0), f"column {keys[0]!r}"))
-    return OpenNodes(path, suffix, table, ids, keys[0] if keys else None, features)
+            column = table.columns(keys).column(0)
+            column, more = _ids_and_faults(column, f"column {keys[0]!r} of '{path}'", keys[0])
+            ids, faults = to_ids(column), [*faults, *more]
+    raise_faults(faults, str(path), opened.locate, "nodes")
+    return OpenNodes(path, suffix, table, ids, keys[0] if keys else None, features, opened.notes)
+
+
+def _ids_and_faults(values: Any, what: str, name: str) -> tuple[Any, list[TableFault]]:
+    """A column of ids, and the faults of missing and repeated ones."""
+    ids, missing = ids_with_gaps(values, what)
+    faults = []
+    if len(missing):
+        error = missing_value(what, int(missing[0]))
+        faults.append(TableFault(error, f"missing value{{s}} in column {name!r}", missing))
+    codes = ids.dictionary_encode().indices.to_numpy()
+    repeated = np.ones(len(codes), dtype=bool)
+    repeated[np.unique(codes, return_index=True)[1]] = False
+    repeated[missing] = False
+    rows = np.flatnonzero(repeated)
+    if len(rows):
+        first = [shown(ids[row].as_py()) for row in rows[:SHOWN].tolist()]
+        faults.append(TableFault(repeated_id(ids, int(rows[0]), what), "repeated id{s}", rows, first))
+    return ids, faults
 
 
 def node_matrix(nodes: OpenNodes, only: Iterable[str] | None, advance: Advance) -> tuple[np.ndarray, list[str]]:
     """The features of a table of nodes, which must be complete numbers, and their names."""
     path, suffix, table = nodes.path, nodes.suffix, nodes.table
-    with explained(path, suffix) if suffix == ".parquet" else nullcontext():
+    with explained(path) if suffix == ".parquet" else nullcontext():
         aside = set(table.schema.names).difference(nodes.features)
         reader = FeatureReader(path, table, aside, only, named=nodes.key is not None)
         if reader.features and nodes.key is None:
@@ -217,15 +247,17 @@ def check_columns_exist(path: PathLike, columns: list[str], wanted: Sequence[str
             raise FileFormatError(path=path, reason=reason, advice=f"name {alike or 'one of these'}")
 
 
-def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
+def read_columns(path: PathLike, names: Sequence[str], text: TextOptions = ANY_TEXT) -> list[list[Any]]:
     """Read columns of a node file, or arrays of an npz file.
 
     Parameters
     ----------
     path : str or path
-        A CSV, TSV, Parquet or npz file, or a Lance folder.
+        A text, Parquet or npz file, or a Lance folder.
     names : sequence of str
         The columns.
+    text : TextOptions, optional
+        As in `read_nodes`.
 
     Returns
     -------
@@ -250,18 +282,18 @@ def read_columns(path: PathLike, names: Sequence[str]) -> list[list[Any]]:
 
     if suffix not in TEXTS:  # Parquet and Lance have nulls, so NA is an ordinary word
         blocks = LanceBlocks(path) if suffix == ".lance" else open_table(path, suffix, node_header, wanted)
-        with explained(path, suffix) if suffix == ".parquet" else nullcontext():
+        with explained(path) if suffix == ".parquet" else nullcontext():
             table = blocks.columns(wanted(blocks.schema.names))
         columns = [table.column(name).to_pylist() for name in names]
         return [[None if value == "" else value for value in column] for column in columns]
-    cells = read_cells(path, suffix, node_header, wanted)
+    cells = read_cells(path, suffix, node_header, wanted, text)
     for name, (_, marks) in cells.items():
         if marks:
-            text = (
+            message = (
                 f"column {name!r} of '{path}' says {' and '.join(map(repr, marks))} in some rows, which count as "
                 "missing. If it is a value, put it in quotes or use another word."
             )
-            warn(FishergraphWarning(text, kind=f"marks in {name} of {path}"))
+            warn(FishergraphWarning(message, kind=f"marks in {name} of {path}"))
     return [[None if value == "" else value for value in cells[name][0]] for name in names]
 
 

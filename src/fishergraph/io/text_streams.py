@@ -71,6 +71,8 @@ class _Unmarked(_Stream):
         data = self._stream.read(size)
         if self._first:
             self._first = False
+            while len(data) < len(codecs.BOM_UTF8) and (more := self._stream.read(size)):
+                data += more
             data = data.removeprefix(codecs.BOM_UTF8)
             return data or self._stream.read(size)
         return data

@@ -19,7 +19,7 @@ from fishergraph._typing import GraphLike, MatrixLike, RandomState
 from fishergraph._validation import check_integer, check_n_jobs, check_random_seed, look_up
 from fishergraph._warn import each_warning_once
 from fishergraph.graph import Graph, as_graph
-from fishergraph.io.lookup import IdRows, pair_columns
+from fishergraph.io.lookup import IdRows, in_order, pair_columns
 from fishergraph.probes.blocks import read_blocks
 from fishergraph.probes.edges import EdgeSplit, Links
 from fishergraph.probes.link_heads import LINK_HEADS, LinkHead, fitted, scores
@@ -123,6 +123,7 @@ class LinkProbe(BaseEstimator):
         ----------
         X : matrix of shape (n_nodes, n_columns), or None
             What `embedding` takes: features, or None. Without `embedding` the vectors, an embedding of `split.graph`.
+            A table whose index, or column id, has the ids of the graph may be in any order.
         split : EdgeSplit
             What `split_edges` returned. Its test edges are not read.
 
@@ -291,7 +292,8 @@ class LinkProbe(BaseEstimator):
     # --- what a fit does ------------------------------------------------------------------------------------
 
     def _embedded(self, X: Any, graph: Graph) -> tuple[np.ndarray, Any]:
-        """The vectors of a graph and their blocks."""
+        """The vectors of a graph and their blocks; a table that names its rows may be in another order."""
+        X = in_order(X, graph.ids)
         if self.embedding is None:
             return validate_embedding(X, "X"), read_blocks(self.blocks, X, np.shape(X)[1])
         model: Any = clone(self.embedding)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ import pyarrow as pa
 from pyarrow.compute import call_function
 
 from fishergraph._validation import look_up
+from fishergraph.io.spreads import are_row_numbers, names_ids
 from fishergraph.tables.categories import Category, HashedCategory, Text, mean_words
 from fishergraph.tables.columns import Column
 from fishergraph.tables.numbers import Date, Flag, Number, Vector, is_binary
@@ -31,10 +31,6 @@ RECORDS: dict[str, type[Record]] = {kind.tag: kind for kind in (*KINDS.values(),
 _FEW = 20  # distinct values that are categories whatever they look like
 _NEARLY_ALL = 0.95  # the share of distinct words that makes them ids
 _SOME = 0.2  # the share of cells with a separator that makes them tags
-_ID_NAME = re.compile(
-    r"(?i:(^|[^a-z])(id|ids|uuid|guid|key|hash|url|uri|email|e-mail|phone|barcode|isbn)$)|[a-z]I[dD]$"
-)
-_FEWEST_NUMBERED = 10  # rows whose numbers can be those of the rows
 
 
 class Decision(NamedTuple):
@@ -76,9 +72,9 @@ def _decide_integers(column: Column) -> Decision:
         return Decision("boolean")
     n = len(values)
     numbers = values.to_numpy(zero_copy_only=False)
-    if n == len(column) >= _FEWEST_NUMBERED and (np.diff(numbers.astype(np.int64, copy=False)) == 1).all():
+    if n == len(column) and are_row_numbers(numbers):
         return Decision(None, "row numbers")
-    if _ID_NAME.search(column.name.strip()) and 2 * len(values.unique()) >= n > 1:
+    if names_ids(column.name) and 2 * len(values.unique()) >= n > 1:
         return Decision(None, "an id")
     return Decision("number")
 
@@ -113,7 +109,7 @@ def _decide_words(words: Words, name: str) -> Decision:
         return Decision("category")
     length = mean_words(words.texts)
     if length < 1.5:
-        named = bool(_ID_NAME.search(name.strip())) and 2 * distinct >= cells
+        named = names_ids(name) and 2 * distinct >= cells
         return Decision(None, "an id") if named or distinct > _NEARLY_ALL * cells > 1 else Decision("category")
     return Decision("text" if 2 * distinct > cells or length >= 3 else "category")
 

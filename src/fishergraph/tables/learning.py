@@ -13,10 +13,10 @@ from fishergraph._parallel import n_threads
 from fishergraph.tables.columns import Column
 from fishergraph.tables.decide import KINDS, Decision, decide
 from fishergraph.tables.faults import Faults, Unfit
-from fishergraph.tables.numbers import Number
+from fishergraph.tables.numbers import Date, Number
 from fishergraph.tables.record import Encoded, Presence, Record, Sizes, Values, missing_weight
 from fishergraph.tables.schema import SchemaColumn
-from fishergraph.tables.words import odd_words
+from fishergraph.tables.words import odd_words, words_beside_dates
 
 T = TypeVar("T")
 _DOMINATES = 4.0  # a mean square before the cut that is worth a word
@@ -29,8 +29,12 @@ class Learned:
         self.record = record
         self.encoded = None if record is None or values is None else record.encode(values)
         self.odd: list[str] = []
+        self.undated = 0.0  # the share of words in a column of text that is one of dates otherwise
         if isinstance(record, Number) and column.is_text:
             self.odd = odd_words(column.words)
+        elif column.is_text and decision.kind not in ("boolean", "number"):
+            self.odd, share = words_beside_dates(column.words)
+            self.undated = 0.0 if isinstance(record, Date) else share
         learned, outputs = decision.reason, 0
         if record is not None and values is not None:
             empty = int(values.missing.sum())
@@ -67,7 +71,10 @@ def notes_of(learned: list[Learned]) -> list[tuple[str, str]]:
         if isinstance(record, Number) and groups and record.largest > max(groups, _DOMINATES):
             share = record.largest / (record.largest + groups)
             notes.append((name, f"{name!r} would be {share:.0%} of the length of a row, and is cut at 3 deviations"))
-        if found.odd:
+        if found.undated:
+            words = " and ".join(map(repr, found.odd))
+            notes.append((name, f"{name!r} holds dates but for {words}, {found.undated:.0%} of its cells"))
+        elif found.odd:
             notes.append((name, f"{name!r} says {' and '.join(map(repr, found.odd[:3]))}, which count as missing"))
     return notes
 

@@ -73,7 +73,7 @@ class Schema:
         groups: dict[str, list[str]] = {}
         for column in self.used:
             groups.setdefault(str(column.kind), []).append(column.name)
-        parts = [f"{_counted(kind, len(names))} ({_some(names)})" for kind, names in groups.items()]
+        parts = [listed_kind(kind, names) for kind, names in groups.items()]
         reasons: dict[str, list[str]] = {}
         for column in self.aside:
             reasons.setdefault(column.learned, []).append(column.name)
@@ -101,10 +101,15 @@ class Schema:
         return "\n".join(lines)
 
 
+def listed_kind(kind: str, names: list[str]) -> str:
+    """How many columns of a kind there are, and their names."""
+    return f"{_counted(kind, len(names))} ({_some(names)})"
+
+
 def _counted(kind: str, count: int) -> str:
-    return f"1 {_SINGULARS.get(kind, kind)}" if count == 1 else f"{count} {_PLURALS[kind]}"
+    return f"1 {_SINGULARS.get(kind, kind)}" if count == 1 else f"{count:,} {_PLURALS[kind]}"
 
 
 def _some(names: list[str]) -> str:
     shown = ", ".join(name[:40] for name in names[:_MOST_NAMES])
-    return f"{shown}, … {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else shown
+    return f"{shown}, … {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else shown

@@ -115,11 +115,27 @@ def reads_as_flags(words: Words) -> bool:
     return 0 < len(words.texts) <= 8 and {text.lower() for text in words.texts.to_pylist()} <= {*TRUE, *FALSE}
 
 
-def reads_as_dates(words: Words) -> bool:
-    """Whether nearly all cells are dates."""
+def _looks_like_dates(words: Words) -> bool:
+    """Whether many of the first words are dates."""
     sample = words.texts.slice(0, _SAMPLE)
     patterns = [_ISO, *(pattern for pattern, _ in _FORMATS)]
-    if not len(sample) or max(matches(sample, pattern).mean() for pattern in patterns) < MOST / 2:
+    return len(sample) > 0 and max(matches(sample, pattern).mean() for pattern in patterns) >= MOST / 2
+
+
+def words_beside_dates(words: Words) -> tuple[list[str], float]:
+    """The words that are no dates in a column where most cells are, the most frequent first, and their share."""
+    if not _looks_like_dates(words):
+        return [], 0.0
+    odd = np.isnat(_dates(words.texts))
+    counts = np.where(odd, words.counts, 0)
+    share = float(counts.sum() / max(words.counts.sum(), 1))
+    first = np.argsort(-counts, kind="stable")[: min(int(odd.sum()), 3)]
+    return ([words.texts[int(k)].as_py() for k in first], share) if share <= 0.5 else ([], 0.0)
+
+
+def reads_as_dates(words: Words) -> bool:
+    """Whether nearly all cells are dates."""
+    if not _looks_like_dates(words):
         return False
     try:
         dates_of_words(words)
@@ -130,17 +146,23 @@ def reads_as_dates(words: Words) -> bool:
 
 def dates_of_words(words: Words) -> np.ndarray:
     """The date of each value as datetime64, NaT if it is none."""
-    dates = _iso_dates(words.texts)
-    for pattern, formats in _FORMATS:
-        fits = matches(words.texts, pattern)
-        if fits.any():
-            read = [_read_dates(words.texts, fits, layout) for layout in formats]
-            best = min(read, key=lambda found: int(np.isnat(found[fits]).sum()))
-            dates = np.where(np.isnat(dates), best, dates)
+    dates = _dates(words.texts)
     valid = ~np.isnat(dates)
     if _share(words, valid) < MOST and len(words.texts):
         odd = words.texts[int(np.flatnonzero(~valid)[0])].as_py()
         raise Unfit(f"holds words such as {odd[:40]!r}, which are no dates")
+    return dates
+
+
+def _dates(texts: pa.Array) -> np.ndarray:
+    """Texts as dates; NaT for others."""
+    dates = _iso_dates(texts)
+    for pattern, formats in _FORMATS:
+        fits = matches(texts, pattern)
+        if fits.any():
+            read = [_read_dates(texts, fits, layout) for layout in formats]
+            best = min(read, key=lambda found: int(np.isnat(found[fits]).sum()))
+            dates = np.where(np.isnat(dates), best, dates)
     return dates
 
 

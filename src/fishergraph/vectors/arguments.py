@@ -15,11 +15,11 @@ from fishergraph._typing import RandomState
 from fishergraph._validation import check_integer, check_random_seed
 from fishergraph.graph import as_graph
 from fishergraph.io.id_column import IN_FILES, usual_id_column
-from fishergraph.io.lookup import IdRows
 from fishergraph.io.vectors import expand_vectors
 from fishergraph.vectors.clustering import AUTO
 
 _CHECKED = 2**14  # rows that are checked at once
+_NEIGHBOURS = 10  # if nobody says how many
 
 
 def split_ids(Z: Any, ids: Any) -> tuple[Any, Any]:
@@ -43,14 +43,6 @@ def ids_of(X: Any, graph: Any, n_rows: int) -> Any:
         return getattr(X, "index", None) if hasattr(X, "iloc") else None
     nodes = as_graph(graph)
     return nodes.ids if nodes.n_nodes == n_rows else None  # an edge list without the last nodes has no ids
-
-
-def in_order(X: Any, ids: np.ndarray) -> Any:
-    """A table in the order of these ids, if its index has them."""
-    index = getattr(X, "index", None) if hasattr(X, "iloc") else None
-    if index is None or type(index).__name__ == "RangeIndex":
-        return X
-    return X.iloc[IdRows(index, len(index)).rows(ids, "the index of X")]
 
 
 def column_names(Z: Any) -> list[str] | None:
@@ -78,10 +70,10 @@ def check_finite(Z: Any, name_of: Callable[[int], str]) -> None:
 
 
 def check_k(k: Any, most: int) -> int:
-    """The number of neighbours, at most the number of other nodes."""
+    """The number of neighbours, at most the number of other nodes; None is 10, or fewer if there are fewer."""
     if most < 1:
         raise InputError(parameter="Z", expected="have at least two rows, so that one has a neighbour", got="one")
-    return check_integer(k, "k", least=1, most=most)
+    return min(_NEIGHBOURS, most) if k is None else check_integer(k, "k", least=1, most=most)
 
 
 def check_rows(rows: Any, n_rows: int) -> np.ndarray:

@@ -16,7 +16,7 @@ from fishergraph._typing import GraphLike, MatrixLike, RandomState
 from fishergraph._validation import check_flag, check_integer, check_n_jobs, look_up
 from fishergraph._warn import warn
 from fishergraph.estimators.node_probe import on_host
-from fishergraph.io.lookup import IdRows, pair_columns
+from fishergraph.io.lookup import IdRows, in_order, pair_columns
 from fishergraph.probes import Links
 from fishergraph.probes.blocks import read_blocks
 from fishergraph.vectors.approximate import FEW, ApproximateSearch
@@ -30,7 +30,6 @@ from fishergraph.vectors.arguments import (
     column_names,
     drawn_seed,
     ids_of,
-    in_order,
     split_ids,
 )
 from fishergraph.vectors.clustering import STARTS, best_clusters, choose_k, coordinates
@@ -187,7 +186,7 @@ class Vectors:
     def nearest(
         self,
         nodes: Any = None,
-        k: int = 10,
+        k: int | None = None,
         *,
         rows: Any = None,
         vectors: Any = None,
@@ -206,8 +205,8 @@ class Vectors:
         ----------
         nodes : id or sequence of ids
             The nodes, or `rows` or `vectors` in their place.
-        k : int, default=10
-            The number of neighbours.
+        k : int, default=None
+            The number of neighbours. By default 10, or all other nodes if there are fewer.
         rows : sequence of int, optional
             Row numbers in place of ids.
         vectors : array of shape (n, n_columns) or (n_columns,), optional
@@ -246,7 +245,7 @@ class Vectors:
 
     def neighbours(
         self,
-        k: int = 10,
+        k: int | None = None,
         *,
         metric: str = "cosine",
         approximate: bool = False,
@@ -258,8 +257,8 @@ class Vectors:
 
         Parameters
         ----------
-        k : int, default=10
-            The number of neighbours.
+        k : int, default=None
+            The number of neighbours. By default 10, or all other nodes if there are fewer.
         metric : {"cosine", "dot", "euclidean"}, default="cosine"
             What is compared. By angle, rows of zeros have similarity 0 to all others.
         approximate : bool, default=False

@@ -19,7 +19,8 @@ from fishergraph._errors import FileFormatError, FishergraphWarning, InputError
 from fishergraph._records import check_weights
 from fishergraph._warn import warn
 from fishergraph.io.archives import check_columns, check_gzip, check_parquet
-from fishergraph.io.arrow import MISSING, as_integers, distinct_names, edge_header, node_header
+from fishergraph.io.arrow import edge_header, node_header
+from fishergraph.io.cells import MISSING, as_integers, distinct_names
 from fishergraph.io.columns import check_column, check_edge_columns, check_ids, listed
 from fishergraph.io.features import not_numbers
 from fishergraph.io.files import check_readable, check_text

@@ -1,4 +1,4 @@
-"""Faults of a table of edges, reported together: how many, the first five, and where they are."""
+"""Faults of a table of edges or nodes, reported together: how many, the first five, and where they are."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fishergraph._errors import EdgeFaultsError, FishergraphError
+from fishergraph._errors import EdgeFaultsError, FishergraphError, InputError, NodeFaultsError
 
 SHOWN = 5  # faults of a kind that a message lists
+ERRORS: dict[str, type[InputError]] = {"edges": EdgeFaultsError, "nodes": NodeFaultsError}
 # Row numbers → the lines of the file, or None if it has none
 Locate = Callable[[Sequence[int]], list[int] | None]
 
@@ -20,7 +21,7 @@ def no_lines(rows: Sequence[int]) -> None:
 
 
 @dataclass(frozen=True)
-class EdgeFault:
+class TableFault:
     """Faults of one kind.
 
     error : the error for the first of them, if there are no others.
@@ -54,30 +55,29 @@ class EdgeFault:
         return ("row", rows) if lines is None else ("line", lines)
 
 
-def raise_faults(faults: Sequence[EdgeFault], path: str = "", locate: Locate = no_lines) -> None:
-    """Raise one error for all faults; nothing if there are none."""
+def raise_faults(faults: Sequence[TableFault], path: str = "", locate: Locate = no_lines, what: str = "edges") -> None:
+    """Raise one error for all faults of some "edges" or "nodes"; nothing if there are none."""
     if len(faults) == 1:
         _raise_one(faults[0], locate)
     if faults:
         described, first = [], []
         for fault in faults:
             word, places = fault.places(locate)
-            what = fault.words.replace("{s}", "s")
-            first.append({"what": what, "count": fault.number, word + "s": places, "values": list(fault.values)})
+            kind = fault.words.replace("{s}", "s")
+            first.append({"what": kind, "count": fault.number, word + "s": places, "values": list(fault.values)})
             described.append(f"{fault.counted} ({_listed(fault, word, places)})")
-        what = f"the edges of '{path}'" if path else "the edges"
         total = sum(fault.number for fault in faults)
         got = f"{total:,} faults: {'; '.join(described)}"
-        advice = "repair or drop these edges"
+        error, advice = ERRORS[what], f"repair or drop these {what}"
         unknown = any("unknown=" in str(getattr(fault.error, "advice", "")) for fault in faults)
         advice += ", and pass unknown='drop' or 'add' (--unknown) for ids without a node" if unknown else ""
-        expected = "be complete and valid"
-        raise EdgeFaultsError(
-            parameter=what, value=total, expected=expected, got=got, advice=advice, path=path, faults=first
+        parameter, expected = f"the {what} of '{path}'" if path else f"the {what}", "be complete and valid"
+        raise error(
+            parameter=parameter, value=total, expected=expected, got=got, advice=advice, path=path, faults=first
         )
 
 
-def _listed(fault: EdgeFault, word: str, places: list[int]) -> str:
+def _listed(fault: TableFault, word: str, places: list[int]) -> str:
     """The first faults with their places."""
     more = f", … in all {fault.number:,}" if fault.number > len(places) else ""
     if not fault.values:
@@ -86,7 +86,7 @@ def _listed(fault: EdgeFault, word: str, places: list[int]) -> str:
     return ", ".join(f"{value} in {word} {place:,}" for value, place in shown) + more
 
 
-def _raise_one(fault: EdgeFault, locate: Locate) -> NoReturn:
+def _raise_one(fault: TableFault, locate: Locate) -> NoReturn:
     """Raise the error of a single kind of faults, with their number and places."""
     error: Any = fault.error
     if not hasattr(error, "got"):  # it says where all of them are
