@@ -34,12 +34,15 @@ def columns_of(model: Any) -> dict[str, Any]:
     return {"only": [] if learned is None else learned.tolist()}
 
 
-def tell_columns(job: Any, encoder: Any) -> list[dict[str, Any]] | None:
-    """Say in one line what an encoder uses columns as, if there is one; return it for the record."""
+def tell_columns(job: Any, encoder: Any, *, of: str = "") -> list[dict[str, Any]] | None:
+    """Say in one line what an encoder uses columns as, if there is one; return it for the record.
+
+    `of` is the type of nodes, if there are several.
+    """
     if encoder is None:
         return None
     if not job.quiet:
-        say(f"columns: {encoder.schema_.line()}.")
+        say(f"columns{of and ' of '}{of}: {encoder.schema_.line()}.")
     return encoder.schema_.to_dict()
 
 

@@ -234,7 +234,8 @@ class FisherEmbedding(Presets, FromSource, SomeNodes, FisherTransformer):
         nodes : mask, ids or row numbers, optional
             The nodes that are wanted, whose neighbourhoods alone are computed: a mask with an entry for each row of X,
             the ids of nodes, or row numbers if the nodes have no ids. The result has their rows in that order, with
-            the bits of a call without `nodes`. Structural columns and multisets are those of the whole graph.
+            the bits of a call without `nodes`. Structural columns and multisets are those of the whole graph. Of
+            several types, a mapping of those that are wanted to their nodes; all rows are computed then.
 
         Returns
         -------
