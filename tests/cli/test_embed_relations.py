@@ -177,3 +177,32 @@ def test_some_nodes_alone_are_refused(folder):
     (folder / "few.txt").write_text("p1\n")
     only = ("--model", folder / "m.st", "--only", folder / "few.txt")
     wrong("--only", "embed", folder / "edges.csv", *files(folder), *only, "-o", folder / "y.csv")
+
+
+@pytest.mark.parametrize("command", ["train", "links", "table", "explain", "anomalies"])
+def test_other_commands_take_one_type_of_nodes(folder, command):
+    more = {
+        "train": ("--label", "label", "-o", folder / "m.st"),
+        "table": ("-o", folder / "t.csv"),
+        "explain": ("--model", folder / "m.st"),
+        "anomalies": ("--model", folder / "m.st", "-o", folder / "o.csv"),
+    }
+    papers = ("-n", f"paper={folder / 'papers.csv'}")
+    wrong("fishergraph embed", command, folder / "edges.csv", *papers, *more.get(command, ()))
+
+
+def test_a_model_of_relations_is_not_explained(folder):
+    (folder / "papers.csv").write_text(PAPERS.assign(topic=list("abab")).to_csv(index=False))
+    ok("embed", folder / "edges.csv", *files(folder), "-o", folder / "z.csv", "--dim", 4, "--save", folder / "m.st")
+    one = ("-n", folder / "papers.csv", "--model", folder / "m.st")
+    fails(folder, "one of several kinds of edges", "explain", folder / "edges.csv", *one)
+    with_model = ("--graph", folder / "edges.csv", *one, "-o", folder / "page.html")
+    fails(folder, "one of several kinds of edges", "explore", folder / "z.paper.csv", *with_model)
+
+
+def test_a_page_of_one_type_names_its_relations(folder):
+    ok("embed", folder / "edges.csv", *files(folder), "-o", folder / "z.csv", "--dim", 4, "--drop", "label")
+    page = ("-o", folder / "page.html", "--map", "pca")
+    result = ok("explore", folder / "z.paper.csv", "--graph", folder / "edges.csv", *page)
+    assert "2 kinds of edges, writes, cites" in result.output
+    assert "writes: from others" in (folder / "page.html").read_text()

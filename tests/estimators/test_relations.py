@@ -458,9 +458,9 @@ def test_other_calls_say_that_they_need_one_graph(X):
     from fishergraph import Explainer, FisherClassifier
 
     fitted = model().fit(X, graph=GRAPH)
-    with pytest.raises(InputError, match="relations of the fit"):
+    with pytest.raises(InputError, match="one graph"):
         Explainer(fitted, X["paper"], graph=as_graph(GRAPH[CITES], n_nodes=50))
-    with pytest.raises(TypeError, match="FisherEmbedding"):
+    with pytest.raises(TypeError, match="several kinds"):
         FisherClassifier().fit(X["paper"], np.arange(50) % 2, graph={"cites": GRAPH[CITES]})
 
 
@@ -628,3 +628,20 @@ def test_vectors_of_one_type_keep_their_ids(X):
     plain = model().fit(X["paper"], graph=as_graph(GRAPH[CITES], n_nodes=50))
     call = {"graph": as_graph(GRAPH[CITES], n_nodes=50), "node_type": "paper"}
     raises("node_type", lambda: Vectors.from_estimator(plain, X["paper"], **call))
+
+
+def test_what_takes_one_graph_says_what_works_instead(X):
+    from fishergraph import Explainer, FisherClassifier, Vectors, split_edges, to_table
+
+    relations, X = as_relations(GRAPH), {name: X[name] for name in ("author", "paper", "venue")}
+    fitted = model().fit(X, graph=relations)
+    Z = fitted.transform(X, graph=relations)
+    y = np.arange(50) % 2
+    for graph in (relations, GRAPH, {"cites": EDGES[CITES]}):
+        raises("Z\\[type\\]", lambda graph=graph: as_graph(graph))
+        raises("'cites'", lambda graph=graph: FisherClassifier(mode="probe").fit(X["paper"], y, graph=graph))
+        raises("several kinds", lambda graph=graph: to_table(X["paper"], graph))
+        raises("several kinds", lambda graph=graph: split_edges(graph))
+    raises("several relations", lambda: Explainer(fitted, X, graph=relations))
+    raises("Z\\['author'\\]", lambda: Vectors(Z))
+    raises("neighbours of every node", lambda: as_graph({"a": ["b", "c"]}))

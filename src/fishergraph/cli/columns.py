@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
+
+import typer
 
 from fishergraph._errors import InputError
 from fishergraph.cli.console import say
 from fishergraph.cli.options import wrong_call
+
+
+def check_one_type(nodes: Any) -> None:
+    """Raise a usage error for a node file with the name of its type where there is one type of nodes."""
+    typed = re.fullmatch(r"[\w-]+=(.+)", str(nodes)) if isinstance(nodes, Path) and not nodes.exists() else None
+    if typed:
+        raise typer.BadParameter(
+            f"--nodes TYPE=FILE is for fishergraph embed, which takes several types of nodes; here give '{typed[1]}' "
+            "and the edges of one relation. nearest, cluster, explore and links --embedding read what embed writes."
+        )
 
 
 def asked_kinds(job: Any) -> dict[str, str]:
@@ -27,6 +40,10 @@ def asked_kinds(job: Any) -> dict[str, str]:
 
 def columns_of(model: Any) -> dict[str, Any]:
     """Return which columns of a node file a saved model needs, as arguments of `read_inputs`."""
+    if hasattr(getattr(model, "stack_", None), "layout"):
+        expected, got = "be of one graph here", "one of several kinds of edges"
+        advice = "embed the edges of one kind with --save, or leave --model out"
+        raise InputError(parameter="the model of --model", expected=expected, got=got, advice=advice)
     encoder = getattr(model, "encoder_", None)
     if encoder is not None:
         return {"only": [column.name for column in encoder.schema_.used], "typed": True}
