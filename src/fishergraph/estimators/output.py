@@ -37,7 +37,7 @@ def named_first(method: F) -> F:
         if not args and (first.name in kwargs or first.default is not Parameter.empty):
             args = (kwargs.pop(first.name, first.default),)
         Z = plain(self, *args, **kwargs)
-        return Z if isinstance(Z, dict) else _wrap_data_with_container("transform", Z, *args[:1], self)
+        return Z if isinstance(Z, dict) else _wrap_data_with_container("transform", Z, args[0], self)
 
     return call  # type: ignore[return-value]
 
@@ -56,15 +56,18 @@ def named_output(model: TransformerMixin, Z: Array | dict[str, Array] | None, id
         return Z
     from pandas import DataFrame
 
-    return DataFrame(Z, index=ids)
+    index: Any = ids
+    return DataFrame(Z, index=index)
 
 
 def _table(kind: str, rows: Array, titles: np.ndarray, ids: IdsLike) -> Any:
     """The rows of a type as a table."""
+    values: Any = rows
+    index: Any = ids
     if kind == "pandas":
         from pandas import DataFrame
 
-        return DataFrame(rows, index=ids, columns=titles)
+        return DataFrame(values, index=index, columns=titles)
     from polars import DataFrame as Frame
 
-    return Frame(rows, schema=list(map(str, titles)), orient="row")
+    return Frame(values, schema=list(map(str, titles)), orient="row")

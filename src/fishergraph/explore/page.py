@@ -20,7 +20,7 @@ from fishergraph.explore.maps import chosen_maps
 from fishergraph.explore.model import feature_table, in_node_order, read_model
 from fishergraph.explore.relations import holds_kinds, read_relations
 from fishergraph.explore.serve import Served, open_browser
-from fishergraph.graphs import as_relations
+from fishergraph.graphs import Relations, as_relations
 from fishergraph.io.files import as_path, check_folder, check_suffix, replacing
 
 PathLike = str | os.PathLike[str]
@@ -247,14 +247,13 @@ def explore(
     if several and model is not None:
         expected, advice = "be left out for several kinds of edges", "leave it out, or pass one graph"
         raise InputError(parameter="model", expected=expected, got=type(model).__name__, advice=advice)
-    if several:
-        graph = as_relations(graph)
+    graph = as_relations(graph) if several else graph
     nodes = read_embedding(Z, ids, blocks, graph)
     chosen, given = chosen_maps(maps, min(nodes.n, max_points), nodes.n)
     choice = Choice(chosen, given, max_points, n_neighbours, seed, progress)
     _read_columns(nodes, fields, labels, predictions, names)
     if graph is not None:
-        nodes.graph = read_relations(graph, nodes) if several else read_graph(graph, nodes)
+        nodes.graph = read_relations(graph, nodes) if isinstance(graph, Relations) else read_graph(graph, nodes)
     X = in_node_order(X, nodes)
     explained = None if model is None else read_model(model, X, feature_names, nodes, progress)
     features, columns = feature_table(X, feature_names, model)

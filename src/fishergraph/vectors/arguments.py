@@ -47,7 +47,7 @@ def embedded(model: Any, X: Any, graph: Any, node_type: str | None) -> tuple[Any
         raise InputTypeError(parameter="model", value=model, expected=expected, got=type_name(model), advice=advice)
     source, _ = find_source(X, graph)
     relations = source.relations if isinstance(source, RelationalSource) else None
-    types = () if relations is None else relations.types
+    types: tuple[str, ...] = () if relations is None else relations.types
     if node_type is None and len(types) > 1:
         expected, got = f"be one of {', '.join(map(repr, types))}, the types of nodes", "none"
         raise InputError(parameter="node_type", expected=expected, got=got)
@@ -58,7 +58,7 @@ def embedded(model: Any, X: Any, graph: Any, node_type: str | None) -> tuple[Any
     blocks = getattr(model, "blocks_", None)
     if relations is None:
         return Z, ids_of(X, graph, len(Z)), blocks
-    name = types[0] if node_type is None else node_type
+    name = relations.types[0] if node_type is None else node_type
     Z, blocks = (part[name] if isinstance(part, dict) else part for part in (Z, blocks))
     return Z, relations.ids.get(name), blocks
 
