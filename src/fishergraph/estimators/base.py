@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
+from sklearn.utils._set_output import _wrap_data_with_container  # pyright: ignore[reportPrivateUsage]
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fishergraph import _validation
@@ -22,7 +24,7 @@ from fishergraph._typing import Array, MatrixLike, RandomState
 from fishergraph._warn import each_warning_once
 from fishergraph.device import Device, Workspace, choose_device
 from fishergraph.em.settings import EM, choose_em
-from fishergraph.estimators.output import named_first, named_output
+from fishergraph.estimators.output import named_output
 from fishergraph.estimators.state import ModelState, write_model
 from fishergraph.estimators.summary import summarize
 from fishergraph.estimators.table_input import fit_table, read_table
@@ -54,6 +56,24 @@ def all_or_nothing(fit: F) -> F:
             raise
 
     return whole  # type: ignore[return-value]
+
+
+def _named_first(method: F) -> F:
+    """A method that scikit-learn has wrapped, whose first argument may be left out or passed by its name again.
+
+    scikit-learn makes a table of its result, unless it is one for each of several types.
+    """
+    first = list(signature(method).parameters.values())[1]
+    plain = getattr(method, "__wrapped__", method)
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not args and (first.name in kwargs or first.default is not Parameter.empty):
+            args = (kwargs.pop(first.name, first.default),)
+        Z = plain(self, *args, **kwargs)
+        return Z if isinstance(Z, dict) else _wrap_data_with_container("transform", Z, args[0], self)
+
+    return call  # type: ignore[return-value]
 
 
 class FisherEstimator(Diagram, BaseEstimator, ABC):
@@ -248,7 +268,7 @@ class FisherTransformer(TransformerMixin, FisherEstimator):
         super().__init_subclass__(**options)
         for name in ("transform", "fit_transform"):
             if name in vars(cls):
-                setattr(cls, name, named_first(vars(cls)[name]))
+                setattr(cls, name, _named_first(vars(cls)[name]))
 
     device: str | Device
     random_state: RandomState

@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from inspect import Parameter, signature
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import TransformerMixin
-from sklearn.utils._set_output import (  # pyright: ignore[reportPrivateUsage]
-    _get_output_config,
-    _wrap_data_with_container,
+from sklearn.utils._set_output import (
+    _get_output_config,  # pyright: ignore[reportPrivateUsage]
 )
 
 from fishergraph._typing import Array, IdsLike
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def asked_output(model: TransformerMixin) -> str:
+def asked_output(model: object) -> str:
     """What `set_output` asks for: "default", "pandas" or "polars"."""
-    return _get_output_config("transform", model)["dense"]
-
-
-def named_first(method: F) -> F:
-    """A method that scikit-learn has wrapped, whose first argument may be left out or passed by its name again.
-
-    scikit-learn makes a table of its result, unless it is one for each of several types.
-    """
-    first = list(signature(method).parameters.values())[1]
-    plain = getattr(method, "__wrapped__", method)
-
-    @wraps(method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not args and (first.name in kwargs or first.default is not Parameter.empty):
-            args = (kwargs.pop(first.name, first.default),)
-        Z = plain(self, *args, **kwargs)
-        return Z if isinstance(Z, dict) else _wrap_data_with_container("transform", Z, args[0], self)
-
-    return call  # type: ignore[return-value]
+    return str(_get_output_config("transform", model)["dense"])
 
 
 def named_output(model: TransformerMixin, Z: Array | dict[str, Array] | None, ids: IdsLike) -> Any:
