@@ -6,10 +6,11 @@ same graph with its nodes in another order), and of `fit_transform` of one graph
 --study accuracy: accuracy of a linear probe on the test nodes of random splits (10 % train, 10 % choose the probe, 80 %
 are judged). Every setting is the default one: nothing was chosen on these nodes.
 
-- "flights": the makers (five classes) of the planes of `load_tables("flights")`. Planes have their year as features,
-  airports their position, airlines none; "merged" is one graph of all nodes and edges, with the features of planes and
-  airports in columns of their own, and "merged, with types" has the type as three columns more. All are undirected and
-  keep the number of flights as weights. "merged, no features" takes features from the edges.
+- "flights": the makers (five classes) of the planes of `load_tables("flights")`. The tables are used as they are, but
+  for the maker and the model of a plane, which tell its class. "merged" is one graph of all nodes and edges, with the
+  columns of every type, encoded by `TableEncoder`, beside those of the others, and "merged, with types" has the type as
+  three columns more. All are undirected and keep the number of flights as weights. "merged, no features" takes features
+  from the edges.
 - "citations": ogbn_arxiv_sub18k with two relations, cites and cited, against its undirected edges.
 - "co-purchases": amazon_computers with two relations, its edges and the ten nearest neighbours by features, against the
   union of both, and against its edges alone.
@@ -29,7 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 from common import Rows, data_folder, in_turns, load, load_average, parser, print_table, spread, timed
 
-from fishergraph import FisherEmbedding, LogisticProbe, Neighbourhood, as_graph, as_relations
+from fishergraph import FisherEmbedding, LogisticProbe, Neighbourhood, TableEncoder, as_graph, as_relations
 from fishergraph.datasets import load_tables
 
 CS = np.logspace(-2, 4, 7)
@@ -42,36 +43,24 @@ Settings = dict[str, tuple[Any, Any, Neighbourhood, Any]]
 # --- graphs ---------------------------------------------------------------------------------------------------------
 
 
-def bins(values: Any, n_bins: int) -> np.ndarray:
-    """One-hot columns of a column of numbers: equal counts, and one for missing values."""
-    numbers = np.array([np.nan if value is None else float(value) for value in values])
-    known = np.isfinite(numbers)
-    edges = np.unique(np.quantile(numbers[known], np.linspace(0, 1, n_bins + 1)[1:-1]))
-    codes = np.where(known, np.searchsorted(edges, numbers), len(edges) + 1)
-    return np.eye(len(edges) + 2, dtype=np.float32)[codes]
-
-
 def flights(args: Namespace) -> tuple[Settings, np.ndarray]:
     """Planes, airports and airlines; the class of a plane is its maker."""
     data = load_tables("flights")
-    tables = {name: table.to_pydict() for name, table in data.nodes.items()}
-    planes = bins(tables["planes"]["year"], 8)
-    airports = np.hstack([bins(tables["airports"][column], 6) for column in ("lat", "lon", "alt")])
-    relations = as_relations(data.edges, nodes={name: table["id"] for name, table in tables.items()})
-    makers = [str(maker).split()[0] if maker else "" for maker in tables["planes"]["manufacturer"]]
+    makers = [str(maker).split()[0] if maker else "" for maker in data.nodes["planes"]["manufacturer"].to_pylist()]
     y = np.array([MAKERS.index(maker) if maker in MAKERS else -1 for maker in makers])
+    tables = {**data.nodes, "planes": data.nodes["planes"].drop_columns(["manufacturer", "model"])}
+    relations = as_relations(data.edges, nodes={name: table["id"] for name, table in tables.items()})
+    encoded = [TableEncoder().fit_transform(tables[name].drop_columns("id")) for name in relations.types]
+    whole = np.asarray(sp.block_diag(encoded).todense(), np.float32)
     merged = as_graph(relations.union(), undirected=True)
-    first, second = relations.starts["planes"], relations.starts["airports"]
-    whole = np.zeros((relations.n_nodes, planes.shape[1] + airports.shape[1]), np.float32)
-    whole[first : first + len(planes), : planes.shape[1]] = planes
-    whole[second : second + len(airports), planes.shape[1] :] = airports
     kinds = np.repeat(np.eye(len(relations.types), dtype=np.float32), list(relations.sizes.values()), axis=0)
-    rows, both = slice(first, first + len(planes)), Neighbourhood(undirected=True)
+    first, both = relations.starts["planes"], Neighbourhood(undirected=True)
+    rows = slice(first, first + relations.sizes["planes"])
     settings: Settings = {
         "merged": (whole, merged, Neighbourhood(), rows),
         "merged, with types": (np.hstack([whole, kinds]), merged, Neighbourhood(), rows),
         "merged, no features": (None, merged, Neighbourhood(), rows),
-        "relations": ({"planes": planes, "airports": airports}, relations, both, "planes"),
+        "relations": (tables, relations, both, "planes"),
     }
     return settings, y
 

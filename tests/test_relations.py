@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from fishergraph import Relations, as_graph, as_relations
-from fishergraph._errors import InputError, UnknownNodeError
+from fishergraph._errors import EdgeFaultsError, InputError, UnknownNodeError
 from fishergraph.graphs import Bipartite
 
 WRITES, CITES = ("author", "writes", "paper"), ("paper", "cites", "paper")
@@ -154,6 +154,82 @@ def test_an_unknown_node_says_which_type_has_it():
     with pytest.raises(UnknownNodeError, match="which is of type 'paper'") as caught:
         as_relations({WRITES: [("p0", "p1")]}, nodes=NODES)
     assert caught.value.value == "p0"
+
+
+TYPED = pd.DataFrame(
+    {
+        "source": ["a0", "a1", "a7", "p0", "p9", "p1"],
+        "target": ["p0", "p2", "p1", "p1", "p0", "P2"],
+        "type": ["writes"] * 3 + ["cites"] * 3,
+        "weight": [1.0, 2, 1, 1, 1, 1],
+        "time": [1.0, 2, 3, 4, 5, 6],
+    }
+)
+
+
+def test_all_unknown_nodes_are_reported_together():
+    with pytest.raises(EdgeFaultsError, match="unknown=") as caught:
+        as_relations(TYPED, nodes=NODES)
+    faults = {fault["what"]: (fault["count"], fault["rows"], fault["values"]) for fault in caught.value.faults}
+    assert faults == {
+        "edges of 'writes' whose source is no author": (1, [2], ["'a7'"]),
+        "edges of 'cites' whose source is no paper": (1, [4], ["'p9'"]),
+        "edges of 'cites' whose target is no paper": (1, [5], ["'P2' (near 'p2')"]),
+    }
+    with pytest.raises(UnknownNodeError) as caught:
+        as_relations(TYPED[:5].drop(index=2), nodes=NODES)
+    assert (caught.value.value, caught.value.count, caught.value.rows) == ("p9", 1, [3])
+
+
+def test_unknown_nodes_are_dropped_or_added():
+    dropped = as_relations(TYPED, nodes=NODES, unknown="drop")
+    assert dict(dropped.sizes) == {"author": 2, "paper": 3}
+    assert [edges.n_edges for edges in dropped.edges.values()] == [2, 1]
+    assert_array_equal(dropped.edges[WRITES].adjacency.toarray(), [[1, 0], [0, 0], [0, 2]])
+    assert_array_equal(dropped.edges[WRITES].times.times, [1, 2])
+    assert [edges.reading.dropped for edges in dropped.edges.values()] == [1, 2]
+    added = as_relations(TYPED, nodes=NODES, unknown="add")
+    assert added.ids["paper"].tolist() == ["p0", "p1", "p2", "P2", "p9"]
+    assert added.ids["author"].tolist() == ["a0", "a1", "a7"]
+    assert [edges.n_edges for edges in added.edges.values()] == [3, 3]
+    lists = as_relations({WRITES: [("a0", "p0"), ("a5", "p0")]}, nodes=NODES, unknown="add")
+    assert lists.ids["author"].tolist() == ["a0", "a1", "a5"]
+    wrong = {WRITES: [("p0", "p1")]}
+    for choice in ("drop", "add"):  # a node of another type is no unknown one
+        with pytest.raises(UnknownNodeError, match="of type 'paper'"):
+            as_relations(wrong, nodes=NODES, unknown=choice)
+    for options in ({"nodes": NODES, "unknown": "keep"}, {"unknown": "drop"}):
+        with pytest.raises(InputError, match="unknown"):
+            as_relations(TYPED, **options)
+
+
+def test_ends_of_no_given_type_are_another_type():
+    table = TYPED[:2]
+    with pytest.warns(UserWarning, match="sources of 'writes'"):
+        relations = as_relations(pd.concat([table, TYPED[3:4]]), nodes={"paper": NODES["paper"]})
+    assert relations.keys == (("node", "writes", "paper"), CITES)
+    assert relations.ids["node"].tolist() == ["a0", "a1"]
+    # ids of a type that has no edge otherwise are that type's, and faults
+    with pytest.raises(UnknownNodeError) as caught:
+        as_relations(pd.concat([table, TYPED[3:4]]), nodes={**NODES, "author": ["A0", "A1"]})
+    assert (caught.value.count, caught.value.near) == (2, ["A0"])
+
+
+def test_the_summary_tells_every_relation():
+    table = pd.concat([TYPED[:2], TYPED[:1], TYPED[3:4]]).assign(page=[3, 4, 5, 6])
+    with pytest.warns(UserWarning, match="'page'"):
+        relations = as_relations(table, nodes=NODES)
+    assert str(relations.summary()).splitlines() == [
+        "2 author, 3 paper; left aside: page",
+        "  writes: 2 edges from author to paper, weights 2 to 2, 1 parallel edge added to another, "
+        "1 node without edges",
+        "  cites: 1 edge with direction (0.0 % reciprocated), 1 node without edges",
+    ]
+    first, second = relations.summary().relations
+    assert (first.name, first.source, first.target, first.parallel) == ("writes", "author", "paper", 1)
+    assert second.reciprocity == 0
+    assert relations.summary().as_dict()["relations"][0]["edges"] == 2
+    assert "rev_writes: 2 edges from paper to author" in str(relations.both_ways().summary())
 
 
 def test_records_are_validated():

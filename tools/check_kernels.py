@@ -155,7 +155,8 @@ def gradients(engine: str, inputs, sets: TensorSets, steps: Steps, slopes, of_ma
     """Means, mass, and the gradients of ⟨means, slopes⟩ + ⟨mass, of_mass⟩."""
     leaves = [None if tensor is None else tensor.clone().requires_grad_() for tensor in inputs]
     means, mass = em_means(leaves[0], sets.weighted(leaves[2]), leaves[1], steps, engine=engine)
-    grads = torch.autograd.grad((means * slopes).sum() + (mass * of_mass).sum(), [leaf for leaf in leaves if leaf is not None])
+    total = (means * slopes).sum() + (mass * of_mass).sum()
+    grads = torch.autograd.grad(total, [leaf for leaf in leaves if leaf is not None])
     return [means.detach(), mass.detach(), *grads]
 
 

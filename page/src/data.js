@@ -95,6 +95,7 @@ class Edges {
     const counts = await readArray(this.counts);
     const steps = await readArray(this.steps);
     this.weights = this.weight ? await readNumbers(this.weight) : null;
+    this.wordsOf = this.kinds ? await readArray(this.kinds) : null;
     const m = steps.length;
     const [from, to] = [new Uint32Array(m), new Uint32Array(m)];
     for (let v = 0, e = 0; v < n; v++) {
@@ -120,14 +121,15 @@ class Edges {
     Object.assign(this, { from, to, starts, ends, m });
   }
 
-  // Row v of a directed graph lists the nodes that point to v.
+  // Row v of a directed graph lists the nodes that point to v. `kinds` are the relations of the edges between two nodes.
   of(v) {
     const found = new Map();
     for (let k = this.starts[v]; k < this.starts[v + 1]; k++) {
       const e = this.ends[k];
       const own = this.from[e] === v;
       const node = own ? this.to[e] : this.from[e];
-      const entry = found.get(node) ?? { node, weight: null, out: false, in: false, edge: e };
+      const entry = found.get(node) ?? { node, weight: null, out: false, in: false, edge: e, kinds: new Set() };
+      if (this.wordsOf) for (const word of this.words[this.wordsOf[e]]) entry.kinds.add(word);
       const weight = this.weights ? this.weights[e] : 1;
       if (!this.directed || own) Object.assign(entry, { in: true, weight, edge: e });
       if (!this.directed || !own) entry.out = true;

@@ -125,6 +125,7 @@ export class Panel {
     const listed = sorted.slice(0, few ? MOST_NEIGHBOURS : FIRST_NEIGHBOURS);
     const rows = listed.map((entry) =>
       this.row(v, { ...entry, ...this.pairOf(v, entry) }, dot, both, [
+        entry.kinds.size > 0 && h("span", { class: "kind", title: `kind of edge: ${[...entry.kinds].join(", ")}` }, [...entry.kinds].join(", ")),
         directed && h("span", { class: "way", title: way(entry)[1] }, way(entry)[0]),
         shares && cells(shares.get(entry.node), p),
         !shares && data.edges.weights && h("span", { class: "number" }, String(Number(entry.weight.toPrecision(4)))),

@@ -39,6 +39,10 @@ def as_floats(values: Any, name: str) -> Any:
         return _sparse_floats(values, name)
     if is_table(values):
         return _table_floats(values, name)
+    if isinstance(values, dict):
+        got = f"a mapping of {', '.join(map(repr, list(values)[:4]))}"
+        advice = f"pass one of its values, {name}[{next(iter(values), None)!r}]"
+        raise InputTypeError(parameter=name, expected="be one matrix", got=got, advice=advice)
     listed = not isinstance(values, np.ndarray)
     values = real_array(values, name)
     return np.ascontiguousarray(values, dtype=np.float64 if listed else _float_type(values)).reshape(values.shape)

@@ -8,7 +8,7 @@ million edges of ogbn-arxiv.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from numbers import Real
@@ -263,9 +263,17 @@ def type_name(obj: Any) -> str:
 
 def not_a_graph(obj: Any) -> InputTypeError:
     """The error for an object that is not a graph, with advice for what people often have."""
+    kinds = _kinds_of(obj)
+    if kinds:
+        expected, got = "be one graph here", f"several kinds of nodes or edges, {', '.join(map(repr, kinds[:4]))}"
+        advice = (
+            "pass the graph of one of them, or relations.union(), or embed them by FisherEmbedding and go on with the "
+            "rows of one type, Z[type]"
+        )
+        return InputTypeError(parameter="graph", expected=expected, got=got, advice=advice)
     advice = "convert it to one of these"
     if isinstance(obj, dict):
-        advice = "pass networkx.Graph(graph) if it lists the neighbours of every node; relations go to FisherEmbedding"
+        advice = "pass networkx.Graph(graph) if it lists the neighbours of every node"
     elif isinstance(obj, (tuple, set, frozenset, Iterator)):
         advice = "pass list(graph) if these are edges"
     elif type(obj).__module__.startswith("networkx."):
@@ -280,6 +288,21 @@ def not_a_graph(obj: Any) -> InputTypeError:
         "or Graph"
     )
     return InputTypeError(parameter="graph", expected=expected, got=type_name(obj), advice=advice)
+
+
+def _kinds_of(obj: Any) -> list[str]:
+    """The relations of `Relations` or of a mapping of names or types to edges; none of anything else."""
+    if not isinstance(obj, Mapping):
+        return [key[1] for key in obj.keys] if type(obj).__name__ == "Relations" else []
+    typed = all(isinstance(key, tuple) and len(key) == 3 for key in obj)
+    edges = [_holds_edges(value) or (isinstance(value, tuple) and _holds_edges(value[0])) for value in obj.values()]
+    return [key[1] if typed else str(key) for key in obj] if typed or all(edges) else []
+
+
+def _holds_edges(value: Any) -> bool:
+    """Whether a value of a mapping is a graph or a list of edges, and no list of neighbours."""
+    listed = isinstance(value, list) and bool(value) and isinstance(value[0], tuple)
+    return listed or hasattr(value, "shape") or hasattr(value, "adjacency")
 
 
 # --- the order of rows and nodes ------------------------------------------------------------------------

@@ -458,9 +458,9 @@ def test_other_calls_say_that_they_need_one_graph(X):
     from fishergraph import Explainer, FisherClassifier
 
     fitted = model().fit(X, graph=GRAPH)
-    with pytest.raises(InputError, match="relations of the fit"):
+    with pytest.raises(InputError, match="one graph"):
         Explainer(fitted, X["paper"], graph=as_graph(GRAPH[CITES], n_nodes=50))
-    with pytest.raises(TypeError, match="FisherEmbedding"):
+    with pytest.raises(TypeError, match="several kinds"):
         FisherClassifier().fit(X["paper"], np.arange(50) % 2, graph={"cites": GRAPH[CITES]})
 
 
@@ -472,9 +472,41 @@ def test_one_type_keeps_ids_in_frames():
     assert Z.columns[0] == "psi0_0"
 
 
-def test_several_types_are_no_table(X):
-    with pytest.raises(InputError, match="several types"):
-        model().set_output(transform="pandas").fit_transform(X, graph=GRAPH)
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_several_types_are_a_table_each(X, kind):
+    ids = {name: [f"{name[0]}{k:02}" for k in range(size)] for name, size in SIZES.items()}
+    relations = as_relations(GRAPH, nodes={name: ids[name] for name in X})
+    plain = model().fit(X, graph=relations)
+    Z, tables = plain.transform(X, graph=relations), plain.set_output(transform=kind).transform(X, graph=relations)
+    for name, table in tables.items():
+        assert_array_equal(table.to_numpy(), Z[name])
+        assert list(table.columns) == plain.get_feature_names_out()[name].tolist()
+        assert kind == "polars" or table.index.tolist() == ids[name]
+    again = model().set_output(transform=kind).fit_transform(X, graph=relations)
+    assert list(again["venue"].columns) == list(tables["venue"].columns)
+
+
+def test_some_nodes_of_some_types(X):
+    ids = {name: [f"{name[0]}{k:02}" for k in range(size)] for name, size in SIZES.items()}
+    relations = as_relations(GRAPH, nodes=ids)
+    fitted = model().fit(X, graph=relations)
+    Z = fitted.transform(X, graph=relations)
+    mask = np.zeros(SIZES["author"], bool)
+    mask[[3, 8]] = True
+    some = fitted.transform(X, graph=relations, nodes={"paper": ["p07", "p02"], "author": mask})
+    assert list(some) == ["paper", "author"]
+    assert_array_equal(some["paper"], Z["paper"][[7, 2]])
+    assert_array_equal(some["author"], Z["author"][[3, 8]])
+    tables = fitted.set_output(transform="pandas").transform(X, graph=relations, nodes={"paper": ["p07", "p02"]})
+    assert tables["paper"].index.tolist() == ["p07", "p02"]
+    fitted.set_output(transform="default")
+    raises("mapping", lambda: fitted.transform(X, graph=relations, nodes=["p07"]))
+    raises("'book'", lambda: fitted.transform(X, graph=relations, nodes={"book": ["p07"]}))
+    raises("'p99'", lambda: fitted.transform(X, graph=relations, nodes={"paper": ["p99"]}))
+    two = {"cites": GRAPH[CITES], "likes": GRAPH[CITES]}
+    single = model().fit(X["paper"], graph=two)
+    whole = single.transform(X["paper"], graph=two)
+    assert_array_equal(single.transform(X["paper"], graph=two, nodes=[5, 1]), whole[[5, 1]])
 
 
 # --------------------------------------------------------------------------------------------------------- bad input
@@ -575,3 +607,41 @@ def test_a_changed_model_file_is_refused(X, tmp_path):
     save_file(left, tmp_path / "broken.safetensors", metadata)
     with pytest.raises(FileFormatError):
         FisherEmbedding.load(tmp_path / "broken.safetensors")
+
+
+def test_vectors_of_one_type_keep_their_ids(X):
+    from fishergraph import Vectors
+
+    ids = {name: [f"{name[0]}{k:02}" for k in range(size)] for name, size in SIZES.items()}
+    relations = as_relations(GRAPH, nodes={name: ids[name] for name in X})
+    fitted = model().fit(X, graph=relations)
+    vectors = Vectors.from_estimator(fitted, X, graph=relations, node_type="venue")
+    assert vectors.ids.tolist() == ids["venue"]
+    assert vectors.blocks == fitted.blocks_["venue"]
+    assert_array_equal(vectors.Z, fitted.transform(X, graph=relations)["venue"])
+    frames = {name: pd.DataFrame(rows, index=ids[name]) for name, rows in X.items()}
+    graph = {key: [(ids[key[0]][u], ids[key[2]][v], w) for u, v, w in edges] for key, edges in EDGES.items()}
+    framed = model().fit(frames, graph=graph)
+    assert Vectors.from_estimator(framed, frames, graph=graph, node_type="paper").ids.tolist() == ids["paper"]
+    for wrong in (None, "book"):
+        raises("node_type", lambda wrong=wrong: Vectors.from_estimator(fitted, X, graph=relations, node_type=wrong))
+    plain = model().fit(X["paper"], graph=as_graph(GRAPH[CITES], n_nodes=50))
+    call = {"graph": as_graph(GRAPH[CITES], n_nodes=50), "node_type": "paper"}
+    raises("node_type", lambda: Vectors.from_estimator(plain, X["paper"], **call))
+
+
+def test_what_takes_one_graph_says_what_works_instead(X):
+    from fishergraph import Explainer, FisherClassifier, Vectors, split_edges, to_table
+
+    relations, X = as_relations(GRAPH), {name: X[name] for name in ("author", "paper", "venue")}
+    fitted = model().fit(X, graph=relations)
+    Z = fitted.transform(X, graph=relations)
+    y = np.arange(50) % 2
+    for graph in (relations, GRAPH, {"cites": EDGES[CITES]}):
+        raises("Z\\[type\\]", lambda graph=graph: as_graph(graph))
+        raises("'cites'", lambda graph=graph: FisherClassifier(mode="probe").fit(X["paper"], y, graph=graph))
+        raises("several kinds", lambda graph=graph: to_table(X["paper"], graph))
+        raises("several kinds", lambda graph=graph: split_edges(graph))
+    raises("several relations", lambda: Explainer(fitted, X, graph=relations))
+    raises("Z\\['author'\\]", lambda: Vectors(Z))
+    raises("neighbours of every node", lambda: as_graph({"a": ["b", "c"]}))

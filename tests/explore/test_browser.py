@@ -725,3 +725,21 @@ def test_ids_with_entities_are_shown_as_they_are(window, tmp_path):
         window.get("about:blank")
         browser.open_page(window, f"{path.as_uri()}#node={quote(name)}")
         assert text(window, "#node-id") == name
+
+
+def test_the_kind_of_an_edge_is_beside_its_neighbour(window, tmp_path):
+    graph = {
+        "cites": [("a", "b"), ("c", "b")],
+        HOSTILE: [("a", "b")],
+        "likes": [("b", "a")],
+    }
+    ids = list("abcd")
+    page = explore(np.eye(4), graph, ids=ids, maps={"line": [[k / 2 - 1, 0] for k in range(4)]})
+    window.get_log("browser")
+    browser.set_window(window, 1200, 700)
+    browser.open_page(window, f"{page.save(tmp_path / 'page.html').as_uri()}#node=b")
+    names = texts(window, "#linked .neighbour .name")
+    kinds = dict(zip(names, texts(window, "#linked .neighbour .kind"), strict=True))
+    assert set(kinds["a"].split(", ")) == {"cites", HOSTILE, "likes"}
+    assert kinds["c"] == "cites"
+    assert browser.complaints(window) == []

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from fishergraph._errors import InputError
 from fishergraph.cli.console import say
@@ -11,6 +14,16 @@ from fishergraph.cli.options import wrong_call
 
 if TYPE_CHECKING:
     from fishergraph.cli.jobs import Inputs
+
+
+def check_one_type(nodes: Any) -> None:
+    """Raise a usage error for a node file with the name of its type where there is one type of nodes."""
+    typed = re.fullmatch(r"[\w-]+=(.+)", str(nodes)) if isinstance(nodes, Path) and not nodes.exists() else None
+    if typed:
+        raise typer.BadParameter(
+            f"--nodes TYPE=FILE is for fishergraph embed, which takes several types of nodes; here give '{typed[1]}' "
+            "and the edges of one relation. nearest, cluster, explore and links --embedding read what embed writes."
+        )
 
 
 def asked_kinds(job: Any) -> dict[str, str]:
@@ -30,6 +43,10 @@ def asked_kinds(job: Any) -> dict[str, str]:
 
 def columns_of(model: Any) -> dict[str, Any]:
     """Return which columns of a node file a saved model needs, as arguments of `read_inputs`."""
+    if hasattr(getattr(model, "stack_", None), "layout"):
+        expected, got = "be of one graph here", "one of several kinds of edges"
+        advice = "embed the edges of one kind with --save, or leave --model out"
+        raise InputError(parameter="the model of --model", expected=expected, got=got, advice=advice)
     encoder = getattr(model, "encoder_", None)
     if encoder is not None:
         return {"only": [column.name for column in encoder.schema_.used], "typed": True}
@@ -37,12 +54,17 @@ def columns_of(model: Any) -> dict[str, Any]:
     return {"only": [] if learned is None else learned.tolist()}
 
 
-def tell_columns(job: Any, encoder: Any, inputs: Inputs) -> list[dict[str, Any]] | None:
-    """Say in one line what columns are used as; return what an encoder learned of them, for the record."""
-    if not job.quiet and (inputs.names or encoder is not None):
-        notes = [note for note in inputs.notes if "decimal" in note or "encoding" in note]
-        line = _plain_line(inputs) if encoder is None else encoder.schema_.line()
-        say(f"columns: {'; '.join([line, *notes])}.")
+def tell_columns(job: Any, encoder: Any, inputs: Inputs | None = None, *, of: str = "") -> list[dict[str, Any]] | None:
+    """Say in one line what columns are used as; return what an encoder learned of them, for the record.
+
+    `of` is the type of nodes, if there are several.
+    """
+    parts = [] if encoder is None else [encoder.schema_.line()]
+    if inputs is not None and (parts or inputs.names):
+        parts = parts or [_plain_line(inputs)]
+        parts += [note for note in inputs.notes if "decimal" in note or "encoding" in note]
+    if parts and not job.quiet:
+        say(f"columns{of and ' of '}{of}: {'; '.join(parts)}.")
     return None if encoder is None else encoder.schema_.to_dict()
 
 

@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from fishergraph._errors import InputError
-from fishergraph.cli.console import Bar
-from fishergraph.cli.edges import edge_options
+from fishergraph._warn import without_warnings
+from fishergraph.cli.columns import asked_kinds, tell_columns
+from fishergraph.cli.console import say
+from fishergraph.cli.edges import check_edge_options, edge_options, with_added
 from fishergraph.cli.jobs import structure_of
 from fishergraph.cli.record import parameters_of, record_path, recorded
 
 if TYPE_CHECKING:
     from fishergraph.cli.embed import EmbedJob
+    from fishergraph.graphs import Relations
 
 _ONE = ""  # the type of a node file without a name
 
@@ -59,7 +63,7 @@ def has_kinds(job: EmbedJob) -> bool:
 
 def run_embed_relations(job: EmbedJob, files: dict[str, Path], make_estimator: Callable[..., Any]) -> None:
     """Check, read, embed, and write a file for every type."""
-    from fishergraph.io.embedding_file import check_written_ids, write_embedding
+    from fishergraph.io.embedding_file import check_written_ids
 
     _check_job(job)
     outputs = _outputs(job, [name for name in files if name != _ONE])
@@ -67,28 +71,26 @@ def run_embed_relations(job: EmbedJob, files: dict[str, Path], make_estimator: C
         with run.stage("import"):
             estimator = make_estimator(job, run.bar)
         with run.stage("read"):
-            X, relations, facts = read_relations(job, files, run.bar)
+            X, relations, facts = read_relations(job, files)
             missing = [name for name in relations.types if name not in outputs and len(relations.types) > 1]
             outputs |= _outputs(job, missing)
             for name in relations.types:
                 check_written_ids(outputs.get(name, job.output), relations.names(name))
+        _tell(job, relations, files)
         with run.stage("embed"):
             if job.model is None:
                 Z = estimator.fit_transform(X, graph=relations)
             else:
                 Z = estimator.transform(X, graph=relations)
+        several = len(relations.types) > 1
+        facts["columns"] = {
+            name: tell_columns(job, encoder, of=name if several else "")
+            for name, encoder in (estimator.encoder_ or {}).items()
+        }
         with run.stage("write"):
             if job.save is not None:
                 estimator.save(job.save)
-            one = len(relations.types) == 1
-            tables, blocks, titles = Z, estimator.blocks_, estimator.get_feature_names_out()
-            if one:
-                tables, blocks, titles = ({relations.types[0]: part} for part in (tables, blocks, titles))
-            written = {name: job.output if one else outputs[name] for name in relations.types}
-            for name, path in written.items():
-                about = {"blocks": blocks[name], "parameters": parameters_of(estimator)}
-                names = [str(title) for title in titles[name]]
-                write_embedding(path, relations.names(name), tables[name], names, **about, layout=job.layout)
+            written, tables = _write(job, estimator, relations, Z, outputs)
         run.facts = {
             "seed": estimator.random_state,
             "parameters": parameters_of(estimator, "random_state"),
@@ -102,45 +104,96 @@ def run_embed_relations(job: EmbedJob, files: dict[str, Path], make_estimator: C
         }
     if job.quiet:
         return
-    typer.echo(f"{job.edges}: {relations!r}")
     for name, path in written.items():
-        typer.echo(f"{path}: {tables[name].shape[0]:,} {name} nodes x {tables[name].shape[1]:,} columns")
+        typer.echo(f"{path}: {tables[name].shape[0]:,} {_nodes_of(name)} x {tables[name].shape[1]:,} columns")
     how = f"seed {estimator.random_state}" if job.model is None else f"model {job.model}"
     typer.echo(f"{record_path(job.output)}: how it was made, in {run.total():.1f} s ({how})")
     if job.save is not None:
         typer.echo(f"{job.save}: the fitted model, for --model")
 
 
-def read_relations(job: EmbedJob, files: dict[str, Path], bar: Bar) -> tuple[Any, Any, dict[str, Any]]:
+def _write(
+    job: EmbedJob, estimator: Any, relations: Relations, Z: Any, outputs: dict[str, Path]
+) -> tuple[dict[str, Path], dict[str, Any]]:
+    """Write the embedding of every type; return its file and its rows."""
+    from fishergraph.io.embedding_file import write_embedding
+
+    one = len(relations.types) == 1
+    tables, blocks, titles = Z, estimator.blocks_, estimator.get_feature_names_out()
+    if one:
+        tables, blocks, titles = ({relations.types[0]: part} for part in (tables, blocks, titles))
+    written = {name: job.output if one else outputs[name] for name in relations.types}
+    for name, path in written.items():
+        about = {"blocks": blocks[name], "parameters": parameters_of(estimator)}
+        names = [str(title) for title in titles[name]]
+        write_embedding(path, relations.names(name), tables[name], names, **about, layout=job.layout)
+    return written, tables
+
+
+def read_relations(job: EmbedJob, files: dict[str, Path]) -> tuple[Any, Relations, dict[str, Any]]:
     """Return the features by type, the relations, and what the record says of them."""
-    from fishergraph.graphs import as_relations
+    from fishergraph.graphs.relation_readers import number_kinds, read_kinds
     from fishergraph.graphs.relations import NODE
-    from fishergraph.io.edge_files import load_edges, raise_file_faults
+    from fishergraph.io.edge_files import load_edges
 
     file = load_edges(job.edges, edge_options(job))
-    raise_file_faults(file)
-    edges = file.table
-    nodes, X, left = {}, {}, set(job.drop or ())
-    for name, path in files.items():
-        ids, features, dropped = _read_nodes(path, job)
-        nodes[name or NODE], X[name or NODE] = ids, features
-        left -= dropped
-    if left:
-        expected, got = "be columns of the node files", ", ".join(map(repr, sorted(left)))
-        raise InputError(parameter="the columns of --drop", value=sorted(left), expected=expected, got=got)
-    relations = as_relations(edges, nodes=nodes or None)
-    features = {name: rows for name, rows in X.items() if rows is not None}
+    with without_warnings("columns left"):  # the line about what was read has them
+        kinds = read_kinds(file.table)
+    nodes, X = _read_node_files(job, files)
+    relations = number_kinds(kinds, nodes, job.unknown or "error", faults=file.faults, locate=file.locate)
+    features = {name: with_added(rows, relations.sizes[name]) for name, rows in X.items() if rows is not None}
     given: Any = features or None
     if len(relations.types) == 1 and features:
         given = features[relations.types[0]]
+    summary = relations.summary()
     facts = {
-        "edges": {"path": job.edges, "rows": edges.num_rows},
+        "edges": {"path": job.edges, "rows": file.table.num_rows, "summary": summary.as_dict()},
         "nodes": {name or NODE: path for name, path in files.items()},
         "n_nodes": dict(relations.sizes),
         "n_edges": {" ".join(key): one.n_edges for key, one in relations.edges.items()},
         "n_features": {name: rows.shape[1] for name, rows in features.items()},
     }
     return given, relations, facts
+
+
+def _read_node_files(job: EmbedJob, files: dict[str, Path]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The ids and the features of each type; raises for columns of --drop and --kind that no file has."""
+    from fishergraph.graphs.relations import NODE
+    from fishergraph.tables.columns import with_kinds
+
+    nodes, X, kinds = {}, {}, asked_kinds(job)
+    left = {"drop": set(job.drop or ()), "kind": set(kinds)}
+    for name, path in files.items():
+        ids, rows, dropped = _read_nodes(path, job)
+        here = {column: kind for column, kind in kinds.items() if column in getattr(rows, "column_names", ())}
+        nodes[name or NODE], X[name or NODE] = ids, with_kinds(rows, here) if here else rows
+        left["drop"] -= dropped
+        left["kind"] -= set(here)
+    for option, names in left.items():
+        if names:
+            expected, got = "be columns of the node files", ", ".join(map(repr, sorted(names)))
+            what = f"the columns of --{option}"
+            raise InputError(parameter=what, value=sorted(names), expected=expected, got=got)
+    return nodes, X
+
+
+def _tell(job: EmbedJob, relations: Relations, given: dict[str, Path]) -> None:
+    """Say what was read: the nodes, a line for each relation, and the types without a node file."""
+    from fishergraph.graphs.relations import NODE
+
+    if job.quiet:
+        return
+    summary = relations.summary()
+    first, *others = (summary if summary.path else replace(summary, path=str(job.edges))).lines
+    say(f"read {first}")
+    for line in others:
+        say(f"read {line}")
+    for name in relations.types:
+        if given and (name if name != NODE else _ONE) not in given:
+            size = relations.sizes[name]
+            say(
+                f"{name}: no node file, so its {size:,} nodes are those of the edges, and its features come from these."
+            )
 
 
 def _read_nodes(path: Path, job: EmbedJob) -> tuple[Any, Any, set[str]]:
@@ -161,14 +214,24 @@ def _read_nodes(path: Path, job: EmbedJob) -> tuple[Any, Any, set[str]]:
 
 def _check_job(job: EmbedJob) -> None:
     """Raise for options that are of one kind of edges alone."""
-    if getattr(job, "kind", None):
-        raise typer.BadParameter("--kind belongs to one kind of edges; leave it out, or drop the column type.")
-    if job.unknown is not None:
-        raise typer.BadParameter("--unknown belongs to one kind of edges; every end of an edge must be a node here.")
+    check_edge_options(job, has_nodes=bool(job.nodes))
+    if job.kind and not job.nodes:
+        raise typer.BadParameter("--kind needs a node table: give --nodes with a CSV, TSV or Parquet.")
+    if job.only is not None:
+        raise typer.BadParameter(
+            "--only lists nodes of one kind of edges; leave it out, and take the rows of the output that you need."
+        )
     if job.tune or job.label is not None:
         raise typer.BadParameter(
             "--tune chooses settings for one kind of edges; leave it out, or drop the column type."
         )
+
+
+def _nodes_of(name: str) -> str:
+    """The word for the nodes of a type."""
+    from fishergraph.graphs.relations import NODE
+
+    return "nodes" if name == NODE else f"{name} nodes"
 
 
 def _outputs(job: EmbedJob, types: list[str]) -> dict[str, Path]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from fishergraph._errors import InputError
-from fishergraph.cli.columns import asked_kinds, encoded_rows
+from fishergraph.cli.columns import asked_kinds, check_one_type, encoded_rows
 from fishergraph.cli.config import load_config
 from fishergraph.cli.console import Bar, explained
 from fishergraph.cli.edges import (
@@ -145,6 +145,7 @@ def with_options(settings: list[Setting]) -> Callable[[Callable[[Any], None]], C
             texts = {setting.path: values.pop(setting.parameter.name) for setting in settings}
             given = {path: text for path, text in texts.items() if text is not None}
             asked = kind(**values, **({"settings": given} if settings else {}))
+            check_one_type(getattr(asked, "nodes", None))
             with explained(debug=asked.debug):
                 function(asked)
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from fishergraph._arrays import plain_array
-from fishergraph._errors import InputError, UnknownNodeError
+from fishergraph._errors import InputError, InputTypeError, UnknownNodeError
 from fishergraph._parallel import one_blas_thread
+from fishergraph._records import type_name
 from fishergraph._typing import GraphLike, IdsLike, MatrixLike, NodesLike, Sets
 from fishergraph.device import moved
 from fishergraph.estimators.arguments import find_source
 from fishergraph.estimators.base import FisherTransformer
 from fishergraph.estimators.inputs import NodeInput
+from fishergraph.estimators.relational import RelationalSource
+from fishergraph.estimators.source import NodeJob, NodeResult
 from fishergraph.io.lookup import IdRows
 from fishergraph.part import transform_part
 from fishergraph.stack import Stack
@@ -23,13 +27,24 @@ from fishergraph.stack import Stack
 class SomeNodes(FisherTransformer):
     """`transform` of some nodes alone."""
 
+    _job: Callable[..., NodeJob]
+    _unchanged: Callable[[], Stack]
+
     @abstractmethod
     def _prepared(self, X: MatrixLike, graph: GraphLike) -> tuple[Stack, NodeInput]:
         """The fitted stack, and what `transform` reads."""
 
     def _transform_part(self, X: MatrixLike, graph: GraphLike, nodes: NodesLike) -> Any:
         """The embedding of some nodes."""
-        check_one_graph(X, graph)
+        source, left = find_source(X, graph)
+        if isinstance(source, RelationalSource):
+            chosen = _rows_by_type(nodes, source)
+            done = source.embed(self._job(self._unchanged(), source, left))
+            return self._named(*_taken(done, chosen))
+        if source is not None:
+            expected, got = "be left out for a graph in a store", "nodes"
+            advice = "transform the store, and read the rows of the result: StoredEmbedding.rows(ids)"
+            raise InputError(parameter="nodes", expected=expected, got=got, advice=advice)
         fitted, (rows, sets, workspace, ids, structural) = self._prepared(X, graph)
         chosen, names = read_nodes_of(nodes, ids, n_result_rows(sets))
         run = self._run(workspace, fitted.layer.em, dict)
@@ -38,15 +53,29 @@ class SomeNodes(FisherTransformer):
             return self._named(transform_part(stack, rows, sets, run, structural, chosen), names)
 
 
-def check_one_graph(X: MatrixLike, graph: GraphLike) -> None:
-    """Raise for a store and for several relations, which compute all of their rows."""
-    source, _ = find_source(X, graph)
-    if source is not None and source is not X:
-        expected, advice = "be left out for several kinds of edges", "transform all nodes, and take the rows you need"
-        raise InputError(parameter="nodes", expected=expected, got="some", advice=advice)
-    if source is not None:
-        advice = "transform the store, and read the rows of the result: StoredEmbedding.rows(ids)"
-        raise InputError(parameter="nodes", expected="be left out for a graph in a store", got="some", advice=advice)
+def _rows_by_type(nodes: NodesLike, source: RelationalSource) -> dict[str, tuple[np.ndarray, Any]]:
+    """The rows of every type that is asked for, and their ids; the nodes of the only type need no name."""
+    sizes = source.relations.sizes
+    if not isinstance(nodes, Mapping):
+        if len(sizes) > 1:
+            expected, got = "be a mapping of types of nodes to masks or ids", type_name(nodes)
+            advice = f"pass nodes={{{next(iter(sizes))!r}: …}}"
+            raise InputTypeError(parameter="nodes", expected=expected, got=got, advice=advice)
+        nodes = {next(iter(sizes)): nodes}
+    for name in nodes:
+        if name not in sizes:
+            expected = f"be one of {', '.join(map(repr, sizes))}"
+            raise InputError(parameter="a type in nodes", value=name, expected=expected)
+    return {name: read_nodes_of(part, source.labels[name], sizes[name]) for name, part in nodes.items()}
+
+
+def _taken(done: NodeResult, chosen: Mapping[str, tuple[np.ndarray, Any]]) -> tuple[Any, Any]:
+    """Some rows of a result, and their ids."""
+    if not isinstance(done.output, dict):
+        ((rows, ids),) = chosen.values()
+        return done.output[rows], ids
+    ids = {name: one for name, (_, one) in chosen.items()}
+    return {name: done.output[name][rows] for name, (rows, _) in chosen.items()}, ids
 
 
 def n_result_rows(sets: Sets) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._set_output import _get_output_config  # pyright: ignore[reportPrivateUsage]
+from sklearn.utils._set_output import _wrap_data_with_container  # pyright: ignore[reportPrivateUsage]
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fishergraph import _validation
@@ -24,6 +24,7 @@ from fishergraph._typing import Array, MatrixLike, RandomState
 from fishergraph._warn import each_warning_once
 from fishergraph.device import Device, Workspace, choose_device
 from fishergraph.em.settings import EM, choose_em
+from fishergraph.estimators.output import named_output
 from fishergraph.estimators.state import ModelState, write_model
 from fishergraph.estimators.summary import summarize
 from fishergraph.estimators.table_input import fit_table, read_table
@@ -58,14 +59,19 @@ def all_or_nothing(fit: F) -> F:
 
 
 def _named_first(method: F) -> F:
-    """A method that scikit-learn has wrapped, whose first argument may be left out or passed by its name again."""
+    """A method that scikit-learn has wrapped, whose first argument may be left out or passed by its name again.
+
+    scikit-learn makes a table of its result, unless it is one for each of several types.
+    """
     first = list(signature(method).parameters.values())[1]
+    plain = getattr(method, "__wrapped__", method)
 
     @wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if args or (first.name not in kwargs and first.default is Parameter.empty):
-            return method(self, *args, **kwargs)
-        return method(self, kwargs.pop(first.name, first.default), **kwargs)
+        if not args and (first.name in kwargs or first.default is not Parameter.empty):
+            args = (kwargs.pop(first.name, first.default),)
+        Z = plain(self, *args, **kwargs)
+        return Z if isinstance(Z, dict) else _wrap_data_with_container("transform", Z, args[0], self)
 
     return call  # type: ignore[return-value]
 
@@ -312,12 +318,8 @@ class FisherTransformer(TransformerMixin, FisherEstimator):
             )
 
     def _named(self, Z: Array | None, ids: Any) -> Any:
-        """Z as a table with these ids as its index, if the output is set to pandas; scikit-learn names the columns."""
-        if Z is None or ids is None or _get_output_config("transform", self)["dense"] != "pandas":
-            return Z
-        from pandas import DataFrame
-
-        return DataFrame(Z, index=ids)
+        """Z as a table with these ids as its index, if the output is set to pandas."""
+        return named_output(self, Z, ids)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

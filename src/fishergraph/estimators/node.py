@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _validation
+from fishergraph._errors import InputError
 from fishergraph._parallel import one_blas_thread
 from fishergraph._progress import Verbose, progress_bar
 from fishergraph._typing import GraphLike, MatrixLike, NodesLike, RandomState
@@ -234,7 +235,8 @@ class FisherEmbedding(Presets, FromSource, SomeNodes, FisherTransformer):
         nodes : mask, ids or row numbers, optional
             The nodes that are wanted, whose neighbourhoods alone are computed: a mask with an entry for each row of X,
             the ids of nodes, or row numbers if the nodes have no ids. The result has their rows in that order, with
-            the bits of a call without `nodes`. Structural columns and multisets are those of the whole graph.
+            the bits of a call without `nodes`. Structural columns and multisets are those of the whole graph. Of
+            several types, a mapping of those that are wanted to their nodes; all rows are computed then.
 
         Returns
         -------
@@ -388,6 +390,10 @@ class FisherEmbedding(Presets, FromSource, SomeNodes, FisherTransformer):
 def transform_input(model: FisherEmbedding, X: MatrixLike, graph: GraphLike) -> tuple[Stack, NodeInput]:
     """The fitted stack and what `transform` reads, in host memory whatever the device of the model."""
     check_is_fitted(model)
+    if hasattr(model.stack_, "layout"):
+        expected, got = "be of one graph to be explained or made a table", "one of several relations"
+        advice = "fit one on a single relation; blocks_ says which columns of Z[type] belong to which relation"
+        raise InputError(parameter="model", value=model, expected=expected, got=got, advice=advice)
     on_host = copy(model).set_params(device="cpu")
     with array_engine():
         return on_host._prepared(X, graph)  # pyright: ignore[reportPrivateUsage]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,16 +13,16 @@ import scipy.sparse as sp
 from fishergraph._arrays import check_weight_scale, is_table
 from fishergraph._errors import FewPointsWarning, InputError, InputTypeError
 from fishergraph._parallel import one_blas_thread
-from fishergraph._records import check_same_order, check_same_rows, row_labels, type_name
+from fishergraph._records import check_same_rows, type_name
 from fishergraph._typing import DType, GraphLike, MatrixLike
 from fishergraph._validation import check_host_memory
-from fishergraph._warn import each_warning_once, warn
+from fishergraph._warn import each_warning_once
 from fishergraph.device import NUMPY, Device
 from fishergraph.estimators.inputs import InputSettings, host_rows
+from fishergraph.estimators.relation_input import listed, read_relations
 from fishergraph.estimators.source import NodeJob, NodeResult
 from fishergraph.estimators.structure_input import StructureReader
 from fishergraph.estimators.table_input import TypeEncoders, fit_table, read_table
-from fishergraph.graphs.relation_readers import as_relations
 from fishergraph.graphs.relations import Edges, Key, Relations
 from fishergraph.layer import Run
 from fishergraph.multiset import Multisets, Neighbourhood, Rule
@@ -47,9 +47,7 @@ class RelationalSource:
 
     def __init__(self, X: MatrixLike, graph: GraphLike):
         self.X, self.graph = X, graph
-        self.relations = read_relations(X, graph)
-        self.features = {name: _host(_features_of(X, name)) for name in self.relations.types}
-        self.labels = {name: _labels(rows, self.relations.ids.get(name)) for name, rows in self.features.items()}
+        self.relations, self.features, self.labels = read_relations(X, graph)
         self.encoders = TypeEncoders()
 
     @property
@@ -78,11 +76,7 @@ class RelationalSource:
         return partial(RelationalStack, layout=Layout(types, self.relations.keys))
 
     def check_call(self, stack: Stack, graph: GraphLike, device: Device, *, structural: bool, tables: bool) -> None:
-        """Raise unless a stack can be run on these types and relations, and the result may be `tables`."""
-        if tables and len(self.relations.types) > 1:
-            advice = "leave set_output out, and make a table of each result with its ids"
-            expected, got = "be 'default' for several types of nodes, which have other columns", "tables"
-            raise InputError(parameter="transform of set_output", expected=expected, got=got, advice=advice)
+        """Raise unless a stack can be run on these types and relations; results may be tables."""
         if not isinstance(stack, RelationalStack):
             expected, advice = "be one graph, as in the fit", "pass it alone, or fit again with the relations"
             raise InputError(parameter="graph", expected=expected, got=repr(self.relations), advice=advice)
@@ -155,17 +149,17 @@ class RelationalSource:
                     parameter=f"the relation {key[1]!r}", value=key, expected=expected, got="none", advice=advice
                 )
         if set(here.relations) != set(fitted.relations) or here.names != fitted.names:
-            expected = f"have the relations {_listed(fitted.relations)} of the fit"
+            expected = f"have the relations {listed(fitted.relations)} of the fit"
             advice = "pass an empty matrix or list for a relation without edges"
-            raise InputError(parameter="graph", expected=expected, got=_listed(here.relations), advice=advice)
+            raise InputError(parameter="graph", expected=expected, got=listed(here.relations), advice=advice)
         for one, other in zip(here.types, fitted.types, strict=True):
             if one.n_features != other.n_features:
                 expected, got = f"have {other.n_features} columns, as in the fit", str(one.n_features)
                 raise InputError(parameter=f"the features of {one.name!r}", expected=expected, got=got)
             if None not in (one.features, other.features) and one.features != other.features:
-                expected = f"have the columns {_listed(other.features or ())}"
+                expected = f"have the columns {listed(other.features or ())}"
                 advice = "put the columns in the order of the fit"
-                got = _listed(one.features or ())
+                got = listed(one.features or ())
                 raise InputError(parameter=f"the features of {one.name!r}", expected=expected, got=got, advice=advice)
 
     def _read(
@@ -211,78 +205,11 @@ class RelationalSource:
 # --- reading ----------------------------------------------------------------------------------------------
 
 
-def read_relations(X: MatrixLike, graph: GraphLike) -> Relations:
-    """The relations, with the nodes of a type in the order of its features."""
-    if isinstance(graph, Relations):
-        relations = graph
-        for name in relations.types:
-            rows = _features_of(X, name) if isinstance(X, Mapping) or len(relations.types) == 1 else None
-            labels = None if rows is None else row_labels(rows)
-            if labels is not None:
-                check_same_order(labels, relations.ids.get(name))
-    elif isinstance(X, Mapping):
-        relations = as_relations(graph, nodes={name: _nodes(rows) for name, rows in X.items() if rows is not None})
-    else:
-        relations = as_relations(graph, nodes=None if X is None else _only_type(graph, X))
-    _check_types(X, relations)
-    return relations
-
-
-def _only_type(graph: GraphLike, X: MatrixLike) -> dict[str, Any] | Any:
-    """The nodes of the only type of a mapping."""
-    keys = [key for key in graph if isinstance(key, tuple)] if isinstance(graph, Mapping) else []
-    names = {name for key in keys for name in (key[0], key[-1])} or set(getattr(graph, "node_types", ()))
-    return {names.pop(): _nodes(X)} if len(names) == 1 else None if names else _nodes(X)
-
-
-def _nodes(X: MatrixLike) -> Any:
-    """The ids of the rows of a table, or their number."""
-    rows: Any = X
-    labels = row_labels(rows)
-    return int(rows.shape[0] if hasattr(rows, "shape") else len(rows)) if labels is None else labels
-
-
-def _check_types(X: MatrixLike, relations: Relations) -> None:
-    """Raise unless X has features by the names of the types, or there is one type."""
-    types = _listed(relations.types)
-    if X is None or (len(relations.types) == 1 and not isinstance(X, Mapping)):
-        return
-    if not isinstance(X, Mapping):
-        expected, got = f"be a mapping of the types of nodes, {types}, to their features", type_name(X)
-        raise InputTypeError(parameter="X", expected=expected, got=got, advice="None stands for a type without any")
-    reached = {end for key in relations.keys for end in (key[0], key[2])}
-    for name in X:
-        if name not in relations.sizes:
-            raise InputError(parameter="a type of nodes in X", value=name, expected=f"be one of {types}")
-        if name not in reached:
-            text = f"no relation has nodes of the type {name!r} of X, whose blocks come from its features alone"
-            warn("type without relations", f"{text}; the types with relations are {_listed(sorted(reached))}.")
-
-
-def _features_of(X: MatrixLike, node_type: str) -> Any:
-    """The features of a type, or None."""
-    return X.get(node_type) if isinstance(X, Mapping) else X
-
-
-def _host(X: MatrixLike) -> Any:
-    """Features in host memory."""
-    rows: Any = X
-    if rows is None:
-        return None
-    if hasattr(rows, "detach"):
-        return rows.detach().cpu().numpy()
-    return rows if hasattr(rows, "shape") else np.asarray(rows)
-
-
 def _column_names(rows: MatrixLike) -> tuple[str, ...] | None:
     """The names of the columns of a table; None of a matrix."""
     if rows is None or not is_table(rows):
         return None
     return tuple(map(str, getattr(rows, "column_names", getattr(rows, "columns", ()))))
-
-
-def _labels(rows: MatrixLike, ids: object) -> Any:
-    return getattr(rows, "index") if hasattr(rows, "iloc") else ids  # noqa: B009
 
 
 def _checked_rows(name: str, rows: MatrixLike, settings: InputSettings) -> Any:
@@ -377,8 +304,3 @@ def _check_memory(work: RelationalPass, relations: Relations) -> None:
     needed = sum(relations.sizes[name] * max(widths.get(name, 0), 2 * dim) for name in relations.types) * itemsize
     advice = "lower dim, n_anchors or n_layers"
     check_host_memory(needed, f"{relations.n_nodes} nodes need", "for their points and the result", advice)
-
-
-def _listed(names: Iterable[str | Key]) -> str:
-    names = [name if isinstance(name, str) else " ".join(name) for name in names]
-    return ", ".join(map(repr, names[:6])) + (", …" if len(names) > 6 else "")

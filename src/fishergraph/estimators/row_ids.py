@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from fishergraph._errors import InputError, InputTypeError, UnknownNodeError
 from fishergraph._records import row_labels
 from fishergraph._typing import GraphLike, MatrixLike
 from fishergraph._warn import warn
 from fishergraph.graph import as_graph, names_nodes
-from fishergraph.io.columns import check_ids, edge_table, table_columns
+from fishergraph.io.columns import check_ids, edge_table, table_columns, to_ids
 from fishergraph.io.edge_columns import find_columns
 from fishergraph.io.id_column import ID_COLUMNS, are_rows, distinct_ends, holds_ids, id_column_of, usual_id_column
 
@@ -32,16 +35,64 @@ def named_by_ids(X: MatrixLike, graph: GraphLike) -> tuple[Any, Any]:
         key = id_column_of(names, lambda name: column(names.index(name)), nodes)
     if key is None:
         return X, graph
-    if key.strip().lower() not in ID_COLUMNS:
-        warn("ids", f"the column {key!r} of X names the nodes of the graph: it is their id, and no feature.")
+    _tell_of_ids(key)
     if hasattr(table, "set_index"):
         return table.set_index(table.columns[names.index(key)]), graph
     ids = check_ids(column(names.index(key)), f"column {key!r}")
-    rest = table.drop(key) if hasattr(table, "drop") else table.drop_columns(key)
     try:
-        return rest, as_graph(graph, node_ids=ids)
+        return _without(table, key), as_graph(graph, node_ids=ids)
     except UnknownNodeError as error:
         raise unknown_to_rows(error) from error
+
+
+class NamedRows(NamedTuple):
+    """Rows of features without their ids, and these; `column` is the one they were in."""
+
+    X: Any
+    ids: Any = None
+    column: str | None = None
+
+
+def named_rows(X: MatrixLike, nodes: Sequence[Any] | None) -> NamedRows:
+    """The features of a type of nodes, and the ids of their rows.
+
+    `nodes` are the ids at each end of a relation of the type; the ids of rows are the index of a DataFrame or a column
+    that names them. Without nodes they are in a column with a usual name.
+    """
+    table: Any = X
+    names, column = table_columns(table) or ([], None)
+    labels = row_labels(table)
+    if column is None or nodes == []:
+        return NamedRows(X if column is None else _without_ids(X, names), labels)
+    if labels is not None and any(id_column_of(["index"], lambda _: table.index, ids) for ids in nodes or ()):
+        return NamedRows(_without_ids(X, names), labels)
+    read = lambda name: column(names.index(name))  # noqa: E731
+    key = usual_id_column(names)
+    if nodes is None:
+        key = key if key is not None and holds_ids(read(key)) else None
+    elif key is not None or not all(are_rows(ids, len(table)) for ids in nodes):
+        found = [one for ids in nodes if (one := id_column_of(names, read, ids)) is not None]
+        key = key if key in found else next(iter(found), None)
+    if key is None:
+        return NamedRows(X, labels)
+    _tell_of_ids(key)
+    ids = check_ids(read(key), f"column {key!r}")
+    if hasattr(table, "set_index"):
+        table = table.set_index(table.columns[names.index(key)])
+        return NamedRows(table, np.asarray(table.index), key)
+    return NamedRows(_without(table, key), to_ids(ids), key)
+
+
+def _tell_of_ids(key: str) -> None:
+    """Warn of a column that is the id of the nodes though its name does not say so."""
+    if key.strip().lower() not in ID_COLUMNS:
+        warn("ids", f"the column {key!r} of X names the nodes of the graph: it is their id, and no feature.")
+
+
+def _without(X: MatrixLike, key: str) -> Any:
+    """A Polars or pyarrow table without a column."""
+    table: Any = X
+    return table.drop(key) if hasattr(table, "drop") else table.drop_columns(key)
 
 
 def unknown_to_rows(error: UnknownNodeError) -> UnknownNodeError:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from sklearn.utils._set_output import _get_output_config  # pyright: ignore[reportPrivateUsage]
 from sklearn.utils.validation import check_is_fitted
 
 from fishergraph import _validation
@@ -15,6 +14,7 @@ from fishergraph._progress import progress_bar
 from fishergraph._typing import GraphLike
 from fishergraph.device import choose_device
 from fishergraph.estimators.model_file import plain_params
+from fishergraph.estimators.output import asked_output
 from fishergraph.estimators.source import ChangingSource, NodeJob, Source
 from fishergraph.multiset import choose_multiset
 from fishergraph.stack import Stack
@@ -110,7 +110,7 @@ class FromSource:
     def _job(self, stack: Stack, source: Source, graph: GraphLike, words: list[int] | None = None) -> NodeJob:
         """What a source runs; it learns if there are `words`."""
         structure = choose_structure(self.structure) if stack.structure or self.structural_ else None
-        tables = _get_output_config("transform", self)["dense"] != "default"
+        tables = asked_output(self) != "default"
         source.check_call(stack, graph, choose_device(self.device), structural=self.structural_, tables=tables)
         params, n_jobs = plain_params(self.get_params(deep=False)), _validation.check_n_jobs(self.n_jobs)
         parts = (stack, choose_multiset(self.multiset), structure, self.structure_)

@@ -23,6 +23,10 @@ class TypeEncoders(dict[str, Any]):
         """The header's entry of a model file."""
         return {"types": {one: encoder.pack_into(f"{name}.{one}", arrays) for one, encoder in self.items()}}
 
+    def get_feature_names_out(self) -> dict[str, np.ndarray]:
+        """The names of the columns after the encoding, by type."""
+        return {name: encoder.get_feature_names_out() for name, encoder in self.items()}
+
 
 def fit_table(table: MatrixLike) -> tuple[TableEncoder | None, Any]:
     """The encoder of a table and its rows; None, and the table, if it has complete numbers of one scale, or vectors."""

@@ -106,7 +106,7 @@ def make_content(nodes: Nodes, choice: Choice, explained: Explained | None, X: A
     rasters = [one.raster(stands).astype(np.float32) if sampled else None for one in maps]
     content = Content(nodes, rows, maps, rasters, near)
     if nodes.graph is not None:
-        content.edges = page_edges(nodes.graph, rows, seed=choice.seed)
+        content.edges = page_edges(nodes.graph, rows, kinds=nodes.kinds, seed=choice.seed)
         if content.edges.shown < content.edges.total and not sampled:
             nodes.notes.append(
                 f"The page holds {content.edges.shown:,} of {content.edges.total:,} edges. The degree counts all."

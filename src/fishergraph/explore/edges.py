@@ -6,8 +6,8 @@ the first of one of its ends.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +15,9 @@ import scipy.sparse as sp
 from fishergraph.explore.columns import Column, number_column
 from fishergraph.explore.pack import Parts
 from fishergraph.graph import Graph
+
+if TYPE_CHECKING:
+    from fishergraph.explore.relations import EdgeKinds
 
 MOST_EDGES = 1_000_000  # that a page holds
 
@@ -31,12 +34,18 @@ class PageEdges:
         Whether edges have a direction, and weights.
     total : int
         The edges of the whole graph.
+    kinds : array or None
+        Of each edge, the relations it belongs to, as a number of `words`, if there are several.
+    words : list of list of str
+        What relations they are.
     """
 
     matrix: Any
     directed: bool
     weighted: bool
     total: int
+    kinds: np.ndarray | None = None
+    words: list[list[str]] = field(default_factory=list)
 
     @property
     def shown(self) -> int:
@@ -62,10 +71,14 @@ class PageEdges:
             "counts": parts.integers(np.diff(self.matrix.indptr)),
             "steps": parts.integers(columns - before - 1),
             "weight": weight,
+            "kinds": None if self.kinds is None else parts.integers(self.kinds),
+            "words": self.words,
         }
 
 
-def page_edges(graph: Graph, rows: np.ndarray, *, most: int = MOST_EDGES, seed: int = 0) -> PageEdges:
+def page_edges(
+    graph: Graph, rows: np.ndarray, *, kinds: EdgeKinds | None = None, most: int = MOST_EDGES, seed: int = 0
+) -> PageEdges:
     """The edges between some nodes, in the order of these rows."""
     A: Any = graph.adjacency
     directed = not _symmetric(A)
@@ -74,7 +87,11 @@ def page_edges(graph: Graph, rows: np.ndarray, *, most: int = MOST_EDGES, seed: 
         A = sp.csr_array(A[rows][:, rows])
     A = sp.csr_array(A if directed else sp.triu(A, format="csr"))
     A.sort_indices()
-    return PageEdges(_thinned(A, most, seed), directed, graph.weights is not None, total)
+    edges = PageEdges(_thinned(A, most, seed), directed, graph.weights is not None, total)
+    if kinds is None:
+        return edges
+    codes, of = np.unique(kinds.of(rows, *edges.ends(), both=not directed), return_inverse=True)
+    return replace(edges, kinds=of, words=[kinds.words(code) for code in codes.tolist()])
 
 
 def _symmetric(A: sp.csr_array) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,11 @@ from fishergraph._records import row_labels
 from fishergraph._warn import warn
 from fishergraph.explore.columns import Column
 from fishergraph.graph import Graph, as_graph, lists_edges, names_nodes
+from fishergraph.graphs import Relations
 from fishergraph.io.columns import distinct_ids, edge_table, to_ids
+
+if TYPE_CHECKING:
+    from fishergraph.explore.relations import EdgeKinds
 
 
 @dataclass(eq=False)
@@ -35,6 +39,8 @@ class Nodes:
         (name, width) of the blocks of columns; one if nothing is known.
     graph : Graph or None
         The graph, in the order of the rows.
+    kinds : EdgeKinds or None
+        Which relations each of its edges belongs to, if there are several.
     columns : list of Column
         What is shown of every node.
     notes : list of str
@@ -46,6 +52,7 @@ class Nodes:
     named: bool
     blocks: list[tuple[str, int]]
     graph: Graph | None = None
+    kinds: EdgeKinds | None = None
     columns: list[Column] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -108,7 +115,11 @@ def _ids(values: Any, n: int) -> np.ndarray | None:
 
 def _ids_of_graph(graph: Any, n: int) -> np.ndarray | None:
     """The ids of a graph's nodes, if it has as many as the embedding has rows."""
-    ids = as_graph(edge_table(graph) if isinstance(graph, list) else graph).ids
+    if isinstance(graph, Relations):
+        fits = [name for name, size in graph.sizes.items() if size == n]
+        ids = graph.ids.get(fits[0]) if len(fits) == 1 else None
+    else:
+        ids = as_graph(edge_table(graph) if isinstance(graph, list) else graph).ids
     return _ids(ids, n) if ids is not None and len(ids) == n else None
 
 

@@ -18,7 +18,9 @@ from fishergraph.explore.html import document, frame
 from fishergraph.explore.inputs import Nodes, read_embedding, read_graph
 from fishergraph.explore.maps import chosen_maps
 from fishergraph.explore.model import feature_table, in_node_order, read_model
+from fishergraph.explore.relations import holds_kinds, read_relations
 from fishergraph.explore.serve import Served, open_browser
+from fishergraph.graphs import Relations, as_relations
 from fishergraph.io.files import as_path, check_folder, check_suffix, replacing
 
 PathLike = str | os.PathLike[str]
@@ -172,7 +174,9 @@ def explore(
     Z : array of shape (n_nodes, n_columns), table, path, or object with `Z` and `ids`
         The embedding; the index of a DataFrame is the ids. A path is that of a file that `fishergraph embed` wrote.
     graph : graph, optional
-        What `as_graph` takes. Named nodes are matched with the ids; else row v is node v.
+        What `as_graph` takes. Named nodes are matched with the ids; else row v is node v. Of several kinds of nodes or
+        edges, what `as_relations` takes, the page shows one type, that of the ids: it names the kinds of every edge
+        between its nodes, and counts those that lead elsewhere.
     ids : sequence, optional
         Distinct ids of the rows. By default those of the file, the table or the graph, else row numbers.
     fields : table, mapping or path, optional
@@ -239,11 +243,17 @@ def explore(
     seed = check_seed(random_state, "random_state")
     if path is not None:
         check_folder(as_path(path, "path"))
+    several = holds_kinds(graph)
+    if several and model is not None:
+        expected, advice = "be left out for several kinds of edges", "leave it out, or pass one graph"
+        raise InputError(parameter="model", expected=expected, got=type(model).__name__, advice=advice)
+    graph = as_relations(graph) if several else graph
     nodes = read_embedding(Z, ids, blocks, graph)
     chosen, given = chosen_maps(maps, min(nodes.n, max_points), nodes.n)
     choice = Choice(chosen, given, max_points, n_neighbours, seed, progress)
-    nodes.graph = None if graph is None else read_graph(graph, nodes)
     _read_columns(nodes, fields, labels, predictions, names)
+    if graph is not None:
+        nodes.graph = read_relations(graph, nodes) if isinstance(graph, Relations) else read_graph(graph, nodes)
     X = in_node_order(X, nodes)
     explained = None if model is None else read_model(model, X, feature_names, nodes, progress)
     features, columns = feature_table(X, feature_names, model)

@@ -2,60 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from fishergraph._errors import InputError, InputTypeError, UnknownNodeError, shown
-from fishergraph._records import check_sums, check_weights, unchecked
+from fishergraph._errors import InputError, UnknownNodeError, shown
+from fishergraph._records import changed, check_sums, check_weights, unchecked
 from fishergraph._validation import check_integer
 from fishergraph.graph import Graph, graph_of
+from fishergraph.graphs.relation_ends import Ends, Read, locate_lines, match_ends, named_error, node_column, node_rows
 from fishergraph.graphs.relations import NODE, Bipartite, Edges, Key, Relations
 from fishergraph.io.columns import distinct_ids, to_ids
 from fishergraph.io.edge_reading import EdgeReading
 from fishergraph.io.edge_table import Numbered
+from fishergraph.io.faults import Locate, TableFault, no_lines, raise_faults
 from fishergraph.times import collect_times
-
-
-class Ends(NamedTuple):
-    """The edges of a relation before their nodes are numbered: Arrow ids, or row numbers."""
-
-    source: Any
-    target: Any
-    weights: Any
-    times: np.ndarray | None
-
-
-Read = Ends | Graph | sp.csr_array
-
-
-def named_error(key: Key, read: Callable[[], Any]) -> Any:
-    """What `read` returns; an error names the relation."""
-    try:
-        return read()
-    except (InputError, InputTypeError) as error:
-        if error.parameter.endswith(f"relation {key[1]!r}"):
-            raise
-        raise error.revised(parameter=f"{error.parameter} in the relation {key[1]!r}") from error
-
-
-def node_column(ids: Any) -> Any:
-    """Return the ids of nodes as one Arrow array; a number of nodes stands for their row numbers."""
-    import pyarrow as pa
-
-    return pa.array(np.arange(ids)) if isinstance(ids, (int, np.integer)) else distinct_ids(ids, "the ids of nodes")
-
-
-def node_rows(ends: Any, nodes: Any) -> Any:
-    """The row of every id among the nodes, null if it is not one of them."""
-    from pyarrow.compute import SetLookupOptions, call_function
-
-    if str(ends.type) != str(nodes.type):
-        ends, nodes = ends.cast("large_string"), nodes.cast("large_string")
-    return call_function("index_in", [ends], SetLookupOptions(value_set=nodes))
-
 
 # --- nodes ------------------------------------------------------------------------------------------------
 
@@ -68,16 +32,34 @@ class _Nodes(NamedTuple):
     ids: np.ndarray | None = None
 
 
-def numbered(reads: Mapping[Key, Read], given: Mapping[str, Any]) -> Relations:
-    """The relations with the nodes of every type numbered."""
+def numbered(
+    reads: Mapping[Key, Read],
+    given: Mapping[str, Any],
+    unknown: str = "error",
+    faults: Sequence[TableFault] = (),
+    path: str = "",
+    locate: Locate | None = None,
+) -> Relations:
+    """The relations with the nodes of every type numbered; all faults are raised together."""
     names = dict.fromkeys([*given, *(end for key in reads for end in (key[0], key[2]))])
     nodes = {name: _nodes_of(name, reads, given.get(name)) for name in names}
+    columns = {name: one.column for name, one in nodes.items() if one.column is not None}
+    reads, extended, strangers = match_ends(reads, columns, unknown)
+    if faults or strangers:
+        raise_faults([*faults, *strangers], path, locate or _locate_of(reads))
+    nodes |= {name: _with_ids(column) for name, column in extended.items() if column is not columns[name]}
     edges = {
         key: named_error(key, lambda key=key, read=read: _numbered_edges(key, read, nodes))
         for key, read in reads.items()
     }
     ids = {name: one.ids for name, one in nodes.items() if one.ids is not None}
     return unchecked(Relations, {name: one.size for name, one in nodes.items()}, edges, ids)
+
+
+def _locate_of(reads: Mapping[Key, Read]) -> Locate:
+    """Rows → lines, if all relations come from one file."""
+    records = {read.reading.path: read.reading for read in reads.values() if isinstance(read, Ends)}
+    return locate_lines(next(iter(records.values()))) if len(records) == 1 else no_lines
 
 
 def _nodes_of(name: str, reads: Mapping[Key, Read], given: Any) -> _Nodes:
@@ -150,31 +132,33 @@ def _numbered_edges(key: Key, read: Read, nodes: Mapping[str, _Nodes]) -> Edges:
             raise InputError(
                 parameter=what, value=read.shape, expected=expected, advice="pass A.T if it is turned round"
             )
-        return _bipartite(read, None)
+        return _bipartite(read, None, EdgeReading())
     source, target = _rows(read.source, key, 0, nodes), _rows(read.target, key, 2, nodes)
     weights = read.weights
     if weights is not None:
         weights = check_weights(weights, len(source), lambda i: f"{_shown(read.source, i)} -> {_shown(read.target, i)}")
     if key[0] == key[2]:
-        return graph_of(Numbered(source, target, weights, sources.size, None, EdgeReading(), read.times))
+        return graph_of(Numbered(source, target, weights, sources.size, None, read.reading, read.times))
     data = np.ones(len(source), dtype=np.float32) if weights is None else weights
     A = sp.csr_array(sp.coo_array((data, (target, source)), shape=(targets.size, sources.size)))
     check_sums(A)
     times = None if read.times is None else collect_times(source, target, read.times, weights)
-    return _bipartite(A, times)
+    return _bipartite(A, times, replace(read.reading, merged=len(source) - A.nnz))
 
 
 def _shown(column: Any, i: int) -> str:
     return str(column[int(i)])
 
 
-def _bipartite(A: sp.csr_array, times: Any) -> Bipartite:
+def _bipartite(A: sp.csr_array, times: Any, reading: EdgeReading) -> Bipartite:
     """The edges of a canonical matrix (target, source)."""
+    before = A.nnz
     A.eliminate_zeros()
     n_targets, n_sources = A.shape  # type: ignore[misc]
     weights = None if (A.data == 1).all() else A.data
     indices = A.indices.astype(np.int32 if max(n_targets, n_sources) < 2**31 else np.int64, copy=False)
-    return unchecked(Bipartite, A.indptr.astype(np.int64), indices, weights, n_sources, times)
+    reading = replace(reading, zeros=before - A.nnz)
+    return unchecked(Bipartite, A.indptr.astype(np.int64), indices, weights, n_sources, times, reading)
 
 
 def _in_order(key: Key, graph: Graph, nodes: _Nodes) -> Graph:
@@ -183,19 +167,20 @@ def _in_order(key: Key, graph: Graph, nodes: _Nodes) -> Graph:
         if graph.n_nodes != nodes.size:
             expected, got = f"have {nodes.size} {key[0]} nodes", f"{graph.n_nodes}"
             raise InputError(parameter=f"the relation {key[1]!r}", value=graph, expected=expected, got=got)
-        return unchecked(Graph, graph.indptr, graph.indices, graph.weights, times=graph.times)
+        return changed(graph, ids=None)
     codes = node_rows(node_column(graph.ids.tolist()), nodes.column)
     if codes.null_count:
         _unknown(graph.ids[int(np.asarray(codes.is_null()).argmax())], key, 0, {key[0]: nodes})
     rows = codes.to_numpy()
     if nodes.size == graph.n_nodes and np.array_equal(rows, np.arange(nodes.size)):
-        return unchecked(Graph, graph.indptr, graph.indices, graph.weights, times=graph.times)
+        return changed(graph, ids=None)
     each, times = np.arange(graph.n_edges), graph.times
     each = each if times is None else np.repeat(each, np.diff(times.offsets))
     target = np.repeat(np.arange(graph.n_nodes), np.diff(graph.indptr))[each]
     weights = graph.weights if times is None else times.weights
     when = None if times is None else times.times
-    return graph_of(Numbered(rows[graph.indices[each]], rows[target], weights, nodes.size, None, EdgeReading(), when))
+    edges = Numbered(rows[graph.indices[each]], rows[target], weights, nodes.size, None, EdgeReading(), when)
+    return changed(graph_of(edges), reading=graph.reading)
 
 
 def _rows(column: Any, key: Key, side: int, nodes: Mapping[str, _Nodes]) -> np.ndarray:
@@ -211,10 +196,7 @@ def _rows(column: Any, key: Key, side: int, nodes: Mapping[str, _Nodes]) -> np.n
         expected = f"name the {one.size} {key[side]} nodes" if key[side] != NODE else f"name its {one.size} rows"
         advice = "pass a DataFrame with the ids as its index, or nodes= of as_relations with the ids in row order"
         raise InputError(parameter="X", value=_shown(column, 0), expected=expected, got="none", advice=advice)
-    codes = node_rows(column, one.column)
-    if codes.null_count:
-        _unknown(column[int(np.asarray(codes.is_null()).argmax())].as_py(), key, side, nodes)
-    return codes.to_numpy(zero_copy_only=False).astype(np.int64)
+    return node_rows(column, one.column).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _unknown(node: Any, key: Key, side: int, nodes: Mapping[str, _Nodes]) -> None:

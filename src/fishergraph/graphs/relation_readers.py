@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from fishergraph._arrays import check_compressed, plain_array
-from fishergraph._errors import InputError, InputTypeError, shown
+from fishergraph._errors import InputError, InputTypeError
 from fishergraph._records import check_edge_index, check_weights, type_name
 from fishergraph._typing import GraphLike
 from fishergraph._validation import check_flag
 from fishergraph.graph import as_graph
-from fishergraph.graphs.relation_nodes import Ends, Read, named_error, node_column, node_rows, numbered
+from fishergraph.graphs.relation_ends import Ends, OpenKey, Read, locate_lines, named_error, with_types
+from fishergraph.graphs.relation_nodes import numbered
 from fishergraph.graphs.relations import NODE, Key, Relations, check_key
 from fishergraph.io.columns import (
     check_column,
     column_named,
     edge_table,
 )
-from fishergraph.io.edge_table import read_edge_table, warn_of_columns_left
-from fishergraph.io.faults import no_lines, raise_faults
+from fishergraph.io.edge_reading import EdgeReading
+from fishergraph.io.edge_table import UNKNOWN, Edges, read_edge_table, warn_of_columns_left
+from fishergraph.io.faults import Locate, TableFault, no_lines, raise_faults
 from fishergraph.times import as_times
 
 TYPE_COLUMNS = ("type", "relation", "edge_type")
@@ -31,8 +33,27 @@ TYPE_COLUMNS = ("type", "relation", "edge_type")
 _DIRECTED = {"directed", "undirected", "mutual"}
 
 
+class Kinds(NamedTuple):
+    """Several kinds of edges before their nodes are numbered.
+
+    reads : (source type, name, target type) → edges; a type is None if a table leaves it to the ids.
+    sizes : the number of nodes of a type, where it is known.
+    faults : what is wrong with a table of all of them, which is not raised yet.
+    reading : what was read of such a table.
+    """
+
+    reads: Mapping[OpenKey, Read]
+    sizes: Mapping[str, int] = {}
+    faults: Sequence[TableFault] = ()
+    reading: EdgeReading = EdgeReading()
+
+
 def as_relations(
-    obj: GraphLike, *, undirected: bool = False, nodes: Mapping[str, Any] | Iterable[Any] | int | None = None
+    obj: GraphLike,
+    *,
+    undirected: bool = False,
+    nodes: Mapping[str, Any] | Iterable[Any] | int | None = None,
+    unknown: str = "error",
 ) -> Relations:
     """Convert several kinds of edges to `Relations`.
 
@@ -54,11 +75,16 @@ def as_relations(
     nodes : mapping of str, optional
         The ids of the nodes of every type in row order, or their number; the value itself if there is one type. By
         default ids are those that the edges name, sorted, and the largest row number says how many nodes there are.
+        Ends of a relation in a table of which `nodes` lists none are nodes of one more type, "node", and a warning
+        says so.
+    unknown : {"error", "drop", "add"}, default="error"
+        What happens to edges of tables and lists that end at an id which `nodes` does not list: an error, or they are
+        dropped, or the nodes added after the others. An end of another type is always an error.
 
     Returns
     -------
     Relations
-        Compressed rows of every relation.
+        Compressed rows of every relation; `summary` tells what was read.
 
     See Also
     --------
@@ -72,31 +98,52 @@ def as_relations(
     >>> as_relations(edges, undirected=True)
     Relations(2 author, 2 paper; 'writes' 3 edges, 'cites' 2 edges, 'rev_writes' 3 edges)
     """
-    relations = _read(obj, nodes)
+    if unknown not in UNKNOWN:
+        expected = f"be one of {', '.join(map(repr, UNKNOWN))}"
+        raise InputError(parameter="unknown", value=unknown, expected=expected)
+    if unknown != "error" and nodes is None:
+        expected = "be 'error' without nodes, of which an id can be unknown"
+        raise InputError(parameter="unknown", value=unknown, expected=expected, advice="pass nodes=…")
+    relations = obj if isinstance(obj, Relations) else number_kinds(read_kinds(obj), _given_nodes(nodes), unknown)
     return relations.both_ways() if check_flag(undirected, "undirected") else relations
 
 
-def _read(obj: Any, nodes: Any) -> Relations:
-    if isinstance(obj, Relations):
-        return obj
-    given = _given_nodes(nodes)
+def read_kinds(obj: Any) -> Kinds:
+    """The kinds of edges of anything but `Relations`."""
     if is_hetero(obj):
-        given = {**{name: obj[name].num_nodes for name in obj.node_types}, **given}
-        return numbered({key: _stored(obj[key]) for key in obj.edge_types}, given)
+        sizes = {name: obj[name].num_nodes for name in obj.node_types}
+        return Kinds({key: _stored(obj[key]) for key in obj.edge_types}, sizes)
     if isinstance(obj, Mapping) and obj:
         if all(isinstance(key, str) for key in obj):
             obj = {(NODE, name, NODE): graph for name, graph in obj.items()}
         for key in obj:
             check_key(key)
-        return numbered({key: named_error(key, lambda key=key: _edges(obj[key], key)) for key in obj}, given)
+        return Kinds({key: named_error(key, lambda key=key: _edges(obj[key], key)) for key in obj})
     if column_named(obj, TYPE_COLUMNS) is not None:
-        return numbered(_by_type(obj, given), given)
+        return _by_type(obj)
     expected = (
         "be a mapping {name: graph} or {(source type, name, target type): edges}, an edge table with a column 'type', "
         "HeteroData or Relations"
     )
     got = "an empty one" if isinstance(obj, Mapping) else type_name(obj)
     raise InputTypeError(parameter="graph", value=obj, expected=expected, got=got)
+
+
+def number_kinds(
+    kinds: Kinds,
+    given: Mapping[str, Any],
+    unknown: str = "error",
+    *,
+    faults: Sequence[TableFault] = (),
+    locate: Locate | None = None,
+) -> Relations:
+    """The relations of kinds of edges, with the nodes of every type as given, or as the edges name them.
+
+    All faults of a table are raised together, those of its file, `faults`, among them; `locate` finds their lines.
+    """
+    nodes = {**kinds.sizes, **given}
+    reads = with_types(kinds.reads, nodes)
+    return numbered(reads, nodes, unknown, [*faults, *kinds.faults], kinds.reading.path, locate)
 
 
 def is_hetero(obj: object) -> bool:
@@ -132,9 +179,10 @@ def _edges(obj: Any, key: Key) -> Read:
     if isinstance(obj, tuple) and len(obj) == 2:
         obj, weights = obj
     table = edge_table(obj) if isinstance(obj, list) else obj
-    ends = None if sp.issparse(table) or hasattr(table, "detach") else _table_ends(table)
-    if ends is not None:
-        return ends
+    edges = None if sp.issparse(table) or hasattr(table, "detach") else read_edge_table(table)
+    if edges is not None:
+        raise_faults(edges.faults, edges.path, locate_lines(edges.reading) if edges.faults else no_lines)
+        return _table_ends(edges)
     if isinstance(obj, np.ndarray) or (hasattr(obj, "detach") and str(getattr(obj, "layout", "")) == "torch.strided"):
         return _numbered(obj, weights, None)
     if key[0] == key[2]:
@@ -152,16 +200,14 @@ def _edges(obj: Any, key: Key) -> Read:
     return sp.csr_array((data, A.indices, A.indptr), shape=A.shape)
 
 
-def _table_ends(table: Any) -> Ends | None:
-    """The edges of a table, after all its faults were raised; None for anything else."""
-    edges = read_edge_table(table)
-    if edges is None:
-        return None
-    raise_faults(edges.faults, edges.path, no_lines)
+def _table_ends(edges: Edges) -> Ends:
+    """The edges of a table; warns of columns that are not read."""
     known = {*TYPE_COLUMNS, "source_type", "target_type"}
     left = tuple(name for name in edges.reading.left if name.strip().lower() not in known)
-    warn_of_columns_left(replace(edges.reading, left=left), [name for name in edges.spare if name in left])
-    return Ends(edges.source, edges.target, edges.weights, edges.times)
+    reading = replace(edges.reading, left=left)
+    warn_of_columns_left(reading, [name for name in edges.spare if name in left])
+    rows = np.arange(len(edges.source))
+    return Ends(edges.source, edges.target, edges.weights, edges.times, reading, rows)
 
 
 def _numbered(edge_index: Any, weights: Any, times: Any) -> Ends:
@@ -185,59 +231,30 @@ def _stored(store: Any) -> Ends:
     return _numbered(store.edge_index, weights, getattr(store, "edge_time", getattr(store, "time", None)))
 
 
-def _by_type(table: Any, given: Mapping[str, Any]) -> dict[Key, Read]:
+def _by_type(table: Any) -> Kinds:
     """The relations of an edge table by its column `type`."""
-    edges = _table_ends(table)
+    edges = read_edge_table(table)
     assert edges is not None
-    source, target, weights, times = edges
+    whole = _table_ends(edges)
     kinds, codes = _texts(column_named(table, TYPE_COLUMNS), "column 'type'")
     ends = [column_named(table, (f"{end}_type",)) for end in ("source", "target")]
     sides = [None if column is None else _texts(column, "the types of the ends") for column in ends]
-    relations: dict[Key, Read] = {}
+    complete = np.ones(len(codes), dtype=bool)
+    complete[[] if edges.gaps is None else edges.gaps] = False  # an end is missing, which is a fault
+    relations: dict[OpenKey, Read] = {}
     for number, kind in enumerate(kinds):
-        rows = np.flatnonzero(codes == number)
-        parts = [side.take(rows) for side in (source, target)]
-        if sides[0] is not None and sides[1] is not None:
-            pairs = np.unique(np.stack([side[1][rows] for side in sides if side is not None]), axis=1).T
-            groups = [
-                ((sides[0][0][a], kind, sides[1][0][b]), rows[(sides[0][1][rows] == a) & (sides[1][1][rows] == b)])
-                for a, b in pairs.tolist()
-            ]
-        elif len(given) > 1:
-            groups = [
-                ((_type_of(parts[0], given, kind, "source"), kind, _type_of(parts[1], given, kind, "target")), rows)
-            ]
-        else:
-            only = next(iter(given), NODE)
-            groups = [((only, kind, only), rows)]
-        for key, chosen in groups:
-            values = (part if part is None else part[chosen] for part in (weights, times))
-            relations[key] = Ends(source.take(chosen), target.take(chosen), *values)
-    return relations
+        rows = np.flatnonzero((codes == number) & complete)
+        if sides[0] is None or sides[1] is None:
+            relations[None, kind, None] = whole.take(rows)
+            continue
+        pairs = np.unique(np.stack([side[1][rows] for side in sides if side is not None]), axis=1).T
+        for a, b in pairs.tolist():
+            chosen = rows[(sides[0][1][rows] == a) & (sides[1][1][rows] == b)]
+            relations[sides[0][0][a], kind, sides[1][0][b]] = whole.take(chosen)
+    return Kinds(relations, {}, edges.faults, whole.reading)
 
 
 def _texts(values: Any, what: str) -> tuple[list[str], np.ndarray]:
     """The distinct values of a column as texts, in the order in which they come, and the number of each entry."""
     coded = check_column(values, what).dictionary_encode()
     return [str(value) for value in coded.dictionary.to_pylist()], coded.indices.to_numpy()
-
-
-def _type_of(ends: Any, given: Mapping[str, Any], kind: str, side: str) -> str:
-    """The type whose nodes hold all these ends of a relation."""
-    missing = {name: _first_missing(ends, ids) for name, ids in given.items()}
-    fits = [name for name, node in missing.items() if node is None]
-    if len(fits) == 1:
-        return fits[0]
-    if fits:
-        got, advice = f"ids that are in {' and '.join(map(repr, fits))}", "add columns source_type and target_type"
-    else:
-        node = shown(next(iter(missing.values())))
-        got, advice = f"{node} and others", "check the ids, or split the type"
-    expected = "be nodes of one type"
-    raise InputError(parameter=f"the {side}s of {kind!r}", value=got, expected=expected, got=got, advice=advice)
-
-
-def _first_missing(ends: Any, ids: Any) -> Any:
-    """The first of some ids that is not in a list of nodes; None if all are."""
-    codes = node_rows(ends, node_column(ids))
-    return ends[int(np.asarray(codes.is_null()).argmax())].as_py() if codes.null_count else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,11 +17,12 @@ import scipy.sparse as sp
 from fishergraph._errors import InputError, InputTypeError
 from fishergraph._records import as_indices, as_offsets, as_weights, check_sorted, normalise, unchecked
 from fishergraph.graph import Graph, as_graph
+from fishergraph.graphs.relation_summary import NODE, RelationsSummary, summarise_relations
+from fishergraph.io.edge_reading import EdgeReading
 from fishergraph.times import EdgeTimes
 
 Key: TypeAlias = tuple[str, str, str]  # source type, name, target type
 
-NODE = "node"  # the type of nodes that have no other name
 REVERSE = "rev_"  # how PyTorch Geometric names the reverse of a relation
 
 
@@ -31,7 +32,7 @@ class Bipartite:
 
     Parameters
     ----------
-    indptr, indices, weights, times : arrays
+    indptr, indices, weights, times, reading : arrays and a record
         As in `Graph`; a row belongs to a target, and an index is a source.
     n_sources : int
         The number of nodes that edges come from.
@@ -53,6 +54,7 @@ class Bipartite:
     weights: np.ndarray | None = None
     n_sources: int = 0
     times: EdgeTimes | None = None
+    reading: EdgeReading | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         indptr, every = as_offsets(self.indptr), slice(None)
@@ -169,6 +171,16 @@ class Relations:
         edges = ", ".join(f"{labels[key]!r} {edges.n_edges:,} edges" for key, edges in self.edges.items())
         return f"Relations({nodes}; {edges})"
 
+    def summary(self) -> RelationsSummary:
+        """Tell what is in every relation, and what was read to make it.
+
+        Returns
+        -------
+        RelationsSummary
+            A record that prints as one line for the nodes, and one for each relation.
+        """
+        return summarise_relations(self.sizes, self.edges, relation_labels(self.keys))
+
     def union(self) -> Graph:
         """Return one graph of all nodes, with the edges of all relations.
 
@@ -241,7 +253,8 @@ def transposed(edges: Bipartite) -> Bipartite:
     if edges.times is not None:
         numbers = sp.csr_array((np.arange(edges.n_edges), edges.indices, edges.indptr), edges.adjacency.shape)
         times = edges.times.take(numbers.tocsc().data)
-    return unchecked(Bipartite, indptr, indices, weights, edges.n_nodes, times)
+    read = edges.reading and replace(edges.reading, merged=0, zeros=0, dropped=0, unknown=0, added=0)
+    return unchecked(Bipartite, indptr, indices, weights, edges.n_nodes, times, read)
 
 
 def check_key(key: object) -> None:

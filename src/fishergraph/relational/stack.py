@@ -189,10 +189,7 @@ class RelationalStack(Stack):
     def of_one_graph(self) -> Stack:
         """Raise: a stack of relations needs them."""
         kinds = ", ".join(map(repr, self.layout.labels.values()))
-        expected, advice = (
-            f"have the relations of the fit, {kinds}",
-            "pass them as a mapping, or fit again with one graph",
-        )
+        expected, advice = f"have the relations of the fit, {kinds}", "pass them, or fit again with one graph"
         raise InputError(parameter="graph", expected=expected, got="one graph", advice=advice)
 
     def of_type(self, input_map: KernelMap | None) -> Stack:

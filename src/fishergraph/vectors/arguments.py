@@ -10,9 +10,12 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from fishergraph._arrays import as_floats, check_finite_rows, is_table, plain_array
-from fishergraph._errors import InputError
+from fishergraph._errors import InputError, InputTypeError
+from fishergraph._records import type_name
 from fishergraph._typing import RandomState
 from fishergraph._validation import check_integer, check_random_seed
+from fishergraph.estimators.arguments import find_source
+from fishergraph.estimators.relational import RelationalSource
 from fishergraph.graph import as_graph
 from fishergraph.io.id_column import IN_FILES, usual_id_column
 from fishergraph.io.vectors import expand_vectors
@@ -35,6 +38,29 @@ def split_ids(Z: Any, ids: Any) -> tuple[Any, Any]:
         ids = ids.to_pylist() if hasattr(ids, "to_pylist") else ids.to_list()
         Z = Z.select(others) if hasattr(Z, "select") else Z[others]
     return expand_vectors(Z), ids
+
+
+def embedded(model: Any, X: Any, graph: Any, node_type: str | None) -> tuple[Any, Any, Any]:
+    """The vectors of nodes by a fitted model, their ids, and the blocks; of several types of nodes those of one."""
+    if not hasattr(model, "transform"):
+        expected, advice = "be a fitted model with transform", "pass vectors to Vectors(Z, ids=…)"
+        raise InputTypeError(parameter="model", value=model, expected=expected, got=type_name(model), advice=advice)
+    source, _ = find_source(X, graph)
+    relations = source.relations if isinstance(source, RelationalSource) else None
+    types: tuple[str, ...] = () if relations is None else relations.types
+    if node_type is None and len(types) > 1:
+        expected, got = f"be one of {', '.join(map(repr, types))}, the types of nodes", "none"
+        raise InputError(parameter="node_type", expected=expected, got=got)
+    if node_type is not None and node_type not in types:
+        expected = f"be one of {', '.join(map(repr, types))}" if types else "be left out for nodes of one type"
+        raise InputError(parameter="node_type", value=node_type, expected=expected)
+    Z = model.transform(X) if graph is None else model.transform(X, graph=graph)
+    blocks = getattr(model, "blocks_", None)
+    if relations is None:
+        return Z, ids_of(X, graph, len(Z)), blocks
+    name = relations.types[0] if node_type is None else node_type
+    Z, blocks = (part[name] if isinstance(part, dict) else part for part in (Z, blocks))
+    return Z, relations.ids.get(name), blocks
 
 
 def ids_of(X: Any, graph: Any, n_rows: int) -> Any:
@@ -74,6 +100,17 @@ def check_k(k: Any, most: int) -> int:
     if most < 1:
         raise InputError(parameter="Z", expected="have at least two rows, so that one has a neighbour", got="one")
     return min(_NEIGHBOURS, most) if k is None else check_integer(k, "k", least=1, most=most)
+
+
+def without_direction(row: int, where: str) -> InputError:
+    """The error for a vector of zeros that is compared by angle."""
+    return InputError(
+        parameter="the vector of a node",
+        value=row,
+        expected="have an entry other than zero to be compared by angle",
+        got=f"zeros in {where}",
+        settings={"metric": "euclidean"},
+    )
 
 
 def check_rows(rows: Any, n_rows: int) -> np.ndarray:

@@ -9,9 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from fishergraph._errors import InputError, InputTypeError
+from fishergraph._errors import InputError
 from fishergraph._progress import Verbose, progress_bar
-from fishergraph._records import type_name
 from fishergraph._typing import GraphLike, MatrixLike, RandomState
 from fishergraph._validation import check_flag, check_integer, check_n_jobs, look_up
 from fishergraph._warn import warn
@@ -29,8 +28,9 @@ from fishergraph.vectors.arguments import (
     check_rows,
     column_names,
     drawn_seed,
-    ids_of,
+    embedded,
     split_ids,
+    without_direction,
 )
 from fishergraph.vectors.clustering import STARTS, best_clusters, choose_k, coordinates
 from fishergraph.vectors.clusters import Clusters, describe
@@ -96,7 +96,15 @@ class Vectors:
         self._spaces: dict[str, Space] = {}
 
     @classmethod
-    def from_estimator(cls, model: Any, X: MatrixLike = None, *, graph: GraphLike = None, ids: Any = None) -> Self:
+    def from_estimator(
+        cls,
+        model: Any,
+        X: MatrixLike = None,
+        *,
+        graph: GraphLike = None,
+        ids: Any = None,
+        node_type: str | None = None,
+    ) -> Self:
         """Embed nodes by a fitted model, and keep their ids and the names of its blocks.
 
         Parameters
@@ -107,6 +115,8 @@ class Vectors:
             What its `transform` takes; sets or whole graphs are X.
         ids : sequence, optional
             Distinct ids of the rows. None takes the index of a DataFrame X, or the ids of the graph.
+        node_type : str, optional
+            Which nodes, if the graph has several types of them.
 
         Returns
         -------
@@ -121,12 +131,8 @@ class Vectors:
         >>> Vectors.from_estimator(model, cora.X, graph=cora.graph, ids=cora.ids).nearest(35, k=3)
         Neighbours(3 of each of 1 nodes, cosine)
         """
-        if not hasattr(model, "transform"):
-            expected, advice = "be a fitted model with transform", "pass vectors to Vectors(Z, ids=…)"
-            raise InputTypeError(parameter="model", value=model, expected=expected, got=type_name(model), advice=advice)
-        Z = model.transform(X) if graph is None else model.transform(X, graph=graph)
-        ids = ids_of(X, graph, len(Z)) if ids is None else ids
-        return cls(on_host(Z), ids, getattr(model, "blocks_", None))
+        Z, known, blocks = embedded(model, X, graph, node_type)
+        return cls(on_host(Z), known if ids is None else ids, blocks)
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -240,7 +246,7 @@ class Vectors:
         own = self.rows(nodes) if rows is None else check_rows(rows, len(self))
         k = check_k(k, len(self) - 1)
         if metric == "cosine" and (zero := np.flatnonzero(self._points.norms[own] == 0)).size:
-            raise self._without_direction(int(own[zero[0]]))
+            raise without_direction(row := int(own[zero[0]]), self._name_of(row))
         return self._neighbours(self.ids[own], search.nearest_rows(own, k), metric)
 
     def neighbours(
@@ -382,15 +388,6 @@ class Vectors:
     def _name_of(self, row: int) -> str:
         node = self.ids[row : row + 1].tolist()[0]
         return f"row {row}" if self._ids.counted else f"the row of {node!r}"
-
-    def _without_direction(self, row: int) -> InputError:
-        return InputError(
-            parameter="the vector of a node",
-            value=row,
-            expected="have an entry other than zero to be compared by angle",
-            got=f"zeros in {self._name_of(row)}",
-            settings={"metric": "euclidean"},
-        )
 
     def _warn_of_zeros(self, consequence: str) -> None:
         zero = np.flatnonzero(self._points.norms == 0)
