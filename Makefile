@@ -43,11 +43,12 @@ docs: $(VENV)/installed-test  ## the site, with every example run, in build/docs
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html -d build/docs/doctrees docs build/docs/html
 	$(BIN)/python tools/check_site.py build/docs/html
 
+# PYTHONS="3.11 3.12" names the versions that must be tried; EXTRAS="plots,zarr" the extras.
 dist: $(VENV)/installed-test  ## wheel and sdist, tried in fresh environments
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/python -m twine check --strict dist/*
-	$(BIN)/python tools/dist.py dist
+	$(BIN)/python tools/dist.py dist $(if $(PYTHONS),--pythons $(PYTHONS)) $(if $(EXTRAS),--extras $(EXTRAS)) $(if $(TAG),--tag $(TAG))
 
 # What needs torch, compilers of other packages or the newest pandas is not tried with the oldest versions.
 MINIMUM := tests/test_reference.py tests/test_embedding.py tests/test_graph.py tests/test_tables.py tests/test_files.py \

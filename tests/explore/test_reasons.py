@@ -176,3 +176,12 @@ def test_very_many_features_are_left_out_and_said(monkeypatch):
     notes: list[str] = []
     assert page_features(np.ones((5, 3)), list("abc"), np.arange(5), notes) is None
     assert "features" in notes[0]
+
+
+def test_a_rare_value_tells_and_a_common_one_does_not():
+    rare, common = np.zeros(20), np.ones(20)
+    rare[[2, 5]], common[3] = 1, 0
+    X = np.stack([rare, common, np.arange(20.0), np.tile([0.0, 1.0], 10), np.full(20, 7.0)], axis=1)
+    found = page_features(X, list("abcde"), np.arange(20), [])
+    assert found.tells.tolist() == [1, -1, 0, 0, 0]
+    assert page_features(sp.csr_array(X), list("abcde"), np.arange(20), []).tells.tolist() == [1] * 5
