@@ -52,7 +52,8 @@ dist: $(VENV)/installed-test  ## wheel and sdist, tried in fresh environments
 
 # What needs torch, compilers of other packages or the newest pandas is not tried with the oldest versions.
 MINIMUM := tests/test_reference.py tests/test_embedding.py tests/test_graph.py tests/test_tables.py tests/test_files.py \
-           tests/em tests/family tests/multiset tests/structural tests/properties tests/estimators/test_node.py tests/cli
+           tests/em tests/family tests/multiset tests/structural tests/properties tests/estimators/test_node.py tests/cli \
+           tests/tables tests/vectors tests/explain tests/explore tests/plots tests/probes
 
 minimum: $(VENV)/installed-test  ## the core tests with the oldest versions that pyproject.toml allows
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/minimum
