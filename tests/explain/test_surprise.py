@@ -58,7 +58,7 @@ def test_the_score_is_that_of_the_equation():
 
 @pytest.mark.parametrize("kind", ["reals", "words", "weighted"])
 def test_p_values_are_uniform_if_features_do_not_depend_on_edges(kind):
-    """Kolmogorov and Smirnov reject it on none of ten graphs at the family-wise level 0.05, nor on all of them together.
+    """Kolmogorov and Smirnov reject it on none of ten graphs at the family-wise level 0.05, nor on all together.
 
     They compare independent values, so nodes are taken that share no member. By Holm's rule none of ten is rejected if
     the smallest p-value is above 0.05 / 10.
