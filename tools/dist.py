@@ -36,6 +36,12 @@ WANTED = (
     "fishergraph/explore/assets/page.js",
     "fishergraph/explore/assets/LICENSES.txt",
 )
+# What the sdist must hold: the documents and the tests are built and run from it.
+SOURCES = {
+    *("src/fishergraph/py.typed", "pyproject.toml", "Makefile", "constraints.txt", "pyright-core.json"),
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CITATION.cff", "LICENSE"),
+    *("docs/conf.py", "tests/test_documents.py", "benchmarks/common.py", "results/table1.md", "examples/README.md"),
+}
 UNWANTED = re.compile(r"^(tests|tools|benchmarks|docs|examples)/|\.(pyc|nbi|nbc)$")
 RELATIVE_LINK = re.compile(r"\]\((?!https?://|#)[^)]*\)")
 TYPED = """\
@@ -104,8 +110,8 @@ def check_files(wheel: Path, sdist: Path) -> str:
             sys.exit(f"{sentence} {', '.join(map(str, found[:5]))}")
     with tarfile.open(sdist) as archive:
         files = {name.partition("/")[2] for name in archive.getnames()}
-    if not {"src/fishergraph/py.typed", "README.md", "LICENSE", "pyproject.toml"} <= files:
-        sys.exit(f"{sdist.name} is incomplete.")
+    if absent := SOURCES - files:
+        sys.exit(f"{sdist.name} lacks {', '.join(sorted(absent))}.")
     for file in (wheel, sdist):
         print(f"{file.name}: {file.stat().st_size / 1e6:.2f} MB")
     return metadata["Version"]
