@@ -50,10 +50,11 @@ dist: $(VENV)/installed-test  ## wheel and sdist, tried in fresh environments
 	$(BIN)/python -m twine check --strict dist/*
 	$(BIN)/python tools/dist.py dist $(if $(PYTHONS),--pythons $(PYTHONS)) $(if $(EXTRAS),--extras $(EXTRAS)) $(if $(TAG),--tag $(TAG))
 
-# What needs torch, compilers of other packages or the newest pandas is not tried with the oldest versions.
+# What needs torch, compilers of other packages or the newest pandas is not tried with the oldest versions. The estimator
+# checks of the oldest scikit-learn, which tests/tables imports, want the variable of SciPy.
 MINIMUM := tests/test_reference.py tests/test_embedding.py tests/test_graph.py tests/test_tables.py tests/test_files.py \
            tests/em tests/family tests/multiset tests/structural tests/properties tests/estimators/test_node.py tests/cli \
-           tests/tables tests/vectors tests/explain tests/explore tests/plots tests/probes
+           tests/vectors tests/explain
 
 minimum: $(VENV)/installed-test  ## the core tests with the oldest versions that pyproject.toml allows
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/minimum
@@ -61,6 +62,7 @@ minimum: $(VENV)/installed-test  ## the core tests with the oldest versions that
 	VIRTUAL_ENV=build/minimum $(BIN)/uv pip install --quiet pytest pytest-xdist hypothesis array-api-strict networkx \
 	  igraph pandas polars duckdb numpydoc
 	build/minimum/bin/python -m pytest -n auto --dist worksteal -m "not slow" $(MINIMUM)
+	SCIPY_ARRAY_API=1 build/minimum/bin/python -m pytest -n auto --dist worksteal -m "not slow" tests/tables
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
