@@ -54,7 +54,7 @@ dist: $(VENV)/installed-test  ## wheel and sdist, tried in fresh environments
 # checks of the oldest scikit-learn, which tests/tables imports, want the variable of SciPy.
 MINIMUM := tests/test_reference.py tests/test_embedding.py tests/test_graph.py tests/test_tables.py tests/test_files.py \
            tests/em tests/family tests/multiset tests/structural tests/properties tests/estimators/test_node.py tests/cli \
-           tests/vectors tests/explain
+           tests/vectors tests/explain tests/explore tests/plots/test_columns.py
 
 minimum: $(VENV)/installed-test  ## the core tests with the oldest versions that pyproject.toml allows
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/minimum
