@@ -43,15 +43,18 @@ docs: $(VENV)/installed-test  ## the site, with every example run, in build/docs
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html -d build/docs/doctrees docs build/docs/html
 	$(BIN)/python tools/check_site.py build/docs/html
 
+# PYTHONS="3.11 3.12" names the versions that must be tried; EXTRAS="plots,zarr" the extras.
 dist: $(VENV)/installed-test  ## wheel and sdist, tried in fresh environments
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/python -m twine check --strict dist/*
-	$(BIN)/python tools/dist.py dist
+	$(BIN)/python tools/dist.py dist $(if $(PYTHONS),--pythons $(PYTHONS)) $(if $(EXTRAS),--extras $(EXTRAS)) $(if $(TAG),--tag $(TAG))
 
-# What needs torch, compilers of other packages or the newest pandas is not tried with the oldest versions.
+# What needs torch, compilers of other packages or the newest pandas is not tried with the oldest versions. The estimator
+# checks of the oldest scikit-learn, which tests/tables imports, want the variable of SciPy.
 MINIMUM := tests/test_reference.py tests/test_embedding.py tests/test_graph.py tests/test_tables.py tests/test_files.py \
-           tests/em tests/family tests/multiset tests/structural tests/properties tests/estimators/test_node.py tests/cli
+           tests/em tests/family tests/multiset tests/structural tests/properties tests/estimators/test_node.py tests/cli \
+           tests/vectors tests/explain tests/explore tests/plots/test_columns.py
 
 minimum: $(VENV)/installed-test  ## the core tests with the oldest versions that pyproject.toml allows
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/minimum
@@ -59,6 +62,7 @@ minimum: $(VENV)/installed-test  ## the core tests with the oldest versions that
 	VIRTUAL_ENV=build/minimum $(BIN)/uv pip install --quiet pytest pytest-xdist hypothesis array-api-strict networkx \
 	  igraph pandas polars duckdb numpydoc
 	build/minimum/bin/python -m pytest -n auto --dist worksteal -m "not slow" $(MINIMUM)
+	SCIPY_ARRAY_API=1 build/minimum/bin/python -m pytest -n auto --dist worksteal -m "not slow" tests/tables
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -36,7 +36,7 @@ function blocks(data, pair, edge, similarity) {
     "section",
     {},
     h("h4", {}, "Parts of the embedding"),
-    h("p", { class: "note" }, "What each part adds to the cosine similarity, rounded."),
+    h("p", { class: "note" }, "What each part adds to the cosine similarity, rounded to 0.01."),
     h("table", { class: "bars" }, h("tbody", {}, rows)),
   );
 }
@@ -87,7 +87,8 @@ function shared(data, v, w, go) {
   );
 }
 
-// Features that both neighbourhoods have more of than the graph: products of the centred averages.
+// Features that both neighbourhoods have more of than the graph: products of the centred averages. A feature of two
+// values tells by the rarer one alone: that both lack what few nodes have says nothing.
 function features(data, v, w) {
   if (!data.features) return null;
   const averaged = (node) => {
@@ -105,7 +106,8 @@ function features(data, v, w) {
   for (let d = 0; d < first.length; d++) {
     const [a, b] = [first[d] - data.features.means[d], second[d] - data.features.means[d]];
     total += Math.abs(a * b);
-    if (data.features.dense ? a * b > 0 : a > 0 && b > 0) rows.push({ name: data.features.names[d] + (data.features.dense ? (a > 0 ? " high" : " low") : ""), value: a * b });
+    const told = data.features.tells[d];
+    if (told === 0 ? a * b > 0 : told * a > 0 && told * b > 0) rows.push({ name: data.features.names[d] + (told > 0 ? "" : a > 0 ? " high" : " low"), value: a * b });
   }
   rows.sort((x, y) => y.value - x.value);
   const top = rows.slice(0, MOST);
@@ -122,8 +124,8 @@ function features(data, v, w) {
       )),
     ),
     h("p", { class: "note" }, data.features.dense
-      ? "Features in which both neighbourhoods differ from the mean of the graph in the same direction."
-      : "Features of which both neighbourhoods have more than the graph has on average."),
+      ? "Features in which both neighbourhoods differ from the mean of the graph in the same direction. An outline, not a part of the similarity."
+      : "Features of which both neighbourhoods have more than the graph has on average. An outline, not a part of the similarity."),
   );
 }
 
@@ -133,6 +135,13 @@ function fields(data, v, w) {
   if (!same.length) return null;
   const shown = same.slice(0, MOST).map((column) => h("span", { class: "chip" }, h("span", {}, column.name), ` ${column.text(v)}`));
   return h("section", {}, h("h4", {}, "Same values"), h("p", { class: "chips" }, shown));
+}
+
+// The page holds no sum over all members and columns; this call gives it.
+function exact(data, v, w) {
+  if (!data.about.model) return null;
+  const names = [v, w].map((node) => (data.about.ids.strings ? JSON.stringify(data.ids.get(node)) : data.ids.get(node)));
+  return h("p", { class: "note exact" }, "Exactly, over anchors, members and columns: ", h("code", {}, `explainer.explain(${names.join(", ")}, cosine=True)`), " of an Explainer of this model.");
 }
 
 export function whySection(data, v, { node: w, pair, edge, similarity }, { go, close }) {
@@ -154,6 +163,6 @@ export function whySection(data, v, { node: w, pair, edge, similarity }, { go, c
       h("button", { class: "link node", onclick: () => go(w) }, data.ids.get(w)),
       similarity !== undefined && h("span", { class: "number" }, `similarity ${similarity.toFixed(2)}`),
     ),
-    parts.length ? parts : h("p", { class: "note" }, "The page holds nothing about this pair: it was made without a model and without a graph."),
+    parts.length ? [...parts, exact(data, v, w)] : h("p", { class: "note" }, "The page holds nothing about this pair: it was made without a model and without a graph."),
   );
 }

@@ -100,7 +100,7 @@ export class Camera {
     this.moving = requestAnimationFrame(step);
   }
 
-  // The view that shows these points, with room around them.
+  // The view that shows these points, with room around them, beside what the legend covers.
   around(points, nodes, most = 40) {
     let [x0, y0, x1, y1] = [Infinity, Infinity, -Infinity, -Infinity];
     for (const i of nodes) {
@@ -111,7 +111,9 @@ export class Camera {
     }
     if (x0 > x1) return this.home;
     const unit = Math.min(this.width, this.height) / 2;
-    const fit = Math.min((0.8 * this.width) / unit / Math.max(x1 - x0, 1e-9), (0.8 * this.height) / unit / Math.max(y1 - y0, 1e-9));
-    return { x: (x0 + x1) / 2, y: (y0 + y1) / 2, zoom: Math.min(fit, most) };
+    const covered = this.covered < this.width / 2 ? this.covered : 0;
+    const [wide, high] = [(0.8 * (this.width - covered)) / unit, (0.8 * this.height) / unit];
+    const zoom = Math.min(wide / Math.max(x1 - x0, 1e-9), high / Math.max(y1 - y0, 1e-9), most);
+    return { x: (x0 + x1) / 2 - covered / 2 / (unit * zoom), y: (y0 + y1) / 2, zoom };
   }
 }

@@ -40,6 +40,12 @@ class Column {
     }
   }
 
+  // The value of a node for people: a number that no few decimals write has six digits.
+  brief(i) {
+    const long = this.kind === "number" && this.numbers.decimals === null && !Number.isNaN(this.values[i]);
+    return long ? String(Number(this.values[i].toPrecision(6))) : this.text(i);
+  }
+
   // A number of this column as text.
   show(value) {
     if (this.kind === "date") return dateText(value, this.days);
@@ -228,6 +234,7 @@ class Features {
     const values = await readArray(this.value);
     this.values = Float32Array.from(values, (value) => value * this.scale);
     this.means = await readArray(this.mean);
+    this.tells = await readArray(this.tells);
     this.starts = new Uint32Array(counts.length + 1);
     for (let v = 0; v < counts.length; v++) this.starts[v + 1] = this.starts[v] + counts[v];
   }

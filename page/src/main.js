@@ -14,6 +14,8 @@ import { createPoints, look } from "./points.js";
 import { Search } from "./search.js";
 import { Theme } from "./theme.js";
 
+const PAIR = 6; // the largest zoom of a link to two nodes
+
 class Explorer {
   constructor(about) {
     this.data = new Data(about);
@@ -320,7 +322,7 @@ class Explorer {
     element.hidden = node < 0 || !tip || !this.ready;
     if (!element.hidden) {
       const { column } = this.colouring;
-      const text = column?.text(node);
+      const text = column?.brief(node);
       replace(
         element,
         h("strong", {}, this.data.ids.get(node)),
@@ -556,7 +558,9 @@ class Explorer {
     }
     const other = link.with === undefined ? -1 : this.data.ids.find(link.with);
     const entry = other < 0 || other === node ? null : this.pair(other, node);
-    this.go(node, { why: entry, fly: link.zoom === undefined ? "to" : "" });
+    const places = link.zoom === undefined;
+    this.go(node, { why: entry, fly: places && !entry ? "to" : "" });
+    if (places && entry) this.camera.fly(this.camera.around(this.points, [node, other], PAIR));
     $("why")?.scrollIntoView({ block: "nearest" });
   }
 

@@ -105,9 +105,9 @@ export class Panel {
 
   fields(v) {
     const rows = this.data.columns.map((column) => {
-      const text = column.text(v);
+      const [text, exact] = [column.brief(v), column.text(v)];
       const shown = text === null ? h("span", { class: "missing-value", title: "missing" }, "—") : text === "" ? h("span", { class: "missing-value" }, "(empty)") : text;
-      return [h("dt", { title: column.name }, column.name), h("dd", {}, shown)];
+      return [h("dt", { title: column.name }, column.name), h("dd", text === exact ? {} : { title: exact }, shown)];
     });
     return rows.length ? h("dl", { class: "fields", id: "fields" }, rows) : null;
   }

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
 
+import unpacked_page as unpack
 from commands import call, fails, ok, record_of, wrong
 from fishergraph import FisherEmbedding, as_graph
 from fishergraph.io.tables import read_edges, read_embedding
+from fishergraph.scale import Store
 
 SMALL = ["--n-layers", "1", "--n-anchors", "2", "--dim", "4", "--jobs", "1", "--seed", "0"]
 
@@ -108,3 +111,99 @@ def test_pairs_that_are_compared_are_read_the_same_way(files, tmp_path):
     (tmp_path / "pairs.txt").write_text("p1 p2\np3 p4\n")
     result = ok("links", tmp_path / "pairs.txt", "--embedding", tmp_path / "z.npz")
     assert "similarity" in result.stdout
+
+
+MESSY = ["--source", "payer", "--target", "payee", "--weight", "amount", "--unknown", "drop"]
+
+
+@pytest.fixture
+def messy(tmp_path, monkeypatch):
+    """One file that no default reads: other names, bars, Latin-1, an id that is not in the node file."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    people = [f"Zoë {k}" for k in range(20)]
+    rows = [f"{people[a]}|{people[b]}|{1 + a}|x" for a, b in rng.integers(0, 20, (60, 2))]
+    text = "\n".join(["payer|payee|amount|note", *rows, "nobody|Zoë 1|2|x"])
+    (tmp_path / "e.csv").write_text(text + "\n", encoding="latin-1")
+    table = {"id": people, "x": rng.normal(size=20), "y": rng.normal(size=20), "team": ["a", "b"] * 10}
+    pd.DataFrame(table).to_csv("n.csv", index=False)
+    return [*MESSY, "--separator", "bar", "--encoding", "latin-1"]
+
+
+def test_one_messy_file_goes_through_all_commands(messy, tmp_path):
+    files = ["-n", "n.csv", *messy]
+    model = ["--drop", "team", *SMALL, "--save", "m.st", "-o", "z.parquet"]
+    ok("embed", "e.csv", *files, *model, "-q")
+    graph = as_graph(
+        read_edges("e.csv", source="payer", target="payee", weight="amount", separator="bar", encoding="latin-1"),
+        node_ids=pd.read_csv("n.csv")["id"],
+        unknown="drop",
+    )
+    for more in ([], ["--model", "m.st"]):
+        page = explored("z.parquet", "--graph", "e.csv", *files, *more)
+        edges, shown = set(unpack.edges(page)), unpack.ids(page)
+        assert {(shown[v], shown[u]) for v, u in edges} == {
+            (graph.ids[v], graph.ids[u]) for v, u in zip(*graph.adjacency.nonzero(), strict=True)
+        }
+        assert page.about["edges"]["weight"] is not None
+    for more in ([], ["--model", "m.st"]):
+        result = ok("table", "e.csv", *files, *more, "-o", "t.parquet")
+        assert "weight = amount" in result.stderr
+        table = pd.read_parquet("t.parquet")
+        assert table["id"].tolist() == graph.ids.tolist()
+        assert np.isfinite(table["x_mean_neighbours"]).any()
+    asked = ["--model", "m.st", "--node", "Zoë 1", "--with", "Zoë 2"]
+    assert "Zoë 2" in ok("explain", "e.csv", *files, *asked).stdout
+    ok("anomalies", "e.csv", *files, "--model", "m.st", "-o", "odd.csv", "-q")
+    (tmp_path / "pairs.csv").write_text("Zoë 1,Zoë 2\nZoë 3,Zoë 4\n".replace(",", "|"), encoding="latin-1")
+    pairs = ["--embedding", "z.parquet", "--separator", "bar", "--encoding", "latin-1", "--no-header"]
+    assert "Zoë 3" in ok("links", "pairs.csv", *pairs).stdout
+
+
+def explored(*arguments):
+    ok("explore", *arguments, "--map", "pca", "-o", "p.html", "-q")
+    return unpack.Unpacked(Path("p.html").read_text(encoding="utf-8"))
+
+
+def test_a_table_has_the_nodes_that_edges_add(messy):
+    ok("table", "e.csv", "-n", "n.csv", *messy, "--unknown", "add", "--label", "team", "-o", "t.parquet", "-q")
+    table = pd.read_parquet("t.parquet").set_index("id")
+    assert len(table) == 21
+    assert np.isnan(table.loc["nobody", "x"])
+    assert "team=a_share_neighbours" in table
+
+
+def test_edges_outside_of_an_embedding(messy, tmp_path):
+    ok("embed", "e.csv", "-n", "n.csv", *messy, "--drop", "team", *SMALL, "-o", "z.parquet", "-q")
+    line = ["explore", "z.parquet", "--graph", "e.csv", *messy, "--map", "pca", "-q"]
+    ok(*line, "--unknown", "add")
+    fails(tmp_path, "'nobody' .line 62.", *line, "--unknown", "error")
+    wrong("--source is about an edge file", "explore", "z.parquet", "--source", "payer")
+    wrong("--unknown must be one of", *line, "--unknown", "keep")
+
+
+def test_pairs_have_the_names_of_the_edges_or_the_usual_ones(messy):
+    pd.DataFrame({"payer": ["Zoë 1"], "payee": ["Zoë 2"]}).to_csv("a.csv", index=False)
+    pd.DataFrame({"source": ["Zoë 1"], "target": ["Zoë 2"]}).to_csv("b.csv", index=False)
+    learn = ["links", "e.csv", "-n", "n.csv", *messy, *SMALL, "--drop", "team"]
+    first, second = (ok(*learn, "--pairs", name).stdout for name in ("a.csv", "b.csv"))
+    assert first == second
+    assert "Zoë 2" in first
+
+
+def test_a_store_and_its_updates_find_columns_as_other_commands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "e.csv").write_text("Payer,payee,weight\na,b,2\nb,c,3\n")
+    named = ["--source", "payer", "--target", "payee"]
+    ok("ingest", "e.csv", *named, "-o", "weighted", "-q")
+    ok("ingest", "e.csv", *named, "--weight", "none", "-o", "plain", "-q")
+    assert Store("weighted").weights is not None
+    assert Store("plain").weights is None
+    (tmp_path / "numbers.csv").write_text("0,1\n1,2\n2,0\n0,2\n")
+    ok("ingest", "numbers.csv", "--source", "2", "--target", "1", "-o", "turned", "-q")
+    assert Store("turned").n_edges == 4
+    (tmp_path / "new.csv").write_text("payer;payee;weight\nc;a;5\n")
+    (tmp_path / "gone.csv").write_text("payer;payee\na;b\n")
+    ok("update", "weighted", "--edges", "new.csv", "--remove", "gone.csv", *named, "-q")
+    store = Store("weighted")
+    assert store.n_edges == 2

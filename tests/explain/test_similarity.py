@@ -113,7 +113,7 @@ def test_the_value_is_that_of_the_float32_embedding(X, A, variant):
     Z = model.transform(X, graph=A).astype(np.float64)
     explainer = Explainer(model, X, graph=A)
     for v, w in PAIRS:
-        bound = 2e-6 * np.linalg.norm(Z[v]) * np.linalg.norm(Z[w])
+        bound = 8.8e-7 * np.linalg.norm(Z[v]) * np.linalg.norm(Z[w])
         assert explainer.explain(v, w).value == pytest.approx(Z[v] @ Z[w], abs=bound)
 
 

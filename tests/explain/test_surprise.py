@@ -58,20 +58,22 @@ def test_the_score_is_that_of_the_equation():
 
 @pytest.mark.parametrize("kind", ["reals", "words", "weighted"])
 def test_p_values_are_uniform_if_features_do_not_depend_on_edges(kind):
-    """Kolmogorov and Smirnov do not reject it on any of ten graphs, nor on all of them together.
+    """Kolmogorov and Smirnov reject it on none of ten graphs at the family-wise level 0.05, nor on all together.
 
-    They compare independent values, so nodes are taken that share no member.
+    They compare independent values, so nodes are taken that share no member. By Holm's rule none of ten is rejected if
+    the smallest p-value is above 0.05 / 10.
     """
     rule = HeatKernel(time=1.0, members=8) if kind == "weighted" else Neighbourhood()
-    together = []
+    together, tests = [], []
     for seed in range(10):
         rng, A = np.random.default_rng(100 + seed), random_graph(seed)
         X = rng.normal(size=(500, 10)) if kind != "words" else (rng.random((500, 60)) < 0.08) + 1e-3
         found = explainer(X, A, multiset=rule).neighbourhood_scores(n_permutations=199, random_state=seed)
         together.append(found.p_values[apart(rule(A))])
         assert len(together[-1]) > 20
-        assert stats.kstest(together[-1], "uniform").pvalue > 0.02
+        tests.append(stats.kstest(together[-1], "uniform").pvalue)
         assert abs(found.p_values.mean() - 0.5) < 0.06
+    assert min(tests) > 0.05 / len(tests)
     assert stats.kstest(np.concatenate(together), "uniform").pvalue > 0.05
 
 

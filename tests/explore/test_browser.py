@@ -357,6 +357,39 @@ def test_why_of_any_two_nodes(opened):
     assert "not on the page" in text(opened, "#why")
 
 
+def test_what_both_lack_is_no_reason(window, example, tmp_path):
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"wide": rng.normal(size=N), "gap": (np.arange(N) == 100).astype(float)})
+    model = FisherEmbedding(1, 2, 8, random_state=0)
+    Z = model.fit_transform(X, graph=example.graph)
+    options = {"fields": X, "model": model, "X": X, "maps": {"grid": positions()}}
+    path = explore(Z, example.graph, **options).save(tmp_path / "p.html")
+    browser.open_page(window, f"{path.as_uri()}#node=36&with=37")
+    shown = texts(window, "#why th")
+    assert not any("gap" in name for name in shown)
+    assert "explainer.explain(36, 37, cosine=True)" in text(window, "#why .exact")
+    value = dict(zip(texts(window, "#fields dt"), texts(window, "#fields dd"), strict=True))["wide"]
+    assert value == f"{X['wide'][36]:.6g}"
+    titles = js(window, "return [...document.querySelectorAll('#fields dd')].map((e) => e.title)")
+    assert repr(float(X["wide"][36])) in titles
+    browser.open_page(window, f"{path.as_uri()}#node=99&with=100")
+    wait(window, "return document.getElementById('node-id')?.textContent === '99'")
+    assert "gap" in texts(window, "#why th")  # the rare value, without a word for its direction
+
+
+@pytest.mark.parametrize(("width", "height"), [(1200, 700), (390, 780)])
+def test_a_link_to_two_nodes_shows_both(window, example, width, height):
+    for other in (0, 59, 120):
+        visit(window, example, f"node=node+61&with={quote(IDS[other])}", width=width, height=height, mobile=width < 500)
+        time.sleep(0.8)
+        box, found = box_of(window, "stage"), link_of(window)
+        zoom, centre = float(found["zoom"]), (float(found["x"]), float(found["y"]))
+        for node in (61, other):
+            x, y = place_of(window, *positions()[node], zoom, centre)
+            assert box["left"] < x < box["right"]
+            assert box["top"] < y < box["bottom"]
+
+
 def test_a_neighbour_leads_to_its_node(opened):
     click(opened, 36)
     js(opened, "[...document.querySelectorAll('#linked .name')].find((e) => e.textContent === 'node 47').click()")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unpacked_page as unpack
@@ -33,6 +33,7 @@ def test_differences_wrap_around():
     assert unpack.array(parts.texts, parts.array(values, sorted_=True)) == values.tolist()
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(), max_size=20))
 def test_any_texts(texts):
     parts = Parts()
@@ -70,6 +71,7 @@ def test_numbers_are_exact(values, decimals):
     assert [np.signbit(value) for value in found] == [np.signbit(value) for value in values]
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(allow_nan=True, width=64), max_size=30))
 def test_any_floats(values):
     array = np.array(values, dtype=np.float64)
@@ -79,6 +81,7 @@ def test_any_floats(values):
     assert found == [None if gone else value for value, gone in zip(values, missing, strict=True)]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-(2**53), 2**53), max_size=30))
 def test_any_integers(values):
     parts = Parts()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
 import unpacked_page as unpack
 from fishergraph import EM, Explainer, FisherEmbedding, Neighbourhood, PageRank, as_graph
 from fishergraph._progress import silent
-from fishergraph.explore import alike
+from fishergraph.explore import alike, explore
 from fishergraph.explore.alike import page_features, similarity_parts
 from fishergraph.explore.attention import page_attention
 from fishergraph.explore.edges import page_edges
@@ -176,3 +177,24 @@ def test_very_many_features_are_left_out_and_said(monkeypatch):
     notes: list[str] = []
     assert page_features(np.ones((5, 3)), list("abc"), np.arange(5), notes) is None
     assert "features" in notes[0]
+
+
+def test_a_rare_value_tells_and_a_common_one_does_not():
+    rare, common = np.zeros(20), np.ones(20)
+    rare[[2, 5]], common[3] = 1, 0
+    X = np.stack([rare, common, np.arange(20.0), np.tile([0.0, 1.0], 10), np.full(20, 7.0)], axis=1)
+    found = page_features(X, list("abcde"), np.arange(20), [])
+    assert found.tells.tolist() == [1, -1, 0, 0, 0]
+    assert page_features(sp.csr_array(X), list("abcde"), np.arange(20), []).tells.tolist() == [1] * 5
+
+
+def test_a_model_of_a_table_with_names():
+    graph, X, _, _ = example()
+    names = [f"node {k}" for k in range(40)]
+    table = pd.DataFrame(X, index=names, columns=list("uvwxyz")).assign(team=["a", "b"] * 20)
+    model = FisherEmbedding(1, 3, 8, structure=None, random_state=0)
+    Z = model.fit_transform(table, graph=graph)
+    page = explore(Z, graph, ids=names, model=model, X=table, maps="pca")
+    about = unpack.Unpacked(page.html).about
+    assert about["attention"]["anchors"] == 3
+    assert "team=a" in about["features"]["names"]

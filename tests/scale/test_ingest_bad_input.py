@@ -196,7 +196,7 @@ def test_columns_of_nodes_without_nodes(files):
     files(InputError, "nodes", ("e.csv", GOOD), drop=["x"])
     files(InputError, "nodes", ("e.csv", GOOD), id_column="x")
     files(FileFormatError, "no column 'y'", ("e.csv", GOOD), ("n.csv", "id,x\n0,1\n"), drop=["y"])
-    files(FileFormatError, "no column 'y'", ("e.csv", GOOD), weight="y")
+    files(InputError, "'y' among .* in '.*e.csv'", ("e.csv", GOOD), weight="y")
 
 
 # --- unknown nodes --------------------------------------------------------------------------------------

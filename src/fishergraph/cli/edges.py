@@ -12,6 +12,8 @@ import typer
 from fishergraph._errors import InputError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from fishergraph.cli.jobs import Inputs, Job, LearningJob
     from fishergraph.graph import Graph
     from fishergraph.io.edge_columns import EdgeOptions
@@ -24,8 +26,8 @@ _UNKNOWN = ("error", "drop", "add")
 
 
 @dataclass(frozen=True, kw_only=True)
-class EdgeFileOptions:
-    """How an edge file is read.
+class EdgeColumns:
+    """Which columns of an edge file are read.
 
     Parameters
     ----------
@@ -35,8 +37,19 @@ class EdgeFileOptions:
         Column of the edges.
     weight : NAME, default=weight, weights or edge_weight
         Column of the edges; none for edges without weights.
-    time : NAME
-        Column of the times of edges: numbers or dates.
+    """
+
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeText(EdgeColumns):
+    """How a text file of edges is read.
+
+    Parameters
+    ----------
     separator : NAME, default=found in the first lines
         What separates the columns of a text file: a character, tab, comma, semicolon, space or bar. In a node file too,
         if its first line has it.
@@ -44,17 +57,26 @@ class EdgeFileOptions:
         The first line of the edge file names its columns, or is an edge. It is found out if neither is said.
     encoding : NAME, default=that of the byte-order mark, else utf-8
         Encoding of the text files, of edges and of nodes.
+    """
+
+    separator: str | None = None
+    header: bool | None = None
+    encoding: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeFileOptions(EdgeText):
+    """How an edge file is read, and which of its edges are kept.
+
+    Parameters
+    ----------
+    time : NAME
+        Column of the times of edges: numbers or dates.
     unknown : NAME, default=error
         What happens to edges that end at a node which is not in the node file: error, drop the edge, or add the node.
     """
 
-    source: str | None = None
-    target: str | None = None
-    weight: str | None = None
     time: str | None = None
-    separator: str | None = None
-    header: bool | None = None
-    encoding: str | None = None
     unknown: str | None = None
 
 
@@ -117,7 +139,18 @@ class JobEdges:
         return distinct_ends(self.edges.source, self.edges.target)
 
 
-def load_job_edges(job: Any, advance: Callable[[int], Any]) -> JobEdges:
+def edge_table(job: Any, path: Path | None) -> pa.Table | None:
+    """The edges of a file, read as a job says; None without a file."""
+    from fishergraph.io.edge_files import load_edges, raise_file_faults
+
+    if path is None:
+        return None
+    file = load_edges(path, edge_options(job))
+    raise_file_faults(file)
+    return file.table
+
+
+def load_job_edges(job: Any, advance: Callable[[int], Any] = lambda n: None) -> JobEdges:
     """The edge file of a job."""
     from fishergraph.io.edge_files import load_edges
     from fishergraph.io.edge_table import read_edge_table

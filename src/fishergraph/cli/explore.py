@@ -12,6 +12,14 @@ import typer
 from fishergraph._errors import FileFormatError, InputError
 from fishergraph.cli.columns import columns_of
 from fishergraph.cli.console import Bar, one_line_warnings
+from fishergraph.cli.edges import (
+    EdgeFileOptions,
+    asked_of_edges,
+    check_edge_options,
+    edge_table,
+    job_graph,
+    load_job_edges,
+)
 from fishergraph.cli.jobs import match_features, read_inputs, with_options
 from fishergraph.cli.options import wrong_call
 
@@ -22,7 +30,7 @@ LONGEST = 25_000_000  # bytes of a page beyond which mail and notebooks refuse i
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExploreJob:
+class ExploreJob(EdgeFileOptions):
     """What explore was asked for.
 
     Parameters
@@ -33,6 +41,9 @@ class ExploreJob:
         Page to write.
     graph : EDGES
         Edge file, for neighbours, degrees and attention.
+    unknown : NAME, default=error with --model, else drop
+        What happens to edges that end at a node which is not in the node file, or without --model not in the
+        embedding: error, drop the edge, or add the node.
     nodes : FILE
         Node file: its columns are shown, and with --model they are the features.
     id_column : NAME, default=id, node or node_id, else an index of pandas, else the row numbers
@@ -158,6 +169,9 @@ def _check(job: ExploreJob) -> None:
         raise typer.BadParameter("--id-column and --field need a node file: give --nodes.")
     if job.model is not None and job.graph is None:
         raise typer.BadParameter("--model needs the graph of its fit: give --graph.")
+    if job.graph is None and (asked := asked_of_edges(job)):
+        raise typer.BadParameter(f"{asked[0]} is about an edge file: give --graph.")
+    check_edge_options(job, has_nodes=True)
     if job.port is not None:
         Served("", job.port).close()  # the port is free now, before the work
     if job.map is not None:
@@ -181,11 +195,12 @@ def _make(job: ExploreJob, bar: Bar) -> Page:
     from fishergraph.estimators.table_input import names_of_features
     from fishergraph.explore import explore as make
     from fishergraph.explore.inputs import places
-    from fishergraph.io.tables import read_edges, read_embedding
+    from fishergraph.io.tables import read_embedding
 
     embedding = read_embedding(job.embedding)
-    options: dict[str, Any] = {"graph": None if job.graph is None else read_edges(job.graph)}
-    if job.model is not None:
+    if job.model is None:
+        options: dict[str, Any] = {"graph": _graph(job, embedding.ids)}
+    else:
         model = _load(job.model)
         learned = names_of_features(model)
         inputs = read_inputs(job, **columns_of(model))  # type: ignore[arg-type]
@@ -195,7 +210,7 @@ def _make(job: ExploreJob, bar: Bar) -> Page:
             absent = embedding.ids[int(np.argmin(place))].item()
             expected = f"have the node {absent!r} of the embedding"
             raise InputError(parameter=f"'{job.nodes}'", value=absent, expected=expected, got="none")
-        options |= {"graph": inputs.graph, "model": model, "X": None if X is None else X[place]}
+        options = {"graph": inputs.graph, "model": model, "X": None if X is None else X[place]}
         options["feature_names"] = inputs.names if learned is None else learned.tolist()
         if X is None:
             options.pop("feature_names")
@@ -211,6 +226,13 @@ def _make(job: ExploreJob, bar: Bar) -> Page:
         "random_state": 0 if job.seed is None else job.seed,
     }
     return make(embedding, fields=fields, **options, **chosen, path=job.page, verbose=bar)
+
+
+def _graph(job: ExploreJob, ids: Any) -> Any:
+    """The edges of the graph; the page leaves out those of nodes that it does not have, unless --unknown says more."""
+    if job.graph is None or job.unknown is None:
+        return edge_table(job, job.graph)
+    return job_graph(job, load_job_edges(job), ids, job.embedding)
 
 
 def _load(path: Path) -> Any:

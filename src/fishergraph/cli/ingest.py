@@ -12,6 +12,7 @@ import typer
 
 from fishergraph._repr import counted
 from fishergraph.cli.console import bytes_progress, one_line_warnings
+from fishergraph.cli.edges import EdgeColumns
 from fishergraph.cli.jobs import with_options
 from fishergraph.cli.options import wrong_call
 
@@ -27,7 +28,7 @@ _CHOICES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class IngestJob:
+class IngestJob(EdgeColumns):
     """What ingest was asked for.
 
     Parameters
@@ -47,12 +48,6 @@ class IngestJob:
         What happens to edges from a node to itself: keep or drop.
     unknown : NAME, default=error
         What happens to edges that end at a node which is not in NODES: error, drop the edge, or add the node.
-    source : NAME, default=source, src, from, u or node1
-        Column of the edges.
-    target : NAME, default=target, dst, to, v or node2
-        Column of the edges.
-    weight : NAME, default=weight, weights or edge_weight
-        Column of the edges.
     id_column : NAME, default=id, node or node_id, else the row numbers
         Column of the node ids.
     drop : NAME
@@ -78,9 +73,6 @@ class IngestJob:
     duplicates: str | None = None
     self_loops: str | None = None
     unknown: str | None = None
-    source: str | None = None
-    target: str | None = None
-    weight: str | None = None
     id_column: str | None = None
     drop: list[str] | None = None
     dtype: str | None = None

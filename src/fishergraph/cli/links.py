@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fishergraph._errors import InputError
 from fishergraph.cli.answers import check_answer, show_answer, write_answer
 from fishergraph.cli.columns import tell_columns
 from fishergraph.cli.components import configure
 from fishergraph.cli.console import Bar, one_line_warnings
-from fishergraph.cli.edges import edge_options, tell
+from fishergraph.cli.edges import EdgeColumns, edge_table, tell
 from fishergraph.cli.embed import preset_maker
 from fishergraph.cli.jobs import (
     Inputs,
@@ -28,7 +29,6 @@ from fishergraph.cli.options import EMBEDDING, flag_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from fishergraph.io.edge_columns import EdgeOptions
     from fishergraph.probes import LinkProbe
 
 _NO_FILE: Any = None  # a table that is shown needs no file
@@ -43,7 +43,8 @@ class LinksJob(LearningJob):
     output : FILE
         Table of pairs to write: .csv, .tsv (or .gz), .parquet or .json.
     pairs : FILE
-        Pairs whose probability is asked for, as an edge file. By default pairs without an edge are suggested.
+        Pairs whose probability is asked for, as an edge file in UTF-8 whose columns have the names of --source and
+        --target, or usual ones. By default pairs without an edge are suggested.
     k : N, default=20
         Pairs that are suggested.
     embedding : FILE
@@ -101,7 +102,7 @@ def _compared(job: LinksJob) -> pa.Table:
     with one_line_warnings(), Bar(quiet=job.quiet) as bar:
         bar.part("reading")
         assert job.embedding is not None
-        pairs, vectors = _pairs(job.edges, edge_options(job)), Vectors.read(job.embedding)
+        pairs, vectors = _pairs(job, job.edges), Vectors.read(job.embedding)
         return pairs.append_column("similarity", [vectors.link_scores(pairs)])
 
 
@@ -121,7 +122,7 @@ def _learned(job: LinksJob) -> pa.Table:
         probe = LinkProbe(model, random_state=seed, n_jobs=job.jobs, verbose=bar)
         split = split_edges(graph, random_state=seed)
         measures = probe.fit(X, split).evaluate(split.test)
-        pairs = None if job.pairs is None else _pairs(job.pairs)
+        pairs = None if job.pairs is None else _asked_pairs(job, job.pairs)
         probe.use(X, graph)
         if pairs is None:
             table = suggest_links(probe, 20 if job.k is None else job.k, n_jobs=job.jobs, verbose=bar).to_arrow()
@@ -133,17 +134,21 @@ def _learned(job: LinksJob) -> pa.Table:
     return table
 
 
-def _pairs(path: Path, options: EdgeOptions | None = None) -> pa.Table:
+def _asked_pairs(job: LinksJob, path: Path) -> pa.Table:
+    """The pairs of --pairs: its columns are called as those of the edges, or have usual names."""
+    try:
+        return _pairs(EdgeColumns(source=job.source, target=job.target), path)
+    except InputError:
+        return _pairs(EdgeColumns(), path)
+
+
+def _pairs(job: EdgeColumns, path: Path) -> pa.Table:
     """The pairs of an edge file, columns source and target."""
     import pyarrow as pa
 
     from fishergraph.io.columns import check_edge_table
-    from fishergraph.io.edge_columns import ANY
-    from fishergraph.io.edge_files import load_edges, raise_file_faults
 
-    file = load_edges(path, options or ANY)
-    raise_file_faults(file)
-    columns = check_edge_table(file.table)
+    columns = check_edge_table(edge_table(job, path))
     assert columns is not None
     return pa.table({"source": columns[0], "target": columns[1]})
 

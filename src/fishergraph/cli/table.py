@@ -10,7 +10,9 @@ from typing import Any
 import typer
 
 from fishergraph.cli.answers import SUFFIXES, write_answer
+from fishergraph.cli.columns import columns_of
 from fishergraph.cli.console import Bar, one_line_warnings
+from fishergraph.cli.edges import tell
 from fishergraph.cli.jobs import Job, check_outputs, check_tables, match_features, read_inputs, with_options
 from fishergraph.cli.labels import read_labels
 
@@ -88,31 +90,24 @@ def _table(job: TableJob) -> Any:
     """The table of the files."""
     import numpy as np
 
-    from fishergraph import FisherEmbedding, as_graph
-    from fishergraph.io.columns import check_ids
-    from fishergraph.io.id_column import distinct_ends
-    from fishergraph.io.node_table import read_node_table
-    from fishergraph.io.tables import read_edges
+    from fishergraph import FisherEmbedding
     from fishergraph.tabular import to_table
 
     assert job.nodes is not None
-    aside = [name for name in (job.label, job.split) if name is not None]
-    edges = read_edges(job.edges)
-    named = distinct_ends(*(check_ids(edges[end], end) for end in ("source", "target")))
-    ids, own = read_node_table(job.nodes, job.id_column, drop=[*(job.drop or []), *aside], named=named)
-    graph = as_graph(edges, node_ids=ids)
+    drop = [*(job.drop or []), *(name for name in (job.label, job.split) if name is not None)]
+    inputs = read_inputs(job, drop=drop, typed=True)
+    tell(job, inputs)
     options: dict[str, Any] = {"kind": "arrow", "n_jobs": job.jobs, "inductive": job.inductive, "axes": job.axes or 0}
     if job.label is not None:
         labels = read_labels(job.nodes, job.label, job.split)
         words = [None if code is None else str(labels.classes[code]) for code in labels.y.tolist()]
+        words += [None] * (inputs.graph.n_nodes - len(words))  # nodes that --unknown add added
         held = [rows for rows in (labels.val, labels.test) if rows is not None]
         train = np.array([word is not None for word in words])
         train[np.concatenate([np.zeros(0, np.int64), *held])] = False
         options |= {"y": words, "label": job.label, "train": train}
     if job.model is None:
-        return to_table(own, graph, **options)
+        return to_table(inputs.X, inputs.graph, **options)
     model = FisherEmbedding.load(job.model).set_params(n_jobs=job.jobs)
-    learned = getattr(model, "feature_names_in_", None)
-    inputs = read_inputs(job, drop=[*(job.drop or []), *aside], only=None if learned is None else learned.tolist())
-    X = match_features(job.model, model, inputs)
-    return to_table(own, graph, model, features=X, **options)
+    X = match_features(job.model, model, read_inputs(job, drop=drop, **columns_of(model)))
+    return to_table(inputs.X, inputs.graph, model, features=X, **options)

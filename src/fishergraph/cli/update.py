@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from fishergraph.cli.console import one_line_warnings
+from fishergraph.cli.edges import EdgeText, edge_table
 from fishergraph.cli.jobs import with_options
 from fishergraph.cli.options import wrong_call
 
@@ -15,7 +16,7 @@ _UNKNOWN = ("error", "drop", "add")
 
 
 @dataclass(frozen=True, kw_only=True)
-class UpdateJob:
+class UpdateJob(EdgeText):
     """What update was asked for.
 
     Parameters
@@ -83,9 +84,9 @@ def update(job: UpdateJob) -> None:
 
         report = change(
             job.store,
-            edges=job.edges,
+            edges=edge_table(job, job.edges),
             nodes=job.nodes,
-            remove=job.remove,
+            remove=edge_table(job, job.remove),
             remove_nodes=job.remove_nodes,
             unknown=unknown,
             memory=job.memory,

@@ -88,10 +88,10 @@ def load_tables(name: str) -> TableData:
     from fishergraph.io.arrow import edge_header, node_header, read_table
 
     kinds = look_up(EXAMPLES, name, "name")
-    files = {kind: FOLDER / f"{name}.{kind}.csv.gz" for kind in (*kinds, "edges")}
+    files = {kind: FOLDER / f"{name}.{kind}.csv.gz" for kind in kinds} | {"edges": FOLDER / f"{name}.edges.parquet"}
     first = lambda names: names[:1]  # noqa: E731
     tables = {kind: _with_gaps(read_table(files[kind], ".csv.gz", node_header, first)) for kind in kinds}
-    edges = read_table(files["edges"], ".csv.gz", edge_header, lambda names: names[:2])
+    edges = read_table(files["edges"], ".parquet", edge_header, lambda names: names[:2])
     return TableData(name, tables["nodes"] if kinds == _SINGLE else tables, edges, files)
 
 

@@ -99,13 +99,17 @@ class PageFeatures:
         The names of the columns.
     means : array of shape (d,)
         Their means over all nodes.
+    tells : array of shape (d,)
+        Which values tell something: 0 for high and low ones, 1 for high and −1 for low ones alone. A column of two
+        values tells by the rarer one; a sparse column by entries.
     dense : bool
-        Whether low values count too.
+        Whether values are standardised.
     """
 
     X: Any
     names: list[str]
     means: np.ndarray
+    tells: np.ndarray
     dense: bool
 
     def packed(self, parts: Parts) -> dict[str, Any]:
@@ -114,6 +118,7 @@ class PageFeatures:
         return {
             "names": self.names,
             "dense": self.dense,
+            "tells": parts.array(self.tells.astype(np.int8)),
             "counts": parts.integers(np.diff(self.X.indptr)),
             "index": parts.integers(self.X.indices),
             "value": parts.array(np.rint(self.X.data / scale).astype(np.int8)),
@@ -136,9 +141,16 @@ def page_features(X: Any, names: Sequence[str], rows: np.ndarray, notes: list[st
         values = np.asarray(X, dtype=np.float64)
         spread = values.std(axis=0)
         values = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1)
-        return PageFeatures(sp.csr_array(values[rows]), list(names), np.zeros(X.shape[1]), True)
+        return PageFeatures(sp.csr_array(values[rows]), list(names), np.zeros(X.shape[1]), _telling(values), True)
     X = sp.csr_array(X)
     means = np.asarray(X.mean(axis=0)).reshape(-1)
     picked = sp.csr_array(X[rows])
     picked.sort_indices()
-    return PageFeatures(picked, list(names), means, False)
+    return PageFeatures(picked, list(names), means, np.ones(X.shape[1]), False)
+
+
+def _telling(values: np.ndarray) -> np.ndarray:
+    """The sign of the rarer value of every standardised column that has two values; 0 for other columns."""
+    low, high = values.min(axis=0), values.max(axis=0)
+    two = ((values == low) | (values == high)).all(axis=0)
+    return np.where(two, np.sign(high + low), 0)

@@ -116,11 +116,11 @@ def _explain(found: Explained, model: Any, X: Any, feature_names: Any, nodes: No
 def _check_similarities(explainer: Explainer, nodes: Nodes) -> None:
     """Raise if the model gives other similarities than the embedding has."""
     rng = np.random.default_rng(0)
-    names = explainer.ids
+    names = explainer.ids.tolist()
     for v, w in rng.integers(nodes.n, size=(_PAIRS, 2)).tolist():
         mine = float(nodes.Z[v].astype(np.float64) @ nodes.Z[w])
         scale = float(np.linalg.norm(nodes.Z[v]) * np.linalg.norm(nodes.Z[w])) or 1.0
-        theirs = float(explainer.explain(names[v].item(), names[w].item()).value)
+        theirs = float(explainer.explain(names[v], names[w]).value)
         if abs(mine - theirs) > _FAR * scale:
             raise _other_model(
                 f"another one: the similarity of {nodes.ids[v]} and {nodes.ids[w]} is {mine:.3g} in the embedding and "

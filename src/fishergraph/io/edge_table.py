@@ -291,7 +291,7 @@ def _warn_of_like_ids(ids: np.ndarray) -> None:
 
     if ids.dtype == object and not all(isinstance(value, str) for value in ids):
         return
-    folded = call_function("utf8_lower", [pa.array(ids, pa.large_string())])
+    folded = call_function("utf8_lower", [pa.array(ids).cast(pa.large_string())])
     folded = call_function("replace_substring_regex", [folded], ReplaceSubstringOptions(r"\s+", ""))
     folded = call_function("replace_substring_regex", [folded], ReplaceSubstringOptions(r"^0+(\d)", r"\1"))
     folded = call_function("replace_substring_regex", [folded], ReplaceSubstringOptions(r"^(\d+)\.0+$", r"\1"))

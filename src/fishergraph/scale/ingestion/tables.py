@@ -21,11 +21,12 @@ from fishergraph._warn import warn
 from fishergraph.io.archives import check_columns, check_gzip, check_parquet
 from fishergraph.io.arrow import edge_header, node_header
 from fishergraph.io.cells import MISSING, as_integers, distinct_names
-from fishergraph.io.columns import check_column, check_edge_columns, check_ids, listed
+from fishergraph.io.columns import check_column, check_ids, listed
+from fishergraph.io.edge_columns import EdgeOptions, find_columns
 from fishergraph.io.features import not_numbers
 from fishergraph.io.files import check_readable, check_text
 from fishergraph.io.npz import loses_digits, within_single
-from fishergraph.io.tables import check_columns_exist, split_columns
+from fishergraph.io.tables import split_columns
 from fishergraph.io.vectors import is_number
 from fishergraph.scale.ingestion.places import explained
 from fishergraph.scale.ingestion.scratch import Ids
@@ -71,7 +72,7 @@ class EdgeReader:
         """The edges of a file; errors call it `name`."""
         with explained(path, name):
             table = open_table(path, suffix, edge_header)
-            *names, weight = self._columns(name, table.names)
+            *names, weight = self._columns(name, table)
             numbers = [] if weight is None else [weight]
             done = 0
             for batch in table.batches(names + numbers, names, numbers, self.batch_rows, advance):
@@ -90,15 +91,15 @@ class EdgeReader:
             what, got = f"column {column!r} of '{name}'", f"a missing value in row {row}"
             raise InputError(parameter=what, value=row, expected="be complete", got=got, advice="drop such rows")
 
-    def _columns(self, name: str, names: list[str]) -> list[Any]:
+    def _columns(self, name: str, table: _Parquet | _Text) -> list[Any]:
         """The columns of the sources, the targets and the weights; None if there are no weights."""
-        asked = [column for column in (self.source, self.target, self.weight) if column is not None]
-        check_columns_exist(name, names, asked)
-        if self.source is not None and self.target is not None:
-            return [self.source, self.target, self.weight]
-        first, second, third = check_edge_columns(names)
-        weight = self.weight or (None if third is None else names[third])
-        return [self.source or names[first], self.target or names[second], weight]
+        names, numbers = table.names, [True] * len(table.names) if table.header else []
+        called = [str(place + 1) for place in range(len(names))] if numbers else names
+        try:
+            roles = find_columns(called, EdgeOptions(self.source, self.target, self.weight), numbers=numbers)
+        except InputError as error:
+            raise error.revised(got=f"{error.got} in '{name}'") from error
+        return [names[place] if place is not None else None for place in (roles.source, roles.target, roles.weight)]
 
     def ids(self, column: pa.Array, name: str, path: str, done: int, *, is_text: bool) -> Ids:
         """Ids as int64 or large_string; in text files they are numbers if all are written as numbers are printed."""
@@ -248,6 +249,7 @@ class _Parquet:
 
     path: Path
     names: list[str]
+    header: None = None
     is_text: bool = False
 
     def batches(

@@ -52,7 +52,7 @@ class NodeIds:
             inside = (wanted >= 0) & (wanted < self.n_nodes)
             found[inside] = wanted[inside]
         elif self.is_text:
-            values = pa.array(wanted, pa.large_string())
+            values = pa.array(wanted).cast(pa.large_string())
             for start in range(0, self.n_nodes, _CHUNK):
                 self._match(self.ids.texts(slice(start, start + _CHUNK)), start, values, found)
         else:
