@@ -47,7 +47,7 @@ _HURRY = 4.0  # seconds after which everything that is left is done once
 _SMALL = 4096  # rows that something is learned from
 _WRITTEN_PARTS, _FILE_PARTS = 6, 18  # of a file: so many are written to the disk, and so many are read
 _READ_PARTS, _ROW_BYTES = 6, 1024  # parts that are read at once, and the bytes of their rows
-_STRUCTURE_NODES, _STRUCTURE_DEGREE = 4000, 20
+_STRUCTURE_NODES, _STRUCTURE_DEGREE = 20_000, 100  # at most
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Rates:
     layers : layer t → of its responsibilities, means, φ and ψ, per row.
     gathers : (columns, anchors) → of the means of a tile, per row.
     multiplication : of k-means.
-    structure : of structural columns, per edge.
+    structure : of structural columns, per node.
     written, cached, read : per byte: written until it is on the disk, read from the memory of the system, and read from
         the disk.
     sought : of one row of a sample in a file.
@@ -256,17 +256,24 @@ class _Probe:
         return self.seconds(lambda: kmeans(sample, dim, rng=self.rng, spherical=True, n_jobs=self.run.n_jobs)) / work
 
     def structure(self) -> float:
-        """Of structural columns, per edge; 0 if there are none."""
-        job, n_nodes = self.size.job, _STRUCTURE_NODES
+        """Of structural columns, per node of a graph with as many edges per node; 0 if there are none."""
+        job, graph = self.size.job, self.size.graph
         if job.structure is None:
             return 0.0
-        width = job.structure.n_columns(job.stack.layer.dim, features=self.size.graph.n_features > 0)
-        ends = self.rng.integers(n_nodes, size=(2, n_nodes * _STRUCTURE_DEGREE // 2))
-        adjacency = sp.csr_array((np.ones(ends.shape[1], np.float32), tuple(ends)), shape=(n_nodes, n_nodes))
-        graph = as_graph(adjacency, undirected=True)
+        width = job.structure.n_columns(job.stack.layer.dim, features=graph.n_features > 0)
+        degree = float(np.clip(graph.n_edges / max(graph.n_nodes, 1), 2, _STRUCTURE_DEGREE))
+
+        def learn(n_nodes: int) -> None:
+            ends = self.rng.integers(n_nodes, size=(2, int(n_nodes * degree / 2)))
+            adjacency = sp.csr_array((np.ones(ends.shape[1], np.float32), tuple(ends)), shape=(n_nodes, n_nodes))
+            random = as_graph(adjacency, undirected=True)
+            fit_structure(job.structure, random, None, width=width, seed=0, n_jobs=self.run.n_jobs)
+
+        n_nodes = min(max(graph.n_nodes, 200), _STRUCTURE_NODES)
+        learn(200)  # compiled code is made or loaded
         start = self.clock()
-        fit_structure(job.structure, graph, None, width=width, seed=0, n_jobs=self.run.n_jobs)
-        return (self.clock() - start) / graph.n_edges
+        learn(n_nodes)
+        return (self.clock() - start) / n_nodes
 
     def disk(self, folder: Path) -> tuple[float, float, float, float]:
         """(written, cached, read, sought): per byte, and of a row of a sample."""

@@ -150,7 +150,7 @@ class _Work:
         read = files["indptr"] + edges * (_STRUCTURE_PASSES if size.by_rows else 1)
         scratch = sum(n_bytes for name, n_bytes in self.work.items() if name.startswith("structure-"))
         between = size.files_between()
-        seconds = graph.n_edges * self.rates.structure + read * self.read + (scratch + between) * self.rates.written
+        seconds = graph.n_nodes * self.rates.structure + read * self.read + (scratch + between) * self.rates.written
         memory = self.budget.base + self.budget.held["structure"]
         return Stage("structure", memory, 0, scratch + between, read + between, scratch + between, seconds)
 
