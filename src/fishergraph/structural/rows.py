@@ -218,7 +218,7 @@ def row_sums(A: Rows, most: int) -> np.ndarray:
     for rows in A.chunks(most):
         indptr, _, weights = A.read(rows)
         filled = np.flatnonzero(np.diff(indptr))
-        if len(filled):
+        if weights is not None and len(filled):
             out[rows.start + filled] = np.add.reduceat(weights.astype(np.float64), indptr[filled])
     return out
 
