@@ -219,7 +219,7 @@ def row_sums(A: Rows, most: int) -> np.ndarray:
         indptr, _, weights = A.read(rows)
         assert weights is not None
         filled = np.flatnonzero(np.diff(indptr))
-        if len(filled):
+        if weights is not None and len(filled):
             out[rows.start + filled] = np.add.reduceat(weights.astype(np.float64), indptr[filled])
     return out
 
