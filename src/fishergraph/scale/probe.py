@@ -257,17 +257,17 @@ class _Probe:
 
     def structure(self) -> float:
         """Of structural columns, per node of a graph with as many edges per node; 0 if there are none."""
-        job, graph = self.size.job, self.size.graph
-        if job.structure is None:
+        job, graph, structure = self.size.job, self.size.graph, self.size.job.structure
+        if structure is None:
             return 0.0
-        width = job.structure.n_columns(job.stack.layer.dim, features=graph.n_features > 0)
+        width = structure.n_columns(job.stack.layer.dim, features=graph.n_features > 0)
         degree = float(np.clip(graph.n_edges / max(graph.n_nodes, 1), 2, _STRUCTURE_DEGREE))
 
         def learn(n_nodes: int) -> None:
             ends = self.rng.integers(n_nodes, size=(2, int(n_nodes * degree / 2)))
             adjacency = sp.csr_array((np.ones(ends.shape[1], np.float32), tuple(ends)), shape=(n_nodes, n_nodes))
             random = as_graph(adjacency, undirected=True)
-            fit_structure(job.structure, random, None, width=width, seed=0, n_jobs=self.run.n_jobs)
+            fit_structure(structure, random, None, width=width, seed=0, n_jobs=self.run.n_jobs)
 
         n_nodes = min(max(graph.n_nodes, 200), _STRUCTURE_NODES)
         learn(200)  # compiled code is made or loaded
