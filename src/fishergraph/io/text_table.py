@@ -10,6 +10,8 @@ import codecs
 import csv
 import io
 import re
+import time
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -82,6 +84,24 @@ class Layout(Protocol):
         ...
 
 
+class _OtherWidths:
+    """Keeps the lines with another number of columns, and lets Arrow go on behind them."""
+
+    def __init__(self, lines: list[str]):
+        self._lines = lines
+
+    def __call__(self, row: Any) -> str:
+        self._lines.append(row.text)
+        return "skip"
+
+
+def _wait_until_gone(handler: weakref.ref[_OtherWidths], most: float = 5.0) -> None:
+    """Wait for the threads that still parse after an error: they abort a process that ends meanwhile."""
+    end = time.monotonic() + most
+    while handler() is not None and time.monotonic() < end:
+        time.sleep(0.001)
+
+
 @dataclass(frozen=True)
 class TextTable:
     """A text file of columns whose first lines were read.
@@ -135,14 +155,16 @@ class TextTable:
         skip = 0 if self.clean else self.skip
         options = pacsv.ReadOptions(block_size=CHUNK, column_names=self.header, skip_rows=skip)
         self._ragged.clear()
-        parse.invalid_row_handler = self._other_width
+        handler = _OtherWidths(self._ragged)
+        parse.invalid_row_handler, handled = handler, weakref.ref(handler)
+        del handler
         with open_bytes(self.path, self.packing, self.encoding, self.advance) as stream:
             source: Any = Cleaned(stream, self.skip, blanks=self.separator == " ") if self.clean else stream
-            return pacsv.read_csv(source, options, parse, convert)
-
-    def _other_width(self, row: Any) -> str:
-        self._ragged.append(row.text)
-        return "skip"
+            try:
+                return pacsv.read_csv(source, options, parse, convert)
+            finally:
+                parse.invalid_row_handler = None
+                _wait_until_gone(handled)
 
     @property
     def ragged(self) -> list[str]:
