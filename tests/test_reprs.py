@@ -133,6 +133,8 @@ def examples(tmp_path_factory) -> dict[str, object]:
         "Verification": verify(store),
         "Explainer": Explainer(model, X, graph=A),
         "Relations": as_relations({"cites": A, "writes": A.T.tocsr()}),
+        "RelationsSummary": as_relations({"cites": A, "writes": A.T.tocsr()}).summary(),
+        "RelationSummary": as_relations({"cites": A}).summary().relations[0],
         "Bipartite": as_relations({("author", "writes", "paper"): [(0, 1)]}).edges["author", "writes", "paper"],
         "LinkProbe": LinkProbe(FisherEmbedding(dim=7)),
         "EdgeSplit": split,

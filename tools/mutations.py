@@ -132,10 +132,10 @@ FAULTS = (
         "test_arrays.py",
     ),
     Fault(
-        "io/arrow.py",
-        'before = b"\\n" if start == _BOM else b"\\n" + start',
-        'before = b"\\n" + start',
-        "test_tables.py",
+        "io/text_table.py",
+        "parse.invalid_row_handler, handled = handler, weakref.ref(handler)",
+        "handled = weakref.ref(handler)",
+        "test_node_files.py",
     ),
     Fault(
         "estimators/model_checks.py",

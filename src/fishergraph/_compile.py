@@ -32,6 +32,7 @@ KERNELS = (
     "multiset/hops.py",
     "multiset/*_search.py",
     "nn/sampling.py",
+    "scale/neighbours.py",
     "scale/sets.py",
     "scale/updating/kernels.py",
     "structural/*.py",

@@ -19,7 +19,6 @@ from typing import Any, Self
 
 Name = Callable[[str], str]
 Setting = Callable[[str, object], str]
-
 _LONGEST_VALUE = 60  # characters of a value in a message
 
 
@@ -70,7 +69,6 @@ def _rebuild(kind: type[FishergraphError], message: str | None, fields: dict[str
 
 
 def _ending(advice: str, settings: Mapping[str, object], setting: Setting) -> str:
-    """The last part of a message: what to do."""
     choices = {name: value if isinstance(value, tuple) else (value,) for name, value in settings.items()}
     changes = [f"set {' or '.join(setting(name, value) for value in values)}" for name, values in choices.items()]
     text = ", or ".join(part for part in (advice, *changes) if part)

@@ -126,7 +126,7 @@ def messy(tmp_path, monkeypatch):
     text = "\n".join(["payer|payee|amount|note", *rows, "nobody|Zoë 1|2|x"])
     (tmp_path / "e.csv").write_text(text + "\n", encoding="latin-1")
     table = {"id": people, "x": rng.normal(size=20), "y": rng.normal(size=20), "team": ["a", "b"] * 10}
-    pd.DataFrame(table).to_csv("n.csv", index=False)
+    pd.DataFrame(table).to_csv("n.csv", index=False, encoding="latin-1")
     return [*MESSY, "--separator", "bar", "--encoding", "latin-1"]
 
 
@@ -136,7 +136,7 @@ def test_one_messy_file_goes_through_all_commands(messy, tmp_path):
     ok("embed", "e.csv", *files, *model, "-q")
     graph = as_graph(
         read_edges("e.csv", source="payer", target="payee", weight="amount", separator="bar", encoding="latin-1"),
-        node_ids=pd.read_csv("n.csv")["id"],
+        node_ids=pd.read_csv("n.csv", encoding="latin-1")["id"],
         unknown="drop",
     )
     for more in ([], ["--model", "m.st"]):

@@ -17,8 +17,8 @@ WRITTEN = [("ann", "p1"), ("bob", "p1"), ("bob", "p2"), ("eve", "p3"), ("ann", "
 CITED = [("p2", "p1"), ("p3", "p2"), ("p4", "p1")]
 IDS = {"paper": ["p1", "p2", "p3", "p4"], "author": ["ann", "bob", "eve"]}
 VALUES = {
-    "paper": pd.DataFrame({"year": [1.0, 2, 9, 4], "pages": [3.0, 1, 2, 2]}),
-    "author": pd.DataFrame({"age": [30.0, 50, 20], "height": [1.0, 2, 3]}),
+    "paper": pd.DataFrame({"year": [1.0, 2, 4, 3], "pages": [3.0, 1, 2, 2]}),
+    "author": pd.DataFrame({"age": [3.0, 5, 2], "height": [1.0, 2, 3]}),
 }
 TYPED = pd.DataFrame(
     [(*edge, "writes") for edge in WRITTEN] + [(*edge, "cites") for edge in CITED], columns=["source", "target", "type"]

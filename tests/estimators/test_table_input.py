@@ -32,6 +32,7 @@ EDGES = penguins.edges.to_pandas()
 EDGES = EDGES[EDGES.source.isin(NODES.index) & EDGES.target.isin(NODES.index)]
 X = NODES.drop(columns="Species")
 NUMBERS = NODES[["Culmen Length (mm)", "Body Mass (g)"]].fillna(1.0)
+ALIKE = NUMBERS / NUMBERS.std()  # of one spread: used as they are
 
 
 def small(**changes) -> FisherEmbedding:
@@ -40,8 +41,8 @@ def small(**changes) -> FisherEmbedding:
 
 def test_a_table_of_complete_numbers_is_the_array_of_its_numbers():
     graph = as_graph(EDGES, node_ids=NODES.index)
-    expected = small().fit_transform(NUMBERS.to_numpy(np.float64), graph=graph)
-    for table in (NUMBERS, pl.from_pandas(NUMBERS), pl.from_pandas(NUMBERS).to_arrow()):
+    expected = small().fit_transform(ALIKE.to_numpy(np.float64), graph=graph)
+    for table in (ALIKE, pl.from_pandas(ALIKE), pl.from_pandas(ALIKE).to_arrow()):
         model = small()
         np.testing.assert_array_equal(model.fit_transform(table, graph=graph), expected)
         assert model.encoder_ is None
@@ -106,7 +107,7 @@ def test_a_file_keeps_the_encoder(kind, tmp_path):
 
 
 def test_a_model_of_numbers_has_a_file_without_an_encoder(tmp_path):
-    small().fit(NUMBERS, graph=EDGES).save(tmp_path / "m")
+    small().fit(ALIKE, graph=EDGES).save(tmp_path / "m")
     assert FisherEmbedding.load(tmp_path / "m").encoder_ is None
 
 
@@ -130,18 +131,18 @@ def test_what_another_table_may_have():
 
 def test_a_new_fit_forgets_the_encoder():
     model = small().fit(X, graph=EDGES)
-    assert model.fit(NUMBERS, graph=EDGES).encoder_ is None
-    assert model.fit(NUMBERS.to_numpy(), graph=as_graph(EDGES, node_ids=X.index)).encoder_ is None
+    assert model.fit(ALIKE, graph=EDGES).encoder_ is None
+    assert model.fit(ALIKE.to_numpy(), graph=as_graph(EDGES, node_ids=X.index)).encoder_ is None
 
 
 def test_missing_numbers_of_an_array_and_of_a_model_of_numbers_are_errors():
-    holes = NUMBERS.to_numpy().copy()
+    holes = ALIKE.to_numpy().copy()
     holes[3, 1] = np.nan
     with pytest.raises(MissingValueError, match="row 3"):
         small().fit(holes, graph=as_graph(EDGES, node_ids=X.index))
-    model = small().fit(NUMBERS, graph=EDGES)
+    model = small().fit(ALIKE, graph=EDGES)
     with pytest.raises(InputError, match="row 3"):
-        model.transform(pd.DataFrame(holes, NUMBERS.index, NUMBERS.columns), graph=EDGES)
+        model.transform(pd.DataFrame(holes, ALIKE.index, ALIKE.columns), graph=EDGES)
 
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was():

@@ -15,7 +15,7 @@ from fishergraph._errors import InputError
 from fishergraph._warn import without_warnings
 from fishergraph.cli.columns import asked_kinds, tell_columns
 from fishergraph.cli.console import say
-from fishergraph.cli.edges import check_edge_options, edge_options, with_added
+from fishergraph.cli.edges import check_edge_options, edge_options, node_text, with_added
 from fishergraph.cli.jobs import structure_of
 from fishergraph.cli.record import parameters_of, record_path, recorded
 
@@ -203,12 +203,13 @@ def _read_nodes(path: Path, job: EmbedJob) -> tuple[Any, Any, set[str]]:
     from fishergraph.io.npz import ARRAYS, SUFFIXES
     from fishergraph.io.tables import read_nodes
 
+    text = node_text(job)
     suffix = "".join(path.suffixes[-2:]).lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
     if suffix in ARRAYS or suffix not in SUFFIXES:
         ids, features, names = read_nodes(path, job.id_column)
         return ids, features if names else None, set()
-    dropped = set(column_names(path, suffix, node_header)) & set(job.drop or ())
-    ids, table = read_node_table(path, job.id_column, drop=sorted(dropped))
+    dropped = set(column_names(path, suffix, node_header, text)) & set(job.drop or ())
+    ids, table = read_node_table(path, job.id_column, drop=sorted(dropped), text=text)
     return ids, table if table.num_columns else None, dropped
 
 

@@ -19,6 +19,7 @@ from fishergraph.cli.edges import (
     edge_table,
     job_graph,
     load_job_edges,
+    node_text,
 )
 from fishergraph.cli.jobs import match_features, read_inputs, with_options
 from fishergraph.cli.options import wrong_call
@@ -256,10 +257,11 @@ def _fields(job: ExploreJob, ids: Any) -> dict[str, Any] | None:
 
     named = [name for name in (job.labels, job.predictions) if name is not None and not Path(name).is_file()]
     only = None if job.field is None else list(dict.fromkeys([*job.field, *named]))
-    keys, fields, left = read_field_table(job.nodes, job.id_column, only, ids)
+    text = node_text(job)
+    keys, fields, left = read_field_table(job.nodes, job.id_column, only, ids, text)
     missing = [name for name in named if name not in fields]
     if missing and left:
-        fields |= read_field_table(job.nodes, job.id_column, missing, ids)[1]
+        fields |= read_field_table(job.nodes, job.id_column, missing, ids, text)[1]
     if left:
         typer.echo(f"note: {left:,} more columns of '{job.nodes}' are not shown; name some with --field.", err=True)
     return fields if keys is None else {"id": keys, **fields}

@@ -12,7 +12,7 @@ import typer
 from fishergraph.cli.answers import SUFFIXES, write_answer
 from fishergraph.cli.columns import columns_of
 from fishergraph.cli.console import Bar, one_line_warnings
-from fishergraph.cli.edges import tell
+from fishergraph.cli.edges import node_text, tell
 from fishergraph.cli.jobs import Job, check_outputs, check_tables, match_features, read_inputs, with_options
 from fishergraph.cli.labels import read_labels
 
@@ -99,7 +99,7 @@ def _table(job: TableJob) -> Any:
     tell(job, inputs)
     options: dict[str, Any] = {"kind": "arrow", "n_jobs": job.jobs, "inductive": job.inductive, "axes": job.axes or 0}
     if job.label is not None:
-        labels = read_labels(job.nodes, job.label, job.split)
+        labels = read_labels(job.nodes, job.label, job.split, node_text(job))
         words = [None if code is None else str(labels.classes[code]) for code in labels.y.tolist()]
         words += [None] * (inputs.graph.n_nodes - len(words))  # nodes that --unknown add added
         held = [rows for rows in (labels.val, labels.test) if rows is not None]

@@ -91,9 +91,10 @@ def _distinct(names: list[str]) -> list[str]:
 
 def _id_column(columns: dict[str, Any], nodes: Nodes) -> tuple[Any, dict[str, Any]]:
     named = check_ids(nodes.ids, "ids")
-    key = usual_id_column(list(columns))
+    names = [name for name, values in columns.items() if not isinstance(values, Column)]  # which is in order already
+    key = usual_id_column(names)
     if key is not None or not are_rows(named, nodes.n):
-        key = id_column_of(list(columns), columns.__getitem__, named)
+        key = id_column_of(names, columns.__getitem__, named)
     return (None, columns) if key is None else (columns[key], columns)
 
 

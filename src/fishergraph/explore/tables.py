@@ -15,12 +15,17 @@ from fishergraph.io.files import check_suffix
 from fishergraph.io.npz import ARRAYS, MATRIX_SUFFIXES, npz_keys
 from fishergraph.io.parquet import BlockTable
 from fishergraph.io.tables import TEXTS, open_nodes, read_columns, split_columns
+from fishergraph.io.text_options import ANY_TEXT, TextOptions
 
 MOST_FIELDS = 40  # columns of a node table that are shown if nobody names them
 
 
 def read_field_table(
-    path: Path, id_column: str | None = None, only: Sequence[str] | None = None, named: Any = None
+    path: Path,
+    id_column: str | None = None,
+    only: Sequence[str] | None = None,
+    named: Any = None,
+    text: TextOptions = ANY_TEXT,
 ) -> tuple[list[Any] | None, dict[str, Any], int]:
     """The ids of a node file, or None, its columns by name, and how many columns were left out.
 
@@ -37,16 +42,16 @@ def read_field_table(
         table = LanceBlocks(path)
         names = table.schema.names
     else:
-        names = column_names(path, suffix, node_header)
+        names = column_names(path, suffix, node_header, text)
     keys, columns = split_columns(path, names, id_column, [])
     if not keys and named is not None:
-        id_column = open_nodes(path, suffix, None, [], named=check_ids(named, "ids")).key
+        id_column = open_nodes(path, suffix, None, [], named=check_ids(named, "ids"), text=text).key
         keys, columns = split_columns(path, names, id_column, [])
     wanted = _chosen(columns, only)
     left = len(columns) - len(wanted) if only is None else 0
     read = [*keys, *wanted]
     if suffix in TEXTS:
-        cells = dict(zip(read, read_columns(path, read), strict=True))
+        cells = dict(zip(read, read_columns(path, read, text), strict=True))
         fields: dict[str, Any] = {name: read_cells(name, cells[name]) for name in wanted}
         return (cells[keys[0]] if keys else None), fields, left
     with explained(path) if suffix == ".parquet" else nullcontext():

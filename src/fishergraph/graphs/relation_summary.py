@@ -41,7 +41,7 @@ class RelationSummary(GraphSummary):
         return f"{self.name}: {super().__str__().partition(', ')[2]}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RelationsSummary:
     """What is in several relations; `print` shows a line for the nodes, and one for each relation.
 
@@ -75,6 +75,9 @@ class RelationsSummary:
     columns: dict[str, str] = field(default_factory=dict)
     left: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"RelationsSummary({len(self.nodes)} types of nodes, {len(self.relations)} relations)"
 
     def as_dict(self) -> dict[str, Any]:
         """The fields by their names, for a record in JSON."""

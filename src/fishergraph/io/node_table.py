@@ -13,6 +13,7 @@ from pyarrow.compute import SetLookupOptions, call_function
 
 from fishergraph._errors import FishergraphWarning, MissingValueError
 from fishergraph._warn import warn
+from fishergraph.io.arrow import explained
 from fishergraph.io.cells import MISSING
 from fishergraph.io.columns import listed
 from fishergraph.io.files import Advance, check_suffix, count_nothing
@@ -120,7 +121,7 @@ def read_node_features(
         return NodeFeatures(*read_nodes(path, id_column, only=None if typed else only, advance=advance))
     nodes = open_nodes(path, suffix, id_column, list(drop), advance, named, text)
     wanted = set(nodes.features if only is None else only)
-    if not typed and _is_matrix(nodes, wanted if only is not None else None):
+    if not typed and _is_matrix(path, nodes, wanted if only is not None else None):
         try:
             return NodeFeatures(nodes.ids, *node_matrix(nodes, only, advance), nodes.key, nodes.notes)
         except MissingValueError:
@@ -129,7 +130,8 @@ def read_node_features(
     names = [name for name in nodes.features if name in wanted]
     if suffix == ".parquet":
         check_parquet_fits(path, names)
-    table = nodes.table.columns(names)
+    with explained(path):
+        table = nodes.table.columns(names)
     if suffix in TEXTS:
         table = _without_marks(path, table)
     elif suffix not in GRAPH_SUFFIXES:  # whose bytes were counted as they were read
@@ -137,7 +139,7 @@ def read_node_features(
     return NodeFeatures(nodes.ids, table, names, nodes.key, nodes.notes)
 
 
-def _is_matrix(nodes: OpenNodes, only: set[str] | None) -> bool:
+def _is_matrix(path: Path, nodes: OpenNodes, only: set[str] | None) -> bool:
     """Whether all columns are numbers of one scale, or vectors; a model of numbers asks for some names alone."""
     if only is not None:
         return True
@@ -147,7 +149,8 @@ def _is_matrix(nodes: OpenNodes, only: set[str] | None) -> bool:
         return False
     if len(used) > MOST_NAMED or any(map(is_vector, used)):
         return True
-    return not needs_scale(nodes.table.columns(nodes.features))
+    with explained(path):
+        return not needs_scale(nodes.table.columns(nodes.features))
 
 
 def _without_marks(path: Path, table: pa.Table) -> pa.Table:
