@@ -217,10 +217,9 @@ def row_sums(A: Rows, most: int) -> np.ndarray:
     out = np.zeros(A.n_rows)
     for rows in A.chunks(most):
         indptr, _, weights = A.read(rows)
-        assert weights is not None
         filled = np.flatnonzero(np.diff(indptr))
         if weights is not None and len(filled):
-            out[rows.start + filled] = np.add.reduceat(weights.astype(np.float64), indptr[filled])
+            out[rows.start + filled] = np.add.reduceat(np.asarray(weights, np.float64), indptr[filled])
     return out
 
 
