@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from fishergraph import as_graph
 from fishergraph._errors import FishergraphWarning, InputError, InputTypeError
+from fishergraph.explore.columns import arrow_column
 from fishergraph.explore.fields import read_fields, read_labels
 from fishergraph.explore.inputs import read_embedding, read_graph
 from fishergraph.explore.tables import MOST_FIELDS
@@ -271,3 +272,14 @@ def test_a_field_as_labels():
 def test_labels_of_another_length(labels):
     with pytest.raises(InputError, match="label"):
         read_labels(labels, nodes(), "label")
+
+
+def test_columns_that_are_made_already_are_no_ids():
+    made = arrow_column("team", ["x", "y", "x", "y"])
+    (team,) = read_fields({"team": made}, nodes())
+    assert team.texts() == ["x", "y", "x", "y"]
+
+
+def test_a_table_of_other_nodes_is_refused():
+    with pytest.raises(InputError, match="none"):
+        read_fields({"id": ["q1", "q2", "q3", "q4"], "age": [1, 2, 3, 4]}, nodes())

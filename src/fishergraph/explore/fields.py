@@ -117,6 +117,9 @@ def _rows_of(fields: Any, keys: Any, columns: dict[str, Any], nodes: Nodes) -> n
             if missing := int((place < 0).sum()):
                 nodes.notes.append(f"{missing:,} nodes have no row in the node table; their values are missing.")
             return place
+        if len(known) and not are_rows(check_ids(nodes.ids, "ids"), nodes.n):
+            expected, got = f"name nodes of the embedding, such as {nodes.ids[0]!s}", f"none, but {known[0]!s}"
+            raise InputError(parameter="the ids of fields", expected=expected, got=got, advice="pass their table")
     if columns and length != nodes.n:
         expected = f"have a row for each of the {nodes.n:,} nodes, or their ids as index or in a column id"
         raise InputError(
